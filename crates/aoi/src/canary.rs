@@ -1,5 +1,5 @@
-//! Secrets that are none: planted where a real one would stand, and looked for afterwards. They
-//! never leave the engine: whatever is shown passes `masked`.
+//! Fake secrets (canaries): passed to the tool in place of real ones, then searched for in its
+//! output. Every text that is shown goes through `masked`, so that no canary leaves the engine.
 
 use std::sync::LazyLock;
 
@@ -11,25 +11,26 @@ use serde_json::Value;
 
 use crate::model::Finding;
 
-/// Every canary begins so, and no word of a real tool does.
+/// Prefix of every canary. No real tool prints it.
 pub const PREFIX: &str = "aoiCanary";
 
-/// So much of a secret's beginning or end gives it away.
+/// Number of leading or trailing characters that count as a leak of the secret.
 const TELLING: usize = 8;
 
 const MARK: &str = "[canary]";
 
-/// What was planted by this process, in every writing: what is shown must have nothing of it.
+/// All canaries of this process, in every encoding, for masking.
 static PLANTED: LazyLock<Mutex<Values>> = LazyLock::new(|| {
     let mut planted = Values::default();
     planted.add(PREFIX.get(..TELLING).unwrap_or(PREFIX).to_owned());
     Mutex::new(planted)
 });
 
-/// A new one; `number` tells apart what is planted side by side.
+/// Creates a canary. `number` distinguishes canaries that are used together.
 pub fn new(number: u64) -> String {
     let mut bytes = [0_u8; 12];
-    // SAFETY: room for what is written. Without randomness the number still tells them apart.
+    // SAFETY: the buffer has the given length. Without randomness, the number still distinguishes
+    // canaries.
     unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     let random = agentproto_text::hex(&bytes);
     let canary = format!("{PREFIX}{number:02}x{random}");
@@ -41,7 +42,7 @@ pub fn new(number: u64) -> String {
     canary
 }
 
-/// How a canary stands in some bytes, if it does.
+/// How a canary appears in the bytes, if it does.
 pub fn found(canary: &str, bytes: &[u8]) -> Option<&'static str> {
     forms(canary)
         .into_iter()
@@ -53,16 +54,16 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(bytes, part).is_some()
 }
 
-/// Everything that a canary can be printed as, the most telling first. A hash is no such form.
+/// All forms in which a canary can be printed, most specific first. A hash is not a leak.
 fn forms(canary: &str) -> Vec<(&'static str, String)> {
     let bytes = canary.as_bytes();
     let each = |write: &dyn Fn(u8) -> String| bytes.iter().map(|byte| write(*byte)).collect();
     let hex = agentproto_text::hex(bytes);
     let mut forms = vec![
-        ("as it is", canary.to_owned()),
-        ("in capitals", canary.to_ascii_uppercase()),
-        ("in small letters", canary.to_ascii_lowercase()),
-        ("backwards", canary.chars().rev().collect()),
+        ("verbatim", canary.to_owned()),
+        ("in upper case", canary.to_ascii_uppercase()),
+        ("in lower case", canary.to_ascii_lowercase()),
+        ("reversed", canary.chars().rev().collect()),
         ("percent-encoded", each(&|byte| format!("%{byte:02X}"))),
         ("percent-encoded", each(&|byte| format!("%{byte:02x}"))),
         ("escaped as JSON", each(&|byte| format!("\\u{byte:04x}"))),
@@ -73,7 +74,8 @@ fn forms(canary: &str) -> Vec<(&'static str, String)> {
     for before in 0..3_usize {
         let mut text = vec![0; before];
         text.extend_from_slice(bytes);
-        // What stands beside it changes the characters at both ends: only the others are its own.
+        // In base64, the neighboring bytes change the characters at both ends, so only those in
+        // between are compared.
         let first = (before * 8).div_ceil(6);
         let last = text.len() * 8 / 6;
         for engine in [&STANDARD, &URL_SAFE] {
@@ -84,15 +86,15 @@ fn forms(canary: &str) -> Vec<(&'static str, String)> {
         }
     }
     if let Some(begin) = canary.get(..TELLING) {
-        forms.push(("with its beginning", begin.to_owned()));
+        forms.push(("in part (its first characters)", begin.to_owned()));
     }
     if let Some(end) = end(canary) {
-        forms.push(("with its end", end.to_owned()));
+        forms.push(("in part (its last characters)", end.to_owned()));
     }
     forms
 }
 
-/// A text in which nothing of a canary is left, however it was written.
+/// Replaces canaries in any form by `[canary]`.
 pub fn masked(text: &str) -> String {
     let planted = PLANTED.lock();
     let masked = planted.replace(text, MARK);
@@ -104,7 +106,7 @@ fn end(canary: &str) -> Option<&str> {
     canary.get(canary.len().checked_sub(TELLING)?..)
 }
 
-/// Takes away what is left of a canary beside its telling parts.
+/// Removes the rest of a canary next to a masked part.
 fn without_rests(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -117,7 +119,7 @@ fn without_rests(text: &str) -> String {
     out
 }
 
-/// Nothing of a canary is left in what was found.
+/// Masks canaries in every text of a finding.
 pub fn mask(finding: &mut Finding) {
     finding.message = masked(&finding.message);
     for word in &mut finding.repro {
@@ -137,27 +139,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_writing_is_found_and_masked() {
+    fn every_form_of_a_canary_is_found_and_masked() {
         let canary = new(7);
         let hex: String = canary.bytes().map(|byte| format!("{byte:02x}")).collect();
         let percent: String = canary.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let basic = |user: &str| STANDARD.encode(format!("{user}:{canary}!"));
         for (how, text) in [
-            ("as it is", format!("token={canary};")),
-            ("in capitals", canary.to_uppercase()),
-            ("backwards", canary.chars().rev().collect()),
+            ("verbatim", format!("token={canary};")),
+            ("in upper case", canary.to_uppercase()),
+            ("reversed", canary.chars().rev().collect()),
             ("percent-encoded", percent),
             ("in hexadecimal", hex),
             ("in base64", basic("u")),
             ("in base64", basic("us")),
             ("in base64", basic("use")),
-            ("with its beginning", canary[..10].to_owned()),
+            ("in part (its first characters)", canary[..10].to_owned()),
             (
-                "with its end",
+                "in part (its last characters)",
                 format!("****{}", &canary[canary.len() - 8..]),
             ),
             (
-                "with its end",
+                "in part (its last characters)",
                 format!("é0f{}0f", &canary[canary.len() - 8..]),
             ),
         ] {
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_or_a_hint_is_no_leak() {
+    fn a_hash_or_a_short_hint_is_not_a_leak() {
         use sha2::Digest;
         let canary = new(8);
         let hash = sha2::Sha256::digest(canary.as_bytes());

@@ -1,4 +1,4 @@
-//! What one run of the target showed.
+//! Everything recorded from one run of the tool.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::run::{Output, Reader};
 pub enum End {
     Code(i32),
     Signal(i32),
-    /// It ran into its time limit and was ended.
+    /// The run exceeded its time limit and was killed.
     TimedOut,
 }
 
@@ -19,7 +19,7 @@ impl End {
         self == End::Code(0)
     }
 
-    /// In words: `exit 64`, `killed by signal 13`, `still running after its time limit`.
+    /// Text for messages: `exit 64`, `killed by signal 13`, `still running after its time limit`.
     pub fn told(self) -> String {
         match self {
             End::Code(code) => format!("exit {code}"),
@@ -31,46 +31,47 @@ impl End {
 
 #[derive(Clone, Debug)]
 pub struct Capture {
-    /// The command of the probe that this belongs to, or the tool itself.
+    /// Name of the probed command, or `(tool)`.
     pub command: String,
-    /// What was tried, for messages: `ok`, `unknown flag`, `SIGINT`.
+    /// Name of the probe, for messages: `ok`, `unknown flag`, `SIGINT`.
     pub probe: String,
     pub argv: Vec<OsString>,
-    /// Variables that were set beside the usual ones, by name.
+    /// Names of the environment variables that were set in addition to the default ones.
     pub env: Vec<String>,
-    /// What standard output led to.
+    /// What stdout was connected to.
     pub output: Output,
-    /// How it was read.
+    /// How stdout was read.
     pub reader: Reader,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// More was printed than is kept.
+    /// Whether the tool printed more than is kept.
     pub flooded: bool,
     pub end: End,
     pub elapsed: Duration,
-    /// So long of it the machine was busy with others.
+    /// How long the run waited because the machine was busy with other processes.
     pub starved: Duration,
-    /// `false` where the system refused: nothing was seen of the tool.
+    /// `false` if the process could not be started. Nothing was observed of the tool then.
     pub started: bool,
-    /// Processor time of the target and all that it started.
+    /// CPU time of the tool and all its child processes.
     pub cpu: Duration,
-    /// Offsets of standard output, and when everything before them had come.
+    /// Offsets in stdout, each with the time at which all bytes before it had arrived.
     pub arrivals: Vec<(usize, Duration)>,
-    /// What the reader had to do was done while the target still ran.
+    /// Whether the reader completed its action (a pause, a signal, a closed pipe) while the tool
+    /// was running.
     pub acted: bool,
-    /// The target still ran a moment after the act.
+    /// Whether the tool was still running shortly after that action.
     pub outlived: bool,
-    /// Processes that were still there when the target had ended.
+    /// Number of processes that were still running when the tool had exited.
     pub survivors: u32,
-    /// One of them held standard output open, so that its reader had to wait.
+    /// Whether one of them held stdout open, so that the reader had to wait.
     pub held: bool,
-    /// From the act (a signal, a closed pipe) to the end.
+    /// Time from the action (a signal, a closed pipe) to the exit.
     pub after_act: Option<Duration>,
-    /// Whether its standard output was to be machine mode.
+    /// Whether stdout was expected to be in machine mode.
     pub is_machine: bool,
-    /// Which schema version was asked for, if one was.
+    /// Requested schema version, if any.
     pub version: Option<String>,
-    /// Canaries stand in it in place of secrets.
+    /// Whether the command line contained fake secrets (canaries).
     pub canaries: bool,
 }
 
@@ -79,22 +80,24 @@ impl Capture {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
-    /// It was stopped from outside, or not read to its end: it may end anywhere.
+    /// Whether the run was stopped from outside or not read to its end. Its output may end
+    /// anywhere.
     pub fn was_cut(&self) -> bool {
         self.after_act.is_some() || self.flooded || !matches!(self.end, End::Code(_))
     }
 
-    /// What it printed was read.
+    /// Whether the engine read stdout.
     pub fn was_read(&self) -> bool {
         !matches!(self.output, Output::Closed | Output::Full)
     }
 
-    /// More than half of its time went to others: what it shows about time is no fault of its own.
+    /// Whether the run waited for the machine for more than half of its time. Its timing is then
+    /// not the tool's fault.
     pub fn is_starved(&self) -> bool {
         self.starved > self.elapsed / 2
     }
 
-    /// When the output up to `offset` had come.
+    /// Time at which the output up to `offset` had arrived.
     pub fn arrived(&self, offset: usize) -> Option<Duration> {
         let after = self.arrivals.iter().find(|(end, _)| *end >= offset);
         after.map(|(_, at)| *at)

@@ -1,11 +1,11 @@
-//! The seven assertions of the reference's linter, by its names, on the run that was to succeed.
+//! The seven assertions of the reference `aoi-lint`, with its names, evaluated on the `ok` run.
 
 use crate::capture::{Capture, End};
 use crate::model::Assertion;
 use crate::session::Session;
 use crate::stream::Stream;
 
-/// In the reference's order.
+/// Names, in the order of the reference.
 pub const NAMES: [&str; 7] = [
     "command_invocable",
     "valid_jsonl",
@@ -16,7 +16,7 @@ pub const NAMES: [&str; 7] = [
     "exit_code_zero",
 ];
 
-/// For each command that was run as it should succeed.
+/// Evaluates the assertions for each command with an `ok` run.
 pub fn assertions(session: &Session) -> Vec<Assertion> {
     let captures = session.captures();
     let run_of = |name: &str| {
@@ -42,20 +42,20 @@ fn of_run(command: &str, run: &Capture) -> Vec<Assertion> {
     let ok = stream.summary().and_then(|summary| summary.get("ok"));
     let line = |found: Option<&crate::stream::Line>, wrong: &str| match found {
         Some(line) => format!("line {} {wrong}", line.number),
-        None if nothing => "it printed no line".to_owned(),
+        None if nothing => "stdout has no lines".to_owned(),
         None => format!("{} lines", lines().count()),
     };
     let told = |value: Option<&serde_json::Value>| match value {
         Some(value) => format!("ok is {value}"),
-        None => "there is no ok in a last summary".to_owned(),
+        None => "the terminal summary has no ok".to_owned(),
     };
     let verdicts = [
-        // 126 and 127 are what a shell says of a program that cannot be run.
+        // A shell exits with 126 or 127 if it cannot run a program.
         (
             !matches!(run.end, End::TimedOut | End::Code(126 | 127)),
             run.end.told(),
         ),
-        (bad.is_none() && !nothing, line(bad, "is no JSON object")),
+        (bad.is_none() && !nothing, line(bad, "is not a JSON object")),
         (
             untyped.is_none() && bad.is_none() && !nothing,
             line(untyped.or(bad), "has no type"),
@@ -64,7 +64,7 @@ fn of_run(command: &str, run: &Capture) -> Vec<Assertion> {
             stream.summary().is_some(),
             match stream.summary() {
                 Some(summary) => format!("line {}", summary.number),
-                None => "the last line is no aoi:summary".to_owned(),
+                None => "the last line is not an aoi:summary".to_owned(),
             },
         ),
         (ok.is_some(), told(ok)),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn each_assertion_holds_and_breaks() {
+    fn each_assertion_can_pass_and_fail() {
         let summary = "{\"type\":\"aoi:summary\",\"ok\":true}\n";
         assert_eq!(run(summary, End::Code(0)), [true; 7]);
         for (stdout, end, broken) in [

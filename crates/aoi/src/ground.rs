@@ -1,5 +1,5 @@
-//! What batteries of one process share: a place for their runs, walls that were proven once, and
-//! how much goes on at a time.
+//! Environment shared by several lint runs of one process: a directory for their runs, an isolation
+//! that was tested once, and limits on concurrent runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,21 +13,23 @@ use crate::run::Launch;
 use crate::sweep::{Lent, Sweeper};
 use agentproto_sandbox::workplace::Workplace;
 
-/// Runs that mostly wait cost little: so many of them for each other one.
+/// Runs that mostly wait are cheap: this many of them are allowed for each busy one.
 const WAITERS: usize = 3;
 
+/// Shared environment of lint runs.
 pub struct Ground {
     place: Workplace,
     sweeper: Sweeper,
-    /// What discovery is shut off from, and what it cannot be: nothing that needs that is
-    /// proven then.
+    /// Isolation of discovery runs. It also states what could not be isolated, so that no verdict
+    /// relies on it.
     pub isolation: Isolation,
+    /// Limits on concurrent runs.
     pub lanes: Arc<Lanes>,
     batteries: AtomicU64,
 }
 
 impl Ground {
-    /// For tools that need and may see the same.
+    /// Creates an environment for tools with the same needs.
     pub async fn new(needs: &Needs<'_>, lanes: Lanes) -> Result<Ground, LintError> {
         let place = Workplace::new("aoi").map_err(LintError::Workplace)?;
         Ok(Ground {
@@ -39,7 +41,7 @@ impl Ground {
         })
     }
 
-    /// The directory of one battery, which goes away with what comes with it.
+    /// Creates the directory of one lint run. It is removed when the second value is dropped.
     pub fn part(&self) -> (PathBuf, Option<Lent>) {
         let number = self.batteries.fetch_add(1, Ordering::Relaxed);
         let part = self.place.path().join(format!("battery-{number}"));
@@ -48,7 +50,7 @@ impl Ground {
     }
 }
 
-/// How much goes on at a time.
+/// Limits on concurrent runs.
 #[derive(Debug)]
 pub struct Lanes {
     jobs: Semaphore,
@@ -57,11 +59,12 @@ pub struct Lanes {
 }
 
 impl Lanes {
+    /// Allows `jobs` busy runs, and `WAITERS` times as many runs that mostly wait.
     pub fn new(jobs: usize) -> Lanes {
         Lanes::with_waiters(jobs, jobs.max(1).saturating_mul(WAITERS))
     }
 
-    /// So many runs that keep the machine busy, and so many that mostly wait.
+    /// Allows `jobs` busy runs and `waiters` runs that mostly wait.
     pub fn with_waiters(jobs: usize, waiters: usize) -> Lanes {
         let jobs = jobs.max(1);
         Lanes {
@@ -71,7 +74,7 @@ impl Lanes {
         }
     }
 
-    /// Waits for its turn; `alone`, until nothing goes on that keeps the machine busy.
+    /// Waits for a free slot. With `alone`, waits until no other busy run is active.
     pub async fn enter(&self, launch: &Launch, alone: bool) -> Option<SemaphorePermit<'_>> {
         let turn = match launch.waits() {
             _ if alone => self.jobs.acquire_many(self.all).await,

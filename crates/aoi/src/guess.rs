@@ -1,5 +1,5 @@
-//! What can be known of a tool without a probe file: what it says of itself, and which words of
-//! a command line are the tool, which the command and which machine mode.
+//! Builds a probe without a probe file: from what the tool declares, and from a command line split
+//! into the tool, the command and the machine-mode options.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,22 +13,23 @@ use crate::run::{self, Costs, Input, Launch, Output, Reader, World};
 use crate::{LintError, argv};
 use agentproto_sandbox::workplace::Workplace;
 
-/// The words after these are a script, which belongs to the tool.
+/// Programs whose first operand is a script, which then belongs to the tool.
 const INTERPRETERS: [&str; 17] = [
     "sh", "bash", "dash", "zsh", "python", "python3", "node", "nodejs", "deno", "bun", "tsx",
     "ruby", "perl", "php", "lua", "java", "Rscript",
 ];
 
-/// What a tool says of itself.
+/// What a tool declares about itself.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
+    /// Output of `capabilities`, if it could be read.
     pub capabilities: Option<Value>,
-    /// Text of `--help`, from either stream.
+    /// Output of `--help`, from stdout or stderr.
     pub help: String,
 }
 
 impl Said {
-    /// The commands that it lists.
+    /// Entries of `capabilities.commands` that have a name.
     pub fn commands(&self) -> Vec<&Value> {
         let list = self.capabilities.as_ref().and_then(|c| c.get("commands"));
         let list = list.and_then(Value::as_array).map(Vec::as_slice);
@@ -37,11 +38,12 @@ impl Said {
     }
 }
 
+/// Name of a command in `capabilities`.
 pub fn name(entry: &Value) -> Option<&str> {
     entry.get("name").and_then(Value::as_str)
 }
 
-/// Asks a tool what it is. Nothing but discovery and help is run.
+/// Asks a tool what it declares. It runs discovery and help only.
 pub struct Asker {
     argv: Vec<OsString>,
     limit: Duration,
@@ -50,6 +52,7 @@ pub struct Asker {
 }
 
 impl Asker {
+    /// Prepares runs of the tool, with a time limit for each.
     pub fn new(tool: &[String], base: &Path, limit: Duration) -> Result<Asker, LintError> {
         let probe = Probe {
             tool: tool.to_vec(),
@@ -67,7 +70,7 @@ impl Asker {
         })
     }
 
-    /// `capabilities`, as a subcommand or as a flag.
+    /// Output of `capabilities`, as a subcommand or as a flag.
     pub async fn capabilities(&self) -> Option<Value> {
         for words in [
             &["capabilities", "--output", "json"][..],
@@ -78,7 +81,7 @@ impl Asker {
             if let Some(value) = value.filter(|value| value.is_object() && run.end.is_success()) {
                 return Some(value);
             }
-            // What hangs once would hang again.
+            // If the subcommand hangs, the flag would hang as well.
             if run.end == End::TimedOut {
                 return None;
             }
@@ -86,7 +89,7 @@ impl Asker {
         None
     }
 
-    /// Help of a command, or of the tool.
+    /// Help text of a command, or of the tool.
     pub async fn help(&self, command: &[&str]) -> String {
         let words = [command, &["--help"]].concat();
         let Some(run) = self.run(&words).await else {
@@ -122,8 +125,8 @@ impl Asker {
     }
 }
 
-/// How many words of a command line start the tool: the program, or an interpreter, its flags
-/// and a script.
+/// Number of leading words that start the tool: the program, or an interpreter, its flags and a
+/// script.
 pub fn tool_words(words: &[String], base: &Path) -> usize {
     let Some(first) = words.first() else {
         return 0;
@@ -140,12 +143,12 @@ pub fn tool_words(words: &[String], base: &Path) -> usize {
     script.map_or(1, |at| at + 2)
 }
 
-/// A probe for one command line that its author vouches for.
+/// Builds a probe for one command line, which may be run repeatedly.
 pub fn probe(words: &[String], base: &Path, said: &Said) -> Probe {
     let split = tool_words(words, base).min(words.len());
     let (tool, rest) = words.split_at(split);
     let mut tool = tool.to_vec();
-    // Runs happen elsewhere: a script is named by its whole path.
+    // A script gets its full path, because runs use another working directory.
     if let Some(script) = tool.get_mut(1..).and_then(<[String]>::last_mut) {
         *script = base.join(&*script).to_string_lossy().into_owned();
     }
@@ -177,13 +180,13 @@ pub fn probe(words: &[String], base: &Path, said: &Said) -> Probe {
     }
 }
 
-/// The name of a program without its directory.
+/// File name of a program.
 pub fn base_name(word: &str) -> String {
     let name = Path::new(word).file_name().and_then(|name| name.to_str());
     name.unwrap_or(word).to_owned()
 }
 
-/// A path that is there is named wholly: runs happen in a directory of their own.
+/// Makes the path of an existing file absolute, because runs use another working directory.
 fn placed(word: &str, base: &Path) -> String {
     let path = base.join(word);
     match word.contains('/') && path.exists() {
@@ -192,7 +195,7 @@ fn placed(word: &str, base: &Path) -> String {
     }
 }
 
-/// The words for machine mode, and the others.
+/// Splits the words into the machine-mode options and the rest.
 fn machine_args(words: &[String]) -> (Vec<String>, Vec<String>) {
     const FLAGS: [&str; 3] = ["--output", "--format", "-o"];
     let one = |word: &str| FLAGS.iter().any(|flag| word == format!("{flag}=jsonl"));
@@ -212,8 +215,7 @@ fn machine_args(words: &[String]) -> (Vec<String>, Vec<String>) {
     (usual, words.to_vec())
 }
 
-/// The longest name among the declared ones that stands in the words, or the first word that is
-/// no flag.
+/// The longest declared name that occurs in the words, or the first word that is not a flag.
 fn command_name(words: &[String], said: &Said) -> Option<String> {
     let commands = said.commands();
     let names = commands.iter().filter_map(|entry| name(entry));

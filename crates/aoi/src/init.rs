@@ -1,48 +1,50 @@
-//! A first probe file, from what a tool says of itself. Help is only grepped for hints: what it
-//! leads to stands in comments, and its author fills in the rest.
+//! Generates a first probe file from what a tool declares. The help text only provides hints:
+//! settings derived from it are written as comments, and the author completes the file.
 
 use serde_json::Value;
 
 use crate::guess::{Said, name};
 
-/// What help said of one command: flags that a check could use.
+/// The help text of one command, which is searched for flags that a check can use.
 #[derive(Clone, Debug, Default)]
 pub struct Help {
+    /// Name of the command.
     pub command: String,
+    /// Output of its `--help`.
     pub text: String,
 }
 
-/// The text of a probe file.
+/// Returns the text of a probe file.
 pub fn write(tool: &[String], said: &Said, helps: &[Help]) -> String {
     let mut out = String::from(
-        "# What `agentproto aoi-lint --probe` may do with this tool, and how.\n\
-         # Nothing is run while a FILL IN stands in it. What stays a comment is not looked at,\n\
-         # and the report says so.\n\
+        "# Tells `agentproto aoi-lint --probe` what it may do with this tool, and how.\n\
+         # Nothing is run while the file contains FILL IN. What stays commented out is not\n\
+         # checked, and the report says so.\n\
          aoi_probe: 1\n",
     );
     out.push_str(&format!("tool: {}\n", list(tool)));
     out.push_str(&format!("machine_args: [{}]\n", machine(&said.help)));
     out.push_str(
-        "\n# Variables that every run needs; {world} is the directory of a run.\n\
+        "\n# Environment variables for every run; {world} is the directory of a run.\n\
          # env: {MYTOOL_STATE: \"{world}/state\"}\n\
          # Variables and files with real credentials; discovery must work without them.\n\
          # credentials: {env: [MYTOOL_TOKEN], files: [~/.config/mytool]}\n\
-         \n# Set this to true only where real side effects do no harm: commands that change\n\
-         # something are not run before.\n\
+         \n# Set this to true only if real side effects are harmless. Otherwise, commands that\n\
+         # change something are not run.\n\
          sandbox: false\n\
          # Run before and after each probe that changes something.\n\
          # setup: [[./seed.sh]]\n\
          # teardown: [[./wipe.sh]]\n\
-         # How to see what is there: a command with the place of the id in its events,\n\
-         # a directory, or a program whose output is the state. A list that stops at a bound\n\
-         # proves nothing: ask for more than there can be.\n\
+         # How to observe the state: a command and the position of the id in its events,\n\
+         # a directory, or a program that prints the state. A truncated list proves nothing,\n\
+         # so use a limit that is larger than the number of items.\n\
          # observe: {command: [list, --limit, \"1000\"], id: /id}\n\ncommands:\n",
     );
     let commands = commands(said);
     if commands.is_empty() {
         out.push_str(
-            "  # Neither `capabilities` nor `--help` names a command.\n  \
-             mycommand:\n    ok: [mycommand]  # FILL IN: its name and the words of a run that succeeds\n",
+            "  # Neither `capabilities` nor `--help` lists a command.\n  \
+             mycommand:\n    ok: [mycommand]  # FILL IN: its name and the arguments of a run that succeeds\n",
         );
     }
     for (name, entry) in &commands {
@@ -54,14 +56,14 @@ pub fn write(tool: &[String], said: &Said, helps: &[Help]) -> String {
     out
 }
 
-/// The declared commands, or those that the help lists.
+/// The declared commands, or those that the help text lists.
 pub fn commands(said: &Said) -> Vec<(String, Option<Value>)> {
     let mut found: Vec<(String, Option<Value>)> = Vec::new();
     for entry in said.commands() {
         let Some(name) = name(entry).map(str::trim) else {
             continue;
         };
-        // Discovery is a check of its own.
+        // Check 1 covers discovery commands.
         let known = found.iter().any(|(other, _)| other == name);
         if !known && !matches!(name, "schema" | "capabilities") && name.len() <= 100 {
             found.push((name.to_owned(), Some(entry.clone())));
@@ -75,7 +77,7 @@ pub fn commands(said: &Said) -> Vec<(String, Option<Value>)> {
     found
 }
 
-/// The names that the help lists: a choice in braces before `...`, as argparse writes it, or the
+/// Command names in the help text: choices in braces before `...`, as argparse writes them, or the
 /// first words of the lines below a heading such as `Commands:`.
 fn listed(help: &str) -> Vec<String> {
     let words: Vec<&str> = help.split_whitespace().collect();
@@ -98,7 +100,7 @@ fn listed(help: &str) -> Vec<String> {
         choice.split(',').for_each(take);
         return names;
     }
-    // How far the names of a section are indented; what stands deeper goes on with a description.
+    // The section and the indentation of its names. Deeper lines continue a description.
     let mut section: Option<Section> = None;
     for line in help.lines() {
         let depth = line.len() - line.trim_start().len();
@@ -114,7 +116,7 @@ fn listed(help: &str) -> Vec<String> {
             continue;
         };
         let first = *section.depth.get_or_insert(depth);
-        // argparse: the commands stand below the word for them.
+        // In argparse help, the commands are indented below their metavariable.
         let wanted = if section.is_nested { first + 2 } else { first };
         if depth == wanted {
             let word = text.split_whitespace().next().unwrap_or_default();
@@ -130,7 +132,7 @@ struct Section {
 }
 
 impl Section {
-    /// A part of a help text that lists commands.
+    /// A section of the help text that lists commands.
     fn of(heading: &str) -> Option<Section> {
         let heading = heading.trim_end_matches(':').to_ascii_lowercase();
         let is_nested = heading == "positional arguments";
@@ -142,12 +144,12 @@ impl Section {
     }
 }
 
-/// The first word that a command wants, by its usage.
+/// The first required operand of a command, according to its usage line.
 fn operand(help: &str, command: &str) -> Option<String> {
     let at = help.to_ascii_lowercase().find("usage:")?;
     let usage = help.get(at + "usage:".len()..)?.trim_start();
     let usage = usage.split("\n\n").next()?;
-    // What may be left out is nothing to fill in.
+    // Optional parts in brackets need not be filled in.
     let mut depth = 0_usize;
     let mut needed = String::new();
     for c in usage.chars() {
@@ -163,7 +165,7 @@ fn operand(help: &str, command: &str) -> Option<String> {
     words.next()?;
     while let Some(word) = words.next() {
         if word.starts_with('-') {
-            // An option that is needed, with its value.
+            // A required option with its value.
             words.next();
             continue;
         }
@@ -183,7 +185,7 @@ fn machine(help: &str) -> &'static str {
     }
 }
 
-/// Whether a flag stands in the text as a word.
+/// Whether the text contains the flag as a whole word.
 fn mentions(text: &str, flag: &str) -> bool {
     text.match_indices(flag).any(|(at, _)| {
         let after = text.get(at + flag.len()..).and_then(|t| t.chars().next());
@@ -208,25 +210,25 @@ fn command(name: &str, entry: Option<&Value>, help: &str, out: &mut String) {
         false => operand(help, name).map(|operand| format!("FILL IN {operand}")),
     };
     let ok: Vec<String> = words.into_iter().chain(more).collect();
-    // Help that asks for nothing more leaves nothing to fill in.
+    // If the help text requires no operand, there is nothing to fill in.
     let open = match help.is_empty() {
         true => "FILL IN: ",
         false => "",
     };
     line(&format!(
-        "ok: {}  # {open}the words of a run that succeeds{}",
+        "ok: {}  # {open}the arguments of a run that succeeds{}",
         list(&ok),
         match destructive || mutating {
-            true => "; {uniq} is new each time",
-            false => ", with 3 results or more",
+            true => "; {uniq} is unique per run",
+            false => ", with at least 3 results",
         }
     ));
     match says("read_only") {
         Some(true) => line("read_only: true"),
-        None => line("# read_only: true      # bad usages are only tried where this is known"),
+        None => line("# read_only: true      # invalid usage is tested only with this"),
         Some(false) => {}
     }
-    line("# malformed: [[…]]     # further bad usages, whole command lines");
+    line("# malformed: [[…]]     # further invalid command lines");
     if yes("unbounded") {
         line("unbounded: true");
     }
@@ -246,16 +248,16 @@ fn command(name: &str, entry: Option<&Value>, help: &str, out: &mut String) {
             .filter(|kind| !kind.starts_with("aoi:"));
         let own: Vec<String> = own.map(str::to_owned).take(20).collect();
         match own.is_empty() {
-            true => line("# events: […]          # types of the events that tell what was changed"),
+            true => line("# events: […]          # types of the events that report a change"),
             false => line(&format!(
-                "events: {}  # what tells of a change, by `capabilities`",
+                "events: {}  # report a change, according to `capabilities`",
                 list(&own)
             )),
         }
-        line("# id: /id              # and where the id stands in them");
+        line("# id: /id              # JSON pointer of the id in them");
     }
     if destructive {
-        line("# target: {from: …}    # the command that makes what this one takes away");
+        line("# target: {from: …}    # the command that creates what this one deletes");
     }
     if yes("requires_confirm") || mentions(help, "--confirm") {
         line("confirm: [--confirm]");
@@ -267,16 +269,16 @@ fn command(name: &str, entry: Option<&Value>, help: &str, out: &mut String) {
         line("idempotency: {flag: --idempotency-key}");
     }
     if yes("supports_cursor") || mentions(help, "--limit") {
-        line("# total: how many results `ok` has without a limit; page: some, but fewer.");
+        line("# total: number of results of `ok` without a limit; page: a smaller number.");
         line("# limit: {flag: --limit, total: 25, page: 7, cursor_flag: --cursor, id: /id}");
     }
     if mentions(help, "--input-jsonl") || mentions(help, "--input") {
-        line("# Lines that it takes, lines that it must refuse, and its modes.");
+        line("# Lines that it accepts, lines that it must reject, and its modes.");
         line(
             "# input: {flag: [--input-jsonl, \"-\"], good: ['{\"name\":\"a\"}'], bad: ['not json'], modes: {fail_fast: []}, default: fail_fast}",
         );
     }
-    line("# slow: […]            # a run that takes a second or more, for signals");
+    line("# slow: […]            # a run that takes at least a second, for signals");
     line("# secrets: [[--token, \"{canary}\"]]   # flags that take secrets");
 }
 
@@ -296,19 +298,19 @@ fn versions(said: &Said, out: &mut String) {
         ));
     } else {
         out.push_str(
-            "\n# Where a schema version can be asked for:\n\
+            "\n# If a schema version can be requested:\n\
              # schema:\n#   versions: {flag: --schema-version, ok: [\"1\"], unsupported: \"9999\"}\n",
         );
     }
 }
 
-/// A list in YAML, on one line.
+/// A YAML list on one line.
 fn list(words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     format!("[{}]", words.join(", "))
 }
 
-/// A text in YAML that stays a text.
+/// A YAML scalar that is always read as a string.
 fn quoted(word: &str) -> String {
     const TAKEN: [&str; 7] = ["true", "false", "null", "yes", "no", "on", "off"];
     let simple = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
@@ -317,7 +319,7 @@ fn quoted(word: &str) -> String {
         begins && word.chars().all(simple) && !TAKEN.contains(&word.to_ascii_lowercase().as_str());
     match plain {
         true => word.to_owned(),
-        // JSON is YAML, but for characters that YAML does not print.
+        // JSON is valid YAML, except for characters that YAML does not allow.
         false => {
             let json = serde_json::to_string(word).unwrap_or_else(|_| "\"\"".to_owned());
             agentproto_text::json_plain(&json).into_owned()
@@ -350,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_is_written_and_can_be_read() {
+    fn declared_commands_are_written_and_can_be_parsed() {
         let text = written(
             json!({
                 "schemas": [{ "name": "x", "versions": ["1.0.0", "2.0.0"] }],
@@ -385,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn help_gives_names_where_nothing_else_does() {
+    fn command_names_come_from_help_without_capabilities() {
         let help = "A tool\n\nCommands:\n  find     Find things\n  make, m  Make one\n  help\n\nOptions:\n  all\n";
         let text = written(json!({}), help);
         let probe = probe::parse(&text, Path::new("/")).expect("no mistake");
@@ -396,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn every_usual_help_is_understood() {
+    fn help_of_common_argument_parsers_is_understood() {
         let argparse = "usage: notes [-h] [--output O]\n             {list,search,add,remove} ...\n\nNotes.\n\npositional arguments:\n  {list,search,add,remove}\n    list                list them all, and\n                        say how many\n    search              find some\n\noptions:\n  -h, --help            show this help message and exit\n";
         let metavar = "usage: notes [-h] COMMAND ...\n\npositional arguments:\n  COMMAND\n    list      list them\n    search    find some\n              or none\n\noptions:\n  -h, --help  x\n";
         let choices = "usage: notes [-h] {json,text} file\n\npositional arguments:\n  {json,text}  how\n  file         which\n";
@@ -414,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_wants_stands_in_its_usage() {
+    fn the_operand_comes_from_the_usage_line() {
         for (help, wanted) in [
             (
                 "usage: notes search [-h] [--limit N] query\n\npositional",
@@ -436,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_of_a_change_is_what_the_tool_declares() {
+    fn change_events_come_from_capabilities() {
         let text = written(
             json!({ "commands": [{ "name": "remove", "read_only": false, "destructive": true,
                 "event_types": ["aoi:meta", "deleted", "aoi:summary"] }] }),
@@ -446,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_names_stay_names() {
+    fn unusual_names_are_quoted() {
         let odd = [
             "a: b",
             "#x",

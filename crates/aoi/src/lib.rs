@@ -1,9 +1,9 @@
-//! The AOI engine: what a command-line tool does in machine mode, held against AOI-CLI v0.2, per
-//! characteristic and per command.
+//! Checks what a command-line tool does in machine mode against AOI-CLI v0.2, per characteristic
+//! and per command.
 //!
-//! `probe` says what may be done with the tool, `session` runs it (`run`, `isolation`), `checks`
-//! judge what came (`stream`, `capture`), `model` is what they found. Nothing is proven by a run
-//! that could not have shown the opposite.
+//! `probe` describes what may be done with the tool. `session` runs it (`run`, `isolation`).
+//! `checks` evaluate the output (`stream`, `capture`), and `model` holds the findings. A rule
+//! passes only if some run could have violated it.
 
 pub mod canary;
 mod capture;
@@ -40,25 +40,33 @@ use model::{Report, Subject, Timing, Tool};
 use probe::Probe;
 use session::{Options, Session};
 
+/// Why no report could be produced.
 #[derive(Debug, thiserror::Error)]
 pub enum LintError {
-    #[error("there is no program `{0}`")]
+    /// The program was not found: the word that names it.
+    #[error("program not found: `{0}`")]
     NoProgram(String),
-    #[error("`{0}` is a file, but no program that may be run")]
+    /// The file exists, but is not executable: the word that names it.
+    #[error("`{0}` is not executable")]
     NotExecutable(String),
-    #[error("the tool cannot be started: {0}")]
+    /// Every run failed to start: the last reason.
+    #[error("cannot start the tool: {0}")]
     NotStarted(String),
-    #[error("the probe file does not fit the tool")]
+    /// Commands in the probe file that the tool does not list, each with its position.
+    #[error("the probe file does not match the tool")]
     Misfit(Vec<Mistake>),
+    /// A `setup` program of the probe file failed.
     #[error("{}", .0.message)]
     Setup(Mistake),
+    /// The operating system refused a new thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] std::io::Error),
-    #[error("cannot make a directory for the runs: {0}")]
+    /// The temporary directory for the runs could not be created.
+    #[error("cannot create a directory for the runs: {0}")]
     Workplace(#[source] std::io::Error),
 }
 
-/// Runs every check that the probe allows.
+/// Runs every check that the probe allows. Setting `stop` ends the run early with a partial report.
 pub async fn lint(
     probe: Probe,
     options: Options,
@@ -69,7 +77,7 @@ pub async fn lint(
     lint_on(&ground, begun, probe, options, stop).await
 }
 
-/// Ground for batteries of a tool, whatever its own words.
+/// Creates the environment that several lint runs of the same program share.
 pub async fn ground(probe: &Probe, lanes: Lanes) -> Result<Ground, LintError> {
     let needs = isolation::Needs {
         argv: &argv(probe)?,
@@ -78,7 +86,7 @@ pub async fn ground(probe: &Probe, lanes: Lanes) -> Result<Ground, LintError> {
     Ground::new(&needs, lanes).await
 }
 
-/// One battery among others of the same ground.
+/// Runs every check in an environment that other lint runs may use at the same time.
 pub async fn lint_on(
     ground: &Ground,
     begun: Instant,
@@ -93,7 +101,7 @@ pub async fn lint_on(
         Session::new(probe, options, argv, place, ground, stop).map_err(LintError::Workplace)?;
     let done = tokio::select! {
         done = checks::all(&session) => done,
-        // Dropped, the runs under way end, and everything that they started.
+        // Dropping `checks::all` stops the active runs and every process that they started.
         () = stopped(stop) => Ok(()),
     };
     if let Some(why) = session.never_started() {
@@ -103,7 +111,7 @@ pub async fn lint_on(
     Ok(report(&session, begun, jobs))
 }
 
-/// Comes back when the run is to end.
+/// Waits until `stop` is set.
 pub async fn stopped(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -120,7 +128,8 @@ fn argv(probe: &Probe) -> Result<Vec<OsString>, LintError> {
     if !run::is_executable(&program) {
         return Err(LintError::NotExecutable(first.clone()));
     }
-    // A script after its interpreter: runs happen elsewhere.
+    // A script path after an interpreter must be absolute, because runs use another working
+    // directory.
     let placed = |word: &String| {
         let word = probe::braces::shown(word).into_owned();
         let path = probe.base.join(&word);
@@ -137,7 +146,7 @@ fn argv(probe: &Probe) -> Result<Vec<OsString>, LintError> {
 
 fn report(session: &Session, begun: Instant, jobs: usize) -> Report {
     let mut checks = session.findings();
-    // Runs that one check needs show something of others, but not everything.
+    // A run that one check needs also yields findings of other checks. Those are incomplete.
     let only = &session.options.only;
     checks.retain(|finding| only.is_empty() || only.contains(&finding.check));
     checks.extend(misfit::unprobed(session));

@@ -1,4 +1,4 @@
-//! Where the probe file and what the tool says of itself do not fit each other.
+//! Finds differences between the probe file and the tool's `capabilities`.
 
 use crate::model::{Check, Finding, Verdict, characteristics};
 use crate::probe::Place;
@@ -6,10 +6,10 @@ use crate::session::Session;
 use agentproto_manifest::fields::Mistake;
 use agentproto_text::closest_of;
 
-/// These are asked for without a probe of theirs.
+/// Discovery commands, which need no entry in the probe file.
 const DISCOVERY: [&str; 4] = ["schema", "aoi-schema", "capabilities", "input-schema"];
 
-/// The names that `capabilities` list; none where the tool has no such list.
+/// Command names in `capabilities`. Empty if the tool does not list its commands.
 fn listed(session: &Session) -> Vec<&str> {
     let capabilities = session.declared.get().and_then(|d| d.capabilities.as_ref());
     let commands = capabilities.and_then(|all| all.get("commands")?.as_array());
@@ -18,7 +18,7 @@ fn listed(session: &Session) -> Vec<&str> {
     names.filter(|name| !name.trim().is_empty()).collect()
 }
 
-/// Names that the tool does not list, where one that it does list is nearly the same.
+/// Command names in the probe file that the tool does not list, but that resemble one it lists.
 pub fn mistakes(session: &Session) -> Vec<Mistake> {
     let probe = &session.probe;
     let listed = listed(session);
@@ -33,23 +33,23 @@ pub fn mistakes(session: &Session) -> Vec<Mistake> {
     let unlisted = said.iter().filter(|(name, _)| !listed.contains(name));
     unlisted
         .filter_map(|(name, place)| {
-            // Whoever names both means both.
+            // A listed command that the probe file also names is not a possible correction.
             let others = listed.iter().copied().filter(|other| !is_said(other));
             let meant = closest_of(name, others)?;
             Some(place.mistake(format!(
-                "the tool's `capabilities` list no command `{name}`; did you mean `{meant}`? (If \
-                 there are both, `leave_out: [{meant}]` says so.)"
+                "`capabilities` does not list a command `{name}`; did you mean `{meant}`? (if both \
+                 commands exist, add `leave_out: [{meant}]`)"
             )))
         })
         .collect()
 }
 
-/// A row for each command that the tool lists and that the probe file neither has nor leaves out.
+/// One `skip` finding for each listed command that the probe file neither probes nor leaves out.
 pub fn unprobed(session: &Session) -> Vec<Finding> {
     let probe = &session.probe;
     let wanted: Vec<u8> = (1..=13).filter(|check| session.wants(*check)).collect();
     let Some(first) = wanted.first().filter(|_| probe.file.is_some()) else {
-        // A command line instead of a file is about one command.
+        // A command line given instead of a probe file is about one command only.
         return Vec::new();
     };
     let mut borne: Vec<_> = wanted
@@ -75,8 +75,8 @@ pub fn unprobed(session: &Session) -> Vec<Finding> {
         characteristics: borne.clone(),
         verdict: Verdict::Skip,
         section: "§18.2".to_owned(),
-        message: "`capabilities` list this command, but there is no probe of it in the file: add \
-                  one to `commands`, or its name to `leave_out`"
+        message: "`capabilities` lists this command, but the probe file does not probe it: add it \
+                  to `commands`, or add its name to `leave_out`"
             .to_owned(),
         repro: Vec::new(),
         evidence: serde_json::Map::new(),

@@ -1,4 +1,4 @@
-//! What the engine found, per rule and command, and the matrix that follows from it.
+//! Findings per rule and command, and the conformance matrix computed from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,15 +8,18 @@ use serde_json::{Map, Value};
 use crate::rules::Rule;
 pub use agentproto_report::Verdict;
 
+/// Schema id of the JSON report.
 pub const SCHEMA: &str = "agentproto.aoi/v1";
 
-/// The row of what is true of the tool as a whole.
+/// Row name for findings about the tool as a whole.
 pub const TOOL: &str = "(tool)";
 
-/// One of the 13 checks of §18.2, or a statement beyond them.
+/// One of the 13 checks of §18.2, or the rules beyond them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
+    /// Check number, from 1 to 13.
     Number(u8),
+    /// Rules that no check of §18.2 covers. They do not affect the matrix.
     Advisory,
 }
 
@@ -50,15 +53,15 @@ impl<'de> Deserialize<'de> for Check {
                 .and_then(|number| u8::try_from(number).ok())
                 .filter(|number| (1..=13).contains(number))
                 .map(Check::Number)
-                .ok_or_else(|| serde::de::Error::custom("a check is a number from 1 to 13")),
+                .ok_or_else(|| serde::de::Error::custom("a check must be a number from 1 to 13")),
             _ => Err(serde::de::Error::custom(
-                "a check is a number from 1 to 13, or `advisory`",
+                "a check must be a number from 1 to 13, or `advisory`",
             )),
         }
     }
 }
 
-/// The ten characteristics of Machine Mode, in the order of the text.
+/// The ten characteristics of Machine Mode, in the order of the spec.
 #[derive(
     Clone,
     Copy,
@@ -86,6 +89,7 @@ pub enum Characteristic {
 }
 
 impl Characteristic {
+    /// All characteristics, in the order of the spec.
     pub const ALL: [Characteristic; 10] = [
         Characteristic::Typed,
         Characteristic::Discoverable,
@@ -99,12 +103,13 @@ impl Characteristic {
         Characteristic::Versioned,
     ];
 
+    /// Name as in the spec: `Typed`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// What a check says something about (§18.2).
+/// The characteristics that a check decides (§18.2).
 pub fn characteristics(check: Check) -> &'static [Characteristic] {
     use Characteristic::{
         Auditable, Bounded, Composable, Discoverable, Idempotent, Safe, Streamable, Typed,
@@ -125,23 +130,31 @@ pub fn characteristics(check: Check) -> &'static [Characteristic] {
     }
 }
 
-/// One rule, looked at for one command.
+/// The verdict on one rule for one command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
+    /// The check that the rule belongs to.
     pub check: Check,
+    /// Rule id, such as `AOI-03.count`.
     pub rule: String,
+    /// Command name, or `(tool)`.
     pub command: String,
+    /// Characteristics whose matrix cells the verdict affects.
     pub characteristics: Vec<Characteristic>,
+    /// The verdict.
     pub verdict: Verdict,
+    /// Section of AOI-CLI v0.2.
     pub section: String,
+    /// What was observed, or why the rule has no verdict.
     pub message: String,
-    /// The command line to see it again; secrets are put in by whoever types it.
+    /// Command line that reproduces the finding. Fake secrets are masked, so the reader inserts
+    /// them.
     #[serde(default)]
     pub repro: Vec<String>,
-    /// argv, exit, signal, what was observed and what was expected. Never a canary.
+    /// Probe name, exit, output and duration of the run. It never contains a fake secret.
     #[serde(default)]
     pub evidence: Map<String, Value>,
-    /// The baseline knows it already.
+    /// Whether the baseline already contains the finding.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub known: bool,
 }
@@ -167,31 +180,46 @@ impl Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pair {
+    /// At least one rule passed, and nothing contradicts it.
     Pass,
+    /// A rule was violated.
     Fail,
+    /// A rule was skipped or could not be verified, or none passed.
     Unproven,
+    /// No rule applies.
     #[serde(rename = "n_a")]
     NotApplicable,
 }
 
-/// Commands, and for each its characteristics.
+/// Cells by command name, then by characteristic.
 pub type Matrix = BTreeMap<String, BTreeMap<Characteristic, Pair>>;
 
+/// Counts for the end of the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
+    /// Matrix cells that passed.
     pub pairs_proven: usize,
+    /// Matrix cells that failed.
     pub pairs_failing: usize,
+    /// Matrix cells that are unproven.
     pub pairs_unproven: usize,
+    /// Findings with verdict `pass`.
     pub pass: usize,
+    /// Findings with verdict `fail`.
     pub fail: usize,
+    /// Findings with verdict `warn`.
     pub warn: usize,
+    /// Findings with verdict `skip`.
     pub skip: usize,
+    /// Findings with verdict `n_a`.
     pub n_a: usize,
+    /// Findings with verdict `not_verified`.
     pub not_verified: usize,
+    /// Findings with verdict `error`.
     pub error: usize,
 }
 
-/// What one cell is, given every verdict that bears on it. Advisory rules bear on none.
+/// The state of one cell, given the verdicts of all rules that affect it.
 fn pair(verdicts: &[Verdict]) -> Pair {
     let has = |wanted| verdicts.contains(&wanted);
     if has(Verdict::Fail) {
@@ -207,6 +235,7 @@ fn pair(verdicts: &[Verdict]) -> Pair {
     }
 }
 
+/// Computes the matrix: a row for the tool, each command, and each command name in the findings.
 pub fn matrix(findings: &[Finding], commands: &[String]) -> Matrix {
     let mut rows: Vec<&str> = vec![TOOL];
     rows.extend(commands.iter().map(String::as_str));
@@ -232,6 +261,7 @@ pub fn matrix(findings: &[Finding], commands: &[String]) -> Matrix {
     matrix
 }
 
+/// Counts verdicts and matrix cells.
 pub fn summary(findings: &[Finding], matrix: &Matrix) -> Summary {
     let count = |verdict| findings.iter().filter(|f| f.verdict == verdict).count();
     let cells = || matrix.values().flat_map(BTreeMap::values);
@@ -250,85 +280,108 @@ pub fn summary(findings: &[Finding], matrix: &Matrix) -> Summary {
     }
 }
 
+/// The program that wrote the report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
+    /// `agentproto`.
     pub name: String,
+    /// Version of agentproto.
     pub version: String,
 }
 
-/// Whom the report is about.
+/// The tool under test.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
-    /// As it calls itself, or its program.
+    /// Name from `capabilities`, or the file name of the program.
     pub name: String,
+    /// `tool_version` from `capabilities`.
     pub version: Option<String>,
-    /// The words that start it.
+    /// Command line that starts the tool.
     pub argv: Vec<String>,
+    /// Path of the probe file, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub probe_file: Option<String>,
-    /// Where the commands stand in the probe file, from 1.
+    /// Line of each command in the probe file, from 1.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub lines: BTreeMap<String, u32>,
 }
 
+/// Durations and counts of the runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
+    /// Duration of the whole lint run, in milliseconds.
     pub wall_ms: u64,
-    /// The target's own run time, over all runs.
+    /// Run time of the tool, summed over all runs, in milliseconds.
     pub target_ms: u64,
-    /// What the probes had to wait for on purpose; part of `target_ms`.
+    /// Part of `target_ms` in which the probes waited on purpose, in milliseconds.
     pub waits_ms: u64,
-    /// While one run or more was under way; the rest of the wall time is our own.
+    /// Time with at least one active run, in milliseconds. The rest of the wall time is overhead.
     #[serde(default)]
     pub busy_ms: u64,
+    /// Number of runs.
     pub runs: u64,
+    /// Maximum number of concurrent runs.
     pub jobs: u64,
 }
 
-/// One of the seven assertions of the reference's linter, on one run.
+/// One of the seven assertions of the reference `aoi-lint`, evaluated on one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assertion {
+    /// Name of the assertion in the reference `aoi-lint`.
     pub name: String,
+    /// Command that was run.
     pub command: String,
+    /// Whether the assertion holds.
     pub ok: bool,
+    /// What was observed.
     pub detail: String,
 }
 
+/// The report of one lint run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
+    /// `SCHEMA`.
     pub schema: String,
+    /// The program that wrote the report.
     pub tool: Tool,
+    /// The tool under test.
     pub target: Subject,
+    /// All findings, ordered by check, command and rule.
     pub checks: Vec<Finding>,
+    /// State of each (characteristic × command) pair.
     pub matrix: Matrix,
+    /// Counts of findings and pairs.
     pub summary: Summary,
+    /// Durations and counts of the runs.
     pub timing: Timing,
-    /// What discovery was shut off from, and what could not be.
+    /// How discovery runs were isolated, and what could not be isolated.
     pub isolation: Vec<String>,
-    /// The run was interrupted: what is missing was not looked at.
+    /// Whether the run was interrupted. What is missing was not checked.
     #[serde(default)]
     pub partial: bool,
-    /// Seconds since 1970.
+    /// Start time, in seconds since 1970.
     #[serde(default)]
     pub started: u64,
-    /// With `--compat`.
+    /// Results of the reference assertions, with `--compat`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compat: Vec<Assertion>,
 }
 
 impl Report {
-    /// What was seen broken, and what could not be judged by our own fault.
+    /// Whether there is a failure or an internal error that the baseline does not contain.
     pub fn has_new_failures(&self) -> bool {
         let bad = |f: &Finding| matches!(f.verdict, Verdict::Fail | Verdict::Error);
         self.checks.iter().any(|f| bad(f) && !f.known)
     }
 
+    /// Whether there is a warning that the baseline does not contain.
     pub fn has_new_warnings(&self) -> bool {
         let warns = |f: &Finding| f.verdict == Verdict::Warn && !f.known;
         self.checks.iter().any(warns)
     }
 
-    /// Ended before its end: what was not looked at might have shown the opposite.
+    /// Marks the report as interrupted. Passed cells become unproven, because the missing checks
+    /// might have failed.
     pub fn cut_short(&mut self) {
         self.partial = true;
         let cells = self.matrix.values_mut().flat_map(BTreeMap::values_mut);
@@ -344,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_proof_makes_a_pair() {
+    fn a_cell_passes_only_without_skips_and_unverified_rules() {
         use Verdict::{Fail, NotApplicable, NotVerified, Pass, Skip, Warn};
         for (verdicts, expected) in [
             (&[][..], Pair::NotApplicable),
@@ -361,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_run_proves_nothing() {
+    fn an_interrupted_run_has_no_proven_pairs() {
         let mut report = Report::default();
         let row = BTreeMap::from([
             (Characteristic::Typed, Pair::Pass),

@@ -1,41 +1,44 @@
-//! What the engine demands: every rule with its section, and what to do about it. Each check's
-//! file has its own; this is the list of all of them, which `explain`, SARIF and the docs read.
+//! The list of all rules, which `explain`, SARIF and the docs read. Each rule is defined in the
+//! file of its check.
 
 use crate::checks;
 use crate::model::Check;
 
-/// How much the text asks for.
+/// How strongly the spec requires something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
-    /// Broken, it fails.
+    /// A violation fails.
     Must,
-    /// Broken, it warns; with `--strict` it fails.
+    /// A violation warns, or fails with `--strict`.
     Should,
-    /// Broken, it warns, strictly or not: the text leaves it open.
+    /// A violation warns, even with `--strict`, because the spec leaves the question open.
     Open,
 }
 
+/// One requirement that `aoi-lint` checks.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// `AOI-` and the check's number, or `AOI-adv`, then what is wrong.
+    /// `AOI-` and the check number, or `AOI-adv`, then a dot and a slug.
     pub id: &'static str,
+    /// The check of §18.2 that the rule belongs to.
     pub check: Check,
+    /// What a violation leads to.
     pub level: Level,
-    /// Of AOI-CLI v0.2.
+    /// Section of AOI-CLI v0.2.
     pub section: &'static str,
-    /// What is demanded, in a sentence.
+    /// The requirement, as one full statement without a final period.
     pub demands: &'static str,
-    /// Why it matters to whoever calls the tool.
+    /// Why the requirement matters to callers of the tool.
     pub why: &'static str,
-    /// What to do where it is broken.
+    /// What the author of the tool should change, as an imperative.
     pub hint: &'static str,
-    /// Which piece of advice per language fits (`hints`).
+    /// Selects the advice per language (`hints`).
     pub topic: Topic,
-    /// Rows of the register of specs.
+    /// Ids of the spec requirements that the rule decides.
     pub register: &'static [&'static str],
 }
 
-/// What a rule is about, for advice in a language.
+/// Subject of a rule. Rules with the same topic share their advice per language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
     Discovery,
@@ -55,12 +58,12 @@ pub enum Topic {
     Surface,
 }
 
-/// Rules that a machine under load may seem to break: they are about how soon something comes.
+/// Rules about timing, which a tool on a busy machine may seem to violate.
 const TIMED: [&str; 8] = [
     "AOI-10.pipe-hangs",
     "AOI-10.signal-ignored",
     "AOI-10.signal-hangs",
-    // A signal may come before the tool was ready for it.
+    // A signal may arrive before the tool has installed its handler.
     "AOI-10.no-interrupted-summary",
     "AOI-10.unbounded-silent",
     "AOI-11.streams",
@@ -68,6 +71,7 @@ const TIMED: [&str; 8] = [
     "AOI-adv.timeout",
 ];
 
+/// Whether the rule depends on timing, so that a run on a busy machine cannot decide it.
 pub fn is_timed(rule: &Rule) -> bool {
     TIMED.contains(&rule.id)
 }
@@ -77,6 +81,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
     checks::RULES.iter().flat_map(|rules| rules.iter().copied())
 }
 
+/// Finds a rule by its id, ignoring case.
 pub fn find(id: &str) -> Option<&'static Rule> {
     all().find(|rule| rule.id.eq_ignore_ascii_case(id))
 }
@@ -86,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_about_time_are_rules() {
+    fn every_timed_rule_id_exists() {
         for id in TIMED {
             assert!(find(id).is_some_and(is_timed), "{id}");
         }

@@ -1,5 +1,5 @@
-//! One run of the target: a fresh process with known streams and a known environment, and a
-//! reader that does what the probe is about.
+//! One run of the tool: a fresh process with known streams and a known environment. The reader of
+//! its stdout behaves as the probe requires.
 
 use std::ffi::OsString;
 use std::io;
@@ -24,113 +24,132 @@ use crate::sweep::{Lent, Sweeper};
 use agentproto_sandbox::plan::unconfined;
 use agentproto_sandbox::spawn::{self, Child, Exit, Options, SpawnError};
 
-/// Of standard output and standard error so much is kept; a target that prints more is ended.
+/// Maximum number of bytes kept of stdout and of stderr. A tool that prints more is killed.
 pub const KEPT: usize = 64 << 20;
-/// Nor may it print more lines than this: each costs many times its own bytes.
+/// Maximum number of stdout lines. Each line costs many times its own size in memory.
 const KEPT_LINES: usize = 200_000;
-/// So much of a target that did: its runs together must fit into memory.
+/// Bytes kept of each stream of a tool that exceeded a limit, so that all runs together fit into
+/// memory.
 const KEPT_OF_FLOOD: usize = 64 << 10;
-/// After SIGTERM, before SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// A target that writes into a tight pipe has so long to begin.
+/// Maximum time until the first write into a nearly full pipe.
 const FIRST_BYTES: Duration = Duration::from_secs(2);
-/// From the first line to the signal.
+/// Time between the first line and the signal.
 const BEFORE_SIGNAL: Duration = Duration::from_millis(50);
-/// After the end of the target its own children may write for so long.
+/// Time in which child processes may still write after the tool has exited, in milliseconds.
 const LINGER_MS: u32 = 500;
-/// How many arrivals are noted.
+/// Maximum number of recorded arrival times.
 const ARRIVALS: usize = 4096;
 
+/// What the tool's stdin is connected to.
 #[derive(Clone, Debug, Default)]
 pub enum Input {
     /// `/dev/null`.
     #[default]
     Null,
-    /// No descriptor 0 at all.
+    /// File descriptor 0 is closed.
     Closed,
+    /// A pipe with these bytes, closed after the last one.
     Bytes(Vec<u8>),
-    /// A pipe that stays open and says nothing.
+    /// A pipe that stays open and delivers nothing.
     Silent,
-    /// The controlling terminal of the target, on which nobody types.
+    /// The controlling terminal of the tool, without any input.
     Terminal,
 }
 
+/// What the tool's stdout is connected to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Output {
+    /// A pipe of the default size.
     #[default]
     Pipe,
     /// A pipe of one page.
     Small,
-    /// Such a pipe, full but for so many bytes: whatever the target writes beyond them waits for
-    /// the reader.
+    /// A pipe of one page that is full except for this many bytes. A write beyond them blocks until
+    /// the reader reads.
     Tight(u16),
-    /// A pipe of two pages, the first of them full: a target that waits until its output is ready
-    /// writes once, and no more.
+    /// A pipe of two pages, the first of them full. A tool that waits until its output is writable
+    /// can write once.
     Slot,
-    /// A pipe whose reader is gone before the target starts.
+    /// A pipe whose read end is closed before the tool starts.
     Closed,
-    /// `/dev/full`: every write fails.
+    /// `/dev/full`, on which every write fails.
     Full,
-    /// A terminal, which turns line feeds into CR LF; they are turned back.
+    /// A terminal. The CR LF line ends that it produces are converted back to LF.
     Terminal,
 }
 
-/// What the reader of standard output does.
+/// How stdout is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Reader {
+    /// Reads everything as it arrives.
     #[default]
     All,
-    /// Reads nothing until so much time has passed or the target has ended.
+    /// Reads nothing until this time has passed or the tool has exited.
     Late(Duration),
-    /// Reads so many lines and a byte of the next one, and nothing more for a while.
+    /// Reads this many lines and one byte more, then pauses.
     Pause { lines: usize, time: Duration },
-    /// Closes its end after the first line.
+    /// Closes the pipe after the first line.
     OneLine,
-    /// After the first line and a little while a signal; then reads the rest.
+    /// Sends a signal shortly after the first line, then reads the rest.
     Signal { number: i32, group: bool },
-    /// Reads for so long, then sends a signal.
+    /// Reads for this time, then sends a signal.
     Watch { time: Duration, number: i32 },
 }
 
+/// Everything needed to start one run.
 #[derive(Clone, Debug)]
 pub struct Launch {
+    /// Name of the probed command, or `(tool)`.
     pub command: String,
+    /// Name of the probe, for messages.
     pub probe: String,
-    /// The program by its path, then its arguments.
+    /// Path of the program, then its arguments.
     pub argv: Vec<OsString>,
-    /// Beside the usual variables; wins over them.
+    /// Additional environment variables. They override the default ones.
     pub env: Vec<(String, String)>,
+    /// What stdin is connected to.
     pub input: Input,
+    /// What stdout is connected to.
     pub output: Output,
-    /// Nobody reads standard error.
+    /// Whether the read end of stderr is closed.
     pub stderr_closed: bool,
+    /// How stdout is read.
     pub reader: Reader,
+    /// Isolation of the run, if any.
     pub walls: Option<Walls>,
+    /// Time limit of the run.
     pub limit: Duration,
-    /// The target is known to take its time.
+    /// Whether the tool is known to take long.
     pub is_slow: bool,
+    /// Whether stdout is expected to be in machine mode.
     pub is_machine: bool,
+    /// Requested schema version, if any.
     pub version: Option<String>,
+    /// Whether the command line contains fake secrets.
     pub canaries: bool,
 }
 
 impl Launch {
-    /// Most of its time nothing happens.
+    /// Whether the run is idle most of the time.
     pub fn waits(&self) -> bool {
         let reader = !matches!(self.reader, Reader::All | Reader::OneLine);
         reader || self.is_slow || matches!(self.input, Input::Silent | Input::Terminal)
     }
 }
 
-/// Where a run happens: its home, its working directory and its place for temporary files.
+/// Directories of a run: its home, working directory, temporary files and state.
 #[derive(Clone, Debug)]
 pub struct World {
+    /// Parent of the four directories.
     pub root: PathBuf,
-    /// Where it goes away with its last holder.
+    /// Removes the directories when the last clone is dropped.
     lent: Option<Arc<Lent>>,
 }
 
 impl World {
+    /// Creates the directories below `root`.
     pub fn new(root: PathBuf) -> io::Result<World> {
         for name in ["home", "cwd", "tmp", "state"] {
             std::fs::create_dir_all(root.join(name))?;
@@ -138,20 +157,23 @@ impl World {
         Ok(World { root, lent: None })
     }
 
+    /// Lets `sweeper` remove the directories after use.
     pub fn swept_by(mut self, sweeper: &Sweeper) -> World {
         self.lent = sweeper.lend(self.root.clone()).map(Arc::new);
         self
     }
 
+    /// Working directory of the run.
     pub fn cwd(&self) -> PathBuf {
         self.root.join("cwd")
     }
 
+    /// Home directory of the run.
     pub fn home(&self) -> PathBuf {
         self.root.join("home")
     }
 
-    /// What every run has, and nothing else of our own.
+    /// Environment variables that every run gets. Of the caller's own, only `PATH` is passed on.
     pub fn environment(&self) -> Vec<(String, String)> {
         let at = |name: &str| self.root.join(name).to_string_lossy().into_owned();
         let home = at("home");
@@ -173,7 +195,7 @@ impl World {
     }
 }
 
-/// What all runs together cost.
+/// Time and number of all runs.
 #[derive(Debug, Default)]
 pub struct Costs {
     target_us: AtomicU64,
@@ -182,7 +204,7 @@ pub struct Costs {
     busy: Mutex<Busy>,
 }
 
-/// The time in which one run or more is under way.
+/// Time in which at least one run is active.
 #[derive(Debug, Default)]
 struct Busy {
     running: usize,
@@ -190,7 +212,7 @@ struct Busy {
     total: Duration,
 }
 
-/// One run under way, until it is dropped.
+/// Marks one run as active until it is dropped.
 struct Underway<'c>(&'c Costs);
 
 impl Drop for Underway<'_> {
@@ -206,6 +228,7 @@ impl Drop for Underway<'_> {
 }
 
 impl Costs {
+    /// Adds a wait that the probe made on purpose.
     pub fn wait(&self, time: Duration) {
         add(&self.waits_us, time);
     }
@@ -218,19 +241,22 @@ impl Costs {
         Underway(self)
     }
 
-    /// While one run or more was under way.
+    /// Time in which at least one run was active.
     pub fn busy(&self) -> Duration {
         self.busy.lock().total
     }
 
+    /// Run time of the tool, summed over all runs.
     pub fn target(&self) -> Duration {
         Duration::from_micros(self.target_us.load(Ordering::Relaxed))
     }
 
+    /// Waits that probes made on purpose, summed over all runs.
     pub fn waits(&self) -> Duration {
         Duration::from_micros(self.waits_us.load(Ordering::Relaxed))
     }
 
+    /// Number of finished runs.
     pub fn runs(&self) -> u64 {
         self.runs.load(Ordering::Relaxed)
     }
@@ -241,7 +267,7 @@ fn add(counter: &AtomicU64, time: Duration) {
     counter.fetch_add(us, Ordering::Relaxed);
 }
 
-/// Starts the target and stays with it to its end.
+/// Starts the tool and waits until it has exited.
 pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Capture, SpawnError> {
     let mut env = world.environment();
     for (name, value) in &launch.env {
@@ -264,7 +290,7 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         ..Options::default()
     };
     let mut child = spawn::spawn(&plan, options).await?;
-    // To start it is our own work.
+    // The clock starts here, because starting the process is our own overhead.
     let begun = Instant::now();
     let underway = costs.begin();
     let watch = starved::Watch::over(child.helper());
@@ -318,7 +344,7 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
     })
 }
 
-/// How many lines end in these bytes.
+/// Number of line feeds in these bytes.
 pub fn line_feeds(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte == b'\n').count()
 }
@@ -387,7 +413,7 @@ async fn follow(
         }
     };
     feeder.abort();
-    // Whoever still holds the other end is gone with the target.
+    // The processes that hold the other end are killed with the tool, so this ends soon.
     if let Ok(Ok((bytes, flooded))) = timeout(Duration::from_secs(1), errors).await {
         seen.stderr = bytes;
         seen.flooded |= flooded;
@@ -396,7 +422,7 @@ async fn follow(
 }
 
 impl Seen {
-    /// Drops the first bytes, which were ours.
+    /// Drops the first bytes, which the engine wrote to fill the pipe.
     fn forget(&mut self, filler: usize) {
         self.stdout.drain(..filler.min(self.stdout.len()));
         for (offset, _) in &mut self.arrivals {
@@ -404,7 +430,7 @@ impl Seen {
         }
     }
 
-    /// Keeps what came; `false` where that was too much.
+    /// Stores the bytes. Returns `false` if a limit is exceeded.
     fn take(&mut self, bytes: &[u8], begun: Instant) -> bool {
         let room = KEPT.saturating_sub(self.stdout.len());
         self.stdout
@@ -418,7 +444,7 @@ impl Seen {
     }
 }
 
-/// Reads standard output as the probe says.
+/// Reads stdout as the probe requires.
 async fn read(
     child: &Child,
     stdout: &mut Option<pipe::Receiver>,
@@ -467,7 +493,8 @@ async fn read(
                 _ => until_line(&mut pipe, seen, begun).await,
             };
             if begins {
-                // A little while of its own: others may have the processor in ours.
+                // Waits until the tool itself had CPU time, since other processes may use it
+                // meanwhile.
                 let waited = Instant::now();
                 starved::pause(child.helper(), BEFORE_SIGNAL).await;
                 costs.wait(waited.elapsed());
@@ -516,7 +543,7 @@ async fn pause(ms: u64, costs: &Costs) {
     costs.wait(time);
 }
 
-/// Reads up to the end of the first line and not a byte more than the pipe gives with it.
+/// Reads up to the end of the first line, byte by byte, so that nothing beyond it is taken.
 async fn until_line(pipe: &mut pipe::Receiver, seen: &mut Seen, begun: Instant) -> bool {
     let mut byte = [0; 1];
     while let Ok(1) = pipe.read(&mut byte).await {
@@ -530,13 +557,13 @@ async fn until_line(pipe: &mut pipe::Receiver, seen: &mut Seen, begun: Instant) 
     false
 }
 
-/// Waits until the target has written into a pipe that holds bytes of ours, and takes nothing out
-/// of it: a freed page would let the target go on.
+/// Waits until the tool has written into a pipe that holds filler bytes. It reads nothing, because
+/// a freed page would let the tool continue.
 async fn until_more(pipe: &pipe::Receiver, filler: usize, child: &Child) -> bool {
     let asked = Instant::now();
     while asked.elapsed() < FIRST_BYTES && child.is_running() {
         let mut waiting: libc::c_int = 0;
-        // SAFETY: a place for one number.
+        // SAFETY: `waiting` is a valid place for the one integer that FIONREAD writes.
         let done = unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &mut waiting) };
         if done == 0 && usize::try_from(waiting).is_ok_and(|waiting| waiting > filler) {
             return true;
@@ -546,7 +573,7 @@ async fn until_more(pipe: &pipe::Receiver, filler: usize, child: &Child) -> bool
     false
 }
 
-/// Standard error to its end, or until it is too much.
+/// Reads stderr to its end, or until the limit is exceeded.
 async fn read_all(pipe: Option<pipe::Receiver>, flood: Arc<Notify>) -> (Vec<u8>, bool) {
     let (mut kept, mut part) = (Vec::new(), vec![0; 64 << 10]);
     let Some(mut pipe) = pipe else {
@@ -564,7 +591,7 @@ async fn read_all(pipe: Option<pipe::Receiver>, flood: Arc<Notify>) -> (Vec<u8>,
     (kept, false)
 }
 
-/// Says what there is to say and closes; a silent pipe stays open until the run is over.
+/// Writes the input and closes the pipe. A silent pipe stays open until the run is over.
 async fn feed(stdin: Option<OwnedFd>, input: Input) {
     let Some(stdin) = stdin else {
         return;
@@ -588,10 +615,10 @@ fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Where a program is, looked for as a shell would; a path is taken from `base`.
+/// Finds a program as a shell would. A path is resolved from `base`.
 pub fn program(word: &str, base: &Path) -> Option<PathBuf> {
     if word.contains('/') {
-        // By its components: no `./` in the middle.
+        // `components` removes a `./` in the middle.
         let path: PathBuf = base.join(word).components().collect();
         return path.is_file().then_some(path);
     }
@@ -601,16 +628,17 @@ pub fn program(word: &str, base: &Path) -> Option<PathBuf> {
         .find(|candidate| is_executable(candidate))
 }
 
+/// Whether the path is a file with an execute permission.
 pub fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let meta = std::fs::metadata(path);
     meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Set for every run to how many linters stand above it.
+/// Environment variable with the number of nested linters, set for every run.
 const DEPTH: &str = "AGENTPROTO_AOI_DEPTH";
 
-/// How many linters stand above this process.
+/// Number of linters that this process is nested in.
 pub fn depth() -> u32 {
     let set = std::env::var(DEPTH).ok();
     set.and_then(|text| text.parse().ok()).unwrap_or(0)

@@ -1,5 +1,5 @@
-//! The schema that a tool declares for its events, in any of the forms that §10 leaves open.
-//! Nothing is ever fetched: what a schema does not hold, an offline caller does not have.
+//! The event schema that a tool declares, in any of the forms that §10 allows. Nothing is fetched:
+//! a schema must contain everything an offline caller needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,48 +11,53 @@ use serde_json::{Map, Value, json};
 
 use crate::canary;
 
-/// How the document says what an event is.
+/// How the document is organized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// One schema for every event.
+    /// One schema for all events.
     One,
-    /// One document with a definition per type.
+    /// One document with a definition per event type.
     Definitions,
-    /// A schema per type, in an object or in a list.
+    /// One schema per event type, in an object or a list.
     Several,
 }
 
+/// Why a document is not a usable schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// It is no schema at all.
+    /// Not a schema at all.
     NoSchema(String),
-    /// Its dialect is none that we know.
+    /// The dialect in `$schema` is unknown.
     Dialect(String),
+    /// Violates the meta-schema of its dialect.
     Invalid(String),
+    /// A reference within the document has no target.
     Dangling(String),
+    /// A reference to another document: its URI.
     Remote(String),
 }
 
-/// What the schema says of one event.
+/// The result of validating one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fit {
     Fits,
-    /// Where, and why not.
+    /// The location and the reason.
     Breaks(String),
-    /// There is no definition for its type.
+    /// The schema has no definition for the event type.
     Undefined,
 }
 
+/// A compiled event schema.
 #[derive(Debug)]
 pub struct EventSchema {
     pub form: Form,
     whole: Option<Validator>,
     by_type: BTreeMap<String, Validator>,
-    /// Every type that may occur, where the schema says so.
+    /// All allowed event types, if the schema lists them.
     pub types: Option<BTreeSet<String>>,
 }
 
-/// Words that make an object a schema that says something.
+/// Keywords that make an object a schema with assertions.
 const ASSERTIONS: [&str; 22] = [
     "type",
     "properties",
@@ -77,8 +82,9 @@ const ASSERTIONS: [&str; 22] = [
     "dependentRequired",
     "unevaluatedProperties",
 ];
+/// Keywords that hold definitions.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
-/// Words beside the types in a map of schemas.
+/// Keywords that may occur next to the types in a map of schemas.
 const NOTES: [&str; 7] = [
     "$schema",
     "$id",
@@ -102,7 +108,9 @@ impl EventSchema {
                 several(items.iter().map(|schema| (None, schema)))
             }
             Value::Object(_) | Value::Bool(_) => one(document),
-            _ => Err(Wrong::NoSchema("it is neither an object nor true".into())),
+            _ => Err(Wrong::NoSchema(
+                "it is neither an object nor a boolean".into(),
+            )),
         }
     }
 
@@ -122,13 +130,13 @@ impl EventSchema {
                 Some(why) => Fit::Breaks(why),
                 None => Fit::Fits,
             },
-            (None, _) if kind.is_none() => Fit::Breaks("there is no `type`".to_owned()),
+            (None, _) if kind.is_none() => Fit::Breaks("`type` is missing".to_owned()),
             (None, _) => Fit::Undefined,
         }
     }
 
-    /// Whether the schema tells this event from any that is a little wrong: a field less, or
-    /// one of another kind. Where it does not, that the event fits says nothing.
+    /// Whether the schema rejects an event with one field missing or of another type. If it does
+    /// not, a valid event proves nothing.
     pub fn discriminates(&self, event: &Value) -> bool {
         let Value::Object(members) = event else {
             return false;
@@ -151,7 +159,7 @@ impl EventSchema {
 fn broken(validator: &Validator, event: &Value) -> Option<String> {
     let error = validator.iter_errors(event).next()?;
     let at = error.instance_path().as_str();
-    let place = if at.is_empty() { "the event" } else { at };
+    let place = if at.is_empty() { "event" } else { at };
     let why = canary::masked(&error.to_string());
     Some(format!("{place}: {}", shortened(&why)))
 }
@@ -163,7 +171,8 @@ pub fn shortened(text: &str) -> String {
     }
 }
 
-/// An object whose keys are event types: none is a word of JSON Schema, each value a schema.
+/// Whether the keys of the object are event types: no JSON Schema keywords, and every value a
+/// schema.
 fn is_map(members: &Map<String, Value>) -> bool {
     let says =
         |name: &String| ASSERTIONS.contains(&name.as_str()) || DEFINITIONS.contains(&name.as_str());
@@ -183,7 +192,7 @@ fn several<'v>(
     let mut by_type = BTreeMap::new();
     for (name, schema) in schemas {
         if !schema.is_object() && !schema.is_boolean() {
-            return Err(Wrong::NoSchema("one of its members is no schema".into()));
+            return Err(Wrong::NoSchema("one of its members is not a schema".into()));
         }
         let mut kinds = names(schema);
         kinds.extend(name.filter(|_| kinds.is_empty()));
@@ -223,13 +232,13 @@ fn one(document: &Value) -> Result<EventSchema, Wrong> {
     })
 }
 
-/// The types that `properties.type` of the root allows.
+/// Event types that `properties.type` of the root allows.
 fn listed(document: &Value) -> Option<BTreeSet<String>> {
     let kinds = names(document);
     (!kinds.is_empty()).then_some(kinds)
 }
 
-/// What `properties.type` says that the event is called.
+/// Event types that `properties.type` names.
 fn names(schema: &Value) -> BTreeSet<String> {
     let kind = schema.pointer("/properties/type");
     let one = kind.and_then(|kind| kind.get("const"));
@@ -239,7 +248,7 @@ fn names(schema: &Value) -> BTreeSet<String> {
     all.map(str::to_owned).collect()
 }
 
-/// Definitions per type that the root itself does not use: those it uses, it applies.
+/// Definitions per event type, unless the root references them. The root applies those itself.
 fn definitions(document: &Value) -> Vec<(String, String)> {
     let Value::Object(members) = document else {
         return Vec::new();
@@ -278,7 +287,7 @@ fn definitions(document: &Value) -> Vec<(String, String)> {
     found
 }
 
-/// The same document, entered by one of its definitions.
+/// The document, with one of its definitions as the root.
 fn part(document: &Value, pointer: &str) -> Value {
     let mut entered = Map::new();
     for name in DEFINITIONS.iter().chain(&["$schema", "$id"]) {
@@ -290,7 +299,7 @@ fn part(document: &Value, pointer: &str) -> Value {
     Value::Object(entered)
 }
 
-/// Every `$ref`, wherever a schema may stand.
+/// Calls `found` for every `$ref` and `$dynamicRef` outside of example values.
 fn references(value: &Value, found: &mut dyn FnMut(&str)) {
     match value {
         Value::Object(members) => {
@@ -307,8 +316,8 @@ fn references(value: &Value, found: &mut dyn FnMut(&str)) {
     }
 }
 
-/// A pointer into the document that leads nowhere, also where nothing uses it. With an `$id`
-/// inside, pointers begin elsewhere: then only those that are used are looked at.
+/// A pointer within the document that has no target, even if nothing uses it. With a nested `$id`,
+/// pointers are relative to it, so only used references are checked (by `compile`).
 fn dangling(document: &Value) -> Option<String> {
     let mut ids = 0;
     identifiers(document, &mut |_| ids += 1);
@@ -328,7 +337,7 @@ fn dangling(document: &Value) -> Option<String> {
     wrong
 }
 
-/// Every `$id` of the document and of what it embeds.
+/// Calls `found` for every `$id` of the document and its embedded schemas.
 pub fn identifiers(value: &Value, found: &mut dyn FnMut(&str)) {
     match value {
         Value::Object(members) => {
@@ -345,7 +354,7 @@ pub fn identifiers(value: &Value, found: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Refuses to fetch, and remembers what was asked for.
+/// Refuses to fetch, and records the requested URI.
 #[derive(Clone, Default)]
 struct Offline(Arc<Mutex<Option<String>>>);
 
@@ -356,7 +365,7 @@ impl Retrieve for Offline {
     ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
         let mut asked = self.0.lock();
         asked.get_or_insert_with(|| uri.as_str().to_owned());
-        Err("nothing is fetched".into())
+        Err("remote references are not fetched".into())
     }
 }
 
@@ -405,9 +414,9 @@ mod tests {
         })
     }
 
-    /// AOI-10.4-01: every form that the text leaves open is read.
+    /// AOI-10.4-01: every form of a schema that the spec allows is accepted.
     #[test]
-    fn all_forms_of_a_schema_tell_right_from_wrong() {
+    fn every_form_of_schema_accepts_and_rejects_events() {
         let forms = [
             (definition(), Form::One),
             (
@@ -446,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_without_definition_is_told() {
+    fn a_type_without_definition_is_undefined() {
         let schema = EventSchema::read(&json!({ "aoi:summary": definition() })).expect("a schema");
         assert_eq!(schema.judge(&json!({ "type": "aoi:meta" })), Fit::Undefined);
         assert!(matches!(schema.judge(&json!({})), Fit::Breaks(_)));
@@ -454,7 +463,7 @@ mod tests {
 
     /// AOI-10.1-01.
     #[test]
-    fn what_is_no_schema_is_told_apart() {
+    fn each_kind_of_invalid_schema_is_distinguished() {
         let wrong = |document: Value| EventSchema::read(&document).expect_err("wrong");
         assert!(matches!(
             wrong(json!({ "type": "objekt" })),
@@ -475,9 +484,9 @@ mod tests {
         assert!(matches!(wrong(dialect), Wrong::Dialect(_)));
     }
 
-    /// What is embedded is at hand, and so are the dialects themselves.
+    /// References to embedded schemas and to known dialects need no network.
     #[test]
-    fn references_that_stay_inside_are_followed() {
+    fn references_within_the_document_are_followed() {
         let id = "https://schemas.example.com/events.json";
         for document in [
             json!({ "$id": id, "$ref": "#/$defs/s", "$defs": { "s": definition() } }),
@@ -492,9 +501,9 @@ mod tests {
         }
     }
 
-    /// A schema that leads back to itself must neither hang nor bring the engine down.
+    /// A recursive schema must neither hang nor crash the engine.
     #[test]
-    fn circles_come_to_an_end() {
+    fn recursive_schemas_terminate() {
         for document in [
             json!({ "$ref": "#" }),
             json!({ "allOf": [{ "$ref": "#" }] }),

@@ -1,4 +1,4 @@
-//! What all checks share: the target, its runs, and what was found.
+//! State that all checks share: the tool, its runs, and the findings.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,28 +21,32 @@ use crate::rules::{self, Level, Rule};
 use crate::run::{self, Costs, Input, Launch, Output, Reader, World};
 use crate::sweep::Sweeper;
 
-/// All runs together keep so much of what was printed; of later ones only the beginning is kept.
+/// Maximum number of bytes kept over all runs. Beyond it, only `KEPT_THEN` bytes of each stream are
+/// kept.
 const KEPT_IN_ALL: usize = 256 << 20;
+/// Bytes kept of each stream once `KEPT_IN_ALL` is exceeded.
 const KEPT_THEN: usize = 64 << 10;
-/// What a line costs beside its bytes, once it is read as an event.
+/// Memory cost of a line in addition to its bytes, once it is parsed as an event.
 const COST_OF_LINE: usize = 128;
-/// A run that the machine had no time for is tried so often in all.
+/// Maximum number of tries of a run that was slowed down by a busy machine.
 const FAIR_TRIES: usize = 3;
 
-/// What the caller wants beside the defaults.
+/// Options of a lint run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// A SHOULD that is broken fails.
+    /// Whether a violated SHOULD fails instead of warns.
     pub strict: bool,
-    /// Runs at a time.
+    /// Maximum number of concurrent runs.
     pub jobs: usize,
+    /// Time limit of a run.
     pub limit: Duration,
+    /// Time limit of a discovery run.
     pub discovery_limit: Duration,
-    /// Only these checks; none named means all of them.
+    /// Checks to report. Empty means all checks.
     pub only: Vec<Check>,
-    /// Rules whose weight the caller has changed.
+    /// Verdicts for violations, by rule id, that override the default.
     pub severities: BTreeMap<String, Verdict>,
-    /// The reference's seven assertions, too.
+    /// Whether to evaluate the seven assertions of the reference `aoi-lint` as well.
     pub compat: bool,
 }
 
@@ -61,16 +65,17 @@ impl Default for Options {
     }
 }
 
-/// What the tool says of itself: `capabilities --output json`, if it could be read.
+/// What the tool declares about itself.
 #[derive(Clone, Debug, Default)]
 pub struct Declared {
+    /// Output of `capabilities --output json`, if it could be read.
     pub capabilities: Option<Value>,
-    /// Schema by version asked for; "" is what comes without asking.
+    /// Schemas by requested version. The key "" is the schema without a requested version.
     pub schemas: BTreeMap<String, Value>,
 }
 
 impl Declared {
-    /// The entry of a command in `capabilities.commands`.
+    /// Entry of a command in `capabilities.commands`.
     pub fn command(&self, name: &str) -> Option<&Value> {
         let commands = self.capabilities.as_ref()?.get("commands")?.as_array()?;
         commands
@@ -78,62 +83,78 @@ impl Declared {
             .find(|entry| entry.get("name").and_then(Value::as_str) == Some(name))
     }
 
+    /// Boolean field of a command's entry in `capabilities`.
     pub fn flag(&self, command: &str, key: &str) -> Option<bool> {
         self.command(command)?.get(key)?.as_bool()
     }
 }
 
+/// State of one lint run.
 pub struct Session {
+    /// The probe file, or the probe guessed from a command line.
     pub probe: Probe,
+    /// Options of the lint run.
     pub options: Options,
+    /// What the tool declares, once discovery has run.
     pub declared: OnceCell<Declared>,
+    /// Isolation for discovery runs.
     pub isolation: Isolation,
-    /// The tool's words, the program by its path.
+    /// Command line of the tool, with the full path of the program.
     pub argv: Vec<OsString>,
+    /// Time and number of all runs.
     pub costs: Costs,
+    /// Set when the lint run is interrupted.
     pub stop: &'static std::sync::atomic::AtomicBool,
     root: PathBuf,
     worlds: AtomicU64,
     sweeper: Sweeper,
-    /// For everything that changes nothing.
+    /// Directories of all runs that change nothing.
     common: World,
     lanes: Arc<Lanes>,
-    /// Mutating probes one after another: they share what they change.
+    /// Serializes mutating probes, because they share the state that they change.
     pub mutations: tokio::sync::Mutex<()>,
     captures: Mutex<Vec<Arc<Capture>>>,
     findings: Mutex<Vec<Finding>>,
-    /// Why a run could not be started.
+    /// Why the last run could not be started.
     unstarted: Mutex<Option<String>>,
     kept: AtomicUsize,
     uniq: AtomicU64,
 }
 
-/// How a run differs from the usual one.
+/// Differences from a default run.
 #[derive(Clone, Debug, Default)]
 pub struct How {
+    /// What stdin is connected to.
     pub input: Input,
+    /// What stdout is connected to.
     pub output: Output,
+    /// How stdout is read.
     pub reader: Reader,
+    /// Whether the read end of stderr is closed.
     pub stderr_closed: bool,
-    /// Behind the walls of discovery.
+    /// Whether to run in the isolation of discovery.
     pub isolated: bool,
-    /// Other walls than those.
+    /// Isolation to use if `isolated` is not set.
     pub walls: Option<Walls>,
+    /// Additional environment variables.
     pub env: Vec<(String, String)>,
+    /// Time limit, if it differs from `Options::limit`.
     pub limit: Option<Duration>,
-    /// Without the words for machine mode, and not judged as such.
+    /// Whether to run without the machine-mode options. Stdout is then not checked as machine mode.
     pub human: bool,
+    /// Requested schema version.
     pub version: Option<String>,
+    /// Whether the command line contains fake secrets.
     pub canaries: bool,
-    /// Words that make it take its time.
+    /// Whether the command line makes the tool take long.
     pub slow: bool,
-    /// Without others of ours that keep the machine busy.
+    /// Whether to wait until no other busy run is active.
     pub alone: bool,
-    /// Where it happens; the common world where this is not said.
+    /// Directories of the run. The default is the shared ones.
     pub world: Option<World>,
 }
 
-/// A command line with options more. They stand before `--`: what follows it is no option.
+/// Adds options to a command line. They go before `--`, because arguments after it are not options.
 pub fn with_options(words: &[String], more: &[String]) -> Vec<String> {
     let end = words.iter().position(|word| word == "--");
     let (options, rest) = words.split_at(end.unwrap_or(words.len()));
@@ -172,20 +193,20 @@ impl Session {
         })
     }
 
-    /// A world of its own, for a probe that changes something.
+    /// Creates directories for a probe that changes something.
     pub fn world(&self) -> std::io::Result<World> {
         let number = self.worlds.fetch_add(1, Ordering::Relaxed);
         let world = World::new(self.root.join(format!("world-{number}")))?;
         Ok(world.swept_by(&self.sweeper))
     }
 
-    /// A text that no other probe uses.
+    /// A string that no other probe uses.
     pub fn uniq(&self) -> String {
         let number = self.uniq.fetch_add(1, Ordering::Relaxed);
         format!("{}-{number}", std::process::id())
     }
 
-    /// Fills `{uniq}`, `{world}` and other names in.
+    /// Replaces `{uniq}`, `{world}` and the given names.
     pub fn fill(&self, words: &[String], names: &[(&str, &str)], world: &World) -> Vec<String> {
         let uniq = words
             .iter()
@@ -207,13 +228,13 @@ impl Session {
             .collect()
     }
 
-    /// The common world.
+    /// Directories shared by all runs that change nothing.
     pub fn common(&self) -> &World {
         &self.common
     }
 
-    /// Runs the tool with some words; machine mode's own are added to the options. What did not
-    /// end in time because the machine was busy has a second chance where that changes nothing.
+    /// Runs the tool with these arguments and the machine-mode options. A run that exceeded its
+    /// time limit because the machine was busy is repeated once, if that is harmless.
     pub async fn run(
         &self,
         command: &str,
@@ -246,7 +267,7 @@ impl Session {
         words: &[String],
         how: How,
     ) -> Arc<Capture> {
-        // What goes on until it is stopped may want its place for itself.
+        // An unbounded command may need a directory of its own.
         let is_endless = |known: &&Command| known.name == command && known.unbounded;
         let own = match how.world.is_none() && self.commands().iter().any(|c| is_endless(&c)) {
             true => self.world().ok(),
@@ -311,8 +332,8 @@ impl Session {
         capture
     }
 
-    /// A run of a command that may be run again. Where the machine had no time for it and that
-    /// may be why it is `odd`, it is tried again.
+    /// Runs a command that may be repeated. It is repeated while the result is `odd` and the
+    /// machine was too busy to trust that.
     pub async fn run_fairly(
         &self,
         command: &str,
@@ -331,7 +352,7 @@ impl Session {
         fairly(again, odd).await
     }
 
-    /// A target that prints much in every run is kept in part.
+    /// Truncates the output once all runs together exceed the memory limit.
     fn within_memory(&self, mut capture: Capture) -> Capture {
         let lines = run::line_feeds(&capture.stdout);
         let size = capture.stdout.len() + capture.stderr.len() + COST_OF_LINE * lines;
@@ -346,7 +367,7 @@ impl Session {
         capture
     }
 
-    /// Why, where not one run could be started.
+    /// The reason, if no run at all could be started.
     pub fn never_started(&self) -> Option<String> {
         let why = self.unstarted.lock();
         why.clone().filter(|_| self.costs.runs() == 0)
@@ -356,7 +377,7 @@ impl Session {
         self.captures.lock().push(capture);
     }
 
-    /// Every run so far, for the checks that look at all of them.
+    /// All runs so far, for the checks that examine every run.
     pub fn captures(&self) -> Vec<Arc<Capture>> {
         self.captures.lock().clone()
     }
@@ -369,7 +390,7 @@ impl Session {
         self.findings.lock().clone()
     }
 
-    /// The verdict on a rule that is broken.
+    /// The verdict for a violation of the rule.
     fn weight(&self, rule: &Rule) -> Verdict {
         if let Some(verdict) = self.options.severities.get(rule.id) {
             return *verdict;
@@ -407,8 +428,8 @@ impl Session {
     }
 }
 
-/// The first run that says something: it is not odd, or it is so without the machine's help. The
-/// first try goes beside others, further ones alone.
+/// Returns the first conclusive run: one that is not odd, or that was not slowed down by the
+/// machine. The first try runs concurrently with others, further tries run alone.
 async fn fairly(
     run: impl AsyncFn(bool) -> Arc<Capture>,
     odd: impl Fn(&Capture) -> bool,
@@ -432,7 +453,7 @@ fn not_started(launch: Launch, why: &str) -> Capture {
         output: launch.output,
         reader: launch.reader,
         stdout: Vec::new(),
-        stderr: format!("it was not started: {why}").into_bytes(),
+        stderr: format!("the run could not be started: {why}").into_bytes(),
         flooded: false,
         end: End::Code(127),
         elapsed: Duration::ZERO,
@@ -451,7 +472,7 @@ fn not_started(launch: Launch, why: &str) -> Capture {
     }
 }
 
-/// Says what was found of one command.
+/// Reports findings about one command.
 #[derive(Clone, Copy)]
 pub struct Judge<'s> {
     pub session: &'s Session,
@@ -475,20 +496,20 @@ impl Judge<'_> {
         self.say(rule, Verdict::Skip, message, None);
     }
 
-    /// The rule is broken: it fails or warns by its weight. A run that the machine had no time for
-    /// blames nobody.
+    /// Reports a violation, which fails or warns depending on the rule. A run that the machine
+    /// slowed down too much is reported as `not_verified`.
     pub fn broken(self, rule: &Rule, message: impl Into<String>, capture: &Capture) {
         let message = message.into();
         match no_evidence(rule, capture) {
             Some(why) => {
-                let message = format!("{why}; what was seen: {message}");
+                let message = format!("{why}; observed: {message}");
                 self.say(rule, Verdict::NotVerified, message, Some(capture));
             }
             None => self.say(rule, self.session.weight(rule), message, Some(capture)),
         }
     }
 
-    /// Broken where `wrong` has a message, and held otherwise.
+    /// Reports a violation if `wrong` has a message, and a pass otherwise.
     pub fn held(self, rule: &Rule, proof: &str, wrong: Option<String>, capture: &Capture) {
         match wrong {
             Some(message) => self.broken(rule, message, capture),
@@ -513,7 +534,7 @@ impl Judge<'_> {
     }
 }
 
-/// Why a run says nothing about a rule, whatever it looks like.
+/// Why a run cannot decide a rule, whatever its output looks like.
 fn no_evidence(rule: &Rule, capture: &Capture) -> Option<String> {
     if !capture.started {
         return Some("the run could not be started".to_owned());
@@ -521,17 +542,17 @@ fn no_evidence(rule: &Rule, capture: &Capture) -> Option<String> {
     let is_timed = capture.end == End::TimedOut || rules::is_timed(rule);
     (is_timed && capture.is_starved()).then(|| {
         let (waited, all) = (capture.starved.as_millis(), capture.elapsed.as_millis());
-        format!("the machine was busy: {waited} of {all} ms went by in waiting for a processor")
+        format!("the machine was busy: the run waited {waited} of {all} ms for a CPU")
     })
 }
 
-/// The command line to type, without what was secret in it.
+/// Command line that reproduces the run, with fake secrets masked.
 fn repro(capture: &Capture) -> Vec<String> {
     let words = capture.argv.iter().map(|word| word.to_string_lossy());
     words.map(|word| crate::canary::masked(&word)).collect()
 }
 
-/// How a run went, for the report: the first bytes of what it said, with canaries masked.
+/// Details of a run for the report: the first 2000 bytes of its output, with fake secrets masked.
 fn evidence(capture: &Capture) -> serde_json::Map<String, Value> {
     let shown = |bytes: &[u8]| {
         let part = bytes.get(..2000).unwrap_or(bytes);
@@ -541,7 +562,7 @@ fn evidence(capture: &Capture) -> serde_json::Map<String, Value> {
         "probe": capture.probe,
         "env": capture.env,
         "end": match capture.flooded {
-            true => "it printed more than is kept, and was ended".to_owned(),
+            true => "the tool printed more than the limit and was killed".to_owned(),
             false => capture.end.told(),
         },
         "stdout": shown(&capture.stdout),
@@ -559,7 +580,7 @@ fn evidence(capture: &Capture) -> serde_json::Map<String, Value> {
 pub(super) mod tests {
     use super::*;
 
-    /// A run that ended so, in a world that had no processor for it for some milliseconds.
+    /// A run that ended like this, after waiting this many milliseconds for a CPU.
     pub fn run(starved: u64, end: End) -> Capture {
         let launch = Launch {
             command: "watch".to_owned(),
@@ -587,14 +608,14 @@ pub(super) mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_that_the_machine_had_no_time_for_is_tried_again() {
+    async fn a_suspicious_run_on_a_busy_machine_is_repeated() {
         let killed = End::Signal(libc::SIGINT);
         let (busy, calm, good) = (1100, 900, End::Code(130));
         for (runs, tries, expected) in [
             (vec![(busy, killed), (calm, killed)], 2, killed),
             (vec![(busy, killed), (busy, good)], 2, good),
             (vec![(busy, killed); 9], FAIR_TRIES, killed),
-            // Neither a good run nor a calm one needs another.
+            // A good run and a run on an idle machine are not repeated.
             (vec![(busy, good), (calm, killed)], 1, good),
             (vec![(calm, killed), (calm, good)], 1, killed),
         ] {
@@ -613,7 +634,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_run_that_the_machine_had_no_time_for_blames_nobody() {
+    fn timing_on_a_busy_machine_is_not_a_violation() {
         let says = |rule: &str, capture: &Capture| {
             let rule = rules::find(rule).unwrap();
             no_evidence(rule, capture).is_none()

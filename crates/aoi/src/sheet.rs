@@ -1,4 +1,4 @@
-//! One row per rule and command, whatever order the runs of a probe bring things to light in.
+//! Collects one verdict per rule and command, in whatever order the runs produce them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ enum Row {
 }
 
 impl Row {
-    /// What is broken stays so; what could not be seen is no proof.
+    /// A violation outweighs everything. An observation that was not possible outweighs a pass.
     fn weight(&self) -> u8 {
         match self {
             Row::Broken(..) => 4,
@@ -27,7 +27,7 @@ impl Row {
     }
 }
 
-/// What was found so far; `settle` says it.
+/// Verdicts collected so far for one command. `settle` reports them.
 pub struct Sheet<'s> {
     judge: Judge<'s>,
     rows: Vec<(&'static Rule, Row)>,
@@ -39,7 +39,7 @@ impl<'s> Sheet<'s> {
         Sheet { judge, rows }
     }
 
-    /// The weightier of two rows counts; of two alike the first.
+    /// Keeps the verdict with the higher weight, or the first of two with the same weight.
     fn put(&mut self, rule: &'static Rule, row: Row) {
         match self.rows.iter_mut().find(|(known, _)| known.id == rule.id) {
             Some((_, old)) if row.weight() > old.weight() => *old = row,
@@ -81,21 +81,22 @@ impl<'s> Sheet<'s> {
         }
     }
 
-    /// What these rules seemed to prove is not proven after all.
+    /// Turns a pass of these rules into `not_verified`. Violations stay.
     pub fn doubt(&mut self, rules: &[&'static Rule], why: &str) {
         for rule in rules {
             self.not_verified(rule, why);
         }
     }
 
-    /// Neither proof nor fault holds: what they were about moved under the probe.
+    /// Discards all verdicts on these rules, because the resource changed during the probe.
     pub fn withdraw(&mut self, rules: &[&'static Rule], why: &str) {
         let is_one = |rule: &Rule| rules.iter().any(|other| other.id == rule.id);
         self.rows.retain(|(rule, _)| !is_one(rule));
         self.doubt(rules, why);
     }
 
-    /// Says every row; rules of the list without one were not reached.
+    /// Reports every verdict. A rule of the list without a verdict is `not_verified` with
+    /// `not_reached`.
     pub fn settle(mut self, rules: &[&'static Rule], not_reached: &str) {
         for rule in rules {
             if !self.rows.iter().any(|(known, _)| known.id == rule.id) {

@@ -1,6 +1,6 @@
-//! How long a run stood still because the machine was busy with others: its processes in the queue
-//! for a processor, and we, who were to look at it. What such a run shows about time is no fault
-//! of the tool.
+//! Measures how long a run was delayed because the machine was busy: the time its processes waited
+//! for a CPU, and the time we ourselves were late. The timing of a delayed run is not the tool's
+//! fault.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// Between two looks.
+/// Time between two measurements.
 const TICK: Duration = Duration::from_millis(100);
-/// A pause is drawn out to so many times its length.
+/// Maximum number of times that a pause is repeated.
 const MOST_PAUSES: usize = 20;
-/// A tree of processes is looked at so far.
+/// Maximum number of processes measured per run.
 const MOST_PROCESSES: usize = 64;
 
-/// Looks on while a run is under way, until it is dropped.
+/// Measures the delay of a run until it is dropped.
 pub struct Watch {
     micros: Arc<AtomicU64>,
     task: JoinHandle<()>,
 }
 
 impl Watch {
-    /// Over a process and all that it started.
+    /// Measures a process and all its descendants.
     pub fn over(pid: libc::pid_t) -> Watch {
         let micros = Arc::new(AtomicU64::new(0));
         let told = Arc::clone(&micros);
@@ -34,7 +34,7 @@ impl Watch {
                 let asked = Instant::now();
                 sleep(TICK).await;
                 late += asked.elapsed().saturating_sub(TICK);
-                // Who has ended is not counted any more.
+                // Processes that have exited are missing from the count, so keep the maximum.
                 queued = queued.max(in_queue(pid));
                 let all = u64::try_from((late + queued).as_micros()).unwrap_or(u64::MAX);
                 told.store(all, Ordering::Relaxed);
@@ -43,6 +43,7 @@ impl Watch {
         Watch { micros, task }
     }
 
+    /// Delay measured so far.
     pub fn so_far(&self) -> Duration {
         Duration::from_micros(self.micros.load(Ordering::Relaxed))
     }
@@ -54,8 +55,8 @@ impl Drop for Watch {
     }
 }
 
-/// So long at least, and until the process has had a processor whenever it wanted one: what it was
-/// about to do is done then. A machine that is always busy is waited for only so long.
+/// Sleeps for at least `time`, and until the process hardly waited for a CPU meanwhile. It can then
+/// finish what it was doing. The number of repetitions is limited.
 pub async fn pause(pid: libc::pid_t, time: Duration) {
     for _ in 0..MOST_PAUSES {
         let before = in_queue(pid);
@@ -66,8 +67,8 @@ pub async fn pause(pid: libc::pid_t, time: Duration) {
     }
 }
 
-/// How long the threads of a process and of its descendants have waited for a processor; nothing
-/// where the system does not tell.
+/// Time that the threads of a process and its descendants have waited for a CPU. Zero if the system
+/// does not report it.
 fn in_queue(pid: libc::pid_t) -> Duration {
     let mut waited = Duration::ZERO;
     let mut left = vec![pid.to_string()];
@@ -87,7 +88,8 @@ fn in_queue(pid: libc::pid_t) -> Duration {
     waited
 }
 
-/// `schedstat` is the time on a processor, the time in the queue, and how often; in nanoseconds.
+/// Parses `schedstat`: time on a CPU and time in the queue in nanoseconds, then the number of time
+/// slices.
 fn delay(stat: &str) -> Duration {
     let queued = stat.split_whitespace().nth(1);
     let nanos = queued.and_then(|text| text.parse().ok());
@@ -99,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_in_the_queue_is_the_second_number() {
+    fn queue_time_is_the_second_field_of_schedstat() {
         assert_eq!(delay("100 2500 7\n"), Duration::from_nanos(2500));
         for odd in ["", "100", "100 x 7"] {
             assert_eq!(delay(odd), Duration::ZERO, "{odd:?}");
@@ -125,9 +127,9 @@ mod tests {
         assert!(paused < Duration::from_millis(500), "{paused:?}");
     }
 
-    /// Keeps a process on the first processor that we may use.
+    /// Pins a process to the first CPU that we may use.
     fn pin(pid: libc::pid_t) {
-        // SAFETY: a set of our own, of the size that is told.
+        // SAFETY: the CPU set is ours and has the given size.
         unsafe {
             let mut ours: libc::cpu_set_t = std::mem::zeroed();
             let size = size_of::<libc::cpu_set_t>();
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn processes_that_share_a_processor_are_seen_to_wait_for_it() {
+    async fn processes_that_share_a_cpu_are_starved() {
         let spin = || {
             let mut command = std::process::Command::new("sh");
             command.args(["-c", "while :; do :; done"]).spawn().unwrap()

@@ -1,18 +1,18 @@
-//! Standard output of machine mode, line by line, as bytes and as events.
+//! Stdout of machine mode, split into lines and parsed as events.
 
 use serde_json::Value;
 
 /// One line, without its line feed.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// From 1.
+    /// Line number, from 1.
     pub number: usize,
-    /// Of its first byte.
+    /// Offset of the first byte in stdout.
     pub offset: usize,
     pub bytes: Vec<u8>,
-    /// `None` where it is no JSON.
+    /// `None` if the line is not valid JSON.
     pub json: Option<Value>,
-    /// The line ended with a line feed.
+    /// Whether the line ended with a line feed.
     pub complete: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct Stream {
     pub lines: Vec<Line>,
 }
 
-/// The framework's events (§8.2).
+/// The framework event types (§8.2).
 pub const FRAMEWORK: [&str; 8] = [
     "aoi:meta",
     "aoi:summary",
@@ -78,7 +78,7 @@ impl Stream {
         (last.kind() == Some("aoi:summary")).then_some(last)
     }
 
-    /// Events that are no framework's.
+    /// Events that are not framework events.
     pub fn domain(&self) -> impl Iterator<Item = &Line> {
         let is_domain = |line: &&Line| line.kind().is_some_and(|kind| !kind.starts_with("aoi:"));
         self.lines.iter().filter(is_domain)
@@ -88,13 +88,14 @@ impl Stream {
         self.of("aoi:error")
     }
 
-    /// Written in the dialect of early texts, where the framework's events have no prefix.
+    /// Whether the stream uses the syntax of early drafts, in which framework events have no
+    /// prefix.
     pub fn is_legacy(&self) -> bool {
         let first = self.lines.iter().find(|line| !line.bytes.is_empty());
         first.is_some_and(|line| line.kind() == Some("meta") && line.get("aoi_version").is_some())
     }
 
-    /// Where the next page begins.
+    /// Cursor of the next page.
     pub fn next_cursor(&self) -> Option<String> {
         match self.summary()?.get("next_cursor")? {
             Value::String(text) if !text.is_empty() => Some(text.clone()),
@@ -103,7 +104,7 @@ impl Stream {
         }
     }
 
-    /// Whether the summary says that there is more.
+    /// Whether the summary reports more results.
     pub fn is_cut(&self) -> bool {
         let said = self.summary().and_then(|line| line.get("truncated"));
         match said.and_then(Value::as_bool) {
@@ -112,13 +113,13 @@ impl Stream {
         }
     }
 
-    /// `summary.ok`, where there is a summary at the end.
+    /// `ok` of the terminal summary, if there is one.
     pub fn ok(&self) -> Option<bool> {
         self.summary()?.get("ok")?.as_bool()
     }
 }
 
-/// A value at a JSON pointer, as the text that identifies a resource.
+/// The value at a JSON pointer, as the string that identifies a resource.
 pub fn id(event: &Value, pointer: &str) -> Option<String> {
     match event.pointer(pointer)? {
         Value::String(text) if !text.is_empty() => Some(text.clone()),

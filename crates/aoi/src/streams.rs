@@ -1,4 +1,4 @@
-//! The streams of a run: what the target gets, and what the engine keeps of them.
+//! Creates the streams of a run: the tool's ends and our ends.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,19 +10,19 @@ use crate::run::{Input, Launch, Output};
 use agentproto_sandbox::helper::sys;
 use agentproto_sandbox::spawn::{self, Streams, Terminal};
 
-/// Our ends of the target's streams.
+/// Our ends of the tool's streams.
 pub struct Ends {
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<pipe::Receiver>,
     pub terminal: Option<Terminal>,
     pub stderr: Option<pipe::Receiver>,
-    /// Bytes of ours that stand in the pipe of standard output before the target's.
+    /// Number of filler bytes in the stdout pipe before the tool's output.
     pub filler: usize,
-    /// Keeps the controlling terminal alive.
+    /// Keeps the controlling terminal open.
     pub control: Option<Terminal>,
 }
 
-/// Both ends of what a run reads and writes.
+/// Creates both ends of stdin, stdout and stderr.
 pub fn streams(launch: &Launch) -> io::Result<(Streams, Ends)> {
     let mut control = None;
     let (stdin, to_stdin): (OwnedFd, _) = match &launch.input {
@@ -90,16 +90,16 @@ pub fn streams(launch: &Launch) -> io::Result<(Streams, Ends)> {
     Ok((streams, ends))
 }
 
-/// The smallest pipe that there is, in bytes: a page.
+/// Size of the smallest possible pipe in bytes, which is one page.
 pub fn small_pipe() -> usize {
-    // SAFETY: a plain number.
+    // SAFETY: takes and returns integers only.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(page).unwrap_or(4096)
 }
 
 fn resize(pipe: &OwnedFd, size: usize) -> io::Result<()> {
     let size = libc::c_int::try_from(size).map_err(io::Error::other)?;
-    // SAFETY: plain numbers.
+    // SAFETY: takes an open descriptor and integers only.
     match unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, size) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),

@@ -1,17 +1,17 @@
-//! Removes the directories of runs while others go on: on some disks that takes longer than the
-//! runs themselves.
+//! Removes the directories of finished runs in a background thread. On some disks, removal takes
+//! longer than the runs themselves.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-/// Ends, when it is dropped, after everything that it was given is gone.
+/// Background thread that removes directories. Dropping it waits until the queue is empty.
 #[derive(Debug, Default)]
 pub struct Sweeper {
     work: Option<(Sender<Option<PathBuf>>, JoinHandle<()>)>,
 }
 
-/// A directory that is swept away when nobody holds it any more.
+/// A directory that is queued for removal when this value is dropped.
 #[derive(Debug)]
 pub struct Lent {
     path: PathBuf,
@@ -23,7 +23,7 @@ impl Sweeper {
         let (to, from) = channel::<Option<PathBuf>>();
         let sweep = move || {
             while let Ok(Some(path)) = from.recv() {
-                // Whatever resists goes with the whole place.
+                // A directory that cannot be removed here is removed with the whole workplace.
                 let _ = std::fs::remove_dir_all(path);
             }
         };
@@ -32,7 +32,7 @@ impl Sweeper {
         Sweeper { work }
     }
 
-    /// `None` where there is no sweeper: the directory stays to the end.
+    /// Returns `None` if the thread could not be started. The directory then stays until the end.
     pub fn lend(&self, path: PathBuf) -> Option<Lent> {
         let (to, _) = self.work.as_ref()?;
         let to = to.clone();
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_holds_is_gone_when_the_sweeper_is() {
+    fn released_directories_are_removed_before_drop_returns() {
         let place = tempfile::tempdir().expect("a directory");
         let (one, two) = (place.path().join("one"), place.path().join("two"));
         for dir in [&one, &two] {
@@ -71,7 +71,7 @@ mod tests {
         drop(sweeper.lend(two.clone()));
         drop(sweeper);
         assert!(one.exists() && !two.exists());
-        // Its sweeper is gone: nothing hangs.
+        // The sweeper has ended, so this must not block.
         drop(kept);
     }
 }

@@ -1,17 +1,18 @@
-//! Stack traces, as the languages print them.
+//! Recognizes stack traces of common languages.
 
-/// A trace is in the first of these bytes or nobody finds it.
+/// Number of bytes that are searched for a trace.
 const LOOKED_AT: usize = 256 << 10;
 
-/// Where a trace begins, and whose it is.
+/// A stack trace that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
+    /// Language that prints such traces.
     pub language: &'static str,
-    /// The line that gives it away, cut.
+    /// The line that identifies the trace, truncated to 160 characters.
     pub line: String,
 }
 
-/// The first line that only a stack trace has.
+/// Finds the first line that only occurs in stack traces.
 pub fn find(output: &[u8]) -> Option<Trace> {
     let text = String::from_utf8_lossy(output.get(..LOOKED_AT).unwrap_or(output));
     text.lines().find_map(|line| {
@@ -100,7 +101,7 @@ fn is_ruby(line: &str) -> bool {
     digits.len() < rest.len() && digits.starts_with(":in ")
 }
 
-/// A line that says only that the pipe is gone.
+/// Finds a line that mentions a broken pipe.
 pub fn broken_pipe(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(output.get(..LOOKED_AT).unwrap_or(output));
     let line = text.lines().find(|line| {
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traces_of_many_languages() {
+    fn stack_traces_of_common_languages_are_found() {
         for (language, text) in [
             (
                 "Python",
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_words_are_none() {
+    fn ordinary_messages_are_not_traces() {
         for text in [
             "usage: tool [--limit N]",
             "error: unknown flag at position 3",

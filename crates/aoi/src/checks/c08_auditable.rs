@@ -1,4 +1,4 @@
-//! Check 8: a mutation tells which resources it made, changed or removed, by ids that last.
+//! Check 8: a mutation reports the resources that it created, changed or deleted, with stable ids.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::stream::Stream;
 
 pub const RULES: &[&Rule] = &[&EVENT, &ID, &FOUND, &TARGET, &DISTINCT, &COUNT, &USABLE];
 
-const UNSEEN: &str = "the probe file has no `observe`: whether the id lasts is not seen";
+const UNSEEN: &str = "the probe file has no `observe`, so ids cannot be verified";
 
 pub async fn check(session: &Session) {
     let mutating = session
@@ -32,9 +32,9 @@ static EVENT: Rule = Rule {
     check: Check::Number(8),
     level: Level::Must,
     section: "§14.5, §18.2",
-    demands: "A mutation that succeeds emits an event for what it did",
-    why: "Without it nobody can say afterwards what was touched.",
-    hint: "Emit one domain event, such as created, updated or deleted, per resource.",
+    demands: "A successful mutation emits an event for what it did",
+    why: "Otherwise the changes cannot be reconstructed later.",
+    hint: "Emit one domain event per resource, such as created, updated or deleted.",
     topic: Topic::Ids,
     register: &[
         "AOI-0-03",
@@ -56,10 +56,10 @@ async fn one(session: &Session, command: &Command) {
         Ok(Err(why)) => sheet.doubt(RULES, &why),
         Err(blocked) => blocked.tell(&mut sheet, RULES),
     }
-    sheet.settle(RULES, "the probe did not come that far");
+    sheet.settle(RULES, "the probe did not get that far");
 }
 
-/// One run that succeeded, with what stood there before and after.
+/// One successful run, with the state before and after.
 struct Done {
     run: Arc<Capture>,
     target: Option<String>,
@@ -76,7 +76,10 @@ async fn act(sequence: &Sequence<'_>, what: &str, is_second: bool) -> Result<Don
     let run = sequence.run(what, &call, How::default()).await;
     let after = sequence.observe().await?;
     if !succeeded(&run) {
-        return Err(format!("it was to succeed, but: {}", run.end.told()));
+        return Err(format!(
+            "the command should succeed, but: {}",
+            run.end.told()
+        ));
     }
     let stream = Stream::read(&run.stdout);
     let ids = ids(sequence.command, &stream);
@@ -98,10 +101,7 @@ async fn look(
     let first = act(sequence, "a change", false).await?;
     told(sequence, &first, sheet);
     if first.ids.is_empty() {
-        sheet.doubt(
-            &[&FOUND, &TARGET, &DISTINCT, &USABLE],
-            "there is no id to follow",
-        );
+        sheet.doubt(&[&FOUND, &TARGET, &DISTINCT, &USABLE], "no id was reported");
         return Ok(());
     }
     found(sequence, &first, sheet);
@@ -119,8 +119,8 @@ static ID: Rule = Rule {
     level: Level::Must,
     section: "§14.5, §18.2",
     demands: "Every such event has an id, path or URL that is neither empty nor null",
-    why: "The id is what the next call, or the audit, refers to.",
-    hint: "Put the id of the resource into the event, as a text or a number.",
+    why: "The next call and the audit refer to this id.",
+    hint: "Put the id of the resource into the event, as a string or a number.",
     topic: Topic::Ids,
     register: &["AOI-14.5-01", "AOI-18.2-08"],
 };
@@ -130,14 +130,15 @@ static COUNT: Rule = Rule {
     check: Check::Number(8),
     level: Level::Must,
     section: "§14.5, §18.2",
-    demands: "There are as many such events as there are changes",
-    why: "What is not told was changed behind the caller's back; what is told too often never happened.",
+    demands: "The number of such events equals the number of changes",
+    why: "A missing event hides a change from the caller, and an extra event reports one that did \
+          not happen.",
     hint: "Emit the event where the change is made, once per resource.",
     topic: Topic::Ids,
     register: &["AOI-14.5-01", "AOI-18.2-08"],
 };
 
-/// The events, their ids and their number.
+/// Checks the events, their ids and their number.
 fn told(sequence: &Sequence<'_>, done: &Done, sheet: &mut Sheet<'_>) {
     let command = sequence.command;
     let stream = Stream::read(&done.run.stdout);
@@ -146,17 +147,17 @@ fn told(sequence: &Sequence<'_>, done: &Done, sheet: &mut Sheet<'_>) {
         true => "domain event".to_owned(),
         false => format!("event of type {}", command.events.join(" or ")),
     };
-    let wrong = (events == 0).then(|| format!("it succeeds without an {wanted}"));
-    sheet.held(&EVENT, "it tells what it did", wrong, &done.run);
+    let wrong = (events == 0).then(|| format!("the command succeeds, but emits no {wanted}"));
+    sheet.held(&EVENT, "the command reports what it did", wrong, &done.run);
     match events {
-        0 => sheet.not_verified(&ID, "there is no event to look into"),
+        0 => sheet.not_verified(&ID, "no event was emitted"),
         _ => {
             let nameless = events.saturating_sub(done.ids.len());
             let wrong = (nameless > 0).then(|| {
                 let place = command.id.as_deref().unwrap_or("/id, /path or /url");
                 format!("{nameless} of {events} events have no id at {place}")
             });
-            sheet.held(&ID, "every event has its id", wrong, &done.run);
+            sheet.held(&ID, "every event has an id", wrong, &done.run);
         }
     }
     match done.before.effect(&done.after) {
@@ -164,13 +165,19 @@ fn told(sequence: &Sequence<'_>, done: &Done, sheet: &mut Sheet<'_>) {
             count: Some(count),
             told,
         } => {
-            let wrong = (count != events).then(|| format!("{events} events, but {told}"));
-            sheet.held(&COUNT, "as many events as changes", wrong, &done.run);
+            let wrong =
+                (count != events).then(|| format!("{events} events, but these changes: {told}"));
+            sheet.held(
+                &COUNT,
+                "the number of events equals the number of changes",
+                wrong,
+                &done.run,
+            );
         }
         Effect::Some { count: None, .. } => {
-            sheet.not_applicable(&COUNT, "`observe` shows changes, but not how many");
+            sheet.not_applicable(&COUNT, "`observe` shows changes, but cannot count them");
         }
-        Effect::None => sheet.not_verified(&COUNT, "nothing that `observe` shows was changed"),
+        Effect::None => sheet.not_verified(&COUNT, "the output of `observe` did not change"),
         Effect::Unseen => sheet.not_verified(&COUNT, unseen(sequence.session, UNSEEN)),
     }
 }
@@ -180,29 +187,30 @@ static FOUND: Rule = Rule {
     check: Check::Number(8),
     level: Level::Must,
     section: "§14.5, §18.2",
-    demands: "The id is the one by which the resource is known afterwards",
-    why: "An id that nothing else knows leads nowhere.",
+    demands: "The reported id is the one under which the resource exists",
+    why: "A caller cannot use an id that no other command knows.",
     hint: "Emit the id under which the resource is stored, not that of the request.",
     topic: Topic::Ids,
     register: &["AOI-14.5-01", "AOI-18.2-08"],
 };
 
-/// Made: there afterwards. Removed: there before, and no more. Changed: there before and after.
+/// A created resource exists afterwards, a deleted one existed before, and a changed one exists in
+/// both states.
 fn found(sequence: &Sequence<'_>, done: &Done, sheet: &mut Sheet<'_>) {
     for id in &done.ids {
         let (before, after) = (done.before.mentions(id), done.after.mentions(id));
         match (before, after) {
             (Some(false), Some(false)) => {
                 let message =
-                    format!("`{id}` is told, but `observe` knows it neither before nor after");
+                    format!("`{id}` is reported, but `observe` shows it neither before nor after");
                 sheet.broken(&FOUND, message, &done.run);
             }
-            (Some(_), Some(_)) => sheet.pass(&FOUND, "`observe` knows the id"),
+            (Some(_), Some(_)) => sheet.pass(&FOUND, "`observe` shows the id"),
             _ => sheet.not_verified(&FOUND, unseen(sequence.session, UNSEEN)),
         }
     }
     if done.before.effect(&done.after) == Effect::None {
-        let why = "nothing that `observe` shows was changed: the id may be of anything";
+        let why = "the output of `observe` did not change, so the id may belong to anything";
         sheet.not_verified(&FOUND, why);
     }
 }
@@ -212,9 +220,9 @@ static TARGET: Rule = Rule {
     check: Check::Number(8),
     level: Level::Must,
     section: "§14.5",
-    demands: "An event about a given resource has that resource's id",
-    why: "A caller that asked for one must see that this one was meant.",
-    hint: "Emit the id of the resource that was changed or removed.",
+    demands: "An event about a given resource has the id of that resource",
+    why: "The caller must see that the command changed the resource that it named.",
+    hint: "Emit the id of the resource that was changed or deleted.",
     topic: Topic::Ids,
     register: &["AOI-16.3-05", "AOI-16.3-06"],
 };
@@ -222,13 +230,17 @@ static TARGET: Rule = Rule {
 fn target(command: &Command, done: &Done, sheet: &mut Sheet<'_>) {
     let is_named = command.ok.iter().any(|word| word.contains("{id}"));
     match done.target.as_ref().filter(|_| is_named) {
-        None => sheet.not_applicable(&TARGET, "it is not about a resource that is given"),
+        None => sheet.not_applicable(&TARGET, "the command does not take the id of a resource"),
         Some(id) => {
-            let wrong = (!done.ids.contains(id))
-                .then(|| format!("it was about `{id}`, but tells of {}", done.ids.join(", ")));
+            let wrong = (!done.ids.contains(id)).then(|| {
+                format!(
+                    "the command was run on `{id}`, but reports {}",
+                    done.ids.join(", ")
+                )
+            });
             sheet.held(
                 &TARGET,
-                "it tells the id that it was given",
+                "the command reports the id that it was given",
                 wrong,
                 &done.run,
             );
@@ -236,7 +248,7 @@ fn target(command: &Command, done: &Done, sheet: &mut Sheet<'_>) {
     }
 }
 
-/// Whether the tool says which of its words name the resource.
+/// Whether `capabilities` documents which arguments name the resource.
 fn has_natural_key(session: &Session, command: &Command) -> bool {
     let declared = session.declared.get();
     let entry = declared.and_then(|declared| declared.command(&command.name));
@@ -251,7 +263,7 @@ static DISTINCT: Rule = Rule {
     level: Level::Must,
     section: "§14.5",
     demands: "Different resources have different ids",
-    why: "Two resources of one name cannot be told apart.",
+    why: "Two resources with the same id cannot be distinguished.",
     hint: "Take ids from the store, not from a constant or the clock.",
     topic: Topic::Ids,
     register: &["AOI-14.5-01"],
@@ -263,25 +275,28 @@ fn distinct(sequence: &Sequence<'_>, first: &Done, second: &Done, sheet: &mut Sh
     all.sort();
     all.dedup();
     if all.len() == count {
-        return sheet.pass(&DISTINCT, "two runs tell of different ids");
+        return sheet.pass(&DISTINCT, "two runs report different ids");
     }
     match meant(sequence, first, second) {
         Meant::Two => {
             let ids = [first.ids.join(", "), second.ids.join(", ")];
-            let message = format!("two runs tell of {} and {}", ids[0], ids[1]);
+            let message = format!(
+                "two runs on different resources report {} and {}",
+                ids[0], ids[1]
+            );
             sheet.broken(&DISTINCT, message, &second.run);
         }
         Meant::One => {
-            sheet.not_applicable(&DISTINCT, "both runs are about one resource, by its name");
+            sheet.not_applicable(&DISTINCT, "both runs name the same resource (natural key)");
         }
         Meant::Unknown(why) => sheet.not_verified(&DISTINCT, why),
     }
 }
 
-/// What two runs that tell the same id are about.
+/// Whether two runs that report the same id are about the same resource.
 enum Meant {
     Two,
-    /// Its name is documented, and it was named twice (§14.4).
+    /// The resource has a documented natural key, and both runs name it (§14.4).
     One,
     Unknown(&'static str),
 }
@@ -293,17 +308,18 @@ fn meant(sequence: &Sequence<'_>, first: &Done, second: &Done) -> Meant {
         return Meant::Two;
     }
     if first.target.is_some() {
-        // What was given twice under one name is told twice under it.
+        // A target that was given twice under one name is reported twice under it.
         return match (first.target == second.target, is_named) {
             (false, _) => Meant::Two,
             (true, true) => Meant::One,
             (true, false) => Meant::Unknown(
-                "both runs were given one name, and what makes the target has no {uniq}",
+                "both runs were given the same target, and the command that creates it has no \
+                 {uniq}",
             ),
         };
     }
     let is_unchanged = second.before.effect(&second.after) == Effect::None;
-    // A second resource under the name of the first.
+    // Detects a second resource under the id of the first.
     let ids = second.ids.iter();
     let doubled = match is_unchanged {
         true => Some(false),
@@ -315,22 +331,22 @@ fn meant(sequence: &Sequence<'_>, first: &Done, second: &Done) -> Meant {
         (Some(true), _) => Meant::Two,
         (Some(false), true) => Meant::One,
         (Some(false), false) => {
-            Meant::Unknown("the same words twice are one resource here, and `ok` has no {uniq}")
+            Meant::Unknown("the same arguments name one resource, and `ok` has no {uniq}")
         }
         (None, _) if second.before.is_partial() || second.after.is_partial() => {
-            Meant::Unknown("`observe` shows a part: whether there is a second one is not seen")
+            Meant::Unknown("`observe` is truncated and may not show a second resource")
         }
-        (None, true) => Meant::Unknown(
-            "the words are the name, but whether there is a second one of it cannot be counted",
-        ),
+        (None, true) => {
+            Meant::Unknown("the command has a natural key, but the resources cannot be counted")
+        }
         (None, false) => Meant::Two,
     }
 }
 
-/// Whether the words of the second run are about another resource than those of the first.
+/// Whether the second run is about another resource than the first.
 fn names_others(session: &Session, command: &Command) -> bool {
     let all = session.commands();
-    // Where a target is given, the words that made it name the resource.
+    // The resource is named by the arguments of the command that created the target.
     let mut maker = command;
     for _ in all {
         let from = maker.target_from.as_ref();
@@ -350,13 +366,13 @@ static USABLE: Rule = Rule {
     level: Level::Must,
     section: "§14.5",
     demands: "Commands that take such an id accept it",
-    why: "Calls are chained by ids.",
-    hint: "Take in `get`, `update` and `delete` what `create` gave out.",
+    why: "Callers chain calls by id.",
+    hint: "Accept the ids from `create` in `get`, `update` and `delete`.",
     topic: Topic::Ids,
     register: &["AOI-14.5-01", "AOI-16.3-04"],
 };
 
-/// Another command that works on what this one makes.
+/// Runs another command on the resource that this one created.
 async fn usable(
     sequence: &Sequence<'_>,
     command: &Command,
@@ -371,7 +387,7 @@ async fn usable(
     let mut users: Vec<&Command> = session.commands().iter().filter(takes).collect();
     users.sort_by_key(|other| is_mutating(session, other));
     let (Some(user), Some(id)) = (users.first(), done.ids.first()) else {
-        sheet.not_applicable(&USABLE, "no command of the probe file takes such an id");
+        sheet.not_applicable(&USABLE, "no other command in the probe file takes this id");
         return Ok(());
     };
     let mut words = session.fill(&user.ok, &[("id", id)], &sequence.world);
@@ -382,10 +398,10 @@ async fn usable(
         ..How::default()
     };
     let run = session
-        .run(&user.name, "with an id that was told", &words, how)
+        .run(&user.name, "with a reported id", &words, how)
         .await;
     let wrong = (!succeeded(&run))
-        .then(|| format!("`{}` does not take `{id}`: {}", user.name, run.end.told()));
-    sheet.held(&USABLE, "another command takes the id", wrong, &run);
+        .then(|| format!("`{}` does not accept `{id}`: {}", user.name, run.end.told()));
+    sheet.held(&USABLE, "another command accepts the id", wrong, &run);
     Ok(())
 }

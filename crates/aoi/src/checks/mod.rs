@@ -1,4 +1,4 @@
-//! The 13 checks of §18.2, a file each, and what the text asks for beyond them.
+//! The 13 checks of §18.2, one module each, and the rules beyond them.
 
 mod advisory;
 mod c01_discoverable;
@@ -40,11 +40,11 @@ pub const RULES: &[&[&Rule]] = &[
     advisory::RULES,
 ];
 
-/// Looks at every run of a session.
+/// Evaluates all runs of a session.
 type Conclusion = fn(&Session);
 
-/// Runs all checks. Those that start the tool go side by side; those that look at every run come
-/// last. Nothing is judged by a probe file that does not fit the tool.
+/// Runs all checks. Checks that start the tool run concurrently. Checks that evaluate all runs come
+/// last. If the probe file does not match the tool, no check runs.
 pub async fn all(session: &Session) -> Result<(), LintError> {
     let wants = |check| session.wants(check);
     crate::observe::prepare(session)
@@ -55,9 +55,9 @@ pub async fn all(session: &Session) -> Result<(), LintError> {
         mistakes if mistakes.is_empty() => {}
         mistakes => return Err(LintError::Misfit(mistakes)),
     }
-    // These judge what the runs of others printed.
+    // These checks evaluate the output of the runs of other checks.
     let judges_runs = [2, 3, 4, 5, 13].into_iter().any(wants);
-    // Some of what is asked for beyond the 13 shows in the course of theirs.
+    // Some advisory rules are decided in the course of the 13 checks.
     let advisory = session.wants_advisory();
     tokio::join!(
         when(wants(2), c02_typed::tempt(session)),
@@ -73,7 +73,7 @@ pub async fn all(session: &Session) -> Result<(), LintError> {
         when(judges_runs, c13_versioned::check(session)),
         when(advisory, advisory::check(session)),
     );
-    // To compile schemas and to search for secrets takes longer than some runs.
+    // These checks come last, because they evaluate all runs.
     let conclude: [(u8, Conclusion); 6] = [
         (2, c02_typed::check),
         (4, c04_declared::check),
@@ -99,15 +99,16 @@ async fn when(wanted: bool, check: impl Future<Output = ()>) {
     }
 }
 
-/// How runs are called that are wrong on purpose.
+/// Prefix of the probe names of runs that are invalid on purpose.
 const MALFORMED: &str = "malformed: ";
 
-/// A run that any tool may refuse, so that it says nothing about success.
+/// Whether the tool may reject the run, so that it says nothing about success.
 fn is_bent(run: &crate::capture::Capture) -> bool {
     run.canaries || run.probe.starts_with(MALFORMED)
 }
 
-/// Nobody says that it changes anything: it may be run as it is, again and again.
+/// Whether neither the probe file nor `capabilities` says that the command changes something. It
+/// may be repeated as it is.
 pub fn is_harmless(session: &Session, command: &Command) -> bool {
     let says = |key| {
         session
@@ -121,7 +122,8 @@ pub fn is_harmless(session: &Session, command: &Command) -> bool {
         && says("destructive") != Some(true)
 }
 
-/// Somebody says that it changes nothing: other words may be put to it.
+/// Whether the probe file or `capabilities` says that the command changes nothing. It may be run
+/// with other arguments.
 fn is_read_only(session: &Session, command: &Command) -> bool {
     let declared = session.declared.get();
     let said = declared.and_then(|declared| declared.flag(&command.name, "read_only"));
@@ -129,7 +131,7 @@ fn is_read_only(session: &Session, command: &Command) -> bool {
     is_harmless(session, command) && (vouched || said == Some(true))
 }
 
-/// Words and input of a run that is to succeed.
+/// Arguments and input of a run that should succeed.
 fn plain(session: &Session, command: &Command) -> (Vec<String>, How) {
     let mut words = session.fill(&command.ok, &[], session.common());
     let mut how = How {
@@ -148,7 +150,7 @@ fn plain(session: &Session, command: &Command) -> (Vec<String>, How) {
     (words, how)
 }
 
-/// What the command reads: its good lines, as a stream of AOI where it wants one.
+/// The good input lines of a command, as an AOI stream if it expects one.
 fn upstream(input: &crate::probe::Input, is_whole: bool) -> Vec<u8> {
     let meta = r#"{"type":"aoi:meta","tool":"upstream","aoi_version":"0.2"}"#;
     let mut lines: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! One rule over many runs: the first that broke it, or how often it was held.
+//! Combines many runs into one verdict on a rule: the first violation, or the number of passes.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A run that could have broken the rule and did not.
+    /// Counts a run that could have violated the rule, but did not.
     pub fn held(&mut self, proof: impl Into<String>) {
         self.proofs += 1;
         if self.proof.is_empty() {
@@ -36,7 +36,8 @@ impl Tally {
         }
     }
 
-    /// Something that had to be reached was not: whatever was held, the rule is not proven.
+    /// Records that a necessary situation did not occur. The rule is then not verified, unless it
+    /// was violated.
     pub fn doubt(&mut self, why: impl Into<String>) {
         self.doubt.get_or_insert_with(|| why.into());
     }
@@ -45,7 +46,7 @@ impl Tally {
         self.wrong.is_some()
     }
 
-    /// The one row of the rule; `nothing` says it where no run bore on it.
+    /// Reports the verdict. `nothing` reports it if no run was relevant.
     pub fn settle(
         self,
         judge: Judge,

@@ -1,5 +1,6 @@
-//! Discovery must need neither credentials nor a network (§3): walls that take both away, and a
-//! proof on every run that they do. What is not proven is told, and nothing is built on it.
+//! Isolates discovery from credentials and the network, which it must not need (§3). A self-test on
+//! every lint run verifies the isolation. What cannot be verified is reported, and no verdict
+//! relies on it.
 
 pub mod powers;
 mod trial;
@@ -15,47 +16,48 @@ use agentproto_sandbox::probe;
 use trial::Reached;
 use walls::Scope;
 
-/// What discovery is shut off from on this machine.
+/// The isolation that is available on this machine.
 #[derive(Clone, Debug)]
 pub struct Isolation {
+    /// Isolation to run discovery in, if any.
     pub walls: Option<Walls>,
-    /// In words for the report.
+    /// Description for the report.
     pub told: Vec<String>,
-    /// Why the network cannot be taken away.
+    /// Why the network cannot be isolated.
     pub no_network_walls: Option<String>,
     /// Why credentials cannot be hidden.
     pub no_credential_walls: Option<String>,
-    /// Why the sockets of daemons cannot be.
+    /// Why the unix sockets of daemons cannot be hidden.
     pub no_socket_walls: Option<String>,
 }
 
 impl Default for Isolation {
     fn default() -> Self {
-        nothing("the walls were not set up".to_owned())
+        nothing("the isolation was not set up".to_owned())
     }
 }
 
-/// What a run needs to see, and what it must not.
+/// What a run must be able to see, and what it must not.
 #[derive(Clone, Debug, Default)]
 pub struct Needs<'n> {
-    /// The tool's words, the program by its path.
+    /// Command line of the tool, with the full path of the program.
     pub argv: &'n [std::ffi::OsString],
-    /// Credentials that the probe file names.
+    /// Credential files that the probe file names.
     pub credentials: &'n [String],
 }
 
-/// Tries one kind of wall after the other and keeps the first that holds.
+/// Tries one kind of isolation after another and keeps the first that works.
 pub async fn establish(needs: &Needs<'_>, root: &Path) -> Isolation {
     match prepared(needs, root) {
         Ok((scope, world)) => climb(&scope, &world).await,
-        Err(error) => nothing(format!("the self-test cannot be set up: {error}")),
+        Err(error) => nothing(format!("cannot set up the self-test: {error}")),
     }
 }
 
 fn nothing(why: String) -> Isolation {
     Isolation {
         walls: None,
-        told: vec![format!("nothing: {why}")],
+        told: vec![format!("not isolated: {why}")],
         no_network_walls: Some(why.clone()),
         no_credential_walls: Some(why.clone()),
         no_socket_walls: Some(why),
@@ -76,20 +78,23 @@ async fn climb(scope: &Scope, world: &World) -> Isolation {
     nothing(refusals.join("; "))
 }
 
-/// One kind of wall by itself, or why it does not hold here.
+/// Tests one kind of isolation, or returns why it does not work here.
 pub async fn prove(make: Make, needs: &Needs<'_>, root: &Path) -> Result<Isolation, String> {
     let (scope, world) = prepared(needs, root).map_err(|error| error.to_string())?;
     control(&world).await?;
     behind(make, &scope, &world).await
 }
 
-/// Without walls everything must be within reach: else that it is not behind them says nothing.
+/// Checks that the self-test reaches everything without isolation. Otherwise its failure within the
+/// isolation would prove nothing.
 async fn control(world: &World) -> Result<(), String> {
     let control = trial::reach(None, world)
         .await
-        .map_err(|why| format!("the self-test does not run: {why}"))?;
+        .map_err(|why| format!("cannot run the self-test: {why}"))?;
     match control.missing() {
-        Some(what) => Err(format!("even without walls the self-test cannot {what}")),
+        Some(what) => Err(format!(
+            "even without isolation, the self-test cannot {what}"
+        )),
         None => Ok(()),
     }
 }
@@ -106,7 +111,7 @@ async fn behind(make: Make, scope: &Scope, world: &World) -> Result<Isolation, S
     };
     let proof = trial::reach(Some(&walls), world).await?;
     match proof.tcp || proof.udp {
-        true => Err("the network is still there".to_owned()),
+        true => Err("the network can still be reached".to_owned()),
         false => Ok(accepted(walls, &proof)),
     }
 }
@@ -114,15 +119,15 @@ async fn behind(make: Make, scope: &Scope, world: &World) -> Result<Isolation, S
 fn accepted(walls: Walls, proof: &Reached) -> Isolation {
     let by = walls.make().told();
     let mut told = vec![format!(
-        "network: taken away by {by}; a TCP and a UDP port of ours were out of reach"
+        "network: blocked by {by}; a test TCP port and a test UDP port could not be reached"
     )];
     let no_socket_walls = proof
         .unix
-        .then(|| format!("a unix socket of ours can still be reached behind {by}"));
+        .then(|| format!("a test socket can still be reached with {by}"));
     told.push(match (&no_socket_walls, proof.unix_tried) {
-        (Some(why), _) => format!("unix sockets: not taken away: {why}"),
-        (None, true) => format!("unix sockets: taken away by {by}; one of ours was out of reach"),
-        (None, false) => "unix sockets: not tried, no place for one of ours".to_owned(),
+        (Some(why), _) => format!("unix sockets: not hidden: {why}"),
+        (None, true) => format!("unix sockets: hidden by {by}; a test socket could not be reached"),
+        (None, false) => "unix sockets: not tested: no test socket could be created".to_owned(),
     });
     let no_credential_walls = match proof.read.first() {
         Some(path) if walls.make() == Make::Filter => Some(format!(
@@ -135,13 +140,15 @@ fn accepted(walls: Walls, proof: &Reached) -> Isolation {
     told.push(match &no_credential_walls {
         Some(why) => format!("credentials: not hidden: {why}"),
         None => format!(
-            "credentials: hidden by {by}: {} places that are there, and one that was planted",
+            "credentials: hidden by {by}: {} existing locations, and one test file",
             walls.hidden.len().saturating_sub(1)
         ),
     });
     for kept in &walls.kept {
         let kept = kept.display();
-        told.push(format!("{kept} stays to be seen: the tool needs it"));
+        told.push(format!(
+            "{kept} is still visible, because the tool needs it"
+        ));
     }
     Isolation {
         told,
@@ -149,13 +156,13 @@ fn accepted(walls: Walls, proof: &Reached) -> Isolation {
         no_credential_walls,
         no_socket_walls: match proof.unix_tried {
             true => no_socket_walls,
-            false => Some("no unix socket could be made for the self-test".to_owned()),
+            false => Some("no unix socket could be created for the self-test".to_owned()),
         },
         walls: Some(walls),
     }
 }
 
-/// The directory of the self-test with its planted credentials, and what is hidden.
+/// Creates the directory of the self-test with its test credential, and lists what to hide.
 fn prepared(needs: &Needs, root: &Path) -> std::io::Result<(Scope, World)> {
     let world = World::new(root.join("walls"))?;
     let planted = world.root.join("planted");
@@ -186,7 +193,7 @@ fn prepared(needs: &Needs, root: &Path) -> std::io::Result<(Scope, World)> {
     Ok((scope, world))
 }
 
-/// What the environment and what the user database call home.
+/// Home directories according to the environment and the user database.
 fn homes() -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> = std::env::var_os("HOME")
         .map(PathBuf::from)
@@ -208,8 +215,8 @@ fn account_home() -> Option<PathBuf> {
     line.split(':').nth(5).map(PathBuf::from)
 }
 
-/// The tool, the programs that it may need, ourselves, and where runs happen: by the names
-/// that lead there and by their places.
+/// Paths that must stay visible: the tool, the programs on `PATH`, our own binary, and the
+/// directory of the runs. Each is listed as given and with symlinks resolved.
 fn kept(needs: &Needs, root: &Path) -> Vec<PathBuf> {
     let words = needs.argv.iter().map(PathBuf::from);
     let search = std::env::var_os("PATH").unwrap_or_default();

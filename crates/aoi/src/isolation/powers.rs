@@ -1,4 +1,4 @@
-//! What the engine can prove on this machine, for `doctor`.
+//! What the engine can check on this machine, for `doctor`.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -15,7 +15,7 @@ pub async fn lines() -> Vec<Line> {
         Err(_) => Isolation::default(),
     };
     vec![
-        wall("network taken away", &isolation.no_network_walls),
+        wall("network isolation", &isolation.no_network_walls),
         wall("credentials hidden", &isolation.no_credential_walls),
         wall("unix sockets hidden", &isolation.no_socket_walls),
         Line::new("terminals", &terminal()),
@@ -26,10 +26,10 @@ pub async fn lines() -> Vec<Line> {
 
 fn wall(item: &'static str, lacking: &Option<String>) -> Line {
     let finding = match lacking {
-        None => Finding::yes("works, tried with a child of our own"),
+        None => Finding::yes("works, tested with a child process"),
         Some(why) => Finding::no(
-            format!("{why}: what needs it is `not_verified`"),
-            "see what is missing above",
+            format!("{why}; checks that need it are `not_verified`"),
+            "see the missing features above",
         ),
     };
     Line::new(item, &finding)
@@ -37,10 +37,10 @@ fn wall(item: &'static str, lacking: &Option<String>) -> Line {
 
 fn terminal() -> Finding {
     match Terminal::open(24, 80) {
-        Ok(_) => Finding::yes("can be made"),
+        Ok(_) => Finding::yes("can be created"),
         Err(error) => Finding::no(
-            format!("none can be made: {error}"),
-            "mount /dev/pts; probes with a terminal are left out",
+            format!("cannot be created: {error}"),
+            "mount /dev/pts; without it, probes with a terminal are left out",
         ),
     }
 }
@@ -48,10 +48,11 @@ fn terminal() -> Finding {
 fn full() -> Finding {
     let opened = File::options().write(true).open("/dev/full");
     match opened {
-        Ok(_) => Finding::yes("is there"),
+        Ok(_) => Finding::yes("available"),
         Err(error) => Finding::no(
             error.to_string(),
-            "make the device; whether a full disk is noticed is not looked at",
+            "create the device; without it, `aoi-lint` does not check whether a full disk is \
+             noticed",
         ),
     }
 }
@@ -59,14 +60,15 @@ fn full() -> Finding {
 fn small_pipe() -> Finding {
     const SMALL: libc::c_int = 4096;
     let made = sys::pipe().map(|(_, end)| {
-        // SAFETY: plain numbers.
+        // SAFETY: takes an open descriptor and integers only.
         unsafe { libc::fcntl(end.as_raw_fd(), libc::F_SETPIPE_SZ, SMALL) }
     });
     match made {
         Ok(size) if size >= 0 => Finding::yes(format!("{size} bytes")),
         _ => Finding::no(
-            "pipes cannot be made small",
-            "use Linux; slow readers and early closes may prove nothing",
+            "the size of pipes cannot be reduced",
+            "use Linux; without small pipes, checks with slow readers and closed pipes may be \
+             inconclusive",
         ),
     }
 }

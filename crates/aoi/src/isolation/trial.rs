@@ -1,4 +1,5 @@
-//! The self-test: a child of our own that tries to reach us and to read what was planted.
+//! The self-test of the isolation: a child process tries to connect to us and to read a test
+//! credential.
 
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
@@ -13,41 +14,41 @@ use agentproto_sandbox::helper::{self, NAME};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What the child reached.
+/// What the child process reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     pub tcp: bool,
     pub udp: bool,
     pub unix: bool,
-    /// There was a socket to try.
+    /// Whether a unix socket could be created for the test.
     pub unix_tried: bool,
     pub read: Vec<PathBuf>,
     planted: bool,
 }
 
 impl Reached {
-    /// What a child without walls should have done, and did not.
+    /// What a child process without isolation should have reached, but did not.
     pub fn missing(&self) -> Option<&'static str> {
         if !self.tcp {
-            Some("reach a TCP port of ours")
+            Some("reach a test TCP port")
         } else if !self.udp {
-            Some("reach a UDP port of ours")
+            Some("reach a test UDP port")
         } else if self.unix_tried && !self.unix {
-            Some("reach a unix socket of ours")
+            Some("reach a test unix socket")
         } else if !self.planted {
-            Some("read a file of ours")
+            Some("read a test file")
         } else {
             None
         }
     }
 }
 
-/// The file that stands for a credential.
+/// The test file that represents a credential.
 pub fn planted(world: &World) -> PathBuf {
     world.root.join("planted/.config/aoi/token")
 }
 
-/// Sends the child out, behind walls or without, and says what arrived.
+/// Starts the child process, with or without isolation, and returns what it reached.
 pub async fn reach(walls: Option<&Walls>, world: &World) -> Result<Reached, String> {
     let told = |error: std::io::Error| error.to_string();
     let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(told)?;
@@ -84,7 +85,7 @@ pub async fn reach(walls: Option<&Walls>, world: &World) -> Result<Reached, Stri
     Ok(arrived)
 }
 
-/// Where something was left to be seen, the place cannot be empty.
+/// A directory with parts that stay visible cannot be empty, so it is not tested.
 fn is_partly_kept(file: &std::path::Path, walls: Option<&Walls>) -> bool {
     walls.is_some_and(|walls| walls.kept.iter().any(|kept| kept.starts_with(file)))
 }
@@ -94,7 +95,7 @@ async fn ask(task: &Task, walls: Option<&Walls>, world: &World) -> Result<Told, 
     let task = serde_json::to_string(task).map_err(|error| error.to_string())?;
     let launch = Launch {
         command: String::new(),
-        probe: "self-test of the walls".to_owned(),
+        probe: "self-test of the isolation".to_owned(),
         argv: vec![program.into_os_string(), NAME.into(), reach::WORD.into()],
         env: vec![(reach::TASK.to_owned(), task)],
         input: Input::Null,
@@ -112,5 +113,5 @@ async fn ask(task: &Task, walls: Option<&Walls>, world: &World) -> Result<Told, 
         .await
         .map_err(|error| error.to_string())?;
     serde_json::from_slice(&capture.stdout)
-        .map_err(|_| format!("the child said nothing: {}", capture.end.told()))
+        .map_err(|_| format!("the child process reported nothing: {}", capture.end.told()))
 }

@@ -1,12 +1,12 @@
-//! The walls themselves: what a run behind them still sees of this machine.
+//! The kinds of isolation, and what a run can see in each of them.
 
 use std::path::{Path, PathBuf};
 
 use agentproto_sandbox::bwrap::{self, Bubblewrap};
 use agentproto_sandbox::plan::{Confinement, Kind, Mount, Plan, Raw, Rights, Seccomp, What};
 
-/// Places below a home where programs keep credentials. The home itself stays: the tool may
-/// live in it.
+/// Locations in a home directory where programs keep credentials. The home directory itself stays
+/// visible, because the tool may be installed in it.
 const CREDENTIALS: [&str; 21] = [
     ".config",
     ".aws",
@@ -31,18 +31,19 @@ const CREDENTIALS: [&str; 21] = [
     ".terraform.d/credentials.tfrc.json",
 ];
 
-/// What stands between a run and the machine.
+/// How a run is isolated from the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Make {
-    /// Namespaces of our own.
+    /// User, network and mount namespaces that we create.
     Native,
-    /// Namespaces by bubblewrap.
+    /// Namespaces created by bubblewrap.
     Bubblewrap,
-    /// Only a filter on system calls: no sockets, but every file.
+    /// A seccomp filter only: it blocks sockets, but cannot hide files.
     Filter,
 }
 
 impl Make {
+    /// Description for messages.
     pub fn told(self) -> &'static str {
         match self {
             Make::Native => "user, network and mount namespaces",
@@ -52,32 +53,35 @@ impl Make {
     }
 }
 
-/// What is to be hidden, and what must stay to be seen.
+/// What to hide, and what must stay visible.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
+    /// Home directories.
     pub homes: Vec<PathBuf>,
-    /// Credentials that the probe file names.
+    /// Credential files that the probe file names.
     pub more: Vec<PathBuf>,
-    /// Directories with the sockets of daemons.
+    /// Directories with the unix sockets of daemons.
     pub sockets: Vec<PathBuf>,
-    /// The tool, what it is found by, and the directory of the runs.
+    /// The tool, the directories on `PATH`, and the directory of the runs.
     pub keep: Vec<PathBuf>,
-    /// Stands in for files that are hidden.
+    /// Empty file that replaces hidden files.
     pub empty: PathBuf,
 }
 
+/// A configured isolation.
 #[derive(Clone, Debug)]
 pub struct Walls {
     make: Make,
     confinement: Confinement,
     bubblewrap: Option<&'static Bubblewrap>,
-    /// Places of credentials that are there and are hidden.
+    /// Existing credential locations that are hidden.
     pub hidden: Vec<PathBuf>,
-    /// Parts of them that are left to be seen, since the tool needs them.
+    /// Parts of them that stay visible, because the tool needs them.
     pub kept: Vec<PathBuf>,
 }
 
 impl Walls {
+    /// Blocks sockets with a seccomp filter.
     pub fn filter() -> Walls {
         Walls {
             make: Make::Filter,
@@ -88,6 +92,7 @@ impl Walls {
         }
     }
 
+    /// Isolates with bubblewrap.
     pub fn bubblewrap(scope: &Scope, found: &'static Bubblewrap) -> Walls {
         Walls {
             make: Make::Bubblewrap,
@@ -96,7 +101,8 @@ impl Walls {
         }
     }
 
-    /// No network but an own loopback, no sockets of daemons, no credentials.
+    /// Isolates with namespaces: no network except a private loopback, no sockets of daemons, no
+    /// credentials.
     pub fn native(scope: &Scope) -> Walls {
         let mut view = View::new(scope);
         let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
@@ -110,7 +116,8 @@ impl Walls {
             .homes
             .iter()
             .flat_map(|home| CREDENTIALS.map(|name| home.join(name)));
-        // What is named a credential is one, whatever words of the command line lead there.
+        // A credential that the probe file names is always hidden, even if the command line refers
+        // to it.
         let named = scope.more.iter().map(|path| (path.clone(), false));
         for (path, keeps) in named.chain(below.map(|path| (path, true))) {
             if let Some(hidden) = view.hide(&path, keeps) {
@@ -135,11 +142,12 @@ impl Walls {
         }
     }
 
+    /// The kind of isolation.
     pub fn make(&self) -> Make {
         self.make
     }
 
-    /// The same run, behind them.
+    /// Adds the isolation to the plan of a run.
     pub fn around(&self, plan: Plan) -> Plan {
         if self.make == Make::Filter {
             return Plan {
@@ -154,7 +162,7 @@ impl Walls {
         };
         match self.bubblewrap {
             None => walled,
-            // Where it cannot be had, the run fails; it never goes on without walls.
+            // If bubblewrap cannot be used, the run fails. It never continues without isolation.
             Some(found) => bwrap::plan(walled.clone(), found).unwrap_or(walled),
         }
     }
@@ -182,7 +190,7 @@ impl View<'_> {
         self.mounts.push(Mount { at, what });
     }
 
-    /// An entry of the root: as it is, but for what is made anew.
+    /// Shows an entry of the root directory. `/proc` and `/dev` are created anew.
     fn top(&mut self, entry: &std::fs::DirEntry) {
         let path = entry.path();
         match path.to_str() {
@@ -213,8 +221,8 @@ impl View<'_> {
         }
     }
 
-    /// Empties a place, whatever leads there; what must be seen is put back. The place, if
-    /// there is one.
+    /// Hides a path with symlinks resolved, except for the parts that must stay visible. Returns
+    /// the resolved path if it exists and was not hidden before.
     fn hide(&mut self, path: &Path, keeps: bool) -> Option<PathBuf> {
         let path = std::fs::canonicalize(path).ok()?;
         let is_done = |mount: &Mount| {
@@ -235,7 +243,8 @@ impl View<'_> {
             );
             return Some(path);
         }
-        // Empty rather than closed: a tool that looks for an optional file finds none.
+        // The directory is empty rather than unreadable, so that a tool can look for an optional
+        // file.
         self.add(&path, What::Private { exec: false });
         let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
         for child in entries.map(|entry| entry.path()) {
@@ -262,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_emptied_and_the_tool_stays() {
+    fn credentials_are_hidden_and_the_tool_stays_visible() {
         let place = Workplace::new("walls").expect("a directory");
         let home = place.path().join("home");
         for dir in [".config/nvm/bin", ".config/gh", ".aws", "bin"] {

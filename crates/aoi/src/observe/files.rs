@@ -1,4 +1,4 @@
-//! What stands in a directory, by content: enough to tell whether anything was changed there.
+//! Snapshot of a directory by content, to detect changes.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -7,28 +7,29 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// So many entries are looked at; a tool that makes more is seen to have made these.
+/// Maximum number of entries. Further entries are ignored.
 const MOST_ENTRIES: usize = 20_000;
-/// So much of a file is read; beyond that its length counts.
+/// Bytes read of each file. Beyond them, only the length is compared.
 const MOST_BYTES: u64 = 1 << 20;
-/// So much of all files together is kept to look for ids in.
+/// Bytes of all files together that are searched for ids.
 const MOST_TEXT: usize = 8 << 20;
+/// Maximum depth of directories.
 const MOST_DEPTH: usize = 32;
 
-/// Names that are caches wherever they are.
+/// Names of cache directories.
 const CACHES: [&str; 4] = ["__pycache__", ".cache", ".pytest_cache", ".npm"];
 
-/// What stands in place of a content.
+/// Marks a directory in place of a content hash.
 const DIRECTORY: &str = "directory";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// By path from the root; what it is, and of what content.
+    /// Entries by path relative to the root: kind, and length and hash of the content.
     entries: BTreeMap<PathBuf, String>,
 }
 
 impl Files {
-    /// `ignored` are places whose content means nothing.
+    /// Takes a snapshot. Entries in `ignored` are left out.
     pub fn of(root: &Path, ignored: &[PathBuf]) -> Files {
         let mut files = Files::default();
         files.walk(root, Path::new(""), ignored, 0);
@@ -51,7 +52,7 @@ impl Files {
                 continue;
             };
             if kind.is_dir() {
-                // What leads to a cache is made with it.
+                // Parent directories of an ignored path may be created along with it.
                 if !ignored.iter().any(|place| place.starts_with(&full)) {
                     self.entries.insert(path.clone(), DIRECTORY.to_owned());
                 }
@@ -67,7 +68,7 @@ impl Files {
         }
     }
 
-    /// Paths that are new, gone or other than before.
+    /// Paths that were added, removed or changed.
     pub fn changed(&self, later: &Files) -> Vec<String> {
         let all = self.entries.keys().chain(later.entries.keys());
         let differs = |path: &&PathBuf| self.entries.get(*path) != later.entries.get(*path);
@@ -80,13 +81,13 @@ impl Files {
         paths
     }
 
-    /// Whether it is a directory here.
+    /// Whether the path is a directory in this snapshot.
     pub fn is_directory(&self, path: &str) -> bool {
         let entry = self.entries.get(Path::new(path));
         entry.is_some_and(|entry| entry == DIRECTORY)
     }
 
-    /// Names and contents, to look for an id in.
+    /// Names and contents, to search for ids.
     pub fn text(&self, root: &Path) -> Vec<u8> {
         let mut text = Vec::new();
         for path in self.entries.keys() {
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_seen_by_content_and_caches_are_not() {
+    fn changes_are_detected_by_content_and_caches_are_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir_all(at("a/__pycache__")).unwrap();

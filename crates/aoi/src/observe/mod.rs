@@ -1,5 +1,5 @@
-//! Probes that change something: one at a time, each in a world of its own, between the probe
-//! file's `setup` and `teardown`, with a look at what is there before and after.
+//! Probes that change something. They run one at a time, each in its own directories, between the
+//! `setup` and `teardown` of the probe file. The state is observed before and after.
 
 mod files;
 mod state;
@@ -23,17 +23,17 @@ use crate::sheet::Sheet;
 use crate::stream::{self, Stream};
 use agentproto_manifest::fields::Mistake;
 
-/// A target may need another target, but not without end.
+/// Maximum length of a chain of `target.from`.
 const MOST_TARGETS: usize = 4;
-/// `observe` follows so many cursors.
+/// Maximum number of pages that `observe` reads.
 const MOST_PAGES: usize = 100;
 
-/// Why a probe that changes something was not done.
+/// Why a mutating probe was not done.
 #[derive(Clone, Debug)]
 pub enum Blocked {
-    /// Nobody allowed it.
+    /// The probe file does not allow it.
     Skip(String),
-    /// It was allowed, and could not be done.
+    /// It was allowed, but could not be done.
     NotVerified(String),
 }
 
@@ -48,15 +48,15 @@ impl Blocked {
     }
 }
 
-/// One turn of changing things. Made by `within`.
+/// One mutating probe with its own directories. Created by `within`.
 pub struct Sequence<'s> {
     pub session: &'s Session,
     pub command: &'s Command,
     pub world: World,
 }
 
-/// Does something in a world of its own when its turn has come; the teardown follows in any case.
-/// `rule` is what the report names where that fails.
+/// Runs `body` in its own directories, one probe at a time. `teardown` always follows. If it fails,
+/// the error is reported for `rule`.
 pub async fn within<'s, T>(
     session: &'s Session,
     command: &'s Command,
@@ -64,16 +64,17 @@ pub async fn within<'s, T>(
     body: impl AsyncFnOnce(&Sequence<'s>) -> T,
 ) -> Result<T, Blocked> {
     if !session.probe.sandbox {
-        let why = "the probe file does not say `sandbox: true`: nothing is changed";
+        let why = "the probe file does not have `sandbox: true`, so commands that change \
+                   something are not run";
         return Err(Blocked::Skip(why.to_owned()));
     }
     let _turn = session.mutations.lock().await;
     if session.is_stopped() {
         return Err(Blocked::NotVerified("the run was interrupted".to_owned()));
     }
-    let world = session
-        .world()
-        .map_err(|error| Blocked::NotVerified(format!("no world for the run: {error}")))?;
+    let world = session.world().map_err(|error| {
+        Blocked::NotVerified(format!("cannot create a directory for the run: {error}"))
+    })?;
     let sequence = Sequence {
         session,
         command,
@@ -93,8 +94,8 @@ pub async fn within<'s, T>(
     done
 }
 
-/// The probe file's `setup` in the place where everything runs that changes nothing: what lists
-/// things needs things to list. Without it nothing could be judged.
+/// Runs the `setup` of the probe file once for all probes that change nothing, so that commands
+/// such as `list` have something to list. If it fails, nothing can be checked.
 pub async fn prepare(session: &Session) -> Result<(), Mistake> {
     if !session.probe.sandbox || session.probe.setup.is_empty() {
         return Ok(());
@@ -112,7 +113,7 @@ pub async fn prepare(session: &Session) -> Result<(), Mistake> {
     })
 }
 
-/// One command line of the tool, with what it reads.
+/// One command line of the tool, with its input.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub words: Vec<String>,
@@ -120,7 +121,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// With options more.
+    /// Adds options.
     pub fn with(&self, more: &[String]) -> Call {
         Call {
             words: with_options(&self.words, more),
@@ -130,7 +131,7 @@ impl Call {
 }
 
 impl<'s> Sequence<'s> {
-    /// One after another; of one that fails its number, and why.
+    /// Runs the programs in order. Returns the index of the first one that fails, and why.
     async fn programs(&self, what: &str, lines: &[Vec<String>]) -> Result<(), (usize, String)> {
         for (number, line) in lines.iter().enumerate() {
             let run = self
@@ -140,22 +141,22 @@ impl<'s> Sequence<'s> {
             if !run.end.is_success() {
                 let said = told(&run.stderr);
                 let line = line.join(" ");
-                let why = format!("{what} `{line}` fails: {}{said}", run.end.told());
+                let why = format!("{what} `{line}` failed: {}{said}", run.end.told());
                 return Err((number, why));
             }
         }
         Ok(())
     }
 
-    /// A program of the author's, named from the probe file, in the place where the tool runs.
+    /// Runs a program of the probe file in the directories of the tool.
     async fn program(&self, what: &str, line: &[String]) -> Result<Capture, String> {
         let session = self.session;
         let line = session.fill(line, &[], &self.world);
         let (first, rest) = line
             .split_first()
-            .ok_or_else(|| format!("an empty line in `{what}`"))?;
+            .ok_or_else(|| format!("`{what}` has an empty command line"))?;
         let program = run::program(first, &session.probe.base)
-            .ok_or_else(|| format!("{what}: there is no program `{first}`"))?;
+            .ok_or_else(|| format!("{what}: program not found: `{first}`"))?;
         let root = self.world.root.to_string_lossy().into_owned();
         let mut env: Vec<(String, String)> = session.probe.env.clone();
         for (_, value) in &mut env {
@@ -185,12 +186,12 @@ impl<'s> Sequence<'s> {
         ran.map_err(|error| format!("{what} `{first}`: {error}"))
     }
 
-    /// Runs the tool in this world.
+    /// Runs the tool in these directories.
     pub async fn run(&self, probe: &str, call: &Call, how: How) -> Arc<Capture> {
         self.run_as(&self.command.name, probe, call, how).await
     }
 
-    /// A run of another command than the one that all of this is about.
+    /// Runs a command other than the probed one.
     async fn run_as(&self, name: &str, probe: &str, call: &Call, how: How) -> Arc<Capture> {
         let how = How {
             input: call.input.clone(),
@@ -200,7 +201,7 @@ impl<'s> Sequence<'s> {
         self.session.run(name, probe, &call.words, how).await
     }
 
-    /// What is there now.
+    /// Observes the current state.
     pub async fn observe(&self) -> Result<State, String> {
         let seen = match &self.session.probe.observe {
             None => None,
@@ -216,7 +217,7 @@ impl<'s> Sequence<'s> {
                 let run = self.program("observe", line).await?;
                 if !run.end.is_success() {
                     let said = told(&run.stderr);
-                    return Err(format!("`observe`: {}{said}", run.end.told()));
+                    return Err(format!("`observe` failed: {}{said}", run.end.told()));
                 }
                 Some(Seen::Text(run.stdout))
             }
@@ -225,7 +226,7 @@ impl<'s> Sequence<'s> {
         Ok(State { seen, files })
     }
 
-    /// What stands in the world of the run.
+    /// Snapshot of the run's directories.
     pub fn files(&self) -> Files {
         Files::of(&self.world.root, &self.caches())
     }
@@ -273,7 +274,7 @@ impl<'s> Sequence<'s> {
         })
     }
 
-    /// Directories of the world in which writing is no side effect.
+    /// Directories of the run in which writing is not a side effect.
     fn caches(&self) -> Vec<PathBuf> {
         let home = self.world.home();
         let usual = [".cache", ".local/state"].map(|name| home.join(name));
@@ -289,7 +290,7 @@ impl<'s> Sequence<'s> {
         usual.into_iter().chain(named).collect()
     }
 
-    /// Makes what the command works on, and says how it is called.
+    /// Creates the resource that the command needs, and returns its id.
     pub async fn target(&self) -> Result<Option<String>, String> {
         self.made_for(self.command, MOST_TARGETS).await
     }
@@ -298,7 +299,7 @@ impl<'s> Sequence<'s> {
         let Some(from) = &command.target_from else {
             let is_named = command.ok.iter().any(|word| word.contains("{id}"));
             return match is_named {
-                true => Err("`ok` has an {id}, but no `target.from` makes one".to_owned()),
+                true => Err("`ok` contains {id}, but `target.from` is missing".to_owned()),
                 false => Ok(None),
             };
         };
@@ -306,7 +307,7 @@ impl<'s> Sequence<'s> {
         let maker = commands
             .find(|other| other.name == *from)
             .filter(|_| left > 0)
-            .ok_or_else(|| format!("`target.from` names `{from}`, which cannot make a target"))?;
+            .ok_or_else(|| format!("`target.from` names `{from}`, which cannot create a target"))?;
         let below = Box::pin(self.made_for(maker, left - 1)).await?;
         let call = confirmed(self.session, maker, &self.world, below.as_deref());
         let run = self
@@ -314,12 +315,12 @@ impl<'s> Sequence<'s> {
             .await;
         if !succeeded(&run) {
             let end = run.end.told();
-            return Err(format!("`{from}`, which makes the target, fails: {end}"));
+            return Err(format!("`{from}`, which creates the target, failed: {end}"));
         }
         let stream = Stream::read(&run.stdout);
         let id = ids(maker, &stream).into_iter().flatten().next();
         id.map(Some)
-            .ok_or_else(|| format!("`{from}`, which makes the target, tells no id"))
+            .ok_or_else(|| format!("`{from}`, which creates the target, reports no id"))
     }
 
     /// The command without confirmation.
@@ -327,7 +328,7 @@ impl<'s> Sequence<'s> {
         bare(self.session, self.command, &self.world, id)
     }
 
-    /// The command on another resource, where the probe file names one.
+    /// The command for another resource, if the probe file has `other`.
     pub fn other(&self) -> Option<Call> {
         let words = without(self.command.other.as_ref()?, &self.command.confirm);
         let call = Call {
@@ -337,7 +338,7 @@ impl<'s> Sequence<'s> {
         Some(call.with(&confirmation(self.session, self.command)))
     }
 
-    /// The command as it is meant to succeed.
+    /// The command as it should succeed.
     pub fn confirmed(&self, id: Option<&str>) -> Call {
         confirmed(self.session, self.command, &self.world, id)
     }
@@ -361,7 +362,7 @@ fn cursor_flag(command: Option<&Command>) -> Option<&str> {
     command?.limit.as_ref()?.cursor_flag.as_deref()
 }
 
-/// Why an effect was not seen: there is no `observe`, or it shows a part.
+/// Why an effect could not be observed: `observe` is missing, or its output is truncated.
 pub fn unseen(session: &Session, without: &str) -> String {
     let Some(Observe::Command { args, .. }) = &session.probe.observe else {
         return without.to_owned();
@@ -371,22 +372,25 @@ pub fn unseen(session: &Session, without: &str) -> String {
     let flag = limit.map_or("--limit", |limit| limit.flag.as_str());
     let mut line = args.join(", ");
     let what = match args.iter().any(|word| word == flag) {
-        true => format!("let it ask for more than [{line}]"),
+        true => format!("request more than [{line}] does"),
         false => {
             line.push_str(&format!(", {flag}, \"1000\""));
-            format!("let it ask for everything, such as `observe: {{command: [{line}], …}}`")
+            format!("request everything, for example `observe: {{command: [{line}], …}}`")
         }
     };
     let cursors = match (cursor_flag(command), command) {
         (None, Some(command)) => {
-            format!(", or name `cursor_flag` in `limit` of `{}`", command.name)
+            format!(
+                ", or add `cursor_flag` to the `limit` of `{}`",
+                command.name
+            )
         }
         _ => String::new(),
     };
-    format!("`observe` shows a part of what is there, by its own summary: {what}{cursors}")
+    format!("`observe` is truncated according to its summary: {what}{cursors}")
 }
 
-/// The end of what a program said, for a message.
+/// The last line that a program wrote to stderr, in parentheses, for a message.
 fn told(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     match text.lines().rfind(|line| !line.trim().is_empty()) {
@@ -398,13 +402,13 @@ fn told(stderr: &[u8]) -> String {
     }
 }
 
-/// The words that call a command, and the good lines that it reads.
+/// The arguments of a command without confirmation, and the good lines as its input.
 pub fn bare(session: &Session, command: &Command, world: &World, id: Option<&str>) -> Call {
     let lines = command.input.as_ref().map(|input| input.good.as_slice());
     call(session, command, world, id, lines.unwrap_or_default())
 }
 
-/// As `bare`, with other lines to read.
+/// Like `bare`, with other input lines.
 pub fn call(
     session: &Session,
     command: &Command,
@@ -422,7 +426,7 @@ pub fn call(
         words.extend(input.flag.iter().cloned());
     }
     let count = words.len();
-    // Together, so that all of it has the same {uniq}.
+    // Fills arguments and lines together, so that they share one {uniq}.
     words.extend(lines.iter().cloned());
     let names: Vec<(&str, &str)> = id.map(|id| ("id", id)).into_iter().collect();
     let mut words = session.fill(&words, &names, world);
@@ -434,7 +438,7 @@ pub fn call(
     Call { words, input }
 }
 
-/// What a command reads that is no JSONL.
+/// The input of a command that does not read JSONL.
 pub fn text(command: &Command) -> Input {
     match &command.stdin {
         Some(text) => Input::Bytes(text.clone().into_bytes()),
@@ -442,7 +446,7 @@ pub fn text(command: &Command) -> Input {
     }
 }
 
-/// Lines as a stream of them.
+/// Joins lines into JSONL.
 pub fn joined(lines: &[String]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for line in lines {
@@ -457,7 +461,7 @@ fn confirmed(session: &Session, command: &Command, world: &World, id: Option<&st
     call.with(&confirmation(session, command))
 }
 
-/// What a destructive command wants to see; the text's own word where nothing is said.
+/// The confirmation of a destructive command. The default is `--confirm`, as in the spec.
 pub fn confirmation(session: &Session, command: &Command) -> Vec<String> {
     match is_destructive(session, command) && command.confirm.is_empty() {
         true => vec!["--confirm".to_owned()],
@@ -465,7 +469,7 @@ pub fn confirmation(session: &Session, command: &Command) -> Vec<String> {
     }
 }
 
-/// The words without those of a part, which stand in it in a row.
+/// The words without the first occurrence of `part`.
 fn without(words: &[String], part: &[String]) -> Vec<String> {
     let at = match part.is_empty() {
         true => None,
@@ -479,12 +483,13 @@ fn without(words: &[String], part: &[String]) -> Vec<String> {
     kept.map(|(_, word)| word.clone()).collect()
 }
 
-/// Exit 0, and a summary that says ok.
+/// Whether the run exited 0 with a summary that has ok: true.
 pub fn succeeded(run: &Capture) -> bool {
     run.end.is_success() && Stream::read(&run.stdout).ok() == Some(true)
 }
 
-/// It neither ended with a signal nor had to be ended, says that it failed, and nothing else.
+/// Whether the run exited with a non-zero code and no summary has ok: true. A signal or a timeout
+/// does not count.
 pub fn refused(run: &Capture) -> bool {
     let said = Stream::read(&run.stdout);
     let claims = said
@@ -493,13 +498,13 @@ pub fn refused(run: &Capture) -> bool {
     matches!(run.end, End::Code(code) if code != 0) && !claims
 }
 
-/// The ids of the events that tell what was changed; `None` for one without.
+/// The ids in the events that report a change. `None` for an event without an id.
 pub fn ids(command: &Command, stream: &Stream) -> Vec<Option<String>> {
     let events = changes(command, stream);
     events.iter().map(|event| id(command, event)).collect()
 }
 
-/// The events that tell what was changed.
+/// The events that report a change.
 pub fn changes<'c>(command: &Command, stream: &'c Stream) -> Vec<&'c Value> {
     let is_one = |kind: &str| match command.events.is_empty() {
         true => !kind.starts_with("aoi:"),
@@ -510,7 +515,7 @@ pub fn changes<'c>(command: &Command, stream: &'c Stream) -> Vec<&'c Value> {
     lines.filter_map(|line| line.json.as_ref()).collect()
 }
 
-/// What an event calls the resource: where the probe file says, or `id`, `path` or `url`.
+/// The id of the resource in an event: at the pointer in the probe file, or `id`, `path` or `url`.
 fn id(command: &Command, event: &Value) -> Option<String> {
     match &command.id {
         Some(pointer) => stream::id(event, pointer),
@@ -525,7 +530,7 @@ fn flag(session: &Session, command: &Command, key: &str) -> Option<bool> {
     declared.flag(&command.name, key)
 }
 
-/// Whether the tool declares it.
+/// Whether `capabilities` declares the field as true for the command.
 pub fn declares(session: &Session, command: &Command, key: &str) -> bool {
     flag(session, command, key) == Some(true)
 }
@@ -534,8 +539,8 @@ pub fn is_destructive(session: &Session, command: &Command) -> bool {
     command.destructive || declares(session, command, "destructive")
 }
 
-/// Whether it changes something, by the probe file or by what the tool says of itself. A command
-/// that reads its input is taken to, unless somebody says that it does not.
+/// Whether the command changes something, according to the probe file or `capabilities`. A command
+/// with `input` is assumed to, unless one of them says read_only.
 pub fn is_mutating(session: &Session, command: &Command) -> bool {
     if command.mutating || is_destructive(session, command) {
         return true;
@@ -547,7 +552,7 @@ pub fn is_mutating(session: &Session, command: &Command) -> bool {
     }
 }
 
-/// The run that capabilities were read from.
+/// The run that `capabilities` were read from.
 pub fn manifest_run(session: &Session) -> Option<Arc<Capture>> {
     let is_one = |run: &&Arc<Capture>| {
         let mut words = run.argv.iter().skip(1).filter_map(|word| word.to_str());

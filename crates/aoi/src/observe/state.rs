@@ -1,10 +1,10 @@
-//! What was observed at one moment, and what lies between two of them.
+//! The observed state at one moment, and the difference between two states.
 
 use serde_json::Value;
 
 use super::files::Files;
 
-/// Fields that differ from run to run and mean nothing.
+/// Fields that may differ between runs without meaning.
 const VOLATILE: [&str; 6] = [
     "timestamp",
     "elapsed_ms",
@@ -14,36 +14,36 @@ const VOLATILE: [&str; 6] = [
     "request_id",
 ];
 
-/// What the probe file's `observe` showed.
+/// What `observe` showed.
 #[derive(Clone, Debug)]
 pub enum Seen {
-    /// Resources, by id.
+    /// All resources, by id.
     Items(Vec<(String, Value)>),
-    /// Some of the resources: the tool stopped at a bound.
+    /// Some of the resources, because the tool truncated its output.
     Part(Vec<(String, Value)>),
-    /// A directory, and the text in it.
+    /// A directory, and the text of its files.
     Files(Files, Vec<u8>),
-    /// What a program printed.
+    /// The output of a program.
     Text(Vec<u8>),
 }
 
 #[derive(Clone, Debug)]
 pub struct State {
-    /// `None` where the probe file does not say how.
+    /// `None` if the probe file has no `observe`.
     pub seen: Option<Seen>,
-    /// The world of the run: home, working directory, temporary files.
+    /// Snapshot of the run's directories: home, working directory, temporary files.
     pub files: Files,
 }
 
-/// What happened between two moments.
+/// The difference between two states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// There is no way to see it.
+    /// It cannot be observed.
     Unseen,
     None,
     Some {
         told: String,
-        /// How many resources, where they can be counted.
+        /// Number of resources, if they can be counted.
         count: Option<usize>,
     },
 }
@@ -70,7 +70,7 @@ impl State {
             (Some(Seen::Text(before)), Some(Seen::Text(after))) => match before == after {
                 true => Effect::None,
                 false => Effect::Some {
-                    told: "what `observe` prints is different".to_owned(),
+                    told: "the output of `observe` changed".to_owned(),
                     count: None,
                 },
             },
@@ -78,8 +78,8 @@ impl State {
         }
     }
 
-    /// Whether there is one resource more although that of the id was there; `None` where they
-    /// cannot be counted.
+    /// Whether the number of resources grew although one with the id already existed. `None` if
+    /// they cannot be counted.
     pub fn doubled(&self, later: &State, id: &str) -> Option<bool> {
         match (&self.seen, &later.seen) {
             (Some(Seen::Items(before)), Some(Seen::Items(after))) => {
@@ -90,27 +90,27 @@ impl State {
         }
     }
 
-    /// Whether a resource of this id is there; `None` where that cannot be seen.
+    /// Whether a resource with the id exists. `None` if that cannot be observed.
     pub fn mentions(&self, id: &str) -> Option<bool> {
         match self.seen.as_ref()? {
             Seen::Items(items) => Some(items.iter().any(|(known, _)| known == id)),
-            // What is missing there may be behind the bound.
+            // A missing resource may be on a later page.
             Seen::Part(items) => items.iter().any(|(known, _)| known == id).then_some(true),
             Seen::Files(_, text) | Seen::Text(text) => Some(has_word(text, id.as_bytes())),
         }
     }
 
-    /// Whether only a part of what is there was seen: nothing follows from what is missing.
+    /// Whether only a part of the resources was observed, so that a missing one means nothing.
     pub fn is_partial(&self) -> bool {
         matches!(self.seen, Some(Seen::Part(_)))
     }
 
-    /// What is known where nobody looked at anything but files.
+    /// A state without `observe`, with files only.
     pub fn blind(files: Files) -> State {
         State { seen: None, files }
     }
 
-    /// Files of the home and the working directory that are new, gone or other than before.
+    /// Files in the home and working directory that were added, removed or changed.
     pub fn left(&self, later: &Files) -> Vec<String> {
         let is_kept = |path: &String| path.starts_with("home/") || path.starts_with("cwd/");
         let is_directory = |path: &str| {
@@ -122,12 +122,12 @@ impl State {
         changed
     }
 
-    /// Paths for a message.
+    /// Formats paths for a message.
     pub fn shown(paths: &[String]) -> String {
         shown(paths)
     }
 
-    /// Files of the world that were written, other than what was observed on purpose.
+    /// Files of the run that were written, other than the observed state.
     pub fn strays(&self, later: &State) -> Option<String> {
         match self.files.changed(&later.files).as_slice() {
             [] => None,
@@ -136,7 +136,7 @@ impl State {
     }
 }
 
-/// The first few, and how many there are beside them.
+/// The first three, and the number of further ones.
 fn shown(paths: &[String]) -> String {
     let first: Vec<&str> = paths.iter().take(3).map(String::as_str).collect();
     match paths.len().saturating_sub(first.len()) {
@@ -145,7 +145,7 @@ fn shown(paths: &[String]) -> String {
     }
 }
 
-/// Found, and not only as a part of a longer word.
+/// Whether the text contains the word, and not only as a part of a longer word.
 fn has_word(text: &[u8], word: &[u8]) -> bool {
     if word.is_empty() {
         return false;
@@ -192,7 +192,7 @@ fn items(before: &[(String, Value)], after: &[(String, Value)]) -> Effect {
     }
 }
 
-/// An event without what differs from run to run.
+/// An event without the fields that may differ between runs.
 pub fn plain(event: &Value) -> Value {
     match event {
         Value::Object(fields) => {
@@ -231,7 +231,7 @@ mod tests {
             (state(&[("a", "1")]), 1),
             (state(&[("a", "1"), ("b", "3")]), 1),
             (state(&[("a", "1"), ("b", "2"), ("c", "1"), ("d", "1")]), 2),
-            // The same resource twice is two.
+            // The same resource listed twice counts as two.
             (state(&[("a", "1"), ("b", "2"), ("b", "2")]), 1),
         ] {
             match before.effect(&after) {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_in_a_part_may_be_behind_the_bound() {
+    fn a_truncated_observation_proves_no_absence() {
         let part = |items: &[(&str, &str)]| match state(items).seen {
             Some(Seen::Items(items)) => State {
                 seen: Some(Seen::Part(items)),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_a_word_of_its_own() {
+    fn an_id_matches_whole_words_only() {
         let text = State {
             seen: Some(Seen::Text(b"item-10 \"item-2\"".to_vec())),
             files: Files::default(),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_from_run_to_run_is_no_difference() {
+    fn volatile_fields_are_ignored() {
         let one = json!({ "id": "a", "timestamp": "x", "in": [{ "trace_id": 1, "n": 2 }] });
         assert_eq!(plain(&one), json!({ "id": "a", "in": [{ "n": 2 }] }));
     }

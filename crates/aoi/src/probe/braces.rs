@@ -1,5 +1,5 @@
-//! Names in braces: what stands for something else in the texts of a probe file, and how a text
-//! says that it means the braces themselves.
+//! Placeholders in the strings of a probe file, such as `{uniq}`, and their escape with doubled
+//! braces.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use agentproto_manifest::fields::Notes;
 use agentproto_manifest::{Node, Value};
 use agentproto_text::{closest_of, one_of};
 
-/// What is filled in.
+/// Known placeholders.
 const NAMES: [&str; 5] = ["world", "here", "uniq", "id", "canary"];
 
-/// Braces that were doubled, until the word is used: characters that no text has.
+/// Noncharacters that represent doubled braces until the word is used.
 const OPEN: char = '\u{fdd0}';
 const CLOSE: char = '\u{fdd1}';
 
-/// A name in braces, and where it stands.
+/// A name in braces, and its position.
 struct Braced<'t> {
     name: &'t str,
     start: usize,
@@ -31,7 +31,7 @@ fn next(text: &str, from: usize) -> Option<Braced<'_>> {
         let name = name(text.get(begins..)?)?;
         let after = text.get(begins + name.len()..)?;
         let closing = if is_doubled { "}}" } else { "}" };
-        // `${HOME}` is a shell's.
+        // `${HOME}` belongs to a shell.
         let is_shell = text.get(..start)?.ends_with('$');
         (after.starts_with(closing) && !is_shell).then_some(Braced {
             name,
@@ -42,7 +42,7 @@ fn next(text: &str, from: usize) -> Option<Braced<'_>> {
     })
 }
 
-/// The identifier at the beginning of a text.
+/// The identifier at the start of a string.
 fn name(text: &str) -> Option<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
@@ -51,7 +51,7 @@ fn name(text: &str) -> Option<&str> {
         .then_some(name)
 }
 
-/// Puts doubled braces out of reach of whatever fills names in.
+/// Replaces doubled braces by `OPEN` and `CLOSE`, so that placeholders in them are not filled.
 pub fn hide(text: &mut String) {
     let mut from = 0;
     while let Some(found) = next(text, from) {
@@ -65,7 +65,7 @@ pub fn hide(text: &mut String) {
     }
 }
 
-/// The word as the tool gets it.
+/// The word as the tool gets it, with single braces.
 pub fn shown(text: &str) -> Cow<'_, str> {
     match text.contains([OPEN, CLOSE]) {
         true => Cow::Owned(text.replace(OPEN, "{").replace(CLOSE, "}")),
@@ -73,7 +73,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// As `shown`, of what a tool reads.
+/// Like `shown`, for the input of a tool.
 pub fn shown_bytes(bytes: Vec<u8>) -> Vec<u8> {
     match std::str::from_utf8(&bytes) {
         Ok(text) if text.contains([OPEN, CLOSE]) => shown(text).into_owned().into_bytes(),
@@ -81,12 +81,13 @@ pub fn shown_bytes(bytes: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Notes every name in braces that nothing is filled in for.
+/// Reports every unknown placeholder.
 pub fn check(node: &Node, notes: &mut Notes) {
     walk(node, false, notes);
 }
 
-/// `is_free`: a text that may be anything, where only what is nearly a name is taken for one.
+/// With `is_free`, the text may be anything, so only names that resemble a placeholder are
+/// reported.
 fn walk(node: &Node, is_free: bool, notes: &mut Notes) {
     match &node.value {
         Value::Str(text) => {
@@ -100,11 +101,11 @@ fn walk(node: &Node, is_free: bool, notes: &mut Notes) {
                 let hint = match closest_of(name, NAMES) {
                     Some(meant) => format!("did you mean {{{meant}}}?"),
                     None if is_free => continue,
-                    None => format!("known are {}", one_of(&NAMES)),
+                    None => format!("known names are {}", one_of(&NAMES)),
                 };
                 let wrong = format!(
-                    "nothing is filled in for {{{name}}}; {hint} ({{{{{name}}}}} stands for \
-                     {{{name}}} itself)"
+                    "unknown placeholder {{{name}}}; {hint} (write {{{{{name}}}}} for a literal \
+                     {{{name}}})"
                 );
                 notes.wrong(node.span, wrong);
             }
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doubled_braces_are_braces() {
+    fn doubled_braces_become_literal_braces() {
         for (written, meant) in [
             ("{{id}}", "{id}"),
             ("a{{x}}b{{y-1}}", "a{x}b{y-1}"),

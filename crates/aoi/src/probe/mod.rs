@@ -1,5 +1,5 @@
-//! The probe file: what the engine may do with a tool, and how to make its commands do what the
-//! checks are about. `schemas/aoi-probe.schema.json` is its schema, `read` its reader.
+//! The probe file: what the engine may do with a tool, and how to run its commands for the checks.
+//! Its schema is `schemas/aoi-probe.schema.json`; `read` parses it.
 
 pub mod braces;
 mod read;
@@ -9,39 +9,44 @@ use std::path::PathBuf;
 use agentproto_manifest::fields::Mistake;
 pub use read::{KNOWN, parse, unfinished};
 
-/// Everything that is known of the target before it is started.
+/// Everything known about the tool before it is started.
 #[derive(Clone, Debug, Default)]
 pub struct Probe {
-    /// The words that start the tool.
+    /// Command line that starts the tool.
     pub tool: Vec<String>,
-    /// What puts it into machine mode.
+    /// Options that select machine mode.
     pub machine_args: Vec<String>,
-    /// Set for every run; `{world}` stands for the directory of the run.
+    /// Environment variables of every run. `{world}` is replaced by the directory of the run.
     pub env: Vec<(String, String)>,
+    /// Credentials that discovery must not need.
     pub credentials: Credentials,
-    /// Real side effects are accepted.
+    /// Whether real side effects are acceptable.
     pub sandbox: bool,
-    /// Before and after each probe that changes something, and the former once for all others.
+    /// Programs to run before each probe that changes something, and once before all other probes.
     pub setup: Vec<Vec<String>>,
-    /// Where each line of `setup` stands.
+    /// Position of each line of `setup`.
     pub setup_at: Vec<Place>,
+    /// Programs to run after each probe that changes something.
     pub teardown: Vec<Vec<String>>,
+    /// How to observe the state that commands change.
     pub observe: Option<Observe>,
+    /// Commands to probe.
     pub commands: Vec<Command>,
-    /// Commands that the tool has and that are not to be looked at.
+    /// Commands of the tool that are left out on purpose.
     pub leave_out: Vec<(String, Place)>,
+    /// How to request a schema version.
     pub schema: SchemaVersions,
-    /// A `$id` with `file:` is what its author wants.
+    /// Whether a `$id` with a `file:` URL is intended.
     pub local_only_schema: bool,
-    /// Directories that are caches or logs: writing there is no side effect.
+    /// Directories with caches or logs. Writing there is not a side effect.
     pub caches: Vec<String>,
-    /// Where relative paths in it begin.
+    /// Directory that relative paths refer to.
     pub base: PathBuf,
-    /// The file itself, and lines in it, for reports.
+    /// Path of the probe file, for reports.
     pub file: Option<PathBuf>,
 }
 
-/// A place in the probe file, from 1; 0 where there is none.
+/// A position in the probe file, from 1. Zero without a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     pub line: u32,
@@ -49,6 +54,7 @@ pub struct Place {
 }
 
 impl Place {
+    /// An error at this position.
     pub fn mistake(self, message: impl Into<String>) -> Mistake {
         Mistake {
             line: self.line,
@@ -58,96 +64,132 @@ impl Place {
     }
 }
 
+/// Where the tool finds credentials.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
+    /// Names of environment variables.
     pub env: Vec<String>,
+    /// Paths of files.
     pub files: Vec<String>,
 }
 
-/// How to see what a mutation did.
+/// How to observe what a mutation did.
 #[derive(Clone, Debug)]
 pub enum Observe {
-    /// A command of the tool, and where the id stands in its events.
+    /// A command of the tool, and the JSON pointer of the id in its events.
     Command { args: Vec<String>, id: String },
-    /// What is in a directory.
+    /// The content of a directory.
     Dir(String),
-    /// A program of the author's; what it prints is the state.
+    /// A program of the probe's author. Its output is the state.
     Exec(Vec<String>),
 }
 
+/// One command of the probe file.
 #[derive(Clone, Debug, Default)]
 pub struct Command {
+    /// Name, as in `capabilities`.
     pub name: String,
-    /// Where its name stands.
+    /// Position of its name.
     pub place: Place,
-    /// Line of the probe file, from 1; 0 where there is none.
+    /// Line of its entry, from 1. Zero without a file.
     pub line: u32,
-    /// A finite success.
+    /// Arguments of a run that succeeds and ends.
     pub ok: Vec<String>,
-    /// Another one, about another resource, where no `{uniq}` in `ok` can name it.
+    /// Arguments of a successful run on another resource, if `{uniq}` in `ok` cannot name one.
     pub other: Option<Vec<String>>,
-    /// What `ok` and `other` read, where it is no JSONL.
+    /// What `ok` and `other` read from stdin, if it is not JSONL.
     pub stdin: Option<String>,
+    /// Arguments of further invalid invocations.
     pub malformed: Vec<Vec<String>>,
+    /// How the command limits its results.
     pub limit: Option<Limit>,
-    /// A run that takes its time.
+    /// Arguments of a run that takes long.
     pub slow: Option<Vec<String>>,
-    /// Words to add, each with a `{canary}`.
+    /// Arguments to add, each list with a `{canary}` in place of a secret.
     pub secrets: Vec<Vec<String>>,
+    /// Whether the command changes something.
     pub mutating: bool,
+    /// Whether the command deletes something.
     pub destructive: bool,
+    /// Whether the command runs until it is stopped.
     pub unbounded: bool,
+    /// Whether the command fails without credentials.
     pub needs_auth: bool,
+    /// Flag for the idempotency key.
     pub idempotency: Option<String>,
-    /// Types of the events that tell what was changed, and where the id stands in them.
+    /// Types of the events that report a change.
     pub events: Vec<String>,
+    /// JSON pointer of the id in these events.
     pub id: Option<String>,
+    /// Flag for a dry run.
     pub dry_run: Option<String>,
+    /// Arguments that confirm a destructive command.
     pub confirm: Vec<String>,
-    /// The command that makes what this one needs.
+    /// Command that creates the resource that this one needs.
     pub target_from: Option<String>,
+    /// JSONL that the command reads.
     pub input: Option<Input>,
-    /// Said by the author; `capabilities` may say it, too.
+    /// Whether the command changes nothing, if the probe file says so. `capabilities` may also say
+    /// it.
     pub read_only: Option<bool>,
 }
 
+/// How a command limits its results.
 #[derive(Clone, Debug)]
 pub struct Limit {
+    /// Flag that takes the limit.
     pub flag: String,
+    /// Number of results of `ok` without a limit.
     pub total: u64,
+    /// A limit to test, at most `total`.
     pub page: u64,
+    /// Flag that takes a cursor.
     pub cursor_flag: Option<String>,
+    /// JSON pointer of the id in a result.
     pub id: String,
-    /// How many come where no limit is given, as the tool documents it.
+    /// Documented number of results without the flag.
     pub default: Option<u64>,
-    /// What the limit counts; `events` where it is not said.
+    /// What the limit counts: `events` (default), `lines` or `bytes`.
     pub unit: String,
 }
 
+/// JSONL input of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
+    /// Arguments that make the command read JSONL from stdin.
     pub flag: Vec<String>,
+    /// Lines that the command accepts.
     pub good: Vec<String>,
+    /// Lines that the command must reject.
     pub bad: Vec<String>,
-    /// Words for each mode, where the tool has it.
+    /// Arguments that select the fail-fast mode, if the tool has it.
     pub fail_fast: Option<Vec<String>>,
+    /// Arguments that select the tolerant mode, if the tool has it.
     pub tolerant: Option<Vec<String>>,
-    /// Which one it is without words.
+    /// Mode without such arguments.
     pub default: Option<Mode>,
-    /// It reads AOI streams of others.
+    /// Whether the command reads the AOI streams of other tools.
     pub upstream: bool,
 }
 
+/// How a command handles invalid input lines (§12.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
+    /// The first invalid line ends the command.
     FailFast,
+    /// Invalid lines are reported, and processing continues.
     Tolerant,
 }
 
+/// How to request a schema version.
 #[derive(Clone, Debug, Default)]
 pub struct SchemaVersions {
+    /// Flag that takes a version.
     pub flag: Option<String>,
+    /// Flag that takes a name and a version.
     pub accept_flag: Option<String>,
+    /// Supported versions.
     pub ok: Vec<String>,
+    /// A version that the tool does not support.
     pub unsupported: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Reads a probe file, or says everything that is wrong with it.
+//! Parses a probe file, or returns all errors in it.
 
 use std::path::Path;
 
@@ -7,8 +7,9 @@ use super::{Command, Credentials, Input, Limit, Mode, Observe, Place, Probe, Sch
 use agentproto_manifest::fields::{self, Mistake, Notes};
 use agentproto_manifest::{LineIndex, Node, Span};
 
+/// Parses a probe file. Relative paths in it refer to `base`.
 pub fn parse(text: &str, base: &Path) -> Result<Probe, Vec<Mistake>> {
-    let what = "a probe file is a mapping with `aoi_probe: 1`, `tool` and `commands`";
+    let what = "a probe file must be a mapping with `aoi_probe: 1`, `tool` and `commands`";
     let lines = LineIndex::new(text);
     let at = |span: Span| {
         let place = lines.position(text, span.start);
@@ -26,7 +27,7 @@ pub fn parse(text: &str, base: &Path) -> Result<Probe, Vec<Mistake>> {
     })
 }
 
-/// What `init` left to its author, and still stands in the file.
+/// Template parts of `init` that are still in the file.
 pub fn unfinished(text: &str, probe: &Probe) -> Vec<Mistake> {
     const OPEN: &str = "FILL IN";
     let mut left = Vec::new();
@@ -40,21 +41,22 @@ pub fn unfinished(text: &str, probe: &Probe) -> Vec<Mistake> {
                 line: number,
                 column: u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX),
             };
-            let told = "FILL IN still stands here: write what this run needs, and take it out";
+            let told = "replace FILL IN with what this run needs";
             left.push(place.mistake(told));
         }
     }
     let template = probe.commands.iter().find(|c| c.name == "mycommand");
     left.extend(template.map(|command| {
-        let told = "`mycommand` is only an example: write the name of a command of the tool";
+        let told = "`mycommand` is only an example: replace it with the name of a command of the \
+                    tool";
         command.place.mistake(told)
     }));
     left.sort_by_key(|mistake| (mistake.line, mistake.column));
     left
 }
 
-/// `{here}` is where the file is, wherever a text of the file may name a place; doubled braces are
-/// set aside.
+/// Replaces `{here}` by the directory of the file, and protects doubled braces from later
+/// replacement.
 fn place(probe: &mut Probe) {
     let here = probe.base.to_string_lossy().into_owned();
     let fill = |text: &mut String| {
@@ -98,7 +100,7 @@ fn place(probe: &mut Probe) {
     }
 }
 
-/// What each mapping may hold; the schema says the same.
+/// The keys that each mapping may have. The schema has the same lists.
 pub const KNOWN: &[(&str, &[&str])] = &[
     ("", &KEYS),
     ("credentials", &CREDENTIALS),
@@ -152,18 +154,18 @@ fn probe(root: &Node, notes: &mut Notes, at: &dyn Fn(Span) -> Place) -> Probe {
         Some(version) if version.as_int() == Some(1) => {}
         Some(version) => notes.wrong(
             version.span,
-            "`aoi_probe` is the version of this format, and there is only version 1",
+            "`aoi_probe` must be 1, the only version of this format",
         ),
         None => notes.wrong(
             root.span,
-            "`aoi_probe: 1` is missing: the version of this format",
+            "`aoi_probe: 1` is missing: add the version of this format",
         ),
     }
     let tool = words(root, "tool", notes);
     if tool.is_empty() {
         notes.wrong(
             root.span,
-            "`tool` is missing: the words that start it, such as [./mytool]",
+            "`tool` is missing: add the command that starts it, such as [./mytool]",
         );
     }
     let machine_args = match root.get("machine_args") {
@@ -174,7 +176,7 @@ fn probe(root: &Node, notes: &mut Notes, at: &dyn Fn(Span) -> Place) -> Probe {
     if let Some(node) = root.get("commands").filter(|node| !node.is_map()) {
         notes.wrong(
             node.span,
-            "`commands` is a mapping: the name of a command, and what is known of it",
+            "`commands` must be a mapping from command names to their settings",
         );
     }
     for entry in root.get("commands").map(Node::entries).unwrap_or_default() {
@@ -190,7 +192,7 @@ fn probe(root: &Node, notes: &mut Notes, at: &dyn Fn(Span) -> Place) -> Probe {
             let span = node.map_or(root.span, |node| node.span);
             notes.wrong(
                 span,
-                format!("`target.from` names `{from}`, which is no command here"),
+                format!("`target.from` names `{from}`, which is not in `commands`"),
             );
         }
     }
@@ -221,7 +223,7 @@ fn probe(root: &Node, notes: &mut Notes, at: &dyn Fn(Span) -> Place) -> Probe {
     }
 }
 
-/// The words of a command line.
+/// A command line.
 fn words(node: &Node, key: &str, notes: &mut Notes) -> Vec<String> {
     let Some(value) = node.get(key) else {
         return Vec::new();
@@ -230,9 +232,9 @@ fn words(node: &Node, key: &str, notes: &mut Notes) -> Vec<String> {
 }
 
 fn line_of_words(value: &Node, key: &str, notes: &mut Notes) -> Vec<String> {
-    // No shell reads it: a line in one piece would be one word.
+    // No shell splits the string, so all of it would be one word.
     if value.as_str().is_some_and(|text| text.contains(' ')) {
-        let wanted = format!("`{key}` is a list of words, such as [search, agent]");
+        let wanted = format!("`{key}` must be a list of words, such as [search, agent]");
         notes.wrong(value.span, wanted);
     }
     notes.texts(value, key)
@@ -245,7 +247,7 @@ fn argvs(node: &Node, key: &str, notes: &mut Notes) -> Vec<Vec<String>> {
     lines.map(|item| line_of_words(item, key, notes)).collect()
 }
 
-/// Where the items of a list stand.
+/// Positions of the items of a list.
 fn places(node: &Node, key: &str, at: &dyn Fn(Span) -> Place) -> Vec<Place> {
     let items = node.get(key).map(Node::items).unwrap_or_default();
     items.iter().map(|item| at(item.span)).collect()
@@ -267,7 +269,7 @@ fn leave_out(
     };
     for (name, span) in names.iter().zip(&spans) {
         if commands.iter().any(|command| command.name == *name) {
-            let wrong = format!("`{name}` is left out, but stands in `commands`, too");
+            let wrong = format!("`{name}` is in both `leave_out` and `commands`");
             notes.wrong(*span, wrong);
         }
     }
@@ -275,12 +277,12 @@ fn leave_out(
     names.into_iter().zip(places).collect()
 }
 
-/// Where an id stands in an event.
+/// JSON pointer of an id in an event.
 fn pointer(node: &Node, key: &str, notes: &mut Notes) -> Option<String> {
     let text = notes.string(node, key)?;
     if !text.starts_with('/') {
         let span = node.get(key).map_or(node.span, |node| node.span);
-        let wanted = format!("`{key}` is a JSON Pointer, such as /id");
+        let wanted = format!("`{key}` must be a JSON Pointer, such as /id");
         notes.wrong(span, wanted);
     }
     Some(text)
@@ -300,7 +302,7 @@ fn observe(node: &Node, notes: &mut Notes) -> Option<Observe> {
     if node.get("exec").is_some() {
         return Some(Observe::Exec(words(node, "exec", notes)));
     }
-    let wanted = "`observe` has one of `command` (with `id`), `dir` or `exec`";
+    let wanted = "`observe` must have one of `command` (with `id`), `dir` or `exec`";
     notes.wrong(node.span, wanted);
     None
 }
@@ -336,7 +338,7 @@ fn command(name: &str, place: (Place, u32), node: &Node, notes: &mut Notes) -> C
     if ok.is_empty() && node.get("input").is_none() {
         notes.wrong(
             node.span,
-            format!("{what} has no `ok`: the words of a run that succeeds"),
+            format!("{what} has no `ok`: add the arguments of a run that succeeds"),
         );
     }
     let mutating = notes.flag(node, "mutating", false) || destructive;
@@ -344,7 +346,7 @@ fn command(name: &str, place: (Place, u32), node: &Node, notes: &mut Notes) -> C
         .get("read_only")
         .map(|_| notes.flag(node, "read_only", false));
     if mutating && read_only == Some(true) {
-        let wrong = format!("{what} cannot both change something and be read_only");
+        let wrong = format!("{what} cannot be both mutating and read_only");
         notes.wrong(node.span, wrong);
     }
     let other = node.get("other").map(|_| words(node, "other", notes));
@@ -354,13 +356,13 @@ fn command(name: &str, place: (Place, u32), node: &Node, notes: &mut Notes) -> C
         notes.wrong(place.span, wrong);
     }
     if let Some(place) = node.get("stdin").filter(|_| node.has("input")) {
-        let wrong = "`stdin` and `input` are both what it reads: say one of them";
+        let wrong = "`stdin` and `input` exclude each other: remove one of them";
         notes.wrong(place.span, wrong);
     }
     for vector in notes.items(node, "secrets") {
         let planted = |item: &Node| item.as_str().is_some_and(|text| text.contains("{canary}"));
         if vector.is_seq() && !vector.items().iter().any(planted) {
-            let wanted = "each of `secrets` has a `{canary}` where the secret would stand";
+            let wanted = "each list in `secrets` must have a `{canary}` in place of the secret";
             notes.wrong(vector.span, wanted);
         }
     }
@@ -396,7 +398,7 @@ fn command(name: &str, place: (Place, u32), node: &Node, notes: &mut Notes) -> C
     }
 }
 
-/// Why `other` is not what a second resource could be made or changed with.
+/// Why `other` cannot create or change a second resource.
 fn wrong_other(
     words: &[String],
     ok: &[String],
@@ -404,22 +406,28 @@ fn wrong_other(
     command: &Node,
 ) -> Option<&'static str> {
     if words.is_empty() {
-        return Some("`other` is empty: the words of a second success");
+        return Some("`other` is empty: add the arguments of a second successful run");
     }
     if words == ok {
-        return Some("`other` is the same as `ok`: it is about another resource");
+        return Some("`other` is the same as `ok`: it must be about another resource");
     }
     if words.iter().any(|word| word.contains("{id}")) {
-        return Some("`other` has an {id}, but names its resource itself");
+        return Some("`other` must not contain {id}, because it names its own resource");
     }
     if command.has("target") {
-        return Some("`other` beside `target`: a {uniq} where the target is made is enough");
+        return Some(
+            "remove `other`: with `target`, a {uniq} in the command that creates the \
+             target is enough",
+        );
     }
     if command.has("input") {
-        return Some("`other` beside `input`: a {uniq} in the lines of `good` is enough");
+        return Some("remove `other`: with `input`, a {uniq} in the lines of `good` is enough");
     }
     if read_only == Some(true) {
-        return Some("`other` is for commands that change something, and this is read_only");
+        return Some(
+            "remove `other`: it is for commands that change something, and this one is \
+             read_only",
+        );
     }
     None
 }
@@ -429,7 +437,7 @@ fn limit(node: &Node, notes: &mut Notes) -> Limit {
     let mut count = |key: &str| match node.get(key) {
         Some(_) => notes.number(node, key, 1, 1_000_000).unwrap_or(1),
         None => {
-            notes.wrong(node.span, format!("`limit` needs `{key}`, a number"));
+            notes.wrong(node.span, format!("`limit` needs the number `{key}`"));
             1
         }
     };
@@ -439,7 +447,7 @@ fn limit(node: &Node, notes: &mut Notes) -> Limit {
         let span = node.get("page").map_or(node.span, |node| node.span);
         notes.wrong(
             span,
-            format!("`page` is {page}, but `total`, all that there is, only {total}"),
+            format!("`page` must be at most `total` ({total}), found {page}"),
         );
     }
     Limit {

@@ -1,4 +1,4 @@
-//! A badge that says how many pairs are proven, never a level (§18.1).
+//! A badge with the number of proven pairs. It never shows a level (§18.1).
 
 use std::io;
 
@@ -8,7 +8,7 @@ use agentproto_report::badge::{Badge, Color};
 use agentproto_report::words::date;
 use agentproto_report::{fingerprint, format};
 
-/// `None` where nothing was proven: there is nothing to claim.
+/// Returns `None` if no pair is proven, or if the run was interrupted.
 pub fn badge(report: &Report) -> Option<Badge> {
     let summary = &report.summary;
     if summary.pairs_proven == 0 || report.partial {
@@ -30,7 +30,7 @@ pub fn badge(report: &Report) -> Option<Badge> {
     })
 }
 
-/// Who, when, by what, and the SHA-256 of the report that stands behind it.
+/// Title of the badge: tool, date, linter version, and SHA-256 of the report.
 pub(super) fn about(report: &Report) -> io::Result<String> {
     let mut bytes = Vec::new();
     format::json(report, &mut bytes)?;

@@ -1,9 +1,10 @@
-//! What was as bad in an older report is known.
+//! Compares a report with an earlier one (the baseline).
 
 use crate::model::{Finding, Pair, Report, Verdict};
 use agentproto_report::baseline::{self, Fixed};
 
-/// A warning is known where there was one or a failure; a failure where there was a failure.
+/// A warning is known if the baseline has a warning or a failure. A failure is known only if it has
+/// a failure.
 fn badness(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Fail | Verdict::Error => 2,
@@ -12,13 +13,14 @@ fn badness(verdict: Verdict) -> u8 {
     }
 }
 
-/// Marks what was as bad in the baseline. Returns what was broken there and holds here.
+/// Marks findings that are already in the baseline. Returns the violations of the baseline that are
+/// fixed now.
 pub fn apply(report: &mut Report, baseline: &Report) -> Vec<Fixed> {
     let know = |row: &mut Finding, known| row.known = known;
     baseline::apply(&mut report.checks, &baseline.checks, badness, know)
 }
 
-/// Whether a pair is unproven that was not in the baseline.
+/// Whether a pair is unproven now, but was not in the baseline.
 pub fn new_unproven(report: &Report, baseline: Option<&Report>) -> bool {
     let known = |command: &str, characteristic| {
         let cell = |baseline: &Report| baseline.matrix.get(command)?.get(&characteristic).copied();

@@ -1,5 +1,4 @@
-//! The rules of the AOI engine as text: for `explain`, `rules --kind aoi`, SARIF and
-//! docs/aoi-rules.md.
+//! Renders the AOI rules for `explain`, `rules --kind aoi`, SARIF and docs/aoi-rules.md.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -15,7 +14,7 @@ use agentproto_report::aoi::{Emitter, Fields, object, pages_jsonl};
 use agentproto_report::event::Event;
 use agentproto_text as text;
 
-/// The page of one rule; its title is a heading of `level`.
+/// The documentation of one rule. Its title is a heading of `level`.
 pub fn markdown(rule: &Rule, level: usize) -> String {
     let heading = "#".repeat(level.clamp(1, 6));
     let mut page = format!(
@@ -39,26 +38,27 @@ pub fn markdown(rule: &Rule, level: usize) -> String {
 
 fn weight(rule: &Rule) -> &'static str {
     match rule.level {
-        Level::Must => "MUST: broken, it fails",
-        Level::Should => "SHOULD: broken, it warns, with --strict it fails",
-        Level::Open => "left open by the text: broken, it warns",
+        Level::Must => "MUST: a violation fails",
+        Level::Should => "SHOULD: a violation warns, or fails with --strict",
+        Level::Open => "left open by the spec: a violation warns",
     }
 }
 
-/// `Typed · Verifiable`, or nothing for advice.
+/// `Typed · Verifiable`, or an empty string for advisory rules.
 fn about(check: Check) -> String {
     let names = characteristics(check).iter().map(|c| c.as_str());
     names.collect::<Vec<_>>().join(" · ")
 }
 
-/// docs/aoi-rules.md.
+/// The text of docs/aoi-rules.md.
 pub fn reference() -> String {
     let mut out = String::from(
         "# AOI rules\n\n\
-         <!-- Generated from the rules themselves; `UPDATE_DOCS=1 cargo test --test judges` \
-         writes this file. -->\n\n\
-         What `agentproto aoi-lint` checks ([guide](aoi-lint.md)). `agentproto explain AOI-03.count` \
-         prints one of these entries with advice for Python, Node, Go, Rust and shell.\n",
+         <!-- Generated from the rules. Run `UPDATE_DOCS=1 cargo test --test judges` to update \
+         this file. -->\n\n\
+         These are the rules of `agentproto aoi-lint` ([guide](aoi-lint.md)). \
+         `agentproto explain AOI-03.count` prints one of them with advice for Python, Node, Go, \
+         Rust and shell.\n",
     );
     let mut before = None;
     for rule in sorted() {
@@ -68,11 +68,9 @@ pub fn reference() -> String {
                 Check::Number(number) => {
                     format!("\n## Check {number}: {}\n\n", about(rule.check))
                 }
-                Check::Advisory => "\n## Beyond the 13\n\n".to_owned(),
+                Check::Advisory => "\n## Beyond the 13 checks\n\n".to_owned(),
             });
-            out.push_str(
-                "| rule | | source | what is demanded, and what to do |\n|---|---|---|---|\n",
-            );
+            out.push_str("| rule | level | section | requirement and fix |\n|---|---|---|---|\n");
         }
         let cell = |text: &str| text.replace('|', "\\|");
         out.push_str(&format!(
@@ -87,7 +85,7 @@ pub fn reference() -> String {
     out
 }
 
-/// In the order of the checks.
+/// All rules, in the order of the checks.
 pub fn sorted() -> Vec<&'static Rule> {
     let mut all: Vec<&Rule> = rules::all().collect();
     all.sort_by_key(|rule| rule.check);
@@ -108,7 +106,7 @@ fn record(rule: &Rule) -> io::Result<Fields> {
     })))
 }
 
-/// `rules --kind aoi`.
+/// Output of `rules --kind aoi`.
 pub fn list_human(all: &[&Rule], width: usize, out: &mut dyn Write) -> io::Result<()> {
     let widest = all.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
     let room = width.saturating_sub(widest + 20).max(24);
@@ -123,7 +121,10 @@ pub fn list_human(all: &[&Rule], width: usize, out: &mut dyn Write) -> io::Resul
         )?;
     }
     let number = text::count(all.len(), "rule", "rules");
-    writeln!(out, "\n{number}. More about one: agentproto explain RULE")
+    writeln!(
+        out,
+        "\n{number}. For details, run `agentproto explain RULE`"
+    )
 }
 
 pub fn list_json(all: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
@@ -136,7 +137,7 @@ pub fn list_json(all: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", text::pretty(&document)?)
 }
 
-/// `more` goes into the summary.
+/// Machine-mode output of `rules --kind aoi`. `more` is added to the summary.
 pub fn list_jsonl(
     all: &[&Rule],
     elapsed: Duration,
@@ -147,7 +148,7 @@ pub fn list_jsonl(
     Emitter::new(out, env!("CARGO_PKG_VERSION")).stream("rules", events, (true, elapsed, more))
 }
 
-/// `explain AOI-…`.
+/// Output of `explain AOI-…`.
 pub fn explain_human(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(markdown(rule, 1).as_bytes())
 }

@@ -1,5 +1,5 @@
-//! The report for people: the matrix first, then each failure with all that it takes to see it
-//! again and to mend it.
+//! The report for terminals: the matrix, then each failure with everything needed to reproduce and
+//! fix it.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -13,16 +13,16 @@ use agentproto_report::row;
 use agentproto_report::words::word;
 use agentproto_text::{clip, plain};
 
-/// Rows that are named with a reason before "and N more".
+/// Maximum number of findings named per reason before "and N more".
 const MOST_NAMED: usize = 6;
-/// Reasons that are told of each verdict.
+/// Maximum number of reasons shown per verdict.
 const MOST_REASONS: usize = 12;
-/// Lines of what the target printed.
+/// Maximum number of output lines shown.
 const MOST_LINES: usize = 6;
-/// The longest name of a command in the matrix.
+/// Maximum length of a command name in the matrix.
 const MOST_NAME: usize = 24;
 
-/// Column heads for a narrow terminal.
+/// Column headings for narrow terminals.
 const SHORT: [&str; 10] = [
     "Typed", "Disc", "Strm", "Bound", "Safe", "Idem", "Audit", "Verif", "Comp", "Vers",
 ];
@@ -34,7 +34,7 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
     if report.partial {
         writeln!(
             out,
-            "The run was stopped before its end: what follows is what it saw, and proves nothing.\n"
+            "The run was interrupted. The results below are incomplete, and no pair is proven.\n"
         )?;
     }
     matrix(report, &pen, out)?;
@@ -58,8 +58,9 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
     if report.target.probe_file.is_none() {
         let tool = words::shell(report.target.argv.get(..1).unwrap_or_default());
         let text = format!(
-            "one command was run, with an environment of its own; `agentproto aoi-lint init -- \
-             {tool}` writes a probe file that has room for variables, other commands and more"
+            "only this command was run, with a minimal environment; `agentproto aoi-lint init -- \
+             {tool}` writes a probe file in which you can add environment variables and other \
+             commands"
         );
         pen.wrapped("no probe file: ", &plain(&text), out)?;
     }
@@ -115,7 +116,7 @@ fn mark(pen: &Pen, pair: Pair) -> String {
     pen.tone(verdict, if pen.unicode { fancy } else { simple })
 }
 
-/// One row; advice per language is told once for each topic.
+/// One finding. Advice per language is printed once per topic.
 fn finding(
     row: &Finding,
     told: &mut HashSet<Topic>,
@@ -162,7 +163,7 @@ fn reproduction(row: &Finding, pen: &Pen, out: &mut dyn Write) -> io::Result<()>
     if row.repro.is_empty() {
         return Ok(());
     }
-    // Not wrapped: it is there to be copied.
+    // Not wrapped, so that it can be copied.
     writeln!(out, "  run      {}", plain(&words::shell(&row.repro)))?;
     let variables = words::variables(row);
     if !variables.is_empty() {
@@ -191,14 +192,14 @@ fn reproduction(row: &Finding, pen: &Pen, out: &mut dyn Write) -> io::Result<()>
             writeln!(
                 out,
                 "           {}",
-                pen.dim(&format!("and {rest} lines more"))
+                pen.dim(&format!("and {rest} more lines"))
             )?;
         }
     }
     Ok(())
 }
 
-/// What was not judged, by reason.
+/// Findings without a result, grouped by reason.
 fn unjudged(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     for verdict in [Verdict::Skip, Verdict::NotVerified] {
         let reasons = words::reasons(report, verdict);
@@ -231,7 +232,7 @@ fn compat(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     if report.compat.is_empty() {
         return Ok(());
     }
-    writeln!(out, "{}", pen.bold("The reference's seven assertions"))?;
+    writeln!(out, "{}", pen.bold("Assertions of the reference aoi-lint"))?;
     for assertion in &report.compat {
         let pair = if assertion.ok { Pair::Pass } else { Pair::Fail };
         let text = format!(
@@ -243,7 +244,7 @@ fn compat(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// A labelled text below a row; nothing where there is no text.
+/// A labeled paragraph of a finding. Prints nothing if the text is blank.
 fn paragraph(pen: &Pen, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
     match text.trim() {
         "" => Ok(()),

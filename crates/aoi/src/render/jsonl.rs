@@ -1,5 +1,5 @@
-//! AOI machine mode: an `aoi:check` per rule and command, a `pair` per cell of the matrix. A
-//! superset of what the reference's linter prints; `verdict` says more than `ok`.
+//! AOI machine mode: one `aoi:check` per rule and command, and one `pair` per cell of the matrix.
+//! It is a superset of the output of the reference `aoi-lint`. `verdict` is more precise than `ok`.
 
 use std::io::{self, Write};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! JUnit XML: a suite per command, a case per rule.
+//! JUnit XML: one test suite per command, one test case per rule.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The report for a README or a comment on a pull request.
+//! The report in Markdown, for a README or a pull request comment.
 
 use std::io::{self, Write};
 
@@ -39,7 +39,7 @@ fn head(report: &Report, options: &Options) -> io::Result<Vec<u8>> {
     if report.partial {
         writeln!(
             out,
-            "The run was stopped before its end, and proves nothing.\n"
+            "The run was interrupted. The results are incomplete, and no pair is proven.\n"
         )?;
     }
     let names = Characteristic::ALL.map(Characteristic::as_str);

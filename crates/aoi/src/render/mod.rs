@@ -1,7 +1,7 @@
-//! What the AOI engine found, in every form: one model (`aoi::model`), one file per format.
+//! Renders AOI reports, one file per format, from one model (`aoi::model`).
 //!
-//! Renderers only read. What the tool printed is hostile here: it passes `report::text` on its
-//! way to a terminal, and the escaping of its format besides.
+//! Renderers only read. Output of the tool is untrusted: it goes through `report::text` before it
+//! reaches a terminal, and through the escaping of the format.
 
 pub mod badge;
 pub mod baseline;
@@ -23,6 +23,7 @@ use agentproto_report::baseline::Fixed;
 use agentproto_report::files::{self, LoadError, WriteError};
 use agentproto_report::{Row, UnknownFormat, format, row};
 
+/// Output formats of a report.
 #[derive(
     Clone,
     Copy,
@@ -48,9 +49,10 @@ pub enum Format {
 }
 
 impl Format {
+    /// All formats.
     pub const ALL: &[Format] = <Format as strum::VariantArray>::VARIANTS;
 
-    /// A badge is a claim: there is none where nothing was proven.
+    /// Whether the format is a badge, which exists only if at least one pair is proven.
     pub fn needs_proof(self) -> bool {
         matches!(self, Format::Badge | Format::BadgeJson)
     }
@@ -88,19 +90,20 @@ impl shared::Report for Report {
     }
 }
 
-/// What a renderer has to know besides the report.
+/// Options of the renderers.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Whether to use colors.
     pub color: bool,
-    /// Ticks and other characters beyond ASCII may be printed.
+    /// Whether characters outside ASCII may be printed.
     pub unicode: bool,
-    /// Columns of the terminal.
+    /// Width of the terminal in columns.
     pub width: usize,
-    /// What was broken in the baseline and is no more.
+    /// Violations of the baseline that are fixed now.
     pub fixed: Vec<Fixed>,
-    /// Address of the badge for Markdown; without one it is told in words.
+    /// URL of the badge in Markdown. Without it, the report has no badge image.
     pub badge: Option<String>,
-    /// Whether the run is good in its caller's eyes.
+    /// Value of `ok` in the machine-mode summary.
     pub ok: bool,
 }
 
@@ -138,7 +141,9 @@ pub fn render(
 
 fn badge(format: Format, report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let Some(badge) = badge::badge(report) else {
-        return Err(io::Error::other("nothing was proven, so there is no badge"));
+        return Err(io::Error::other(
+            "no pair is proven, so no badge can be created",
+        ));
     };
     match format {
         Format::BadgeJson => shared::badge::endpoint(&badge, out),
@@ -146,7 +151,7 @@ fn badge(format: Format, report: &Report, out: &mut dyn Write) -> io::Result<()>
     }
 }
 
-/// What `write_all` writes.
+/// File names that `write_all` writes.
 const FILES: [(&str, Format); 7] = [
     ("report.json", Format::Json),
     ("report.jsonl", Format::Jsonl),
@@ -157,8 +162,8 @@ const FILES: [(&str, Format); 7] = [
     ("badge.json", Format::BadgeJson),
 ];
 
-/// Writes every form of a report into a directory, which is made if it is not there. A badge
-/// that is no longer earned is taken away.
+/// Writes the report in every format into a directory, which is created if necessary. A badge from
+/// an earlier run that is no longer earned is removed.
 pub fn write_all(report: &Report, dir: &Path, options: &Options) -> Result<(), WriteError> {
     let earned = badge::badge(report).is_some();
     let options = Options {
@@ -175,7 +180,7 @@ pub fn write_all(report: &Report, dir: &Path, options: &Options) -> Result<(), W
     })
 }
 
-/// Reads what `--output json` or `--report-dir` wrote.
+/// Reads a report that `--output json` or `--report-dir` wrote.
 pub fn load(path: &Path) -> Result<Report, LoadError> {
     files::load(path, SCHEMA, "AOI report")
 }

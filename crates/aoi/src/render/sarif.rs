@@ -1,5 +1,5 @@
-//! SARIF 2.1.0: a rule per id, a result per failure and warning, placed at the command's line of
-//! the probe file. What the linter could not judge is a notification.
+//! SARIF 2.1.0: one rule per id, and one result per failure and warning. A result is located at the
+//! command's line in the probe file. Internal errors are notifications.
 
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ impl Log for Report {
         sarif::lines(&lines.collect::<Vec<_>>())
     }
 
-    /// The command, and its line where there is a probe file.
+    /// The command, and its line in the probe file if there is one.
     fn location(&self, row: &Finding) -> Value {
         let mut location = object(json!({
             "logicalLocations": [{

@@ -1,4 +1,4 @@
-//! What several formats say of a report.
+//! Wording that several report formats share.
 
 use serde_json::Value;
 
@@ -8,10 +8,10 @@ use agentproto_report::row::{self, Reason};
 use agentproto_report::words::time;
 use agentproto_text::count;
 
-/// The text that is checked against.
+/// The spec that the tool is checked against.
 pub const SPEC: &str = "AOI-CLI 0.2";
 
-/// The rule of a row; a saved report may name one that is no more.
+/// The rule of a finding. `None` if a saved report names a rule that no longer exists.
 pub fn rule(finding: &Finding) -> Option<&'static Rule> {
     rules::find(&finding.rule)
 }
@@ -34,17 +34,17 @@ pub fn check(check: Check) -> String {
 
 pub fn meaning(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Pass => "seen to hold",
-        Verdict::Fail => "seen broken",
-        Verdict::Warn => "not as it should be, and no failure",
-        Verdict::Skip => "the probe file does not say how",
-        Verdict::NotApplicable => "the tool does not claim this",
-        Verdict::NotVerified => "nothing happened that could have shown the opposite",
-        Verdict::Error => "the linter could not judge",
+        Verdict::Pass => "the requirement was met",
+        Verdict::Fail => "the requirement was violated",
+        Verdict::Warn => "deviates from the spec, but does not fail",
+        Verdict::Skip => "the probe file does not describe how to check this",
+        Verdict::NotApplicable => "does not apply to this tool",
+        Verdict::NotVerified => "no run could have shown a violation",
+        Verdict::Error => "the linter could not check this",
     }
 }
 
-/// The rows of the matrix, the tool itself first.
+/// The rows of the matrix, with the tool itself first.
 pub fn rows(report: &Report) -> Vec<(&str, [Pair; 10])> {
     let mut rows: Vec<(&str, [Pair; 10])> = report
         .matrix
@@ -69,7 +69,7 @@ pub fn pairs(report: &Report) -> String {
     )
 }
 
-/// Where a baseline knows some of what is broken.
+/// Counts new and known failures, if the baseline contains any.
 pub fn known(report: &Report) -> Option<String> {
     let broken = |row: &&Finding| matches!(row.verdict, Verdict::Fail | Verdict::Error);
     let (known, new): (Vec<&Finding>, Vec<&Finding>) = report
@@ -78,10 +78,10 @@ pub fn known(report: &Report) -> Option<String> {
         .filter(broken)
         .partition(|row| row.known);
     let new = count(new.len(), "new failure", "new failures");
-    (!known.is_empty()).then(|| format!("{new}, {} known by the baseline", known.len()))
+    (!known.is_empty()).then(|| format!("{new}, {} already in the baseline", known.len()))
 }
 
-/// All pairs that mean something for this tool.
+/// Number of pairs that apply to this tool.
 pub fn applicable(report: &Report) -> usize {
     let summary = &report.summary;
     summary.pairs_proven + summary.pairs_failing + summary.pairs_unproven
@@ -95,14 +95,14 @@ pub fn target(report: &Report) -> String {
     }
 }
 
-/// What our own work cost: wall time less the time in which the target ran or a wait was due.
+/// Overhead of the linter: wall time minus the time in which the tool ran or a probe waited.
 pub fn timing(report: &Report) -> String {
     let timing = &report.timing;
     #[allow(clippy::cast_precision_loss)]
     let told = |ms: u64| time(ms as f64);
     format!(
-        "{} overhead over the target's own run time and enforced waits ({} of {}); {}, {} at a \
-         time, {} in all, {} of it waits",
+        "{} overhead on top of the tool's run time and intended waits ({} of {}); {}, up to {} \
+         at a time, {} in total, {} of it intended waits",
         told(timing.wall_ms.saturating_sub(timing.busy_ms)),
         told(timing.busy_ms.min(timing.wall_ms)),
         told(timing.wall_ms),
@@ -117,7 +117,7 @@ pub fn timing(report: &Report) -> String {
     )
 }
 
-/// A command line that a shell reads as these words.
+/// Quotes words as a command line for a shell.
 pub fn shell(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
     quoted.join(" ")
@@ -131,13 +131,13 @@ fn quote(word: &str) -> String {
     }
 }
 
-/// A text of the evidence.
+/// A string in the evidence, unless it is blank.
 pub fn evidence<'f>(finding: &'f Finding, key: &str) -> Option<&'f str> {
     let text = finding.evidence.get(key).and_then(Value::as_str)?;
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// How the run ended and what it printed, in a sentence.
+/// How the run ended and how much it printed, as one phrase.
 pub fn observed(finding: &Finding) -> Option<String> {
     let end = evidence(finding, "end")?;
     let bytes = finding.evidence.get("stdout_bytes").and_then(Value::as_u64);
@@ -149,14 +149,14 @@ pub fn observed(finding: &Finding) -> Option<String> {
     Some(format!("{probe}{end}{bytes}"))
 }
 
-/// Variables that were set for the run.
+/// Names of the environment variables that were set for the run.
 pub fn variables(finding: &Finding) -> Vec<&str> {
     let names = finding.evidence.get("env").and_then(Value::as_array);
     let names = names.map(Vec::as_slice).unwrap_or_default();
     names.iter().filter_map(Value::as_str).collect()
 }
 
-/// Why rows have a verdict.
+/// Findings with a verdict, grouped by their message.
 pub fn reasons(report: &Report, verdict: Verdict) -> Vec<Reason<'_, Finding>> {
     let rows = report.checks.iter();
     row::reasons(rows.filter(|row| row.verdict == verdict))
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_reads_the_words_back() {
+    fn words_are_quoted_for_a_shell() {
         let words = ["a b", "it's", "", "--x=1", "$HOME", "`id`"].map(str::to_owned);
         assert_eq!(shell(&words), r"'a b' 'it'\''s' '' --x=1 '$HOME' '`id`'");
     }

@@ -1,4 +1,4 @@
-//! Where the credential comes from. Its value is never shown.
+//! Finds the credential. Its value is never shown.
 
 use std::path::PathBuf;
 

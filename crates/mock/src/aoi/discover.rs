@@ -1,4 +1,4 @@
-//! What the tool says of itself: no login, no network, no state.
+//! Discovery commands: they need no login, no network and no state.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::twist::Quirk;
 use super::versions;
 use super::words::{Mode, Words};
 
-/// A document by itself, or as an event where a stream is asked for.
+/// Prints a document, or emits it as an event if a stream is requested.
 pub fn print(stream: &mut Stream, words: &Words, kind: &str, document: Value) -> Result<(), Stop> {
     let is_stream = words.value("--output") == Some("jsonl");
     if !is_stream || stream.mode != Mode::Jsonl {
@@ -43,7 +43,7 @@ pub fn capabilities(quirks: &[Quirk]) -> Value {
         "outputs": ["jsonl", "json", "human"],
         "schemas": [{ "name": SCHEMA_NAME, "versions": versions, "default": default }],
         "auth": { "commands": ["fetch"], "environment": [credentials::VARIABLE] },
-        "exit_codes": { "66": "no such item", "124": "the time of --timeout is over" },
+        "exit_codes": { "66": "no such item", "124": "timed out (--timeout)" },
         "commands": commands,
     })
 }
@@ -109,25 +109,25 @@ fn describe(command: &Command) -> Value {
 
 pub fn doctor(stream: &mut Stream, words: &Words, has_state: bool) -> Result<(), Stop> {
     stream.meta(json!({}))?;
-    stream.check("stdout", "can be written")?;
+    stream.check("stdout", "writable")?;
     let state = if has_state {
-        "is set"
+        "set"
     } else {
-        "none; only changes need it"
+        "not set; only commands that change something need it"
     };
     stream.check("state", state)?;
     let has_token = credentials::found(words).is_some();
     let token = if has_token {
         "found"
     } else {
-        "none; only `fetch` needs it"
+        "not found; only `fetch` needs them"
     };
     stream.check("credentials", token)?;
     if !has_token {
         stream.framework(json!({
             "type": "aoi:warning",
             "code": "NO_CREDENTIALS",
-            "message": "There are no credentials; `fetch` will not work.",
+            "message": "No credentials found; `fetch` will fail.",
         }))?;
     }
     stream.summary(true, json!({}))

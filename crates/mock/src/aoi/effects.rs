@@ -1,5 +1,5 @@
-//! Commands that change something: create, update, delete, purge, and the keys that make a
-//! retry harmless.
+//! Commands that change something (create, update, delete, purge), and idempotency keys for safe
+//! retries.
 
 use std::io;
 
@@ -15,12 +15,12 @@ use super::words::Words;
 type Events = Result<Vec<Value>, Stop>;
 
 pub fn no_store() -> Failure {
-    let message = "There is no place for items: neither `--state` nor `MOCK_AOI_STATE` is set.";
+    let message = "The directory of the items is unknown: set `--state` or `MOCK_AOI_STATE`.";
     Failure::new("config", "STATE_NOT_SET", message)
 }
 
 fn broken(error: io::Error) -> Stop {
-    let message = format!("The items cannot be changed: {}.", error.kind());
+    let message = format!("Cannot change the items: {}.", error.kind());
     Failure::new("io", "STATE_UNUSABLE", message).into()
 }
 
@@ -39,7 +39,7 @@ fn plan(stream: &mut Stream, action: &str, targets: &[String]) -> Result<(), Sto
 pub fn create(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), Stop> {
     let name = words.operand(0);
     if name.is_empty() {
-        let message = "The name of an item is not empty.";
+        let message = "The name of an item must not be empty.";
         return Err(Failure::new("validation", "NAME_EMPTY", message).into());
     }
     if words.has("--dry-run") {
@@ -78,7 +78,7 @@ pub fn update(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), S
 }
 
 fn unconfirmed() -> Failure {
-    let message = "This cannot be undone; `--confirm` is needed.";
+    let message = "This cannot be undone. Add `--confirm`.";
     Failure::new("usage", "CONFIRMATION_REQUIRED", message).with("hint", "--confirm")
 }
 
@@ -108,7 +108,7 @@ pub fn delete(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), S
     })
 }
 
-/// The items that were named, or all.
+/// The named items, or all items.
 fn condemned(words: &Words, store: &Store) -> Result<Vec<Item>, Failure> {
     if words.operands.is_empty() {
         return Ok(store.items());
@@ -132,14 +132,17 @@ pub fn purge(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), St
     }
     let is_unchecked = stream.quirk(Quirk::CountUnchecked);
     if expected.is_none() && !is_unchecked {
-        let message = "How many items will be gone? `--confirm-count` is needed.";
+        let message = "Add `--confirm-count` with the number of items to delete.";
         return Err(Failure::new("usage", "CONFIRM_COUNT_REQUIRED", message).into());
     }
     let question = format!("{expected:?} {:?}", words.operands);
     carry_out(stream, words, store, &[question.as_bytes()], |_, held| {
         let items = condemned(words, store)?;
         if expected != u64::try_from(items.len()).ok() && !is_unchecked {
-            let message = format!("It would be {} items; nothing was removed.", items.len());
+            let message = format!(
+                "The number of items is {}; nothing was deleted.",
+                items.len()
+            );
             return Err(Failure::new("conflict", "COUNT_DIFFERS", message).into());
         }
         let mut events = Vec::new();
@@ -151,7 +154,7 @@ pub fn purge(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), St
     })
 }
 
-/// Does it, unless a run with the same key did it before; then says what that one said.
+/// Runs `act`, unless a run with the same key already did. Then it repeats the events of that run.
 pub fn carry_out(
     stream: &mut Stream,
     words: &Words,
@@ -186,7 +189,7 @@ pub fn carry_out(
         || stream.quirk(Quirk::KeyConflictPasses)
         || stream.quirk(Quirk::KeyIsNeverNew);
     if !is_same || stream.quirk(Quirk::KeyReplayFails) {
-        let message = "That key was used before, for something else.";
+        let message = "The key was already used with other arguments.";
         return Err(Failure::new("conflict", "KEY_REUSED", message).into());
     }
     if stream.quirk(Quirk::KeyDoublesQuietly) {
@@ -196,7 +199,7 @@ pub fn carry_out(
     tell(stream, events, json!({ "replayed": true }))
 }
 
-/// The events of before; a mutant changes them.
+/// The events of the first run. Some mutants change them.
 fn replayed(stream: &Stream, store: &Store, held: &Held, mut events: Vec<Value>) -> Events {
     if stream.quirk(Quirk::KeyReplayIsMute) {
         return Ok(Vec::new());

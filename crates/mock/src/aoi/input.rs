@@ -10,21 +10,22 @@ use super::stream::{Failure, Stop, Stream};
 use super::twist::Quirk;
 use super::words::Words;
 
+/// Maximum size of the input in bytes.
 const MOST_INPUT: usize = 64 << 20;
-/// What a mutant takes for too long.
+/// Length of a line that a mutant rejects as too long.
 const LONG_LINE: usize = 8 << 10;
 
-/// A line of the input, judged.
+/// A classified line of the input.
 enum Line {
-    /// Something to work on.
+    /// An item to process.
     Data(Map<String, Value>),
-    /// Of the framework.
+    /// A framework event.
     Upstream(Map<String, Value>),
     Ignored,
     Bad(Failure),
 }
 
-/// What the upstream said about itself.
+/// What the upstream tool reported about its run.
 #[derive(Default)]
 struct Upstream {
     is_stream: bool,
@@ -34,7 +35,7 @@ struct Upstream {
 }
 
 struct Input {
-    /// With their numbers, from 1.
+    /// Items with their line numbers, from 1.
     data: Vec<(usize, Map<String, Value>)>,
     bad: Vec<(usize, Failure)>,
     upstream: Upstream,
@@ -47,7 +48,7 @@ impl Input {
         wanted: fn(&Stream, Map<String, Value>) -> Line,
     ) -> Result<Input, Stop> {
         let bytes = pipes::read_stdin(MOST_INPUT).map_err(|error| {
-            let message = format!("Stdin cannot be read: {}.", error.kind());
+            let message = format!("Cannot read stdin: {}.", error.kind());
             Stop::from(Failure::new("io", "STDIN_UNREADABLE", message))
         })?;
         let Some(bytes) = bytes else {
@@ -80,12 +81,12 @@ impl Input {
         Ok(input)
     }
 
-    /// What is wrong with the whole, and not with a line.
+    /// An error of the upstream stream as a whole.
     fn upstream_failure(&self, stream: &Stream, words: &Words) -> Option<Failure> {
         let upstream = &self.upstream;
         let cut = upstream.is_stream && !upstream.has_summary;
         if cut && !stream.quirk(Quirk::UpstreamCutPasses) {
-            let message = "The stream on stdin ended without its summary.";
+            let message = "The stream on stdin ended without a summary.";
             return Some(Failure::new("validation", "UPSTREAM_INCOMPLETE", message));
         }
         let failed = upstream.has_errors && !words.has("--continue-on-error");
@@ -130,7 +131,7 @@ fn judge(
     if line.ends_with(b"\r") && stream.quirk(Quirk::LineFeedsOnly) {
         return bad(
             "INPUT_JSONL_PARSE_ERROR",
-            "The line ends in a carriage return.",
+            "The line ends with a carriage return.",
         );
     }
     if line.len() > LONG_LINE && stream.quirk(Quirk::LongLinesFail) {
@@ -149,11 +150,11 @@ fn judge(
             }
         }
         Ok(_) if stream.quirk(Quirk::NonObjectsPass) => unnamed(),
-        Ok(_) => bad("INPUT_NOT_AN_OBJECT", "The line is JSON, but no object."),
+        Ok(_) => bad("INPUT_NOT_AN_OBJECT", "The line is not a JSON object."),
     };
     match judged {
         Line::Bad(mut failure) if stream.quirk(Quirk::QuotesInput) => {
-            failure.message = format!("Bad line: {}", String::from_utf8_lossy(line));
+            failure.message = format!("Invalid line: {}", String::from_utf8_lossy(line));
             Line::Bad(failure)
         }
         Line::Bad(_) if stream.quirk(Quirk::BadLinesVanish) => Line::Ignored,
@@ -162,7 +163,7 @@ fn judge(
     }
 }
 
-/// An item to import: strict, so that typing mistakes are found.
+/// Checks an item to import strictly, to detect typos.
 fn item(stream: &Stream, fields: Map<String, Value>) -> Line {
     match fields.get("type") {
         None => {}
@@ -171,7 +172,7 @@ fn item(stream: &Stream, fields: Map<String, Value>) -> Line {
             return bad("INPUT_TYPE_UNKNOWN", "The type of the event is unknown.");
         }
         Some(Value::String(_)) => return Line::Ignored,
-        Some(_) => return bad("INPUT_SCHEMA_ERROR", "`type` is not a string."),
+        Some(_) => return bad("INPUT_SCHEMA_ERROR", "`type` must be a string."),
     }
     let known = |name: &str| matches!(name, "type" | "name" | "note");
     let name = fields
@@ -182,14 +183,14 @@ fn item(stream: &Stream, fields: Map<String, Value>) -> Line {
     if (name.is_empty() || !note) && !stream.quirk(Quirk::FieldTypesPass) {
         return bad(
             "INPUT_SCHEMA_ERROR",
-            "`name` must be a text, and `note` one if it is there.",
+            "`name` must be a non-empty string, and `note` a string if present.",
         );
     }
     let lax = stream.quirk(Quirk::UnknownFieldsPass) || stream.quirk(Quirk::FieldTypesPass);
     if !lax && fields.keys().any(|name| !known(name)) {
         return bad(
             "INPUT_SCHEMA_ERROR",
-            "There is an unknown field; `name` and `note` are known.",
+            "Unknown field; expected `name` and `note`.",
         );
     }
     Line::Data(fields)
@@ -240,7 +241,7 @@ pub fn import(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), S
         });
     }
     let held = store.hold().map_err(|error| {
-        let message = format!("The items cannot be changed: {}.", error.kind());
+        let message = format!("Cannot change the items: {}.", error.kind());
         Stop::from(Failure::new("io", "STATE_UNUSABLE", message))
     })?;
     for name in &items {
@@ -254,7 +255,7 @@ fn created(item: super::store::Item) -> Value {
     json!({ "type": "created", "id": item.id, "name": item.name })
 }
 
-/// What a mutant changes although it reports a failure.
+/// Applies items although the run fails, as a mutant does.
 fn apply_quietly(stream: &mut Stream, store: &Store, input: &Input) -> Result<(), Stop> {
     if input.data.is_empty() {
         return Ok(());
@@ -277,11 +278,11 @@ fn name_of(fields: &Map<String, Value>) -> String {
 fn first_failure(input: Input) -> Stop {
     let first = input.bad.into_iter().next();
     let failure = first.map(|(_, failure)| failure);
-    let unknown = || Failure::new("internal", "NO_FAILURE", "A failure without a reason.");
+    let unknown = || Failure::new("internal", "NO_FAILURE", "The failure has no reason.");
     failure.unwrap_or_else(unknown).into()
 }
 
-/// Warnings of the upstream are handed on.
+/// Forwards the warnings of the upstream tool.
 fn warn_of(stream: &mut Stream, input: &Input) -> Result<(), Stop> {
     for code in &input.upstream.warnings {
         let message = format!("The stream on stdin warns: {}.", known_code(code));
@@ -298,16 +299,16 @@ fn warn_of(stream: &mut Stream, input: &Input) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A code that looks like one; nothing else of the input is shown.
+/// The code, if it has a valid form. Nothing else of the input is shown.
 fn known_code(code: &str) -> &str {
     let fits = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     match code.len() <= 64 && code.chars().all(fits) {
         true => code,
-        false => "a code that is none",
+        false => "an invalid code",
     }
 }
 
-/// One error for each bad line, then the summary. A failure is told by its exit code too.
+/// Writes one error for each invalid line, then the summary. The exit code also reports a failure.
 fn end(stream: &mut Stream, input: Input) -> Result<(), Stop> {
     let is_partial = !input.bad.is_empty() || input.upstream.has_errors;
     for (_, failure) in &input.bad {
@@ -321,7 +322,7 @@ fn end(stream: &mut Stream, input: Input) -> Result<(), Stop> {
     Ok(())
 }
 
-/// An event of the upstream; hits are ranked, what is unknown is ignored.
+/// Checks an upstream event: hits are ranked, unknown types are ignored.
 fn hit(stream: &Stream, fields: Map<String, Value>) -> Line {
     match fields.get("type").and_then(Value::as_str) {
         None => bad("INPUT_SCHEMA_ERROR", "The event has no type."),
@@ -349,7 +350,7 @@ pub fn rank(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
         return Err(first_failure(input));
     }
     warn_of(stream, &input)?;
-    // The best first; those without a score keep their order behind.
+    // Highest score first. Items without a score follow in their order.
     let score = |fields: &Map<String, Value>| fields.get("score").and_then(Value::as_u64);
     input
         .data

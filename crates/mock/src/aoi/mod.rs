@@ -1,8 +1,9 @@
-//! A small command-line tool that keeps every rule of AOI-CLI v0.2, unless told otherwise.
+//! A small command-line tool that conforms to AOI-CLI v0.2, unless a mutant or variant changes it.
 //!
-//! Source (`search`), transformer (`rank`) and sink (`import`), an unbounded `watch`, changes
-//! with keys and confirmations, a command that needs a login, and two schema versions. It reads
-//! its own arguments and writes its own lines: what judges it must not be what makes it.
+//! It has a source (`search`), a transformer (`rank`), a sink (`import`), an unbounded command
+//! (`watch`), changes with keys and confirmations, a command that needs a login, and two schema
+//! versions. It parses its arguments and writes its output itself, because it must not share code
+//! with the linter that tests it.
 
 mod credentials;
 mod discover;
@@ -38,19 +39,22 @@ use surface::{TOOL, TOOL_VERSION};
 use twist::{Facts, Quirk, Twist};
 use words::{Mode, Words};
 
-/// The variable that names the directory of the items.
+/// Environment variable with the directory of the items.
 const STATE: &str = "MOCK_AOI_STATE";
 
-/// Everything that decides what the tool does.
+/// Everything that determines what the tool does.
 pub struct Play {
-    /// The tool's own arguments.
+    /// Arguments of the tool.
     pub args: Vec<String>,
+    /// Directory of the items, if `--state` does not set it.
     pub state: Option<PathBuf>,
+    /// Defect to show, if any.
     pub mutant: Option<&'static Mutant>,
+    /// Conforming variation to show, if any.
     pub variant: Option<&'static Variant>,
 }
 
-/// Runs the tool once; the exit code.
+/// Runs the tool once. Returns the exit code.
 pub fn run(play: Play) -> u8 {
     let of_mutant = play.mutant.into_iter().flat_map(|m| &m.made.twists);
     let of_variant = play.variant.into_iter().flat_map(|v| &v.made.twists);
@@ -102,7 +106,7 @@ pub fn run(play: Play) -> u8 {
     exits.fold(code, |code, change| change(&stream.facts, code))
 }
 
-/// The command that is meant: another name of it, and its flag, are broken as it is.
+/// The command that a change applies to. It also applies to the alias and the flag of a command.
 fn meant(named: Option<&'static surface::Command>, args: &[String]) -> &'static str {
     let has = |flag: &str| args.iter().any(|word| word == flag);
     match named.map(|command| command.name) {
@@ -150,7 +154,7 @@ fn perform(
         let time: Option<f64> = text.parse().ok();
         let time = time.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let Some(time) = time else {
-            let message = "`--timeout` wants seconds.";
+            let message = "`--timeout` must be a number of seconds.";
             return Err(Failure::new("usage", "TIMEOUT_INVALID", message).into());
         };
         stream.ends_after(time);
@@ -163,7 +167,7 @@ fn perform(
         None if words.has("--schema") => "schema",
         None if words.has("--capabilities") => "capabilities",
         None => {
-            let message = "Which command? `--help` lists them.";
+            let message = "No command given. `--help` lists the commands.";
             return Err(Failure::new("usage", "COMMAND_MISSING", message).into());
         }
     };
@@ -202,11 +206,11 @@ fn perform(
         "purge" => effects::purge(stream, words, kept()?),
         "rank" => input::rank(stream, words),
         "import" => input::import(stream, words, kept()?),
-        _ => Err(Failure::new("internal", "NOT_MADE", "That command is not made.").into()),
+        _ => Err(Failure::new("internal", "NOT_MADE", "The command is not implemented.").into()),
     }
 }
 
-/// The end of the stream, whatever came before; the exit code.
+/// Ends the stream after any result. Returns the exit code.
 fn finish(stream: &mut Stream, result: Result<(), Stop>, twists: &[&'static Twist]) -> u8 {
     let ended = match result {
         Ok(()) => match stream.facts.failure {
@@ -247,14 +251,14 @@ fn finish(stream: &mut Stream, result: Result<(), Stop>, twists: &[&'static Twis
             manner.map_or(141, |manner| manner(&stream.facts))
         }
         Err(Stop::Unwritten) => {
-            complain(&format!("{TOOL}: stdout cannot be written\n"));
+            complain(&format!("{TOOL}: cannot write to stdout\n"));
             74
         }
         Err(Stop::Failed(_) | Stop::Interrupted(_)) => 70,
     }
 }
 
-/// Ends the process by a signal, for those who are told to.
+/// Kills the process with a signal, as some mutants do.
 pub(crate) fn die_by(signal: i32) -> ! {
     faults::die_by(signal)
 }

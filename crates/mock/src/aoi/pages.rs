@@ -7,9 +7,10 @@ use super::text::hash;
 use super::twist::Quirk;
 use super::words::Words;
 
+/// Maximum limit.
 const MOST: u64 = 1000;
 
-/// A page of a list: where it starts, how long it is.
+/// A page of a list: its start and its length.
 pub struct Page {
     start: usize,
     length: usize,
@@ -28,7 +29,7 @@ impl Page {
                 Ok(limit) if (1..=MOST).contains(&limit) => limit,
                 _ if has(Quirk::OddLimitPasses) => default,
                 _ => {
-                    let message = format!("`--limit` wants a whole number from 1 to {MOST}.");
+                    let message = format!("`--limit` must be a whole number from 1 to {MOST}.");
                     return Err(Failure::new("usage", "LIMIT_INVALID", message).into());
                 }
             },
@@ -40,7 +41,7 @@ impl Page {
                 Some(start) => start,
                 None if has(Quirk::CursorUnchecked) => 0,
                 None => {
-                    let message = "`--cursor` is none that this tool gave for this question.";
+                    let message = "`--cursor` was not issued by this tool for this query.";
                     return Err(Failure::new("validation", "CURSOR_INVALID", message).into());
                 }
             },
@@ -63,7 +64,7 @@ impl Page {
         page
     }
 
-    /// What the summary says about the rest of the list.
+    /// The fields of the summary about the rest of the list.
     pub fn end(&self, stream: &Stream, shown: usize, total: usize) -> Value {
         let has = |quirk: Quirk| stream.quirk(quirk);
         let end = self.start.saturating_add(shown);
@@ -80,7 +81,7 @@ impl Page {
     }
 }
 
-/// Opaque to its reader; the checksum tells it from what others make up.
+/// An opaque cursor. The checksum detects cursors that the tool did not issue.
 fn cursor(start: usize, topic: &str) -> String {
     let sum = checksum(start, topic);
     format!("p{start:x}-{sum:08x}")

@@ -1,4 +1,5 @@
-//! Stdout and stdin in small pieces, so that neither can make the process deaf to signals.
+//! Writes stdout and reads stdin in small pieces, so that the process never blocks while a signal
+//! arrives.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -7,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::signals;
 
-/// A pipe that is ready takes this much without waiting.
+/// Number of bytes that a writable pipe accepts without blocking.
 const PIECE: usize = 4096;
+/// Maximum time until a signal is noticed.
 const SLICE: Duration = Duration::from_millis(50);
-/// How long a line is finished for a reader that does not read, after a signal.
+/// How long to finish a line for a reader that does not read, after a signal.
 const GRACE: Duration = Duration::from_millis(1500);
 
 pub struct Out(File);
@@ -20,8 +22,8 @@ impl Out {
         Ok(Out(File::from(io::stdout().as_fd().try_clone_to_owned()?)))
     }
 
-    /// Writes everything, unless a reader is slow for longer than `patience`: then nothing more,
-    /// and `false`.
+    /// Writes everything. Returns `false` if the reader is slow for longer than `patience`, and
+    /// writes nothing more then.
     pub fn write(&mut self, bytes: &[u8], patience: Option<Duration>) -> io::Result<bool> {
         let mut rest = bytes;
         let asked = Instant::now();
@@ -51,7 +53,7 @@ impl Out {
     }
 }
 
-/// Everything on stdin; none if a signal came first.
+/// Reads all of stdin. Returns `None` if a signal arrives first.
 pub fn read_stdin(most: usize) -> io::Result<Option<Vec<u8>>> {
     let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut bytes = Vec::new();
@@ -79,7 +81,7 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
 }
 
-/// Whether the file can be used now; waits a little.
+/// Waits briefly until the file can be read or written. Returns whether it can.
 fn is_ready(file: &File, events: i16) -> io::Result<bool> {
     let mut asked = libc::pollfd {
         fd: file.as_raw_fd(),
@@ -87,7 +89,7 @@ fn is_ready(file: &File, events: i16) -> io::Result<bool> {
         revents: 0,
     };
     let slice = i32::try_from(SLICE.as_millis()).unwrap_or(i32::MAX);
-    // SAFETY: one valid structure, for the time of the call.
+    // SAFETY: `asked` is one valid structure during the call.
     match unsafe { libc::poll(&mut asked, 1, slice) } {
         0 => Ok(false),
         ready if ready > 0 => Ok(true),

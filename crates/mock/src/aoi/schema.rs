@@ -1,4 +1,4 @@
-//! The schemas: of the events, in both versions, and of the input.
+//! The schemas of the events, in both versions, and of the input.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::versions::{full, old_name};
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Each event type with its fields: name, schema, whether it is required.
+/// Fields of an event type: name, schema, and whether it is required.
 type Fields = Vec<(&'static str, Value, bool)>;
 
 fn text() -> Value {
@@ -167,7 +167,8 @@ fn definition(kind: &str, fields: Fields) -> Value {
     json!({ "type": "object", "required": required, "properties": properties })
 }
 
-/// The events of a version. Unknown fields are allowed, so that later versions can add some.
+/// The event schema of a version. Unknown fields are allowed, so that later versions can add
+/// fields.
 pub fn events(major: u64) -> Value {
     let mut definitions = Map::new();
     for (kind, fields) in framework() {
@@ -195,6 +196,7 @@ pub fn events(major: u64) -> Value {
     })
 }
 
+/// Applies the definition of one event type.
 pub fn case(kind: &str) -> Value {
     json!({
         "if": { "properties": { "type": { "const": kind } }, "required": ["type"] },
@@ -208,14 +210,14 @@ fn as_old(
     old_name(name).map(|name| (name, schema, required))
 }
 
-/// What a line on stdin may be; strict, so that typing mistakes are found.
+/// The schema of a line on stdin. `import` is strict, to detect typos.
 pub fn input(command: &str) -> Value {
     let id = format!("https://schemas.example.com/mock-aoi/input/{command}/schema.json");
     match command {
         "rank" => json!({
             "$schema": DIALECT,
             "$id": id,
-            "title": "A line of an AOI stream; hits are ranked, unknown types ignored",
+            "title": "A line of an AOI stream. Hits are ranked, unknown types are ignored",
             "type": "object",
             "required": ["type"],
             "properties": { "type": text(), "id": text() },

@@ -1,4 +1,5 @@
-//! SIGINT and SIGTERM: the run ends with a whole line; a second one ends it at once.
+//! SIGINT and SIGTERM: the first one ends the run after a complete line, a second one exits at
+//! once.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
@@ -7,9 +8,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
-/// How long a sleeping process may be deaf.
+/// Maximum time until a sleeping process notices a signal.
 const SLICE: Duration = Duration::from_millis(10);
 
+/// Records the signal.
 pub fn watch(signal: i32) {
     // SAFETY: the handler only touches an atomic and, on the second signal, `_exit`.
     let _ = unsafe {
@@ -21,6 +23,7 @@ pub fn watch(signal: i32) {
     };
 }
 
+/// Ignores the signal.
 pub fn ignore(signal: i32) {
     // SAFETY: changes the disposition of one signal.
     unsafe {
@@ -28,7 +31,7 @@ pub fn ignore(signal: i32) {
     }
 }
 
-/// The signal that came, if one came.
+/// The received signal, if any.
 pub fn came() -> Option<i32> {
     match FIRST.load(Ordering::Relaxed) {
         signal @ (SIGINT | SIGTERM) => Some(signal),
@@ -36,7 +39,7 @@ pub fn came() -> Option<i32> {
     }
 }
 
-/// Sleeps until the time is over or a signal comes.
+/// Sleeps until the time is over or a signal arrives.
 pub fn sleep(time: Duration) {
     let end = Instant::now().checked_add(time);
     while came().is_none() {

@@ -1,4 +1,4 @@
-//! Commands that only read: search, list, get, fetch, watch.
+//! Read-only commands: search, list, get, fetch, watch.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,10 +10,13 @@ use super::store::Store;
 use super::stream::{Failure, Stop, Stream};
 use super::words::Words;
 
+/// Number of documents.
 const DOCUMENTS: usize = 25;
+/// Default limit of `search`.
 const SEARCH_BOUND: u64 = 20;
+/// Default limit of `list`.
 const LIST_BOUND: u64 = 100;
-/// Ticks between two heartbeats.
+/// Number of ticks between two heartbeats.
 const BEAT: u64 = 5;
 
 struct Document {
@@ -22,7 +25,7 @@ struct Document {
     snippet: String,
 }
 
-/// The same for every question, so that everything about them can be known.
+/// The documents. They are the same for every query, so that tests can predict the results.
 fn documents() -> Vec<Document> {
     let topics = ["streams", "cursors", "retries", "signals", "schemas"];
     let places = [
@@ -50,7 +53,7 @@ pub fn search(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
     let query = words.operand(0);
     let is_slow = words.number("--delay-ms")?.is_some_and(|delay| delay > 0);
     if query == "busy" {
-        let failure = Failure::new("rate_limited", "TOO_MANY", "Others ask, too.");
+        let failure = Failure::new("rate_limited", "TOO_MANY", "Too many requests.");
         return Err(failure.with("retry_after_ms", 1000).into());
     }
     let page = Page::asked(stream, words, SEARCH_BOUND, query)?;
@@ -88,7 +91,7 @@ pub fn search(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
     stream.summary(true, end)
 }
 
-/// Scheme and host of a URL; the rest may hold secrets.
+/// Scheme and host of a URL. The rest may contain secrets.
 fn host(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -132,16 +135,12 @@ pub fn get(stream: &mut Stream, words: &Words, store: Option<&Store>) -> Result<
 }
 
 pub fn not_found() -> Failure {
-    Failure::new(
-        "not_found",
-        "NO_SUCH_ITEM",
-        "There is no item with that id.",
-    )
+    Failure::new("not_found", "NO_SUCH_ITEM", "No item has that id.")
 }
 
 pub fn fetch(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
     if credentials::found(words).is_none() {
-        let message = "A login is needed, and nobody is here to do it.";
+        let message = "Interactive login required.";
         let failure = Failure::new("authn", "INTERACTIVE_REQUIRED", message);
         return Err(failure.with("hint", "mock-aoi auth login").into());
     }

@@ -1,4 +1,4 @@
-//! Items that outlive the process: one file each, written in one step.
+//! Persistent items: one file each, written atomically.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-/// A file of ours is small.
+/// Maximum size of a file in bytes.
 const MOST: u64 = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,12 +20,12 @@ pub struct Store {
     dir: PathBuf,
 }
 
-/// Holds the store for one change; others wait.
+/// Locks the store for one change. Other processes wait.
 pub struct Held(#[allow(dead_code)] File);
 
 impl Store {
     pub fn new(dir: &Path) -> Store {
-        // The shell is not there to do it.
+        // `~` is expanded here, because no shell does it.
         let dir = match (dir.strip_prefix("~"), std::env::var_os("HOME")) {
             (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
             _ => dir.to_owned(),
@@ -33,7 +33,7 @@ impl Store {
         Store { dir }
     }
 
-    /// In the order of their making.
+    /// All items, in the order of their creation.
     pub fn items(&self) -> Vec<Item> {
         let Ok(entries) = fs::read_dir(&self.dir) else {
             return Vec::new();
@@ -54,7 +54,7 @@ impl Store {
         Some(Item { id, name })
     }
 
-    /// Only what looks like an id of ours leads to a file.
+    /// The path of an item. `None` if the id does not have the form of our ids.
     fn path(&self, id: &str) -> Option<PathBuf> {
         let digits = id.strip_prefix("item-")?;
         let fits = !digits.is_empty() && digits.len() < 32;
@@ -62,10 +62,11 @@ impl Store {
         fits.then(|| self.dir.join(format!("{id}.json")))
     }
 
+    /// Locks the store.
     pub fn hold(&self) -> io::Result<Held> {
         fs::create_dir_all(self.dir.join("keys"))?;
         let file = File::create(self.dir.join(".lock"))?;
-        // SAFETY: a plain system call on a file of ours.
+        // SAFETY: takes the descriptor of an open file.
         while unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } != 0 {
             let error = io::Error::last_os_error();
             if error.kind() != ErrorKind::Interrupted {
@@ -75,7 +76,7 @@ impl Store {
         Ok(Held(file))
     }
 
-    /// An id that was never given before.
+    /// A new id, which was never used before.
     pub fn next_id(&self, _: &Held) -> io::Result<String> {
         let counter = self.dir.join(".next");
         let next: u64 = read(&counter)
@@ -95,7 +96,7 @@ impl Store {
         fs::remove_file(self.path(id).ok_or(ErrorKind::InvalidInput)?)
     }
 
-    /// What a key stands for: the question's fingerprint and the events of the answer.
+    /// The stored result of a key: the fingerprint of the input, and the events.
     pub fn recall(&self, key: u64) -> Option<(u64, Vec<Value>)> {
         let text = read(&self.key_path(key))?;
         let saved: Value = serde_json::from_str(&text).ok()?;
@@ -104,6 +105,7 @@ impl Store {
         Some((question, events))
     }
 
+    /// Stores the result of a key.
     pub fn remember(&self, _: &Held, key: u64, question: u64, events: &[Value]) -> io::Result<()> {
         let text = json!({ "question": question, "events": events }).to_string();
         replace(&self.key_path(key), text.as_bytes())
@@ -119,7 +121,7 @@ fn read(path: &Path) -> Option<String> {
     (size <= MOST).then(|| fs::read_to_string(path).ok())?
 }
 
-/// The old file or the new one, never half of it.
+/// Replaces a file atomically.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let fresh = path.with_extension(format!("new-{}", std::process::id()));
     let mut file = File::create(&fresh)?;

@@ -1,4 +1,4 @@
-//! The event stream: meta first, one summary last, and the count of what stands between.
+//! The event stream: meta first, one summary last, and the counts of the events in between.
 
 use std::io::{ErrorKind, Write};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -13,19 +13,19 @@ use super::twist::{Facts, Frame, Notes, Quirk, Twist};
 use super::versions;
 use super::words::Mode;
 
-/// A mutant that does not wait for its reader waits this long.
+/// How long a mutant waits for a slow reader.
 const NO_PATIENCE: Duration = Duration::from_millis(300);
 
-/// Why a run ends before its end.
+/// Why a run ends early.
 pub enum Stop {
     Failed(Failure),
-    /// The signal.
+    /// The signal that interrupted the run.
     Interrupted(i32),
-    /// The reader has gone.
+    /// The reader has closed stdout.
     Gone,
     /// Stdout cannot be written.
     Unwritten,
-    /// A mutant ends the process.
+    /// A mutant exits the process.
     Exit(u8),
 }
 
@@ -50,11 +50,12 @@ impl Failure {
         self
     }
 
-    /// Whether the same again may work (AOI-CLI §9.1).
+    /// Whether a retry may succeed (AOI-CLI §9.1).
     fn is_retryable(&self) -> bool {
         matches!(self.category, "rate_limited" | "temporary" | "timeout")
     }
 
+    /// Exit code of the category.
     pub fn exit(&self) -> u8 {
         match self.category {
             "usage" => 64,
@@ -107,15 +108,16 @@ pub struct Stream {
     out: Out,
     started: Instant,
     deadline: Option<Instant>,
-    /// Before each result.
+    /// Delay before each result.
     delay: Duration,
     trace: String,
     has_meta: bool,
     count: u64,
     warnings: u64,
     errors: u64,
-    /// What `--output json` prints at the end.
+    /// Events that `--output json` prints at the end.
     kept: Vec<Value>,
+    /// Output that a mutant holds back.
     held: Vec<u8>,
 }
 
@@ -173,14 +175,14 @@ impl Stream {
         self.go_on()
     }
 
-    /// Whether a signal or the deadline ends the run here.
+    /// Fails if a signal or the deadline ends the run here.
     pub fn go_on(&mut self) -> Result<(), Stop> {
         if let Some(signal) = signals::came() {
             return Err(Stop::Interrupted(signal));
         }
         let is_late = self.deadline.is_some_and(|end| Instant::now() >= end);
         if is_late && !self.quirk(Quirk::TimeoutIgnored) {
-            let message = "The time of `--timeout` is over.";
+            let message = "Timed out (`--timeout`).";
             return Err(Failure::new("timeout", "TIMED_OUT", message).into());
         }
         Ok(())
@@ -209,7 +211,7 @@ impl Stream {
         self.send(event)
     }
 
-    /// An event of the tool's own, in the shape of the asked version.
+    /// Emits a domain event in the format of the requested version.
     pub fn domain(&mut self, event: Value) -> Result<(), Stop> {
         self.rest(self.delay)?;
         self.count += 1;
@@ -229,7 +231,7 @@ impl Stream {
         }))
     }
 
-    /// Events of the framework that are no results.
+    /// Emits a framework event that is not a result.
     pub fn framework(&mut self, event: Value) -> Result<(), Stop> {
         if event.get("type").and_then(Value::as_str) == Some("aoi:warning") {
             self.warnings += 1;
@@ -274,7 +276,7 @@ impl Stream {
         self.flush()
     }
 
-    /// A document of discovery, as it is.
+    /// Prints a discovery document.
     pub fn document(&mut self, document: Value) -> Result<(), Stop> {
         let mut frame = Frame::Json(document);
         for twist in self.twists.clone() {
@@ -294,7 +296,7 @@ impl Stream {
         }
     }
 
-    /// A document after all changes, for those who send it as an event.
+    /// A discovery document after all changes, to be emitted as an event.
     pub fn changed(&self, document: Value) -> Value {
         let mut document = document;
         for twist in &self.twists {
@@ -307,7 +309,7 @@ impl Stream {
         document
     }
 
-    /// Text for people.
+    /// Prints text for people.
     pub fn say(&mut self, text: &str) -> Result<(), Stop> {
         self.write(text.as_bytes())
     }
@@ -353,7 +355,7 @@ impl Stream {
         Ok(())
     }
 
-    /// An event as prose.
+    /// Prints an event as text.
     fn tell(&mut self, event: &Value) -> Result<(), Stop> {
         let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
         match text("type") {
@@ -394,7 +396,7 @@ impl Stream {
         }
     }
 
-    /// Writes what a mutant held back.
+    /// Writes the output that a mutant held back.
     pub fn flush(&mut self) -> Result<(), Stop> {
         let held = std::mem::take(&mut self.held);
         self.quirks.retain(|quirk| *quirk != Quirk::BuffersAll);
@@ -402,7 +404,7 @@ impl Stream {
     }
 }
 
-/// Words for people; whoever does not read them does not want them.
+/// Prints a message to stderr. A closed stderr is ignored.
 pub fn complain(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

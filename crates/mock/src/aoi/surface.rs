@@ -1,15 +1,15 @@
-//! What the tool offers: its commands and flags, the one source of parser, help and capabilities.
+//! The commands and flags of the tool. The parser, help and capabilities are all based on them.
 
 pub const TOOL: &str = "mock-aoi";
 pub const TOOL_VERSION: &str = "3.7.1";
 pub const AOI_VERSION: &str = "0.2";
 pub const SCHEMA_NAME: &str = "com.example.mock-aoi.events";
-/// The oldest first; the last is the default.
+/// Supported versions, oldest first. The last one is the default.
 pub const VERSIONS: [&str; 2] = ["1.4.0", "2.0.0"];
 
 pub struct Flag {
     pub name: &'static str,
-    /// How its value is called; none for a switch.
+    /// Placeholder of its value. `None` for a switch.
     pub value: Option<&'static str>,
     pub what: &'static str,
 }
@@ -32,19 +32,33 @@ const fn valued(name: &'static str, value: &'static str, what: &'static str) -> 
 
 pub static GLOBAL: &[Flag] = &[
     valued("--output", "FORMAT", "jsonl (machine mode), json or human"),
-    switch("--help", "this text"),
-    switch("-h", "this text"),
-    switch("--version", "the version of the tool"),
-    switch("--no-color", "no colour; there is none in machine mode"),
-    valued("--timeout", "SECONDS", "gives up after this time, exit 124"),
-    switch("--debug", "diagnostics on stderr, without secrets"),
-    switch("--quiet", "nothing on stderr, no progress events"),
-    valued("--schema-version", "VERSION", "1, 2 or a full version"),
-    valued("--accept-schema", "NAME@VERSION", "the same, with its name"),
-    valued("--state", "DIR", "where items are kept"),
-    valued("--delay-ms", "N", "waits before each result"),
-    switch("--schema", "as the command `schema`"),
-    switch("--capabilities", "as the command `capabilities`"),
+    switch("--help", "print this help"),
+    switch("-h", "print this help"),
+    switch("--version", "print the version of the tool"),
+    switch(
+        "--no-color",
+        "disable color (machine mode never uses color)",
+    ),
+    valued("--timeout", "SECONDS", "stop after this time, exit 124"),
+    switch("--debug", "print diagnostics to stderr, without secrets"),
+    switch(
+        "--quiet",
+        "print nothing to stderr, emit no progress events",
+    ),
+    valued(
+        "--schema-version",
+        "VERSION",
+        "schema version: 1, 2 or a full version",
+    ),
+    valued(
+        "--accept-schema",
+        "NAME@VERSION",
+        "schema version with its name",
+    ),
+    valued("--state", "DIR", "directory of the items"),
+    valued("--delay-ms", "N", "wait before each result"),
+    switch("--schema", "same as the command `schema`"),
+    switch("--capabilities", "same as the command `capabilities`"),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,11 +72,11 @@ pub struct Command {
     pub name: &'static str,
     pub what: &'static str,
     pub operands: &'static [&'static str],
-    /// It takes more operands than those.
+    /// Whether further operands are allowed.
     pub takes_more: bool,
     pub flags: &'static [Flag],
     pub effect: Effect,
-    /// Domain events; the framework's own come on top.
+    /// Domain events, in addition to the framework events.
     pub events: &'static [&'static str],
 }
 
@@ -107,89 +121,96 @@ impl Command {
     }
 }
 
-const LIMIT: Flag = valued("--limit", "N", "at most so many results, 1 to 1000");
-const CURSOR: Flag = valued("--cursor", "TOKEN", "goes on where a page ended");
-const TOKEN: Flag = valued("--token", "TOKEN", "a credential; never shown");
-const KEY: Flag = valued("--idempotency-key", "KEY", "a retry has no second effect");
-const DRY_RUN: Flag = switch("--dry-run", "says what would be done");
-const CONFIRM: Flag = switch("--confirm", "required");
-const INPUT: Flag = valued("--input-jsonl", "-", "JSON lines on stdin");
-const CONTINUE: Flag = switch("--continue-on-error", "goes on after a bad line");
+const LIMIT: Flag = valued("--limit", "N", "maximum number of results, 1 to 1000");
+const CURSOR: Flag = valued("--cursor", "TOKEN", "continue after a page");
+const TOKEN: Flag = valued("--token", "TOKEN", "credential, never shown");
+const KEY: Flag = valued("--idempotency-key", "KEY", "make a retry safe");
+const DRY_RUN: Flag = switch("--dry-run", "show planned changes only");
+const CONFIRM: Flag = switch("--confirm", "confirm the deletion (required)");
+const INPUT: Flag = valued("--input-jsonl", "-", "read JSON lines from stdin");
+const CONTINUE: Flag = switch("--continue-on-error", "continue after an invalid line");
 
 pub static COMMANDS: &[Command] = &[
-    Command::reads("schema", "the schema of the events; no login, no network").says(&["document"]),
-    Command::reads("aoi-schema", "another name of `schema`").says(&["document"]),
-    Command::reads("capabilities", "what the tool can do; no login, no network")
-        .says(&["document"]),
-    Command::reads("input-schema", "the schema of the input of a command")
+    Command::reads("schema", "print the event schema (no login, no network)").says(&["document"]),
+    Command::reads("aoi-schema", "alias of `schema`").says(&["document"]),
+    Command::reads(
+        "capabilities",
+        "print the capabilities (no login, no network)",
+    )
+    .says(&["document"]),
+    Command::reads("input-schema", "print the input schema of a command")
         .with(&[valued("--command", "NAME", "import or rank")])
         .says(&["document"]),
-    Command::reads("doctor", "whether the tool is ready"),
-    Command::reads("search", "ranked results; 20 unless told")
+    Command::reads("doctor", "check whether the tool is ready"),
+    Command::reads("search", "search documents (default limit 20)")
         .of(&["QUERY"])
         .with(&[
             LIMIT,
             CURSOR,
             TOKEN,
-            valued("--header", "HEADER", "a header of the request; never shown"),
-            valued("--url", "URL", "where to ask; only its host is shown"),
+            valued("--header", "HEADER", "header of the request, never shown"),
+            valued(
+                "--url",
+                "URL",
+                "address of the service; only its host is shown",
+            ),
         ])
         .says(&["hit"]),
-    Command::reads("list", "the items; 100 unless told")
+    Command::reads("list", "list the items (default limit 100)")
         .with(&[
             LIMIT,
             CURSOR,
-            switch("--documents", "the documents in place of the items"),
+            switch("--documents", "list documents instead of items"),
         ])
         .says(&["entry"]),
-    Command::reads("get", "one item or document")
+    Command::reads("get", "show one item or document")
         .of(&["ID"])
         .says(&["entry"]),
-    Command::reads("create", "makes an item")
+    Command::reads("create", "create an item")
         .of(&["NAME"])
         .with(&[KEY, DRY_RUN])
         .does(Effect::Mutating)
         .says(&["created"]),
-    Command::reads("update", "gives an item another name")
+    Command::reads("update", "rename an item")
         .of(&["ID", "NAME"])
         .with(&[KEY, DRY_RUN])
         .does(Effect::Mutating)
         .says(&["updated"]),
-    Command::reads("delete", "removes an item; needs --confirm")
+    Command::reads("delete", "delete an item; requires --confirm")
         .of(&["ID"])
         .with(&[CONFIRM, KEY, DRY_RUN])
         .does(Effect::Destructive)
         .says(&["deleted"]),
     Command::reads(
         "purge",
-        "removes these items, or all; needs --confirm and a count",
+        "delete these items, or all; requires --confirm and a count",
     )
     .of_any()
     .with(&[
         CONFIRM,
-        valued("--confirm-count", "N", "how many items will be gone"),
+        valued("--confirm-count", "N", "number of items to delete"),
         KEY,
         DRY_RUN,
     ])
     .does(Effect::Destructive)
     .says(&["deleted"]),
-    Command::reads("rank", "sorts the hits of an AOI stream on stdin")
+    Command::reads("rank", "sort the hits of an AOI stream on stdin")
         .with(&[INPUT, CONTINUE])
         .says(&["ranked"]),
-    Command::reads("import", "makes an item of each line on stdin")
+    Command::reads("import", "create an item from each line on stdin")
         .with(&[INPUT, CONTINUE, KEY, DRY_RUN])
         .does(Effect::Mutating)
         .says(&["created"]),
     Command::reads(
         "watch",
-        "an unbounded stream of ticks; ends when interrupted",
+        "emit an unbounded stream of ticks until interrupted",
     )
     .with(&[
         valued("--interval-ms", "N", "time between two ticks"),
-        valued("--count", "N", "ends after so many ticks"),
+        valued("--count", "N", "stop after this number of ticks"),
     ])
     .says(&["tick"]),
-    Command::reads("fetch", "documents that need a login")
+    Command::reads("fetch", "fetch documents (requires a login)")
         .with(&[TOKEN])
         .says(&["entry"]),
 ];
@@ -198,7 +219,7 @@ pub fn command(name: &str) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| command.name == name)
 }
 
-/// A flag of any command.
+/// Finds a flag of any command.
 pub fn flag(name: &str) -> Option<&'static Flag> {
     let own = COMMANDS.iter().flat_map(|command| command.flags);
     GLOBAL.iter().chain(own).find(|flag| flag.name == name)
@@ -226,7 +247,7 @@ pub fn help(named: Option<&Command>) -> String {
     }
     text.extend(GLOBAL.iter().map(row));
     text += "\nMachine mode is the default: one JSON object per line, aoi:meta first, aoi:summary\n\
-             last. `watch` is unbounded: it ends when it is interrupted, or after --count ticks.\n\
-             `import` and `rank` stop at the first bad line, unless --continue-on-error.\n";
+             last. `watch` is unbounded: it runs until interrupted, or for --count ticks.\n\
+             `import` and `rank` stop at the first invalid line, unless --continue-on-error.\n";
     text
 }

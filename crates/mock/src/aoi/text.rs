@@ -1,10 +1,10 @@
-//! JSON as text.
+//! Serializes JSON.
 
 use serde_json::{Map, Value};
 
 use super::twist::Quirk;
 
-/// How JSON is written; all are the same to a parser.
+/// How JSON is written. All styles are equivalent to a parser.
 #[derive(Clone, Copy, Default)]
 pub struct Style {
     is_spaced: bool,
@@ -40,7 +40,7 @@ impl Style {
         text.into_bytes()
     }
 
-    /// Documents are for people too.
+    /// Discovery documents are pretty-printed, because people read them as well.
     pub fn document(self, document: &Value) -> String {
         format!("{document:#}")
     }
@@ -97,7 +97,7 @@ impl Style {
     }
 }
 
-/// A small hash that is the same on every machine; for fingerprints, not for secrets.
+/// A small hash that is the same on every machine. For fingerprints, not for secrets.
 pub fn hash(parts: &[&[u8]]) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for part in parts {

@@ -1,25 +1,27 @@
-//! Where the tool can be bent: what mutants break and variants do in another way.
+//! Points at which mutants and variants change the behavior of the tool.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// What a run is about, for those who bend it.
+/// Properties of a run that changes may depend on.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
+    /// Name of the command.
     pub command: String,
-    /// The words of the command line, as the tool reads them.
+    /// Arguments, as the tool reads them.
     pub args: Vec<String>,
-    /// The major version of the event schema.
+    /// Major version of the event schema.
     pub major: u64,
+    /// Whether the run is in machine mode.
     pub is_machine: bool,
     /// The signal that stopped the run.
     pub signal: Option<i32>,
     /// The category of the error that ended the run.
     pub failure: Option<&'static str>,
-    /// The reader of stdout has gone.
+    /// Whether the reader of stdout has closed the pipe.
     pub gone: bool,
-    /// Stdout could not be written.
+    /// Whether stdout could not be written.
     pub unwritten: bool,
 }
 
@@ -28,7 +30,7 @@ impl Facts {
         self.args.iter().any(|arg| arg == word)
     }
 
-    /// What stands behind a flag, as the next word or behind `=`.
+    /// The value of a flag, from the next argument or after `=`.
     pub fn value(&self, flag: &str) -> Option<&str> {
         let mut words = self.args.iter();
         while let Some(word) = words.next() {
@@ -44,14 +46,14 @@ impl Facts {
     }
 }
 
-/// What one who bends a run remembers from event to event.
+/// Counters that a change keeps from event to event.
 pub type Notes = BTreeMap<&'static str, u64>;
 
 /// What is written in place of an event.
 pub enum Frame {
     Json(Value),
     Raw(Vec<u8>),
-    /// The process ends here and now.
+    /// Exits the process at once.
     Exit(u8),
 }
 
@@ -63,30 +65,30 @@ type DocumentTwist = Box<dyn Fn(&Facts, Value) -> Frame + Send + Sync>;
 type PipeTwist = Box<dyn Fn(&Facts) -> u8 + Send + Sync>;
 type ExitTwist = Box<dyn Fn(&Facts, u8) -> u8 + Send + Sync>;
 
-/// A place where the tool is bent.
+/// A change of the tool's behavior.
 pub enum Twist {
-    /// The words that it reads in place of those that were given.
+    /// Replaces the arguments.
     Args(ArgsTwist),
-    /// Before anything is read; an exit code if that is all.
+    /// Runs before anything is read. Returns an exit code to stop at once.
     Start(StartTwist),
-    /// What is written in place of an event.
+    /// Replaces an event.
     Event(EventTwist),
-    /// What is written in place of a line, its end included.
+    /// Replaces a line, including its line feed.
     Line(LineTwist),
-    /// What is printed in place of a document of discovery.
+    /// Replaces a discovery document.
     Document(DocumentTwist),
-    /// What happens when the reader of stdout has gone; the exit code.
+    /// Runs when the reader of stdout has closed the pipe. Returns the exit code.
     Pipe(PipeTwist),
-    /// The exit code in place of another.
+    /// Replaces the exit code.
     Exit(ExitTwist),
-    /// What no place above reaches.
+    /// A change that none of the other kinds can express.
     Quirk(Quirk),
 }
 
-/// Deeper habits, each looked up where it shows.
+/// Changes inside the implementation, each checked where it takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quirk {
-    // How it reads its words.
+    // Parsing of arguments.
     UnknownFlagsPass,
     UnknownCommandPasses,
     MissingOperandPasses,
@@ -98,7 +100,7 @@ pub enum Quirk {
     QuotesOperands,
     FormatFlag,
     HumanDefault,
-    // How it writes.
+    // Output.
     Spaced,
     Sorted,
     Reversed,

@@ -1,4 +1,4 @@
-//! The two versions of the event schema: how one is asked for, and what is unlike in it.
+//! The two versions of the event schema: how they are requested, and how they differ.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::surface::{SCHEMA_NAME, VERSIONS};
 use super::twist::Quirk;
 use super::words::Words;
 
-/// The full version of a major one.
+/// The full version of a major version.
 pub fn full(major: u64) -> Option<&'static str> {
     let wanted = format!("{major}.");
     VERSIONS.into_iter().find(|v| v.starts_with(&wanted))
@@ -22,13 +22,13 @@ pub fn newest() -> u64 {
     major(VERSIONS[VERSIONS.len() - 1])
 }
 
-/// The major version that the command line asks for.
+/// The major version that the command line requests.
 pub fn asked(words: &Words, quirks: &[Quirk]) -> Result<u64, Failure> {
     let has = |quirk: Quirk| quirks.contains(&quirk);
     let unsupported = || {
         let offered: Vec<&str> = offered(quirks);
         let message = format!(
-            "That schema version is not offered; there are {}.",
+            "Unsupported schema version; supported versions: {}.",
             offered.join(", ")
         );
         Failure::new("usage", "SCHEMA_VERSION_UNSUPPORTED", message).with("supported", offered)
@@ -38,7 +38,7 @@ pub fn asked(words: &Words, quirks: &[Quirk]) -> Result<u64, Failure> {
         Some(text) => {
             let (name, version) = text.split_once('@').unwrap_or((text, ""));
             if name != SCHEMA_NAME && !has(Quirk::OtherSchemaNamePasses) {
-                let message = format!("There is no schema of that name; ours is {SCHEMA_NAME}.");
+                let message = format!("Unknown schema name; expected {SCHEMA_NAME}.");
                 return Err(Failure::new("usage", "SCHEMA_UNKNOWN", message));
             }
             Some(version)
@@ -64,7 +64,7 @@ pub fn offered(quirks: &[Quirk]) -> Vec<&'static str> {
     VERSIONS.into_iter().skip(skipped).collect()
 }
 
-/// A domain event in the shape of a version; all are made in the newest.
+/// Converts a domain event to the format of a version. All events are created in the newest one.
 pub fn shape(major: u64, event: Value) -> Value {
     let Value::Object(fields) = event else {
         return event;
@@ -81,7 +81,7 @@ pub fn shape(major: u64, event: Value) -> Value {
     Value::Object(shaped)
 }
 
-/// What a field was called in version 1; none if it was not there.
+/// The name of a field in version 1. `None` if version 1 does not have it.
 pub fn old_name(name: &str) -> Option<&str> {
     Some(match name {
         "rank" => "position",

@@ -1,4 +1,4 @@
-//! Reads the command line. Mistakes never quote a value: it may be a secret.
+//! Parses the command line. Error messages never quote a value, because it may be a secret.
 
 use super::surface::{self, Command};
 use super::twist::Quirk;
@@ -31,7 +31,7 @@ impl Words {
     pub fn has(&self, flag: &str) -> bool {
         self.flags.iter().any(|(name, _)| *name == flag)
     }
-    /// The last one counts.
+    /// The value of a flag. The last occurrence counts.
     pub fn value(&self, flag: &str) -> Option<&str> {
         let mut found = self.flags.iter().rev();
         let found = found.find(|(name, _)| *name == flag);
@@ -47,11 +47,11 @@ impl Words {
         let number = text.parse().ok();
         number
             .map(Some)
-            .ok_or_else(|| mistake("NOT_A_NUMBER", format!("`{flag}` wants a whole number.")))
+            .ok_or_else(|| mistake("NOT_A_NUMBER", format!("`{flag}` must be a whole number.")))
     }
 }
 
-/// How the run speaks, even where the rest of the line is wrong.
+/// The output mode, even if the rest of the command line is invalid.
 pub fn mode(args: &[String], quirks: &[Quirk]) -> Mode {
     let flag = mode_flag(quirks);
     let inline = |word: &str| {
@@ -116,7 +116,7 @@ pub fn read(args: &[String], quirks: &[Quirk]) -> Result<Words, Mistake> {
         let value = match (flag.value, inline) {
             (None, None) => String::new(),
             (None, Some(_)) => {
-                let message = format!("`{}` takes no value.", flag.name);
+                let message = format!("`{}` does not take a value.", flag.name);
                 return Err(mistake("VALUE_NOT_WANTED", message));
             }
             (Some(_), Some(value)) => value,
@@ -124,7 +124,7 @@ pub fn read(args: &[String], quirks: &[Quirk]) -> Result<Words, Mistake> {
                 Some(value) => value.clone(),
                 None if has(Quirk::MissingValuePasses) => continue,
                 None => {
-                    let message = format!("`{}` wants a value.", flag.name);
+                    let message = format!("`{}` requires a value.", flag.name);
                     return Err(mistake("VALUE_MISSING", message));
                 }
             },
@@ -147,17 +147,17 @@ fn take_operand(words: &mut Words, word: &str, quirks: &[Quirk]) -> Result<(), M
             words.command = surface::command("list");
             Ok(())
         }
-        None => Err(mistake("UNKNOWN_COMMAND", "There is no such command.")),
+        None => Err(mistake("UNKNOWN_COMMAND", "Unknown command.")),
     }
 }
 
-/// What only the whole line can tell.
+/// Checks that need the whole command line.
 fn check(words: &Words, quirks: &[Quirk]) -> Result<(), Mistake> {
     let has = |quirk: Quirk| quirks.contains(&quirk);
     let output = words.value("--output");
     let known = output.is_none_or(|format| matches!(format, "jsonl" | "json" | "human"));
     if !known && !has(Quirk::OddOutputPasses) {
-        let message = format!("`{}` wants jsonl, json or human.", mode_flag(quirks));
+        let message = format!("`{}` must be jsonl, json or human.", mode_flag(quirks));
         return Err(mistake("UNKNOWN_FORMAT", message));
     }
     let Some(command) = words.command else {
@@ -183,21 +183,21 @@ fn check(words: &Words, quirks: &[Quirk]) -> Result<(), Mistake> {
     let given = words.operands.len();
     if given < wanted && !has(Quirk::MissingOperandPasses) {
         let names = command.operands.get(given..).unwrap_or_default().join(" ");
-        let message = format!("`{}` wants {names}.", command.name);
+        let message = format!("`{}` requires {names}.", command.name);
         return Err(mistake("OPERAND_MISSING", message));
     }
     if given > wanted && !command.takes_more && !has(Quirk::ExtraOperandPasses) {
         let extra = words.operands.get(wanted..).unwrap_or_default().join(" ");
         let message = match has(Quirk::QuotesOperands) {
             true => format!("Unexpected operand `{extra}`."),
-            false => format!("`{}` takes {wanted} operands, not {given}.", command.name),
+            false => format!("`{}` takes {wanted} operands, found {given}.", command.name),
         };
         return Err(mistake("OPERAND_UNEXPECTED", message));
     }
     Ok(())
 }
 
-/// The name of a flag, if it looks like one; a secret in the wrong place does not.
+/// The name of a flag, if it has the form of one. A misplaced secret does not.
 fn shown(name: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     match name.len() <= 40 && name.chars().all(plain) {

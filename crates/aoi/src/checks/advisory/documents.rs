@@ -1,4 +1,4 @@
-//! What the tool says of itself: capabilities (§17) and the schema (§8.2, §10).
+//! Rules about the discovery documents: capabilities (§17) and the schema (§8.2, §10).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::schema::{EventSchema, Form};
 use crate::session::Session;
 use crate::stream::FRAMEWORK;
 
-/// Names that mean one of the usual verbs.
+/// Other names for the verbs of the spec.
 const SYNONYMS: [(&str, &str); 22] = [
     ("ls", "list"),
     ("index", "list"),
@@ -43,7 +43,7 @@ pub fn conclude(session: &Session) {
     schema(session);
 }
 
-/// The run that printed a document of discovery.
+/// The run that printed a discovery document.
 fn source(session: &Session, word: &str) -> Option<Arc<Capture>> {
     let captures = session.captures();
     let is_one = |run: &&Arc<Capture>| {
@@ -60,8 +60,8 @@ pub(super) static UNBOUNDED: Rule = Rule {
     level: Level::Must,
     section: "§4.2",
     demands: "An unbounded command is documented as such",
-    why: "A caller that waits for its end waits for ever.",
-    hint: "Say `bounded: false` in capabilities, and say it in --help.",
+    why: "A caller that waits for its end waits forever.",
+    hint: "Add `bounded: false` to the command in `capabilities`, and document it in --help.",
     topic: Topic::Surface,
     register: &["AOI-4.2-01", "AOI-16.3-11"],
 };
@@ -71,9 +71,9 @@ pub(super) static AOI_VERSIONS: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§17",
-    demands: "`aoi_versions` of capabilities has \"0.2\"",
-    why: "It is the claim that everything else is held against.",
-    hint: "List every version of AOI-CLI that the tool keeps.",
+    demands: "`aoi_versions` in `capabilities` contains \"0.2\"",
+    why: "It is the claim that all checks verify.",
+    hint: "List every version of AOI-CLI that the tool supports.",
     topic: Topic::Discovery,
     register: &["AOI-17-02"],
 };
@@ -83,9 +83,9 @@ pub(super) static MANIFEST: Rule = Rule {
     check: Check::Advisory,
     level: Level::Open,
     section: "§17",
-    demands: "capabilities have tool, tool_version, aoi_versions, outputs, schemas and commands",
-    why: "A caller that reads one manifest should be able to read the next.",
-    hint: "Add what is missing.",
+    demands: "`capabilities` has tool, tool_version, aoi_versions, outputs, schemas and commands",
+    why: "A caller that can read one manifest should be able to read all of them.",
+    hint: "Add the missing fields.",
     topic: Topic::Discovery,
     register: &["AOI-17-02", "AOI-17-03", "AOI-17-04", "AOI-16.2-03"],
 };
@@ -95,9 +95,9 @@ pub(super) static COMMANDS: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§17",
-    demands: "Every command is among the `commands` of capabilities",
-    why: "What is not listed is not found, and nothing is known of its effects.",
-    hint: "List it, with read_only, bounded and event_types.",
+    demands: "Every command is listed in `commands` of `capabilities`",
+    why: "Callers do not find an unlisted command, and do not know its effects.",
+    hint: "Add the command with read_only, bounded and event_types.",
     topic: Topic::Discovery,
     register: &["AOI-17-04", "AOI-16.2-03"],
 };
@@ -108,7 +108,7 @@ fn manifest(session: &Session) {
     let declared = session.declared.get();
     let said = declared.and_then(|declared| declared.capabilities.as_ref());
     let (Some(said), Some(run)) = (said, source(session, "capabilities")) else {
-        let why = "there are no capabilities that can be read (check 1)";
+        let why = "`capabilities` could not be read (check 1)";
         for rule in own {
             tool.not_applicable(rule, why);
         }
@@ -124,10 +124,13 @@ fn manifest(session: &Session) {
     let versions = said.get("aoi_versions").and_then(Value::as_array);
     let has = versions.is_some_and(|all| all.iter().any(|one| one == "0.2"));
     let wrong = (!has).then(|| match versions {
-        Some(all) => format!("aoi_versions is {}", Value::from(all.clone())),
-        None => "there is no list aoi_versions".to_owned(),
+        Some(all) => format!(
+            "aoi_versions is {}; expected \"0.2\" in it",
+            Value::from(all.clone())
+        ),
+        None => "aoi_versions is missing or not a list".to_owned(),
     });
-    tool.held(&AOI_VERSIONS, "0.2 is among them", wrong, &run);
+    tool.held(&AOI_VERSIONS, "aoi_versions contains \"0.2\"", wrong, &run);
     let fields = [
         "tool",
         "tool_version",
@@ -140,8 +143,8 @@ fn manifest(session: &Session) {
         .into_iter()
         .filter(|name| said.get(name).is_none())
         .collect();
-    let wrong = (!missing.is_empty()).then(|| format!("{} is missing", missing.join(", ")));
-    tool.held(&MANIFEST, "everything that §17 shows is there", wrong, &run);
+    let wrong = (!missing.is_empty()).then(|| format!("missing: {}", missing.join(", ")));
+    tool.held(&MANIFEST, "all fields of §17 are present", wrong, &run);
     verbs(session, said, &run);
     commands(session, &run);
 }
@@ -151,9 +154,10 @@ pub(super) static VERB: Rule = Rule {
     check: Check::Advisory,
     level: Level::Open,
     section: "§16.3",
-    demands: "Commands have the usual verbs: list, get, search, create, update, delete, move, copy, send, sync, watch, status",
-    why: "A caller finds them without looking.",
-    hint: "Give the command its usual name, and keep the other one for people.",
+    demands: "Commands use the standard verbs: list, get, search, create, update, delete, move, \
+              copy, send, sync, watch, status",
+    why: "Callers find standard names without reading documentation.",
+    hint: "Use the standard name for the command, and keep the other one as an alias.",
     topic: Topic::Surface,
     register: &[
         "AOI-16.3-01",
@@ -173,17 +177,22 @@ fn verbs(session: &Session, said: &Value, run: &Arc<Capture>) {
         .filter_map(|command| command.get("name")?.as_str())
         .collect();
     if names.is_empty() {
-        return tool.not_applicable(&VERB, "capabilities list no commands");
+        return tool.not_applicable(&VERB, "`capabilities` lists no commands");
     }
-    // `notes rm` is a verb behind a noun.
+    // In `notes rm`, the verb follows a noun.
     let odd = names.iter().find_map(|name| {
         let verb = name.split_whitespace().next_back()?;
         let (_, usual) = SYNONYMS.iter().find(|(odd, _)| *odd == verb)?;
         let wanted = format!("{}{usual}", name.strip_suffix(verb)?);
         let has_both = names.contains(&wanted.as_str());
-        (!has_both).then(|| format!("`{name}` is what others call {usual}"))
+        (!has_both).then(|| format!("rename `{name}` to the standard verb `{usual}`"))
     });
-    tool.held(&VERB, "no other name stands for a usual one", odd, run);
+    tool.held(
+        &VERB,
+        "no command uses another name for a standard verb",
+        odd,
+        run,
+    );
 }
 
 pub(super) static DRY_RUN: Rule = Rule {
@@ -191,8 +200,8 @@ pub(super) static DRY_RUN: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§14.2",
-    demands: "A command that changes something offers a dry run, and capabilities say so",
-    why: "A caller wants to see what would happen before it does.",
+    demands: "A command that changes something has a dry run, and `capabilities` declares it",
+    why: "A caller wants to see the changes before they happen.",
     hint: "Add --dry-run with aoi:plan events, and `supports_dry_run: true`.",
     topic: Topic::Confirm,
     register: &["AOI-14.2-01", "AOI-17-05"],
@@ -206,20 +215,25 @@ fn commands(session: &Session, run: &Arc<Capture>) {
         let says = |key: &str| entry.and_then(|entry| entry.get(key)?.as_bool());
         let wrong = entry
             .is_none()
-            .then(|| "capabilities do not list it".to_owned());
-        judge.held(&COMMANDS, "capabilities list it", wrong, run);
+            .then(|| "`capabilities` does not list the command".to_owned());
+        judge.held(&COMMANDS, "`capabilities` lists the command", wrong, run);
         if command.unbounded {
             let told = says("bounded") == Some(false) || says("unbounded") == Some(true);
             let wrong = (!told).then(|| match says("bounded") {
-                Some(true) => "capabilities call it bounded".to_owned(),
-                _ => "capabilities do not say so".to_owned(),
+                Some(true) => "`capabilities` declares the command as bounded".to_owned(),
+                _ => "`capabilities` does not declare the command as unbounded".to_owned(),
             });
-            judge.held(&UNBOUNDED, "capabilities say so", wrong, run);
+            judge.held(
+                &UNBOUNDED,
+                "`capabilities` declares the command as unbounded",
+                wrong,
+                run,
+            );
         }
         if is_mutating(session, command) {
             let offers = says("supports_dry_run") == Some(true);
-            let wrong = (!offers).then(|| "capabilities declare none".to_owned());
-            judge.held(&DRY_RUN, "capabilities declare one", wrong, run);
+            let wrong = (!offers).then(|| "`capabilities` does not declare a dry run".to_owned());
+            judge.held(&DRY_RUN, "`capabilities` declares a dry run", wrong, run);
         }
     }
 }
@@ -229,9 +243,9 @@ pub(super) static RESERVED: Rule = Rule {
     check: Check::Advisory,
     level: Level::Must,
     section: "§8.2",
-    demands: "The schema defines no event with the name of a framework event without its prefix",
-    why: "Readers of older texts would take it for the framework's own.",
-    hint: "Rename it, such as summary to digest.",
+    demands: "The schema defines no event with the unprefixed name of a framework event",
+    why: "Callers written for an early draft would take it for a framework event.",
+    hint: "Rename it, for example from summary to digest.",
     topic: Topic::Json,
     register: &["AOI-8.2-05"],
 };
@@ -241,9 +255,9 @@ pub(super) static OUTPUT_CLOSED: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§10.3",
-    demands: "Schemas of events allow unknown fields",
-    why: "A field more would be a breaking change.",
-    hint: "Leave `additionalProperties` out.",
+    demands: "Event schemas allow unknown fields",
+    why: "Otherwise an additional field is a breaking change.",
+    hint: "Remove `additionalProperties: false`.",
     topic: Topic::Versions,
     register: &["AOI-10.3-01"],
 };
@@ -253,9 +267,10 @@ pub(super) static ONE_OF: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§10.4",
-    demands: "The schema selects by `type`, with if/then or $defs, and is no bare oneOf at its top",
-    why: "\"Matched none of 14 schemas\" tells nobody what is wrong.",
-    hint: "Write allOf of {if: {type is x}, then: {$ref}}.",
+    demands: "The schema selects by `type`, with if/then or $defs, and has no plain oneOf at the \
+              top level",
+    why: "An error such as \"matched none of 14 schemas\" does not tell what is wrong.",
+    hint: "Use allOf with {if: {type is x}, then: {$ref}}.",
     topic: Topic::Discovery,
     register: &["AOI-10.4-01"],
 };
@@ -265,9 +280,9 @@ pub(super) static ID: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§10.2",
-    demands: "`$id` of the schema is a public URL with its version",
-    why: "It is the name under which the schema is kept and compared.",
-    hint: "Such as https://schemas.example.com/mytool/events/1.0.0/schema.json.",
+    demands: "`$id` of the schema is a public URL that contains the version",
+    why: "It identifies the schema for caching and comparison.",
+    hint: "Use a URL such as https://schemas.example.com/mytool/events/1.0.0/schema.json.",
     topic: Topic::Discovery,
     register: &["AOI-10.2-02"],
 };
@@ -279,7 +294,7 @@ fn schema(session: &Session) {
     let document = declared.and_then(|declared| declared.schemas.get(""));
     let (Some(document), Some(run)) = (document, source(session, "schema")) else {
         for rule in rules {
-            tool.not_applicable(rule, "there is no schema that can be read (check 1)");
+            tool.not_applicable(rule, "the schema is missing or invalid (check 1)");
         }
         return;
     };
@@ -287,42 +302,53 @@ fn schema(session: &Session) {
     let is_several = read.as_ref().is_some_and(|read| read.form == Form::Several);
     let types = read.and_then(|read| read.types);
     match types {
-        None => tool.not_applicable(&RESERVED, "the schema names no types"),
+        None => tool.not_applicable(&RESERVED, "the schema does not list its types"),
         Some(types) => {
             let reserved = |name: &&String| FRAMEWORK.contains(&format!("aoi:{name}").as_str());
             let wrong = types.iter().find(reserved);
-            let wrong = wrong.map(|name| format!("there is an event `{name}` in it"));
+            let wrong = wrong.map(|name| format!("the schema defines the reserved type `{name}`"));
             tool.held(&RESERVED, "no type has a reserved name", wrong, &run);
         }
     }
-    let wrong = closed(document).map(|place| format!("{place} refuses unknown fields"));
-    tool.held(&OUTPUT_CLOSED, "events may have fields more", wrong, &run);
+    let wrong = closed(document).map(|place| format!("{place} forbids unknown fields"));
+    tool.held(
+        &OUTPUT_CLOSED,
+        "events may have additional fields",
+        wrong,
+        &run,
+    );
     let branches = document.get("oneOf").and_then(Value::as_array);
     let opaque =
         branches.is_some_and(|all| all.len() > 1) && document.get("discriminator").is_none();
-    let wrong = opaque.then(|| "its top is a oneOf without a discriminator".to_owned());
-    tool.held(&ONE_OF, "no oneOf hides what is wrong", wrong, &run);
+    let wrong = opaque
+        .then(|| "the schema has a oneOf without a discriminator at the top level".to_owned());
+    tool.held(
+        &ONE_OF,
+        "the schema has no plain oneOf at the top level",
+        wrong,
+        &run,
+    );
     let id = document.get("$id").and_then(Value::as_str);
     let public = |id: &str| id.starts_with("https://") || id.starts_with("http://");
     let wrong = match id {
-        // Check 1 speaks of those.
+        // Check 1 covers local schemas.
         _ if session.probe.local_only_schema => {
             return tool.not_applicable(&ID, "the schema is declared local");
         }
         None if is_several => {
-            return tool.not_applicable(&ID, "there is a schema for each type");
+            return tool.not_applicable(&ID, "there is one schema per type");
         }
-        None => Some("there is no `$id`".to_owned()),
-        Some(id) if !public(id) => Some(format!("`$id` is {id}")),
+        None => Some("the schema has no `$id`".to_owned()),
+        Some(id) if !public(id) => Some(format!("`$id` is {id}, which is not a public URL")),
         Some(id) if !id.bytes().any(|byte| byte.is_ascii_digit()) => {
-            Some(format!("`$id` is {id}, which has no version"))
+            Some(format!("`$id` is {id}, which contains no version"))
         }
         Some(_) => None,
     };
-    tool.held(&ID, "a URL with a version", wrong, &run);
+    tool.held(&ID, "`$id` is a URL with a version", wrong, &run);
 }
 
-/// The first schema of an event that is closed.
+/// The first event schema that forbids unknown fields.
 fn closed(document: &Value) -> Option<String> {
     let is_closed =
         |schema: &Value| schema.get("additionalProperties") == Some(&Value::Bool(false));

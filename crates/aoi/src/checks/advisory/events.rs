@@ -1,4 +1,4 @@
-//! What shows in the events of any run.
+//! Rules about the events of any run.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ pub(super) static TIMESTAMP: Rule = Rule {
     check: Check::Advisory,
     level: Level::Open,
     section: "§8.1",
-    demands: "A `timestamp` is written as ISO 8601 says",
-    why: "Other forms mean one thing here and another there.",
-    hint: "Write 2026-01-31T12:00:00Z.",
+    demands: "A `timestamp` is in ISO 8601 format",
+    why: "Other formats are ambiguous.",
+    hint: "Use the format 2026-01-31T12:00:00Z.",
     topic: Topic::Json,
     register: &["AOI-8.1-07"],
 };
@@ -29,9 +29,9 @@ pub(super) static TRACE_ID: Rule = Rule {
     check: Check::Advisory,
     level: Level::Open,
     section: "§8.1",
-    demands: "All events of one run have the same `trace_id`, where they have one",
-    why: "It is there to find what belongs together.",
-    hint: "Make it once, when the run begins.",
+    demands: "All events of one run that have a `trace_id` have the same one",
+    why: "The id links the events of one run.",
+    hint: "Create it once, at the start of the run.",
     topic: Topic::Json,
     register: &["AOI-8.1-08"],
 };
@@ -41,9 +41,10 @@ pub(super) static EXIT: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§6",
-    demands: "The exit status fits the category of the error, as sysexits has it",
-    why: "A shell script sees the status and nothing else.",
-    hint: "usage 64, validation 65, internal 70, io 74, authz 77, config 78, timeout 75 or 124.",
+    demands: "The exit code matches the category of the error, according to sysexits",
+    why: "A shell script sees only the exit code.",
+    hint: "Use 64 for usage, 65 for validation, 70 for internal, 74 for io, 77 for authz, 78 for \
+           config, and 75 or 124 for timeout.",
     topic: Topic::Errors,
     register: &["AOI-6-03", "AOI-6-04", "AOI-6-06", "AOI-6-08", "AOI-6-09"],
 };
@@ -53,9 +54,9 @@ pub(super) static RETRY: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§9.1",
-    demands: "An aoi:error of category rate_limited says when to try again",
-    why: "Without it a caller guesses, and is throttled again.",
-    hint: "Add retry_after_ms, from the service's own header where it sends one.",
+    demands: "An aoi:error of category rate_limited says when to retry",
+    why: "Otherwise a caller guesses, and is throttled again.",
+    hint: "Add retry_after_ms, from the header of the service if it sends one.",
     topic: Topic::Errors,
     register: &["AOI-9.1-08"],
 };
@@ -65,9 +66,10 @@ pub(super) static HIT: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§8.3",
-    demands: "A `hit` has an id, path or URL, a rank or score, and a snippet or text; a `match` a path, a line and its text",
+    demands: "A `hit` has an id, path or URL, a rank or score, and a snippet or text. A `match` \
+              has a path, a line number and its text",
     why: "A result that cannot be looked up or compared has to be searched for again.",
-    hint: "Add what is missing, under these names.",
+    hint: "Add the missing fields, under these names.",
     topic: Topic::Ids,
     register: &["AOI-8.3-04", "AOI-8.3-05"],
 };
@@ -83,7 +85,7 @@ pub fn conclude(session: &Session) {
         let stream = Stream::read(&run.stdout);
         for line in &stream.lines {
             timestamps(run, line, &mut timestamp);
-            // Older versions may have other names for the same.
+            // Older versions may use other field names.
             if run.version.is_none() {
                 hits(run, line, &mut hit);
             }
@@ -95,14 +97,14 @@ pub fn conclude(session: &Session) {
     let judge = session.judge(TOOL);
     for (tally, rule, none) in [
         (timestamp, &TIMESTAMP, "no event has a timestamp"),
-        (trace, &TRACE_ID, "no two events of a run have a trace_id"),
+        (trace, &TRACE_ID, "no run has two events with a trace_id"),
         (
             exit,
             &EXIT,
-            "no run failed with one error of such a category",
+            "no run failed with a single error of such a category",
         ),
         (retry, &RETRY, "no error was of category rate_limited"),
-        (hit, &HIT, "there are neither hits nor matches"),
+        (hit, &HIT, "no run printed hits or matches"),
     ] {
         tally.settle(judge, rule, |judge, rule| judge.not_applicable(rule, none));
     }
@@ -114,8 +116,13 @@ fn timestamps(run: &Arc<Capture>, line: &Line, tally: &mut Tally) {
         return;
     };
     let fits = value.as_str().is_some_and(is_iso_8601);
-    let wrong = (!fits).then(|| format!("`{}`, line {}: {value}", run.probe, line.number));
-    tally.see(run, wrong, "every timestamp is a date and time of ISO 8601");
+    let wrong = (!fits).then(|| {
+        format!(
+            "`{}`, line {}: {value} is not in ISO 8601 format",
+            run.probe, line.number
+        )
+    });
+    tally.see(run, wrong, "every timestamp is in ISO 8601 format");
 }
 
 /// A date, or a date and time: 2026-01-31, 2026-01-31T12:00:00.5+01:00, 20260131T120000Z.
@@ -168,11 +175,12 @@ fn traces(run: &Arc<Capture>, stream: &Stream, tally: &mut Tally) {
         return;
     };
     let other = rest.iter().find(|id| *id != first);
-    let wrong = other.map(|other| format!("`{}`: {first}, then {other}", run.probe));
-    tally.see(run, wrong, "one run, one trace_id");
+    let wrong =
+        other.map(|other| format!("`{}`: different trace ids {first} and {other}", run.probe));
+    tally.see(run, wrong, "the run has one trace_id");
 }
 
-/// What `sysexits` has for a category, where the text names it.
+/// The exit codes of `sysexits` for a category, if the spec names them.
 fn statuses(category: &str) -> &'static [i32] {
     match category {
         "usage" => &[64],
@@ -201,7 +209,7 @@ fn exits(run: &Arc<Capture>, stream: &Stream, tally: &mut Tally) {
         let category = category.unwrap_or_default();
         format!("`{}`: exit {code} for category {category}", run.probe)
     });
-    tally.see(run, wrong, "statuses and categories agree");
+    tally.see(run, wrong, "the exit code matches the category");
 }
 
 fn retries(run: &Arc<Capture>, line: &Line, tally: &mut Tally) {
@@ -213,9 +221,13 @@ fn retries(run: &Arc<Capture>, line: &Line, tally: &mut Tally) {
     let fields = line.json.as_ref().and_then(Value::as_object);
     let told = fields.is_some_and(|fields| fields.keys().any(|name| name.contains("retry_")));
     let hinted = line.get("hint").is_some_and(Value::is_string);
-    let wrong =
-        (!told && !hinted).then(|| format!("`{}`: neither retry_after_ms nor a hint", run.probe));
-    tally.see(run, wrong, "it says when to try again");
+    let wrong = (!told && !hinted).then(|| {
+        format!(
+            "`{}`: the error has neither retry_after_ms nor a hint",
+            run.probe
+        )
+    });
+    tally.see(run, wrong, "the error says when to retry");
 }
 
 fn hits(run: &Arc<Capture>, line: &Line, tally: &mut Tally) {
@@ -231,9 +243,9 @@ fn hits(run: &Arc<Capture>, line: &Line, tally: &mut Tally) {
     let lacks = |names: &&&[&str]| !names.iter().any(|name| line.get(name).is_some());
     let wrong = groups.iter().find(lacks).map(|names| {
         let kind = line.kind().unwrap_or_default();
-        format!("`{}`: a {kind} without {}", run.probe, names.join(" or "))
+        format!("`{}`: `{kind}` has no {}", run.probe, names.join(" or "))
     });
-    tally.see(run, wrong, "results can be looked up and compared");
+    tally.see(run, wrong, "results have the required fields");
 }
 
 pub(super) static HEARTBEAT: Rule = Rule {
@@ -241,9 +253,9 @@ pub(super) static HEARTBEAT: Rule = Rule {
     check: Check::Advisory,
     level: Level::Open,
     section: "§4.2",
-    demands: "An unbounded stream that declares aoi:heartbeat sends one within two seconds",
-    why: "A caller that waits for it takes the stream for dead.",
-    hint: "Send them by the clock, or do not declare them.",
+    demands: "An unbounded stream that declares aoi:heartbeat emits one within two seconds",
+    why: "A caller that waits for it assumes that the stream is dead.",
+    hint: "Emit heartbeats at a fixed interval, or do not declare them.",
     topic: Topic::Signals,
     register: &["AOI-4.2-02", "AOI-8.3-09"],
 };
@@ -257,20 +269,25 @@ fn heartbeats(session: &Session, captures: &[Arc<Capture>]) {
             .and_then(|declared| declared.command(&command.name));
         let kinds = entry.and_then(|entry| entry.get("event_types")?.as_array());
         if !kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "aoi:heartbeat")) {
-            judge.not_applicable(&HEARTBEAT, "it declares none");
+            judge.not_applicable(&HEARTBEAT, "the command does not declare aoi:heartbeat");
             continue;
         }
-        // The last: it was watched again where nothing came the first time.
+        // The last run counts, because the command is watched again if it printed nothing at first.
         let watched = captures
             .iter()
             .rfind(|run| run.command == command.name && is_watched(run));
         let Some(run) = watched else {
-            judge.not_verified(&HEARTBEAT, "it was not watched for two seconds");
+            judge.not_verified(&HEARTBEAT, "the command was not watched for two seconds");
             continue;
         };
         let count = Stream::read(&run.stdout).of("aoi:heartbeat").count();
-        let wrong = (count == 0).then(|| "none came in two seconds".to_owned());
-        judge.held(&HEARTBEAT, &format!("{count} in two seconds"), wrong, run);
+        let wrong = (count == 0).then(|| "no heartbeat within two seconds".to_owned());
+        judge.held(
+            &HEARTBEAT,
+            &format!("{count} heartbeats within two seconds"),
+            wrong,
+            run,
+        );
     }
 }
 
@@ -283,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_of_iso_8601() {
+    fn iso_8601_dates_are_recognized() {
         for good in [
             "2026-01-31",
             "2026-01-31T12:00:00Z",

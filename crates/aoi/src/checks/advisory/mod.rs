@@ -1,5 +1,5 @@
-//! Statements beyond the 13 checks, as far as they can be decided from outside. They are told,
-//! and bear on no pair of the matrix.
+//! Rules beyond the 13 checks, as far as they can be checked from outside. They are reported, but
+//! do not affect the matrix.
 
 mod documents;
 mod events;
@@ -45,12 +45,12 @@ pub const RULES: &[&Rule] = &[
     &ID,
 ];
 
-/// What takes runs of its own.
+/// Checks that need runs of their own.
 pub async fn check(session: &Session) {
     surface::check(session).await;
 }
 
-/// What shows in the runs of others, and in what the tool says of itself.
+/// Checks that evaluate the runs of other checks and the discovery documents.
 pub fn conclude(session: &Session) {
     events::conclude(session);
     documents::conclude(session);

@@ -1,4 +1,4 @@
-//! Flags and commands that every tool has (§16), and streams of others (§13).
+//! Rules about standard flags and commands (§16), and about streams of other tools (§13).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,13 +46,13 @@ pub(super) static HELP: Rule = Rule {
     level: Level::Must,
     section: "§16.1",
     demands: "`--help` and `-h` print help and exit 0",
-    why: "It is where people and programs begin, and what a discovery without a manifest falls back on.",
-    hint: "Take both before anything else is read, print to stdout and exit 0.",
+    why: "People and programs start there, and discovery without a manifest depends on it.",
+    hint: "Handle both before reading anything else, print to stdout and exit 0.",
     topic: Topic::Surface,
     register: &["AOI-16.1-01"],
 };
 
-/// A tool that looks at none of its words prints the same for all of them.
+/// Checks `--help` and `-h`. A tool that ignores its arguments prints the same as for `--version`.
 async fn help(session: &Session) {
     let (long, short, other) = tokio::join!(
         human(session, "--help", &["--help"]),
@@ -64,7 +64,7 @@ async fn help(session: &Session) {
         match run.end {
             End::Code(0) if nothing => Some(format!("`{}` prints nothing", run.probe)),
             End::Code(0) if run.stdout == other.stdout && !run.stdout.is_empty() => {
-                Some(format!("`{}` prints what `--version` prints", run.probe))
+                Some(format!("`{}` prints the same as `--version`", run.probe))
             }
             End::Code(0) => None,
             end => Some(format!("`{}`: {}", run.probe, end.told())),
@@ -74,7 +74,7 @@ async fn help(session: &Session) {
     match (wrong(&long), wrong(&short)) {
         (Some(why), _) => judge.broken(&HELP, why, &long),
         (None, Some(why)) => judge.broken(&HELP, why, &short),
-        (None, None) => judge.pass(&HELP, "both exit 0 and print something of their own"),
+        (None, None) => judge.pass(&HELP, "both exit 0 and print help"),
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) static VERSION: Rule = Rule {
     section: "§16.1",
     demands: "`--version` prints the version of the tool and exits 0",
     why: "A report about a tool needs its version.",
-    hint: "Print the name and the version of the release.",
+    hint: "Print the name and version of the release.",
     topic: Topic::Surface,
     register: &["AOI-16.1-02"],
 };
@@ -95,14 +95,19 @@ async fn version(session: &Session) {
     let has_number = run.stdout.iter().any(u8::is_ascii_digit);
     let wrong = match run.end {
         End::Code(0) if has_number => None,
-        End::Code(0) => Some("it prints no version".to_owned()),
+        End::Code(0) => Some("the output contains no version".to_owned()),
         end => Some(end.told()),
     };
     let judge = session.judge(TOOL);
-    judge.held(&VERSION, "it prints a version and exits 0", wrong, &run);
+    judge.held(
+        &VERSION,
+        "`--version` prints a version and exits 0",
+        wrong,
+        &run,
+    );
 }
 
-/// The first command that may be run again and again, and that ends well.
+/// The first read-only command that terminates and succeeds.
 async fn sample(session: &Session) -> Option<(&Command, Vec<String>, How)> {
     for command in session.commands() {
         let fits = is_read_only(session, command) && !command.unbounded && !command.needs_auth;
@@ -126,8 +131,8 @@ pub(super) static NO_COLOR: Rule = Rule {
     level: Level::Should,
     section: "§16.1",
     demands: "`--no-color` is accepted",
-    why: "Callers add it to every tool; one that refuses it breaks them.",
-    hint: "Accept it, and do nothing with it in machine mode.",
+    why: "Callers add it to every command, and fail if a tool rejects it.",
+    hint: "Accept the flag, and ignore it in machine mode.",
     topic: Topic::Surface,
     register: &["AOI-16.1-12"],
 };
@@ -140,7 +145,7 @@ async fn no_color(session: &Session) {
     words.push("--no-color".to_owned());
     let run = session.run(&command.name, "--no-color", &words, how).await;
     let wrong = (!succeeded(&run)).then(|| format!("`{}`: {}", command.name, run.end.told()));
-    judge.held(&NO_COLOR, "it is accepted", wrong, &run);
+    judge.held(&NO_COLOR, "`--no-color` is accepted", wrong, &run);
 }
 
 pub(super) static MACHINE_FLAG: Rule = Rule {
@@ -148,9 +153,10 @@ pub(super) static MACHINE_FLAG: Rule = Rule {
     check: Check::Advisory,
     level: Level::Must,
     section: "§1, §16.1",
-    demands: "`--output jsonl` or `--format jsonl` puts the tool into machine mode, unless it has no other",
-    why: "A caller that knows the text can call any tool without reading its manual.",
-    hint: "Accept one of the two beside the flag that there is.",
+    demands: "`--output jsonl` or `--format jsonl` selects machine mode, unless the tool has no \
+              other mode",
+    why: "A caller that knows the spec can call any tool without reading its manual.",
+    hint: "Accept one of the two in addition to the existing flag.",
     topic: Topic::Surface,
     register: &["AOI-1-02", "AOI-16.1-03", "AOI-16.4-03"],
 };
@@ -170,12 +176,12 @@ async fn machine_flag(session: &Session) {
         .any(|(flag, value)| usual(flag, value));
     if pairs || joined {
         return match sample(session).await {
-            Some(_) => judge.pass(&MACHINE_FLAG, "a run with it is an AOI stream"),
+            Some(_) => judge.pass(&MACHINE_FLAG, "a run with the flag prints an AOI stream"),
             None => judge.not_verified(&MACHINE_FLAG, "no read-only command succeeds"),
         };
     }
     if args.is_empty() {
-        return judge.not_applicable(&MACHINE_FLAG, "machine mode is its only mode");
+        return judge.not_applicable(&MACHINE_FLAG, "machine mode is the only mode");
     }
     let Some((command, words, how)) = sample(session).await else {
         return judge.not_verified(&MACHINE_FLAG, "no read-only command succeeds");
@@ -189,13 +195,13 @@ async fn machine_flag(session: &Session) {
         };
         let run = session.run(&command.name, flag, &words, how).await;
         if succeeded(&run) {
-            return judge.pass(&MACHINE_FLAG, format!("`{flag} jsonl` works, too"));
+            return judge.pass(&MACHINE_FLAG, format!("`{flag} jsonl` also works"));
         }
         last = Some(run);
     }
     if let Some(run) = last {
         let message = format!(
-            "machine mode takes `{}`; neither `--output jsonl` nor `--format jsonl` is known",
+            "machine mode needs `{}`; neither `--output jsonl` nor `--format jsonl` works",
             args.join(" ")
         );
         judge.broken(&MACHINE_FLAG, message, &run);
@@ -214,13 +220,13 @@ pub(super) static TIMEOUT: Rule = Rule {
     level: Level::Should,
     section: "§16.1",
     demands: "`--timeout SECONDS` ends a run that takes longer, with a failure",
-    why: "A caller that gives a bound must not wait beyond it.",
-    hint: "Give up when the time is over: an aoi:error of category timeout, exit 75 or 124.",
+    why: "A caller that sets a time limit must not wait longer.",
+    hint: "After the given time, emit an aoi:error of category timeout and exit 75 or 124.",
     topic: Topic::Surface,
     register: &["AOI-16.1-05", "AOI-15-02"],
 };
 
-/// A bound that is well below what the slow run takes.
+/// Runs the `slow` command line with a much shorter timeout.
 async fn timeout(session: &Session, command: &Command) {
     let judge = session.judge(&command.name);
     let slow = command.slow.clone().unwrap_or_default();
@@ -233,9 +239,9 @@ async fn timeout(session: &Session, command: &Command) {
     let whole = session.run(name, "slow, to its end", &line, slow.clone());
     let whole = whole.await;
     if !succeeded(&whole) {
-        return judge.not_verified(&TIMEOUT, "its `slow` run does not succeed");
+        return judge.not_verified(&TIMEOUT, "the `slow` run does not succeed");
     }
-    // What it takes on a machine that has time for it.
+    // Run time without delays by a busy machine.
     let takes = whole.elapsed.saturating_sub(whole.starved);
     for (bound, needs) in [("0.1", 200), ("1", 2000)] {
         if takes < Duration::from_millis(needs) {
@@ -246,21 +252,21 @@ async fn timeout(session: &Session, command: &Command) {
         let fairly = session.run_fairly(name, &probe, &words, slow.clone(), succeeded);
         let run = fairly.await;
         if is_usage(&run) {
-            // Whole seconds, perhaps.
+            // The tool may accept whole seconds only.
             if bound == "1" {
-                judge.broken(&TIMEOUT, "it is refused", &run);
+                judge.broken(&TIMEOUT, "`--timeout` is rejected", &run);
                 return;
             }
             continue;
         }
         let late = run.elapsed >= whole.elapsed && run.end.is_success();
         let wrong = (run.end.is_success() || late)
-            .then(|| format!("`{probe}`: it went on to its end as if nothing had been said"));
-        return judge.held(&TIMEOUT, "it gives up when the time is over", wrong, &run);
+            .then(|| format!("`{probe}`: the command ignored the timeout and finished"));
+        return judge.held(&TIMEOUT, "the command fails after the timeout", wrong, &run);
     }
     judge.not_verified(
         &TIMEOUT,
-        "its `slow` run is over too soon for a bound that the tool takes",
+        "the `slow` run is too short for a timeout that the tool accepts",
     );
 }
 
@@ -290,9 +296,10 @@ pub(super) static INPUT_SCHEMA: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§12.1",
-    demands: "`input-schema --output json --command NAME` prints the JSON Schema of what a command reads",
-    why: "Whoever writes the lines must know what may stand in them.",
-    hint: "Print the schema by which the command itself validates its input.",
+    demands: "`input-schema --output json --command NAME` prints the JSON Schema of the input of \
+              a command",
+    why: "Callers must know which input lines are valid.",
+    hint: "Print the schema that the command uses to validate its input.",
     topic: Topic::Input,
     register: &["AOI-12.1-02", "AOI-16.2-02"],
 };
@@ -302,8 +309,8 @@ pub(super) static INPUT_OPEN: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§10.3",
-    demands: "The schema of the input refuses unknown fields",
-    why: "A misspelt field that is let through is a value that is lost.",
+    demands: "The input schema forbids unknown fields",
+    why: "If a misspelled field is accepted, its value is lost.",
     hint: "Set `additionalProperties: false`.",
     topic: Topic::Input,
     register: &["AOI-10.3-02"],
@@ -323,27 +330,27 @@ async fn input_schema(session: &Session, command: &Command) {
     let document = document.filter(|document| run.end.is_success() && document.is_object());
     let Some(document) = document else {
         let message = format!(
-            "`input-schema --command {}`: {}",
+            "`input-schema --command {}` prints no JSON object: {}",
             command.name,
             run.end.told()
         );
         judge.broken(&INPUT_SCHEMA, message, &run);
-        return judge.not_applicable(&INPUT_OPEN, "there is no schema of its input");
+        return judge.not_applicable(&INPUT_OPEN, "the command has no input schema");
     };
     let wrong = jsonschema::meta::validate(&document)
         .err()
-        .map(|error| format!("it is no valid JSON Schema: {error}"));
-    judge.held(&INPUT_SCHEMA, "a JSON Schema", wrong, &run);
+        .map(|error| format!("not a valid JSON Schema: {error}"));
+    judge.held(&INPUT_SCHEMA, "the output is a JSON Schema", wrong, &run);
     let closes = |key: &str| document.get(key) == Some(&Value::Bool(false));
     let is_closed = closes("additionalProperties") || closes("unevaluatedProperties");
-    // A choice of several shapes may close each of them.
+    // A combined schema may close each of its parts.
     let branches = ["oneOf", "anyOf", "allOf", "if", "$ref"];
     if !is_closed && branches.iter().any(|key| document.get(*key).is_some()) {
-        let why = "the schema is made of several, each of which may be closed";
+        let why = "the schema combines several schemas, each of which may forbid unknown fields";
         return judge.not_applicable(&INPUT_OPEN, why);
     }
     let wrong = (!is_closed).then(|| "`additionalProperties` is not false".to_owned());
-    judge.held(&INPUT_OPEN, "unknown fields are refused", wrong, &run);
+    judge.held(&INPUT_OPEN, "unknown fields are rejected", wrong, &run);
 }
 
 pub(super) static UPSTREAM_ERROR: Rule = Rule {
@@ -351,9 +358,9 @@ pub(super) static UPSTREAM_ERROR: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§13",
-    demands: "An aoi:error from upstream turns the own summary to ok: false",
-    why: "A pipeline is as good as its weakest part; an error in the middle must reach its end.",
-    hint: "Remember that an aoi:error came by, unless --continue-on-error was given.",
+    demands: "An aoi:error from an upstream tool leads to ok: false in the summary",
+    why: "An error in the middle of a pipeline must reach its end.",
+    hint: "Record that an aoi:error arrived, unless --continue-on-error is set.",
     topic: Topic::Input,
     register: &["AOI-13-02", "AOI-13-04", "AOI-13-07"],
 };
@@ -363,14 +370,14 @@ pub(super) static UPSTREAM_WARNING: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§13",
-    demands: "An aoi:warning from upstream is passed on or counted",
-    why: "Whoever reads the end of a pipeline sees nothing else of its beginning.",
+    demands: "An aoi:warning from an upstream tool is forwarded or counted",
+    why: "A reader at the end of a pipeline sees nothing else of its start.",
     hint: "Emit it again, or add it to warning_count.",
     topic: Topic::Input,
     register: &["AOI-13-02", "AOI-13-06"],
 };
 
-/// What an upstream says of itself must reach the end of the pipeline.
+/// Checks that errors and warnings of an upstream tool are passed on.
 async fn upstream(session: &Session, command: &Command, input: &Reads) {
     let judge = session.judge(&command.name);
     let rules = [&UPSTREAM_ERROR, &UPSTREAM_WARNING];
@@ -380,10 +387,10 @@ async fn upstream(session: &Session, command: &Command, input: &Reads) {
         }
     };
     if !input.upstream {
-        return not("it reads no stream of another tool (`input.upstream`)");
+        return not("the command does not read the stream of another tool (`input.upstream`)");
     }
     if !is_harmless(session, command) {
-        return not("not tried on a command that changes something");
+        return not("not tested on commands that change something");
     }
     let (line, _) = plain(session, command);
     let run = |probe: &'static str, event: Option<&str>, ok: bool| {
@@ -397,21 +404,21 @@ async fn upstream(session: &Session, command: &Command, input: &Reads) {
     let error = r#"{"type":"aoi:error","category":"temporary","code":"UPSTREAM_DOWN","message":"It is down.","retryable":true}"#;
     let warning = r#"{"type":"aoi:warning","code":"UPSTREAM_OLD","message":"It is old."}"#;
     let (whole, failed, warned) = tokio::join!(
-        run("upstream, whole", None, true),
+        run("upstream, complete", None, true),
         run("upstream, with an error", Some(error), false),
         run("upstream, with a warning", Some(warning), true),
     );
     if !succeeded(&whole) {
         for rule in rules {
-            judge.not_verified(rule, "it does not succeed on a whole stream");
+            judge.not_verified(rule, "the command fails on a complete stream");
         }
         return;
     }
     let wrong =
-        succeeded(&failed).then(|| "an error came from upstream, and it says ok: true".into());
+        succeeded(&failed).then(|| "the upstream tool reported an error, but `ok` is true".into());
     judge.held(
         &UPSTREAM_ERROR,
-        "an upstream's error is no success",
+        "an upstream error leads to ok: false",
         wrong,
         &failed,
     );
@@ -426,16 +433,16 @@ fn judge_warning(judge: Judge, whole: &Capture, warned: &Arc<Capture>) {
         said.max(stream.of("aoi:warning").count() as u64)
     };
     let wrong = (count(warned) <= count(whole))
-        .then(|| "a warning came from upstream, and is neither passed on nor counted".to_owned());
+        .then(|| "the upstream warning is neither forwarded nor counted".to_owned());
     judge.held(
         &UPSTREAM_WARNING,
-        "it is passed on or counted",
+        "the upstream warning is forwarded or counted",
         wrong,
         warned,
     );
 }
 
-/// A stream of another tool with one event more.
+/// A stream of another tool, with one additional event.
 fn piped(input: &Reads, event: Option<&str>, ok: bool) -> Vec<u8> {
     let mut lines = vec![r#"{"type":"aoi:meta","tool":"upstream","aoi_version":"0.2"}"#.to_owned()];
     lines.extend(input.good.iter().cloned());
@@ -458,14 +465,14 @@ pub(super) static CODE: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§9.1",
-    demands: "The same mistake has the same code each time",
-    why: "A caller branches on it.",
-    hint: "Give every kind of failure one constant.",
+    demands: "The same mistake always has the same error code",
+    why: "Callers branch on the code.",
+    hint: "Use one constant for each kind of failure.",
     topic: Topic::Errors,
     register: &["AOI-9.1-16"],
 };
 
-/// The same mistake, twice.
+/// Makes the same mistake twice, and compares the codes.
 async fn code(session: &Session, command: &Command) {
     let judge = session.judge(&command.name);
     let mut lines = command.malformed.clone();
@@ -483,16 +490,16 @@ async fn code(session: &Session, command: &Command) {
             continue;
         };
         if one != other {
-            let message = format!("the same words gave {one} and {other}");
+            let message = format!("the same arguments returned {one} and {other}");
             return judge.broken(&CODE, message, &second);
         }
         told += 1;
     }
     match told {
-        0 => judge.not_applicable(&CODE, "its mistakes have no code in the stream"),
+        0 => judge.not_applicable(&CODE, "invalid usage has no error code in the stream"),
         _ => judge.pass(
             &CODE,
-            format!("{told} mistakes, each twice with the same code"),
+            format!("{told} mistakes, each with the same code twice"),
         ),
     }
 }

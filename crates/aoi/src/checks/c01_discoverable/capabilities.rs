@@ -1,4 +1,4 @@
-//! The document that `capabilities` gives.
+//! Checks the document that `capabilities` prints.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ pub(super) static CAPABILITIES_FAIL: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§3, §18.2",
-    demands: "`capabilities --output json` exits 0, if the tool has it",
-    why: "From it a caller knows what the tool can do.",
+    demands: "If the tool has `capabilities --output json`, it exits 0",
+    why: "It tells callers what the tool can do.",
     hint: EMBED,
     topic: Topic::Discovery,
     register: &["AOI-3-02", "AOI-3-03", "AOI-16.2-03", "AOI-18.2-01"],
@@ -29,8 +29,8 @@ pub(super) static CAPABILITIES_NOT_JSON: Rule = Rule {
     level: Level::Must,
     section: "§17",
     demands: "`capabilities --output json` prints one JSON document and nothing else",
-    why: "A caller parses the whole of stdout.",
-    hint: "Print the document only; greetings and notes go to stderr.",
+    why: "Callers parse all of stdout.",
+    hint: "Print only the document to stdout, and everything else to stderr.",
     topic: Topic::Discovery,
     register: &["AOI-17-01"],
 };
@@ -40,8 +40,8 @@ pub(super) static CAPABILITIES_NOT_OBJECT: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§17",
-    demands: "`capabilities` is one JSON object of its own, neither a list nor a stream of events",
-    why: "Its fields are looked up by name.",
+    demands: "`capabilities` prints one JSON object, not a list, a stream of events or the schema",
+    why: "Callers look up its fields by name.",
     hint: "Print one object with `tool`, `aoi_versions`, `schemas` and `commands`.",
     topic: Topic::Discovery,
     register: &["AOI-17-01"],
@@ -52,9 +52,9 @@ pub(super) static CAPABILITIES_SHAPE: Rule = Rule {
     check: Check::Number(1),
     level: Level::Open,
     section: "§17, §23",
-    demands: "The fields of `capabilities` that §17 shows have the kinds that it shows",
-    why: "Callers written after §17 read them so.",
-    hint: "Compare the document with the example of §17.",
+    demands: "The fields of `capabilities` have the types that §17 shows",
+    why: "Callers written according to §17 expect these types.",
+    hint: "Compare the document with the example in §17.",
     topic: Topic::Discovery,
     register: &["AOI-16.2-03", "AOI-17-01"],
 };
@@ -69,7 +69,7 @@ pub(super) async fn judge_capabilities(
     };
     let judge = session.judge(TOOL);
     if answer.json().is_none() && !is_advertised(session).await {
-        let why = "the tool does not say that it has `capabilities`";
+        let why = "the help text does not mention `capabilities`";
         return judge.not_applicable(&CAPABILITIES_FAIL, why);
     }
     if !answer.capture.end.is_success() {
@@ -78,17 +78,17 @@ pub(super) async fn judge_capabilities(
     answered(session, &CAPABILITIES, answer);
     let run = &answer.capture;
     let begins = match &answer.document {
-        Document::Empty => Some("nothing was printed".to_owned()),
+        Document::Empty => Some("stdout is empty".to_owned()),
         Document::Other(line) => Some(format!(
-            "stdout is not one JSON document; it begins with `{line}`"
+            "stdout is not one JSON document; it starts with `{line}`"
         )),
-        _ if answer.coloured => Some("there are escape sequences in it".to_owned()),
+        _ if answer.coloured => Some("the output contains escape sequences".to_owned()),
         _ => None,
     };
     let is_json = begins.is_none();
     judge.held(
         &CAPABILITIES_NOT_JSON,
-        "it is one JSON document",
+        "stdout is one JSON document",
         begins,
         run,
     );
@@ -97,22 +97,27 @@ pub(super) async fn judge_capabilities(
     }
     let same = answer.json().is_some() && schema.and_then(Answer::json) == answer.json();
     let odd = match &answer.document {
-        Document::Stream(events) => Some(format!("it is a stream of {events} events")),
+        Document::Stream(events) => Some(format!("stdout is a stream of {events} events")),
         _ if same => Some("it is the same document as the schema".to_owned()),
-        Document::Json(value) if !value.is_object() => Some("it is no object".to_owned()),
+        Document::Json(value) if !value.is_object() => Some("it is not an object".to_owned()),
         _ => None,
     };
     let is_object = odd.is_none();
-    judge.held(&CAPABILITIES_NOT_OBJECT, "it is one object", odd, run);
+    judge.held(&CAPABILITIES_NOT_OBJECT, "it is one JSON object", odd, run);
     if let (true, Some(manifest)) = (is_object, answer.json()) {
         let odd = document::odd_shape(manifest);
         let wrong = (!odd.is_empty()).then(|| schema::shortened(&odd.join("; ")));
-        judge.held(&CAPABILITIES_SHAPE, "its fields are as in §17", wrong, run);
+        judge.held(
+            &CAPABILITIES_SHAPE,
+            "its fields have the types that §17 shows",
+            wrong,
+            run,
+        );
     }
     forms(session, &CAPABILITIES, answer).await;
 }
 
-/// Whether the tool speaks of its capabilities anywhere.
+/// Whether the help text mentions capabilities.
 async fn is_advertised(session: &Session) -> bool {
     let run: Arc<Capture> = ways::ask(session, &["--help".to_owned()], None).await;
     let text = [run.stdout.as_slice(), run.stderr.as_slice()].concat();

@@ -1,4 +1,4 @@
-//! What a discovery command printed.
+//! The output of a discovery command.
 
 use serde_json::Value;
 
@@ -8,14 +8,14 @@ use crate::schema::shortened;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Document {
     Json(Value),
-    /// Events, in place of what was asked for.
+    /// Events instead of the requested document: their number.
     Stream(usize),
     Empty,
-    /// Its first line.
+    /// Anything else: its first line.
     Other(String),
 }
 
-/// One JSON document, or what it is instead; and whether it was coloured.
+/// Parses stdout as one JSON document. The second value is whether it contains escape sequences.
 pub fn read(stdout: &[u8]) -> (Document, bool) {
     let coloured = stdout.contains(&0x1b);
     let bytes = match coloured {
@@ -47,7 +47,7 @@ fn parse(bytes: &[u8]) -> Document {
     Document::Other(shortened(&canary::masked(&first)))
 }
 
-/// An event of the framework; a schema has no such `type`.
+/// Whether the value is a framework event. A schema has no such `type`.
 fn is_event(value: &Value) -> bool {
     let kind = value.get("type").and_then(Value::as_str);
     kind.is_some_and(|kind| kind.starts_with("aoi:"))
@@ -61,7 +61,7 @@ fn without_colours(bytes: &[u8]) -> Vec<u8> {
             out.push(byte);
             continue;
         }
-        // ESC [ parameters, then a letter.
+        // An escape sequence is ESC, `[`, parameters and a final character.
         if rest.next() == Some(b'[') {
             let _ = rest.find(|byte| (0x40..=0x7e).contains(byte));
         }
@@ -69,14 +69,21 @@ fn without_colours(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What in a capability manifest is not of the kind that §17 shows.
+/// Fields of a capability manifest that do not have the type that §17 shows.
 pub fn odd_shape(manifest: &Value) -> Vec<String> {
     let mut odd = Vec::new();
     for key in ["tool", "tool_version"] {
-        expect(manifest, key, "", "a text", is_text, &mut odd);
+        expect(manifest, key, "", "a non-empty string", is_text, &mut odd);
     }
     for key in ["aoi_versions", "outputs"] {
-        expect(manifest, key, "", "a list of texts", is_texts, &mut odd);
+        expect(
+            manifest,
+            key,
+            "",
+            "a list of non-empty strings",
+            is_texts,
+            &mut odd,
+        );
     }
     for (key, what) in [
         ("schemas", "a list of objects"),
@@ -86,16 +93,23 @@ pub fn odd_shape(manifest: &Value) -> Vec<String> {
     }
     for (index, schema) in list(manifest, "schemas").iter().enumerate() {
         let at = format!("schemas/{index}/");
-        expect(schema, "name", &at, "a text", is_text, &mut odd);
+        expect(schema, "name", &at, "a non-empty string", is_text, &mut odd);
         expect(
             schema,
             "versions",
             &at,
-            "a list of texts",
+            "a list of non-empty strings",
             is_texts,
             &mut odd,
         );
-        expect(schema, "default", &at, "a text", is_text, &mut odd);
+        expect(
+            schema,
+            "default",
+            &at,
+            "a non-empty string",
+            is_text,
+            &mut odd,
+        );
         if let (Some(default), Some(versions)) = (schema.get("default"), schema.get("versions"))
             && is_text(default)
             && is_texts(versions)
@@ -103,7 +117,7 @@ pub fn odd_shape(manifest: &Value) -> Vec<String> {
                 .as_array()
                 .is_some_and(|all| !all.contains(default))
         {
-            odd.push(format!("`{at}default` is none of its `versions`"));
+            odd.push(format!("`{at}default` is not in `versions`"));
         }
     }
     for (index, command) in list(manifest, "commands").iter().enumerate() {
@@ -137,7 +151,7 @@ pub fn odd_shape(manifest: &Value) -> Vec<String> {
             command,
             "event_types",
             &at,
-            "a list of texts",
+            "a list of non-empty strings",
             is_texts,
             &mut odd,
         );
@@ -183,7 +197,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn documents_are_told_from_streams_and_prose() {
+    fn documents_streams_and_prose_are_distinguished() {
         let of = |text: &str| read(text.as_bytes());
         assert_eq!(of("{\"a\":1}\n"), (Document::Json(json!({"a": 1})), false));
         let coloured = "{\u{1b}[34m\"a\"\u{1b}[0m: 1}";
@@ -193,7 +207,7 @@ mod tests {
         assert_eq!(of(" \n"), (Document::Empty, false));
         assert_eq!(of("hi\n{}\n").0, Document::Other("hi".to_owned()));
         assert_eq!(of("{}\n{}\n").0, Document::Other("{}".to_owned()));
-        // A schema has a `type`, too.
+        // A schema also has a `type`.
         assert!(matches!(of("{\"type\":\"object\"}").0, Document::Json(_)));
         assert_eq!(of("\u{1b}").0, Document::Empty);
         assert_eq!(of("\u{1b}[").0, Document::Empty);
@@ -201,7 +215,7 @@ mod tests {
 
     /// AOI-17-01.
     #[test]
-    fn a_manifest_as_in_the_text_is_not_odd() {
+    fn a_manifest_as_in_the_spec_has_no_invalid_fields() {
         let good = json!({
             "tool": "outline", "tool_version": "1.8.2", "aoi_versions": ["0.2"],
             "outputs": ["jsonl"], "own": 1,

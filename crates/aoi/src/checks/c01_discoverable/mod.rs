@@ -1,4 +1,4 @@
-//! Check 1: schema and capabilities without credentials and without a network.
+//! Check 1: `schema` and `capabilities` work without credentials and without a network.
 
 mod capabilities;
 mod document;
@@ -51,17 +51,19 @@ pub const RULES: &[&Rule] = &[
     &CAPABILITIES_FORMS,
 ];
 
-const EMBED: &str = "Build the document into the program, or read it from the installation.";
+const EMBED: &str = "Embed the document in the program, or read it from the installation \
+                     directory.";
 
-const ALONE: &str = "An agent asks before it has logged in, and often where there is no network.";
+const ALONE: &str = "An agent calls discovery before it has logged in, and often without a \
+                     network.";
 
 static SCHEMA_FAILS: Rule = Rule {
     id: "AOI-01.schema-fails",
     check: Check::Number(1),
     level: Level::Must,
     section: "§3.2",
-    demands: "`schema --output json` exits 0, without a query, a configuration or a sidecar file",
-    why: "Whoever wants to know what the tool prints starts here.",
+    demands: "`schema --output json` exits 0 without a query, configuration or sidecar file",
+    why: "Callers start here to learn what the tool prints.",
     hint: EMBED,
     topic: Topic::Discovery,
     register: &[
@@ -81,9 +83,9 @@ static SCHEMA_HANGS: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§3.2",
-    demands: "`schema --output json` comes to an end",
-    why: "A caller that waits for ever has learnt nothing.",
-    hint: "Do not wait for a terminal, a network or a lock before the schema is printed.",
+    demands: "`schema --output json` terminates",
+    why: "A caller that waits forever learns nothing.",
+    hint: "Print the schema without waiting for a terminal, a network or a lock.",
     topic: Topic::Discovery,
     register: &["AOI-3-01"],
 };
@@ -93,7 +95,7 @@ static SCHEMA_NETWORK: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§3.2",
-    demands: "`schema` needs no network",
+    demands: "`schema` works without a network",
     why: ALONE,
     hint: EMBED,
     topic: Topic::Discovery,
@@ -105,9 +107,10 @@ static SCHEMA_CREDENTIALS: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§3.2",
-    demands: "`schema` needs no login, no secret in the environment and no file with one",
+    demands: "`schema` works without a login, without secrets in the environment and without \
+              credential files",
     why: ALONE,
-    hint: "Handle `schema` before credentials are looked for.",
+    hint: "Handle `schema` before looking for credentials.",
     topic: Topic::Discovery,
     register: &["AOI-3-01", "AOI-3.2-01", "AOI-3.2-04"],
 };
@@ -117,9 +120,9 @@ static SCHEMA_FORMS: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§3",
-    demands: "Where `schema` and `--schema` both exist, they print the same",
-    why: "Two answers to one question leave a caller with none.",
-    hint: "Let both lead to the same code.",
+    demands: "If `schema` and `--schema` both exist, they print the same document",
+    why: "With two different documents, a caller cannot know which one is valid.",
+    hint: "Use the same code for both.",
     topic: Topic::Discovery,
     register: &["AOI-3-05", "AOI-3-04"],
 };
@@ -138,9 +141,9 @@ static CAPABILITIES_HANG: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§3",
-    demands: "`capabilities --output json` comes to an end",
-    why: "A caller that waits for ever has learnt nothing.",
-    hint: "Do not wait for a terminal, a network or a lock before the capabilities are printed.",
+    demands: "`capabilities --output json` terminates",
+    why: "A caller that waits forever learns nothing.",
+    hint: "Print the capabilities without waiting for a terminal, a network or a lock.",
     topic: Topic::Discovery,
     register: &["AOI-3-02"],
 };
@@ -150,7 +153,7 @@ static CAPABILITIES_NETWORK: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§3",
-    demands: "`capabilities` needs no network",
+    demands: "`capabilities` works without a network",
     why: ALONE,
     hint: EMBED,
     topic: Topic::Discovery,
@@ -162,9 +165,10 @@ static CAPABILITIES_CREDENTIALS: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§3",
-    demands: "`capabilities` needs no login, no secret in the environment and no file with one",
+    demands: "`capabilities` works without a login, without secrets in the environment and \
+              without credential files",
     why: ALONE,
-    hint: "Handle `capabilities` before credentials are looked for.",
+    hint: "Handle `capabilities` before looking for credentials.",
     topic: Topic::Discovery,
     register: &["AOI-3-02"],
 };
@@ -174,9 +178,9 @@ static CAPABILITIES_FORMS: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§3",
-    demands: "Where `capabilities` and `--capabilities` both exist, they print the same",
-    why: "Two answers to one question leave a caller with none.",
-    hint: "Let both lead to the same code.",
+    demands: "If `capabilities` and `--capabilities` both exist, they print the same document",
+    why: "With two different documents, a caller cannot know which one is valid.",
+    hint: "Use the same code for both.",
     topic: Topic::Discovery,
     register: &["AOI-3-05", "AOI-3-04"],
 };
@@ -190,14 +194,14 @@ const CAPABILITIES: Subject = Subject {
     forms: &CAPABILITIES_FORMS,
 };
 
-/// Asks the tool about itself; what it said is what the other checks build on.
+/// Runs discovery. The other checks use the documents that it returns.
 pub async fn check(session: &Session) {
     let (schema, capabilities) = tokio::join!(
         ways::find(session, &SCHEMA),
         ways::find(session, &CAPABILITIES)
     );
     let manifest = capabilities.as_ref().and_then(Answer::json).cloned();
-    // Others need the answers, but not what is thought of them.
+    // Other checks need the documents, but not the verdicts on them.
     let is_judged = session.wants(1) || session.wants_advisory();
     let by_version = async {
         match is_judged || session.wants(4) || session.wants(13) {
@@ -223,7 +227,7 @@ pub async fn check(session: &Session) {
     let _ = session.declared.set(declared);
 }
 
-/// The schema of each version that can be asked for.
+/// The schema of each version that can be requested.
 async fn by_version(
     session: &Session,
     schema: Option<&Answer>,
@@ -247,51 +251,54 @@ async fn by_version(
     join_all(runs).await.into_iter().flatten().collect()
 }
 
-/// It answered behind the walls; which of them stood is another matter.
+/// Reports a discovery run that exited 0, depending on which parts of the isolation work.
 fn answered(session: &Session, topic: &Subject, answer: &Answer) {
     let judge = session.judge(TOOL);
     let line = answer.words.join(" ");
     judge.pass(topic.fails, format!("`{line}` exits 0"));
-    judge.pass(topic.hangs, "it ends");
+    judge.pass(topic.hangs, "it terminates");
     if answer.json().is_none() {
-        let why = "nothing that could have come over a network was printed";
+        let why = "stdout has no JSON document that could have come from a network";
         judge.not_verified(topic.network, why);
         return judge.not_verified(topic.credentials, why);
     }
     match &session.isolation.no_network_walls {
-        Some(why) => judge.not_verified(topic.network, format!("no walls: {why}")),
+        Some(why) => judge.not_verified(topic.network, format!("no isolation: {why}")),
         None => judge.pass(topic.network, "it works without a network"),
     }
     let sockets = session.isolation.no_socket_walls.as_ref();
     match session.isolation.no_credential_walls.as_ref().or(sockets) {
-        Some(why) => judge.not_verified(topic.credentials, format!("no walls: {why}")),
+        Some(why) => judge.not_verified(topic.credentials, format!("no isolation: {why}")),
         None => judge.pass(topic.credentials, "it works without credentials"),
     }
 }
 
-/// The flag and the subcommand, where there are both.
+/// Compares the flag and the subcommand, if both exist.
 async fn forms(session: &Session, topic: &Subject, answer: &Answer) {
     let judge = session.judge(TOOL);
     if answer.kind == Kind::Flag {
         if let Some(run) = ways::failing_command(session, topic).await {
             let message = format!(
-                "`{}` works, and the subcommand does not: {}",
+                "`{}` works, but the subcommand does not: {}",
                 answer.words.join(" "),
                 run.end.told()
             );
             return judge.broken(topic.forms, message, &run);
         }
-        return judge.not_applicable(topic.forms, "there is only the flag");
+        return judge.not_applicable(topic.forms, "only the flag exists");
     }
     let Some(flag) = ways::by_flag(session, topic).await else {
-        let why = format!("there is no flag `--{}`", topic.word);
+        let why = format!("the flag `--{}` does not exist", topic.word);
         return judge.not_applicable(topic.forms, why);
     };
     if flag.json() == answer.json() {
-        return judge.pass(topic.forms, "the flag and the subcommand print the same");
+        return judge.pass(
+            topic.forms,
+            "the flag and the subcommand print the same document",
+        );
     }
     if ways::ignores_flags(session, &flag).await {
-        let why = format!("`--{}` is answered as any unknown flag is", topic.word);
+        let why = format!("`--{}` is treated like an unknown flag", topic.word);
         return judge.not_applicable(topic.forms, why);
     }
     let (one, other) = (answer.words.join(" "), flag.words.join(" "));

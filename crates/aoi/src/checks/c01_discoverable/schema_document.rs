@@ -1,4 +1,4 @@
-//! The document that `schema` gives.
+//! Checks the document that `schema` prints.
 
 use serde_json::Value;
 
@@ -18,9 +18,10 @@ pub(super) static SCHEMA_NAME: Rule = Rule {
     check: Check::Number(1),
     level: Level::Should,
     section: "§3, §16.4",
-    demands: "The schema is had by `schema --output json`, or by `aoi-schema` where `schema` is taken",
-    why: "Callers try the names that the convention has.",
-    hint: "Add a subcommand `schema`; a flag `--schema` may stay beside it.",
+    demands: "The schema is available as `schema --output json`, or as `aoi-schema` if `schema` \
+              has another meaning",
+    why: "Callers try the names that the convention defines.",
+    hint: "Add a subcommand `schema`. You can keep the flag `--schema`.",
     topic: Topic::Discovery,
     register: &["AOI-3-03", "AOI-3-04", "AOI-16.4-02", "AOI-16.4-04"],
 };
@@ -31,8 +32,8 @@ pub(super) static SCHEMA_NOT_JSON: Rule = Rule {
     level: Level::Must,
     section: "§10.1",
     demands: "`schema --output json` prints one JSON document and nothing else",
-    why: "A caller parses the whole of stdout.",
-    hint: "Print the document only; greetings and notes go to stderr.",
+    why: "Callers parse all of stdout.",
+    hint: "Print only the document to stdout, and everything else to stderr.",
     topic: Topic::Discovery,
     register: &["AOI-10.1-01"],
 };
@@ -43,8 +44,8 @@ pub(super) static SCHEMA_IS_STREAM: Rule = Rule {
     level: Level::Must,
     section: "§10.1",
     demands: "`schema --output json` prints a schema, not a stream of events",
-    why: "With `json` a caller expects one document; a stream has to be unpacked first.",
-    hint: "Wrap nothing: print the schema itself.",
+    why: "With `json`, a caller expects one document. A stream must be unpacked first.",
+    hint: "Print the schema itself, without events around it.",
     topic: Topic::Discovery,
     register: &["AOI-10.1-01"],
 };
@@ -54,9 +55,9 @@ pub(super) static SCHEMA_ANSI: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§2",
-    demands: "The schema is printed without colours",
-    why: "Escape sequences make it no JSON.",
-    hint: "Colour nothing where machines read.",
+    demands: "The schema is printed without color codes",
+    why: "Escape sequences are not valid JSON.",
+    hint: "Disable color in machine-readable output.",
     topic: Topic::Discovery,
     register: &["AOI-10.1-01"],
 };
@@ -73,25 +74,25 @@ pub(super) async fn judge_schema(session: &Session, answer: Option<&Answer>) {
     let run = &answer.capture;
     let coloured = answer
         .coloured
-        .then(|| "there are escape sequences in it".to_owned());
+        .then(|| "the output contains escape sequences".to_owned());
     judge.held(
         &SCHEMA_ANSI,
-        "there is no escape sequence in it",
+        "no escape sequences in the output",
         coloured,
         run,
     );
     match &answer.document {
         Document::Json(_) => {
-            judge.pass(&SCHEMA_NOT_JSON, "it is one JSON document");
-            judge.pass(&SCHEMA_IS_STREAM, "it is no stream");
+            judge.pass(&SCHEMA_NOT_JSON, "stdout is one JSON document");
+            judge.pass(&SCHEMA_IS_STREAM, "stdout is not an event stream");
         }
         Document::Stream(events) => {
-            let message = format!("it is a stream of {events} events");
+            let message = format!("stdout is a stream of {events} events");
             return judge.broken(&SCHEMA_IS_STREAM, message, run);
         }
-        Document::Empty => return judge.broken(&SCHEMA_NOT_JSON, "nothing was printed", run),
+        Document::Empty => return judge.broken(&SCHEMA_NOT_JSON, "stdout is empty", run),
         Document::Other(line) => {
-            let message = format!("stdout is not one JSON document; it begins with `{line}`");
+            let message = format!("stdout is not one JSON document; it starts with `{line}`");
             return judge.broken(&SCHEMA_NOT_JSON, message, run);
         }
     }
@@ -100,7 +101,7 @@ pub(super) async fn judge_schema(session: &Session, answer: Option<&Answer>) {
     };
     let line = answer.words.join(" ");
     let odd_name = (answer.kind == Kind::Flag)
-        .then(|| format!("only the flag works: `{line}`; there is no subcommand"));
+        .then(|| format!("only the flag `{line}` works; add the subcommand"));
     judge.held(&SCHEMA_NAME, &format!("`{line}` works"), odd_name, run);
     content(session, judge, document, run);
     tokio::join!(
@@ -114,9 +115,9 @@ pub(super) static SCHEMA_INVALID: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§18.2",
-    demands: "The schema is valid by the meta-schema of its `$schema` (2020-12 where it names none)",
-    why: "A schema that no validator takes protects nobody.",
-    hint: "Run a validator with the meta-schema over it in your tests.",
+    demands: "The schema is valid according to the meta-schema of its `$schema` (default: 2020-12)",
+    why: "A schema that validators reject cannot be used.",
+    hint: "Validate it against the meta-schema in your tests.",
     topic: Topic::Discovery,
     register: &["AOI-18.2-01", "AOI-10.1-01"],
 };
@@ -126,8 +127,8 @@ pub(super) static SCHEMA_REFERENCE: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§18.2",
-    demands: "Every reference inside the schema leads somewhere",
-    why: "A validator stops at a reference to nothing.",
+    demands: "Every reference within the schema can be resolved",
+    why: "A validator stops at a reference that it cannot resolve.",
     hint: "Correct the `$ref`, or add the definition.",
     topic: Topic::Discovery,
     register: &["AOI-18.2-01"],
@@ -138,9 +139,9 @@ pub(super) static SCHEMA_REMOTE: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§3",
-    demands: "The schema holds all that it refers to",
-    why: "Discovery works offline; a part that must be fetched is missing then.",
-    hint: "Put the part into `$defs`.",
+    demands: "The schema contains everything that it refers to",
+    why: "Discovery works offline, so a part that must be fetched is missing.",
+    hint: "Move the referenced part into `$defs`.",
     topic: Topic::Discovery,
     register: &["AOI-3-01", "AOI-3.1-02"],
 };
@@ -150,9 +151,10 @@ pub(super) static SCHEMA_FILE_ID: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§10.2",
-    demands: "`$id` is no `file:` address, unless the schema is declared local",
-    why: "A path of one machine names nothing on another.",
-    hint: "Use an https address with the version in it, or `local_only_schema: true` in the probe file.",
+    demands: "`$id` is not a `file:` URL, unless the schema is declared local",
+    why: "A local path has no meaning on another machine.",
+    hint: "Use an https URL that contains the version, or set `local_only_schema: true` in the \
+           probe file.",
     topic: Topic::Discovery,
     register: &["AOI-10.2-01"],
 };
@@ -162,14 +164,14 @@ pub(super) static SCHEMA_MAP: Rule = Rule {
     check: Check::Number(1),
     level: Level::Open,
     section: "§10.1, §23",
-    demands: "`schema` prints one schema that any event can be held against",
-    why: "With a list or a map a caller has to know which part is meant.",
+    demands: "`schema` prints one schema that applies to every event",
+    why: "With a list or a map of schemas, a caller must know which one applies.",
     hint: "Put the parts into `$defs` of one schema and select by `type`.",
     topic: Topic::Discovery,
     register: &["AOI-10.1-01"],
 };
 
-/// The schema itself.
+/// Checks the content of the schema.
 fn content(session: &Session, judge: Judge, document: &Value, run: &Capture) {
     let mut file = None;
     schema::identifiers(document, &mut |id| {
@@ -185,8 +187,9 @@ fn content(session: &Session, judge: Judge, document: &Value, run: &Capture) {
             judge.not_applicable(&SCHEMA_FILE_ID, "the schema is declared local");
         }
         file => {
-            let wrong = file.map(|id| format!("`$id` is `{}`", schema::shortened(&id)));
-            judge.held(&SCHEMA_FILE_ID, "no `$id` is a `file:` address", wrong, run);
+            let wrong =
+                file.map(|id| format!("`$id` is the local path `{}`", schema::shortened(&id)));
+            judge.held(&SCHEMA_FILE_ID, "no `$id` is a `file:` URL", wrong, run);
         }
     }
     let read = EventSchema::read(document);
@@ -194,11 +197,13 @@ fn content(session: &Session, judge: Judge, document: &Value, run: &Capture) {
     let mut unread = None;
     match &read {
         Ok(_) => {}
-        Err(Wrong::NoSchema(why)) => invalid = Some(format!("it is no JSON Schema: {why}")),
-        Err(Wrong::Invalid(why)) => invalid = Some(format!("it is no valid JSON Schema: {why}")),
-        Err(Wrong::Dangling(what)) => dangling = Some(format!("there is no such part: {what}")),
-        Err(Wrong::Remote(uri)) => remote = Some(format!("`{uri}` would have to be fetched")),
-        Err(Wrong::Dialect(why)) => unread = Some(format!("its dialect is not known here: {why}")),
+        Err(Wrong::NoSchema(why)) => invalid = Some(format!("not a JSON Schema: {why}")),
+        Err(Wrong::Invalid(why)) => invalid = Some(format!("not a valid JSON Schema: {why}")),
+        Err(Wrong::Dangling(what)) => {
+            dangling = Some(format!("cannot resolve the reference: {what}"))
+        }
+        Err(Wrong::Remote(uri)) => remote = Some(format!("`{uri}` is a remote reference")),
+        Err(Wrong::Dialect(why)) => unread = Some(format!("unknown dialect in `$schema`: {why}")),
     }
     if let Some(why) = unread {
         for rule in [&SCHEMA_INVALID, &SCHEMA_REFERENCE, &SCHEMA_REMOTE] {
@@ -206,34 +211,39 @@ fn content(session: &Session, judge: Judge, document: &Value, run: &Capture) {
         }
         return;
     }
-    // What comes later cannot be seen where something earlier is wrong.
+    // An earlier problem hides later ones.
     let known = [invalid.is_none(), dangling.is_none()];
     judge.held(
         &SCHEMA_INVALID,
-        "it is valid by its meta-schema",
+        "valid according to its meta-schema",
         invalid,
         run,
     );
     if known != [true, true] || remote.is_none() {
         match known {
-            [false, _] => judge.not_verified(&SCHEMA_REFERENCE, "it is no valid schema"),
+            [false, _] => judge.not_verified(&SCHEMA_REFERENCE, "the schema is not valid"),
             _ => judge.held(
                 &SCHEMA_REFERENCE,
-                "every reference inside resolves",
+                "every reference within the schema can be resolved",
                 dangling,
                 run,
             ),
         }
     } else {
-        judge.not_verified(&SCHEMA_REFERENCE, "a part is missing");
+        judge.not_verified(&SCHEMA_REFERENCE, "a remote reference is missing");
     }
     match known {
-        [true, true] => judge.held(&SCHEMA_REMOTE, "it holds all its parts", remote, run),
-        _ => judge.not_verified(&SCHEMA_REMOTE, "it is no valid schema"),
+        [true, true] => judge.held(
+            &SCHEMA_REMOTE,
+            "the schema has no remote references",
+            remote,
+            run,
+        ),
+        _ => judge.not_verified(&SCHEMA_REMOTE, "the schema is not valid"),
     }
     if let Ok(schema) = read {
         let several = (schema.form == Form::Several)
-            .then(|| "it is a collection of schemas, one per event type".to_owned());
+            .then(|| "it is a list or map of schemas, one per event type".to_owned());
         judge.held(&SCHEMA_MAP, "it is one schema", several, run);
     }
 }
@@ -243,38 +253,45 @@ pub(super) static SCHEMA_UNSTABLE: Rule = Rule {
     check: Check::Number(1),
     level: Level::Must,
     section: "§3.2",
-    demands: "The schema is the same wherever it is asked for",
-    why: "What depends on the directory is not a contract of the tool.",
-    hint: "Read nothing from the working directory.",
+    demands: "The schema does not depend on the working directory",
+    why: "A schema that depends on the directory is not a contract of the tool.",
+    hint: "Do not read files from the working directory.",
     topic: Topic::Discovery,
     register: &["AOI-3.2-02"],
 };
 
-/// The same in another directory, with the same home.
+/// Runs discovery in another working directory with the same home directory.
 async fn elsewhere(session: &Session, answer: &Answer, document: &Value) {
     let judge = session.judge(TOOL);
     let (Ok(home), Ok(other)) = (session.world(), session.world()) else {
-        return judge.not_verified(&SCHEMA_UNSTABLE, "no other directory could be made");
+        return judge.not_verified(&SCHEMA_UNSTABLE, "another directory could not be created");
     };
     let there = in_directory(session, answer, &home, Some(&other)).await;
     let Some(there) = there else {
-        let message = "in another directory it prints no schema";
+        let message = "it prints no schema in another working directory";
         return judge.broken(&SCHEMA_UNSTABLE, message, &answer.capture);
     };
     if there == *document {
-        return judge.pass(&SCHEMA_UNSTABLE, "in another directory it is the same");
+        return judge.pass(
+            &SCHEMA_UNSTABLE,
+            "it is the same in another working directory",
+        );
     }
-    // It may name the home, or the time: then directories have nothing to do with it.
+    // The document may contain the home directory or the time, which the working directory does not
+    // affect.
     let here = in_directory(session, answer, &home, None).await;
     if here == Some(there) {
-        return judge.pass(&SCHEMA_UNSTABLE, "in another directory it is the same");
+        return judge.pass(
+            &SCHEMA_UNSTABLE,
+            "it is the same in another working directory",
+        );
     }
     let again = in_directory(session, answer, &home, None).await;
     if here != again {
-        let why = "it is another one each time, wherever it is asked for";
+        let why = "it differs in every run, in any directory";
         return judge.not_verified(&SCHEMA_UNSTABLE, why);
     }
-    let message = "in another directory it is another schema";
+    let message = "it is different in another working directory";
     judge.broken(&SCHEMA_UNSTABLE, message, &answer.capture);
 }
 
@@ -301,7 +318,7 @@ async fn in_directory(
         ..How::default()
     };
     let run = session
-        .run(TOOL, "discovery elsewhere", &answer.words, how)
+        .run(TOOL, "discovery in another directory", &answer.words, how)
         .await;
     match document::read(&run.stdout).0 {
         Document::Json(value) if run.end.is_success() => Some(value),

@@ -1,4 +1,4 @@
-//! The ways to ask a tool about itself, and why none of them worked.
+//! The ways to run a discovery command, and the diagnosis if none of them works.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::rules::Rule;
 use crate::run::World;
 use crate::session::{How, Session};
 
-/// What is asked for, and what is demanded of it.
+/// A discovery command and its rules.
 #[derive(Clone, Copy)]
 pub struct Subject {
     pub word: &'static str,
@@ -28,7 +28,7 @@ pub struct Subject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Command,
-    /// With `aoi-` before its name (§16.4).
+    /// A subcommand with the prefix `aoi-` (§16.4).
     Alias,
     Flag,
 }
@@ -51,7 +51,7 @@ impl Answer {
     }
 }
 
-/// How to ask for JSON, the tool's own way first.
+/// Options that request JSON, with the tool's own first.
 fn json_words(session: &Session) -> Vec<Vec<String>> {
     let own: Vec<String> = session
         .probe
@@ -82,7 +82,7 @@ fn candidates(session: &Session, word: &str, kind: Kind) -> Vec<Vec<String>> {
     all
 }
 
-/// Runs the tool behind the walls, in a world of its own where one can be made.
+/// Runs the tool in isolation, in its own directories if they can be created.
 pub async fn ask(session: &Session, words: &[String], world: Option<World>) -> Arc<Capture> {
     let how = How {
         isolated: true,
@@ -106,8 +106,8 @@ async fn answer(session: &Session, kind: Kind, words: Vec<String>) -> Answer {
     }
 }
 
-/// The first way that leads to a document; else the first that at least ended well; else the
-/// first.
+/// Runs discovery in several ways. Returns the first one that prints a document, otherwise the
+/// first one that exits 0, otherwise the first one.
 pub async fn find(session: &Session, topic: &Subject) -> Option<Answer> {
     let mut best: Option<Answer> = None;
     for kind in [Kind::Command, Kind::Alias, Kind::Flag] {
@@ -132,7 +132,7 @@ pub async fn find(session: &Session, topic: &Subject) -> Option<Answer> {
     best
 }
 
-/// The flag beside the command, where the tool has both: what it prints, and in which run.
+/// The result of the flag, if the tool has it in addition to the subcommand.
 pub async fn by_flag(session: &Session, topic: &Subject) -> Option<Answer> {
     for words in candidates(session, topic.word, Kind::Flag) {
         let found = answer(session, Kind::Flag, words).await;
@@ -143,8 +143,8 @@ pub async fn by_flag(session: &Session, topic: &Subject) -> Option<Answer> {
     None
 }
 
-/// The subcommand where the tool has it, though it does not work: it fails otherwise than one
-/// that surely does not exist.
+/// The run of the subcommand, if it exists but does not work. It exists if it fails differently
+/// from a command that cannot exist.
 pub async fn failing_command(session: &Session, topic: &Subject) -> Option<Arc<Capture>> {
     let words = candidates(session, topic.word, Kind::Command)
         .into_iter()
@@ -158,7 +158,7 @@ pub async fn failing_command(session: &Session, topic: &Subject) -> Option<Arc<C
     is_known.then_some(own)
 }
 
-/// Whether the tool answers to any flag as to this one: then it does not know it.
+/// Whether any unknown flag has the same result. The tool does not know this flag then.
 pub async fn ignores_flags(session: &Session, flag: &Answer) -> bool {
     let mut words = flag.words.clone();
     if let Some(first) = words.first_mut() {
@@ -168,7 +168,7 @@ pub async fn ignores_flags(session: &Session, flag: &Answer) -> bool {
     other.json().is_some() && other.json() == flag.json()
 }
 
-/// Words by which a program says that it wants to know who asks.
+/// Words of a message that asks for a login.
 const LOGIN: [&str; 11] = [
     "log in",
     "login",
@@ -183,7 +183,7 @@ const LOGIN: [&str; 11] = [
     "api token",
 ];
 
-/// Words by which it says that it wanted to ask somebody elsewhere.
+/// Words of a message about a network problem.
 const NETWORK: [&str; 9] = [
     "network",
     "unreachable",
@@ -196,8 +196,7 @@ const NETWORK: [&str; 9] = [
     "offline",
 ];
 
-/// Words by which it says that there is no such command; then it may go on with a list of
-/// those that there are.
+/// Words of a message about an unknown command. A list of the known commands may follow it.
 const UNKNOWN: [&str; 6] = [
     "unknown",
     "unrecognized",
@@ -207,13 +206,13 @@ const UNKNOWN: [&str; 6] = [
     "usage",
 ];
 
-/// Programs that start others, and lose them without a home.
+/// Launchers that do not find the program without the user's home directory.
 const SHIMS: [&str; 12] = [
     "nvm", "asdf", "pyenv", "rbenv", "nodenv", "goenv", "jenv", "mise", "rtx", "volta", "fnm",
     "proto",
 ];
 
-/// Says of a command that did not end well what it lacked.
+/// Reports why a discovery command failed.
 pub async fn diagnose(session: &Session, topic: &Subject, failed: &Answer) {
     let judge = session.judge(TOOL);
     let run = &failed.capture;
@@ -223,7 +222,7 @@ pub async fn diagnose(session: &Session, topic: &Subject, failed: &Answer) {
         let limit = session.options.discovery_limit.as_secs();
         return judge.broken(
             topic.hangs,
-            format!("`{line}` did not end within {limit} s"),
+            format!("`{line}` did not terminate within {limit} s"),
             run,
         );
     }
@@ -232,25 +231,32 @@ pub async fn diagnose(session: &Session, topic: &Subject, failed: &Answer) {
         let message = format!("{told}; it asks for credentials");
         return judge.broken(topic.credentials, message, run);
     }
-    // The walls go first and the credentials stay away: else nobody knows which of them it was.
+    // First remove the isolation without adding credentials, to find out which of them is the
+    // cause.
     let variables = no_variables(session);
     let outside = again(session, failed, set(variables.clone())).await;
     if session.isolation.walls.is_some() && outside.is_some() {
-        judge.pass(topic.fails, "outside of the walls it exits 0");
+        judge.pass(topic.fails, "exits 0 without isolation");
         let offline = How {
             walls: only_offline(session).await,
             env: variables,
             ..How::default()
         };
         if offline.walls.is_some() && again(session, failed, offline).await.is_some() {
-            let message = format!("{told}; without a network it works, if no file is hidden");
+            let message = format!(
+                "{told}; it works without a network if credential files are \
+                 readable"
+            );
             return judge.broken(topic.credentials, message, run);
         }
-        let message = format!("{told}; outside of the walls it works");
+        let message = format!("{told}; it works without isolation");
         return judge.broken(topic.network, message, run);
     }
     if !no_variables(session).is_empty() && again(session, failed, How::default()).await.is_some() {
-        let message = format!("{told}; it works only with the variables that are credentials");
+        let message = format!(
+            "{told}; it works only with the environment variables listed as \
+             credentials"
+        );
         return judge.broken(topic.credentials, message, run);
     }
     let at_home = match outside {
@@ -259,25 +265,25 @@ pub async fn diagnose(session: &Session, topic: &Subject, failed: &Answer) {
     };
     match at_home {
         Some(_) if mentions(&run.stderr_text(), &SHIMS) => {
-            let message = format!("{told}; the program that starts it needs its home");
+            let message = format!("{told}; its launcher needs the home directory of the user");
             for rule in [topic.fails, topic.network, topic.credentials] {
                 judge.not_verified(rule, message.clone());
             }
         }
         Some(_) => {
-            let message = format!("{told}; it works only with what is in the home of the user");
+            let message = format!("{told}; it works only with the home directory of the user");
             judge.broken(topic.credentials, message, run);
         }
-        // This machine may have no network either.
+        // This machine may have no network at all.
         None if wants_network(run) => {
-            let message = format!("{told}; it asks for a network");
+            let message = format!("{told}; it needs a network");
             judge.broken(topic.network, message, run);
         }
         None => judge.broken(topic.fails, told, run),
     }
 }
 
-/// The credentials of the probe file that are variables, without their values.
+/// The environment variables that the probe file lists as credentials, set to an empty value.
 fn no_variables(session: &Session) -> Vec<(String, String)> {
     let names = session.probe.env.iter().map(|(name, _)| name);
     let secret = names.filter(|name| session.probe.credentials.env.contains(name));
@@ -289,7 +295,7 @@ fn wants_network(run: &Capture) -> bool {
     mentions(&first, &NETWORK) && !mentions(&first, &UNKNOWN)
 }
 
-/// What its first lines say, or the code for a lack of permission.
+/// Whether the first lines ask for a login, or the exit code means a missing permission.
 fn wants_login(run: &Capture) -> bool {
     let first = first_lines(run);
     run.end == End::Code(77) || (mentions(&first, &LOGIN) && !mentions(&first, &UNKNOWN))
@@ -306,7 +312,7 @@ fn mentions(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-/// Without walls, with these variables.
+/// A run without isolation, with these environment variables.
 fn set(env: Vec<(String, String)>) -> How {
     How {
         env,
@@ -314,7 +320,7 @@ fn set(env: Vec<(String, String)>) -> How {
     }
 }
 
-/// Walls that take away the network and hide no file, where they hold on this machine.
+/// Isolation that blocks the network, but hides no files, if it works on this machine.
 async fn only_offline(session: &Session) -> Option<Walls> {
     let world = session.world().ok()?;
     let needs = Needs {
@@ -325,7 +331,7 @@ async fn only_offline(session: &Session) -> Option<Walls> {
     proven.ok()?.walls
 }
 
-/// The same once more, in another way: only its success counts.
+/// Repeats the run in another way. Only a document counts as success.
 async fn again(session: &Session, failed: &Answer, how: How) -> Option<Value> {
     let how = How {
         human: true,
@@ -334,7 +340,7 @@ async fn again(session: &Session, failed: &Answer, how: How) -> Option<Value> {
         ..how
     };
     let run = session
-        .run(TOOL, "discovery without walls", &failed.words, how)
+        .run(TOOL, "discovery without isolation", &failed.words, how)
         .await;
     match (run.end.is_success(), document::read(&run.stdout).0) {
         (true, Document::Json(value)) => Some(value),
@@ -357,7 +363,7 @@ fn real_home() -> Vec<(String, String)> {
     below.map(set).into()
 }
 
-/// What it said first, for a message.
+/// The first line on stderr, for a message.
 pub fn first_words(run: &Capture) -> String {
     let text = run.stderr_text();
     let first = text.lines().find(|line| !line.trim().is_empty());

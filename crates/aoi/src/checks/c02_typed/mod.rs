@@ -1,5 +1,5 @@
-//! Check 2: machine mode is JSONL, one object a line, each with a type, and nothing else. Judged
-//! on the bytes of every run of the session.
+//! Check 2: machine mode prints JSONL, one object with a type per line, and nothing else. It
+//! examines the stdout of every run of the session.
 
 mod prose;
 mod strict;
@@ -42,7 +42,7 @@ const LONG_LINE: usize = 1 << 20;
 
 const HUGE_LINE: usize = 16 << 20;
 
-/// Looks at everything that was printed in machine mode.
+/// Checks the stdout of every run in machine mode.
 pub fn check(session: &Session) {
     let mut by_command: BTreeMap<String, Vec<Arc<Capture>>> = BTreeMap::new();
     for capture in session.captures() {
@@ -77,9 +77,9 @@ fn judge(session: &Session, command: &str, runs: &[Arc<Capture>]) {
             tally.held(format!("{lines} lines in {} runs", runs.len()));
         }
         tally.settle(judge, rule, |judge, rule| match (command, runs.len()) {
-            (TOOL, _) => judge.not_applicable(rule, "no run beside the commands printed a line"),
-            (_, 0) => judge.skip(rule, "it was not run"),
-            _ => judge.not_verified(rule, "no run of it printed a line"),
+            (TOOL, _) => judge.not_applicable(rule, "no run of the tool itself printed a line"),
+            (_, 0) => judge.skip(rule, "the command was not run"),
+            _ => judge.not_verified(rule, "no run of the command printed a line"),
         });
     }
 }
@@ -89,9 +89,10 @@ static OBJECT: Rule = Rule {
     check: Check::Number(2),
     level: Level::Must,
     section: "§2",
-    demands: "Each line of machine mode is one complete JSON object",
-    why: "A caller parses line by line; a line that is no object stops it.",
-    hint: "Write each event as one compact JSON object on a line of its own; no array around them, no pretty printing.",
+    demands: "Every line of machine mode is one complete JSON object",
+    why: "Callers parse line by line, and a line that is not an object stops them.",
+    hint: "Write each event as one compact JSON object on its own line, without an array around \
+           them and without pretty-printing.",
     topic: Topic::Json,
     register: &[
         "AOI-1-01",
@@ -109,9 +110,9 @@ static UTF8: Rule = Rule {
     check: Check::Number(2),
     level: Level::Must,
     section: "§2",
-    demands: "stdout of machine mode is UTF-8 without a byte order mark",
-    why: "JSON between programs is UTF-8; a caller that decodes strictly stops at the first other byte.",
-    hint: "Encode output as UTF-8 whatever the locale says, and write no byte order mark.",
+    demands: "Machine mode prints UTF-8 without a byte order mark to stdout",
+    why: "JSON between programs is UTF-8. A strict decoder stops at the first invalid byte.",
+    hint: "Encode output as UTF-8 regardless of the locale, and do not write a byte order mark.",
     topic: Topic::Json,
     register: &["AOI-2-01"],
 };
@@ -122,8 +123,8 @@ static LAST_LINE: Rule = Rule {
     level: Level::Must,
     section: "§2",
     demands: "The last line of machine mode ends with a line feed",
-    why: "Without it a caller cannot tell a complete last event from one that was cut.",
-    hint: "Write the line feed with every event, the summary included.",
+    why: "Without it, a caller cannot tell whether the last event is complete.",
+    hint: "Write a line feed after every event, including the summary.",
     topic: Topic::Json,
     register: &["AOI-2-01"],
 };
@@ -134,13 +135,15 @@ static LEGACY: Rule = Rule {
     level: Level::Must,
     section: "§8.2",
     demands: "Framework events have the prefix `aoi:`",
-    why: "An early text of v0.2 wrote `meta` and `summary`; callers of today look for `aoi:meta` and `aoi:summary`.",
-    hint: "Put `aoi:` before meta, summary, warning, error, heartbeat, plan, check and progress.",
+    why: "An early draft of v0.2 used `meta` and `summary`. Current callers expect `aoi:meta` and \
+          `aoi:summary`.",
+    hint: "Add the prefix `aoi:` to meta, summary, warning, error, heartbeat, plan, check and \
+           progress.",
     topic: Topic::Json,
     register: &["AOI-8.2-01"],
 };
 
-/// Judges one run; how many lines it has.
+/// Checks one run. Returns the number of its lines.
 fn look(run: &Arc<Capture>, tallies: &mut Tallies) -> usize {
     let mut wrong = |rule: &Rule, message: String| {
         if let Some(tally) = tallies.get_mut(rule.id) {
@@ -150,16 +153,13 @@ fn look(run: &Arc<Capture>, tallies: &mut Tallies) -> usize {
     let bytes = &run.stdout;
     let name = &run.probe;
     if bytes.starts_with(b"\xef\xbb\xbf") {
-        wrong(&UTF8, format!("`{name}` begins with a byte order mark"));
+        wrong(&UTF8, format!("`{name}` starts with a byte order mark"));
     }
     if let Err(error) = std::str::from_utf8(bytes)
         && (error.error_len().is_some() || !run.was_cut())
     {
         let at = error.valid_up_to();
-        wrong(
-            &UTF8,
-            format!("`{name}`: the byte at offset {at} is no UTF-8"),
-        );
+        wrong(&UTF8, format!("`{name}`: invalid UTF-8 at offset {at}"));
     }
     let mut stream = Stream::read(bytes);
     if run.was_cut() && stream.lines.last().is_some_and(|line| !line.complete) {
@@ -167,10 +167,10 @@ fn look(run: &Arc<Capture>, tallies: &mut Tallies) -> usize {
     }
     let is_legacy = stream.is_legacy();
     if is_legacy {
-        let text = "`meta` with `aoi_version`: the framework's events have no `aoi:` here";
+        let text = "`meta` with `aoi_version`: framework events have no `aoi:` prefix";
         wrong(&LEGACY, format!("`{name}`: {text}"));
     }
-    // A whole document or a trace would break every line: it is told once.
+    // A document that spans all lines would violate the rule on every line, so it is reported once.
     let whole = whole(bytes, &stream);
     if let Some(what) = whole {
         wrong(&OBJECT, format!("`{name}`: {what}"));
@@ -195,7 +195,7 @@ fn place(run: &Capture, line: &Line, within: usize) -> String {
     format!("`{}`, line {} (offset {offset})", run.probe, line.number)
 }
 
-/// Output that is one value over several lines, or one array.
+/// Detects output that is one JSON value over several lines, or one array.
 fn whole(bytes: &[u8], stream: &Stream) -> Option<&'static str> {
     let first = stream.lines.first()?;
     let begins = first
@@ -203,10 +203,12 @@ fn whole(bytes: &[u8], stream: &Stream) -> Option<&'static str> {
         .iter()
         .find(|byte| !byte.is_ascii_whitespace())?;
     if stream.lines.len() > 1 && first.json.is_none() && strict::read(bytes).is_ok() {
-        return Some("one JSON value over several lines, where each line is to be an object");
+        return Some("one JSON value over several lines; expected one object per line");
     }
     let is_array = *begins == b'[' && stream.lines.len() == 1 && first.json.is_some();
-    is_array.then_some("one JSON array, which holds every result back to the end")
+    is_array.then_some(
+        "one JSON array, which delays every result until the end; expected one object per line",
+    )
 }
 
 static PROSE: Rule = Rule {
@@ -214,9 +216,11 @@ static PROSE: Rule = Rule {
     check: Check::Number(2),
     level: Level::Must,
     section: "§2",
-    demands: "Machine mode prints no banner, heading, progress bar, stack trace, warning or other prose to stdout",
-    why: "A caller parses line by line; one line of prose stops it.",
-    hint: "Print nothing but events to stdout; logs, warnings and progress go to stderr or into events.",
+    demands: "Machine mode prints no banner, heading, progress bar, stack trace, plain-text \
+              warning or other prose to stdout",
+    why: "Callers parse line by line, and one line of prose stops them.",
+    hint: "Print only events to stdout. Send logs, warnings and progress to stderr, or emit them \
+           as events.",
     topic: Topic::Json,
     register: &[
         "AOI-1-02",
@@ -235,9 +239,11 @@ static CONTROL: Rule = Rule {
     check: Check::Number(2),
     level: Level::Must,
     section: "§2",
-    demands: "stdout of machine mode has no colour codes and no control characters, on a terminal or not",
-    why: "Escape codes are no JSON, and they hide what a human who looks at the stream sees.",
-    hint: "Do not colour machine mode, even where FORCE_COLOR is set or stdout is a terminal.",
+    demands: "Machine mode prints no color codes and no control characters to stdout, even on a \
+              terminal",
+    why: "Escape codes are not valid JSON, and they can hide text from a human who looks at the \
+          stream.",
+    hint: "Disable color in machine mode, even if FORCE_COLOR is set or stdout is a terminal.",
     topic: Topic::Json,
     register: &["AOI-2-06", "AOI-16.1-12"],
 };
@@ -247,9 +253,11 @@ static STRICT: Rule = Rule {
     check: Check::Number(2),
     level: Level::Must,
     section: "§2",
-    demands: "An event has no name twice, no half of a surrogate pair, and is not nested without measure",
-    why: "Readers disagree on what such an event says: some take the first, some the last, some refuse it.",
-    hint: "Serialise events with a JSON library from a map or a struct; do not paste texts together.",
+    demands: "An event has no duplicate keys, no lone surrogates and at most 128 levels of nesting",
+    why: "Parsers disagree on such events: some use the first key, some the last, some reject the \
+          event.",
+    hint: "Serialize events from a map or struct with a JSON library, not by concatenating \
+           strings.",
     topic: Topic::Json,
     register: &["AOI-2-01"],
 };
@@ -259,9 +267,9 @@ static CRLF: Rule = Rule {
     check: Check::Number(2),
     level: Level::Open,
     section: "§2",
-    demands: "Lines end with a line feed alone",
-    why: "A carriage return is white space to a JSON reader, but not to those who compare bytes.",
-    hint: "Write \"\\n\", not the line end of the platform.",
+    demands: "Lines end with a line feed only",
+    why: "A carriage return is whitespace to a JSON parser, but changes byte comparisons.",
+    hint: "Write \"\\n\", not the platform's line ending.",
     topic: Topic::Json,
     register: &["AOI-2-01"],
 };
@@ -271,8 +279,8 @@ static BLANK: Rule = Rule {
     check: Check::Number(2),
     level: Level::Open,
     section: "§2",
-    demands: "There are no blank lines between events",
-    why: "Each line is one object; a caller that takes that at its word fails on an empty one.",
+    demands: "Events are not separated by blank lines",
+    why: "Every line is one object, and a strict caller fails on an empty line.",
     hint: "Write exactly one line feed after each event.",
     topic: Topic::Json,
     register: &["AOI-2-02"],
@@ -283,9 +291,9 @@ static BIG: Rule = Rule {
     check: Check::Number(2),
     level: Level::Open,
     section: "§2",
-    demands: "Integers are not beyond 2^53",
-    why: "Many readers keep numbers as doubles: what is larger arrives changed.",
-    hint: "Write long ids and nanoseconds as texts.",
+    demands: "Integers are within ±2^53",
+    why: "Many parsers store numbers as doubles, which changes larger integers.",
+    hint: "Write long ids and nanoseconds as strings.",
     topic: Topic::Json,
     register: &["AOI-2-01"],
 };
@@ -295,9 +303,9 @@ static LONG: Rule = Rule {
     check: Check::Number(2),
     level: Level::Open,
     section: "§2",
-    demands: "A line is not longer than 1 MiB",
+    demands: "A line has at most 1 MiB",
     why: "Callers read lines into bounded buffers.",
-    hint: "Split large payloads into several events, or name a file.",
+    hint: "Split large payloads into several events, or refer to a file.",
     topic: Topic::Json,
     register: &["AOI-2-02"],
 };
@@ -307,9 +315,9 @@ static HUGE: Rule = Rule {
     check: Check::Number(2),
     level: Level::Must,
     section: "§21",
-    demands: "A line is not longer than 16 MiB",
-    why: "A line of that size is a document, not an event: nobody can read it as it comes.",
-    hint: "Split large payloads into several events, or name a file.",
+    demands: "A line has at most 16 MiB",
+    why: "A line of that size is a document, not an event, and cannot be processed incrementally.",
+    hint: "Split large payloads into several events, or refer to a file.",
     topic: Topic::Json,
     register: &["AOI-21-01"],
 };
@@ -324,13 +332,16 @@ fn look_at_line(
     let at = |within| place(run, line, within);
     let bytes = match line.bytes.strip_suffix(b"\r") {
         Some(rest) if line.complete => {
-            wrong(&CRLF, format!("{}: it ends with CR LF", at(rest.len())));
+            wrong(
+                &CRLF,
+                format!("{}: the line ends with CR LF", at(rest.len())),
+            );
             rest
         }
         _ => &line.bytes,
     };
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return wrong(&BLANK, format!("{}: a blank line", at(0)));
+        return wrong(&BLANK, format!("{}: blank line", at(0)));
     }
     let is_control = |byte: &u8| (*byte < 0x20 && *byte != b'\t') || *byte == 0x7f;
     if let Some(within) = bytes.iter().position(is_control) {
@@ -338,10 +349,16 @@ fn look_at_line(
         wrong(&CONTROL, format!("{}: {}", at(within), control(byte)));
     }
     if bytes.len() > HUGE_LINE {
-        return wrong(&HUGE, format!("{}: {} bytes", at(0), bytes.len()));
+        return wrong(
+            &HUGE,
+            format!("{}: the line has {} bytes", at(0), bytes.len()),
+        );
     }
     if bytes.len() > LONG_LINE {
-        wrong(&LONG, format!("{}: {} bytes", at(0), bytes.len()));
+        wrong(
+            &LONG,
+            format!("{}: the line has {} bytes", at(0), bytes.len()),
+        );
     }
     if is_whole {
         return;
@@ -356,29 +373,29 @@ fn look_at_line(
                 let shown = prose::shown(bytes);
                 wrong(
                     &PROSE,
-                    format!("{}: {kind}, where an event was expected: {shown}", at(0)),
+                    format!("{}: expected an event, found {kind}: {shown}", at(0)),
                 );
             }
             None => {
                 wrong(
                     &OBJECT,
-                    format!("{}: no JSON: {}", at(fault.offset), fault.words()),
+                    format!("{}: invalid JSON: {}", at(fault.offset), fault.words()),
                 );
             }
         },
         Ok(notes) => {
             if let Some(name) = notes.first(Odd::DuplicateKey).map(|odd| &odd.text) {
-                wrong(
-                    &STRICT,
-                    format!("{}: the name {name:?} stands twice", at(0)),
-                );
+                wrong(&STRICT, format!("{}: duplicate key {name:?}", at(0)));
             }
             if notes.first(Odd::LoneSurrogate).is_some() {
-                wrong(&STRICT, format!("{}: a half of a surrogate pair", at(0)));
+                wrong(&STRICT, format!("{}: a lone surrogate", at(0)));
             }
             if let Some(odd) = notes.first(Odd::BigInteger) {
                 let number: String = odd.text.chars().take(24).collect();
-                wrong(&BIG, format!("{}: {number} is beyond 2^53", at(0)));
+                wrong(
+                    &BIG,
+                    format!("{}: the integer {number} is outside ±2^53", at(0)),
+                );
             }
             look_at_event(
                 line,
@@ -397,9 +414,9 @@ static TYPE: Rule = Rule {
     check: Check::Number(2),
     level: Level::Must,
     section: "§2",
-    demands: "Every event has a `type`, a text that is not empty",
-    why: "The type is how a caller knows what an event is.",
-    hint: "Give every object a `type`.",
+    demands: "Every event has a `type` that is a non-empty string",
+    why: "The type tells a caller what the event is.",
+    hint: "Add a `type` to every object.",
     topic: Topic::Json,
     register: &["AOI-2-03", "AOI-8.1-01"],
 };
@@ -409,9 +426,10 @@ static RESERVED: Rule = Rule {
     check: Check::Number(2),
     level: Level::Must,
     section: "§8.2",
-    demands: "No event has the name of a framework event without its prefix",
-    why: "`summary` or `error` without `aoi:` leaves a caller to guess who speaks.",
-    hint: "Write framework events with `aoi:`; give your own events another name.",
+    demands: "No domain event has the unprefixed name of a framework event",
+    why: "With `summary` or `error` without `aoi:`, a caller cannot tell framework events from \
+          domain events.",
+    hint: "Write framework events with the prefix `aoi:`, and rename your own events.",
     topic: Topic::Json,
     register: &["AOI-8.2-02", "AOI-8.2-03", "AOI-8.2-04", "AOI-8.2-05"],
 };
@@ -421,9 +439,9 @@ static UNKNOWN: Rule = Rule {
     check: Check::Number(2),
     level: Level::Should,
     section: "§8.2",
-    demands: "The prefix `aoi:` stands only before the framework's own names",
-    why: "The prefix belongs to the text; a later version may give your name another meaning.",
-    hint: "Name events of your own without the prefix.",
+    demands: "The prefix `aoi:` is used only for the framework's own types",
+    why: "The prefix is reserved for the spec. A later version may give your type another meaning.",
+    hint: "Name your own events without the prefix.",
     topic: Topic::Json,
     register: &["AOI-8.2-01"],
 };
@@ -433,9 +451,10 @@ static ESCAPED: Rule = Rule {
     check: Check::Number(2),
     level: Level::Open,
     section: "§2",
-    demands: "Data has no escaped colour codes",
-    why: "Who prints the field gets the colours; data may hold them for good reason, so this is only told.",
-    hint: "Take colour codes out of texts that you did not receive with them.",
+    demands: "Domain events contain no escaped color codes",
+    why: "Callers that print the field print the colors as well. Data may contain them for a good \
+          reason, so this only warns.",
+    hint: "Remove color codes that the tool itself added.",
     topic: Topic::Json,
     register: &["AOI-2-06"],
 };
@@ -445,9 +464,9 @@ static ESCAPED_FRAME: Rule = Rule {
     check: Check::Number(2),
     level: Level::Must,
     section: "§2",
-    demands: "Framework events have no escaped colour codes",
-    why: "Their texts are the tool's own: colour in them is meant for a terminal.",
-    hint: "Build messages of events without colour.",
+    demands: "Framework events contain no escaped color codes",
+    why: "The tool writes these strings itself, and color in them is meant for a terminal.",
+    hint: "Create the messages of events without color.",
     topic: Topic::Json,
     register: &["AOI-2-06"],
 };
@@ -461,18 +480,21 @@ fn look_at_event(
     wrong: &mut dyn FnMut(&Rule, String),
 ) {
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
-        return wrong(&OBJECT, format!("{place}: JSON, but no object"));
+        return wrong(
+            &OBJECT,
+            format!("{place}: expected a JSON object, found another JSON value"),
+        );
     }
     let kind = line.get("type");
     let named = kind
         .and_then(|kind| kind.as_str())
         .filter(|kind| !kind.is_empty());
     let Some(named) = named else {
-        // What another reader refused has been told; it says nothing about the type.
+        // A line that this parser rejects was already reported, and its type is unknown.
         if line.json.is_some() {
             let what = match kind {
-                None => "an event without a `type`".to_owned(),
-                Some(other) => format!("`type` is {other}, no text that says something"),
+                None => "the event has no `type`".to_owned(),
+                Some(other) => format!("`type` must be a non-empty string, found {other}"),
             };
             wrong(&TYPE, format!("{place}: {what}"));
         }
@@ -483,11 +505,14 @@ fn look_at_event(
         .iter()
         .any(|known| known.strip_prefix("aoi:") == Some(named));
     if bare && !is_legacy {
-        let text = format!("{place}: `{named}` is the framework's name, without its prefix `aoi:`");
+        let text = format!("{place}: `{named}` is reserved for the framework event `aoi:{named}`");
         wrong(&RESERVED, text);
     }
     if named.starts_with("aoi:") && !is_framework {
-        wrong(&UNKNOWN, format!("{place}: the framework has no `{named}`"));
+        wrong(
+            &UNKNOWN,
+            format!("{place}: the spec does not define `{named}`"),
+        );
     }
     if has_escape_code {
         let rule = if is_framework {
@@ -495,17 +520,14 @@ fn look_at_event(
         } else {
             &ESCAPED
         };
-        wrong(
-            rule,
-            format!("{place}: an escaped colour code in `{named}`"),
-        );
+        wrong(rule, format!("{place}: an escaped color code in `{named}`"));
     }
 }
 
 fn control(byte: u8) -> String {
     match byte {
-        0x1b => "an escape code for a terminal".to_owned(),
-        b'\r' => "a carriage return, as progress bars write it".to_owned(),
+        0x1b => "a terminal escape code".to_owned(),
+        b'\r' => "a carriage return within the line, as in progress bars".to_owned(),
         other => format!("the control character {other:#04x}"),
     }
 }

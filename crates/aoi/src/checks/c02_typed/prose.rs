@@ -1,8 +1,8 @@
-//! What a line that is no JSON is, for the message.
+//! Classifies a line that is not JSON, for the message.
 
 use crate::trace;
 
-/// What it looks like; `None` where it looks like JSON that is broken.
+/// What the line looks like. `None` if it looks like invalid JSON.
 pub fn kind(line: &[u8]) -> Option<&'static str> {
     let text = String::from_utf8_lossy(line);
     let plain = text.trim();
@@ -20,7 +20,7 @@ pub fn kind(line: &[u8]) -> Option<&'static str> {
         return Some("a progress bar");
     }
     if lower.starts_with("warn") || lower.contains("warning:") {
-        return Some("a warning in plain text");
+        return Some("a plain-text warning");
     }
     if plain.starts_with(['=', '*', '-', '+', '|', '─', '┌', '│', '╔']) {
         return Some("a banner or a table");
@@ -28,7 +28,7 @@ pub fn kind(line: &[u8]) -> Option<&'static str> {
     Some("prose")
 }
 
-/// `[info] started`: a bracket, but no array.
+/// Whether the line is a log message such as `[info] started`, not an array.
 fn is_log(text: &str) -> bool {
     let Some(inner) = text.strip_prefix('[').map(str::trim_start) else {
         return false;
@@ -39,7 +39,7 @@ fn is_log(text: &str) -> bool {
     !inner.is_empty() && !is_value
 }
 
-/// The beginning of it, safe to print.
+/// The first 60 characters, escaped.
 pub fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let cut: String = text.chars().take(60).collect();
@@ -51,13 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_called_what_they_are() {
+    fn lines_are_classified_by_their_look() {
         for (line, expected) in [
             ("Searching for agents...", Some("prose")),
             ("# Results", Some("a markdown heading")),
             ("\r 50%", Some("a progress bar")),
             ("[####    ] 50%", Some("a progress bar")),
-            ("WARNING: cache is old", Some("a warning in plain text")),
+            ("WARNING: cache is old", Some("a plain-text warning")),
             ("==== mytool 1.0 ====", Some("a banner or a table")),
             ("Traceback (most recent call last):", Some("a stack trace")),
             ("[Debug] started", Some("prose")),

@@ -1,8 +1,8 @@
-//! One line of machine mode, read as JSON to the letter.
+//! Parses one line of machine mode as strict JSON.
 
 use agentproto_text::strict_json::{NoJson, Options, Problem, Strict, Within, read_with};
 
-/// What other rules judge (UTF-8) or leave open (the size of a number) is read.
+/// Accepts what other rules check (UTF-8, the size of numbers).
 const OPTIONS: Options = Options {
     largest_integer: 1 << 53,
     allows_any_bytes: true,
@@ -10,14 +10,15 @@ const OPTIONS: Options = Options {
     refuses_deep: true,
 };
 
+/// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// From 0, in bytes.
+    /// Byte offset of the error, from 0.
     pub offset: usize,
     pub problem: Problem,
 }
 
-/// Reads one value that fills the text.
+/// Parses the text as one JSON value.
 pub fn read(text: &[u8]) -> Result<Strict, Fault> {
     read_with(text, OPTIONS).map_err(|NoJson { from, what, .. }| Fault {
         offset: match what {
@@ -29,28 +30,29 @@ pub fn read(text: &[u8]) -> Result<Strict, Fault> {
 }
 
 impl Fault {
+    /// Description for messages.
     pub fn words(&self) -> &'static str {
         match self.problem {
-            Problem::NotUtf8 | Problem::NoValue => "no value begins so",
-            Problem::EndBeforeValue => "it ends before its value does",
-            Problem::NotFinite | Problem::MinusInfinity => "NaN and Infinity are no JSON",
-            Problem::MoreAfterValue => "something follows the value",
-            Problem::TooDeep => "it is nested more than 128 deep",
+            Problem::NotUtf8 | Problem::NoValue => "expected a value",
+            Problem::EndBeforeValue => "the value is incomplete",
+            Problem::NotFinite | Problem::MinusInfinity => "NaN and Infinity are not valid JSON",
+            Problem::MoreAfterValue => "unexpected characters after the value",
+            Problem::TooDeep => "more than 128 levels of nesting",
             Problem::NoComma(Within::List) | Problem::EndWithin(Within::List) => {
-                "a comma or a closing bracket was expected"
+                "expected a comma or a closing bracket"
             }
             Problem::NoComma(Within::Object) | Problem::EndWithin(Within::Object) => {
-                "a comma or a closing brace was expected"
+                "expected a comma or a closing brace"
             }
-            Problem::NoName => "a name in quotes was expected",
-            Problem::NoColon => "a colon was expected",
-            Problem::NoDigit => "a digit was expected",
-            Problem::LeadingZero => "a number begins with a zero",
+            Problem::NoName => "expected a key in double quotes",
+            Problem::NoColon => "expected a colon",
+            Problem::NoDigit => "expected a digit",
+            Problem::LeadingZero => "a number has a leading zero",
             Problem::NumberTooLarge => "a number is too large",
-            Problem::EndWithinText | Problem::EndWithinEscape => "a text has no closing quote",
-            Problem::ControlCharacter => "a control character stands in a text",
-            Problem::NoEscape => "there is no such escape",
-            Problem::NoFourDigits => "four digits were expected after \\u",
+            Problem::EndWithinText | Problem::EndWithinEscape => "a string has no closing quote",
+            Problem::ControlCharacter => "a string contains a control character",
+            Problem::NoEscape => "unknown escape sequence",
+            Problem::NoFourDigits => "expected four hexadecimal digits after \\u",
         }
     }
 }
@@ -65,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_json_has_nothing_to_note() {
+    fn plain_json_has_no_oddities() {
         for text in [
             r#"{"a":1,"b":[true,false,null,-0.5e+3,""],"c":{"a":2}}"#,
             r#" {"a" : "\u0041\ud83d\ude00\n\\" } "#,
@@ -79,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_told_where() {
+    fn syntax_errors_have_an_offset() {
         for (text, offset) in [
             ("", 0),
             ("{\"a\":NaN}", 5),
@@ -105,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_repair_is_noted() {
+    fn ambiguous_json_is_noted() {
         let has = |text: &str, kind| notes(text).first(kind).is_some();
         let twice = notes(r#"{"o":{"type":1,"\u0074ype":2}}"#);
         let twice = twice.first(Odd::DuplicateKey).map(|odd| odd.text.as_str());

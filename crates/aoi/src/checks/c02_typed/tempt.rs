@@ -1,4 +1,4 @@
-//! Runs that tempt a tool to colour its output, or to talk to a human.
+//! Runs that tempt a tool to color its output or to address a human.
 
 use futures::future::join_all;
 
@@ -6,7 +6,7 @@ use crate::probe::Command;
 use crate::run::Output;
 use crate::session::{How, Session, with_options};
 
-/// Runs that tempt a tool to colour its output, or to talk to a human.
+/// Runs each harmless command with forced color, on a terminal, and with `--debug`.
 pub async fn tempt(session: &Session) {
     let env = |pairs: &[(&str, &str)]| {
         let pairs = pairs.iter();
@@ -38,7 +38,7 @@ pub async fn tempt(session: &Session) {
             };
             let debug = with_options(&words, &["--debug".to_owned()]);
             tokio::join!(
-                session.run(&command.name, "forced colour", &words, coloured),
+                session.run(&command.name, "forced color", &words, coloured),
                 session.run(&command.name, "on a terminal", &words, terminal),
                 async {
                     if crate::checks::is_read_only(session, command) {

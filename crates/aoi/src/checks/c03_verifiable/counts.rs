@@ -1,4 +1,4 @@
-//! Whether the numbers of a summary are those of the stream.
+//! Compares the counts of a summary with the stream.
 
 use std::sync::Arc;
 
@@ -12,13 +12,14 @@ use crate::rules::{Level, Rule, Topic};
 use crate::session::Judge;
 use crate::stream::Stream;
 
-/// What a `count` can mean.
+/// What a `count` counts.
 #[derive(Debug, PartialEq, Eq)]
 enum Reading {
-    /// Domain events and checks: the examples' own.
+    /// Domain events and checks, as in the examples of the spec.
     Results,
-    /// Every event, as an SDK counts.
+    /// Every event, as an SDK does.
     Everything,
+    /// Neither of them.
     None,
 }
 
@@ -27,9 +28,10 @@ pub(super) static COUNT: Rule = Rule {
     check: Check::Number(3),
     level: Level::Must,
     section: "§19",
-    demands: "`count` is the number of results: domain events and checks",
-    why: "A caller compares it with what it received to see whether something was lost.",
-    hint: "Count each domain event and aoi:check as it is written; leave meta, summary, warnings and errors out.",
+    demands: "`count` is the number of results, that is, domain events and checks",
+    why: "A caller compares it with what it received, to detect losses.",
+    hint: "Count each domain event and aoi:check when it is written. Do not count meta, summary, \
+           warnings and errors.",
     topic: Topic::Summary,
     register: &["AOI-8.3-13", "AOI-19-01", "AOI-19-03"],
 };
@@ -39,9 +41,10 @@ pub(super) static COUNT_ALL: Rule = Rule {
     check: Check::Number(3),
     level: Level::Open,
     section: "§19",
-    demands: "`count` leaves the framework's own events out",
-    why: "The examples count results only; a public SDK counts every event, so both are met.",
-    hint: "Where an SDK keeps the count for you, see whether it counts meta and summary.",
+    demands: "`count` does not include framework events",
+    why: "The examples of the spec count results only. A public SDK counts every event, so \
+          callers see both.",
+    hint: "If an SDK maintains the count, check whether it includes meta and summary.",
     topic: Topic::Summary,
     register: &["AOI-19-01"],
 };
@@ -51,9 +54,10 @@ pub(super) static ERRORS: Rule = Rule {
     check: Check::Number(3),
     level: Level::Must,
     section: "§8.3",
-    demands: "`error_count` and `warning_count` are the numbers of what was emitted; a failed check may count as an error",
-    why: "A caller that reads only the summary must see that something was wrong.",
-    hint: "Count aoi:error and aoi:warning as they are written.",
+    demands: "`error_count` and `warning_count` match the emitted events. A failed check may \
+              count as an error",
+    why: "A caller that reads only the summary must see that something went wrong.",
+    hint: "Count each aoi:error and aoi:warning when it is written.",
     topic: Topic::Summary,
     register: &["AOI-8.3-13", "AOI-19-03"],
 };
@@ -65,7 +69,7 @@ pub fn judge(judge: Judge, command: &Command, all: &[(&Arc<Capture>, Stream)]) {
         let Some(summary) = stream.summary() else {
             continue;
         };
-        // Further faults would make every number wrong.
+        // Streams with other defects are left out, because every count would be wrong.
         if stream.lines.iter().any(|line| line.kind().is_none())
             || stream.of("aoi:summary").count() > 1
         {
@@ -77,23 +81,31 @@ pub fn judge(judge: Judge, command: &Command, all: &[(&Arc<Capture>, Stream)]) {
             summary.get("count").and_then(Value::as_u64),
         ) {
             (None | Some(Value::Null), _) => {}
-            (Some(other), None) => count.wrong(run, || at(format!("count is {other}, no number"))),
+            (Some(other), None) => count.wrong(run, || {
+                at(format!(
+                    "`count` must be a non-negative integer, found {other}"
+                ))
+            }),
             (_, Some(said)) => match reading(stream, said) {
                 Reading::Results => {
-                    count.held(format!("count is {said}, as many as came"));
-                    narrow.held("count leaves the framework's events out");
+                    count.held(format!("`count` is {said}, which matches the results"));
+                    narrow.held("`count` does not include framework events");
                 }
                 Reading::Everything => {
-                    count.held(format!("count is {said}, with the framework's events"));
+                    count.held(format!("`count` is {said}, including framework events"));
                     narrow.wrong(run, || {
-                        at(format!("count is {said}: every event, as the public SDK counts, not only the {} results", results(stream)))
+                        at(format!(
+                            "`count` is {said} and includes framework events; expected {}, \
+                             the number of results",
+                            results(stream)
+                        ))
                     });
                 }
-                // Of a command with input it may be the number of lines that were taken.
+                // With input, `count` may be the number of accepted lines.
                 Reading::None if command.input.is_some() => {}
                 Reading::None => count.wrong(run, || {
                     at(format!(
-                        "count is {said}, but {} results came",
+                        "`count` is {said}, but the stream has {} results",
                         results(stream)
                     ))
                 }),
@@ -105,17 +117,17 @@ pub fn judge(judge: Judge, command: &Command, all: &[(&Arc<Capture>, Stream)]) {
             summary.get("warning_count"),
         ) {
             Problems::Unsaid => {}
-            Problems::Fit => errors.held("as many errors and warnings as came"),
+            Problems::Fit => errors.held("the counts match the errors and warnings"),
             Problems::Wrong(what) => errors.wrong(run, || at(what)),
         }
     }
     for (tally, rule) in [(count, &COUNT), (narrow, &COUNT_ALL)] {
         tally.settle(judge, rule, |judge, rule| {
-            judge.not_applicable(rule, "no summary of it has a `count` to compare");
+            judge.not_applicable(rule, "no summary has a `count`");
         });
     }
     errors.settle(judge, &ERRORS, |judge, rule| {
-        judge.not_applicable(rule, "no summary of it counts errors or warnings");
+        judge.not_applicable(rule, "no summary counts errors or warnings");
     });
 }
 
@@ -151,7 +163,8 @@ enum Problems {
     Wrong(String),
 }
 
-/// A failed check may be counted as an error or as a warning, whatever its severity.
+/// Compares both counts. A failed check may count as an error or as a warning, whatever its
+/// severity.
 fn problems(stream: &Stream, errors: Option<&Value>, warnings: Option<&Value>) -> Problems {
     let failed = stream.of("aoi:check").filter(|line| {
         let is_bad = line.get("ok") == Some(&Value::Bool(false));
@@ -169,7 +182,11 @@ fn problems(stream: &Stream, errors: Option<&Value>, warnings: Option<&Value>) -
         let came = number(stream, kind);
         match said.as_u64() {
             Some(said) if (came..=came + failed).contains(&said) => seen = Problems::Fit,
-            _ => return Problems::Wrong(format!("{name} is {said}, but {came} {kind} came")),
+            _ => {
+                return Problems::Wrong(format!(
+                    "`{name}` is {said}, but the stream has {came} {kind} events"
+                ));
+            }
         }
     }
     seen
@@ -187,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn three_readings_of_count() {
+    fn count_is_read_in_three_ways() {
         let plain = stream(&[
             "aoi:meta",
             "hit",
@@ -207,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_breaks_off_has_no_summary() {
+    fn a_truncated_stream_has_no_summary() {
         let whole = "{\"type\":\"aoi:meta\"}\n{\"type\":\"aoi:summary\",\"ok\":true}\n";
         assert_eq!(Stream::read(whole.as_bytes()).ok(), Some(true));
         for cut in 1..whole.len() - 2 {

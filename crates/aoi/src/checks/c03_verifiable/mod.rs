@@ -1,4 +1,5 @@
-//! Check 3: a finite success ends with exit 0 and a summary that says so; nothing else does.
+//! Check 3: a finite command that succeeds exits 0 with a terminal summary that has ok: true, and
+//! no other run does.
 
 mod counts;
 mod readers;
@@ -39,13 +40,13 @@ pub const RULES: &[&Rule] = &[
     &HELD,
 ];
 
-/// How long a slow reader reads nothing.
+/// How long the slow reader pauses.
 const PAUSE: Duration = Duration::from_millis(1500);
 
-/// So much is read byte by byte.
+/// Maximum output that is read byte by byte.
 const MOST_TAKEN: usize = 64 << 10;
 
-/// Names of the runs, by which they are found again.
+/// Names of the runs, which also identify them later.
 const PLAIN: &str = "ok";
 
 const SLOW: &str = "slow reader";
@@ -54,13 +55,13 @@ const LATE: &str = "slow reader of the summary";
 
 const DEVICE: &str = "output to a full device";
 
-const ABSENT: &str = "an operand that is not there";
+const ABSENT: &str = "a nonexistent operand";
 
 const WHOLE: &str = "whole input";
 
 const CUT: &str = "input without its summary";
 
-/// Starts the tool in every way that this check is about.
+/// Starts the runs that this check needs.
 pub async fn check(session: &Session) {
     let finite = |command: &&Command| is_harmless(session, command) && !command.unbounded;
     let commands = session.commands().iter().filter(finite);
@@ -111,8 +112,7 @@ async fn start(session: &Session, command: &Command) {
     );
 }
 
-/// How many lines come before the one before the summary, where they are few enough to be taken
-/// byte by byte.
+/// Number of lines before the last two, if the output is small enough to be read byte by byte.
 fn before_summary(stdout: &[u8]) -> Option<usize> {
     let lines = stdout.iter().filter(|byte| **byte == b'\n').count();
     (stdout.len() <= MOST_TAKEN)
@@ -120,7 +120,7 @@ fn before_summary(stdout: &[u8]) -> Option<usize> {
         .checked_sub(2)
 }
 
-/// The same words with another last operand, which is most likely nowhere.
+/// The arguments with the last operand replaced by a name that most likely does not exist.
 fn absent(session: &Session, command: &Command, words: &[String]) -> Option<Vec<String>> {
     let is_flag = |word: &String| word.starts_with('-');
     let is_free = |at: usize| at > 0 && !words.get(at - 1).is_some_and(is_flag);
@@ -133,7 +133,7 @@ fn absent(session: &Session, command: &Command, words: &[String]) -> Option<Vec<
     fits.then_some(words)
 }
 
-/// An upstream that ended well, and one that broke off.
+/// Runs the command with a complete upstream stream and with a truncated one.
 async fn pipeline(session: &Session, command: &Command, words: &[String]) {
     let Some(input) = command.input.as_ref().filter(|input| input.upstream) else {
         return;
@@ -148,7 +148,7 @@ async fn pipeline(session: &Session, command: &Command, words: &[String]) {
     );
 }
 
-/// Looks at every run of every command.
+/// Evaluates every run of every command.
 pub fn conclude(session: &Session) {
     let captures = session.captures();
     for command in session.commands() {
@@ -163,9 +163,11 @@ static HELD: Rule = Rule {
     check: Check::Number(3),
     level: Level::Should,
     section: "§4",
-    demands: "stdout ends when the tool ends",
-    why: "A process that stays behind with stdout open makes the caller wait for an end that does not come.",
-    hint: "Start helpers with stdout closed or led elsewhere, and wait for those that write to it.",
+    demands: "stdout is closed when the tool exits",
+    why: "If a child process keeps stdout open, the caller waits for an end of file that does not \
+          come.",
+    hint: "Start child processes with stdout closed or redirected, and wait for those that write \
+           to it.",
     topic: Topic::Flush,
     register: &["AOI-4-03"],
 };
@@ -174,7 +176,7 @@ fn judge(session: &Session, command: &Command, runs: &[&Arc<Capture>]) {
     let judge = session.judge(&command.name);
     if command.unbounded {
         for rule in RULES.iter().copied() {
-            judge.not_applicable(rule, "the stream has no end of its own");
+            judge.not_applicable(rule, "the command is unbounded");
         }
         return;
     }
@@ -182,7 +184,8 @@ fn judge(session: &Session, command: &Command, runs: &[&Arc<Capture>]) {
         for rule in RULES.iter().copied() {
             judge.skip(
                 rule,
-                "it was not run: changes are made only with `sandbox: true`",
+                "the command was not run: commands that change something run only with `sandbox: \
+                 true`",
             );
         }
         return;
@@ -210,30 +213,33 @@ fn judge(session: &Session, command: &Command, runs: &[&Arc<Capture>]) {
     let mut held = Tally::default();
     for run in runs {
         let wrong = run.held.then(|| {
-            format!("`{}`: the tool had ended, and a process of it still held stdout half a second later", run.probe)
+            format!(
+                "`{}`: a child process still held stdout open half a second after the tool exited",
+                run.probe
+            )
         });
-        held.see(run, wrong, "stdout ended with the tool");
+        held.see(run, wrong, "stdout was closed when the tool exited");
     }
     held.settle(judge, &HELD, |judge, rule| {
-        judge.not_verified(rule, "it was not run")
+        judge.not_verified(rule, "the command was not run")
     });
 }
 
-/// A run that was to succeed and needs what nobody gave.
+/// Whether the `ok` run failed and the command needs a login.
 fn lacks_login(command: &Command, plain: Option<&Arc<Capture>>) -> bool {
     command.needs_auth && plain.is_some_and(|run| !run.end.is_success())
 }
 
-const LOGIN: &str = "it needs a login, which the runs do not have";
+const LOGIN: &str = "the command needs a login, and the runs have no credentials";
 
 static EXIT: Rule = Rule {
     id: "AOI-03.exit-not-zero",
     check: Check::Number(3),
     level: Level::Must,
     section: "§4.1",
-    demands: "A finite success exits 0",
-    why: "The exit status is the first thing that a caller and its shell look at.",
-    hint: "Exit 0 after the summary, and with another status only where something failed.",
+    demands: "A finite command that succeeds exits 0",
+    why: "The exit code is the first thing that a caller and its shell look at.",
+    hint: "Exit 0 after the summary, and use another exit code only for failures.",
     topic: Topic::Summary,
     register: &["AOI-4.1-01", "AOI-6-01", "AOI-13.1-04", "AOI-18.2-03"],
 };
@@ -243,27 +249,27 @@ fn exit(judge: Judge, command: &Command, plain: Option<&Arc<Capture>>, runs: &[&
         Some(_) if lacks_login(command, plain) => judge.skip(&EXIT, LOGIN),
         Some(run) => {
             let wrong = (!run.end.is_success())
-                .then(|| format!("`{}` was to succeed, but: {}", command.name, run.end.told()));
-            judge.held(&EXIT, "it exits 0", wrong, run);
+                .then(|| format!("`{}` should succeed, but: {}", command.name, run.end.told()));
+            judge.held(&EXIT, "exits 0", wrong, run);
         }
         None if runs.iter().any(|run| run.end.is_success()) => {
-            judge.pass(&EXIT, "it exits 0 where it succeeds");
+            judge.pass(&EXIT, "exits 0 on success");
         }
-        None => judge.not_verified(&EXIT, "no run of it succeeded"),
+        None => judge.not_verified(&EXIT, "no run of the command succeeded"),
     }
 }
 
-/// The dialect without prefixes is told once, by check 2.
-const LEGACY: &str = "the framework's events have no prefix here (AOI-02.legacy-unprefixed)";
+/// Check 2 reports the unprefixed syntax once.
+const LEGACY: &str = "framework events have no prefix (AOI-02.legacy-unprefixed)";
 
 static SUMMARY: Rule = Rule {
     id: "AOI-03.summary-last",
     check: Check::Number(3),
     level: Level::Must,
     section: "§4",
-    demands: "A run that exits 0 ends with exactly one aoi:summary, and nothing after it",
-    why: "A stream that ends without its summary looks to a caller like a crash.",
-    hint: "Write one aoi:summary as the last line, whatever was found.",
+    demands: "A run that exits 0 has exactly one aoi:summary, which is the last event",
+    why: "A stream without a summary looks like a crash to the caller.",
+    hint: "Write one aoi:summary as the last line of every run.",
     topic: Topic::Summary,
     register: &[
         "AOI-4-02",
@@ -279,9 +285,9 @@ static OK: Rule = Rule {
     check: Check::Number(3),
     level: Level::Must,
     section: "§4.1",
-    demands: "The summary of a success has ok: true",
-    why: "`ok` is how the tool itself says that it did what it was asked for.",
-    hint: "Set ok to the boolean true, not to a text.",
+    demands: "The summary of a successful run has ok: true",
+    why: "`ok` is how the tool reports that it did what was requested.",
+    hint: "Set ok to the boolean true, not to a string.",
     topic: Topic::Summary,
     register: &["AOI-4.1-01", "AOI-8.3-13", "AOI-13.1-05"],
 };
@@ -292,8 +298,8 @@ static META_FIRST: Rule = Rule {
     level: Level::Should,
     section: "§4",
     demands: "aoi:meta is the first event",
-    why: "Schema name and version stand in it: a caller needs them before it reads the rest.",
-    hint: "Write aoi:meta before the work begins.",
+    why: "It contains the schema name and version, which a caller needs before it reads the rest.",
+    hint: "Write aoi:meta before any other event.",
     topic: Topic::Summary,
     register: &["AOI-0-04", "AOI-4-01", "AOI-8.3-01"],
 };
@@ -315,36 +321,36 @@ fn success(
         let at = |what: String| format!("`{}`: {what}", run.probe);
         let wrong = match (stream.of("aoi:summary").count(), stream.summary()) {
             (1, Some(_)) => None,
-            (0, _) => Some(at("it exits 0 without an aoi:summary".to_owned())),
-            (1, None) => Some(at("something follows the aoi:summary".to_owned())),
-            (more, _) => Some(at(format!("there are {more} aoi:summary events"))),
+            (0, _) => Some(at("exit 0 without an aoi:summary".to_owned())),
+            (1, None) => Some(at("output follows the aoi:summary".to_owned())),
+            (more, _) => Some(at(format!("{more} aoi:summary events; expected one"))),
         };
-        summary.see(run, wrong, "one aoi:summary, and it is last");
+        summary.see(run, wrong, "one aoi:summary as the last event");
         let is_plain = plain.is_none_or(|plain| Arc::ptr_eq(plain, run));
         let last = stream.of("aoi:summary").last().map(|line| line.get("ok"));
         match last {
             Some(Some(Value::Bool(true))) => ok.held("ok is true"),
-            // Only a run that was to succeed must say so.
+            // Only the `ok` run must have ok: true.
             Some(Some(Value::Bool(false))) if !is_plain || plain.is_none() => {}
-            Some(Some(other)) => ok.wrong(run, || at(format!("ok is {other}, not true"))),
+            Some(Some(other)) => ok.wrong(run, || at(format!("`ok` must be true, found {other}"))),
             Some(None) => ok.wrong(run, || at("the aoi:summary has no `ok`".to_owned())),
-            None if is_plain => ok.doubt("there is no aoi:summary to look into"),
+            None if is_plain => ok.doubt("the run has no aoi:summary"),
             None => {}
         }
         let wrong = match stream.lines.iter().find(|line| line.kind().is_some()) {
             Some(first) if first.kind() == Some("aoi:meta") => None,
             Some(_) if stream.meta().is_some() => {
-                Some(at("something precedes the aoi:meta".to_owned()))
+                Some(at("an event precedes the aoi:meta".to_owned()))
             }
-            _ => Some(at("there is no aoi:meta".to_owned())),
+            _ => Some(at("no aoi:meta".to_owned())),
         };
-        meta.see(run, wrong, "aoi:meta comes first");
+        meta.see(run, wrong, "aoi:meta is the first event");
     }
     for (tally, rule) in [(summary, &SUMMARY), (ok, &OK), (meta, &META_FIRST)] {
         tally.settle(judge, rule, |judge, rule| {
             match lacks_login(command, plain) {
                 true => judge.skip(rule, LOGIN),
-                false => judge.not_verified(rule, "no run of it succeeded"),
+                false => judge.not_verified(rule, "no run of the command succeeded"),
             }
         });
     }
@@ -355,9 +361,10 @@ static ONE_META: Rule = Rule {
     check: Check::Number(3),
     level: Level::Must,
     section: "§8.3",
-    demands: "There is one aoi:meta at most",
-    why: "Two of them leave a caller to choose which one describes the stream.",
-    hint: "Write aoi:meta once per run; pass an upstream's meta on as data, if at all.",
+    demands: "A stream has at most one aoi:meta",
+    why: "With two of them, a caller cannot tell which one describes the stream.",
+    hint: "Write aoi:meta once per run. If you forward the meta of an upstream tool, forward it \
+           as data.",
     topic: Topic::Summary,
     register: &["AOI-8.3-01"],
 };
@@ -369,12 +376,15 @@ fn metas(judge: Judge, all: &[(&Arc<Capture>, Stream)]) {
             0 => {}
             1 => tally.held("one aoi:meta"),
             more => tally.wrong(run, || {
-                format!("`{}`: there are {more} aoi:meta events", run.probe)
+                format!(
+                    "`{}`: {more} aoi:meta events; expected at most one",
+                    run.probe
+                )
             }),
         }
     }
     tally.settle(judge, &ONE_META, |judge, rule| {
-        judge.not_applicable(rule, "no run of it has an aoi:meta");
+        judge.not_applicable(rule, "no run of the command has an aoi:meta");
     });
 }
 
@@ -383,9 +393,9 @@ static FAILURE_OK: Rule = Rule {
     check: Check::Number(3),
     level: Level::Must,
     section: "§4.1",
-    demands: "A run that exits with another status than 0 does not say ok: true",
-    why: "Two answers to one question: a caller that reads only the stream takes the failure for a success.",
-    hint: "Derive `ok` and the exit status from one value.",
+    demands: "A run with a non-zero exit code does not have ok: true",
+    why: "A caller that reads only the stream takes the failure for a success.",
+    hint: "Derive `ok` and the exit code from the same value.",
     topic: Topic::Summary,
     register: &["AOI-4.1-03", "AOI-6-02"],
 };
@@ -395,9 +405,9 @@ static ZERO_NOT_OK: Rule = Rule {
     check: Check::Number(3),
     level: Level::Open,
     section: "§6",
-    demands: "A run that says ok: false does not exit 0",
-    why: "A shell and every caller that looks at the status alone take it for a success.",
-    hint: "Exit with the status of the category, such as 69 or 70, where ok is false.",
+    demands: "A run with ok: false does not exit 0",
+    why: "Shells and callers that check only the exit code take it for a success.",
+    hint: "If ok is false, exit with the code of the error category, such as 69 or 70.",
     topic: Topic::Summary,
     register: &["AOI-6-01"],
 };
@@ -407,9 +417,9 @@ static FAILURE_SUMMARY: Rule = Rule {
     check: Check::Number(3),
     level: Level::Open,
     section: "§23",
-    demands: "A failure after aoi:meta ends with a summary, too",
-    why: "Without it a failure cannot be told from a crash; the text leaves this open.",
-    hint: "Write aoi:summary with ok: false on the way out.",
+    demands: "A failure after aoi:meta also ends with a summary",
+    why: "Without a summary, a failure looks like a crash. The spec leaves this open.",
+    hint: "Write an aoi:summary with ok: false before exiting.",
     topic: Topic::Summary,
     register: &["AOI-4-02"],
 };
@@ -425,44 +435,46 @@ fn failure(
         let says_ok = stream
             .of("aoi:summary")
             .any(|line| line.get("ok") == Some(&Value::Bool(true)));
-        // What malformed usage says is for check 5; the plain run's own status is judged above.
+        // Check 5 covers invalid usage, and `exit` covers the `ok` run.
         if says_ok && !super::is_bent(run) && run.probe != PLAIN {
             not_ok.wrong(run, || {
-                format!("`{}`: {}, and ok is true", run.probe, run.end.told())
+                format!("`{}`: {}, but `ok` is true", run.probe, run.end.told())
             });
         } else if !says_ok {
-            not_ok.held("a failing run does not say ok: true");
+            not_ok.held("a failing run does not have ok: true");
         }
         if stream.ok() == Some(false) {
-            zero.held("ok: false comes with another status than 0");
+            zero.held("ok: false comes with a non-zero exit code");
         }
         if stream.meta().is_some() {
             let wrong = stream.summary().is_none();
             let wrong = wrong.then(|| {
                 format!(
-                    "`{}`: {} after aoi:meta, and no summary",
+                    "`{}`: {} after aoi:meta, without a summary",
                     run.probe,
                     run.end.told()
                 )
             });
-            summary.see(run, wrong, "a failure has its summary");
+            summary.see(run, wrong, "a failure ends with a summary");
         }
     }
     for (run, stream) in successes {
         if run.probe != PLAIN && stream.ok() == Some(false) {
-            zero.wrong(run, || format!("`{}`: exit 0, and ok is false", run.probe));
+            zero.wrong(run, || {
+                format!("`{}`: exit 0, but `ok` is false", run.probe)
+            });
         }
     }
     not_ok.settle(judge, &FAILURE_OK, |judge, rule| {
         judge.skip(
             rule,
-            "no run of it failed: `malformed` in the probe file gives one that does",
+            "no run of the command failed: add `malformed` to the probe file",
         );
     });
     zero.settle(judge, &ZERO_NOT_OK, |judge, rule| {
-        judge.not_applicable(rule, "no run of it says ok: false");
+        judge.not_applicable(rule, "no run of the command has ok: false");
     });
     summary.settle(judge, &FAILURE_SUMMARY, |judge, rule| {
-        judge.not_applicable(rule, "no run of it failed after aoi:meta");
+        judge.not_applicable(rule, "no run of the command failed after aoi:meta");
     });
 }

@@ -1,4 +1,4 @@
-//! Runs whose reader is slow, full or cut short.
+//! Runs with a slow reader, a full device or truncated input.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ pub(super) static SLOW_READER: Rule = Rule {
     check: Check::Number(3),
     level: Level::Must,
     section: "§4",
-    demands: "Nothing is lost to a reader that is slow",
-    why: "Callers stop to think; a tool that exits before its output is taken loses the summary.",
-    hint: "Flush, and wait until everything is written, before the process exits.",
+    demands: "A slow reader receives all output",
+    why: "Callers may pause. A tool that exits before its output is read loses the summary.",
+    hint: "Flush stdout and wait until everything is written before the process exits.",
     topic: Topic::Flush,
     register: &["AOI-4-02"],
 };
@@ -40,23 +40,23 @@ pub(super) fn slow_reader(
         let at = |what: String| format!("`{}`: {what}", run.probe);
         match (kept, run.end) {
             (true, End::Code(0)) if run.acted => {
-                tally.held("the summary came although nobody read for a while");
+                tally.held("the summary arrived although the reader paused");
             }
-            // Everything was written before the reader was slow.
+            // Everything was written before the reader paused, so this proves nothing.
             (true, End::Code(0)) => {}
             (true, end) => tally.wrong(run, || at(end.told())),
             (false, end) => tally.wrong(run, || {
                 let (ms, got) = (PAUSE.as_millis(), stream.lines.len());
                 let end = end.told();
                 at(format!(
-                    "nobody read for {ms} ms: {got} lines and no summary came, {end}"
+                    "the reader paused for {ms} ms: {got} lines arrived, but no summary; {end}"
                 ))
             }),
         }
     }
     let had = plain.is_some_and(|plain| Stream::read(&plain.stdout).summary().is_some());
     if plain.is_some_and(|plain| plain.end.is_success()) && !had {
-        return judge.not_verified(rule, "the plain run has no summary that could be lost");
+        return judge.not_verified(rule, "the `ok` run has no summary that could be lost");
     }
     tally.settle(judge, rule, |judge, rule| {
         not_tried(judge, command, plain, rule)
@@ -67,10 +67,10 @@ fn not_tried(judge: Judge, command: &Command, plain: Option<&Arc<Capture>>, rule
     match plain {
         Some(_) if lacks_login(command, plain) => judge.skip(rule, LOGIN),
         Some(run) if run.end.is_success() => {
-            judge.not_verified(rule, "nothing could make it wait for its reader");
+            judge.not_verified(rule, "the tool never had to wait for its reader");
         }
-        Some(_) => judge.not_verified(rule, "the plain run does not succeed"),
-        None => judge.not_applicable(rule, "not tried on a command that changes something"),
+        Some(_) => judge.not_verified(rule, "the `ok` run does not succeed"),
+        None => judge.not_applicable(rule, "not tested on commands that change something"),
     }
 }
 
@@ -79,9 +79,9 @@ pub(super) static FULL: Rule = Rule {
     check: Check::Number(3),
     level: Level::Must,
     section: "§6",
-    demands: "Output that could not be written is no success",
-    why: "A full disk would look like a complete, empty result.",
-    hint: "Check the result of every write and of the last flush; exit 74 where one failed.",
+    demands: "A run whose output cannot be written fails",
+    why: "Otherwise a full disk looks like a complete, empty result.",
+    hint: "Check the result of every write and of the last flush, and exit 74 if one fails.",
     topic: Topic::Flush,
     register: &["AOI-6-02"],
 };
@@ -93,14 +93,15 @@ pub(super) fn full(judge: Judge, command: &Command, runs: &[&Arc<Capture>]) {
     };
     match run.end {
         _ if plain.is_none_or(|plain| plain.stdout.is_empty()) => {
-            judge.not_verified(&FULL, "it prints nothing that could fail to be written");
+            judge.not_verified(&FULL, "the command prints nothing");
         }
-        End::Code(0) => judge.broken(&FULL, "stdout cannot be written, and it exits 0", run),
-        End::TimedOut => judge.broken(&FULL, "stdout cannot be written, and it does not end", run),
-        end => judge.pass(
+        End::Code(0) => judge.broken(&FULL, "stdout cannot be written, but the tool exits 0", run),
+        End::TimedOut => judge.broken(
             &FULL,
-            format!("{} where stdout cannot be written", end.told()),
+            "stdout cannot be written, and the tool does not exit",
+            run,
         ),
+        end => judge.pass(&FULL, format!("{} if stdout cannot be written", end.told())),
     }
 }
 
@@ -109,32 +110,30 @@ pub(super) static UPSTREAM: Rule = Rule {
     check: Check::Number(3),
     level: Level::Should,
     section: "§13",
-    demands: "Input that ends without its upstream's summary is a failure",
-    why: "The upstream crashed: what came is a part, and its result is not the whole.",
-    hint: "Remember whether aoi:summary came before the end of input; fail where it did not.",
+    demands: "Input that ends without the summary of the upstream tool is a failure",
+    why: "The upstream tool crashed, so the input and the result are incomplete.",
+    hint: "Track whether aoi:summary arrived before the end of input, and fail if it did not.",
     topic: Topic::Summary,
     register: &["AOI-13-08"],
 };
 
 pub(super) fn cut(judge: Judge, command: &Command, runs: &[&Arc<Capture>]) {
     if command.input.as_ref().is_none_or(|input| !input.upstream) {
-        let why = "it reads no stream of another tool (`input.upstream`)";
+        let why = "the command does not read the stream of another tool (`input.upstream`)";
         return judge.not_applicable(&UPSTREAM, why);
     }
     let run = |name| runs.iter().find(|run| run.probe == name);
     let (Some(whole), Some(cut)) = (run(WHOLE), run(CUT)) else {
-        return judge.not_applicable(&UPSTREAM, "not tried on a command that changes something");
+        return judge.not_applicable(&UPSTREAM, "not tested on commands that change something");
     };
     let ok = |run: &Capture| run.end.is_success() && Stream::read(&run.stdout).ok() == Some(true);
     match (ok(whole), ok(cut)) {
-        (false, _) => {
-            judge.not_verified(&UPSTREAM, "it does not succeed on a whole stream, either")
-        }
+        (false, _) => judge.not_verified(&UPSTREAM, "the command also fails on a complete stream"),
         (true, true) => judge.broken(
             &UPSTREAM,
-            "its input ended without the upstream's summary, and it says ok: true",
+            "the input ended without the upstream summary, but `ok` is true",
             cut,
         ),
-        (true, false) => judge.pass(&UPSTREAM, "input that breaks off is no success"),
+        (true, false) => judge.pass(&UPSTREAM, "truncated input is a failure"),
     }
 }

@@ -1,5 +1,5 @@
-//! Check 4: events are as the declared schema of their version says. Judged over every run of
-//! the session.
+//! Check 4: events are valid according to the declared schema of their version. It examines every
+//! run of the session.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -29,16 +29,16 @@ pub const RULES: &[&Rule] = &[
 ];
 
 const TYPES: &str =
-    "Callers generate their types from the schema; what is not in it, they cannot read.";
+    "Callers generate their types from the schema, and cannot read what is not in it.";
 
-const TEST: &str = "Hold every event against the schema in your tests.";
+const TEST: &str = "Validate every event against the schema in your tests.";
 
 static META: Rule = Rule {
     id: "AOI-04.meta",
     check: Check::Number(4),
     level: Level::Must,
     section: "§18.2",
-    demands: "Every aoi:meta is valid by the declared schema",
+    demands: "Every aoi:meta is valid according to the declared schema",
     why: TYPES,
     hint: TEST,
     topic: Topic::Json,
@@ -56,7 +56,7 @@ static SUMMARY: Rule = Rule {
     check: Check::Number(4),
     level: Level::Must,
     section: "§18.2",
-    demands: "Every aoi:summary is valid by the declared schema",
+    demands: "Every aoi:summary is valid according to the declared schema",
     why: TYPES,
     hint: TEST,
     topic: Topic::Json,
@@ -68,7 +68,7 @@ static WARNING: Rule = Rule {
     check: Check::Number(4),
     level: Level::Must,
     section: "§18.2",
-    demands: "Every aoi:warning is valid by the declared schema",
+    demands: "Every aoi:warning is valid according to the declared schema",
     why: TYPES,
     hint: TEST,
     topic: Topic::Json,
@@ -80,7 +80,7 @@ static ERROR: Rule = Rule {
     check: Check::Number(4),
     level: Level::Must,
     section: "§18.2",
-    demands: "Every aoi:error is valid by the declared schema",
+    demands: "Every aoi:error is valid according to the declared schema",
     why: TYPES,
     hint: TEST,
     topic: Topic::Json,
@@ -92,14 +92,14 @@ static CHECK: Rule = Rule {
     check: Check::Number(4),
     level: Level::Must,
     section: "§18.2",
-    demands: "Every aoi:check is valid by the declared schema",
+    demands: "Every aoi:check is valid according to the declared schema",
     why: TYPES,
     hint: TEST,
     topic: Topic::Json,
     register: &["AOI-8.3-06", "AOI-16.2-04", "AOI-18.2-04", "AOI-19-03"],
 };
 
-/// The events that §18.2 names, each with its rule.
+/// The event types that §18.2 names, each with its rule.
 const CLASSES: [(&str, &Rule); 5] = [
     ("aoi:meta", &META),
     ("aoi:summary", &SUMMARY),
@@ -108,13 +108,13 @@ const CLASSES: [(&str, &Rule); 5] = [
     ("aoi:check", &CHECK),
 ];
 
-/// Events of one run that are looked at; a flood says nothing new.
+/// Maximum number of events checked per run.
 const MOST: usize = 20_000;
 
-/// So many events of a class are tried for whether the schema could have refused them.
+/// Number of events per type that are used to test whether the schema rejects invalid ones.
 const TRIES: u32 = 3;
 
-/// What the text itself says about framework events.
+/// The schema of framework events according to the spec.
 fn framework() -> Option<&'static EventSchema> {
     static SCHEMA: OnceLock<Option<EventSchema>> = OnceLock::new();
     let read = || {
@@ -125,7 +125,7 @@ fn framework() -> Option<&'static EventSchema> {
     SCHEMA.get_or_init(read).as_ref()
 }
 
-/// The first thing that was wrong, and where.
+/// The first violation, and its run.
 type Wrong = Option<(String, Arc<Capture>)>;
 
 /// One rule over the runs of one command.
@@ -134,7 +134,7 @@ struct Tally {
     seen: usize,
     wrong: Wrong,
     tries: u32,
-    /// The schema would have refused something like it.
+    /// Whether the schema rejects an invalid variant of an event.
     telling: bool,
 }
 
@@ -156,7 +156,7 @@ struct Looked {
     framework: Tally,
 }
 
-/// To be called when everything has run.
+/// Evaluates all runs. Call it after the last one.
 pub fn check(session: &Session) {
     let declared = session.declared.get();
     let schemas: BTreeMap<&str, EventSchema> = declared
@@ -208,7 +208,7 @@ fn look(
         }
     }
     if let Some(listed) = listed {
-        // Some lists name only the tool's own types.
+        // Some lists contain domain types only.
         let names = |wanted: &str| listed.iter().any(|name| name.as_str() == Some(wanted));
         let all = listed.iter().filter_map(Value::as_str);
         let counts = !is_framework || { all }.any(|name| name.starts_with("aoi:"));
@@ -226,14 +226,14 @@ fn look(
     if let Some(types) = &schema.types {
         looked.undeclared.seen += 1;
         if !types.contains(kind) {
-            let message = || format!("{}: the schema knows no `{kind}`", place());
+            let message = || format!("{}: the schema does not define `{kind}`", place());
             return looked.undeclared.note(message, run);
         }
     }
     let class = CLASSES.iter().position(|(name, _)| *name == kind);
     let tally = match class.and_then(|class| looked.classes.get_mut(class)) {
         Some(tally) => tally,
-        // Where a version was asked for, check 13 looks at them.
+        // Check 13 covers runs with a requested version.
         None if run.version.is_some() => return,
         None => &mut looked.domain,
     };
@@ -246,7 +246,7 @@ fn look(
         Fit::Fits => {}
         Fit::Breaks(why) => tally.note(|| format!("{}: {kind}: {why}", place()), run),
         Fit::Undefined => {
-            let message = || format!("{}: the schema has no `{kind}`", place());
+            let message = || format!("{}: the schema has no definition for `{kind}`", place());
             tally.note(message, run);
         }
     }
@@ -257,37 +257,41 @@ static VACUOUS: Rule = Rule {
     check: Check::Number(4),
     level: Level::Open,
     section: "§18.2",
-    demands: "The declared schema refuses events that are wrong",
+    demands: "The declared schema rejects invalid events",
     why: TYPES,
-    hint: "Require `type` and the fields of each type; a schema that allows everything says nothing.",
+    hint: "Require `type` and the fields of each type. A schema that allows everything describes \
+           nothing.",
     topic: Topic::Json,
     register: &["AOI-1.1-01"],
 };
 
-/// A schema that takes every event says nothing about any.
+/// Checks that the schema rejects something. A schema that accepts every event proves nothing.
 fn vacuous<'l>(session: &Session, all: impl Iterator<Item = &'l Looked>, has_schema: bool) {
     let judge = session.judge(TOOL);
     if !has_schema {
-        return judge.skip(&VACUOUS, "there is no schema that can be read (check 1)");
+        return judge.skip(&VACUOUS, "the schema is missing or invalid (check 1)");
     }
     let classes: Vec<&Tally> = all.flat_map(|looked| &looked.classes).collect();
     let seen: usize = classes.iter().map(|tally| tally.seen).sum();
     if classes.iter().any(|tally| tally.telling) {
         return judge.pass(
             &VACUOUS,
-            "events with a field less, or an odd one, are refused",
+            "the schema rejects events with a missing field or a field of another type",
         );
     }
     let refused = classes.iter().any(|tally| tally.wrong.is_some());
     let runs = session.captures();
     match runs.iter().find(|run| run.command == TOOL) {
-        _ if seen == 0 => judge.not_verified(&VACUOUS, "there was no event to try it with"),
-        _ if refused => judge.pass(&VACUOUS, "it refuses events that were printed"),
+        _ if seen == 0 => {
+            judge.not_verified(&VACUOUS, "no event was printed to test the schema with")
+        }
+        _ if refused => judge.pass(&VACUOUS, "the schema rejects printed events"),
         Some(run) => {
-            let message = "no event that was tried is refused, whatever is taken away from it";
+            let message = "the schema rejects no event, even with a field missing or of another \
+                           type";
             judge.broken(&VACUOUS, message, run);
         }
-        None => judge.not_verified(&VACUOUS, "no event that was tried is refused"),
+        None => judge.not_verified(&VACUOUS, "the schema rejects no event"),
     }
 }
 
@@ -296,7 +300,7 @@ static DOMAIN: Rule = Rule {
     check: Check::Number(4),
     level: Level::Should,
     section: "§1.1",
-    demands: "Every other event is valid by the declared schema",
+    demands: "Every domain event is valid according to the declared schema",
     why: TYPES,
     hint: TEST,
     topic: Topic::Json,
@@ -308,9 +312,9 @@ static UNDECLARED: Rule = Rule {
     check: Check::Number(4),
     level: Level::Must,
     section: "§1.1, §8.2",
-    demands: "Every type of event that is printed is one that the declared schema knows",
+    demands: "The declared schema defines the type of every printed event",
     why: TYPES,
-    hint: "Add the type to the schema, or print it under the name that is there.",
+    hint: "Add the type to the schema, or use a type that the schema defines.",
     topic: Topic::Json,
     register: &["AOI-1.1-01"],
 };
@@ -320,7 +324,7 @@ static UNLISTED: Rule = Rule {
     check: Check::Number(4),
     level: Level::Should,
     section: "§17",
-    demands: "`event_types` of a command names every type that the command prints",
+    demands: "`event_types` of a command lists every type that the command prints",
     why: TYPES,
     hint: "Add the type to `event_types` in `capabilities`.",
     topic: Topic::Json,
@@ -332,7 +336,7 @@ static FRAMEWORK: Rule = Rule {
     check: Check::Number(4),
     level: Level::Must,
     section: "§8.3, §9",
-    demands: "The fields of framework events have the kinds that the text gives them",
+    demands: "The fields of framework events have the types that the spec defines",
     why: TYPES,
     hint: "Compare the event with §8.3 and §9.",
     topic: Topic::Json,
@@ -341,7 +345,7 @@ static FRAMEWORK: Rule = Rule {
 
 fn judge(session: &Session, command: &str, looked: Looked, has_schema: bool) {
     let judge = session.judge(command);
-    let none = "there is no schema that can be read (check 1)";
+    let none = "the schema is missing or invalid (check 1)";
     let plain = |rule: &Rule, tally: Tally, proof: &str, why: &str| match tally.wrong {
         Some((message, run)) => judge.broken(rule, message, &run),
         None if tally.seen == 0 => judge.not_applicable(rule, why),
@@ -350,14 +354,14 @@ fn judge(session: &Session, command: &str, looked: Looked, has_schema: bool) {
     plain(
         &FRAMEWORK,
         looked.framework,
-        "their fields are as in the text",
+        "their fields have the types that the spec defines",
         "no framework event was printed",
     );
     plain(
         &UNLISTED,
         looked.unlisted,
         "their types are in `event_types`",
-        "`capabilities` lists no `event_types` for it",
+        "`capabilities` lists no `event_types` for the command",
     );
     if !has_schema {
         for (_, rule) in CLASSES {
@@ -369,22 +373,23 @@ fn judge(session: &Session, command: &str, looked: Looked, has_schema: bool) {
     plain(
         &UNDECLARED,
         looked.undeclared,
-        "the schema knows their types",
-        "the schema leaves the types open",
+        "the schema defines their types",
+        "the schema does not restrict the types",
     );
     let classes = CLASSES.into_iter().zip(looked.classes);
-    let domain = (("an event of its own", &DOMAIN), looked.domain);
+    let domain = (("a domain event", &DOMAIN), looked.domain);
     for ((kind, rule), tally) in classes.chain([domain]) {
         match tally.wrong {
             Some((message, run)) => judge.broken(rule, message, &run),
             None if tally.seen == 0 => {
-                judge.not_applicable(rule, format!("{kind} was printed in no run"));
+                judge.not_applicable(rule, format!("no run printed {kind}"));
             }
             None if !tally.telling => {
-                let why = "the schema takes such an event whatever is taken away from it";
+                let why = "the schema accepts such events even with a field missing or of another \
+                           type";
                 judge.not_verified(rule, why);
             }
-            None => judge.pass(rule, format!("{} are valid", tally.seen)),
+            None => judge.pass(rule, format!("{} events are valid", tally.seen)),
         }
     }
 }
@@ -394,9 +399,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// AOI-8.3-06, AOI-8.3-11, AOI-8.3-13: what stands in the text itself is valid.
+    /// AOI-8.3-06, AOI-8.3-11, AOI-8.3-13: the examples in the spec are valid.
     #[test]
-    fn the_examples_of_the_text_are_framework_events() {
+    fn the_examples_of_the_spec_are_valid_framework_events() {
         let schema = framework().expect("our own schema");
         for event in [
             json!({ "type": "aoi:meta", "tool": "outline", "command": "search" }),

@@ -1,4 +1,4 @@
-//! The aoi:error events of every run.
+//! Checks the aoi:error events of every run.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::rules::{Level, Rule, Topic};
 use crate::session::Judge;
 use crate::stream::{Line, Stream};
 
-/// The categories, and whether the same again may help; `None` where that depends.
+/// The categories, and their `retryable`. `None` if it depends.
 const CATEGORIES: [(&str, Option<bool>); 14] = [
     ("usage", Some(false)),
     ("validation", Some(false)),
@@ -34,9 +34,10 @@ pub(super) static FIELDS: Rule = Rule {
     check: Check::Number(5),
     level: Level::Must,
     section: "§9",
-    demands: "Every aoi:error has category, code and message as texts, and retryable as a boolean",
-    why: "A caller decides by them whether to try again, to ask a human or to give up.",
-    hint: "Build aoi:error in one place that demands all four.",
+    demands: "Every aoi:error has the strings category, code and message, and the boolean \
+              retryable",
+    why: "A caller uses them to decide whether to retry, to ask a human or to give up.",
+    hint: "Create every aoi:error with one function that requires all four fields.",
     topic: Topic::Errors,
     register: &["AOI-8.3-11", "AOI-9-03", "AOI-18.2-05"],
 };
@@ -46,9 +47,10 @@ pub(super) static CATEGORY: Rule = Rule {
     check: Check::Number(5),
     level: Level::Should,
     section: "§9.1",
-    demands: "The category of an error is one of the 14",
-    why: "Callers branch on the category; one of your own means nothing to them.",
-    hint: "Map your own codes to usage, validation, authn, authz, not_found, conflict, rate_limited, temporary, timeout, cancelled, partial, internal, config or io.",
+    demands: "The category of an error is one of the 14 in the spec",
+    why: "Callers branch on the category, and do not know your own.",
+    hint: "Map your own codes to usage, validation, authn, authz, not_found, conflict, \
+           rate_limited, temporary, timeout, cancelled, partial, internal, config or io.",
     topic: Topic::Errors,
     register: &[
         "AOI-9-02",
@@ -75,8 +77,8 @@ pub(super) static CODE: Rule = Rule {
     level: Level::Should,
     section: "§9.1",
     demands: "The code of an error is in UPPER_SNAKE_CASE",
-    why: "Codes are compared as texts; one form makes them so.",
-    hint: "Write codes such as FILE_NOT_FOUND.",
+    why: "Codes are compared as strings, so they need one form.",
+    hint: "Use codes such as FILE_NOT_FOUND.",
     topic: Topic::Errors,
     register: &["AOI-9.1-16"],
 };
@@ -87,8 +89,9 @@ pub(super) static RETRY: Rule = Rule {
     level: Level::Should,
     section: "§9.1",
     demands: "`retryable` agrees with the category",
-    why: "A caller that repeats a usage error does so for ever.",
-    hint: "usage, validation, authz, not_found and config are false; rate_limited, temporary and timeout are true.",
+    why: "A caller that retries a usage error retries it forever.",
+    hint: "Use false for usage, validation, authz, not_found and config, and true for \
+           rate_limited, temporary and timeout.",
     topic: Topic::Errors,
     register: &[
         "AOI-9.1-01",
@@ -107,8 +110,8 @@ pub(super) static STRUCTURED: Rule = Rule {
     check: Check::Number(5),
     level: Level::Should,
     section: "§2",
-    demands: "A failure after the stream has begun is told in an aoi:error",
-    why: "A status alone says that something is wrong, not what.",
+    demands: "A failure after the start of the stream is reported in an aoi:error",
+    why: "An exit code alone does not tell what is wrong.",
     hint: "Write an aoi:error before the summary of a failure.",
     topic: Topic::Errors,
     register: &["AOI-2-12"],
@@ -129,29 +132,29 @@ pub fn judge(judge: Judge, runs: &[&Arc<Capture>]) {
             fields.see(
                 run,
                 missing(error).map(at),
-                "an aoi:error has its four fields",
+                "every aoi:error has its four fields",
             );
             if let Some(said) = text(error, "category") {
                 let known = CATEGORIES.iter().find(|(name, _)| *name == said);
                 let wrong = known
                     .is_none()
-                    .then(|| at(format!("the category {said:?} is none of the 14")));
-                category.see(run, wrong, "a category of the 14");
+                    .then(|| at(format!("unknown category {said:?}")));
+                category.see(run, wrong, "known category");
                 let expected = known.and_then(|(_, retryable)| *retryable);
                 let told = error.get("retryable").and_then(Value::as_bool);
                 if let (Some(expected), Some(told)) = (expected, told) {
                     let wrong = (told != expected).then(|| {
                         at(format!(
-                            "retryable is {told} for {said:?}, where it is {expected}"
+                            "`retryable` is {told} for category {said:?}; expected {expected}"
                         ))
                     });
-                    retry.see(run, wrong, "retryable agrees with the category");
+                    retry.see(run, wrong, "`retryable` agrees with the category");
                 }
             }
             if let Some(said) = text(error, "code") {
                 let wrong = (!is_upper_snake(said))
                     .then(|| at(format!("the code {said:?} is not in UPPER_SNAKE_CASE")));
-                code.see(run, wrong, "a code in UPPER_SNAKE_CASE");
+                code.see(run, wrong, "the code is in UPPER_SNAKE_CASE");
             }
         }
         let failed = matches!(run.end, End::Code(1..)) && !run.was_cut() && run.was_read();
@@ -162,12 +165,12 @@ pub fn judge(judge: Judge, runs: &[&Arc<Capture>]) {
             let told = stream.errors().next().is_some() || bad_check;
             let wrong = (!told).then(|| {
                 format!(
-                    "`{}`: {}, and no aoi:error says why",
+                    "`{}`: {} without an aoi:error that says why",
                     run.probe,
                     run.end.told()
                 )
             });
-            structured.see(run, wrong, "a failure has its aoi:error");
+            structured.see(run, wrong, "the failure has an aoi:error");
         }
     }
     for (tally, rule) in [
@@ -177,11 +180,17 @@ pub fn judge(judge: Judge, runs: &[&Arc<Capture>]) {
         (retry, &RETRY),
     ] {
         tally.settle(judge, rule, |judge, rule| {
-            judge.not_applicable(rule, "no run of it has an aoi:error that says so");
+            judge.not_applicable(
+                rule,
+                "no run of the command has an aoi:error with this field",
+            );
         });
     }
     structured.settle(judge, &STRUCTURED, |judge, rule| {
-        judge.not_applicable(rule, "no run of it failed after its stream had begun");
+        judge.not_applicable(
+            rule,
+            "no run of the command failed after its stream had started",
+        );
     });
 }
 
@@ -189,18 +198,18 @@ fn text<'l>(error: &'l Line, key: &str) -> Option<&'l str> {
     error.get(key)?.as_str()
 }
 
-/// What an error lacks.
+/// The first missing or invalid field of an error.
 fn missing(error: &Line) -> Option<String> {
     for key in ["category", "code", "message"] {
         match error.get(key) {
             Some(Value::String(_)) => {}
-            Some(other) => return Some(format!("`{key}` is {other}, no text")),
+            Some(other) => return Some(format!("`{key}` must be a string, found {other}")),
             None => return Some(format!("the aoi:error has no `{key}`")),
         }
     }
     match error.get("retryable") {
         Some(Value::Bool(_)) => None,
-        Some(other) => Some(format!("`retryable` is {other}, no boolean")),
+        Some(other) => Some(format!("`retryable` must be a boolean, found {other}")),
         None => Some("the aoi:error has no `retryable`".to_owned()),
     }
 }
@@ -242,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_in_capitals() {
+    fn codes_are_upper_snake_case() {
         for good in ["A", "FILE_NOT_FOUND", "E2BIG", "HTTP_404"] {
             assert!(is_upper_snake(good), "{good}");
         }

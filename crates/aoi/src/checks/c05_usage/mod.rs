@@ -1,4 +1,4 @@
-//! Check 5: malformed usage fails, and errors have their four fields.
+//! Check 5: invalid usage fails, and errors have their four fields.
 
 mod errors;
 
@@ -38,13 +38,13 @@ const UNKNOWN_FLAG: &str = "malformed: an unknown flag";
 
 const UNKNOWN_COMMAND: &str = "malformed: an unknown command";
 
-const LISTED: &str = "malformed: of the probe file";
+const LISTED: &str = "malformed: usage from the probe file";
 
-const BAD_LIMIT: &str = "malformed: a limit that is no number";
+const BAD_LIMIT: &str = "malformed: a limit that is not a number";
 
 const NO_LIMIT: &str = "malformed: a limit without its value";
 
-const BAD_OUTPUT: &str = "malformed: a format that is none";
+const BAD_OUTPUT: &str = "malformed: an unknown format";
 
 pub async fn check(session: &Session) {
     let commands = join_all(
@@ -56,8 +56,8 @@ pub async fn check(session: &Session) {
     tokio::join!(commands, bend_tool(session), bend_changes(session));
 }
 
-/// Words that a command cannot mean. Never on one that may change something: a tool that ignores
-/// unknown flags would do it.
+/// Runs a command with invalid arguments. Commands that may change something are left out, because
+/// a tool that ignores unknown flags would make the change.
 async fn bend(session: &Session, command: &Command) {
     if !is_read_only(session, command) {
         return;
@@ -73,7 +73,7 @@ async fn bend(session: &Session, command: &Command) {
         let words = session.fill(listed, &[], session.common());
         runs.push((LISTED, words, how.clone()));
     }
-    // The machine mode's own words are put in here, where they must not stand at the end.
+    // These runs add the machine-mode options themselves, because those must not come last.
     let human = How {
         human: true,
         ..how.clone()
@@ -95,7 +95,7 @@ async fn bend(session: &Session, command: &Command) {
     join_all(runs).await;
 }
 
-/// The words for machine mode, with a format that is none.
+/// The machine-mode options with an unknown format.
 fn nonsense(machine_args: &[String]) -> Option<Vec<String>> {
     let place = machine_args
         .iter()
@@ -111,7 +111,7 @@ fn nonsense(machine_args: &[String]) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// What belongs to no command.
+/// Invalid usage of the tool itself.
 async fn bend_tool(session: &Session) {
     let unknown = async {
         if has_commands(session) {
@@ -137,7 +137,8 @@ async fn bend_tool(session: &Session) {
     tokio::join!(unknown, flag);
 }
 
-/// Somebody says that the first word is a command; else it may be an operand, and any will do.
+/// Whether the first word is known to be a command. Otherwise it may be an operand, and any word is
+/// valid.
 fn has_commands(session: &Session) -> bool {
     let declared = session.declared.get();
     session.commands().iter().any(|command| {
@@ -148,8 +149,8 @@ fn has_commands(session: &Session) -> bool {
     })
 }
 
-/// Malformed usage of commands that change something, as the author gave it, where that is
-/// allowed.
+/// Runs commands that change something with the invalid usage from the probe file, if `sandbox` is
+/// set.
 async fn bend_changes(session: &Session) {
     let listed = session.commands().iter();
     let listed = listed.filter(|command| command.mutating && !command.malformed.is_empty());
@@ -172,7 +173,7 @@ async fn bend_changes(session: &Session) {
     }
 }
 
-/// Looks at every run of the session.
+/// Evaluates every run of the session.
 pub fn conclude(session: &Session) {
     let captures = session.captures();
     let names = session
@@ -195,9 +196,10 @@ static FLAG: Rule = Rule {
     check: Check::Number(5),
     level: Level::Must,
     section: "§18.2",
-    demands: "An unknown flag is refused",
-    why: "A caller that misspells a flag believes that it was heard: a filter or a dry run silently does not happen.",
-    hint: "Let the argument parser refuse what it does not know, and exit 64.",
+    demands: "Unknown flags are rejected",
+    why: "A caller that misspells a flag assumes that it took effect, and a filter or a dry run \
+          silently does not happen.",
+    hint: "Let the argument parser reject unknown flags, and exit 64.",
     topic: Topic::Errors,
     register: &["AOI-6-02", "AOI-6-03", "AOI-18.2-05"],
 };
@@ -207,9 +209,9 @@ static COMMAND: Rule = Rule {
     check: Check::Number(5),
     level: Level::Must,
     section: "§18.2",
-    demands: "An unknown command is refused",
-    why: "A caller that asks for what is not there must learn it, not get something else.",
-    hint: "Exit 64 where the first word is no command; help alone is no answer to it.",
+    demands: "Unknown commands are rejected",
+    why: "A caller that runs a command that does not exist must get an error, not something else.",
+    hint: "Exit 64 if the first word is not a command. Printing the help text is not enough.",
     topic: Topic::Errors,
     register: &["AOI-6-02", "AOI-6-03", "AOI-18.2-05"],
 };
@@ -219,9 +221,9 @@ static USAGE: Rule = Rule {
     check: Check::Number(5),
     level: Level::Must,
     section: "§18.2",
-    demands: "Usage that the probe file calls malformed is refused",
-    why: "A missing operand that is guessed at gives an answer to another question.",
-    hint: "Check operands before the work begins, and exit 64.",
+    demands: "Usage that the probe file lists as `malformed` is rejected",
+    why: "If a missing operand is guessed, the result answers another question.",
+    hint: "Check the operands before doing any work, and exit 64.",
     topic: Topic::Errors,
     register: &["AOI-6-02", "AOI-18.2-05"],
 };
@@ -231,9 +233,10 @@ static VALUE: Rule = Rule {
     check: Check::Number(5),
     level: Level::Must,
     section: "§18.2",
-    demands: "A value that a flag cannot have, or none at all, is refused",
-    why: "A limit or format that is silently replaced gives the caller what it did not ask for.",
-    hint: "Parse values strictly, and exit 64 where one does not fit.",
+    demands: "Invalid and missing flag values are rejected",
+    why: "If a limit or format is silently replaced, the caller gets something that it did not \
+          request.",
+    hint: "Parse values strictly, and exit 64 for an invalid one.",
     topic: Topic::Errors,
     register: &["AOI-6-02", "AOI-18.2-05"],
 };
@@ -241,19 +244,19 @@ static VALUE: Rule = Rule {
 fn judge(session: &Session, name: &str, command: Option<&Command>, runs: &[&Arc<Capture>]) {
     let judge = session.judge(name);
     let none = |judge: Judge, rule: &'static Rule| match command {
-        None => judge.not_applicable(rule, "the tool as a whole was not asked"),
+        None => judge.not_applicable(rule, "the tool itself was not run"),
         Some(command) if command.mutating => {
-            judge.not_applicable(rule, "not tried on a command that changes something");
+            judge.not_applicable(rule, "not tested on commands that change something");
         }
         Some(command) if !is_read_only(session, command) => {
             judge.skip(
                 rule,
-                "nobody says that it is read-only: its words are not changed",
+                "the command is not known to be read-only, so its arguments are not changed",
             );
         }
-        Some(_) => judge.not_verified(rule, "no malformed usage of it was tried"),
+        Some(_) => judge.not_verified(rule, "no invalid usage of the command was run"),
     };
-    // An unbounded stream that had to be stopped has begun well.
+    // An unbounded command that had to be stopped counts as working.
     let succeeds = runs
         .iter()
         .any(|run| (run.end.is_success() || run.acted) && !super::is_bent(run));
@@ -272,7 +275,7 @@ fn judge(session: &Session, name: &str, command: Option<&Command>, runs: &[&Arc<
         }
         let optional = rule != &FLAG;
         tally.settle(judge, rule, |judge, rule| match optional {
-            true => judge.not_applicable(rule, "there is no such usage of it"),
+            true => judge.not_applicable(rule, "the command has no such usage to test"),
             false => none(judge, rule),
         });
     }
@@ -285,16 +288,16 @@ fn judge(session: &Session, name: &str, command: Option<&Command>, runs: &[&Arc<
     errors::judge(judge, runs);
 }
 
-/// Whether a run that was wrong on purpose failed.
+/// Whether a run that is invalid on purpose failed.
 fn refused(run: &Arc<Capture>, succeeds: bool, tally: &mut Tally) {
     let what = run.probe.trim_start_matches(MALFORMED);
     match run.end {
-        End::Code(0) => tally.wrong(run, || format!("{what}, and it exits 0")),
-        End::TimedOut => tally.wrong(run, || format!("{what}, and it goes on without end")),
+        End::Code(0) => tally.wrong(run, || format!("{what}: exit 0")),
+        End::TimedOut => tally.wrong(run, || format!("{what}: the tool does not exit")),
         End::Code(code) if succeeds || blames_usage(run) => tally.held(format!("exit {code}")),
-        // A rule of its own.
-        End::Signal(_) => tally.doubt("it died of a signal (AOI-05.signal)"),
-        End::Code(_) => tally.doubt("no run of it succeeds: any usage would fail"),
+        // AOI-05.signal reports it.
+        End::Signal(_) => tally.doubt("the tool was killed by a signal (AOI-05.signal)"),
+        End::Code(_) => tally.doubt("no run of the command succeeds, so any usage would fail"),
     }
 }
 
@@ -310,9 +313,9 @@ static SIGNAL: Rule = Rule {
     check: Check::Number(5),
     level: Level::Must,
     section: "§6",
-    demands: "Malformed usage does not kill the process by a signal",
-    why: "A crash says nothing about what was wrong with the words.",
-    hint: "Refuse bad usage with an error and an exit status.",
+    demands: "Invalid usage does not kill the process with a signal",
+    why: "A crash does not tell what is wrong with the arguments.",
+    hint: "Reject invalid usage with an error and an exit code.",
     topic: Topic::Errors,
     register: &["AOI-6-02"],
 };
@@ -322,8 +325,8 @@ static PROSE: Rule = Rule {
     check: Check::Number(5),
     level: Level::Must,
     section: "§2",
-    demands: "Malformed usage prints events to stdout, or nothing",
-    why: "A caller parses stdout whatever the status is.",
+    demands: "Invalid usage prints only events to stdout, or nothing",
+    why: "Callers parse stdout whatever the exit code is.",
     hint: "Print usage to stderr, or as an aoi:error.",
     topic: Topic::Errors,
     register: &["AOI-2-12", "AOI-2-13"],
@@ -334,9 +337,9 @@ static TRACE: Rule = Rule {
     check: Check::Number(5),
     level: Level::Must,
     section: "§2",
-    demands: "Malformed usage prints no stack trace",
-    why: "A trace tells a caller about the tool's inside and nothing about its own mistake.",
-    hint: "Catch what the parser raises, and say what is wrong in a sentence.",
+    demands: "Invalid usage prints no stack trace",
+    why: "A stack trace describes the tool's internals, not the caller's mistake.",
+    hint: "Catch the parser's exceptions, and report what is wrong in one sentence.",
     topic: Topic::Errors,
     register: &["AOI-2-12"],
 };
@@ -346,8 +349,8 @@ static CRASH: Rule = Rule {
     check: Check::Number(5),
     level: Level::Should,
     section: "§6",
-    demands: "The exit status of malformed usage is not that of a crash",
-    why: "101, 134, 139 and what is above 128 mean a panic or a signal to whoever looks.",
+    demands: "The exit code of invalid usage is not that of a crash",
+    why: "Callers take 101, 134, 139 and all codes above 128 for a panic or a signal.",
     hint: "Exit 64 for usage errors.",
     topic: Topic::Errors,
     register: &["AOI-6-03"],
@@ -358,14 +361,14 @@ static OK_TRUE: Rule = Rule {
     check: Check::Number(5),
     level: Level::Must,
     section: "§4.1",
-    demands: "Malformed usage is not summed up with ok: true",
-    why: "A caller that reads only the stream takes the refusal for a success.",
-    hint: "Set ok to false in the summary of a refusal.",
+    demands: "The summary of invalid usage does not have ok: true",
+    why: "A caller that reads only the stream takes the error for a success.",
+    hint: "Set ok to false in the summary of a usage error.",
     topic: Topic::Errors,
     register: &["AOI-6-02"],
 };
 
-/// How it failed.
+/// Checks how invalid usage fails.
 fn manners(judge: Judge, malformed: &[&Arc<Capture>], none: &dyn Fn(Judge, &'static Rule)) {
     let [mut signal, mut prose, mut traces, mut crash, mut ok] =
         std::array::from_fn::<Tally, 5, _>(|_| Tally::default());
@@ -375,18 +378,14 @@ fn manners(judge: Judge, malformed: &[&Arc<Capture>], none: &dyn Fn(Judge, &'sta
             End::Signal(number) => Some(format!("{what}: killed by signal {number}")),
             _ => None,
         };
-        signal.see(run, died, "it exits by itself");
+        signal.see(run, died, "the tool exits by itself");
         let found = trace::find(&run.stderr).or_else(|| trace::find(&run.stdout));
-        let wrong = found.map(|trace| {
-            format!(
-                "{what}: a stack trace ({}): {:?}",
-                trace.language, trace.line
-            )
-        });
+        let wrong = found
+            .map(|trace| format!("{what}: stack trace ({}): {:?}", trace.language, trace.line));
         traces.see(run, wrong, "no stack trace");
         if let End::Code(code @ 1..) = run.end {
-            let crashed =
-                (code > 128 || code == 101).then(|| format!("{what}: exit {code}, as of a crash"));
+            let crashed = (code > 128 || code == 101)
+                .then(|| format!("{what}: exit {code}, which looks like a crash"));
             crash.see(run, crashed, &format!("exit {code}"));
         }
         if !run.is_machine {
@@ -397,13 +396,14 @@ fn manners(judge: Judge, malformed: &[&Arc<Capture>], none: &dyn Fn(Judge, &'sta
             .lines
             .iter()
             .find(|line| line.kind().is_none() && !line.bytes.is_empty());
-        let wrong = odd.map(|line| format!("{what}: line {} of stdout is no event", line.number));
-        prose.see(run, wrong, "stdout has events or nothing");
+        let wrong =
+            odd.map(|line| format!("{what}: line {} of stdout is not an event", line.number));
+        prose.see(run, wrong, "stdout has only events, or nothing");
         let says_ok = stream
             .of("aoi:summary")
             .any(|line| line.get("ok") == Some(&true.into()));
         let wrong = (says_ok && !run.end.is_success())
-            .then(|| format!("{what}: {}, and ok is true", run.end.told()));
+            .then(|| format!("{what}: {}, but `ok` is true", run.end.told()));
         ok.see(run, wrong, "no ok: true");
     }
     for (tally, rule) in [
@@ -422,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_format_that_is_none() {
+    fn the_format_is_replaced_by_an_unknown_one() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let odd = |text: &str| nonsense(&words(text)).map(|words| words.join(" "));
         assert_eq!(

@@ -1,4 +1,5 @@
-//! A command that needs a login, without one: an error in the stream, no prompt, no browser.
+//! A command that needs a login, run without one: it must emit an error and neither prompt nor open
+//! a browser.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +22,7 @@ use crate::stream::{Line, Stream};
 
 const WANTED: [&Rule; 4] = [&AUTH_ERROR, &AUTH_CATEGORY, &BROWSER, &PROMPT];
 
-/// Programs that show a page to a person.
+/// Programs that open a web page.
 const BROWSERS: [&str; 9] = [
     "xdg-open",
     "open",
@@ -37,7 +38,7 @@ const BROWSERS: [&str; 9] = [
 pub async fn check(session: &Session, command: &Command) {
     let mut sheet = Sheet::new(session.judge(&command.name));
     if is_mutating(session, command) && !session.probe.sandbox {
-        let why = "it changes something, and the probe file does not say `sandbox: true`";
+        let why = "the command changes something, and the probe file does not have `sandbox: true`";
         for rule in WANTED {
             sheet.skip(rule, why);
         }
@@ -46,9 +47,12 @@ pub async fn check(session: &Session, command: &Command) {
     let wire = session.world().and_then(Tripwire::new);
     match wire {
         Ok(wire) => look(session, command, &wire, &mut sheet).await,
-        Err(error) => sheet.doubt(&WANTED, &format!("no world for the run: {error}")),
+        Err(error) => sheet.doubt(
+            &WANTED,
+            &format!("cannot create a directory for the run: {error}"),
+        ),
     }
-    sheet.settle(&WANTED, "the probe did not come that far");
+    sheet.settle(&WANTED, "the probe did not get that far");
 }
 
 pub(super) static BROWSER: Rule = Rule {
@@ -56,9 +60,9 @@ pub(super) static BROWSER: Rule = Rule {
     check: Check::Number(6),
     level: Level::Must,
     section: "§1.3",
-    demands: "Machine mode opens no browser",
-    why: "There is no screen, and nobody to click.",
-    hint: "Start the login only in human mode; in machine mode emit INTERACTIVE_REQUIRED.",
+    demands: "Machine mode does not open a browser",
+    why: "In machine mode, no user is present who could click.",
+    hint: "Start the login in human mode only. In machine mode, emit INTERACTIVE_REQUIRED.",
     topic: Topic::Confirm,
     register: &["AOI-1.3-02"],
 };
@@ -84,11 +88,11 @@ async fn look(session: &Session, command: &Command, wire: &Tripwire, sheet: &mut
             let message = format!("without credentials, on a terminal: {}", waits(&shown));
             sheet.broken(&PROMPT, message, &shown);
         }
-        _ => sheet.pass(&PROMPT, "it never waits for an answer"),
+        _ => sheet.pass(&PROMPT, "the command never waits for input"),
     }
     match wire.touched() {
-        Some(name) => sheet.broken(&BROWSER, format!("it started `{name}`"), &run),
-        None => sheet.pass(&BROWSER, "no browser that was laid out for it was started"),
+        Some(name) => sheet.broken(&BROWSER, format!("the command started `{name}`"), &run),
+        None => sheet.pass(&BROWSER, "the command started none of the fake browsers"),
     }
 }
 
@@ -128,7 +132,8 @@ pub(super) static AUTH_ERROR: Rule = Rule {
     check: Check::Number(6),
     level: Level::Must,
     section: "§1.3",
-    demands: "Without credentials there is an aoi:error of category authn (INTERACTIVE_REQUIRED) and a non-zero exit",
+    demands: "Without credentials, the command emits an aoi:error of category authn \
+              (INTERACTIVE_REQUIRED) and exits with a non-zero code",
     why: "A caller must be able to tell its operator that a login is needed.",
     hint: "Emit aoi:error with category authn, code INTERACTIVE_REQUIRED, retryable false and a hint, then exit 77.",
     topic: Topic::Confirm,
@@ -140,9 +145,9 @@ pub(super) static AUTH_CATEGORY: Rule = Rule {
     check: Check::Number(6),
     level: Level::Must,
     section: "§9.1",
-    demands: "The error for missing credentials is of category authn",
+    demands: "The error for missing credentials has category authn",
     why: "Portable callers branch on the category.",
-    hint: "Set the category to authn; authz is for credentials that are not enough.",
+    hint: "Set the category to authn. Use authz for credentials with insufficient permissions.",
     topic: Topic::Confirm,
     register: &["AOI-1.3-05"],
 };
@@ -152,52 +157,56 @@ fn judge(run: &Arc<Capture>, sheet: &mut Sheet<'_>) {
     let is_error = stream.errors().next().is_some();
     let said = stream.errors().find(names_login);
     match run.end {
-        End::TimedOut => sheet.not_verified(&AUTH_ERROR, "it had to be ended before it said so"),
+        End::TimedOut => sheet.not_verified(
+            &AUTH_ERROR,
+            "the command did not exit within its time limit",
+        ),
         End::Code(0) if !is_error && stream.domain().next().is_some() => {
-            let why = "it gives results without credentials: it needs none, or found some";
+            let why = "the command prints results without credentials: it needs none, or it found \
+                       some";
             for rule in [&AUTH_ERROR, &AUTH_CATEGORY] {
                 sheet.not_verified(rule, why);
             }
         }
         End::Code(0) => {
-            let message =
-                "it needs a login and has none, but exits 0; expected: aoi:error, non-zero";
+            let message = "the command has no credentials, but exits 0; expected an aoi:error and \
+                           a non-zero exit code";
             sheet.broken(&AUTH_ERROR, message, run);
         }
         End::Signal(_) => sheet.broken(&AUTH_ERROR, run.end.told(), run),
         End::Code(_) => match (said, is_error) {
             (Some(error), _) => {
-                let proof = "an aoi:error says that a login is missing, and a non-zero exit";
+                let proof = "an aoi:error reports the missing login, and the exit code is not 0";
                 sheet.pass(&AUTH_ERROR, proof);
                 let category = text(error, "category");
                 let wrong = (category != "authn")
-                    .then(|| format!("the category is `{category}`, not `authn`"));
+                    .then(|| format!("the category is `{category}`; expected `authn`"));
                 sheet.held(&AUTH_CATEGORY, "the category is authn", wrong, run);
             }
             (None, true) => {
-                let message = "there is an aoi:error, but neither its category nor its code says \
-                               that a login is missing";
+                let message = "neither the category nor the code of the aoi:error says that a \
+                               login is missing";
                 sheet.broken(&AUTH_ERROR, message, run);
             }
             (None, false) => {
-                let message = "there is no aoi:error in the stream that says so";
+                let message = "no aoi:error says that a login is missing";
                 sheet.broken(&AUTH_ERROR, message, run);
             }
         },
     }
-    sheet.not_applicable(&AUTH_CATEGORY, "no aoi:error speaks of a missing login");
+    sheet.not_applicable(&AUTH_CATEGORY, "no aoi:error reports a missing login");
 }
 
 fn text<'l>(line: &'l Line, key: &str) -> &'l str {
     line.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What §1.3 has for a run that would have to ask.
+/// Whether the error is the one that §1.3 requires for a missing login.
 fn names_login(error: &&Line) -> bool {
     text(error, "category") == "authn" || text(error, "code") == "INTERACTIVE_REQUIRED"
 }
 
-/// Programs in the place of browsers that note down that they were started.
+/// Fake browsers that record that they were started.
 struct Tripwire {
     world: World,
 }
@@ -208,7 +217,7 @@ impl Tripwire {
         let bin = wire.bin();
         std::fs::create_dir_all(&bin)?;
         let note = wire.note();
-        // The place is ours and has no quotes in it.
+        // The path is ours and contains no quotes.
         let text = format!("#!/bin/sh\necho \"${{0##*/}}\" >> '{}'\n", note.display());
         for name in BROWSERS {
             let path = bin.join(name);
@@ -233,7 +242,7 @@ impl Tripwire {
         vec![
             pair("PATH", &format!("{}:{usual}", bin.to_string_lossy())),
             pair("BROWSER", &browser.to_string_lossy()),
-            // Without a display many do not even try.
+            // Without a display, many tools do not try to open a browser.
             pair("DISPLAY", ":99"),
         ]
     }

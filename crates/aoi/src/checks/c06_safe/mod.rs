@@ -1,5 +1,5 @@
-//! Check 6: what destroys something wants a confirmation, a dry run changes nothing, and nothing
-//! waits for a person.
+//! Check 6: destructive commands need a confirmation, dry runs change nothing, and no command waits
+//! for a user.
 
 mod auth;
 mod read_only;
@@ -72,7 +72,7 @@ async fn changing_one(session: &Session, command: &Command) {
         Some(_) => wanted.extend(DRY_RUN),
         None => {
             for rule in DRY_RUN {
-                sheet.not_applicable(rule, "no dry run is advertised");
+                sheet.not_applicable(rule, "the command does not advertise a dry run");
             }
         }
     }
@@ -97,7 +97,7 @@ async fn changing_one(session: &Session, command: &Command) {
         Ok(Err(why)) => sheet.doubt(&wanted, &why),
         Err(blocked) => blocked.tell(&mut sheet, &wanted),
     }
-    sheet.settle(&wanted, "the probe did not come that far");
+    sheet.settle(&wanted, "the probe did not get that far");
 }
 
 static DECLARED: Rule = Rule {
@@ -105,18 +105,18 @@ static DECLARED: Rule = Rule {
     check: Check::Number(6),
     level: Level::Open,
     section: "§17",
-    demands: "A destructive command is declared so: destructive and requires_confirm are true",
-    why: "A caller decides by the manifest which commands it may try.",
-    hint: "Set destructive and requires_confirm to true in the command's entry of capabilities.",
+    demands: "A destructive command is declared with destructive: true and requires_confirm: true",
+    why: "A caller uses the manifest to decide which commands it may try.",
+    hint: "Set destructive and requires_confirm to true for the command in `capabilities`.",
     topic: Topic::Confirm,
     register: &["AOI-17-05"],
 };
 
-/// What the manifest says of a destructive command, where it has an entry for it.
+/// Checks how `capabilities` declares a destructive command, if it lists the command.
 fn declared(session: &Session, command: &Command, sheet: &mut Sheet) {
     let declared = session.declared.get();
     let Some(entry) = declared.and_then(|declared| declared.command(&command.name)) else {
-        let why = "capabilities have no entry for the command";
+        let why = "`capabilities` has no entry for the command";
         return sheet.not_applicable(&DECLARED, why);
     };
     let missing: Vec<&str> = ["destructive", "requires_confirm"]
@@ -128,24 +128,24 @@ fn declared(session: &Session, command: &Command, sheet: &mut Sheet) {
         (true, _) => sheet.pass(&DECLARED, "destructive and requires_confirm are true"),
         (false, Some(run)) => {
             let message = format!(
-                "the entry of `{}` does not say true for: {}",
+                "`capabilities` does not declare `{}` with true for: {}",
                 command.name,
                 missing.join(", ")
             );
             sheet.broken(&DECLARED, message, &run);
         }
-        (false, None) => sheet.not_verified(&DECLARED, "capabilities were not seen"),
+        (false, None) => sheet.not_verified(&DECLARED, "`capabilities` could not be read"),
     }
 }
 
-/// The runs for one command that changes something.
+/// The probes of one command that changes something.
 struct Probe<'p, 's> {
     sequence: &'p Sequence<'s>,
     dry_run: Option<&'p str>,
     destructive: bool,
 }
 
-/// What stands there, and what the command is to be used on.
+/// The resource that the command is run on, and the state before the run.
 struct Stage {
     id: Option<String>,
     before: State,
@@ -175,8 +175,8 @@ static DRY_RUN_PLAN: Rule = Rule {
     level: Level::Must,
     section: "§14.2",
     demands: "An advertised dry run exits 0 and emits at least one aoi:plan",
-    why: "The plan is what a caller shows to whoever decides.",
-    hint: "Emit an aoi:plan with action and target for each thing that would be done.",
+    why: "A caller shows the plan to the person who decides.",
+    hint: "Emit an aoi:plan with action and target for each planned change.",
     topic: Topic::Confirm,
     register: &[
         "AOI-14.2-01",
@@ -193,8 +193,8 @@ static DRY_RUN_EFFECT: Rule = Rule {
     level: Level::Must,
     section: "§14.2",
     demands: "A dry run changes nothing",
-    why: "It is asked for because nothing may happen yet.",
-    hint: "Branch off before the first write, not before the last.",
+    why: "A caller requests a dry run because nothing may happen yet.",
+    hint: "Return before the first write, not before the last.",
     topic: Topic::Confirm,
     register: &["AOI-16.1-08", "AOI-18.2-06"],
 };
@@ -209,7 +209,7 @@ impl Probe<'_, '_> {
         let call = self.sequence.bare(id.as_deref()).with(&flag);
         let mut run = self.sequence.run("dry run", &call, How::default()).await;
         if self.destructive && refused(&run) {
-            // Some want both words.
+            // Some tools require both flags.
             self.unchanged(sheet, &DRY_RUN_EFFECT, &run, stage).await?;
             let call = self.sequence.confirmed(stage.id.as_deref()).with(&flag);
             run = self
@@ -219,12 +219,12 @@ impl Probe<'_, '_> {
         }
         let stream = Stream::read(&run.stdout);
         let wrong = match stream.of("aoi:plan").count() {
-            _ if !run.end.is_success() => Some(format!("the dry run fails: {}", run.end.told())),
-            _ if stream.ok() == Some(false) => Some("the dry run says ok false".to_owned()),
+            _ if !run.end.is_success() => Some(format!("the dry run failed: {}", run.end.told())),
+            _ if stream.ok() == Some(false) => Some("the dry run has ok: false".to_owned()),
             0 => Some("the dry run emits no aoi:plan".to_owned()),
             _ => None,
         };
-        sheet.held(&DRY_RUN_PLAN, "it emits its plan", wrong, &run);
+        sheet.held(&DRY_RUN_PLAN, "the dry run emits an aoi:plan", wrong, &run);
         self.unchanged(sheet, &DRY_RUN_EFFECT, &run, stage).await
     }
 }
@@ -234,15 +234,16 @@ static CONFIRMED: Rule = Rule {
     check: Check::Number(6),
     level: Level::Must,
     section: "§14.3",
-    demands: "With its confirmation a destructive command does what it says",
-    why: "A refusal means something only where the same words with --confirm act; a success that did nothing misleads.",
-    hint: "Say ok true only when the resource is gone.",
+    demands: "With its confirmation, a destructive command does what it reports",
+    why: "Rejecting the unconfirmed command means something only if the confirmed one has an \
+          effect. A success without an effect misleads the caller.",
+    hint: "Report ok: true only after the resource is deleted.",
     topic: Topic::Confirm,
     register: &["AOI-16.1-10"],
 };
 
 impl Probe<'_, '_> {
-    /// The same words, meant: they must do what was refused before.
+    /// Runs the same arguments with the confirmation, which must have the effect.
     async fn control(&self, sheet: &mut Sheet<'_>, stage: &Stage) -> Result<(), String> {
         let call = self.sequence.confirmed(stage.id.as_deref());
         let run = self.sequence.run("confirmed", &call, How::default()).await;
@@ -266,7 +267,7 @@ impl Probe<'_, '_> {
             .collect();
         if !succeeded(&run) {
             let why = format!(
-                "meant, it fails, too ({}): a refusal proves nothing",
+                "the confirmed command fails as well ({}), so its rejection proves nothing",
                 run.end.told()
             );
             sheet.doubt(&without, &why);
@@ -285,8 +286,8 @@ impl Probe<'_, '_> {
             }
             Effect::Unseen => {}
             Effect::None => {
-                let why =
-                    "meant, it changes nothing that `observe` shows: a refusal proves nothing";
+                let why = "the confirmed command changes nothing in `observe`, so its rejection \
+                           proves nothing";
                 sheet.doubt(&without, why);
                 match stage
                     .id
@@ -294,7 +295,7 @@ impl Probe<'_, '_> {
                     .filter(|id| self.destructive && still(id))
                 {
                     Some(id) => {
-                        let message = format!("it says ok, but `{id}` is still there");
+                        let message = format!("`ok` is true, but `{id}` still exists");
                         sheet.broken(&CONFIRMED, message, &run);
                     }
                     None if self.destructive => sheet.not_verified(&CONFIRMED, why),
@@ -310,4 +311,4 @@ fn has_count(call: &Call) -> bool {
     call.words.iter().any(|word| word == "--confirm-count")
 }
 
-const UNSEEN: &str = "the probe file has no `observe`: what happens elsewhere is not seen";
+const UNSEEN: &str = "the probe file has no `observe`, so changes elsewhere cannot be detected";

@@ -1,4 +1,4 @@
-//! What is declared read-only must not be seen to change anything.
+//! Commands that are declared read-only must not change anything.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ const RULES: [&Rule; 2] = [&READ_ONLY, &READ_ONLY_STRAYS];
 pub async fn check(session: &Session) {
     for command in session.commands() {
         let said = declares(session, command, "read_only") || command.read_only == Some(true);
-        // What only the probe file calls mutating runs as such; what nobody vouches for, not.
+        // Commands that only the probe file calls mutating run with their confirmation. Undeclared
+        // ones are left out.
         if !said || command.unbounded || command.needs_auth {
             continue;
         }
@@ -28,7 +29,7 @@ pub async fn check(session: &Session) {
             Ok(Err(why)) => sheet.doubt(&RULES, &why),
             Err(blocked) => blocked.tell(&mut sheet, &RULES),
         }
-        sheet.settle(&RULES, "the probe did not come that far");
+        sheet.settle(&RULES, "the probe did not get that far");
     }
 }
 
@@ -37,9 +38,9 @@ pub(super) static READ_ONLY: Rule = Rule {
     check: Check::Advisory,
     level: Level::Must,
     section: "§14.1",
-    demands: "A command that is declared read-only changes nothing",
+    demands: "Commands that are declared read-only change nothing",
     why: "Callers run read-only commands without asking anybody.",
-    hint: "Declare read_only false for what changes something, or stop it from doing so.",
+    hint: "Declare read_only: false for commands that change something, or remove the change.",
     topic: Topic::Confirm,
     register: &["AOI-14.1-01", "AOI-14.1-02"],
 };
@@ -49,9 +50,11 @@ pub(super) static READ_ONLY_STRAYS: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§14.1",
-    demands: "A command that is declared read-only leaves no files in its home or working directory beside caches and logs",
-    why: "A directory that was only read, a repository perhaps, must not be another one afterwards.",
-    hint: "Write to XDG_CACHE_HOME, XDG_STATE_HOME or TMPDIR, or declare read_only false; name other caches and logs in the probe file under `caches`.",
+    demands: "Commands that are declared read-only leave no files in the home and working \
+              directory, except caches and logs",
+    why: "A directory that a command only reads, such as a repository, must stay as it is.",
+    hint: "Write to XDG_CACHE_HOME, XDG_STATE_HOME or TMPDIR, or declare read_only: false. List \
+           other caches and logs under `caches` in the probe file.",
     topic: Topic::Confirm,
     register: &["AOI-14.1-01"],
 };
@@ -68,19 +71,19 @@ async fn look(
         false => sequence.bare(id.as_deref()),
     };
     let run = sequence.run("read-only", &call, How::default()).await;
-    // By itself: `observe` may be a run of the tool, too.
+    // Take the snapshot before `observe`, which may be a run of the tool as well.
     let left = before.left(&sequence.files());
     let after = sequence.observe().await?;
     match before.effect(&after) {
         Effect::Some { told, .. } => {
             sheet.broken(&READ_ONLY, format!("declared read-only, but {told}"), &run);
-            // What was changed was changed somewhere.
-            sheet.not_applicable(&READ_ONLY_STRAYS, "it is not read-only");
+            // The files are part of the reported change.
+            sheet.not_applicable(&READ_ONLY_STRAYS, "the command is not read-only");
             return Ok(());
         }
         Effect::None => sheet.pass(
             &READ_ONLY,
-            "what `observe` shows is the same before and after",
+            "the output of `observe` is the same before and after",
         ),
         Effect::Unseen => {
             sheet.not_verified(&READ_ONLY, unseen(sequence.session, super::UNSEEN));
@@ -89,8 +92,8 @@ async fn look(
     strays(sequence, left, sheet, &run).await
 }
 
-/// Files that it leaves in its home or working directory. What asking for help leaves there, too,
-/// every run does: it is not this command's.
+/// Files that the command leaves in its home or working directory. Files that `--help` also leaves
+/// there are ignored, because every run creates them.
 async fn strays(
     sequence: &Sequence<'_>,
     mut left: Vec<String>,
@@ -103,19 +106,19 @@ async fn strays(
     }
     let wrong = (!left.is_empty()).then(|| {
         let paths = State::shown(&left);
-        format!("declared read-only, but it leaves files behind: {paths}")
+        format!("declared read-only, but leaves files behind: {paths}")
     });
-    let proof = "its home and its working directory are the same before and after";
+    let proof = "the home and working directory are the same before and after";
     sheet.held(&READ_ONLY_STRAYS, proof, wrong, run);
     Ok(())
 }
 
-/// What runs leave behind that are asked for nothing but help, in a place where none was before.
+/// Files that `--help` and `capabilities` leave behind in new directories.
 async fn usual(sequence: &Sequence<'_>) -> Result<Vec<String>, String> {
     let session = sequence.session;
     let world = session
         .world()
-        .map_err(|error| format!("no world for the run: {error}"))?;
+        .map_err(|error| format!("cannot create a directory for the run: {error}"))?;
     let fresh = Sequence {
         session,
         command: sequence.command,
@@ -130,7 +133,12 @@ async fn usual(sequence: &Sequence<'_>) -> Result<Vec<String>, String> {
             ..How::default()
         };
         session
-            .run(crate::model::TOOL, "what every run leaves", &words, how)
+            .run(
+                crate::model::TOOL,
+                "files that every run leaves",
+                &words,
+                how,
+            )
             .await;
     }
     Ok(State::blind(before).left(&fresh.files()))

@@ -1,4 +1,4 @@
-//! Runs without a confirmation, which are to be refused.
+//! Runs without a confirmation, which must be rejected.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::run::Input;
 use crate::session::How;
 use crate::sheet::Sheet;
 
-/// What a refusal proves only where the same words, confirmed, do something.
+/// Rules whose passes are valid only if the confirmed command has an effect.
 pub(super) const REFUSAL: [&Rule; 5] = [
     &REFUSES,
     &NO_EFFECT,
@@ -20,7 +20,7 @@ pub(super) const REFUSAL: [&Rule; 5] = [
     &CONFIRM_COUNT,
 ];
 
-/// So long without a word is waiting for one.
+/// Time without an exit that counts as waiting for input.
 pub(super) const SILENCE: Duration = Duration::from_secs(3);
 
 pub(super) static STRAY_WRITES: Rule = Rule {
@@ -28,15 +28,16 @@ pub(super) static STRAY_WRITES: Rule = Rule {
     check: Check::Number(6),
     level: Level::Open,
     section: "§14.2",
-    demands: "Refusals and dry runs leave no files behind beside caches and logs",
-    why: "Files that were written although nothing was to be done are often a half-done change.",
-    hint: "Write nothing before it is clear that the change will happen; name caches and logs in the probe file under `caches`.",
+    demands: "Rejected commands and dry runs leave no files behind, except caches and logs",
+    why: "Files written by a command that should do nothing are often half of a change.",
+    hint: "Write nothing before it is clear that the change will happen. List caches and logs \
+           under `caches` in the probe file.",
     topic: Topic::Confirm,
     register: &["AOI-16.1-08"],
 };
 
 impl Probe<'_, '_> {
-    /// Looks again after a run that was to change nothing.
+    /// Observes the state after a run that should change nothing.
     pub(super) async fn unchanged(
         &self,
         sheet: &mut Sheet<'_>,
@@ -48,15 +49,13 @@ impl Probe<'_, '_> {
         match stage.before.effect(&after) {
             Effect::Some { told, .. } => {
                 let how = &run.probe;
-                sheet.broken(
-                    rule,
-                    format!("{how}: {told}, but nothing was to change"),
-                    run,
-                );
+                sheet.broken(rule, format!("{how}: {told}; expected no change"), run);
                 *stage = self.stage().await?;
                 return Ok(());
             }
-            Effect::None => sheet.pass(rule, "what `observe` shows is the same before and after"),
+            Effect::None => {
+                sheet.pass(rule, "the output of `observe` is the same before and after")
+            }
             Effect::Unseen => sheet.not_verified(rule, unseen(self.sequence.session, UNSEEN)),
         }
         if let Some(paths) = stage.before.strays(&after) {
@@ -67,7 +66,10 @@ impl Probe<'_, '_> {
             );
             stage.before = after;
         } else {
-            sheet.pass(&STRAY_WRITES, "no file of the world was touched");
+            sheet.pass(
+                &STRAY_WRITES,
+                "no file was written in the directories of the run",
+            );
         }
         Ok(())
     }
@@ -78,9 +80,11 @@ pub(super) static REFUSES: Rule = Rule {
     check: Check::Number(6),
     level: Level::Must,
     section: "§14.3",
-    demands: "A destructive command without its confirmation exits non-zero and does not say ok",
+    demands: "A destructive command without its confirmation exits with a non-zero code and does \
+              not have ok: true",
     why: "A caller that forgot the confirmation must learn that nothing was done.",
-    hint: "Without --confirm: one aoi:error, a summary with ok false, exit 64, and nothing else.",
+    hint: "Without --confirm, write one aoi:error and a summary with ok: false, exit 64, and do \
+           nothing else.",
     topic: Topic::Confirm,
     register: &[
         "AOI-14.3-01",
@@ -98,7 +102,7 @@ pub(super) static NO_EFFECT: Rule = Rule {
     section: "§14.3",
     demands: "A destructive command without its confirmation changes nothing",
     why: "An error after the deletion is too late.",
-    hint: "Look for the confirmation before anything is touched.",
+    hint: "Check for the confirmation before touching anything.",
     topic: Topic::Confirm,
     register: &["AOI-14.3-01"],
 };
@@ -108,9 +112,9 @@ pub(super) static PIPED_YES: Rule = Rule {
     check: Check::Number(6),
     level: Level::Must,
     section: "§14.3",
-    demands: "A `y` on standard input is no confirmation",
-    why: "Whatever happens to be piped in would delete things.",
-    hint: "Take only the flag for a confirmation in machine mode; do not read standard input for it.",
+    demands: "A `y` on stdin is not a confirmation",
+    why: "Otherwise any piped input could delete something.",
+    hint: "In machine mode, accept only the flag as a confirmation. Do not read stdin for it.",
     topic: Topic::Confirm,
     register: &["AOI-14.3-01", "AOI-16.1-10"],
 };
@@ -120,9 +124,9 @@ pub(super) static ENVIRONMENT: Rule = Rule {
     check: Check::Number(6),
     level: Level::Must,
     section: "§14.3",
-    demands: "CI=1 and the like are no confirmation",
-    why: "Confirmation is explicit: an agent that runs in CI has confirmed nothing.",
-    hint: "Let no variable of the environment stand for --confirm.",
+    demands: "Environment variables such as CI=1 are not a confirmation",
+    why: "A confirmation is explicit. An agent that runs in CI has confirmed nothing.",
+    hint: "Do not accept an environment variable in place of --confirm.",
     topic: Topic::Confirm,
     register: &["AOI-14.3-01", "AOI-16.1-10"],
 };
@@ -132,9 +136,10 @@ pub(super) static PROMPT: Rule = Rule {
     check: Check::Number(6),
     level: Level::Must,
     section: "§1.3",
-    demands: "Machine mode never waits for an answer, with or without a terminal",
-    why: "Nobody is there to answer: the caller waits until its own time is over.",
-    hint: "Where a question would be asked, write an aoi:error with code INTERACTIVE_REQUIRED or a refusal and exit non-zero.",
+    demands: "Machine mode never waits for input from a user, with or without a terminal",
+    why: "Without a user, the caller waits until its own time limit.",
+    hint: "Instead of prompting, write an aoi:error with code INTERACTIVE_REQUIRED, or reject the \
+           command, and exit with a non-zero code.",
     topic: Topic::Confirm,
     register: &["AOI-1.3-01", "AOI-1.3-03"],
 };
@@ -149,19 +154,16 @@ impl Probe<'_, '_> {
         let usual = self.sequence.session.options.limit;
         let ways: [(&str, Input, &'static Rule); 5] = [
             ("not confirmed", Input::Null, &REFUSES),
-            (
-                "not confirmed, standard input closed",
-                Input::Closed,
-                &REFUSES,
-            ),
-            ("not confirmed, `y` on standard input", yes(), &PIPED_YES),
+            ("not confirmed, stdin closed", Input::Closed, &REFUSES),
+            ("not confirmed, `y` on stdin", yes(), &PIPED_YES),
             ("not confirmed, CI=1 YES=1", Input::Null, &ENVIRONMENT),
             ("not confirmed, on a terminal", Input::Terminal, &PROMPT),
         ];
         let mut patience = usual;
         for (what, input, rule) in ways {
             let mut call = self.sequence.bare(stage.id.as_deref());
-            // Lines to read stay; everything else is asked in its own way.
+            // Commands that read lines keep their input. For the others, stdin is what the probe
+            // requires.
             if self.sequence.command.input.is_none() {
                 call.input = input.clone();
             }
@@ -181,10 +183,12 @@ impl Probe<'_, '_> {
                 End::TimedOut => {
                     sheet.broken(&PROMPT, format!("{what}: {}", waits(&run)), &run);
                 }
-                _ if rule.id == PROMPT.id => sheet.pass(&PROMPT, "it never waits for an answer"),
+                _ if rule.id == PROMPT.id => {
+                    sheet.pass(&PROMPT, "the command never waits for input")
+                }
                 _ => sheet.held(
                     rule,
-                    "it exits non-zero and does not say ok",
+                    "exits with a non-zero code and does not have ok: true",
                     refusal(&run),
                     &run,
                 ),
@@ -200,15 +204,16 @@ pub(super) static CONFIRM_COUNT: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§14.3",
-    demands: "A wrong --confirm-count stops a bulk deletion before it begins",
-    why: "The count guards against a pattern that matches more than was meant.",
-    hint: "Count first; where the number differs, exit non-zero with category conflict and delete nothing.",
+    demands: "A wrong --confirm-count stops a bulk deletion before it starts",
+    why: "The count guards against a pattern that matches more than intended.",
+    hint: "Count first. If the number differs, exit with a non-zero code and category conflict, \
+           and delete nothing.",
     topic: Topic::Confirm,
     register: &["AOI-14.3-02"],
 };
 
 impl Probe<'_, '_> {
-    /// A count that is not true, where there is one to give.
+    /// Runs the command with a wrong count, if it takes one.
     pub(super) async fn count(
         &self,
         sheet: &mut Sheet<'_>,
@@ -218,7 +223,7 @@ impl Probe<'_, '_> {
         let flag = call.words.iter().position(|word| word == "--confirm-count");
         let number = flag.and_then(|at| call.words.get_mut(at + 1));
         let Some(number) = number else {
-            let why = "no --confirm-count stands in `ok` or `confirm`";
+            let why = "neither `ok` nor `confirm` contains --confirm-count";
             sheet.not_applicable(&CONFIRM_COUNT, why);
             return Ok(());
         };
@@ -232,7 +237,7 @@ impl Probe<'_, '_> {
             .await;
         sheet.held(
             &CONFIRM_COUNT,
-            "a wrong count is refused",
+            "a wrong count is rejected",
             refusal(&run),
             &run,
         );
@@ -244,29 +249,29 @@ pub(super) fn pair(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-/// What is wrong with a refusal, if anything.
+/// Why the run does not count as rejected, if it does not.
 fn refusal(run: &Capture) -> Option<String> {
     if refused(run) || run.end == End::TimedOut {
         return None;
     }
     let seen = match run.end {
-        End::Code(0) => "it exits 0".to_owned(),
-        End::Code(_) => "its summary says ok".to_owned(),
+        End::Code(0) => "exit 0".to_owned(),
+        End::Code(_) => "the summary has ok: true".to_owned(),
         other => other.told(),
     };
     let how = &run.probe;
     Some(format!(
-        "{how}: {seen}; a refusal exits non-zero and does not say ok"
+        "{how}: {seen}; expected a non-zero exit code and no ok: true"
     ))
 }
 
 pub(super) fn waits(run: &Capture) -> String {
     let seconds = run.elapsed.as_secs_f64();
-    format!("it was still waiting after {seconds:.1} s")
+    format!("still waiting after {seconds:.1} s")
 }
 
-/// A run that may wait for a person. Whatever seems to wait gets a second chance: the machine
-/// may be slow.
+/// A run that may wait for a user. If it seems to wait, it is repeated with twice the time, because
+/// the machine may be slow.
 async fn patient(
     sequence: &Sequence<'_>,
     what: &str,

@@ -1,4 +1,4 @@
-//! One key with other words, and one key twice at a time.
+//! A known key with other arguments, and two concurrent runs with the same key.
 
 use super::{Probe, key};
 use crate::model::Check;
@@ -10,7 +10,7 @@ use crate::sheet::Sheet;
 use crate::stream::Stream;
 
 impl Probe<'_, '_> {
-    /// The same command with other content, where the probe file leaves room for it.
+    /// The same command with other content, if the probe file allows it.
     pub(super) fn other_words(&self) -> Option<Call> {
         let command = self.sequence.command;
         if let Some(call) = self.sequence.other() {
@@ -41,9 +41,10 @@ pub(super) static CONFLICT: Rule = Rule {
     check: Check::Number(7),
     level: Level::Should,
     section: "§9.1",
-    demands: "A known key with other words is refused with category conflict",
-    why: "The caller would take the answer of another write for its own.",
-    hint: "Keep a fingerprint of the input with the key; where it differs, fail with category conflict.",
+    demands: "A known key with other arguments is rejected with category conflict",
+    why: "Otherwise the caller takes the result of another write for its own.",
+    hint: "Store a fingerprint of the input with the key. If it differs, fail with category \
+           conflict.",
     topic: Topic::Idempotency,
     register: &["AOI-9.1-06"],
 };
@@ -60,19 +61,20 @@ impl Probe<'_, '_> {
             false => match self.other_words() {
                 Some(other) => (other, self.sequence.observe().await?),
                 None => {
-                    let why = "`ok` has neither {uniq} nor a target: there are no other words";
+                    let why = "`ok` has neither {uniq} nor a target, so the arguments cannot be \
+                               varied";
                     sheet.not_applicable(&CONFLICT, why);
                     return Ok(());
                 }
             },
         };
         if other.words == call.words && self.sequence.command.input.is_none() {
-            sheet.not_applicable(&CONFLICT, "other words cannot be made from `ok`");
+            sheet.not_applicable(&CONFLICT, "the arguments in `ok` cannot be varied");
             return Ok(());
         }
         let done = self
             .act(
-                "a known key, other words",
+                "a known key, other arguments",
                 &self.keyed(&other, known),
                 &before,
             )
@@ -84,19 +86,21 @@ impl Probe<'_, '_> {
             .collect();
         let fits = |category: &&str| matches!(*category, "conflict" | "validation" | "usage");
         let wrong = match &done.effect {
-            Effect::Some { told, .. } => Some(format!("a known key with other words acts: {told}")),
+            Effect::Some { told, .. } => Some(format!(
+                "a known key with other arguments has an effect: {told}"
+            )),
             _ if !refused(&done.run) => {
-                Some("a known key with other words is answered as if nothing were wrong".to_owned())
+                Some("a known key with other arguments is accepted".to_owned())
             }
             _ if categories.is_empty() || categories.iter().any(fits) => None,
             _ => Some(format!(
-                "refused with `{}`, not `conflict`",
+                "rejected with category `{}`; expected `conflict`",
                 categories.join(", ")
             )),
         };
         sheet.held(
             &CONFLICT,
-            "a known key with other words is refused",
+            "a known key with other arguments is rejected",
             wrong,
             &done.run,
         );
@@ -109,9 +113,9 @@ pub(super) static RACE: Rule = Rule {
     check: Check::Advisory,
     level: Level::Open,
     section: "§14.4",
-    demands: "Two runs at once with the same key have one effect",
-    why: "A retry often starts while the first try still runs.",
-    hint: "Take the key under a lock before the work begins.",
+    demands: "Two concurrent runs with the same key have one effect",
+    why: "A retry often starts while the first attempt is still running.",
+    hint: "Lock the key before doing any work.",
     topic: Topic::Idempotency,
     register: &["AOI-14.4-01"],
 };
@@ -121,30 +125,35 @@ impl Probe<'_, '_> {
         let (call, before) = self.fresh().await?;
         let call = self.keyed(&call, &key(self.sequence.session));
         let (one, two) = tokio::join!(
-            self.sequence.run("two at once", &call, How::default()),
-            self.sequence.run("two at once", &call, How::default()),
+            self.sequence
+                .run("two concurrent runs", &call, How::default()),
+            self.sequence
+                .run("two concurrent runs", &call, How::default()),
         );
         let after = self.sequence.observe().await?;
         let command = self.sequence.command;
         let told = ids(command, &Stream::read(&one.stdout)).len();
         match before.effect(&after) {
             _ if !succeeded(&one) && !succeeded(&two) => {
-                sheet.broken(&RACE, "of two at once with one key both fail", &one);
+                sheet.broken(&RACE, "two concurrent runs with one key both fail", &one);
             }
             Effect::Some {
                 count: Some(count), ..
             } if told > 0 => {
                 let told = told.max(ids(command, &Stream::read(&two.stdout)).len());
-                let wrong = (count > told)
-                    .then(|| format!("two at once with one key: {count} effects, not {told}"));
+                let wrong = (count > told).then(|| {
+                    format!(
+                        "two concurrent runs with one key have {count} effects; expected {told}"
+                    )
+                });
                 sheet.held(
                     &RACE,
-                    "two at once with one key have one effect",
+                    "two concurrent runs with one key have one effect",
                     wrong,
                     &one,
                 );
             }
-            _ => sheet.not_verified(&RACE, "how often it happened cannot be counted"),
+            _ => sheet.not_verified(&RACE, "the number of effects cannot be counted"),
         }
         Ok(())
     }

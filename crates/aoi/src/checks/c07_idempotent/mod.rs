@@ -1,5 +1,5 @@
-//! Check 7: a mutation takes a key, and the same key again gives the first result and no second
-//! effect.
+//! Check 7: a mutation accepts an idempotency key. The same key again returns the first result and
+//! has no second effect.
 
 mod conflict;
 mod replay;
@@ -39,7 +39,7 @@ const REPLAYED: [&Rule; 7] = [
     &REPLAY, &RESULT, &DETAILS, &EFFECT, &OTHER_KEY, &WITHOUT, &CONFLICT,
 ];
 
-const UNSEEN: &str = "the probe file has no `observe`: effects are not seen";
+const UNSEEN: &str = "the probe file has no `observe`, so effects cannot be detected";
 
 pub async fn check(session: &Session) {
     let mutating = session
@@ -59,7 +59,10 @@ async fn one(session: &Session, command: &Command) {
     let mut wanted: Vec<&'static Rule> = [&[&KEY][..], &REPLAYED[..]].concat();
     match declared {
         true => wanted.push(&KEY_DECLARED),
-        false => sheet.not_applicable(&KEY_DECLARED, "it is not declared"),
+        false => sheet.not_applicable(
+            &KEY_DECLARED,
+            "the command does not declare supports_idempotency_key",
+        ),
     }
     let done = within(session, command, &REPLAY, async |sequence| {
         let probe = Probe {
@@ -74,13 +77,14 @@ async fn one(session: &Session, command: &Command) {
         Ok(Err(why)) => sheet.doubt(&wanted, &why),
         Err(blocked) => blocked.tell(&mut sheet, &wanted),
     }
-    sheet.settle(&wanted, "the probe did not come that far");
+    sheet.settle(&wanted, "the probe did not get that far");
 }
 
-/// A key as callers make them.
+/// A key such as callers create.
 fn key(session: &Session) -> String {
     let mut bytes = [0_u8; 8];
-    // SAFETY: room for what is written. Without randomness the rest still tells keys apart.
+    // SAFETY: the buffer has the given length. Without randomness, the rest still distinguishes
+    // keys.
     unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     let random: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{random}-{}", session.uniq())
@@ -111,7 +115,7 @@ impl Probe<'_, '_> {
         Ok(Done { run, effect, after })
     }
 
-    /// The command on a target of its own, where it needs one.
+    /// The command, with a new target if it needs one.
     async fn fresh(&self) -> Result<(Call, State), String> {
         let id = self.sequence.target().await?;
         let before = self.sequence.observe().await?;
@@ -132,9 +136,9 @@ static KEY_DECLARED: Rule = Rule {
     check: Check::Number(7),
     level: Level::Must,
     section: "§17",
-    demands: "A command that declares supports_idempotency_key takes a key",
-    why: "Callers retry what they are told is safe to retry.",
-    hint: "Accept --idempotency-key, or declare that there is none.",
+    demands: "A command that declares supports_idempotency_key accepts a key",
+    why: "Callers retry commands that are declared safe to retry.",
+    hint: "Accept --idempotency-key, or declare supports_idempotency_key: false.",
     topic: Topic::Idempotency,
     register: &["AOI-17-05", "AOI-18.2-07"],
 };
@@ -144,9 +148,10 @@ static NATURAL: Rule = Rule {
     check: Check::Number(7),
     level: Level::Should,
     section: "§14.4",
-    demands: "Where the input is its own key, that is documented",
-    why: "Whoever wants two things alike gets one, and does not know why.",
-    hint: "Say `natural key` in the command's --help, or natural_key in its entry of capabilities.",
+    demands: "If the input itself acts as the key, that is documented",
+    why: "Otherwise a caller that wants two equal resources gets one, and does not know why.",
+    hint: "Mention the `natural key` in the command's --help, or add natural_key to the command \
+           in `capabilities`.",
     topic: Topic::Idempotency,
     register: &["AOI-14.4-01"],
 };
@@ -162,19 +167,19 @@ impl Probe<'_, '_> {
         if !succeeded(&first.run) {
             return self.keyless(sheet, &call, &first).await;
         }
-        sheet.pass(&KEY, "a key is taken");
+        sheet.pass(&KEY, "a key is accepted");
         if self.declared {
-            sheet.pass(&KEY_DECLARED, "a key is taken");
+            sheet.pass(&KEY_DECLARED, "a key is accepted");
         }
         match &first.effect {
             Effect::None => {
-                let why = "the first run with a key changes nothing that `observe` shows";
+                let why = "the first run with a key changes nothing in `observe`";
                 sheet.doubt(&[&EFFECT, &OTHER_KEY, &WITHOUT], why);
             }
             Effect::Unseen => sheet.doubt(&[&EFFECT, &OTHER_KEY, &WITHOUT], &self.unseen()),
             Effect::Some { .. } => {}
         }
-        // A second target makes a replay that acts again visible.
+        // A second target makes a replay with an effect visible.
         let (next, before) = match self.has_target() {
             true => self.fresh().await?,
             false => (call.clone(), first.after.clone()),
@@ -193,7 +198,7 @@ impl Probe<'_, '_> {
         let natural = self.other_key(sheet, &other).await?;
         match natural {
             true => self.documented(sheet, &other.run).await,
-            false => sheet.not_applicable(&NATURAL, "the input is no key of its own"),
+            false => sheet.not_applicable(&NATURAL, "the input does not act as the key"),
         }
         self.without_key(sheet, &call, &other.after, natural)
             .await?;
@@ -207,15 +212,15 @@ static KEY: Rule = Rule {
     check: Check::Number(7),
     level: Level::Should,
     section: "§14.4",
-    demands: "A write takes an idempotency key, or has a natural key",
-    why: "After a lost answer nobody knows whether to try again.",
-    hint: "Take --idempotency-key KEY and remember what it gave, or derive the id from the input.",
+    demands: "A write accepts an idempotency key, or has a natural key",
+    why: "After a lost response, a caller does not know whether to retry.",
+    hint: "Accept --idempotency-key KEY and store its result, or derive the id from the input.",
     topic: Topic::Idempotency,
     register: &["AOI-14.4-01", "AOI-16.1-09"],
 };
 
 impl Probe<'_, '_> {
-    /// The run with a key failed: is it the key?
+    /// The run with a key failed. Finds out whether the key is the cause.
     async fn keyless(
         &self,
         sheet: &mut Sheet<'_>,
@@ -229,16 +234,19 @@ impl Probe<'_, '_> {
         let plain = self.act("without a key", &call, &before).await?;
         if !succeeded(&plain.run) {
             let end = plain.run.end.told();
-            return Err(format!("it fails without a key, too: {end}"));
+            return Err(format!("the command also fails without a key: {end}"));
         }
         let flag = self.flag;
         let end = keyed.run.end.told();
         if self.declared {
-            let message = format!("a key is declared, but with `{flag} KEY` it fails: {end}");
+            let message = format!(
+                "supports_idempotency_key is declared, but the command fails \
+                 with `{flag} KEY`: {end}"
+            );
             sheet.broken(&KEY_DECLARED, message, &keyed.run);
         }
         let again = match self.has_target() {
-            // Without a key nothing says that this would be a retry.
+            // Without a key, nothing identifies this run as a retry.
             true => None,
             false => Some(self.act("the same again", &call, &plain.after).await?),
         };
@@ -250,27 +258,30 @@ impl Probe<'_, '_> {
                     && plain.effect.is_some()
                     && told(&again.run) == told(&plain.run) =>
             {
-                sheet.pass(&KEY, "the input is its own key");
+                sheet.pass(&KEY, "the input acts as the key");
                 self.documented(sheet, &again.run).await;
                 for rule in [&REPLAY, &RESULT, &EFFECT] {
                     sheet.pass(
                         rule,
-                        "the same input again changes nothing and tells the same",
+                        "the same input again changes nothing and reports the same ids",
                     );
                 }
                 for rule in [&DETAILS, &OTHER_KEY, &WITHOUT, &CONFLICT] {
-                    sheet.not_applicable(rule, "there are no keys beside the input");
+                    sheet.not_applicable(rule, "the command takes no key other than its input");
                 }
             }
             _ if plain.after.is_partial() => {
-                // The input may be its own key.
+                // The input may act as the key.
                 sheet.not_verified(&KEY, self.unseen());
-                sheet.doubt(&REPLAYED, "no key is taken: nothing can be replayed");
+                sheet.doubt(&REPLAYED, "no key is accepted, so nothing can be replayed");
             }
             _ => {
-                let message = format!("with `{flag} KEY` it fails ({end}), without it works");
+                let message = format!(
+                    "the command fails with `{flag} KEY` ({end}), but works \
+                     without it"
+                );
                 sheet.broken(&KEY, message, &keyed.run);
-                sheet.doubt(&REPLAYED, "no key is taken: nothing can be replayed");
+                sheet.doubt(&REPLAYED, "no key is accepted, so nothing can be replayed");
             }
         }
         Ok(())
@@ -282,9 +293,9 @@ static WITHOUT: Rule = Rule {
     check: Check::Number(7),
     level: Level::Should,
     section: "§14.4",
-    demands: "Without a key every run is a write of its own, unless the input is its own key",
-    why: "A missing key must not be taken for a key that was seen.",
-    hint: "Remember results only for keys that were given.",
+    demands: "Without a key, every run is a separate write, unless the input acts as the key",
+    why: "A missing key must not be treated like a known key.",
+    hint: "Store results only for keys that were given.",
     topic: Topic::Idempotency,
     register: &["AOI-14.4-01"],
 };
@@ -302,7 +313,7 @@ impl Probe<'_, '_> {
             false => (call.clone(), before.clone()),
         };
         let before = match natural {
-            // One more look: the words before this may have changed something.
+            // Observe again, because the earlier runs may have changed something.
             true => self.sequence.observe().await?,
             false => before,
         };
@@ -310,15 +321,15 @@ impl Probe<'_, '_> {
         match &done.effect {
             _ if !succeeded(&done.run) => {
                 let end = done.run.end.told();
-                sheet.not_verified(&WITHOUT, format!("without a key it fails: {end}"));
+                sheet.not_verified(&WITHOUT, format!("the command fails without a key: {end}"));
             }
-            Effect::Some { .. } => sheet.pass(&WITHOUT, "without a key it is a write of its own"),
+            Effect::Some { .. } => sheet.pass(&WITHOUT, "a run without a key is a separate write"),
             Effect::Unseen => sheet.not_verified(&WITHOUT, self.unseen()),
             Effect::None if natural => {
-                sheet.pass(&WITHOUT, "the input is its own key");
+                sheet.pass(&WITHOUT, "the input acts as the key");
             }
             Effect::None => {
-                let message = "without a key it says ok, but nothing changes";
+                let message = "without a key, `ok` is true, but nothing changes";
                 sheet.broken(&WITHOUT, message, &done.run);
             }
         }

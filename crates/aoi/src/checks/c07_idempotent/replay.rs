@@ -1,4 +1,4 @@
-//! The same key again, and another one.
+//! Runs with the same key again, and with another key.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ pub(super) static REPLAY: Rule = Rule {
     check: Check::Number(7),
     level: Level::Must,
     section: "§14.4",
-    demands: "The same words with the same key succeed again",
+    demands: "The same arguments with the same key succeed again",
     why: "A retry that fails looks like a write that failed.",
-    hint: "Where the key is known, answer with what was answered before.",
+    hint: "If the key is known, return the stored result.",
     topic: Topic::Idempotency,
     register: &["AOI-16.1-09", "AOI-18.2-07"],
 };
@@ -30,9 +30,9 @@ pub(super) static RESULT: Rule = Rule {
     check: Check::Number(7),
     level: Level::Must,
     section: "§14.4",
-    demands: "A replay tells the same ids as the first run",
-    why: "The caller needs the id of what its first, lost answer made.",
-    hint: "Keep the events of the first run with the key, and emit them again.",
+    demands: "A replay reports the same ids as the first run",
+    why: "The caller needs the id from the response that it lost.",
+    hint: "Store the events of the first run with the key, and emit them again.",
     topic: Topic::Idempotency,
     register: &["AOI-18.2-07"],
 };
@@ -42,9 +42,9 @@ pub(super) static DETAILS: Rule = Rule {
     check: Check::Number(7),
     level: Level::Open,
     section: "§14.4",
-    demands: "A replay tells of the same events as the first run, but for times and the like",
-    why: "A caller that compares both answers should find them alike.",
-    hint: "Emit the stored events; mark a replay in the summary, not in the events.",
+    demands: "A replay emits the same events as the first run, apart from times and similar fields",
+    why: "A caller that compares both responses expects them to be equal.",
+    hint: "Emit the stored events. Mark the replay in the summary, not in the events.",
     topic: Topic::Idempotency,
     register: &["AOI-18.2-07"],
 };
@@ -55,8 +55,8 @@ pub(super) static EFFECT: Rule = Rule {
     level: Level::Must,
     section: "§14.4",
     demands: "A replay has no second effect",
-    why: "That is what the key is for.",
-    hint: "Store key and result in one step with the change.",
+    why: "Preventing a second effect is the purpose of the key.",
+    hint: "Store the key and the result in the same transaction as the change.",
     topic: Topic::Idempotency,
     register: &["AOI-14.4-01", "AOI-18.2-07"],
 };
@@ -70,13 +70,17 @@ impl Probe<'_, '_> {
                 let message = format!("the same key has a second effect: {told}");
                 sheet.broken(&EFFECT, message, run);
             }
-            Effect::None => {
-                sheet.pass(&EFFECT, "what `observe` shows is the same after the replay")
-            }
+            Effect::None => sheet.pass(
+                &EFFECT,
+                "the output of `observe` is the same after the replay",
+            ),
             Effect::Unseen => sheet.not_verified(&EFFECT, self.unseen()),
         }
         if !succeeded(run) {
-            let message = format!("the same words with the same key fail: {}", run.end.told());
+            let message = format!(
+                "the same arguments with the same key fail: {}",
+                run.end.told()
+            );
             sheet.broken(&REPLAY, message, run);
             sheet.doubt(&[&RESULT, &DETAILS], "the replay failed");
             return;
@@ -85,23 +89,23 @@ impl Probe<'_, '_> {
         let (old, new) = (Stream::read(&first.run.stdout), Stream::read(&run.stdout));
         let (before, after) = (ids(command, &old), ids(command, &new));
         if before.iter().flatten().next().is_none() {
-            let why = "the first run tells no id to compare with";
+            let why = "the first run reports no id to compare";
             return sheet.doubt(&[&RESULT, &DETAILS], why);
         }
         let wrong = (before != after).then(|| {
             format!(
-                "ids of the first run: {}; of the replay: {}",
+                "ids of the first run: {}; ids of the replay: {}",
                 shown(&before),
                 shown(&after)
             )
         });
         let same = wrong.is_none();
-        sheet.held(&RESULT, "the replay tells the same ids", wrong, run);
+        sheet.held(&RESULT, "the replay reports the same ids", wrong, run);
         let details = |stream: &Stream| -> Vec<Value> {
             changes(command, stream).into_iter().map(plain).collect()
         };
         match same {
-            false => sheet.not_verified(&DETAILS, "not even the ids are the same"),
+            false => sheet.not_verified(&DETAILS, "the ids already differ"),
             true => {
                 let differ = details(&old) != details(&new);
                 let wrong =
@@ -117,27 +121,27 @@ pub(super) static OTHER_KEY: Rule = Rule {
     check: Check::Number(7),
     level: Level::Must,
     section: "§14.4",
-    demands: "Another key is another write",
-    why: "A tool that takes every key for the first one loses writes.",
-    hint: "Look the key up as it is given, and do the work where it is new.",
+    demands: "Another key is a separate write",
+    why: "A tool that treats every key like the first one loses writes.",
+    hint: "Look up the exact key, and do the work if it is new.",
     topic: Topic::Idempotency,
     register: &["AOI-16.1-09"],
 };
 
 impl Probe<'_, '_> {
-    /// Whether the input seems to be a key of its own.
+    /// Returns whether the input seems to act as the key.
     pub(super) async fn other_key(
         &self,
         sheet: &mut Sheet<'_>,
         other: &Done,
     ) -> Result<bool, String> {
-        let proof = "a new key is a new write";
+        let proof = "a new key is a separate write";
         match &other.effect {
             _ if !succeeded(&other.run) => {
                 let end = other.run.end.told();
                 sheet.broken(
                     &OTHER_KEY,
-                    format!("with a new key it fails: {end}"),
+                    format!("the command fails with a new key: {end}"),
                     &other.run,
                 );
                 Ok(false)
@@ -152,19 +156,20 @@ impl Probe<'_, '_> {
             }
             Effect::None => {
                 let Some(call) = self.other_words() else {
-                    let why = "a new key changes nothing, and `ok` has no {uniq} to ask for more";
+                    let why = "a new key changes nothing, and `ok` has no {uniq} to vary the \
+                               arguments";
                     sheet.not_verified(&OTHER_KEY, why);
                     return Ok(true);
                 };
                 let call = self.keyed(&call, &key(self.sequence.session));
                 let third = self
-                    .act("another key, other words", &call, &other.after)
+                    .act("another key, other arguments", &call, &other.after)
                     .await?;
                 match third.effect {
                     Effect::Some { .. } => {
                         sheet.pass(
                             &OTHER_KEY,
-                            "the input is its own key; other input is written",
+                            "the input acts as the key; other input is written",
                         );
                         Ok(true)
                     }
@@ -173,8 +178,8 @@ impl Probe<'_, '_> {
                         Ok(false)
                     }
                     Effect::None => {
-                        let message =
-                            "neither a new key nor other words have an effect after the first run";
+                        let message = "neither a new key nor other arguments have an effect after \
+                                       the first run";
                         sheet.broken(&OTHER_KEY, message, &third.run);
                         Ok(false)
                     }
@@ -183,7 +188,7 @@ impl Probe<'_, '_> {
         }
     }
 
-    /// Whether capabilities or --help speak of the natural key.
+    /// Checks whether `capabilities` or `--help` mentions the natural key.
     pub(super) async fn documented(&self, sheet: &mut Sheet<'_>, seen: &Arc<Capture>) {
         let command = self.sequence.command;
         let session = self.sequence.session;
@@ -201,7 +206,8 @@ impl Probe<'_, '_> {
         let text = text.to_lowercase().replace(['_', '-'], " ");
         let known = ["natural key", "upsert", "already exists", "same name"];
         let wrong = (!known.iter().any(|word| text.contains(word))).then(|| {
-            "the same words again change nothing, and neither capabilities nor --help say so"
+            "the same arguments again change nothing, but neither `capabilities` nor --help \
+             mentions a natural key"
                 .to_owned()
         });
         sheet.held(&NATURAL, "the natural key is documented", wrong, seen);

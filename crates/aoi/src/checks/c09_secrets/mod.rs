@@ -1,4 +1,4 @@
-//! Check 9: what looks like a secret is not printed, however it is passed and however the run ends.
+//! Check 9: secrets are not printed, however they are passed and however the run ends.
 
 mod plant;
 mod probes;
@@ -39,23 +39,25 @@ pub const RULES: &[&Rule] = &[
     &ARGV,
 ];
 
-const HINT: &str = "Print names of flags and variables, never their values; at most a hash as `input_fingerprint`.";
+const HINT: &str = "Print the names of flags and variables, never their values. If needed, print \
+                    a hash as `input_fingerprint`.";
 
 const WHY: &str =
-    "Output goes into logs, transcripts and the memory of agents: a secret in it is out.";
+    "Output ends up in logs, transcripts and the memory of agents, so a secret in it is leaked.";
 
-/// One run with canaries in it.
+/// One run with fake secrets.
 struct Probe {
     name: &'static str,
     words: Vec<String>,
     planted: Vec<Planted>,
-    /// Only a refusal is judged: what is accepted may be shown.
+    /// Whether to check the run only if it fails. A value that the tool accepts may be shown.
     only_refused: bool,
     how: How,
+    /// Files that the probe itself wrote.
     own: Vec<PathBuf>,
 }
 
-/// What came of one.
+/// The outcome of one probe.
 struct Result {
     probe: Probe,
     run: Arc<Capture>,
@@ -80,8 +82,8 @@ static ARGV: Rule = Rule {
     level: Level::Must,
     section: "§8.3",
     demands: "aoi:meta does not repeat the command line",
-    why: "The caller knows what it passed; whoever reads the stream later need not.",
-    hint: "Write `command`, and `args_redacted: true` where something was left out.",
+    why: "The caller knows what it passed, and later readers of the stream need not know.",
+    hint: "Write `command`, and `args_redacted: true` if something was left out.",
     topic: Topic::Secrets,
     register: &["AOI-8.3-02", "AOI-11-01", "AOI-11-08"],
 };
@@ -113,7 +115,7 @@ async fn judge(session: &Session, command: &Command, numbers: &AtomicU64) {
             *accepted.entry(rule.id).or_default() |= fine;
             match wrong {
                 Some(message) => tally.wrong(&result.run, || message),
-                None => tally.held("nothing of it is printed"),
+                None => tally.held("the secret is not printed"),
             }
         }
     }
@@ -122,29 +124,31 @@ async fn judge(session: &Session, command: &Command, numbers: &AtomicU64) {
         if accepted.get(rule.id) == Some(&false) && !tally.is_broken() {
             tally = Tally::default();
             match vain {
-                true => tally.doubt("its plain run fails as well: nothing came to the secrets"),
+                true => {
+                    tally.doubt("the `ok` run fails as well, so the secrets were not processed")
+                }
                 false => {
-                    tally.held("nothing of it is printed where it is refused; no run accepts it")
+                    tally.held("the secret is not printed when it is rejected; no run accepts it")
                 }
             }
         }
         tally.settle(judge, rule, |judge, rule| match &blocked {
             Some(Blocked::Skip(why)) => judge.skip(rule, why),
             Some(Blocked::NotVerified(why)) => judge.not_verified(rule, why),
-            None => judge.not_applicable(rule, "it has no place for such a secret"),
+            None => judge.not_applicable(rule, "the command does not take such a secret"),
         });
     }
 }
 
-/// Whether the command is refused for another reason than what was put to it. One that wants a
-/// login is refused by everybody's right.
+/// Whether the command fails for a reason other than the added secrets. A command that needs a
+/// login may fail.
 async fn fails_anyway(session: &Session, command: &Command, results: &[Result]) -> bool {
     let accepted = results.iter().any(|result| result.run.end.is_success());
     if accepted || command.needs_auth || command.unbounded || results.is_empty() {
         return false;
     }
     if !is_harmless(session, command) {
-        // The run with secrets in its environment has the plain words.
+        // The run with secrets in its environment has unchanged arguments.
         return true;
     }
     let (words, how) = plain(session, command);
@@ -157,7 +161,7 @@ static INTERRUPTED: Rule = Rule {
     check: Check::Number(9),
     level: Level::Must,
     section: "§11",
-    demands: "A run that is interrupted shows no secret of its words",
+    demands: "An interrupted run does not print secrets from its command line",
     why: WHY,
     hint: HINT,
     topic: Topic::Secrets,
@@ -182,7 +186,7 @@ async fn all(session: &Session, command: &Command, numbers: &AtomicU64) -> Vec<R
     let may_bend = is_read_only(session, command);
     if may_bend {
         for more in plant::usual() {
-            probes.push(probe("a secret in a usual flag", bait(&more), &how));
+            probes.push(probe("a secret in a common flag", bait(&more), &how));
         }
         let operand = [&words[..], &["password={canary}".to_owned()]].concat();
         let operand = plant::bait(&operand, &mut number());
@@ -262,9 +266,9 @@ static OPERAND: Rule = Rule {
     check: Check::Number(9),
     level: Level::Should,
     section: "§11",
-    demands: "A refused operand such as `password=…` is not quoted",
+    demands: "A rejected operand such as `password=…` is not quoted",
     why: WHY,
-    hint: "Say which place the operand has, not what it is.",
+    hint: "Report the position of the operand, not its value.",
     topic: Topic::Secrets,
     register: &["AOI-11-02"],
 };
@@ -274,14 +278,14 @@ static WRITTEN: Rule = Rule {
     check: Check::Number(9),
     level: Level::Should,
     section: "§11",
-    demands: "A run leaves no secret of its words in files",
-    why: "Logs and caches are read by others, and stay.",
+    demands: "A run does not write secrets from its command line to files",
+    why: "Other users read logs and caches, and the files remain.",
     hint: HINT,
     topic: Topic::Secrets,
     register: &["AOI-11-02"],
 };
 
-/// What a run says about each rule that it bears on: broken, or held.
+/// The verdicts of a run: for each relevant rule, a violation or a pass.
 fn leaks(result: &Result) -> Vec<(&'static Rule, Option<String>)> {
     let (probe, run) = (&result.probe, &result.run);
     let mut found = Vec::new();
@@ -304,7 +308,7 @@ fn leaks(result: &Result) -> Vec<(&'static Rule, Option<String>)> {
             });
         let message = shown.map(|(stream, how)| {
             format!(
-                "`{}`: the secret in {} stands on {stream} {how}",
+                "`{}`: the secret in {} is printed on {stream} {how}",
                 run.probe, planted.place
             )
         });
@@ -317,7 +321,7 @@ fn leaks(result: &Result) -> Vec<(&'static Rule, Option<String>)> {
             .get(which)
             .map_or("", |planted| &planted.place);
         format!(
-            "`{}`: the secret in {place} stands in the file {}",
+            "`{}`: the secret in {place} is written to the file {}",
             run.probe,
             path.display()
         )
@@ -326,7 +330,7 @@ fn leaks(result: &Result) -> Vec<(&'static Rule, Option<String>)> {
     found
 }
 
-/// Whether aoi:meta repeats the words of its run.
+/// Checks whether aoi:meta repeats the arguments of its run.
 pub fn conclude(session: &Session) {
     let captures = session.captures();
     for command in session.commands() {
@@ -348,7 +352,7 @@ pub fn conclude(session: &Session) {
             if words.len() > 1 {
                 let wrong = repeats(meta, &words).then(|| {
                     format!(
-                        "`{}`: aoi:meta has the words of the command line",
+                        "`{}`: aoi:meta contains the arguments of the command line",
                         run.probe
                     )
                 });
@@ -356,12 +360,12 @@ pub fn conclude(session: &Session) {
             }
         }
         tally.settle(session.judge(&command.name), &ARGV, |judge, rule| {
-            judge.not_applicable(rule, "no run of it has an aoi:meta");
+            judge.not_applicable(rule, "no run of the command has an aoi:meta");
         });
     }
 }
 
-/// All words in a row, as a list or as a text.
+/// Whether the value contains all words in order, as a list or as a string.
 fn repeats(value: &Value, words: &[String]) -> bool {
     match value {
         Value::String(text) => text.contains(&words.join(" ")),
@@ -382,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_line_is_recognised() {
+    fn a_repeated_command_line_is_detected() {
         let words: Vec<String> = ["search", "x", "--output", "jsonl"]
             .map(str::to_owned)
             .to_vec();

@@ -1,4 +1,4 @@
-//! Where canaries are planted.
+//! Puts fake secrets into command lines and files.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::model::Check;
 use crate::rules::{Level, Rule, Topic};
 use crate::run::World;
 
-/// A canary, the rule that it is about, and where it stands.
+/// A fake secret, the rule that it tests, and its position.
 #[derive(Clone, Debug)]
 pub struct Planted {
     pub rule: &'static Rule,
@@ -16,7 +16,7 @@ pub struct Planted {
     pub place: String,
 }
 
-/// Words with canaries in them.
+/// A command line with fake secrets.
 #[derive(Clone, Debug)]
 pub struct Bait {
     pub words: Vec<String>,
@@ -31,7 +31,7 @@ const FLAGS: [&str; 5] = [
     "--client-secret",
 ];
 
-/// Words that look like secrets to every tool, whether it knows them or not.
+/// Arguments that look like secrets to every tool, whether it knows them or not.
 pub fn usual() -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let mut all: Vec<Vec<String>> = Vec::new();
@@ -46,7 +46,7 @@ pub fn usual() -> Vec<Vec<String>> {
     all
 }
 
-/// Some of them, one of each kind, for commands whose every run costs something.
+/// One argument list of each kind, for commands whose runs are expensive.
 pub fn few() -> Vec<Vec<String>> {
     let mut kinds = Vec::new();
     let mut few = usual();
@@ -64,7 +64,7 @@ pub fn few() -> Vec<Vec<String>> {
     few
 }
 
-/// Puts a canary of its own in every place that the words have for one.
+/// Replaces every `{canary}` by a fake secret of its own.
 pub fn bait(words: &[String], number: &mut u64) -> Bait {
     let mut bait = Bait {
         words: Vec::new(),
@@ -104,7 +104,8 @@ pub(super) static FLAG: Rule = Rule {
     check: Check::Number(9),
     level: Level::Must,
     section: "§11",
-    demands: "The value of a flag such as --token or --password is not printed, accepted or refused",
+    demands: "The value of a flag such as --token or --password is not printed, whether the flag \
+              is accepted or rejected",
     why: WHY,
     hint: HINT,
     topic: Topic::Secrets,
@@ -130,7 +131,7 @@ pub(super) static USERINFO: Rule = Rule {
     section: "§11",
     demands: "The password of a URL is not printed",
     why: WHY,
-    hint: "Print scheme, host and path of a URL, and nothing else of it.",
+    hint: "Print only the scheme, host and path of a URL.",
     topic: Topic::Secrets,
     register: &["AOI-11-02", "AOI-11-04"],
 };
@@ -142,12 +143,12 @@ pub(super) static QUERY: Rule = Rule {
     section: "§11",
     demands: "Tokens and signatures in the query of a URL are not printed",
     why: WHY,
-    hint: "Print scheme, host and path of a URL, and nothing else of it.",
+    hint: "Print only the scheme, host and path of a URL.",
     topic: Topic::Secrets,
     register: &["AOI-11-02", "AOI-11-04"],
 };
 
-/// What a place is, by what stands around it.
+/// The rule for a position, based on the surrounding text.
 fn kind(head: &str, tail: &str, flag: &str) -> &'static Rule {
     match head.split_once("://") {
         Some((_, rest)) if rest.contains('?') => &QUERY,
@@ -158,14 +159,14 @@ fn kind(head: &str, tail: &str, flag: &str) -> &'static Rule {
     }
 }
 
-/// Puts a canary where the tool keeps credentials; the files that were written.
+/// Writes a fake secret to the tool's credential files. Returns the paths of these files.
 pub fn in_files(world: &World, files: &[String], canary: &str) -> Vec<PathBuf> {
     let mut written = Vec::new();
     for file in files {
         let Some(inside) = file.strip_prefix("~/") else {
             continue;
         };
-        // The world is not left.
+        // Paths must stay within the home directory of the run.
         if Path::new(inside)
             .components()
             .any(|part| part.as_os_str() == "..")
@@ -197,7 +198,7 @@ pub fn in_files(world: &World, files: &[String], canary: &str) -> Vec<PathBuf> {
     written
 }
 
-/// Files of a world in which a canary stands, but those that were written on purpose.
+/// The first file of the run that contains a fake secret, except the files in `own`.
 pub fn left_in(world: &World, planted: &[Planted], own: &[PathBuf]) -> Option<(PathBuf, usize)> {
     let mut pending = vec![world.root.clone()];
     let mut looked_at = 0;
@@ -228,8 +229,10 @@ pub fn left_in(world: &World, planted: &[Planted], own: &[PathBuf]) -> Option<(P
     None
 }
 
+/// Maximum number of files that are searched.
 const MOST_FILES: usize = 20_000;
 
+/// Maximum size of a searched file in bytes.
 const MOST_BYTES: u64 = 16 << 20;
 
 #[cfg(test)]
@@ -237,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_has_its_own_canary_and_rule() {
+    fn every_position_has_its_own_canary_and_rule() {
         let rules = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             let bait = bait(&words, &mut 0);

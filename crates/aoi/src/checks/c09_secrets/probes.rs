@@ -1,4 +1,4 @@
-//! Runs that are given a secret in one place or another.
+//! Probes with a secret in the environment, in the input or in a file.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,14 +17,14 @@ pub(super) static ENVIRONMENT: Rule = Rule {
     check: Check::Number(9),
     level: Level::Must,
     section: "§11",
-    demands: "Values of environment variables are not printed, with --debug or without",
+    demands: "Values of environment variables are not printed, with or without --debug",
     why: WHY,
     hint: HINT,
     topic: Topic::Secrets,
     register: &["AOI-8.3-02", "AOI-11-06", "AOI-16.1-13"],
 };
 
-/// Names of variables that hold secrets, some of them everywhere.
+/// A probe with secrets in environment variables, some of which are common to all tools.
 pub(super) fn environment(
     session: &Session,
     words: &[String],
@@ -79,18 +79,18 @@ pub(super) static STDIN: Rule = Rule {
     check: Check::Number(9),
     level: Level::Must,
     section: "§11",
-    demands: "A refused line of input that looks like a secret is not quoted",
+    demands: "A rejected input line that looks like a secret is not quoted",
     why: WHY,
-    hint: "Name the line by its number, not by its text.",
+    hint: "Report the number of the line, not its content.",
     topic: Topic::Secrets,
     register: &["AOI-11-02"],
 };
 
-/// A line of input that is no JSON and looks like a secret.
+/// A probe with an input line that is not JSON and looks like a secret.
 pub(super) fn bad_line(words: &[String], number: u64) -> Probe {
     let canary = canary::new(number);
     Probe {
-        name: "malformed: a secret in a line of input",
+        name: "malformed: a secret in an input line",
         words: words.to_vec(),
         how: How {
             input: Input::Bytes(format!("password={canary}\n").into_bytes()),
@@ -99,7 +99,7 @@ pub(super) fn bad_line(words: &[String], number: u64) -> Probe {
         planted: vec![Planted {
             rule: &STDIN,
             canary,
-            place: "a line of input".to_owned(),
+            place: "an input line".to_owned(),
         }],
         only_refused: true,
         own: Vec::new(),
@@ -111,14 +111,14 @@ pub(super) static CONFIG: Rule = Rule {
     check: Check::Number(9),
     level: Level::Must,
     section: "§11",
-    demands: "What stands in credential files is not printed",
+    demands: "The content of credential files is not printed",
     why: WHY,
     hint: HINT,
     topic: Topic::Secrets,
     register: &["AOI-11-07"],
 };
 
-/// A canary where the tool keeps credentials.
+/// A probe with a secret in the tool's credential files.
 pub(super) async fn in_config(
     session: &Session,
     command: &Command,
@@ -154,8 +154,8 @@ pub(super) async fn in_config(
     }
 }
 
-/// A command that changes something, in a world of its own: a tool that does not know a flag may
-/// act all the same.
+/// Probes of a command that changes something, in their own directories. A tool that ignores an
+/// unknown flag may make the change.
 pub(super) async fn changes(
     session: &Session,
     command: &Command,
@@ -175,7 +175,7 @@ pub(super) async fn changes(
         for more in plant::few().iter().chain(&command.secrets) {
             let bait = bait(more);
             probes.push(Probe {
-                name: "a secret in a flag of a change",
+                name: "a secret in a flag of a mutating command",
                 words: bait.words,
                 planted: bait.planted,
                 only_refused: false,

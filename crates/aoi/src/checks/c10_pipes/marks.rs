@@ -1,4 +1,4 @@
-//! What a run looks like that was sent a signal.
+//! Checks the runs that received a signal.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::rules::{Level, Rule, Topic};
 use crate::stream::{Line, Stream};
 use crate::trace;
 
-/// What the runs show, rule by rule.
+/// Verdicts of the runs, by rule.
 #[derive(Default)]
 pub(super) struct Marks {
     ignored: Tally,
@@ -34,8 +34,8 @@ pub(super) static IGNORED: Rule = Rule {
     level: Level::Must,
     section: "§7, §18.2",
     demands: "SIGINT and SIGTERM stop the tool",
-    why: "It is how a caller cancels: what goes on afterwards was not wanted any more.",
-    hint: "Do not block or ignore the signals; look for them between two events.",
+    why: "Callers cancel with these signals, and no longer want what happens afterwards.",
+    hint: "Do not block or ignore the signals. Check for them between two events.",
     topic: Topic::Signals,
     register: &["AOI-7-02", "AOI-18.2-10"],
 };
@@ -45,9 +45,9 @@ pub(super) static HANGS: Rule = Rule {
     check: Check::Number(10),
     level: Level::Must,
     section: "§7",
-    demands: "The tool ends within five seconds after SIGINT or SIGTERM",
-    why: "A prompt end matters more than a summary: the next thing that comes is SIGKILL.",
-    hint: "Bound what is done on the way out.",
+    demands: "The tool exits within five seconds after SIGINT or SIGTERM",
+    why: "A prompt exit is more important than a summary, because the caller sends SIGKILL next.",
+    hint: "Limit the time of the cleanup.",
     topic: Topic::Signals,
     register: &["AOI-7-04"],
 };
@@ -57,9 +57,9 @@ pub(super) static TRACE: Rule = Rule {
     check: Check::Number(10),
     level: Level::Must,
     section: "§7",
-    demands: "SIGINT and SIGTERM bring no stack trace",
-    why: "A cancelled run is no defect, and must not look like one.",
-    hint: "Catch KeyboardInterrupt and its like at the top.",
+    demands: "SIGINT and SIGTERM do not print a stack trace",
+    why: "A canceled run is not a defect and must not look like one.",
+    hint: "Catch KeyboardInterrupt and similar exceptions at the top level.",
     topic: Topic::Signals,
     register: &["AOI-7-02"],
 };
@@ -69,8 +69,8 @@ pub(super) static ZERO: Rule = Rule {
     check: Check::Number(10),
     level: Level::Must,
     section: "§7",
-    demands: "A run that was interrupted does not exit 0",
-    why: "0 says that all was done.",
+    demands: "An interrupted run does not exit 0",
+    why: "Exit code 0 means that everything was done.",
     hint: "Exit 130 after SIGINT and 143 after SIGTERM, or let the signal kill the process.",
     topic: Topic::Signals,
     register: &["AOI-7-03"],
@@ -81,8 +81,8 @@ pub(super) static EXIT: Rule = Rule {
     check: Check::Number(10),
     level: Level::Should,
     section: "§7",
-    demands: "A run that was interrupted exits 130 or 143, or dies of the signal",
-    why: "A caller tells cancellation from failure by it.",
+    demands: "An interrupted run exits 130 or 143, or is killed by the signal",
+    why: "A caller uses the exit code to tell cancellation from failure.",
     hint: "Exit 130 after SIGINT and 143 after SIGTERM, or let the signal kill the process.",
     topic: Topic::Signals,
     register: &["AOI-6-13", "AOI-7-03"],
@@ -93,8 +93,8 @@ pub(super) static OK_TRUE: Rule = Rule {
     check: Check::Number(10),
     level: Level::Must,
     section: "§7",
-    demands: "A run that was interrupted does not say ok: true",
-    why: "A part would be taken for the whole.",
+    demands: "An interrupted run does not have ok: true",
+    why: "Otherwise a partial result is taken for a complete one.",
     hint: "Write ok: false in the summary of an interrupted run.",
     topic: Topic::Signals,
     register: &["AOI-4.2-03", "AOI-7-02"],
@@ -105,9 +105,10 @@ pub(super) static TORN: Rule = Rule {
     check: Check::Number(10),
     level: Level::Must,
     section: "§7",
-    demands: "No line of an interrupted run is cut, unless the signal killed the process",
-    why: "Half a line before the summary makes both unreadable.",
-    hint: "Finish the line that is being written before the summary; write events with one call each.",
+    demands: "An interrupted run has no truncated line, unless the signal killed the process",
+    why: "A truncated line before the summary makes both unreadable.",
+    hint: "Finish the current line before writing the summary, and write each event with a single \
+           call.",
     topic: Topic::Signals,
     register: &["AOI-7-02"],
 };
@@ -117,9 +118,9 @@ pub(super) static LAST: Rule = Rule {
     check: Check::Number(10),
     level: Level::Must,
     section: "§7",
-    demands: "The summary of an interrupted run comes once, and nothing after it",
-    why: "The summary is the end of the stream, here as well.",
-    hint: "Stop the work before the summary is written.",
+    demands: "The summary of an interrupted run occurs once and is the last event",
+    why: "The summary marks the end of the stream in interrupted runs as well.",
+    hint: "Stop the work before writing the summary.",
     topic: Topic::Signals,
     register: &["AOI-7-02"],
 };
@@ -129,9 +130,9 @@ pub(super) static SUMMARY: Rule = Rule {
     check: Check::Number(10),
     level: Level::Should,
     section: "§7",
-    demands: "A run that was interrupted ends with a summary, where that is safe",
-    why: "With it a caller knows how far the work came; without it the run looks like a crash.",
-    hint: "On SIGINT and SIGTERM write aoi:summary with ok: false and reason: \"interrupted\".",
+    demands: "An interrupted run ends with a summary, if that is safe",
+    why: "The summary tells a caller how far the work got. Without it, the run looks like a crash.",
+    hint: "On SIGINT and SIGTERM, write aoi:summary with ok: false and reason: \"interrupted\".",
     topic: Topic::Signals,
     register: &["AOI-4.2-03", "AOI-4.2-04", "AOI-7-02"],
 };
@@ -142,8 +143,8 @@ pub(super) static REASON: Rule = Rule {
     level: Level::Should,
     section: "§7",
     demands: "The summary of an interrupted run has reason: \"interrupted\"",
-    why: "A caller that cancelled must tell its own doing from a failure.",
-    hint: "Set reason to the text \"interrupted\".",
+    why: "A caller that canceled must be able to tell that from a failure.",
+    hint: "Set reason to the string \"interrupted\".",
     topic: Topic::Signals,
     register: &["AOI-4.2-03", "AOI-7-02"],
 };
@@ -186,21 +187,22 @@ impl Marks {
         let found = trace::find(&run.stderr);
         let wrong = found.map(|trace| {
             at(&format!(
-                "a stack trace ({}): {:?}",
+                "stack trace ({}): {:?}",
                 trace.language, trace.line
             ))
         });
         self.trace.see(run, wrong, "no stack trace");
         let late = is_late(run);
         let ms = run.after_act.unwrap_or_default().as_millis();
-        let wrong = late.then(|| at(&format!("it was still there {ms} ms after the signal")));
-        self.hangs.see(run, wrong, "it ends soon after the signal");
+        let wrong = late.then(|| at(&format!("still running {ms} ms after the signal")));
+        self.hangs
+            .see(run, wrong, "the tool exits soon after the signal");
         if run.end == End::TimedOut {
             return;
         }
         let ignored = looks_done(run);
-        let wrong = ignored.then(|| at("it went on to its end as if nothing had come"));
-        self.ignored.see(run, wrong, "the signal stops it");
+        let wrong = ignored.then(|| at("the tool ignored the signal and finished its work"));
+        self.ignored.see(run, wrong, "the signal stops the tool");
         if ignored {
             return;
         }
@@ -211,7 +213,7 @@ impl Marks {
 
     fn look_at_end(&mut self, run: &Arc<Capture>, number: i32, stream: &Stream) {
         let at = |what: &str| format!("`{}`: {what}", run.probe);
-        let wrong = run.end.is_success().then(|| at("it exits 0"));
+        let wrong = run.end.is_success().then(|| at("exit 0"));
         self.zero.see(run, wrong, &run.end.told());
         if !run.end.is_success() {
             let usual = matches!(run.end, End::Code(130 | 143)) || run.end == End::Signal(number);
@@ -220,26 +222,29 @@ impl Marks {
         }
         let mut summaries = stream.of("aoi:summary");
         let says_ok = summaries.any(|line| line.get("ok") == Some(&Value::Bool(true)));
-        let wrong = says_ok.then(|| at("its summary says ok: true"));
-        self.ok.see(run, wrong, "it does not say ok: true");
+        let wrong = says_ok.then(|| at("the summary has ok: true"));
+        self.ok
+            .see(run, wrong, "the summary does not have ok: true");
         let count = stream.of("aoi:summary").count();
         let wrong = (count == 0).then(|| at(&format!("no summary, {}", run.end.told())));
-        self.summary.see(run, wrong, "a summary comes");
+        self.summary.see(run, wrong, "there is a summary");
         if count == 0 {
             return;
         }
         let wrong = match (count, stream.summary()) {
             (1, Some(_)) => None,
-            (1, None) => Some(at("something follows the summary")),
-            (more, _) => Some(at(&format!("there are {more} summaries"))),
+            (1, None) => Some(at("output follows the summary")),
+            (more, _) => Some(at(&format!("{more} summaries; expected one"))),
         };
-        self.last.see(run, wrong, "one summary, and it is last");
+        self.last.see(run, wrong, "one summary as the last event");
         let reason = stream
             .of("aoi:summary")
             .last()
             .and_then(|line| line.get("reason"));
         let wrong = (reason.and_then(Value::as_str) != Some("interrupted")).then(|| match reason {
-            Some(other) => at(&format!("the summary's reason is {other}")),
+            Some(other) => at(&format!(
+                "the reason in the summary is {other}; expected \"interrupted\""
+            )),
             None => at("the summary has no reason"),
         });
         self.reason.see(run, wrong, "the reason is \"interrupted\"");
@@ -248,7 +253,7 @@ impl Marks {
     fn look_at_lines(&mut self, run: &Arc<Capture>, stream: &Stream) {
         let is_odd = |line: &&Line| line.json.is_none() && !line.bytes.is_empty();
         let last = stream.lines.len();
-        // A process that was killed cannot finish its last line.
+        // A killed process cannot finish its last line.
         let killed = matches!(run.end, End::Signal(_));
         let odd = stream
             .lines
@@ -259,18 +264,18 @@ impl Marks {
             let after = if line.number == last {
                 ""
             } else {
-                ", and more follows"
+                ", and more output follows"
             };
-            format!("`{}`: line {} is cut{after}", run.probe, line.number)
+            format!("`{}`: line {} is truncated{after}", run.probe, line.number)
         });
-        self.torn.see(run, wrong, "every line is whole");
+        self.torn.see(run, wrong, "every line is complete");
     }
 
     pub(super) fn settle(self, plain: &Plain) {
         let judge = plain.session.judge(&plain.command.name);
         for (tally, rule) in self.all() {
             tally.settle(judge, rule, |judge, rule| {
-                judge.not_applicable(rule, "no interrupted run of it bears on this");
+                judge.not_applicable(rule, "no interrupted run of the command is relevant");
             });
         }
     }

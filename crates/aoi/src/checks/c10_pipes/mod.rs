@@ -1,4 +1,4 @@
-//! Check 10: a reader that goes away and a caller who cancels.
+//! Check 10: readers that close the pipe, and callers that cancel.
 
 mod marks;
 mod pipes;
@@ -38,16 +38,16 @@ pub const RULES: &[&Rule] = &[
     &ENDS,
 ];
 
-/// What could not be reached is tried so often.
+/// Maximum number of tries to hit the tool while it is running.
 const TRIES: usize = 3;
 
-/// How a command is run here.
+/// A command and the arguments of its runs.
 struct Plain<'s> {
     session: &'s Session,
     command: &'s Command,
     words: Vec<String>,
     how: How,
-    /// Its run to the end; an unbounded stream has none.
+    /// The complete run. `None` for an unbounded command.
     run: Option<Arc<Capture>>,
 }
 
@@ -58,7 +58,7 @@ impl Plain<'_> {
             .await
     }
 
-    /// Tried again where a busy machine may be why it is odd.
+    /// Starts a run, which is repeated if the result is odd and a busy machine may be the cause.
     async fn start_fairly(
         &self,
         probe: &str,
@@ -85,7 +85,7 @@ async fn judge(session: &Session, command: &Command) {
     let judge = session.judge(&command.name);
     if !is_harmless(session, command) {
         for rule in RULES.iter().copied() {
-            judge.not_applicable(rule, "not tried on a command that changes something");
+            judge.not_applicable(rule, "not tested on commands that change something");
         }
         return;
     }
@@ -102,8 +102,11 @@ async fn judge(session: &Session, command: &Command) {
         if !run.end.is_success() || run.stdout.is_empty() {
             for rule in RULES.iter().copied() {
                 match command.needs_auth {
-                    true => judge.skip(rule, "it needs a login, which the runs do not have"),
-                    false => judge.not_verified(rule, "the plain run does not succeed"),
+                    true => judge.skip(
+                        rule,
+                        "the command needs a login, and the runs have no credentials",
+                    ),
+                    false => judge.not_verified(rule, "the `ok` run does not succeed"),
                 }
             }
             return;

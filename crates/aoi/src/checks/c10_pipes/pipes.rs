@@ -1,4 +1,4 @@
-//! Readers that go away.
+//! Readers that close the pipe.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::run::{Output, Reader};
 use crate::session::{How, with_options};
 use crate::trace;
 
-/// From the close to the end.
+/// Maximum time from the close to the exit.
 const PROMPT: Duration = Duration::from_secs(2);
 
 pub(super) static PIPE_TRACE: Rule = Rule {
@@ -21,9 +21,9 @@ pub(super) static PIPE_TRACE: Rule = Rule {
     check: Check::Number(10),
     level: Level::Must,
     section: "§7, §18.2",
-    demands: "A reader that goes away brings no stack trace",
-    why: "`tool | head -1` is everyday use; a trace looks like a crash.",
-    hint: "Take a write that fails with EPIPE for the end of the run, and exit quietly.",
+    demands: "A closed stdout pipe does not cause a stack trace",
+    why: "`tool | head -1` is common, and a stack trace looks like a crash.",
+    hint: "Treat a write that fails with EPIPE as the end of the run, and exit silently.",
     topic: Topic::Pipe,
     register: &["AOI-7-01", "AOI-18.2-10"],
 };
@@ -33,8 +33,8 @@ pub(super) static PIPE_HANGS: Rule = Rule {
     check: Check::Number(10),
     level: Level::Must,
     section: "§7",
-    demands: "The tool ends within two seconds after its reader has gone",
-    why: "Nobody hears it any more; what goes on costs the machine and nobody stops it.",
+    demands: "The tool exits within two seconds after its reader has closed stdout",
+    why: "The output no longer has a reader, so further work wastes resources.",
     hint: "Stop at the first write that fails.",
     topic: Topic::Pipe,
     register: &["AOI-7-01"],
@@ -45,8 +45,8 @@ pub(super) static PIPE_EXIT: Rule = Rule {
     check: Check::Number(10),
     level: Level::Should,
     section: "§6",
-    demands: "After its reader has gone the tool exits 0 or 141, or dies of SIGPIPE",
-    why: "A shell with `pipefail` tells a reader that had enough from a failure by it.",
+    demands: "After its reader has closed stdout, the tool exits 0 or 141, or is killed by SIGPIPE",
+    why: "With `pipefail`, a shell uses the exit code to tell a closed pipe from a failure.",
     hint: "Restore the default action of SIGPIPE, or exit 141.",
     topic: Topic::Pipe,
     register: &["AOI-6-14", "AOI-7-01"],
@@ -57,8 +57,8 @@ pub(super) static PIPE_MESSAGE: Rule = Rule {
     check: Check::Number(10),
     level: Level::Should,
     section: "§7",
-    demands: "A reader that goes away is not told on stderr",
-    why: "It is the normal end of a pipeline, and nothing that a human could mend.",
+    demands: "A closed stdout pipe is not reported on stderr",
+    why: "It is the normal end of a pipeline, and there is nothing to fix.",
     hint: "Do not print the error of a write that fails with EPIPE.",
     topic: Topic::Pipe,
     register: &["AOI-7-01"],
@@ -70,7 +70,7 @@ pub async fn stdout(plain: &Plain<'_>) {
         ..plain.how.clone()
     };
     let (before, within) = tokio::join!(
-        plain.start_fairly("stdout closed before it starts", gone, is_late),
+        plain.start_fairly("stdout closed before the start", gone, is_late),
         one_line(plain),
     );
     let [mut traces, mut hangs, mut exit, mut message] =
@@ -80,25 +80,25 @@ pub async fn stdout(plain: &Plain<'_>) {
         let found = trace::find(&run.stderr);
         let wrong = found.as_ref().map(|trace| {
             at(format!(
-                "a stack trace ({}): {:?}",
+                "stack trace ({}): {:?}",
                 trace.language, trace.line
             ))
         });
         traces.see(&run, wrong, "no stack trace");
         let late = is_late(&run);
-        let wrong = late.then(|| at(format!("{} after its reader had gone", told(&run))));
-        hangs.see(&run, wrong, "it ends when its reader has gone");
+        let wrong = late.then(|| at(format!("{} after its reader closed stdout", told(&run))));
+        hangs.see(&run, wrong, "the tool exits after its reader closed stdout");
         if late {
             continue;
         }
         let wrong = (!is_quiet(run.end))
-            .then(|| at(format!("{} after its reader had gone", run.end.told())));
+            .then(|| at(format!("{} after its reader closed stdout", run.end.told())));
         exit.see(&run, wrong, &run.end.told());
         let line = trace::broken_pipe(&run.stderr).filter(|_| found.is_none());
         message.see(
             &run,
-            line.map(|line| at(format!("stderr says {line:?}"))),
-            "stderr says nothing of it",
+            line.map(|line| at(format!("stderr has the message {line:?}"))),
+            "stderr does not mention it",
         );
     }
     let judge = plain.session.judge(&plain.command.name);
@@ -109,7 +109,10 @@ pub async fn stdout(plain: &Plain<'_>) {
         (message, &PIPE_MESSAGE),
     ] {
         tally.settle(judge, rule, |judge, rule| {
-            judge.not_verified(rule, "it does not end when its reader has gone");
+            judge.not_verified(
+                rule,
+                "the tool does not exit after its reader closed stdout",
+            );
         });
     }
 }
@@ -120,17 +123,17 @@ fn is_late(run: &Capture) -> bool {
 
 fn told(run: &Capture) -> String {
     match run.after_act {
-        Some(time) => format!("it went on for {} ms", time.as_millis()),
+        Some(time) => format!("the tool ran for another {} ms", time.as_millis()),
         None => run.end.told(),
     }
 }
 
-/// How a tool ends that has nobody to talk to.
+/// Whether this is a normal exit of a tool whose reader is gone.
 fn is_quiet(end: End) -> bool {
     matches!(end, End::Code(0 | 141) | End::Signal(libc::SIGPIPE))
 }
 
-/// The reader takes a line and goes; `None` where the tool had written everything before.
+/// The reader closes the pipe after one line. `None` if the tool had already written everything.
 async fn one_line(plain: &Plain<'_>) -> Option<Arc<Capture>> {
     let mut slowest = None;
     for _ in 0..TRIES {
@@ -144,7 +147,7 @@ async fn one_line(plain: &Plain<'_>) -> Option<Arc<Capture>> {
         if !run.acted {
             continue;
         }
-        // A machine under load may be slow once.
+        // A busy machine may be slow once.
         if run.after_act.is_none_or(|time| time <= PROMPT) || run.end == End::TimedOut {
             return Some(run);
         }
@@ -158,18 +161,18 @@ pub(super) static STDERR: Rule = Rule {
     check: Check::Number(10),
     level: Level::Should,
     section: "§7",
-    demands: "A closed stderr does not change how the tool ends",
-    why: "Callers throw stderr away; a remark that nobody reads must not stop the work.",
+    demands: "A closed stderr does not change the exit code of the tool",
+    why: "Callers may discard stderr, and an unread message must not stop the work.",
     hint: "Ignore writes to stderr that fail.",
     topic: Topic::Pipe,
     register: &["AOI-7-01"],
 };
 
-/// Nobody reads stderr: the tool ends as it does otherwise.
+/// Compares runs with and without a reader of stderr.
 pub async fn stderr(plain: &Plain<'_>) {
     let judge = plain.session.judge(&plain.command.name);
     let Some(open) = &plain.run else {
-        return judge.not_applicable(&STDERR, "the stream has no end of its own");
+        return judge.not_applicable(&STDERR, "the command is unbounded");
     };
     let closed = How {
         stderr_closed: true,
@@ -183,20 +186,22 @@ pub async fn stderr(plain: &Plain<'_>) {
     if is_read_only(plain.session, plain.command) {
         let words = with_options(&plain.words, &[unknown_flag(plain.session)]);
         let name = &plain.command.name;
-        let refused =
-            plain
-                .session
-                .run(name, "refused, with stderr open", &words, plain.how.clone());
+        let refused = plain.session.run(
+            name,
+            "rejected, with stderr open",
+            &words,
+            plain.how.clone(),
+        );
         let refused = refused.await;
         if !refused.stderr.is_empty() {
             let unheard = plain
                 .session
-                .run(name, "refused, with stderr closed", &words, closed);
+                .run(name, "rejected, with stderr closed", &words, closed);
             compare(&unheard.await, &refused, &mut tally);
         }
     }
     tally.settle(judge, &STDERR, |judge, rule| {
-        judge.not_applicable(rule, "it writes nothing to stderr");
+        judge.not_applicable(rule, "the command writes nothing to stderr");
     });
 }
 
@@ -205,7 +210,7 @@ fn compare(closed: &Arc<Capture>, open: &Capture, tally: &mut Tally) {
         closed.end == open.end || matches!(closed.end, End::Code(141) | End::Signal(libc::SIGPIPE));
     let wrong = (!fits).then(|| {
         format!(
-            "`{}`: {}, where it is {} otherwise",
+            "`{}`: {}; with an open stderr: {}",
             closed.probe,
             closed.end.told(),
             open.end.told()

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM, to the process and to its group.
+//! SIGINT and SIGTERM, sent to the process and to its group.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const SIGNAL: &[&Rule] = &[
     &IGNORED, &HANGS, &TRACE, &ZERO, &EXIT, &OK_TRUE, &TORN, &LAST, &SUMMARY, &REASON,
 ];
 
-/// From the signal to the end.
+/// Maximum time from the signal to the exit.
 const PROMPT: Duration = Duration::from_secs(5);
 
 const SIGNALS: [(i32, &str, bool); 4] = [
@@ -34,11 +34,11 @@ const SIGNALS: [(i32, &str, bool); 4] = [
     (libc::SIGTERM, "SIGTERM to the group", true),
 ];
 
-/// How the target is kept from ending before the signal comes.
+/// How to keep the tool from exiting before the signal arrives.
 #[derive(Clone, Debug)]
 struct Way {
     words: Vec<String>,
-    /// Tried one after another.
+    /// Pipes to try, one after another.
     outputs: Vec<Output>,
 }
 
@@ -46,14 +46,15 @@ pub async fn check(plain: &Plain<'_>) {
     let judge = plain.session.judge(&plain.command.name);
     if !plain.command.unbounded {
         for rule in UNBOUNDED.iter().copied() {
-            judge.not_applicable(rule, "the stream has an end of its own");
+            judge.not_applicable(rule, "the command is not unbounded");
         }
     }
     let Some(way) = way(plain) else {
         for rule in SIGNAL.iter().copied() {
             judge.not_verified(
                 rule,
-                "it ends too soon for a signal; give a `slow` run of it",
+                "the command exits too soon to receive a signal; add a `slow` run to the probe \
+                 file",
             );
         }
         return;
@@ -65,7 +66,8 @@ pub async fn check(plain: &Plain<'_>) {
         match run {
             Some(run) => marks.look(run, number),
             None => marks.missed(&format!(
-                "{name} did not meet it while it ran, in any of its tries; give a `slow` run of it"
+                "{name} never arrived while the command was running; add a `slow` run to the \
+                 probe file"
             )),
         }
     }
@@ -87,7 +89,7 @@ fn way(plain: &Plain) -> Option<Way> {
     (!outputs.is_empty()).then_some(Way { words, outputs })
 }
 
-/// Pipes that are full before the target has written everything, but not before its first line.
+/// Pipes that are full before the tool has written everything, but not before its first line.
 fn backpressure(stdout: &[u8]) -> Vec<Output> {
     let mut lines = stdout
         .split_inclusive(|byte| *byte == b'\n')
@@ -101,13 +103,13 @@ fn backpressure(stdout: &[u8]) -> Vec<Output> {
     if stdout.len() > 2 * small_pipe() {
         return vec![Output::Small; TRIES];
     }
-    // Some wait until a pipe has a free page, others write into what is left of one.
+    // Some tools wait until a pipe has a free page, others write into the rest of one.
     let room = u16::try_from(first + second / 2).unwrap_or(u16::MAX);
     vec![Output::Slot, Output::Tight(room)]
 }
 
-/// A run that a signal met; `None` where that did not come about. One that seems to be deaf is
-/// tried again: a machine under load may be slow once.
+/// A run that received the signal before it was done. `None` if there is none. A run that seems to
+/// ignore the signal is repeated, because a busy machine may be slow.
 async fn reach(
     plain: &Plain<'_>,
     way: &Way,
@@ -122,7 +124,7 @@ async fn reach(
         };
         let session = plain.session;
         let whole = plain.run.as_deref();
-        // What a tool shows that had no time to hear the signal, or to be there for it.
+        // Signs of a tool that had no time to handle the signal, or had already exited.
         let odd = |run: &Capture| {
             is_late(run) || looks_untouched(run, whole) || !has_summary(run) || !run.acted
         };
@@ -130,7 +132,7 @@ async fn reach(
             .run_fairly(&plain.command.name, name, &way.words, how, odd)
             .await;
         if !was_met(&run, whole) {
-            // What says nothing in all its time will not do so next time.
+            // A tool that prints nothing within its time limit will not do so in the next try.
             match run.end {
                 End::TimedOut => break,
                 _ => continue,
@@ -145,10 +147,9 @@ async fn reach(
     deaf
 }
 
-/// The signal came before the end of the work, beyond doubt. A run that looks untouched may have
-/// ended by itself in that moment; one that prints little may have had nothing left to do but to
-/// print it. A tool without a summary looks untouched where all is as in `whole`, its run to the
-/// end.
+/// Whether the signal certainly arrived before the work was done. A run that looks untouched may
+/// have exited on its own at that moment, and one that prints little may have had nothing else to
+/// do. A tool without a summary looks untouched if its run equals `whole`, the complete run.
 fn was_met(run: &Capture, whole: Option<&Capture>) -> bool {
     let prints_little = matches!(run.output, Output::Slot | Output::Tight(_));
     run.acted && (!looks_untouched(run, whole) || (run.outlived && !prints_little))
@@ -159,8 +160,8 @@ fn looks_untouched(run: &Capture, whole: Option<&Capture>) -> bool {
     as_ever || looks_done(run) || died_behind_the_end(run, whole)
 }
 
-/// Killed by the signal with everything said, to the last line: interpreters that shut down let go
-/// of their handlers, and there was nothing left to interrupt.
+/// Whether the signal killed the process after it had printed everything. Interpreters drop their
+/// signal handlers on shutdown, so nothing was interrupted.
 fn died_behind_the_end(run: &Capture, whole: Option<&Capture>) -> bool {
     let said = |run: &Capture| line_feeds(&run.stdout);
     let stream = Stream::read(&run.stdout);
@@ -192,10 +193,10 @@ fn is_interrupted(stream: &Stream) -> bool {
 mod tests {
     use super::*;
 
-    /// Killed when all was said: nothing was interrupted. Killed before: something was, and who
-    /// says that all is well then is wrong.
+    /// A process that is killed after its last line was not interrupted. One that is killed before
+    /// it was, and must not have ok: true.
     #[test]
-    fn a_death_behind_the_end_is_no_interruption() {
+    fn a_kill_after_the_last_line_is_not_an_interruption() {
         let hit = "{\"type\":\"hit\"}\n";
         let good = "{\"type\":\"aoi:summary\",\"ok\":true}\n";
         let said = "{\"type\":\"aoi:summary\",\"ok\":false,\"reason\":\"interrupted\"}\n";
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_fits_the_output() {
+    fn the_pipe_depends_on_the_size_of_the_output() {
         let lines =
             |count: usize| "x".repeat(99) + &("\n".to_owned() + &"x".repeat(99)).repeat(count);
         assert_eq!(backpressure(b"one line\n"), []);

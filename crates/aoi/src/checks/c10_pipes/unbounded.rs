@@ -1,4 +1,4 @@
-//! A stream without an end, watched for a while.
+//! An unbounded stream, watched for a while.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,9 @@ pub(super) static SILENT: Rule = Rule {
     check: Check::Number(10),
     level: Level::Should,
     section: "§4.2",
-    demands: "An unbounded stream says something within two seconds",
+    demands: "An unbounded stream prints something within two seconds",
     why: "A caller cannot tell a stream that waits from one that hangs.",
-    hint: "Write aoi:meta at once, and aoi:heartbeat where nothing happens.",
+    hint: "Write aoi:meta at once, and aoi:heartbeat if nothing happens.",
     topic: Topic::Signals,
     register: &["AOI-16.3-11"],
 };
@@ -32,14 +32,14 @@ pub(super) static ENDS: Rule = Rule {
     check: Check::Number(10),
     level: Level::Open,
     section: "§4.2",
-    demands: "A command that is called unbounded goes on until it is stopped",
-    why: "A caller does not wait for a summary of a stream without end, and would miss it.",
-    hint: "Call the command bounded, or let it go on.",
+    demands: "A command that is declared unbounded runs until it is stopped",
+    why: "A caller does not wait for the summary of an unbounded stream, and would miss it.",
+    hint: "Declare the command bounded, or let it run until it is stopped.",
     topic: Topic::Signals,
     register: &["AOI-4.2-04", "AOI-16.3-11"],
 };
 
-/// An unbounded stream, read for a while and then cancelled.
+/// Reads an unbounded stream for a while, then cancels it.
 pub(super) async fn watch(plain: &Plain<'_>) -> Option<Arc<Capture>> {
     if !plain.command.unbounded {
         return None;
@@ -54,7 +54,7 @@ pub(super) async fn watch(plain: &Plain<'_>) -> Option<Arc<Capture>> {
         ..plain.how.clone()
     };
     let name = "watched for two seconds";
-    // A signal that meets it before it was ready may end it without a word.
+    // A signal that arrives before the tool is ready may kill it without a summary.
     let odd = |run: &Capture| is_late(run) || !has_summary(run);
     let mut run = plain.start_fairly(name, how.clone(), odd).await;
     for _ in 1..TRIES {
@@ -64,25 +64,25 @@ pub(super) async fn watch(plain: &Plain<'_>) -> Option<Arc<Capture>> {
         run = plain.start(name, how.clone()).await;
     }
     if !run.acted {
-        let text = format!("it ended by itself within two seconds: {}", run.end.told());
+        let text = format!("the command exited within two seconds: {}", run.end.told());
         judge.broken(&ENDS, text, &run);
-        judge.not_verified(&SILENT, "it did not go on for two seconds");
+        judge.not_verified(&SILENT, "the command did not run for two seconds");
         return None;
     }
-    judge.pass(&ENDS, "it went on until it was stopped");
+    judge.pass(&ENDS, "the command ran until it was stopped");
     let said = lines_said(&run);
-    let wrong = (said == 0).then(|| "nothing came in two seconds, not even aoi:meta".to_owned());
+    let wrong = (said == 0).then(|| "no output within two seconds, not even aoi:meta".to_owned());
     judge.held(
         &SILENT,
         &format!("{said} lines in two seconds"),
         wrong,
         &run,
     );
-    // A signal that came before the first line may have come before anybody was there to hear it.
+    // A signal before the first line may have arrived before the tool installed its handler.
     (said > 0).then_some(run)
 }
 
-/// Lines that the signal has not brought about.
+/// Number of lines that the signal did not cause.
 fn lines_said(run: &Capture) -> usize {
     let stream = Stream::read(&run.stdout);
     let is_end = |line: &&Line| line.kind() == Some("aoi:summary");

@@ -1,4 +1,4 @@
-//! Page after page by cursors.
+//! Follows cursors from page to page.
 
 use super::{CURSOR_END, Full, NEXT_CURSOR, Pages};
 use crate::capture::End;
@@ -20,9 +20,10 @@ pub(super) static WALK: Rule = Rule {
     check: Check::Number(11),
     level: Level::Must,
     section: "§15",
-    demands: "From cursor to cursor every result comes once, in the order of the whole",
-    why: "What a page skips is never seen; what it repeats is done twice.",
-    hint: "Let the cursor say after which result the next page begins, in an order that is fixed.",
+    demands: "Following the cursors returns every result exactly once, in the order of the \
+              complete list",
+    why: "A skipped result is never seen, and a repeated one is processed twice.",
+    hint: "Let the cursor encode the last result of the page, and use a fixed order.",
     topic: Topic::Bounds,
     register: &["AOI-16.1-07", "AOI-18.2-11"],
 };
@@ -40,7 +41,7 @@ impl Pages<'_> {
         let mut cursor = None;
         for number in 1..=most {
             if !page.run.end.is_success() {
-                let message = format!("page {number} fails: {}", page.run.end.told());
+                let message = format!("page {number} failed: {}", page.run.end.told());
                 return sheet.broken(&WALK, message, &page.run);
             }
             seen.extend(page.ids.iter().cloned());
@@ -48,10 +49,10 @@ impl Pages<'_> {
             match &next {
                 None => break,
                 Some(_) if next == cursor => {
-                    let message = format!("page {number} gives the cursor that led to it");
+                    let message = format!("page {number} returns its own cursor as next_cursor");
                     return sheet.broken(&WALK, message, &page.run);
                 }
-                // The end was told: a cursor beside it is another rule's.
+                // The end was reported. A remaining cursor is covered by another rule.
                 Some(_) if !page.is_truncated() && seen.len() >= full.ids.len() => break,
                 Some(_) => {}
             }
@@ -63,12 +64,12 @@ impl Pages<'_> {
                 .await;
         }
         if cursor.is_none() && (seen.len() as u64) < full.ids.len() as u64 {
-            return sheet.not_verified(&WALK, "there was no cursor to follow");
+            return sheet.not_verified(&WALK, "the page has no cursor to follow");
         }
         let wrong = compare(&seen, &full.ids);
         sheet.held(
             &WALK,
-            "page by page everything comes once, in order",
+            "the pages contain every result once, in order",
             wrong,
             &page.run,
         );
@@ -80,9 +81,9 @@ pub(super) static BAD_CURSOR: Rule = Rule {
     check: Check::Number(11),
     level: Level::Must,
     section: "§15",
-    demands: "A cursor that the tool never gave is refused with a non-zero exit",
-    why: "Starting again from the first page looks like more results.",
-    hint: "Check the cursor; where it is none of yours, fail with category validation.",
+    demands: "A cursor that the tool did not issue is rejected with a non-zero exit code",
+    why: "If the tool starts again from the first page, that looks like more results.",
+    hint: "Validate the cursor. If you did not issue it, fail with category validation.",
     topic: Topic::Bounds,
     register: &["AOI-16.1-07"],
 };
@@ -92,9 +93,9 @@ pub(super) static BAD_CURSOR_CATEGORY: Rule = Rule {
     check: Check::Number(11),
     level: Level::Should,
     section: "§9.1",
-    demands: "The error for such a cursor is of category validation or usage",
+    demands: "The error for an invalid cursor has category validation or usage",
     why: "Portable callers branch on the category.",
-    hint: "Use validation for a value that is wrong.",
+    hint: "Use validation for an invalid value.",
     topic: Topic::Bounds,
     register: &["AOI-16.1-07"],
 };
@@ -105,36 +106,42 @@ impl Pages<'_> {
             return;
         };
         let token = format!("aoi-lint-no-cursor-{}", self.session.uniq());
-        let page = self.page("a cursor that is none", &[flag, &token]).await;
+        let page = self.page("an invalid cursor", &[flag, &token]).await;
         let wrong = match page.run.end {
-            End::Code(0) => Some("a cursor that the tool never gave is accepted: it exits 0"),
-            End::TimedOut => Some("with a cursor that the tool never gave it does not end"),
-            End::Signal(_) => Some("a cursor that the tool never gave ends it with a signal"),
-            End::Code(_) if !refused(&page.run) => Some("it fails, but its summary says ok"),
+            End::Code(0) => Some("an invalid cursor is accepted: exit 0"),
+            End::TimedOut => Some("the tool does not exit with an invalid cursor"),
+            End::Signal(_) => Some("an invalid cursor kills the tool with a signal"),
+            End::Code(_) if !refused(&page.run) => {
+                Some("an invalid cursor fails, but the summary has ok: true")
+            }
             End::Code(_) => None,
         };
         let wrong = wrong.map(str::to_owned);
-        sheet.held(&BAD_CURSOR, "it is refused", wrong, &page.run);
+        sheet.held(
+            &BAD_CURSOR,
+            "an invalid cursor is rejected",
+            wrong,
+            &page.run,
+        );
         let mut errors = page.stream.errors();
         let category = errors
             .next()
             .and_then(|line| line.get("category")?.as_str());
         match category {
-            None => {
-                sheet.not_applicable(&BAD_CURSOR_CATEGORY, "there is no aoi:error to look into")
-            }
+            None => sheet.not_applicable(&BAD_CURSOR_CATEGORY, "no aoi:error was emitted"),
             Some("validation" | "usage") => {
-                sheet.pass(&BAD_CURSOR_CATEGORY, "the category is one for input");
+                sheet.pass(&BAD_CURSOR_CATEGORY, "the category is validation or usage");
             }
             Some(other) => {
-                let message = format!("the category is `{other}`, not `validation` or `usage`");
+                let message =
+                    format!("the category is `{other}`; expected `validation` or `usage`");
                 sheet.broken(&BAD_CURSOR_CATEGORY, message, &page.run);
             }
         }
     }
 }
 
-/// How what came page by page differs from everything at once.
+/// How the results of all pages differ from the complete list.
 fn compare(seen: &[String], full: &[String]) -> Option<String> {
     if seen == full {
         return None;
@@ -150,14 +157,14 @@ fn compare(seen: &[String], full: &[String]) -> Option<String> {
     let missing: Vec<&String> = full.iter().filter(|id| !seen.contains(id)).collect();
     Some(match (missing.first(), has_twice(seen)) {
         (Some(id), _) => format!(
-            "page by page {} are missing, the first is `{id}`",
+            "{} results are missing from the pages, the first is `{id}`",
             missing.len()
         ),
-        (None, Some(id)) => format!("page by page `{id}` comes twice"),
+        (None, Some(id)) => format!("the pages contain `{id}` twice"),
         (None, None) if seen.len() > full.len() => {
-            "page by page more comes than at once".to_owned()
+            "the pages contain more results than the complete list".to_owned()
         }
-        (None, None) => "page by page the order is another one".to_owned(),
+        (None, None) => "the order of the pages differs from the complete list".to_owned(),
     })
 }
 
@@ -166,7 +173,7 @@ mod tests {
     use super::compare;
 
     #[test]
-    fn what_pages_lose_repeat_or_turn_around_is_named() {
+    fn missing_repeated_and_reordered_results_are_reported() {
         let ids = |text: &str| -> Vec<String> { text.chars().map(String::from).collect() };
         assert_eq!(compare(&ids("abcd"), &ids("abcd")), None);
         for (seen, word) in [

@@ -1,5 +1,5 @@
-//! Check 11: a limit holds, the summary says what was left out, and cursors lead through
-//! everything once.
+//! Check 11: a limit holds, the summary reports truncation, and cursors lead through all results
+//! exactly once.
 
 mod cursors;
 mod streaming;
@@ -36,7 +36,7 @@ pub const RULES: &[&Rule] = &[
     &DEFAULT_BOUND,
 ];
 
-/// What depends on what there is to be had.
+/// Rules that depend on the available results.
 const DATA: [&Rule; 8] = [
     &AT_MOST,
     &TRUNCATED,
@@ -66,13 +66,14 @@ async fn one(session: &Session, command: &Command) {
     let Some(limit) = &command.limit else {
         let declared = ["supports_limit", "supports_cursor"];
         if declared.iter().any(|key| declares(session, command, key)) {
-            let why = "a limit or cursor is declared, but the probe file has no `limit` for it";
+            let why = "a limit or cursor is declared, but the probe file has no `limit` for the \
+                       command";
             sheet.skip(&AT_MOST, why);
         }
         return sheet.settle(&[], "");
     };
     if is_mutating(session, command) {
-        let why = "pages of a command that changes something are not asked for";
+        let why = "pages are not tested on commands that change something";
         DATA.iter().for_each(|rule| sheet.not_applicable(rule, why));
         return sheet.settle(&[], "");
     }
@@ -87,13 +88,13 @@ async fn one(session: &Session, command: &Command) {
         Some(_) => wanted.extend(CURSORS),
         None => {
             for rule in CURSORS {
-                sheet.not_applicable(rule, "no cursor is declared");
+                sheet.not_applicable(rule, "the command does not declare a cursor");
             }
             wanted.retain(|rule| !CURSORS.contains(rule));
         }
     }
     if too_few && session.probe.sandbox && !session.probe.setup.is_empty() {
-        // What there is to list may be what `setup` makes.
+        // The results may be created by `setup`.
         let done = within(session, command, &AT_MOST, async |sequence| {
             let mut pages = Pages::new(session, command, limit, &sequence.world);
             let full = pages.all().await;
@@ -105,10 +106,10 @@ async fn one(session: &Session, command: &Command) {
     } else {
         pages.judge(full, &mut sheet).await;
     }
-    sheet.settle(&wanted, "the probe did not come that far");
+    sheet.settle(&wanted, "the probe did not get that far");
 }
 
-/// One command with a limit, and where it is run.
+/// One command with a limit, and the directories of its runs.
 struct Pages<'p> {
     session: &'p Session,
     command: &'p Command,
@@ -118,12 +119,12 @@ struct Pages<'p> {
     words: Vec<String>,
 }
 
-/// Everything that there is.
+/// The complete list of results.
 struct Full {
     ids: Vec<String>,
 }
 
-/// A page as it came.
+/// One page of results.
 struct Page {
     run: Arc<Capture>,
     stream: Stream,
@@ -190,7 +191,7 @@ impl<'p> Pages<'p> {
             .await
     }
 
-    /// The ids of the results; where no event has one, each event is one.
+    /// The ids of the results. If no event has an id, the whole event serves as one.
     fn ids(&self, stream: &Stream) -> Vec<String> {
         let of = |line: &Line| stream::id(line.json.as_ref()?, &self.limit.id);
         let named: Vec<String> = stream.domain().filter_map(of).collect();
@@ -205,18 +206,18 @@ impl<'p> Pages<'p> {
         }
     }
 
-    /// Everything, by a limit that is more than enough; a tool may have a largest one.
+    /// Requests all results with a limit that is more than enough. A tool may have a maximum limit.
     async fn all(&mut self) -> Result<Full, String> {
         let mut last = String::new();
         for count in [self.limit.total.saturating_mul(10), self.limit.total] {
             let page = self.limited(count).await;
-            // The author knows how many there are, whatever the summary says.
+            // The probe file states the number of results, whatever the summary says.
             let is_whole = !page.is_truncated() || page.ids.len() as u64 == self.limit.total;
             if page.run.end.is_success() && is_whole {
                 return Ok(Full { ids: page.ids });
             }
             last = format!(
-                "a limit of {count} does not give everything: {}",
+                "a limit of {count} does not return everything: {}",
                 page.run.end.told()
             );
         }
@@ -234,14 +235,14 @@ impl<'p> Pages<'p> {
         };
         let total = full.ids.len() as u64;
         if total < 2 {
-            let why = format!("there are {total} results: nothing can be left out");
+            let why = format!("there are only {total} results, so nothing can be truncated");
             return sheet.doubt(&self.data(), &why);
         }
         let page = self.limit.page.min(total - 1).max(1);
         let mut counts = vec![1, page, total, total + 1];
         counts.dedup();
         if self.limit.unit != "events" {
-            // Total is in another unit than results are counted in.
+            // `total` is not a number of results.
             counts = vec![1, self.limit.page, self.limit.total, self.limit.total + 1];
         }
         let some = join_all(counts.iter().map(|count| self.limited(*count))).await;
@@ -256,19 +257,19 @@ impl<'p> Pages<'p> {
         let later = self.all().await;
         let is_same = later.as_ref().is_ok_and(|later| later.ids == full.ids);
         if !is_same {
-            let why = "the results changed while they were looked at";
+            let why = "the results changed during the test";
             sheet.withdraw(&self.data(), why);
         }
     }
 
-    /// The rules that all of this is about.
+    /// The rules that depend on the results of this command.
     fn data(&self) -> Vec<&'static Rule> {
         let has_cursor = self.cursor.is_some();
         let of_cursor = |rule: &&Rule| has_cursor || !CURSORS.contains(rule);
         DATA.into_iter().filter(of_cursor).collect()
     }
 
-    /// Where nobody knows how much there is, a page can still be too long.
+    /// Even if the number of results is unknown, a page can exceed its limit.
     async fn short(&self, sheet: &mut Sheet<'_>) {
         let flag = &self.limit.flag;
         for count in [1, self.limit.page] {
@@ -276,7 +277,7 @@ impl<'p> Pages<'p> {
             let hits = page.ids.len();
             let is_counted = self.limit.unit == "events" && page.run.end.is_success();
             if is_counted && hits as u64 > count {
-                let message = format!("`{flag} {count}` gives {hits} results");
+                let message = format!("`{flag} {count}` returns {hits} results");
                 return sheet.broken(&AT_MOST, message, &page.run);
             }
         }
@@ -288,9 +289,9 @@ static AT_MOST: Rule = Rule {
     check: Check::Number(11),
     level: Level::Must,
     section: "§15",
-    demands: "There are never more results than the limit says",
-    why: "A caller with room for ten cannot take eleven.",
-    hint: "Count what is emitted, and stop at the limit.",
+    demands: "The number of results never exceeds the limit",
+    why: "A caller with room for ten results cannot take eleven.",
+    hint: "Count the emitted results, and stop at the limit.",
     topic: Topic::Bounds,
     register: &[
         "AOI-15-01",
@@ -306,9 +307,9 @@ static TRUNCATED: Rule = Rule {
     check: Check::Number(11),
     level: Level::Must,
     section: "§15",
-    demands: "Where results are left out, summary.truncated is true",
-    why: "A caller that is not told takes a part for the whole.",
-    hint: "Ask for one more than the limit: if it is there, set truncated to true.",
+    demands: "If results are left out, summary.truncated is true",
+    why: "Otherwise a caller takes a part for the whole.",
+    hint: "Fetch one result more than the limit. If it exists, set truncated to true.",
     topic: Topic::Bounds,
     register: &["AOI-15-03", "AOI-18.2-11"],
 };
@@ -318,9 +319,9 @@ static TRUNCATED_FALSELY: Rule = Rule {
     check: Check::Number(11),
     level: Level::Must,
     section: "§15",
-    demands: "Where nothing is left out, summary.truncated is not true",
-    why: "A caller would ask for more, again and again.",
-    hint: "Set truncated by what is left, not by whether the page is full.",
+    demands: "If no results are left out, summary.truncated is not true",
+    why: "Otherwise a caller requests more, again and again.",
+    hint: "Set truncated based on the remaining results, not on whether the page is full.",
     topic: Topic::Bounds,
     register: &["AOI-15-03", "AOI-18.2-11"],
 };
@@ -330,8 +331,8 @@ static TRUNCATED_TYPE: Rule = Rule {
     check: Check::Number(11),
     level: Level::Must,
     section: "§15",
-    demands: "summary.truncated is a boolean where it is there",
-    why: "The text \"false\" is true in many languages.",
+    demands: "If summary.truncated is present, it is a boolean",
+    why: "The string \"false\" is true in many languages.",
     hint: "Write true or false without quotes.",
     topic: Topic::Bounds,
     register: &["AOI-15-03"],
@@ -342,8 +343,8 @@ static NEXT_CURSOR: Rule = Rule {
     check: Check::Number(11),
     level: Level::Should,
     section: "§15",
-    demands: "Where results are left out and cursors are supported, summary.next_cursor is set",
-    why: "Without it the rest is out of reach.",
+    demands: "If results are left out and cursors are supported, summary.next_cursor is set",
+    why: "Otherwise the remaining results cannot be fetched.",
     hint: "Set next_cursor whenever truncated is true.",
     topic: Topic::Bounds,
     register: &["AOI-15-04"],
@@ -354,9 +355,9 @@ static CURSOR_END: Rule = Rule {
     check: Check::Number(11),
     level: Level::Must,
     section: "§15",
-    demands: "After the last result there is no next_cursor",
-    why: "A caller that follows cursors would never end.",
-    hint: "Set next_cursor to null, or leave it out, where nothing is left.",
+    demands: "The page with the last result has no next_cursor",
+    why: "Otherwise a caller that follows cursors never finishes.",
+    hint: "After the last result, set next_cursor to null or omit it.",
     topic: Topic::Bounds,
     register: &["AOI-15-04", "AOI-18.2-11"],
 };
@@ -366,52 +367,55 @@ impl Pages<'_> {
         let run = &page.run;
         let flag = &self.limit.flag;
         if !run.end.is_success() {
-            let why = format!("`{flag} {count}` fails: {}", run.end.told());
+            let why = format!("`{flag} {count}` failed: {}", run.end.told());
             return sheet.doubt(&[&AT_MOST, &TRUNCATED, &TRUNCATED_FALSELY], &why);
         }
         let hits = page.ids.len();
         let total = full.ids.len();
         match self.limit.unit.as_str() {
             "events" => {
-                let wrong =
-                    (hits as u64 > count).then(|| format!("`{flag} {count}` gives {hits} results"));
-                sheet.held(&AT_MOST, "no page is longer than its limit", wrong, run);
+                let wrong = (hits as u64 > count)
+                    .then(|| format!("`{flag} {count}` returns {hits} results"));
+                sheet.held(&AT_MOST, "no page exceeds its limit", wrong, run);
             }
             unit => sheet.not_applicable(&AT_MOST, format!("the limit counts {unit}")),
         }
         let said = page.summary("truncated");
         if let Some(said) = said {
-            let wrong = (!said.is_boolean()).then(|| format!("truncated is {said}, no boolean"));
+            let wrong = (!said.is_boolean())
+                .then(|| format!("`truncated` must be a boolean, found {said}"));
             sheet.held(&TRUNCATED_TYPE, "truncated is a boolean", wrong, run);
         }
         if hits < total {
             let wrong = (said != Some(&Value::Bool(true))).then(|| {
                 let said = said.map_or_else(|| "missing".to_owned(), Value::to_string);
-                format!("`{flag} {count}` gives {hits} of {total} results, but truncated is {said}")
+                format!(
+                    "`{flag} {count}` returns {hits} of {total} results, but `truncated` is {said}"
+                )
             });
-            sheet.held(&TRUNCATED, "what is left out is told", wrong, run);
+            sheet.held(&TRUNCATED, "truncation is reported", wrong, run);
             if self.cursor.is_some() {
                 let wrong = page
                     .next()
                     .is_none()
-                    .then(|| format!("{hits} of {total} results, but there is no next_cursor"));
-                sheet.held(&NEXT_CURSOR, "where it goes on is told", wrong, run);
+                    .then(|| format!("{hits} of {total} results, but no next_cursor"));
+                sheet.held(&NEXT_CURSOR, "next_cursor is set", wrong, run);
             }
         } else {
             let wrong = page.is_truncated().then(|| {
-                format!("`{flag} {count}` gives all {total} results, but truncated is true")
+                format!("`{flag} {count}` returns all {total} results, but `truncated` is true")
             });
             sheet.held(
                 &TRUNCATED_FALSELY,
-                "where all came, nothing else is said",
+                "complete results are not reported as truncated",
                 wrong,
                 run,
             );
             if self.cursor.is_some() {
                 let wrong = page.next().filter(|_| !page.is_truncated()).map(|_| {
-                    format!("`{flag} {count}` gives all {total} results, and a next_cursor")
+                    format!("`{flag} {count}` returns all {total} results, but also a next_cursor")
                 });
-                sheet.held(&CURSOR_END, "at the end there is no cursor", wrong, run);
+                sheet.held(&CURSOR_END, "the last page has no next_cursor", wrong, run);
             }
         }
     }
@@ -422,9 +426,10 @@ static ODD_LIMIT: Rule = Rule {
     check: Check::Number(11),
     level: Level::Must,
     section: "§15",
-    demands: "A limit of 0, -1 or no number never means everything",
-    why: "A mistake in a number must not open the flood gates.",
-    hint: "Refuse limits below 1 with category usage.",
+    demands: "A limit of 0, a negative limit or a limit that is not a number never returns \
+              everything",
+    why: "A mistake in a number must not remove the limit.",
+    hint: "Reject limits below 1 with category usage.",
     topic: Topic::Bounds,
     register: &["AOI-16.1-06", "AOI-15-02"],
 };
@@ -440,8 +445,13 @@ impl Pages<'_> {
         for (word, page) in join_all(pages).await {
             let all = page.run.end.is_success() && page.ids.len() >= full.ids.len();
             let wrong =
-                all.then(|| format!("`{flag} {word}` gives all {} results", page.ids.len()));
-            sheet.held(&ODD_LIMIT, "no odd limit stands for all", wrong, &page.run);
+                all.then(|| format!("`{flag} {word}` returns all {} results", page.ids.len()));
+            sheet.held(
+                &ODD_LIMIT,
+                "no invalid limit returns everything",
+                wrong,
+                &page.run,
+            );
         }
     }
 }
@@ -451,38 +461,44 @@ static DEFAULT_BOUND: Rule = Rule {
     check: Check::Advisory,
     level: Level::Should,
     section: "§15",
-    demands: "Without a limit there is a bound, too",
-    why: "The first call is often one without a limit.",
-    hint: "Bound by default, and say truncated.",
+    demands: "The number of results is limited even without a limit flag",
+    why: "The first call often has no limit.",
+    hint: "Apply a default limit, and report truncated.",
     topic: Topic::Bounds,
     register: &["AOI-15-01", "AOI-16.3-01"],
 };
 
 impl Pages<'_> {
-    /// Where nobody says how large the bound is, only what it leaves out shows it.
+    /// If the default limit is not documented, only missing results show that it exists.
     async fn unlimited(&self, full: &Full, sheet: &mut Sheet<'_>) {
         let page = self.page("no limit", &[]).await;
         let (hits, total) = (page.ids.len() as u64, full.ids.len() as u64);
         if !page.run.end.is_success() {
-            let why = format!("without a limit it fails: {}", page.run.end.told());
+            let why = format!("the command fails without a limit: {}", page.run.end.told());
             return sheet.not_verified(&DEFAULT_BOUND, why);
         }
         let told = self.limit.default.filter(|_| self.limit.unit == "events");
         match told {
             Some(bound) if hits > bound => {
                 let message = format!(
-                    "without a limit {hits} results come, where {bound} are said to be the bound"
+                    "without a limit, the command returns {hits} results; the documented default \
+                     limit is {bound}"
                 );
                 sheet.broken(&DEFAULT_BOUND, message, &page.run);
             }
-            _ if hits < total => sheet.pass(&DEFAULT_BOUND, "without a limit it is bounded, too"),
+            _ if hits < total => sheet.pass(
+                &DEFAULT_BOUND,
+                "the results are limited without a limit flag",
+            ),
             Some(bound) => {
-                let why = format!("there are {total} results, no more than the bound of {bound}");
+                let why = format!(
+                    "there are {total} results, which is within the default limit of {bound}"
+                );
                 sheet.not_verified(&DEFAULT_BOUND, why);
             }
             None => {
-                let why = "without a limit everything comes: the bound may be larger; say in the \
-                           probe file what it is (`limit.default`)";
+                let why = "without a limit, the command returns everything, but its default limit \
+                           may be larger; add it to the probe file (`limit.default`)";
                 sheet.not_verified(&DEFAULT_BOUND, why);
             }
         }

@@ -1,4 +1,4 @@
-//! Whether results can be used as they come.
+//! Checks whether results arrive incrementally.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::session::{How, Session};
 use crate::sheet::Sheet;
 use crate::stream::{Line, Stream};
 
-/// What takes no longer needs no stream.
+/// Runs that take no longer than this need not stream.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 pub(super) static STREAMS: Rule = Rule {
@@ -18,22 +18,22 @@ pub(super) static STREAMS: Rule = Rule {
     check: Check::Number(11),
     level: Level::Must,
     section: "§8.3",
-    demands: "Results come one by one while the command works, not all at its end",
-    why: "A caller that waits for the first result waits for all of them.",
-    hint: "Write and flush each event when it is known.",
+    demands: "Results arrive one by one while the command is working, not all at the end",
+    why: "Otherwise a caller that waits for the first result waits for all of them.",
+    hint: "Write and flush each event as soon as it is known.",
     topic: Topic::Bounds,
     register: &["AOI-0-05", "AOI-21-01"],
 };
 
-/// Results come while the command still works, seen on a slow run.
+/// Checks with the `slow` run whether results arrive while the command is still working.
 pub async fn streams(session: &Session, command: &Command, sheet: &mut Sheet<'_>) {
     let Some(slow) = &command.slow else {
-        let why = "the probe file has no `slow` run of it, which would show that";
+        let why = "the probe file has no `slow` run for the command";
         return sheet.not_applicable(&STREAMS, why);
     };
     let words = session.fill(slow, &[], session.common());
     let mut wrong = None;
-    // A machine that was busy at the wrong moment gets a second chance.
+    // Repeated, because the machine may have been busy.
     for alone in [false, true, true] {
         let how = How {
             alone,
@@ -50,35 +50,35 @@ pub async fn streams(session: &Session, command: &Command, sheet: &mut Sheet<'_>
         let results: Vec<&Line> = stream.lines.iter().filter(is_result).collect();
         let arrived = |line: &Line| run.arrived(line.offset + 1);
         let times = (
-            // To start up is no result's fault.
+            // The startup time is not counted.
             stream.lines.first().and_then(arrived),
             results.first().and_then(|line| arrived(line)),
             stream.summary().and_then(arrived),
         );
         let (Some(begun), Some(first), Some(last)) = times else {
-            let why = "the slow run has no results, or no summary";
+            let why = "the `slow` run has no results or no summary";
             return sheet.not_verified(&STREAMS, why);
         };
         if results.len() < 2 {
-            return sheet.not_applicable(&STREAMS, "the slow run has one result");
+            return sheet.not_applicable(&STREAMS, "the `slow` run has only one result");
         }
         if last <= AT_ONCE {
-            let why = "the slow run takes less than half a second";
+            let why = "the `slow` run takes less than half a second";
             return sheet.not_applicable(&STREAMS, why);
         }
         let told = format!(
-            "the first result comes after {} ms, the summary after {} ms",
+            "the first result arrives after {} ms, the summary after {} ms",
             first.as_millis(),
             last.as_millis()
         );
         let worked = last.saturating_sub(begun);
         match worked > AT_ONCE {
             true if 2 * first.saturating_sub(begun) < worked => {
-                return sheet.pass(&STREAMS, "the first result comes long before the summary");
+                return sheet.pass(&STREAMS, "the first result arrives long before the summary");
             }
-            // All of it came at once: held back, or after a start that takes its time?
+            // Everything arrived at once: the output was held back, or the startup was slow.
             false if begun.saturating_sub(start(session, command).await) <= AT_ONCE => {
-                let why = "apart from its start the slow run takes less than half a second";
+                let why = "apart from its startup, the `slow` run takes less than half a second";
                 return sheet.not_applicable(&STREAMS, why);
             }
             _ => {
@@ -95,9 +95,11 @@ pub async fn streams(session: &Session, command: &Command, sheet: &mut Sheet<'_>
     }
 }
 
-/// How long the tool needs for its first line where nothing slows it.
+/// Time until the first line of the `ok` run.
 async fn start(session: &Session, command: &Command) -> Duration {
     let (words, how) = plain(session, command);
-    let run = session.run(&command.name, "its start", &words, how).await;
+    let run = session
+        .run(&command.name, "startup time", &words, how)
+        .await;
     run.arrived(1).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What is put on standard input, and what came of it.
+//! Input lines for the runs, and the results of these runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,14 @@ use crate::run::Input;
 use crate::session::{How, Session};
 use crate::stream::Stream;
 
-/// Some lines, and which of them are bad.
+/// Input lines, some of which are invalid.
 #[derive(Clone, Debug)]
 pub struct Case {
+    /// Name of the case, for messages.
     pub what: String,
+    /// All lines, in order.
     pub lines: Vec<String>,
-    /// From 1.
+    /// Numbers of the invalid lines, from 1.
     pub bad: Vec<usize>,
     shape: fn(Vec<u8>) -> Vec<u8>,
 }
@@ -34,7 +36,7 @@ impl Case {
         }
     }
 
-    /// Good lines with a bad one after so many of them.
+    /// Valid lines, with an invalid one after the first `after`.
     pub fn with_bad(what: &str, good: &[String], bad: &str, after: usize) -> Case {
         let mut case = Case::new(what, good);
         let at = after.min(case.lines.len());
@@ -43,7 +45,7 @@ impl Case {
         case
     }
 
-    /// A bad line, a good one, and so on, until there are no more of either.
+    /// Alternating invalid and valid lines, starting with an invalid one.
     pub fn mixed(what: &str, good: &[String], bad: &[String]) -> Case {
         let mut case = Case::new(what, &[]);
         for at in 0..good.len().max(bad.len()) {
@@ -56,11 +58,13 @@ impl Case {
         case
     }
 
+    /// Changes the bytes of the input.
     pub fn shaped(self, shape: fn(Vec<u8>) -> Vec<u8>) -> Case {
         Case { shape, ..self }
     }
 }
 
+/// Removes the last line feed.
 pub fn unended(mut bytes: Vec<u8>) -> Vec<u8> {
     if bytes.last() == Some(&b'\n') {
         bytes.pop();
@@ -68,6 +72,7 @@ pub fn unended(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
+/// Replaces LF by CR LF.
 pub fn crlf(bytes: Vec<u8>) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + 8);
     for byte in bytes {
@@ -79,11 +84,12 @@ pub fn crlf(bytes: Vec<u8>) -> Vec<u8> {
     out
 }
 
+/// Adds a byte order mark.
 pub fn marked(bytes: Vec<u8>) -> Vec<u8> {
     [b"\xef\xbb\xbf".as_slice(), &bytes].concat()
 }
 
-/// The same JSON with so much white space in it.
+/// The same JSON with this many additional spaces.
 pub fn padded(line: &str, size: usize) -> String {
     let space = " ".repeat(size);
     match line.strip_prefix('{') {
@@ -92,7 +98,7 @@ pub fn padded(line: &str, size: usize) -> String {
     }
 }
 
-/// The same object with one field more.
+/// The same object with one additional field.
 pub fn with_field(line: &str) -> Option<String> {
     let mut value: Value = serde_json::from_str(line).ok()?;
     let fields = value.as_object_mut()?;
@@ -100,7 +106,7 @@ pub fn with_field(line: &str) -> Option<String> {
     Some(value.to_string())
 }
 
-/// One run, and what it changed.
+/// One run, and its effect.
 pub struct Out {
     pub run: Arc<Capture>,
     pub stream: Stream,
@@ -117,13 +123,13 @@ impl Out {
         }
     }
 
-    /// Exit 0, ok, and nothing to complain of.
+    /// Whether the run exited 0 with ok: true and no errors.
     pub fn is_clean(&self) -> bool {
         let has_errors = self.stream.errors().next().is_some();
         self.run.end.is_success() && self.stream.ok() == Some(true) && !has_errors
     }
 
-    /// How it differs from a run that took the same good lines.
+    /// How the result differs from a run with the same valid lines.
     pub fn differs(&self, good: &Out) -> Option<String> {
         if !self.is_clean() {
             let errors = self.stream.errors().count();
@@ -132,12 +138,12 @@ impl Out {
         self.taken_differs(good)
     }
 
-    /// Whether as much was taken as in a run of the good lines alone.
+    /// How the accepted lines differ from a run with only the valid lines.
     pub fn taken_differs(&self, good: &Out) -> Option<String> {
         let (mine, theirs) = (self.stream.domain().count(), good.stream.domain().count());
         if mine != theirs {
             return Some(format!(
-                "{mine} domain events; the good lines alone give {theirs}"
+                "{mine} domain events; only the valid lines: {theirs}"
             ));
         }
         let effects = |effect: &Effect| match effect {
@@ -146,18 +152,19 @@ impl Out {
             Effect::Unseen => None,
         };
         match (effects(&self.effect), effects(&good.effect)) {
-            (Some(mine), Some(theirs)) if mine != theirs => Some(format!(
-                "{mine} changes; the good lines alone give {theirs}"
-            )),
+            (Some(mine), Some(theirs)) if mine != theirs => {
+                Some(format!("{mine} changes; only the valid lines: {theirs}"))
+            }
             _ if good.effect.is_some() && self.effect == Effect::None => {
-                Some("nothing was changed".to_owned())
+                Some("no changes".to_owned())
             }
             _ => None,
         }
     }
 }
 
-/// Puts cases in: side by side where nothing is changed, else one by one, each in its own world.
+/// Runs cases: concurrently if the command changes nothing, otherwise one by one in their own
+/// directories.
 pub struct Feed<'f> {
     session: &'f Session,
     command: &'f Command,
@@ -184,7 +191,7 @@ impl<'f> Feed<'f> {
     pub async fn run(&self, case: &Case, words: &[String]) -> Result<Out, Blocked> {
         let mut outs = self.run_all(&[case], words).await;
         outs.pop()
-            .unwrap_or_else(|| Err(Blocked::NotVerified("it was not run".to_owned())))
+            .unwrap_or_else(|| Err(Blocked::NotVerified("the command was not run".to_owned())))
     }
 
     pub async fn run_all(&self, cases: &[&Case], words: &[String]) -> Vec<Result<Out, Blocked>> {
@@ -215,7 +222,7 @@ impl<'f> Feed<'f> {
         Ok(Out::new(run, Effect::Unseen))
     }
 
-    /// As many cases as can be run in one world: until something was changed in it.
+    /// Runs as many cases as possible in the same directories, until one changes something.
     async fn turn(&self, cases: &[&Case], words: &[String]) -> Vec<Result<Out, Blocked>> {
         let (session, command) = (self.session, self.command);
         let mut outs = Vec::new();
@@ -247,17 +254,17 @@ impl<'f> Feed<'f> {
         outs
     }
 
-    /// An input that stays open and says nothing. Nothing can be changed by it, so that no turn
-    /// is waited for; but a world of its own it gets.
+    /// Runs the command with an input that stays open and delivers nothing. It cannot change
+    /// anything, so it does not wait for other mutating probes. It has its own directories.
     pub async fn wait(&self, time: Duration, words: &[String]) -> Result<Arc<Capture>, Blocked> {
         let (session, command) = (self.session, self.command);
         if self.mutating && !session.probe.sandbox {
-            let why = "the probe file does not say `sandbox: true`";
+            let why = "the probe file does not have `sandbox: true`";
             return Err(Blocked::Skip(why.to_owned()));
         }
-        let world = session
-            .world()
-            .map_err(|error| Blocked::NotVerified(format!("no world for the run: {error}")))?;
+        let world = session.world().map_err(|error| {
+            Blocked::NotVerified(format!("cannot create a directory for the run: {error}"))
+        })?;
         let call = call(session, command, &world, None, &[]).with(words);
         let how = How {
             input: Input::Silent,
@@ -266,7 +273,7 @@ impl<'f> Feed<'f> {
             ..How::default()
         };
         session.costs.wait(time);
-        let what = "an input that says nothing";
+        let what = "a silent input";
         Ok(session.run(&command.name, what, &call.words, how).await)
     }
 }
@@ -280,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_lines_stand_where_they_are_said_to() {
+    fn the_numbers_of_invalid_lines_are_correct() {
         let good = lines("g1 g2");
         let case = Case::with_bad("x", &good, "b", 1);
         assert_eq!(
@@ -293,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_are_the_same_lines() {
+    fn other_forms_have_the_same_content() {
         assert_eq!(unended(b"a\nb\n".to_vec()), b"a\nb");
         assert_eq!(crlf(b"a\nb\n".to_vec()), b"a\r\nb\r\n");
         assert!(marked(b"a".to_vec()).starts_with(b"\xef\xbb\xbf"));

@@ -1,4 +1,4 @@
-//! Check 12: malformed lines on standard input are handled as it is declared.
+//! Check 12: invalid lines on stdin are handled in the declared mode.
 
 mod feed;
 mod modes;
@@ -57,10 +57,10 @@ const OF_TOLERANT: [&Rule; 4] = [&ONE_EACH, &GOES_ON, &PARTIAL, &TOLERANT_OK];
 
 const OF_ERRORS: [&Rule; 5] = [&ERROR, &CATEGORY, &LINE, &LINE_TOLD, &SILENT];
 
-/// So long the input stays silent.
+/// How long the silent input stays open.
 const SILENCE: Duration = Duration::from_millis(1200);
 
-/// JSON that breaks off.
+/// Incomplete JSON.
 const CUT: &str = "{\"aoi_lint\":";
 
 pub async fn check(session: &Session) {
@@ -73,7 +73,10 @@ async fn one(session: &Session, command: &Command, input: &Input) {
     let mut sheet = Sheet::new(session.judge(&command.name));
     if input.good.is_empty() {
         for rule in RULES {
-            sheet.skip(rule, "the probe file has no `good` lines for its input");
+            sheet.skip(
+                rule,
+                "the probe file has no `good` lines for the input of the command",
+            );
         }
         return sheet.settle(&[], "");
     }
@@ -88,10 +91,10 @@ async fn one(session: &Session, command: &Command, input: &Input) {
         modes,
     };
     check.all(&mut sheet).await;
-    sheet.settle(RULES, "the probe did not come that far");
+    sheet.settle(RULES, "the probe did not get that far");
 }
 
-/// Runs that went side by side.
+/// Cases with the results of their runs.
 type Runs = Vec<(Case, Result<Out, Blocked>)>;
 
 struct Lines<'c> {
@@ -107,9 +110,9 @@ static GOOD: Rule = Rule {
     check: Check::Number(12),
     level: Level::Must,
     section: "§12.1",
-    demands: "Good lines are taken: exit 0, ok true, no aoi:error",
-    why: "What a tool does with bad lines means something only where good ones work.",
-    hint: "Take one JSON object per line from standard input.",
+    demands: "Valid lines are accepted: exit 0, ok: true and no aoi:error",
+    why: "The handling of invalid lines means something only if valid lines work.",
+    hint: "Accept one JSON object per line on stdin.",
     topic: Topic::Input,
     register: &[
         "AOI-0-02",
@@ -125,9 +128,9 @@ static LAST_LINE: Rule = Rule {
     check: Check::Number(12),
     level: Level::Must,
     section: "§12.1",
-    demands: "A last line without a line feed is a line",
-    why: "Many programs write none at the end.",
-    hint: "Take what is left at the end of the input for a line.",
+    demands: "A last line without a line feed is processed",
+    why: "Many programs do not write a line feed at the end.",
+    hint: "Treat the rest at the end of the input as a line.",
     topic: Topic::Input,
     register: &["AOI-12.1-01"],
 };
@@ -137,9 +140,9 @@ static CRLF: Rule = Rule {
     check: Check::Number(12),
     level: Level::Should,
     section: "§12.1",
-    demands: "Lines that end in CR LF are taken",
-    why: "A carriage return is white space to JSON.",
-    hint: "Parse the line as it is; do not look for a bare line feed only.",
+    demands: "Lines that end with CR LF are accepted",
+    why: "A carriage return is whitespace in JSON.",
+    hint: "Parse the line including the carriage return, or strip it.",
     topic: Topic::Input,
     register: &["AOI-12.1-01"],
 };
@@ -149,9 +152,9 @@ static LONG: Rule = Rule {
     check: Check::Number(12),
     level: Level::Open,
     section: "§12.1",
-    demands: "A line of a mebibyte is taken",
-    why: "Texts of documents are long.",
-    hint: "Let lines grow, up to a bound that is documented.",
+    demands: "A line of 1 MiB is accepted",
+    why: "The text of a document can be long.",
+    hint: "Use a buffer that grows up to a documented limit.",
     topic: Topic::Input,
     register: &["AOI-12.1-01"],
 };
@@ -161,9 +164,9 @@ static UPSTREAM: Rule = Rule {
     check: Check::Number(12),
     level: Level::Should,
     section: "§13",
-    demands: "aoi:meta and aoi:summary of an upstream are read, and are no data",
-    why: "Tools are joined by pipes: the first line is another tool's aoi:meta.",
-    hint: "Tell events of the framework by their aoi: and do not treat them as items.",
+    demands: "aoi:meta and aoi:summary from an upstream tool are accepted, but not treated as data",
+    why: "Tools are connected by pipes, and the first line is the aoi:meta of another tool.",
+    hint: "Recognize framework events by their prefix aoi: and do not treat them as items.",
     topic: Topic::Input,
     register: &["AOI-13-02", "AOI-13-01"],
 };
@@ -174,8 +177,8 @@ static UNKNOWN_TYPE: Rule = Rule {
     level: Level::Should,
     section: "§13",
     demands: "Events of unknown types are ignored",
-    why: "An upstream may learn new events at any time.",
-    hint: "Pass over events whose type is not yours, unless told to fail.",
+    why: "An upstream tool may add event types at any time.",
+    hint: "Ignore events of unknown types, unless configured to fail.",
     topic: Topic::Input,
     register: &["AOI-13-03"],
 };
@@ -185,16 +188,16 @@ static UNKNOWN_FIELD: Rule = Rule {
     check: Check::Number(12),
     level: Level::Should,
     section: "§10.3",
-    demands: "A field that the input does not have is refused",
-    why: "It is a typing mistake, or something that the caller made up.",
-    hint: "Let the input schema forbid additional properties, and check it.",
+    demands: "Input lines with unknown fields are rejected",
+    why: "An unknown field is a typo, or something that the caller made up.",
+    hint: "Forbid additional properties in the input schema, and validate against it.",
     topic: Topic::Input,
     register: &["AOI-10.3-02"],
 };
 
 impl Lines<'_> {
     async fn all(&self, sheet: &mut Sheet<'_>) {
-        let case = Case::new("good lines", &self.input.good);
+        let case = Case::new("valid lines", &self.input.good);
         let good = self.feed.run(&case, self.modes.usual());
         let (good, silent) = tokio::join!(good, self.feed.wait(SILENCE, self.modes.usual()));
         silence(silent, sheet);
@@ -206,13 +209,16 @@ impl Lines<'_> {
         if !good.is_clean() {
             let how = good.run.end.told();
             let errors = good.stream.errors().count();
-            let message = format!("good lines are not taken: {how}, {errors} aoi:error");
+            let message = format!("valid lines are not accepted: {how}, {errors} aoi:error");
             sheet.broken(&GOOD, message, &good.run);
             let rest: Vec<&'static Rule> = self.without_mode();
             let rest: Vec<_> = rest.into_iter().filter(|rule| rule.id != GOOD.id).collect();
-            return sheet.doubt(&rest, "good lines are not taken, so bad ones show nothing");
+            return sheet.doubt(
+                &rest,
+                "valid lines are not accepted, so invalid ones prove nothing",
+            );
         }
-        sheet.pass(&GOOD, "good lines are taken");
+        sheet.pass(&GOOD, "valid lines are accepted");
         let (fast, tolerant, forms) = tokio::join!(self.fail_fast(), self.tolerant(), self.forms());
         self.judge_default(&good, fast.as_ref(), tolerant.as_ref(), sheet);
         self.judge_fail_fast(fast, sheet);
@@ -232,7 +238,7 @@ impl Lines<'_> {
             .collect()
     }
 
-    /// Lines that are no input, each once.
+    /// Invalid lines, without duplicates.
     fn bad(&self) -> Vec<String> {
         let is_object = |line: &String| {
             serde_json::from_str::<Value>(line).is_ok_and(|value| value.is_object())
@@ -254,12 +260,12 @@ impl Lines<'_> {
         let good = &self.input.good;
         let middle = good.len().div_ceil(2);
         let mut cases = vec![
-            Case::with_bad("a bad line first", good, CUT, 0),
-            Case::with_bad("a bad line last", good, CUT, good.len()),
+            Case::with_bad("an invalid first line", good, CUT, 0),
+            Case::with_bad("an invalid last line", good, CUT, good.len()),
         ];
         for bad in self.bad() {
             let shown: String = bad.chars().take(40).collect();
-            let what = format!("the bad line `{shown}` in the middle");
+            let what = format!("the invalid line `{shown}` in the middle");
             cases.push(Case::with_bad(&what, good, &bad, middle));
         }
         let mut runs = self
@@ -267,21 +273,25 @@ impl Lines<'_> {
             .run_all(&cases.iter().collect::<Vec<_>>(), words)
             .await;
         if !words.is_empty() && self.modes.default == Some(Mode::FailFast) {
-            let case = Case::with_bad("a bad line, no mode asked for", good, CUT, middle);
+            let case = Case::with_bad("an invalid line, no mode requested", good, CUT, middle);
             runs.push(self.feed.run(&case, &[]).await);
             cases.push(case);
         }
         Some(cases.into_iter().zip(runs).collect())
     }
 
-    /// Every bad line at once, good ones between them.
+    /// All invalid lines in one run, mixed with valid ones.
     async fn tolerant(&self) -> Option<Runs> {
         let words = self.modes.words(Mode::Tolerant)?;
-        let case = Case::mixed("bad lines among good ones", &self.input.good, &self.bad());
+        let case = Case::mixed(
+            "invalid lines among valid ones",
+            &self.input.good,
+            &self.bad(),
+        );
         let run = self.feed.run(&case, words).await;
         let mut runs = vec![(case, run)];
         if !words.is_empty() && self.modes.default == Some(Mode::Tolerant) {
-            let what = "bad lines among good ones, no mode asked for";
+            let what = "invalid lines among valid ones, no mode requested";
             let case = Case::mixed(what, &self.input.good, &self.bad());
             let run = self.feed.run(&case, &[]).await;
             runs.push((case, run));
@@ -289,7 +299,7 @@ impl Lines<'_> {
         Some(runs)
     }
 
-    /// Good lines in other forms: all of them are to give the same.
+    /// Valid lines in other forms, which must have the same result.
     async fn forms(&self) -> Vec<(&'static Rule, Result<Out, Blocked>)> {
         let words = self.modes.usual();
         let good = &self.input.good;
@@ -300,42 +310,40 @@ impl Lines<'_> {
         let cases = [
             (
                 &LAST_LINE,
-                Case::new("no line feed at the end", good).shaped(feed::unended),
+                Case::new("no line feed after the last line", good).shaped(feed::unended),
             ),
             (
                 &CRLF,
-                Case::new("lines that end in CR LF", good).shaped(feed::crlf),
+                Case::new("lines that end with CR LF", good).shaped(feed::crlf),
             ),
             (
                 &BOM,
                 Case::new("a byte order mark", good).shaped(feed::marked),
             ),
-            (&LONG, Case::new("a line of a mebibyte", &long)),
+            (&LONG, Case::new("a line of 1 MiB", &long)),
         ];
         let runs = join_all(cases.iter().map(|(_, case)| self.feed.run(case, words))).await;
         let rules = cases.iter().map(|(rule, _)| *rule as &'static Rule);
         rules.zip(runs).collect()
     }
 
-    /// Lines of other tools, fields that nobody knows, and no line at all.
+    /// Events of other tools, unknown fields, and empty input.
     async fn special(&self, good: &Out, sheet: &mut Sheet<'_>) {
         let words = self.modes.usual();
-        let empty = self
-            .feed
-            .run(&Case::new("no line at all", &[]), words)
-            .await;
+        let empty = self.feed.run(&Case::new("empty input", &[]), words).await;
         if let Ok(out) = &empty {
             ends(out, sheet);
         }
         if self.input.upstream {
             self.upstream(good, sheet).await;
         } else {
-            let why = "the probe file does not say that it reads streams of other tools";
+            let why = "the probe file does not say that the command reads streams of other tools \
+                       (`input.upstream`)";
             sheet.not_applicable(&UPSTREAM, why);
             sheet.not_applicable(&UNKNOWN_TYPE, why);
         }
         if !is_mutating(self.session, self.command) {
-            let why = "events of an upstream may have more fields";
+            let why = "the events of an upstream tool may have additional fields";
             return sheet.not_applicable(&UNKNOWN_FIELD, why);
         }
         let with_field = self
@@ -344,7 +352,8 @@ impl Lines<'_> {
             .first()
             .and_then(|line| feed::with_field(line));
         let Some(line) = with_field else {
-            return sheet.not_applicable(&UNKNOWN_FIELD, "the first good line is no JSON object");
+            return sheet
+                .not_applicable(&UNKNOWN_FIELD, "the first `good` line is not a JSON object");
         };
         match self
             .feed
@@ -354,8 +363,13 @@ impl Lines<'_> {
             Ok(out) => {
                 ends(&out, sheet);
                 let taken = out.is_clean();
-                let wrong = taken.then(|| "a line with an unknown field is taken".to_owned());
-                sheet.held(&UNKNOWN_FIELD, "it is refused", wrong, &out.run);
+                let wrong = taken.then(|| "a line with an unknown field is accepted".to_owned());
+                sheet.held(
+                    &UNKNOWN_FIELD,
+                    "a line with an unknown field is rejected",
+                    wrong,
+                    &out.run,
+                );
             }
             Err(blocked) => blocked.tell(sheet, &[&UNKNOWN_FIELD]),
         }
@@ -401,7 +415,7 @@ impl Lines<'_> {
                     let wrong = out.differs(good).map(|how| format!("{}: {how}", case.what));
                     sheet.held(
                         rule,
-                        "the good lines are taken all the same",
+                        "the valid lines are accepted as before",
                         wrong,
                         &out.run,
                     );

@@ -1,4 +1,4 @@
-//! Which modes a command has for malformed lines, by the probe file and by what the tool says.
+//! The modes of a command for invalid lines, according to the probe file and `capabilities`.
 
 use serde_json::Value;
 
@@ -12,8 +12,9 @@ use crate::sheet::Sheet;
 pub struct Modes {
     fail_fast: Option<Vec<String>>,
     tolerant: Option<Vec<String>>,
+    /// Mode without arguments that select one.
     pub default: Option<Mode>,
-    /// The default by capabilities.
+    /// Default mode according to `capabilities`.
     pub declared: Option<Mode>,
     none: Vec<String>,
 }
@@ -23,9 +24,10 @@ pub(super) static MODE: Rule = Rule {
     check: Check::Number(12),
     level: Level::Must,
     section: "§12.2",
-    demands: "It is documented whether malformed lines stop the command or are passed over",
-    why: "A caller must know whether half of its lines may have been taken.",
-    hint: "Say it in capabilities (input.malformed: fail_fast, tolerant or configurable) and in --help.",
+    demands: "The tool documents whether an invalid line stops the command or is skipped",
+    why: "A caller must know whether some of its lines may already be processed.",
+    hint: "Document it in `capabilities` (input.malformed: fail_fast, tolerant or configurable) \
+           and in --help.",
     topic: Topic::Input,
     register: &["AOI-12.2-01", "AOI-12.2-04", "AOI-18.2-12"],
 };
@@ -35,9 +37,9 @@ pub(super) static DEFAULT: Rule = Rule {
     check: Check::Number(12),
     level: Level::Open,
     section: "§12.2",
-    demands: "Where both modes can be had, fail-fast is the default",
-    why: "Going on after errors is what a caller asks for, not what happens to it.",
-    hint: "Go on only with --continue-on-error.",
+    demands: "If a command has both modes, fail-fast is the default",
+    why: "Continuing after errors must be an explicit choice of the caller.",
+    hint: "Continue only with --continue-on-error.",
     topic: Topic::Input,
     register: &["AOI-12.2-05", "AOI-12.2-06"],
 };
@@ -54,7 +56,7 @@ impl Modes {
             declared: said.default,
             none: Vec::new(),
         };
-        // What it does by default needs no words.
+        // The default mode needs no arguments.
         match modes.default {
             Some(Mode::FailFast) => modes.fail_fast.get_or_insert_default(),
             Some(Mode::Tolerant) => modes.tolerant.get_or_insert_default(),
@@ -66,6 +68,7 @@ impl Modes {
         modes
     }
 
+    /// Arguments that select a mode, if the command has it.
     pub fn words(&self, mode: Mode) -> Option<&[String]> {
         match mode {
             Mode::FailFast => self.fail_fast.as_deref(),
@@ -73,7 +76,7 @@ impl Modes {
         }
     }
 
-    /// The words for runs in which no mode is asked for.
+    /// Arguments for runs in the default mode.
     pub fn usual(&self) -> &[String] {
         &self.none
     }
@@ -82,7 +85,7 @@ impl Modes {
         self.manifest(session, command, sheet);
         let both = self.fail_fast.is_some() && self.tolerant.is_some();
         if self.fail_fast.is_some() || self.tolerant.is_some() {
-            sheet.pass(&MODE, "the mode is declared");
+            sheet.pass(&MODE, "the mode is documented");
         } else {
             let name = command.ok.first().unwrap_or(&command.name).clone();
             let how = How {
@@ -95,34 +98,31 @@ impl Modes {
             let known = ["fail-fast", "fail fast", "continue-on-error", "malformed"];
             match known.iter().find(|word| text.contains(**word)) {
                 Some(word) => {
-                    let why = format!(
-                        "--help speaks of `{word}`; say in the probe file which `modes` there are"
-                    );
+                    let why =
+                        format!("--help mentions `{word}`; add the `modes` to the probe file");
                     sheet.skip(&MODE, why);
                 }
                 None => {
-                    let message = "neither capabilities nor --help nor the probe file say what happens to malformed lines";
+                    let message = "neither `capabilities` nor --help nor the probe file documents \
+                                   how invalid lines are handled";
                     sheet.broken(&MODE, message, &help);
                 }
             }
         }
         if !both {
-            return sheet.not_applicable(&DEFAULT, "there is only one mode");
+            return sheet.not_applicable(&DEFAULT, "the command has only one mode");
         }
         let kind = match is_mutating(session, command) {
             true => "a command that changes something",
             false => "a transform",
         };
         match self.default {
-            Some(Mode::FailFast) => sheet.pass(&DEFAULT, "it is fail-fast unless told"),
-            None => sheet.skip(
-                &DEFAULT,
-                "the probe file does not say which mode is the default",
-            ),
+            Some(Mode::FailFast) => sheet.pass(&DEFAULT, "the default mode is fail-fast"),
+            None => sheet.skip(&DEFAULT, "the probe file does not specify the default mode"),
             Some(Mode::Tolerant) => {
                 let captures = session.captures();
                 let run = captures.iter().find(|run| run.command == command.name);
-                let message = format!("{kind} goes on after errors without being told to");
+                let message = format!("{kind} continues after errors by default");
                 match run {
                     Some(run) => sheet.broken(&DEFAULT, message, run),
                     None => sheet.not_verified(&DEFAULT, message),
@@ -137,9 +137,9 @@ pub(super) static MODE_MANIFEST: Rule = Rule {
     check: Check::Number(12),
     level: Level::Open,
     section: "§16.2",
-    demands: "capabilities say which input mode a command has, malformed lines included",
-    why: "A program does not read --help.",
-    hint: "Add `input` with malformed and default to the command's entry of capabilities.",
+    demands: "`capabilities` documents the input mode of a command, including invalid lines",
+    why: "Programs do not read --help.",
+    hint: "Add `input` with malformed and default to the command in `capabilities`.",
     topic: Topic::Input,
     register: &["AOI-12.2-01", "AOI-12.2-04"],
 };
@@ -148,19 +148,20 @@ impl Modes {
     fn manifest(&self, session: &Session, command: &Command, sheet: &mut Sheet<'_>) {
         let declared = session.declared.get();
         let Some(entry) = declared.and_then(|declared| declared.command(&command.name)) else {
-            let why = "capabilities have no entry for the command";
+            let why = "`capabilities` has no entry for the command";
             return sheet.not_applicable(&MODE_MANIFEST, why);
         };
         let said = said(entry);
         let source = manifest_run(session);
         match (said.is_any, source) {
-            (true, _) => sheet.pass(&MODE_MANIFEST, "capabilities speak of it"),
+            (true, _) => sheet.pass(&MODE_MANIFEST, "`capabilities` documents it"),
             (false, Some(run)) => {
                 let name = &command.name;
-                let message = format!("the entry of `{name}` does not speak of malformed lines");
+                let message =
+                    format!("`capabilities` does not document how `{name}` handles invalid lines");
                 sheet.broken(&MODE_MANIFEST, message, &run);
             }
-            (false, None) => sheet.not_verified(&MODE_MANIFEST, "capabilities were not seen"),
+            (false, None) => sheet.not_verified(&MODE_MANIFEST, "`capabilities` could not be read"),
         }
     }
 }
@@ -169,11 +170,11 @@ impl Modes {
 struct Said {
     default: Option<Mode>,
     continue_flag: Option<String>,
-    /// Anything about it at all.
+    /// Whether the mode is documented at all.
     is_any: bool,
 }
 
-/// What an entry of capabilities says; the text fixes no names for it.
+/// Reads the mode from an entry of `capabilities`. The spec defines no field names for it.
 fn said(entry: &Value) -> Said {
     let places = [Some(entry), entry.get("input")];
     let text = |keys: &[&str]| {

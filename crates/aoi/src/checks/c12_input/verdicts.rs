@@ -1,4 +1,4 @@
-//! What the runs of check 12 show.
+//! Verdicts on the runs of check 12.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,9 @@ pub(super) static DECLARED_MODE: Rule = Rule {
     check: Check::Number(12),
     level: Level::Must,
     section: "§12.2",
-    demands: "Without words for a mode the command is in the mode that capabilities declare",
+    demands: "Without mode arguments, the command uses the mode that `capabilities` declares",
     why: "A caller that reads the manifest relies on it.",
-    hint: "Declare the default that the code has.",
+    hint: "Declare the default that the code implements.",
     topic: Topic::Input,
     register: &["AOI-12.2-01", "AOI-18.2-12"],
 };
@@ -32,9 +32,9 @@ pub(super) static FAIL_FAST: Rule = Rule {
     check: Check::Number(12),
     level: Level::Must,
     section: "§12.2",
-    demands: "In fail-fast mode one malformed line makes the command fail",
-    why: "Who asked for all or nothing must not get something.",
-    hint: "Exit 65 with a summary of ok false at the first line that is wrong.",
+    demands: "In fail-fast mode, one invalid line makes the command fail",
+    why: "A caller that requested all or nothing must not get a part.",
+    hint: "At the first invalid line, exit 65 with a summary that has ok: false.",
     topic: Topic::Input,
     register: &["AOI-12.2-02", "AOI-18.2-12"],
 };
@@ -44,8 +44,8 @@ pub(super) static ERROR: Rule = Rule {
     check: Check::Number(12),
     level: Level::Must,
     section: "§12.2",
-    demands: "A malformed line leads to an aoi:error",
-    why: "Without it nobody knows what to mend.",
+    demands: "An invalid line causes an aoi:error",
+    why: "Otherwise the caller does not know what to fix.",
     hint: "Emit aoi:error with category validation and line_number.",
     topic: Topic::Input,
     register: &["AOI-12.2-02", "AOI-19-04"],
@@ -56,9 +56,9 @@ pub(super) static CATEGORY: Rule = Rule {
     check: Check::Number(12),
     level: Level::Should,
     section: "§9.1",
-    demands: "The aoi:error for a malformed line is of category validation",
+    demands: "The aoi:error for an invalid line has category validation",
     why: "Portable callers branch on the category.",
-    hint: "Use validation for input that is wrong, usage for the command line.",
+    hint: "Use validation for invalid input, and usage for the command line.",
     topic: Topic::Input,
     register: &["AOI-9.1-02", "AOI-19-04"],
 };
@@ -68,9 +68,9 @@ pub(super) static LINE: Rule = Rule {
     check: Check::Number(12),
     level: Level::Must,
     section: "§19.4",
-    demands: "line_number is the line of the input, counted from 1",
+    demands: "line_number is the number of the input line, counted from 1",
     why: "A wrong number sends the caller to the wrong line.",
-    hint: "Count lines as they are read, blank ones and framework events too, from 1.",
+    hint: "Count all lines as they are read, including blank lines and framework events, from 1.",
     topic: Topic::Input,
     register: &["AOI-19-04"],
 };
@@ -80,9 +80,9 @@ pub(super) static LINE_TOLD: Rule = Rule {
     check: Check::Number(12),
     level: Level::Should,
     section: "§19.4",
-    demands: "The aoi:error for a malformed line has a line_number",
-    why: "In ten thousand lines nobody finds the one.",
-    hint: "Put line_number into the error.",
+    demands: "The aoi:error for an invalid line has a line_number",
+    why: "Without it, the invalid line is hard to find among ten thousand.",
+    hint: "Add line_number to the error.",
     topic: Topic::Input,
     register: &["AOI-19-04"],
 };
@@ -92,9 +92,9 @@ pub(super) static AFTER: Rule = Rule {
     check: Check::Number(12),
     level: Level::Must,
     section: "§12.2",
-    demands: "In fail-fast mode nothing after the malformed line is done",
-    why: "The command says that it stopped there.",
-    hint: "Stop reading at the first malformed line.",
+    demands: "In fail-fast mode, nothing after the invalid line is processed",
+    why: "The command reports that it stopped at that line.",
+    hint: "Stop reading at the first invalid line.",
     topic: Topic::Input,
     register: &["AOI-12.2-02", "AOI-18.2-12"],
 };
@@ -105,8 +105,8 @@ pub(super) static BEFORE: Rule = Rule {
     level: Level::Should,
     section: "§12.2",
     demands: "A mutating command in fail-fast mode fails before it changes anything",
-    why: "Otherwise the caller has to find out how far it came.",
-    hint: "Read and check all lines first, then begin.",
+    why: "Otherwise the caller has to find out how far the command got.",
+    hint: "Read and check all lines first, then apply them.",
     topic: Topic::Input,
     register: &["AOI-12.2-05"],
 };
@@ -116,9 +116,9 @@ pub(super) static ONE_EACH: Rule = Rule {
     check: Check::Number(12),
     level: Level::Must,
     section: "§12.2",
-    demands: "In tolerant mode there is exactly one aoi:error for each malformed line",
-    why: "The caller mends and sends again exactly what was refused.",
-    hint: "Emit one aoi:error per line that is passed over.",
+    demands: "In tolerant mode, there is exactly one aoi:error for each invalid line",
+    why: "The caller fixes and resends exactly the rejected lines.",
+    hint: "Emit one aoi:error per skipped line.",
     topic: Topic::Input,
     register: &["AOI-12.2-03", "AOI-18.2-12"],
 };
@@ -128,9 +128,9 @@ pub(super) static GOES_ON: Rule = Rule {
     check: Check::Number(12),
     level: Level::Must,
     section: "§12.2",
-    demands: "In tolerant mode every good line is taken, whatever stands around it",
-    why: "That is what the mode is for.",
-    hint: "Go on with the next line after an error.",
+    demands: "In tolerant mode, every valid line is processed",
+    why: "Processing the valid lines is the purpose of the mode.",
+    hint: "Continue with the next line after an error.",
     topic: Topic::Input,
     register: &["AOI-12.2-03", "AOI-18.2-12"],
 };
@@ -140,9 +140,9 @@ pub(super) static PARTIAL: Rule = Rule {
     check: Check::Number(12),
     level: Level::Must,
     section: "§19.4",
-    demands: "A tolerant run with malformed lines says partial true in its summary",
-    why: "The summary alone must tell that not everything was taken.",
-    hint: "Set partial to true where a line was passed over.",
+    demands: "The summary of a tolerant run with invalid lines has partial: true",
+    why: "The summary alone must tell that some lines were skipped.",
+    hint: "Set partial to true if a line was skipped.",
     topic: Topic::Input,
     register: &["AOI-4.1-04", "AOI-19-05"],
 };
@@ -152,9 +152,9 @@ pub(super) static TOLERANT_OK: Rule = Rule {
     check: Check::Number(12),
     level: Level::Open,
     section: "§19.4",
-    demands: "A tolerant run with malformed lines says ok false in its summary",
-    why: "The example of the text says so; §4.1 lets a partial result be a success.",
-    hint: "Set ok to false where a line was passed over.",
+    demands: "The summary of a tolerant run with invalid lines has ok: false",
+    why: "The example in the spec has ok: false, but §4.1 allows a partial result to be a success.",
+    hint: "Set ok to false if a line was skipped.",
     topic: Topic::Input,
     register: &["AOI-4.1-04", "AOI-19-05"],
 };
@@ -164,9 +164,9 @@ pub(super) static SILENT: Rule = Rule {
     check: Check::Number(12),
     level: Level::Must,
     section: "§12.2",
-    demands: "No malformed line is passed over in silence",
-    why: "What is lost without a word is lost for good.",
-    hint: "Count a line that cannot be used as an error, in either mode.",
+    demands: "No invalid line is skipped silently",
+    why: "The caller never learns about a line that is skipped silently.",
+    hint: "Report an invalid line as an error in both modes.",
     topic: Topic::Input,
     register: &["AOI-12.2-02", "AOI-12.2-03", "AOI-18.2-12"],
 };
@@ -175,7 +175,7 @@ impl Lines<'_> {
     pub fn judge_fail_fast(&self, runs: Option<Runs>, sheet: &mut Sheet<'_>) {
         let Some(runs) = runs else {
             for rule in OF_FAIL_FAST {
-                sheet.not_applicable(rule, "it has no fail-fast mode");
+                sheet.not_applicable(rule, "the command has no fail-fast mode");
             }
             return;
         };
@@ -187,7 +187,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Whether a bad line does to the rest what capabilities say, where no mode is asked for.
+    /// Compares the mode without arguments with the default in `capabilities`.
     pub fn judge_default(
         &self,
         good: &Out,
@@ -196,7 +196,7 @@ impl Lines<'_> {
         sheet: &mut Sheet<'_>,
     ) {
         let Some(declared) = self.modes.declared else {
-            return sheet.not_applicable(&DECLARED_MODE, "capabilities name no default");
+            return sheet.not_applicable(&DECLARED_MODE, "`capabilities` declares no default mode");
         };
         let is_usual = |mode| self.modes.words(mode).is_some_and(<[String]>::is_empty);
         let runs = match (is_usual(Mode::FailFast), is_usual(Mode::Tolerant)) {
@@ -204,7 +204,7 @@ impl Lines<'_> {
             (_, true) => tolerant,
             _ => None,
         };
-        // A bad line before some good ones shows which of the two it is.
+        // An invalid line before valid ones shows which mode it is.
         let shown = runs.into_iter().flatten().find_map(|(case, run)| {
             let is_early = case
                 .bad
@@ -213,7 +213,7 @@ impl Lines<'_> {
             run.as_ref().ok().filter(|_| is_early)
         });
         let Some(out) = shown else {
-            return sheet.not_verified(&DECLARED_MODE, "no run without words for a mode");
+            return sheet.not_verified(&DECLARED_MODE, "no run without mode arguments");
         };
         let seen = match out.taken_differs(good) {
             None => Mode::Tolerant,
@@ -223,11 +223,11 @@ impl Lines<'_> {
             Mode::FailFast => "fail-fast",
             Mode::Tolerant => "tolerant",
         };
-        let wrong =
-            (seen != declared).then(|| format!("declared {}, seen {}", name(declared), name(seen)));
+        let wrong = (seen != declared)
+            .then(|| format!("declared {}, observed {}", name(declared), name(seen)));
         sheet.held(
             &DECLARED_MODE,
-            "it is in the mode that is declared",
+            "the default mode is the declared one",
             wrong,
             &out.run,
         );
@@ -236,7 +236,7 @@ impl Lines<'_> {
     pub fn judge_tolerant(&self, runs: Option<Runs>, good: &Out, sheet: &mut Sheet<'_>) {
         let Some(runs) = runs else {
             for rule in OF_TOLERANT {
-                sheet.not_applicable(rule, "it has no tolerant mode");
+                sheet.not_applicable(rule, "the command has no tolerant mode");
             }
             return;
         };
@@ -252,30 +252,36 @@ impl Lines<'_> {
         ends(out, sheet);
         let what = &case.what;
         let is_silent = out.run.end.is_success() && out.stream.errors().next().is_none();
-        let wrong = is_silent.then(|| format!("{what}: exit 0, and no aoi:error about it"));
+        let wrong = is_silent.then(|| format!("{what}: exit 0 without an aoi:error"));
         sheet.held(
             &SILENT,
-            "no bad line is passed over in silence",
+            "no invalid line is skipped silently",
             wrong,
             &out.run,
         );
         let seen = match out.run.end {
-            End::Code(0) => Some("it exits 0"),
-            _ if out.stream.ok() == Some(true) => Some("its summary says ok"),
+            End::Code(0) => Some("exit 0"),
+            _ if out.stream.ok() == Some(true) => Some("the summary has ok: true"),
             _ => None,
         };
-        let wrong = seen.map(|seen| format!("{what}: {seen}; fail-fast is to fail"));
-        sheet.held(&FAIL_FAST, "one bad line makes it fail", wrong, &out.run);
+        let wrong =
+            seen.map(|seen| format!("{what}: {seen}; expected a failure in fail-fast mode"));
+        sheet.held(
+            &FAIL_FAST,
+            "one invalid line makes the command fail",
+            wrong,
+            &out.run,
+        );
         self.errors(case, out, sheet);
         self.extent(case, out, sheet);
     }
 
-    /// The errors about bad lines, whatever the mode.
+    /// Checks the errors about invalid lines, in any mode.
     fn errors(&self, case: &Case, out: &Out, sheet: &mut Sheet<'_>) {
         let what = &case.what;
         let errors: Vec<&Line> = out.stream.errors().collect();
         if errors.is_empty() {
-            let message = format!("{what}: there is no aoi:error about it");
+            let message = format!("{what}: no aoi:error");
             return sheet.broken(&ERROR, message, &out.run);
         }
         sheet.pass(&ERROR, "there is an aoi:error");
@@ -285,7 +291,7 @@ impl Lines<'_> {
             .collect();
         let wrong = (!categories.contains(&"validation")).then(|| {
             format!(
-                "{what}: the category is `{}`, not `validation`",
+                "{what}: the category is `{}`; expected `validation`",
                 categories.join(", ")
             )
         });
@@ -308,33 +314,34 @@ impl Lines<'_> {
         let wrong = numbers.iter().find(|number| !is_bad(number)).map(|number| {
             let bad: Vec<String> = case.bad.iter().map(usize::to_string).collect();
             format!(
-                "{what}: line_number is {number}; the bad line is {}",
+                "{what}: line_number is {number}; the invalid lines are {}",
                 bad.join(", ")
             )
         });
-        sheet.held(&LINE, "line_number is right", wrong, &out.run);
+        sheet.held(&LINE, "line_number is correct", wrong, &out.run);
     }
 
-    /// How far a run that failed had come.
+    /// Checks how much a failed run had processed.
     fn extent(&self, case: &Case, out: &Out, sheet: &mut Sheet<'_>) {
         if !is_mutating(self.session, self.command) {
-            let why = "it changes nothing";
+            let why = "the command changes nothing";
             sheet.not_applicable(&AFTER, why);
             return sheet.not_applicable(&BEFORE, why);
         }
         let what = &case.what;
         match &out.effect {
             Effect::None => {
-                sheet.pass(&AFTER, "nothing is changed");
-                sheet.pass(&BEFORE, "nothing is changed");
+                sheet.pass(&AFTER, "no changes");
+                sheet.pass(&BEFORE, "no changes");
             }
             Effect::Unseen => {
-                let why = "the probe file has no `observe`: effects are not seen";
+                let why = "the probe file has no `observe`, so effects cannot be detected";
                 sheet.doubt(&[&AFTER, &BEFORE], &unseen(self.session, why));
             }
             Effect::Some { told, count } => {
                 let before = case.bad.first().map_or(0, |line| line.saturating_sub(1));
-                // Uncounted, only a bad line at the very start shows what came after it.
+                // If changes cannot be counted, only an invalid first line shows that later lines
+                // were processed.
                 let later = match count {
                     Some(count) => *count > before,
                     None => before == 0,
@@ -356,30 +363,30 @@ impl Lines<'_> {
         let partial = out.stream.summary().and_then(|line| line.get("partial"));
         let is_partial = partial == Some(&Value::Bool(true));
         let is_silent = errors == 0 && claims && !is_partial;
-        let wrong =
-            is_silent.then(|| format!("{what}: {bad} bad lines, and not a word about them"));
+        let wrong = is_silent.then(|| format!("{what}: {bad} invalid lines were skipped silently"));
         sheet.held(
             &SILENT,
-            "no bad line is passed over in silence",
+            "no invalid line is skipped silently",
             wrong,
             &out.run,
         );
-        let wrong = (errors != bad).then(|| format!("{what}: {bad} bad lines, {errors} aoi:error"));
+        let wrong =
+            (errors != bad).then(|| format!("{what}: {bad} invalid lines, but {errors} aoi:error"));
         sheet.held(
             &ONE_EACH,
-            "one aoi:error for each bad line",
+            "one aoi:error for each invalid line",
             wrong,
             &out.run,
         );
         self.errors(case, out, sheet);
         let wrong = out.taken_differs(good).map(|how| format!("{what}: {how}"));
-        sheet.held(&GOES_ON, "every good line is taken", wrong, &out.run);
+        sheet.held(&GOES_ON, "every valid line is processed", wrong, &out.run);
         let wrong = (!is_partial).then(|| {
             let said = partial.map_or_else(|| "missing".to_owned(), Value::to_string);
-            format!("{what}: partial is {said}, not true")
+            format!("{what}: `partial` is {said}; expected true")
         });
         sheet.held(&PARTIAL, "partial is true", wrong, &out.run);
-        let wrong = claims.then(|| format!("{what}: ok is true"));
+        let wrong = claims.then(|| format!("{what}: `ok` is true; expected false"));
         sheet.held(&TOLERANT_OK, "ok is false", wrong, &out.run);
     }
 }
@@ -389,18 +396,19 @@ pub(super) static BOM: Rule = Rule {
     check: Check::Number(12),
     level: Level::Must,
     section: "§12.1",
-    demands: "A byte order mark loses no line: the line is taken or refused",
+    demands: "With a byte order mark, the first line is accepted or rejected, but not lost",
     why: "The first line of such a file is easily lost.",
-    hint: "Drop the mark at the start of the input, or refuse line 1.",
+    hint: "Remove the byte order mark at the start of the input, or reject line 1.",
     topic: Topic::Input,
     register: &["AOI-12.1-01"],
 };
 
-/// Good lines in another form: taken as they are, or where that may be, refused in words.
+/// Valid lines in another form must be accepted. A byte order mark may also be rejected with an
+/// error.
 pub fn one_form(rule: &'static Rule, out: &Out, good: &Out, sheet: &mut Sheet<'_>) {
     ends(out, sheet);
     if out.run.end == End::TimedOut {
-        return sheet.not_verified(rule, "it had to be ended");
+        return sheet.not_verified(rule, "the command did not exit within its time limit");
     }
     let is_told = !out.run.end.is_success() || out.stream.errors().next().is_some();
     let wrong = match out.differs(good) {
@@ -408,7 +416,7 @@ pub fn one_form(rule: &'static Rule, out: &Out, good: &Out, sheet: &mut Sheet<'_
         Some(how) => Some(format!("{}: {how}", out.run.probe)),
         None => None,
     };
-    sheet.held(rule, "no good line is lost", wrong, &out.run);
+    sheet.held(rule, "no valid line is lost", wrong, &out.run);
 }
 
 pub(super) static ENDS: Rule = Rule {
@@ -416,20 +424,25 @@ pub(super) static ENDS: Rule = Rule {
     check: Check::Number(12),
     level: Level::Must,
     section: "§12.2",
-    demands: "Whatever stands on standard input, the command ends by itself",
-    why: "A crash or an endless wait is no answer to a line that is wrong.",
-    hint: "Treat every byte of the input as possible, the end of it too.",
+    demands: "The command terminates on its own, whatever it reads from stdin",
+    why: "A crash or a hang is not a valid response to an invalid line.",
+    hint: "Handle every possible byte of the input, and its end.",
     topic: Topic::Input,
     register: &["AOI-12.2-02"],
 };
 
-/// No signal, no endless wait.
+/// Checks that the run ended neither with a signal nor with a timeout.
 pub fn ends(out: &Out, sheet: &mut Sheet<'_>) {
     let wrong = match out.run.end {
         End::Code(_) => None,
         other => Some(format!("{}: {}", out.run.probe, other.told())),
     };
-    sheet.held(&ENDS, "it always ends by itself", wrong, &out.run);
+    sheet.held(
+        &ENDS,
+        "the command always exits on its own",
+        wrong,
+        &out.run,
+    );
 }
 
 pub(super) static BUSY: Rule = Rule {
@@ -437,32 +450,37 @@ pub(super) static BUSY: Rule = Rule {
     check: Check::Number(12),
     level: Level::Should,
     section: "§13",
-    demands: "A command that waits for its input uses no processor time",
-    why: "In a pipeline it waits as long as its upstream works.",
-    hint: "Block on reading; do not poll.",
+    demands: "A command that waits for input uses no CPU time",
+    why: "In a pipeline, it waits as long as its upstream tool works.",
+    hint: "Block while reading instead of polling.",
     topic: Topic::Input,
     register: &["AOI-13-01"],
 };
 
-/// An input that says nothing is waited for, but not with all might.
+/// Checks the CPU time of a command that waits for input.
 pub fn silence(run: Result<Arc<Capture>, Blocked>, sheet: &mut Sheet<'_>) {
     let run = match run {
         Ok(run) => run,
         Err(blocked) => return blocked.tell(sheet, &[&BUSY]),
     };
     if run.end != End::TimedOut {
-        return sheet.not_applicable(&BUSY, "it does not wait for its input");
+        return sheet.not_applicable(&BUSY, "the command does not wait for input");
     }
     let wrong = busy(run.cpu, SILENCE);
-    sheet.held(&BUSY, "it waits without work", wrong, &run);
+    sheet.held(
+        &BUSY,
+        "the command waits without using CPU time",
+        wrong,
+        &run,
+    );
 }
 
-/// Whether so much processor time in so much time is more than waiting takes.
+/// Whether the CPU time is more than waiting needs.
 fn busy(cpu: Duration, time: Duration) -> Option<String> {
     let share = cpu.as_secs_f64() / time.as_secs_f64().max(0.001);
     (share > 0.6).then(|| {
         let percent = (100.0 * share).round();
-        format!("waiting for its input it uses {percent} % of a processor")
+        format!("the command uses {percent} % of a CPU while waiting for input")
     })
 }
 
@@ -471,7 +489,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_start_is_no_busy_wait() {
+    fn startup_is_not_a_busy_wait() {
         let ms = Duration::from_millis;
         assert_eq!(busy(ms(300), ms(1200)), None);
         assert!(busy(ms(1100), ms(1200)).is_some_and(|told| told.contains("92 %")));

@@ -1,4 +1,4 @@
-//! Check 13: the schema version is said in meta, and is what was asked for.
+//! Check 13: aoi:meta reports the schema version, and a requested version is honored.
 
 mod offers;
 mod reported;
@@ -38,17 +38,17 @@ pub const RULES: &[&Rule] = &[
     &UNSUPPORTED_LATE,
 ];
 
-const ONE_PLACE: &str =
-    "Take the version in meta, in `capabilities` and in `schema` from one place.";
+const ONE_PLACE: &str = "Use a single source for the version in meta, `capabilities` and `schema`.";
 
-const BRANCH: &str = "Callers choose how to read a stream by its schema version (§5.2).";
+const BRANCH: &str = "Callers use the schema version to decide how to read a stream (§5.2).";
 
-/// One way to ask for one version.
+/// One way to request one version.
 struct Ask {
     words: Vec<String>,
     version: String,
-    /// A refusal is a mistake by itself, not only where every form is refused.
+    /// Whether a rejection alone is a violation, even if another form of the version is accepted.
     strict: bool,
+    /// Whether the request uses `accept_flag`.
     accept: bool,
 }
 
@@ -83,7 +83,7 @@ fn asks(probe: &Probe, declared: &Declared, thorough: bool) -> Vec<Ask> {
     asks
 }
 
-/// Asks every command that changes nothing for each version, and for one that is not offered.
+/// Requests each version from every command that changes nothing, and an unsupported one.
 pub async fn check(session: &Session) {
     let Some(declared) = session.declared.get() else {
         return;
@@ -114,7 +114,7 @@ async fn negotiate(session: &Session, declared: &Declared, command: &Command, th
     let judge = session.judge(&command.name);
     let asks = asks(&session.probe, declared, thorough);
     if asks.is_empty() && session.probe.schema.unsupported.is_none() {
-        let why = "there is one version, and no option to ask for another";
+        let why = "there is only one version, and no option to request another";
         return judge.not_applicable(&HONOURED, why);
     }
     let runs = join_all(asks.iter().map(|one| {
@@ -135,7 +135,7 @@ async fn negotiate(session: &Session, declared: &Declared, command: &Command, th
     }
 }
 
-/// What aoi:meta says of the schema's version.
+/// `schema_version` in aoi:meta.
 fn said(run: &Capture) -> Option<String> {
     let stream = Stream::read(&run.stdout);
     let version = stream.meta()?.get("schema_version")?;
@@ -147,9 +147,9 @@ static HONOURED: Rule = Rule {
     check: Check::Number(13),
     level: Level::Must,
     section: "§5.1",
-    demands: "A version that is asked for is what aoi:meta then says",
+    demands: "aoi:meta reports the requested version",
     why: BRANCH,
-    hint: "Let the option choose the version, or refuse it.",
+    hint: "Let the option select the version, or reject it.",
     topic: Topic::Versions,
     register: &["AOI-5.1-02", "AOI-16.1-04", "AOI-18.2-13"],
 };
@@ -166,7 +166,7 @@ fn honoured(session: &Session, command: &Command, asks: &[Ask], runs: &[Arc<Capt
             });
             let mut others = others.map(|(_, run)| run.end.is_success());
             if (ask.strict || !others.any(|well| well)) && sure {
-                let message = format!("`{line}` is refused: {}", run.end.told());
+                let message = format!("`{line}` is rejected: {}", run.end.told());
                 return judge.broken(&HONOURED, message, run);
             }
             continue;
@@ -174,25 +174,25 @@ fn honoured(session: &Session, command: &Command, asks: &[Ask], runs: &[Arc<Capt
         match said(run) {
             Some(version) if agrees(&ask.version, &version) => kept += 1,
             Some(version) => {
-                let message = format!("`{line}` gives schema_version `{version}`");
+                let message = format!("with `{line}`, schema_version is `{version}`");
                 return judge.broken(&HONOURED, message, run);
             }
             None => {
-                let message = format!("with `{line}` aoi:meta has no schema_version");
+                let message = format!("with `{line}`, aoi:meta has no schema_version");
                 return judge.broken(&HONOURED, message, run);
             }
         }
     }
     match kept {
-        0 => judge.not_verified(&HONOURED, "no version could be asked for"),
+        0 => judge.not_verified(&HONOURED, "no version could be requested"),
         _ => judge.pass(
             &HONOURED,
-            format!("{kept} requests gave what was asked for"),
+            format!("{kept} requests returned the requested version"),
         ),
     }
 }
 
-/// Every schema that could be had, with its version.
+/// Every valid schema, with its version.
 fn schemas(declared: &Declared) -> Vec<(&str, EventSchema)> {
     let all = declared.schemas.iter();
     all.filter_map(|(version, document)| {
@@ -201,15 +201,18 @@ fn schemas(declared: &Declared) -> Vec<(&str, EventSchema)> {
     .collect()
 }
 
-/// The first event of a run that a schema refuses: its line, and why.
+/// The first event that a schema rejects: its line number, and why.
 fn refused(schema: &EventSchema, stream: &Stream) -> Option<(usize, String)> {
     stream.lines.iter().find_map(|line| {
         let event = line.json.as_ref()?;
-        let kind = line.kind().unwrap_or("an event without type");
+        let kind = line.kind().unwrap_or("event without type");
         match schema.judge(event) {
             Fit::Fits => None,
             Fit::Breaks(why) => Some((line.number, format!("{kind}: {why}"))),
-            Fit::Undefined => Some((line.number, format!("the schema has no `{kind}`"))),
+            Fit::Undefined => Some((
+                line.number,
+                format!("the schema has no definition for `{kind}`"),
+            )),
         }
     })
 }
@@ -219,15 +222,15 @@ static EVENTS: Rule = Rule {
     check: Check::Number(13),
     level: Level::Must,
     section: "§5.1",
-    demands: "The events of a version are valid by the schema of that version",
-    why: "A version that is only said, not kept, breaks whoever believes it.",
+    demands: "The events of a version are valid according to the schema of that version",
+    why: "A version that is reported, but not implemented, breaks callers that rely on it.",
     hint: "Test each version against `schema --schema-version N`.",
     topic: Topic::Versions,
     register: &["AOI-5.1-02", "AOI-10.1-02", "AOI-19-02"],
 };
 
-/// Events of each version against its schema; a schema that takes anything proves nothing. What
-/// is wrong in every version is no matter of versions: check 4 tells it.
+/// Validates the events of each version against its schema. A schema that accepts everything proves
+/// nothing. Check 4 reports events that are invalid in every version.
 fn events(
     session: &Session,
     declared: &Declared,
@@ -257,7 +260,8 @@ fn events(
             if is_sound || fits_another {
                 let asked = ask.words.join(" ");
                 let message = format!(
-                    "line {line} with `{asked}` is not as `schema` of that version says: {why}"
+                    "line {line} with `{asked}` is not valid according to the schema of that \
+                     version: {why}"
                 );
                 return judge.broken(&EVENTS, message, run);
             }
@@ -270,14 +274,16 @@ fn events(
         }
     }
     match (proven, broken) {
-        (_, 1..) => judge.not_verified(&EVENTS, "events fit no schema (check 4)"),
+        (_, 1..) => {
+            judge.not_verified(&EVENTS, "the events are not valid in any version (check 4)")
+        }
         (0, 0) => {
-            let why = "no run of a version could be held against a schema of that version";
+            let why = "no run of a version could be validated against the schema of that version";
             judge.not_verified(&EVENTS, why);
         }
         _ => judge.pass(
             &EVENTS,
-            format!("{proven} runs fit the schema of their version"),
+            format!("{proven} runs are valid according to the schema of their version"),
         ),
     }
 }
@@ -287,9 +293,9 @@ static UNSUPPORTED_SERVED: Rule = Rule {
     check: Check::Number(13),
     level: Level::Must,
     section: "§5.1",
-    demands: "A version that is not offered is refused, not served as the default",
-    why: "A caller that cannot read the default would read it all the same.",
-    hint: "End with a usage error.",
+    demands: "An unsupported version is rejected, not replaced by the default",
+    why: "Otherwise a caller reads the default version, which it may not understand.",
+    hint: "Exit with a usage error.",
     topic: Topic::Versions,
     register: &["AOI-16.1-04", "AOI-18.2-13"],
 };
@@ -299,8 +305,8 @@ static UNSUPPORTED_EXIT: Rule = Rule {
     check: Check::Number(13),
     level: Level::Must,
     section: "§5.1, §6",
-    demands: "A version that is not offered gives an exit other than 0",
-    why: "The exit is what shells look at.",
+    demands: "An unsupported version results in a non-zero exit code",
+    why: "Shells check the exit code.",
     hint: "Exit 64.",
     topic: Topic::Versions,
     register: &["AOI-16.1-04"],
@@ -311,9 +317,9 @@ static UNSUPPORTED_MUTE: Rule = Rule {
     check: Check::Number(13),
     level: Level::Must,
     section: "§2, §5.1",
-    demands: "Once the stream has begun, the refusal of a version is an aoi:error",
+    demands: "After the start of the stream, an unsupported version is rejected with an aoi:error",
     why: "Prose on stderr is allowed only before the stream starts.",
-    hint: "Refuse before aoi:meta, or with an aoi:error.",
+    hint: "Reject the version before aoi:meta, or with an aoi:error.",
     topic: Topic::Versions,
     register: &["AOI-16.1-04"],
 };
@@ -323,9 +329,9 @@ static UNSUPPORTED_LATE: Rule = Rule {
     check: Check::Number(13),
     level: Level::Must,
     section: "§5.1",
-    demands: "A version that is not offered is refused before any data",
-    why: "Data in a version that nobody asked for has then already been read.",
-    hint: "Look at the option before the work begins.",
+    demands: "An unsupported version is rejected before any data",
+    why: "Otherwise the caller has already read data in a version that it did not request.",
+    hint: "Check the option before doing any work.",
     topic: Topic::Versions,
     register: &["AOI-16.1-04"],
 };
@@ -342,30 +348,27 @@ async fn unsupported(session: &Session, command: &Command) {
     let line = words.join(" ");
     let stream = Stream::read(&run.stdout);
     let served = stream.ok() == Some(true);
-    let message = format!("`{line}` is served as if it were offered");
+    let message = format!("`{line}` is accepted, although the version is not supported");
     let wrong = served.then_some(message);
     judge.held(
         &UNSUPPORTED_SERVED,
-        &format!("`{line}` is not served"),
+        &format!("`{line}` is rejected"),
         wrong,
         &run,
     );
-    let wrong = run
-        .end
-        .is_success()
-        .then(|| format!("`{line}` ends with exit 0"));
+    let wrong = run.end.is_success().then(|| format!("`{line}` exits 0"));
     judge.held(&UNSUPPORTED_EXIT, &run.end.told(), wrong, &run);
     if served {
         return;
     }
     let data = stream.domain().next().map(|line| line.number);
-    let wrong = data.map(|number| format!("line {number} with `{line}` is data"));
-    judge.held(&UNSUPPORTED_LATE, "there is no data before it", wrong, &run);
+    let wrong = data.map(|number| format!("with `{line}`, line {number} is data"));
+    judge.held(&UNSUPPORTED_LATE, "no data precedes the error", wrong, &run);
     let mute = !stream.lines.is_empty() && stream.errors().next().is_none();
-    let wrong = mute.then(|| format!("with `{line}` the stream begins, and has no aoi:error"));
+    let wrong = mute.then(|| format!("with `{line}`, the stream starts, but has no aoi:error"));
     let proof = match stream.lines.is_empty() {
-        true => "it is refused before the stream starts",
-        false => "it is refused with an aoi:error",
+        true => "the version is rejected before the stream starts",
+        false => "the version is rejected with an aoi:error",
     };
     judge.held(&UNSUPPORTED_MUTE, proof, wrong, &run);
 }
@@ -375,14 +378,14 @@ static NAME: Rule = Rule {
     check: Check::Number(13),
     level: Level::Should,
     section: "§5.1",
-    demands: "A schema of another name is refused, not served as if it were the own one",
-    why: "Who asks for another schema cannot read this one.",
+    demands: "A request for a schema with another name is rejected",
+    why: "A caller that requests another schema cannot read this one.",
     hint: "Compare the name before the `@`.",
     topic: Topic::Versions,
     register: &["AOI-5.1-02"],
 };
 
-/// `--accept-schema` with a name that is not the tool's.
+/// Requests a schema with another name through `accept_flag`.
 async fn other_name(session: &Session, command: &Command, asks: &[Ask], runs: &[Arc<Capture>]) {
     let Some(accept) = &session.probe.schema.accept_flag else {
         return;
@@ -391,7 +394,7 @@ async fn other_name(session: &Session, command: &Command, asks: &[Ask], runs: &[
     let mut good = asks.iter().zip(runs);
     let good = good.find(|(ask, run)| ask.accept && run.end.is_success());
     let Some((ask_well, _)) = good else {
-        let why = format!("no request with `{accept}` was served");
+        let why = format!("no request with `{accept}` was accepted");
         return judge.not_verified(&NAME, why);
     };
     let other = format!("org.example.another@{}", ask_well.version);
@@ -404,8 +407,8 @@ async fn other_name(session: &Session, command: &Command, asks: &[Ask], runs: &[
     let wrong = run
         .end
         .is_success()
-        .then(|| format!("`{}` is served", words.join(" ")));
-    judge.held(&NAME, "another name is refused", wrong, &run);
+        .then(|| format!("`{}` is accepted", words.join(" ")));
+    judge.held(&NAME, "another name is rejected", wrong, &run);
 }
 
 static IDENTICAL: Rule = Rule {
@@ -413,14 +416,14 @@ static IDENTICAL: Rule = Rule {
     check: Check::Number(13),
     level: Level::Should,
     section: "§5.1",
-    demands: "`schema --schema-version N` prints another schema for another major version",
-    why: "Versions with one schema are one version, or the option is ignored.",
-    hint: "Let `schema` honour the option.",
+    demands: "`schema --schema-version N` prints a different schema for each major version",
+    why: "Versions with the same schema are one version, or the option is ignored.",
+    hint: "Make `schema` honor the option.",
     topic: Topic::Versions,
     register: &["AOI-10.1-02", "AOI-19-02"],
 };
 
-/// The schemas of different versions are different ones.
+/// Compares the schemas of different major versions.
 fn identical(session: &Session, declared: &Declared) {
     let judge = session.judge(TOOL);
     let mut seen: Vec<(&String, &Value)> = Vec::new();
@@ -430,12 +433,12 @@ fn identical(session: &Session, declared: &Declared) {
         }
     }
     if seen.len() < 2 {
-        return judge.not_applicable(&IDENTICAL, "there is no second version of the schema");
+        return judge.not_applicable(&IDENTICAL, "the schema has only one version");
     }
     for (index, (version, document)) in seen.iter().enumerate() {
         let same = seen.iter().take(index).find(|(_, other)| other == document);
         if let Some((other, _)) = same {
-            let message = format!("the schemas of the versions {other} and {version} are the same");
+            let message = format!("versions {other} and {version} have the same schema");
             let runs = session.captures();
             let run = runs.iter().find(|run| run.command == TOOL);
             return match run {
@@ -446,6 +449,6 @@ fn identical(session: &Session, declared: &Declared) {
     }
     judge.pass(
         &IDENTICAL,
-        format!("{} versions have schemas of their own", seen.len()),
+        format!("{} versions have different schemas", seen.len()),
     );
 }

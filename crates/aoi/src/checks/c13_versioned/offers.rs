@@ -1,21 +1,22 @@
-//! Which versions can be asked for.
+//! The schema versions that can be requested.
 
 use serde_json::Value;
 
 use crate::probe::Probe;
 use crate::session::Declared;
 
+/// Name of the option in the spec.
 const CONVENTION: &str = "--schema-version";
 
-/// More versions than this are not asked for.
+/// Maximum number of requested versions.
 const MOST: usize = 8;
 
-/// The option by which a version is asked for.
+/// The option that requests a version.
 pub fn flag(probe: &Probe) -> String {
     probe.schema.flag.clone().unwrap_or(CONVENTION.to_owned())
 }
 
-/// Name, versions and default of each schema that the manifest declares.
+/// Name, versions and default of one schema in `capabilities`.
 pub(super) struct Offer {
     pub(super) name: Option<String>,
     pub(super) versions: Vec<String>,
@@ -42,7 +43,7 @@ pub(super) fn major(version: &str) -> Option<u64> {
     version.split('.').next()?.parse().ok()
 }
 
-/// Whether one names the other, in full or by its beginning.
+/// Whether the requested version is the reported one, in full or as a prefix.
 pub(super) fn agrees(asked: &str, said: &str) -> bool {
     let begins = |long: &str, short: &str| {
         long.strip_prefix(short)
@@ -51,8 +52,8 @@ pub(super) fn agrees(asked: &str, said: &str) -> bool {
     begins(said, asked)
 }
 
-/// Every version that can be asked for, as the probe file and the manifest write it. None
-/// where there is one version and nobody speaks of an option.
+/// Every version that can be requested, as written in the probe file and the manifest. Empty if
+/// there is only one version and no option for it.
 pub fn versions(probe: &Probe, manifest: Option<&Value>) -> Vec<String> {
     let declared: Vec<String> = offers(manifest)
         .into_iter()
@@ -77,7 +78,7 @@ pub fn versions(probe: &Probe, manifest: Option<&Value>) -> Vec<String> {
     all
 }
 
-/// The schema of a version: asked for by its name, or the usual one where that is it.
+/// The schema of a version: the requested one, or the default schema if it has that version.
 pub fn document<'d>(declared: &'d Declared, version: &str) -> Option<&'d Value> {
     let usual = || {
         let offers = offers(declared.capabilities.as_ref());
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_named_in_full_or_by_its_beginning() {
+    fn a_version_matches_in_full_or_as_a_prefix() {
         for (asked, said, expected) in [
             ("1", "1.4.0", true),
             ("1.4", "1.4.0", true),
@@ -115,7 +116,7 @@ mod tests {
 
     /// AOI-5.1-02, AOI-17-03.
     #[test]
-    fn what_can_be_asked_for_comes_from_both_sides() {
+    fn versions_come_from_the_probe_file_and_the_manifest() {
         let mut probe = Probe::default();
         let two = manifest(&["1.4.0", "2.0.0"]);
         assert_eq!(versions(&probe, None), Vec::<String>::new());
@@ -128,7 +129,7 @@ mod tests {
         probe.schema.ok = vec!["1".to_owned(), "2".to_owned()];
         assert_eq!(versions(&probe, None), ["1", "2"]);
         assert_eq!(versions(&probe, Some(&two)), ["1", "2", "1.4.0", "2.0.0"]);
-        // What the tool no longer declares is not asked for.
+        // A version that the tool no longer declares is not requested.
         assert_eq!(
             versions(&probe, Some(&manifest(&["2.0.0"]))),
             ["2", "2.0.0"]

@@ -1,4 +1,4 @@
-//! What aoi:meta says about versions, over every run of the session.
+//! Checks the versions in aoi:meta, over every run of the session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::schema::shortened;
 use crate::session::Session;
 use crate::stream::Stream;
 
-/// One aoi:meta, and the run that it is from.
+/// One aoi:meta, and its run.
 struct Meta {
     run: Arc<Capture>,
     event: Option<Value>,
     ok: bool,
 }
 
-/// To be called when everything has run.
+/// Evaluates all runs. Call it after the last one.
 pub fn check(session: &Session) {
     let mut by_command: BTreeMap<String, Vec<Meta>> = BTreeMap::new();
     for run in session.captures() {
@@ -45,7 +45,7 @@ pub fn check(session: &Session) {
     }
 }
 
-/// The older dialect without prefixes, which is told once, by check 2.
+/// Whether the stream uses the syntax without prefixes, which check 2 reports once.
 pub fn is_legacy(stream: &Stream) -> bool {
     let first = stream.lines.first();
     first.is_some_and(|line| line.kind() == Some("meta") && line.get("aoi_version").is_some())
@@ -70,8 +70,8 @@ pub(super) static TYPE: Rule = Rule {
     check: Check::Number(13),
     level: Level::Must,
     section: "§5",
-    demands: "`schema_version` is a text",
-    why: "1.10 as a number is 1.1.",
+    demands: "`schema_version` is a string",
+    why: "The number 1.10 equals 1.1.",
     hint: "Write it in quotes.",
     topic: Topic::Versions,
     register: &["AOI-8.1-03"],
@@ -82,8 +82,8 @@ pub(super) static FORM: Rule = Rule {
     check: Check::Number(13),
     level: Level::Must,
     section: "§5.1",
-    demands: "`schema_version` begins with its major number, such as 1.0.0",
-    why: "A breaking change is told by the major number; without one nobody can tell.",
+    demands: "`schema_version` starts with a major version number, such as 1.0.0",
+    why: "The major version number indicates breaking changes.",
     hint: "Use major.minor.patch.",
     topic: Topic::Versions,
     register: &["AOI-8.1-03"],
@@ -94,8 +94,8 @@ pub(super) static UNDECLARED: Rule = Rule {
     check: Check::Number(13),
     level: Level::Must,
     section: "§17",
-    demands: "The name and version of the schema in aoi:meta are among those of `capabilities`",
-    why: "A caller has prepared for the versions that were declared.",
+    demands: "The schema name and version in aoi:meta are listed in `capabilities`",
+    why: "A caller is prepared for the declared versions.",
     hint: ONE_PLACE,
     topic: Topic::Versions,
     register: &["AOI-17-03", "AOI-8.1-02"],
@@ -106,8 +106,8 @@ pub(super) static DEFAULT: Rule = Rule {
     check: Check::Number(13),
     level: Level::Must,
     section: "§17",
-    demands: "Without negotiation the version is the `default` of `capabilities`",
-    why: "Who does not ask relies on the default.",
+    demands: "Without a requested version, the version is the `default` in `capabilities`",
+    why: "Callers that request no version rely on the default.",
     hint: ONE_PLACE,
     topic: Topic::Versions,
     register: &["AOI-17-03"],
@@ -118,9 +118,10 @@ pub(super) static CONFLATED: Rule = Rule {
     check: Check::Number(13),
     level: Level::Open,
     section: "§5",
-    demands: "The schema version is not the tool's version, nor AOI's",
-    why: "If they move together, every release looks like a change of the schema, or none does.",
-    hint: "Give the schema a version of its own. One release alone cannot show more than equality.",
+    demands: "The schema version differs from the tool version and the AOI version",
+    why: "If they change together, every release looks like a schema change, or none does.",
+    hint: "Give the schema its own version. A single release only shows that the versions are \
+           equal.",
     topic: Topic::Versions,
     register: &["AOI-5-01"],
 };
@@ -131,8 +132,8 @@ pub(super) static INCOMPLETE: Rule = Rule {
     level: Level::Should,
     section: "§5",
     demands: "aoi:meta has `tool_version`, `aoi_version` and `schema_name`",
-    why: "The three versions are separate things, and the name says whose schema it is.",
-    hint: "Add what is missing to aoi:meta.",
+    why: "The three versions are independent, and the name identifies the schema.",
+    hint: "Add the missing fields to aoi:meta.",
     topic: Topic::Versions,
     register: &["AOI-5-02", "AOI-8.1-02", "AOI-8.1-05", "AOI-8.1-06"],
 };
@@ -149,7 +150,7 @@ fn judge(session: &Session, command: &str, metas: &[Meta], offers: &[Offer]) {
     for meta in metas {
         let run: &Capture = &meta.run;
         let Some(event) = &meta.event else {
-            set(&mut missing, "there is no aoi:meta".to_owned(), run);
+            set(&mut missing, "the run has no aoi:meta".to_owned(), run);
             continue;
         };
         let text = |key: &str| event.get(key).and_then(Value::as_str);
@@ -160,7 +161,7 @@ fn judge(session: &Session, command: &str, metas: &[Meta], offers: &[Offer]) {
         if !absent.is_empty() {
             set(
                 &mut incomplete,
-                format!("aoi:meta lacks {}", absent.join(", ")),
+                format!("aoi:meta has no {}", absent.join(", ")),
                 run,
             );
         }
@@ -177,7 +178,7 @@ fn judge(session: &Session, command: &str, metas: &[Meta], offers: &[Offer]) {
             Some(other) => {
                 set(
                     &mut kind,
-                    format!("schema_version is {other}, not a text"),
+                    format!("schema_version must be a string, found {other}"),
                     run,
                 );
                 continue;
@@ -185,7 +186,11 @@ fn judge(session: &Session, command: &str, metas: &[Meta], offers: &[Offer]) {
         };
         versions += 1;
         if !is_version(version) {
-            set(&mut form, format!("schema_version is `{version}`"), run);
+            set(
+                &mut form,
+                format!("schema_version `{version}` has no major version number"),
+                run,
+            );
             continue;
         }
         let own: Vec<&Offer> = offers
@@ -197,8 +202,8 @@ fn judge(session: &Session, command: &str, metas: &[Meta], offers: &[Offer]) {
             .collect();
         let listed = own.iter().flat_map(|offer| &offer.versions);
         if !offers.is_empty() && !listed.clone().any(|listed| agrees(listed, version)) {
-            let name = text("schema_name").unwrap_or("no name");
-            let message = format!("`{name}` {version} is not in `capabilities`");
+            let name = text("schema_name").unwrap_or("(no name)");
+            let message = format!("schema `{name}` {version} is not in `capabilities`");
             set(&mut undeclared, message, run);
         }
         let is_default = meta.ok && run.version.is_none();
@@ -206,14 +211,14 @@ fn judge(session: &Session, command: &str, metas: &[Meta], offers: &[Offer]) {
             by_default += 1;
             if !agrees(wanted, version) {
                 let message = format!(
-                    "without an option the version is {version}, and the declared default is {wanted}"
+                    "without a requested version, the version is {version}, but the declared \
+                     default is {wanted}"
                 );
                 set(&mut default, message, run);
             }
         }
         if is_default && [text("tool_version"), text("aoi_version")].contains(&Some(version)) {
-            let message =
-                format!("schema_version is {version}, and so is another version in aoi:meta");
+            let message = format!("schema_version {version} equals another version in aoi:meta");
             set(&mut conflated, message, run);
         }
     }
@@ -231,34 +236,34 @@ fn judge(session: &Session, command: &str, metas: &[Meta], offers: &[Offer]) {
         metas.len(),
         "",
     );
-    let none = "there is no schema_version to look at";
-    row(&TYPE, "it is a text", kind, versions, none);
-    row(&FORM, "it is a version", form, versions, none);
+    let none = "no aoi:meta has a schema_version";
+    row(&TYPE, "schema_version is a string", kind, versions, none);
+    row(&FORM, "schema_version is a version", form, versions, none);
     let listed = versions * usize::from(!offers.is_empty());
     row(
         &UNDECLARED,
-        "it is declared",
+        "schema_version is declared",
         undeclared,
         listed,
         "`capabilities` declares no schemas",
     );
     row(
         &DEFAULT,
-        "it is the declared default",
+        "the version is the declared default",
         default,
         by_default,
         "`capabilities` declares no default",
     );
     row(
         &CONFLATED,
-        "it is not the version of something else",
+        "schema_version differs from the other versions",
         conflated,
         versions,
         none,
     );
     row(
         &INCOMPLETE,
-        "aoi:meta names tool, AOI and schema",
+        "aoi:meta has the versions of the tool and AOI, and the schema name",
         incomplete,
         metas.len(),
         "",
@@ -271,7 +276,7 @@ fn set<'m>(slot: &mut Looked<'m>, message: String, run: &'m Capture) {
     }
 }
 
-/// A major number, and what a semantic version may have after it.
+/// A major version number, optionally with the other parts of a semantic version.
 fn is_version(text: &str) -> bool {
     let whole = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let parts: Vec<&str> = text.split('.').collect();
