@@ -1,9 +1,11 @@
-//! The mock agents of this directory, embedded: bundles, scenarios, model scripts.
+//! The mock agents in this directory, embedded: bundles, scenarios and model scripts.
 
-/// A directory with a manifest: path, content and whether it is a program, per file.
+/// Directory with a manifest.
 #[derive(Debug)]
 pub struct Bundle {
+    /// Name of the directory.
     pub name: &'static str,
+    /// For each file: path relative to the directory, content, and whether it is executable.
     pub files: &'static [(&'static str, &'static [u8], bool)],
 }
 
@@ -27,15 +29,17 @@ static BUNDLES: &[Bundle] = &[
     bundle!("mock-npm": "AGENT-CLI.md", "SANDBOX.md", "adapter/package.json", "adapter/index.js"),
 ];
 
-/// Every bundled agent.
+/// Bundles of all mock agents.
 pub fn bundles() -> &'static [Bundle] {
     BUNDLES
 }
 
-/// A scenario that is known by name.
+/// Scenario that `--scenario NAME` finds by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Embedded {
+    /// Name without the `.yaml` extension.
     pub name: &'static str,
+    /// Text of the YAML file.
     pub text: &'static str,
 }
 
@@ -90,21 +94,24 @@ static SCENARIOS: &[Embedded] = embedded![
     "updates",
 ];
 
-/// Every named scenario but `default`, which each mock has for itself.
+/// All named scenarios except `default`, which is different for each mock agent.
 pub fn embedded() -> &'static [Embedded] {
     SCENARIOS
 }
 
-/// Text of the file `scenario.yaml` of a bundle.
+/// Default scenario of `agentproto mock acp`.
 pub const ACP_SCENARIO: &str = include_str!("mock-acp/scenario.yaml");
+/// Default scenario of `agentproto mock mcp`.
 pub const MCP_SCENARIO: &str = include_str!("mock-mcp/scenario.yaml");
+/// Default scenario of `agentproto mock repl`.
 pub const REPL_SCENARIO: &str = include_str!("mock-repl/scenario.yaml");
 
-/// The mock model's script for certification.
+/// Script of the mock model for certification.
 pub const CERTIFY_MODEL: &str = include_str!("model-scripts/certify.yaml");
 
-/// Programs that the self-test puts into broken bundles.
+/// Shell script that wraps the mock agent, for the self-test's bundles with defects.
 pub const WRAPPER: &str = include_str!("shell/wrapper.sh");
+/// Executable adapter, for the self-test's bundles with defects.
 pub const ADAPTER: &str = include_str!("shell/adapter.sh");
 
 /// Probe file of the mock AOI tool.

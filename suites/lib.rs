@@ -1,6 +1,6 @@
-//! The suites of this directory and the register of requirements, embedded.
+//! The conformance suites in this directory and the register of requirements, embedded as text.
 
-/// Name and files of every suite.
+/// Name and YAML files of every built-in suite.
 pub const SUITES: &[(&str, &[&str])] = &[
     (
         "acp",
@@ -32,29 +32,36 @@ pub const SUITES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Every statement of the specs with a stable id.
+/// The requirements of all specs with their stable ids, as tab-separated values.
 const REGISTER: &str = include_str!("register.tsv");
 
+/// Row of the register: one requirement of a spec.
 pub struct Statement {
+    /// Stable id, for example `A46-HTTP-01`.
     pub id: &'static str,
+    /// Name of the spec, for example `AIP-46`.
     pub spec: &'static str,
+    /// Section of the spec.
     pub section: &'static str,
+    /// `MUST`, `SHOULD` or `MAY`; `DEF` for a definition without such a keyword.
     pub level: &'static str,
+    /// Whom the requirement binds, for example `manifest`, `runner` or `tool`.
     pub binds: &'static str,
+    /// The requirement as a sentence.
     pub text: &'static str,
-    /// What decides it: `rule` (a rule of the linter, which names the statement in `decides`),
-    /// `rule:NAME` (a rule that only `doctor` decides), `case:SUITE`, `case:SUITE/ID`, `test:NAME`;
-    /// or `n/d` and why nothing does.
+    /// What checks the requirement: `rule` (a lint rule that lists the id in `decides`),
+    /// `rule:NAME` (a rule that only `doctor` runs), `case:SUITE`, `case:SUITE/ID`, `check:AOI-N`
+    /// or `test:NAME`. `n/d` with a reason means that nothing checks it.
     pub proposed: &'static str,
 }
 
 impl Statement {
-    /// The parts of the last column.
+    /// Comma-separated parts of `proposed`.
     pub fn deciders(&self) -> impl Iterator<Item = &'static str> {
         self.proposed.split(", ")
     }
 
-    /// `test:NAME` for each target of tests that the register proposes.
+    /// `test:NAME` for each test target that `proposed` names.
     pub fn tests(&self) -> impl Iterator<Item = String> {
         let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
         self.proposed.split("test:").skip(1).map(move |rest| {
@@ -64,6 +71,7 @@ impl Statement {
     }
 }
 
+/// Iterates over the rows of the register in file order.
 pub fn register() -> impl Iterator<Item = Statement> {
     REGISTER.lines().skip(1).filter_map(|line| {
         let mut fields = line.split('\t');

@@ -1,6 +1,6 @@
 #!/bin/sh
-# An agent as an executable adapter: orders come as JSON lines, events go out as JSON lines.
-# It listens to the prompts of the other mock agents.
+# An agent as an executable adapter: commands arrive as JSON lines on stdin, and events are written
+# as JSON lines to stdout. It understands the prompts of the other mock agents.
 say() { printf '%s\n' "$1"; }
 text() { say "{\"type\":\"text-delta\",\"text\":\"$1\"}"; }
 end() { say "{\"type\":\"turn-end\",\"reason\":\"$1\"}"; }
@@ -19,7 +19,7 @@ while IFS= read -r line; do
       message=$(field message)
       case $message in
         'be slow')
-          # Until it is cancelled.
+          # Wait until the turn is cancelled.
           text tick
           ;;
         'use a tool')

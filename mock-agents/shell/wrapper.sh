@@ -1,5 +1,5 @@
 #!/bin/sh
-# The mock agent behind a script, as many agents are installed.
+# Wraps the mock agent in a script, because many agents are installed that way.
 here=${0%/*}
 case $1 in
   --version) exec "$here/agentproto" --version ;;

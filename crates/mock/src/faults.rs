@@ -1,4 +1,4 @@
-//! What no agent should do, done for real: exits, signals, daemons, floods.
+//! Real misbehavior of a process: exits, signals, daemons, floods.
 
 use std::io::{self, Write};
 
@@ -6,19 +6,20 @@ use crate::mailbox::Mailbox;
 use crate::rpc::Peer;
 use crate::turn::Played;
 
-/// Floods are written in blocks, so that they are floods.
+/// Block size of a flood in bytes. Large blocks keep the flood fast.
 const BLOCK: usize = 64 << 10;
 
-/// Ends the process as it is; nothing is flushed.
+/// Ends the process without flushing its output.
 pub fn exit(code: u8) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(i32::from(code)) }
 }
 
-/// Ends the process by a signal, or, where the signal has no effect, as a shell would say so.
+/// Ends the process with a signal. If the signal has no effect, exits with 128 plus its number, as
+/// a shell does.
 pub fn die_by(signal: i32) -> ! {
-    // SAFETY: plain system calls on our own process. To the thread itself, so that nothing
-    // comes after it.
+    // SAFETY: plain system calls on our own process. `raise` sends the signal to this thread, so it
+    // takes effect before `raise` returns.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
@@ -33,13 +34,13 @@ pub fn ignore_sigterm() {
     }
 }
 
-/// A mock opens a handful of files.
+/// Highest file descriptor to close. A mock opens only a few files.
 const MOST_FILES: i32 = 1024;
 
-/// Leaves a process behind that no longer belongs to our session and sleeps; it ends by itself.
+/// Leaves a process behind that runs in its own session, sleeps for `seconds` and then exits.
 pub fn daemon(seconds: u32, hold_output: bool) {
-    // SAFETY: between `fork` and `_exit` only calls that are safe in the child of a process
-    // with threads.
+    // SAFETY: between `fork` and `_exit`, only calls that are safe in the child of a multithreaded
+    // process.
     unsafe {
         let child = libc::fork();
         if child < 0 {
@@ -55,7 +56,8 @@ pub fn daemon(seconds: u32, hold_output: bool) {
             libc::_exit(0);
         }
         if !hold_output {
-            // Not the three usual ones alone: the mock has a handle of its own on its output.
+            // Close more than stdin, stdout and stderr, because the mock has an extra handle for
+            // its output.
             for fd in 0..MOST_FILES {
                 libc::close(fd);
             }
@@ -68,7 +70,7 @@ pub fn daemon(seconds: u32, hold_output: bool) {
     }
 }
 
-/// Writes so many bytes of filling.
+/// Writes `bytes` filler bytes.
 fn fill(out: &mut dyn Write, mut bytes: u64) -> io::Result<()> {
     let block = [b'x'; BLOCK];
     while bytes > 0 {
@@ -79,11 +81,11 @@ fn fill(out: &mut dyn Write, mut bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Events of a flood between two looks at the mailbox.
+/// Number of flood events between two checks of the mailbox.
 const BATCH: u64 = 256;
 
-/// Numbered events, as fast as the reader takes them; `around` is what stands before and after
-/// the text of one.
+/// Sends numbered events as fast as the reader accepts them. `around` is the JSON before and after
+/// the text of an event.
 pub fn flood(peer: &Peer, mailbox: &Mailbox, around: &(String, String), events: u64) -> Played {
     let (head, tail) = around;
     let mut sent = 0;
@@ -100,7 +102,7 @@ pub fn flood(peer: &Peer, mailbox: &Mailbox, around: &(String, String), events: 
     Ok(())
 }
 
-/// One event whose text has so many bytes.
+/// Sends one event whose text has `bytes` bytes.
 pub fn huge_line(peer: &Peer, around: &(String, String), bytes: u64) {
     peer.raw(|out| {
         out.write_all(around.0.as_bytes())?;
@@ -109,7 +111,7 @@ pub fn huge_line(peer: &Peer, around: &(String, String), bytes: u64) {
     });
 }
 
-/// Lines of noise on stderr.
+/// Writes `bytes` bytes of noise lines to stderr.
 pub fn stderr_flood(bytes: u64) {
     const LINE: &[u8] =
         b"mock: noise on stderr, line after line, more than anybody wants to read\n";

@@ -1,8 +1,8 @@
-//! Mock agents: real processes on stdio that do what a scenario says.
+//! Mock agents: real processes on stdio that follow a scenario.
 //!
-//! They are correct servers of their protocol unless told otherwise, and wrong in exactly one
-//! way when a mutant is on. This room knows nothing of the runtime: what it proves must not
-//! prove itself.
+//! They implement their protocol correctly by default. With a mutant, they are wrong in exactly one
+//! way. This crate does not use the runtime, so that tests of the runtime do not depend on the code
+//! under test.
 
 mod acp;
 mod acp_v2;
@@ -31,48 +31,58 @@ use rpc::Peer;
 use scenario::{Process, Scenario};
 use variants::{Hand, Variant};
 
-/// A deaf process must not stay for ever where nobody kills it.
+/// How long a process with `ignore_eof` runs after its stdin has ended, so that it does not run
+/// forever if nothing kills it.
 const DEAF_FOR: Duration = Duration::from_secs(600);
 
-/// Which protocol a mock speaks.
+/// Protocol of a mock agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Kind {
+    /// Agent Client Protocol, version 1.
     Acp,
-    /// The draft of version 2.
+    /// Agent Client Protocol, draft of version 2.
     AcpV2,
+    /// Model Context Protocol over stdio.
     Mcp,
+    /// Command-line agent that prints its turns as JSON lines.
     Repl,
 }
 
 impl Kind {
+    /// All kinds.
     pub const ALL: &'static [Kind] = <Kind as strum::VariantArray>::VARIANTS;
 
+    /// Name on the command line, for example `acp-v2`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// Everything that decides what a mock does.
+/// Configuration of one mock agent process.
 pub struct Play {
+    /// Protocol of the mock agent.
     pub kind: Kind,
+    /// What the agent does in each turn.
     pub scenario: Scenario,
+    /// Defect of the agent, if any.
     pub mutant: Option<&'static Mutant>,
+    /// Conforming variation of the agent, if any.
     pub variant: Option<&'static Variant>,
-    /// Arguments of the agent itself.
+    /// Arguments after `--`, which belong to the agent itself.
     pub args: Vec<String>,
-    /// Where sessions outlive the process.
+    /// Directory for sessions that outlive the process.
     pub state: Option<PathBuf>,
 }
 
-/// Runs a mock until its stdin ends; the exit code.
+/// Runs a mock agent until its stdin ends, and returns the exit code.
 pub fn run(play: Play) -> std::io::Result<u8> {
     let process = &play.scenario.process;
     if let Some(code) = start(process) {
         return Ok(code);
     }
     let deaf = process.ignore_eof;
-    // What is wrong is said in the variant's way.
+    // The mutant changes a message first, and then the variant does.
     let wrong = play.mutant.map(|mutant| &mutant.made.tamper);
     let other = play
         .variant
@@ -95,7 +105,8 @@ pub fn run(play: Play) -> std::io::Result<u8> {
     Ok(code)
 }
 
-/// What happens before the first message is read; an exit code if that is all.
+/// Applies the settings that take effect before the first message is read. Returns an exit code if
+/// the process must exit immediately.
 fn start(process: &Process) -> Option<u8> {
     if process.ignore_sigterm {
         faults::ignore_sigterm();
@@ -107,7 +118,7 @@ fn start(process: &Process) -> Option<u8> {
     process.exit_at_start
 }
 
-/// ISO 8601 with milliseconds, in UTC.
+/// Formats a time as ISO 8601 with milliseconds, in UTC.
 fn iso8601(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
@@ -120,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_those_of_the_calendar() {
+    fn times_are_formatted_as_calendar_dates() {
         let at = |seconds, millis| {
             let since = Duration::from_secs(seconds) + Duration::from_millis(millis);
             iso8601(UNIX_EPOCH + since)

@@ -1,4 +1,5 @@
-//! Where a turn hears from the reading thread: replies to its requests, and cancellations.
+//! Receives signals from the reading thread for one turn: responses to its requests, and
+//! cancellations.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
@@ -8,12 +9,12 @@ use serde_json::Value;
 use crate::rpc::{Peer, Signal};
 use crate::turn::{End, Played};
 
-/// So long an answer that is owed may take after a cancellation.
+/// How long to wait for an outstanding response after a cancellation.
 const LATE_ANSWER: Duration = Duration::from_secs(10);
 
-/// A result, or a JSON-RPC error.
+/// Result or JSON-RPC error of a request.
 type Outcome = Result<Value, Value>;
-/// The other side's answer to one of our requests.
+/// Response of the peer to one of our requests, or the end of the turn.
 pub type Called = Result<Outcome, End>;
 
 pub struct Mailbox {
@@ -31,7 +32,7 @@ impl Mailbox {
         self.ear.clone()
     }
 
-    /// Ends the turn if that was asked for meanwhile.
+    /// Ends the turn if it was cancelled in the meantime.
     pub fn listen(&self) -> Played {
         loop {
             match self.signals.try_recv() {
@@ -53,15 +54,15 @@ impl Mailbox {
         }
     }
 
-    /// Asks the other side, and waits; a cancellation ends the waiting.
+    /// Sends a request and waits for its response. A cancellation ends the wait.
     pub fn call(&self, peer: &Peer, method: &str, params: Value) -> Called {
         self.listen()?;
         let id = peer.request(method, params, Some(&self.ear));
         self.wait(id)
     }
 
-    /// As `call`, but the answer is waited for even where the turn is to end: what the other side
-    /// made for us must not be forgotten. The end comes with it.
+    /// Like `call`, but waits for the response even if the turn is cancelled, because the peer may
+    /// have created something for us. Returns the end of the turn together with the response.
     pub fn call_through(
         &self,
         peer: &Peer,
@@ -72,7 +73,7 @@ impl Mailbox {
         let id = peer.request(method, params, Some(&self.ear));
         let mut end = None;
         loop {
-            // A client that cancels and never answers shall not hold the turn for ever.
+            // A client that cancels and never answers must not block the turn forever.
             let signal = match end {
                 None => self.signals.recv().map_err(|_| End::Silence)?,
                 Some(_) => match self.signals.recv_timeout(LATE_ANSWER) {
@@ -100,7 +101,7 @@ impl Mailbox {
     }
 }
 
-/// A reply, or the end of the turn.
+/// Converts a signal to a response, or to the end of the turn.
 fn heard(signal: Signal) -> Result<Option<(u64, Outcome)>, End> {
     match signal {
         Signal::Reply(id, outcome) => Ok(Some((id, outcome))),

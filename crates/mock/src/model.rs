@@ -1,37 +1,45 @@
-//! What all mutants and all variants have in common, whatever they are made of.
+//! Data that all kinds of mutants and variants have in common.
 
 use std::ops::Deref;
 
-/// One that is wrong in exactly one way.
+/// Implementation with exactly one known defect.
 pub struct Mutant<T> {
+    /// Name on the command line.
     pub id: &'static str,
-    /// The statement or rule that it breaks; a judge is expected to name it.
+    /// Requirement or rule that it violates. A check is expected to report it.
     pub requirement: &'static str,
-    /// What is wrong, in a sentence.
+    /// Description of the defect, one sentence.
     pub wrong: &'static str,
+    /// Expected verdict of the check.
     pub verdict: Verdict,
+    /// What makes it behave wrongly.
     pub made: T,
 }
 
-/// One that conforms, and does not look like the others.
+/// Conforming implementation that behaves differently from the default.
 pub struct Variant<T> {
+    /// Name on the command line.
     pub name: &'static str,
-    /// How it is unlike others, in a sentence.
+    /// Description of the difference, one sentence.
     pub what: &'static str,
+    /// What makes it behave differently.
     pub made: T,
 }
 
-/// What a judge is expected to say of a mutant.
+/// Verdict that a check is expected to give for a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Verdict {
+    /// The mutant violates a mandatory requirement.
     Fail,
-    /// The text only advises.
+    /// The mutant violates a recommendation.
     Warn,
+    /// The check cannot verify the requirement.
     NotVerified,
 }
 
 impl Verdict {
+    /// Name in reports, in snake case.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -48,13 +56,13 @@ impl<T> Mutant<T> {
         }
     }
 
-    /// What is wrong.
+    /// Sets the description of the defect.
     pub fn says(mut self, wrong: &'static str) -> Mutant<T> {
         self.wrong = wrong;
         self
     }
 
-    /// Something that had better not be.
+    /// Sets the expected verdict to a warning.
     pub fn warns(mut self) -> Mutant<T> {
         self.verdict = Verdict::Warn;
         self

@@ -1,7 +1,7 @@
-//! One end of a newline-delimited JSON-RPC conversation on stdin and stdout.
+//! One side of a newline-delimited JSON-RPC connection on stdin and stdout.
 //!
-//! Messages are built by hand as JSON values and written one line at a time, whole lines only,
-//! from any thread. What a variant or a mutant makes of them is the business of the wire.
+//! Messages are built by hand as JSON values. Any thread can write them, one whole line at a time.
+//! The `wire` module applies variants and mutants to them.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,7 +18,8 @@ use crate::mutants::Tamper;
 use crate::variants::Hand;
 use crate::wire::Wire;
 
-/// A longer line is answered as unreadable; the rest of it is passed over.
+/// Maximum length of a line in bytes. A longer line is answered with a parse error, and the rest of
+/// it is skipped.
 const LONGEST_LINE: u64 = 256 << 20;
 
 pub const PARSE_ERROR: i64 = -32700;
@@ -26,7 +27,7 @@ pub const INVALID_REQUEST: i64 = -32600;
 pub const METHOD_NOT_FOUND: i64 = -32601;
 pub const INVALID_PARAMS: i64 = -32602;
 
-/// A JSON-RPC error to answer with.
+/// JSON-RPC error of a response.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     pub code: i64,
@@ -50,21 +51,21 @@ impl Refusal {
         Refusal::new(INVALID_PARAMS, message)
     }
     pub fn unknown(method: &str) -> Self {
-        Refusal::new(METHOD_NOT_FOUND, format!("there is no method {method}"))
+        Refusal::new(METHOD_NOT_FOUND, format!("unknown method {method}"))
             .data(json!({ "method": method }))
     }
 }
 
 pub type Answer = Result<Value, Refusal>;
 
-/// What a waiting turn hears.
+/// Signal to a waiting turn.
 #[derive(Debug)]
 pub enum Signal {
-    /// The other side answered our request.
+    /// Response of the peer to one of our requests.
     Reply(u64, Result<Value, Value>),
-    /// The turn is cancelled.
+    /// The turn was cancelled.
     Cancel,
-    /// The request behind the turn is cancelled.
+    /// The request that started the turn was cancelled.
     CancelRequest,
 }
 
@@ -90,7 +91,7 @@ pub enum Incoming {
     },
 }
 
-/// How long an answer waits for others that may overtake it.
+/// How long a response is held back, so that later ones can overtake it.
 const OVERTAKEN_WITHIN: Duration = Duration::from_millis(40);
 
 pub struct Peer {
@@ -106,7 +107,7 @@ struct Waiting {
 
 impl Peer {
     pub fn new(layers: &[&'static Tamper], hand: Hand) -> io::Result<Peer> {
-        // Our own handle: the command line keeps the usual one locked.
+        // Use our own handle, because the command line keeps the standard one locked.
         let out = io::stdout().as_fd().try_clone_to_owned()?;
         Ok(Peer {
             wire: Arc::new(Mutex::new(Wire::new(File::from(out), layers, hand))),
@@ -132,7 +133,7 @@ impl Peer {
         self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// Sends a request; its reply goes to `turn`, or nowhere.
+    /// Sends a request. Its response is sent to `turn`, or dropped if there is none.
     pub fn request(&self, method: &str, params: Value, turn: Option<&Sender<Signal>>) -> u64 {
         let id = {
             let mut waiting = self.waiting.lock();
@@ -147,7 +148,7 @@ impl Peer {
         id
     }
 
-    /// A reply came in; one that nobody waits for is passed over.
+    /// Delivers a response. A response that no turn waits for is ignored.
     pub fn reply(&self, id: &Value, outcome: Result<Value, Value>) {
         let Some(id) = id.as_u64() else { return };
         let turn = self.waiting.lock().turns.remove(&id);
@@ -166,14 +167,14 @@ impl Peer {
         }
     }
 
-    /// Writes bytes as they are: what a fault puts on the wire.
+    /// Writes raw bytes, for faults on the wire.
     pub fn raw(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
         let mut wire = self.wire.lock();
-        // A client that has gone away is seen at the end of stdin.
+        // Ignore write errors: a client that has exited also closes our stdin.
         let _ = write(&mut wire.out);
     }
 
-    /// Reads messages until stdin ends. Bad ones are answered here.
+    /// Reads messages until stdin ends. Answers invalid messages itself.
     pub fn serve(&self, mut handle: impl FnMut(Incoming)) -> io::Result<()> {
         let own = io::stdin().as_fd().try_clone_to_owned()?;
         let mut input = BufReader::new(File::from(own));
@@ -214,13 +215,13 @@ impl Peer {
             Err(_) => Some(Incoming::Bad {
                 id: Value::Null,
                 code: PARSE_ERROR,
-                message: "the line is no JSON",
+                message: "the line is not valid JSON",
             }),
         }
     }
 }
 
-/// What a message is, by JSON-RPC 2.0.
+/// Classifies a message according to JSON-RPC 2.0.
 fn classify(message: Value) -> Incoming {
     let bad = |id: Value, message: &'static str| Incoming::Bad {
         id,
@@ -228,7 +229,7 @@ fn classify(message: Value) -> Incoming {
         message,
     };
     let Value::Object(mut map) = message else {
-        return bad(Value::Null, "a message is one JSON object");
+        return bad(Value::Null, "a message must be a JSON object");
     };
     let id = map.remove("id");
     let legal = match &id {
@@ -261,9 +262,9 @@ fn classify(message: Value) -> Incoming {
                 id,
                 outcome: Err(error),
             },
-            _ => bad(echo, "a message has a method, a result or an error"),
+            _ => bad(echo, "a message must have a method, a result or an error"),
         },
-        (None, None) => bad(echo, "a message has a method, a result or an error"),
+        (None, None) => bad(echo, "a message must have a method, a result or an error"),
     }
 }
 
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn envelopes_are_told_apart() {
+    fn messages_are_classified_by_their_members() {
         let cases = [
             (r#"{"jsonrpc":"2.0","id":0,"method":"x"}"#, "request"),
             (r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#, "request"),

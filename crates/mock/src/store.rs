@@ -1,6 +1,8 @@
-//! Sessions that outlive a process: one file each, in the directory that `MOCK_STATE_DIR` names.
-//! Without it they live in memory only. Each time a session is saved, what is new becomes a line:
-//! a turn late in a long conversation costs no more than the first.
+//! Sessions that outlive a process: one file each, in the directory of `--state` or
+//! `MOCK_STATE_DIR`.
+//!
+//! Without a directory, sessions exist only in memory. Each save appends one line with the new
+//! data, so that saving a long conversation takes no longer than saving a short one.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,7 +15,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What is kept of a session.
+/// Stored data of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Saved {
     pub id: String,
@@ -33,7 +35,7 @@ pub struct Saved {
     pub history: Vec<Value>,
 }
 
-/// What a line of its file says: how the session is now, and what was added to it.
+/// One line of a session file: the current state, and the prompts and updates that were added.
 #[derive(Serialize)]
 struct Added<'s> {
     id: &'s str,
@@ -49,11 +51,11 @@ struct Added<'s> {
 #[derive(Debug)]
 pub struct Store {
     directory: Option<PathBuf>,
-    /// How many prompts and updates this process has put into the file of a session.
+    /// Number of prompts and updates per session that this process has written to the file.
     written: Mutex<HashMap<String, (usize, usize)>>,
 }
 
-/// No file of ours is nearly as large.
+/// Maximum size of a session file in bytes. Real ones are much smaller.
 const LARGEST: u64 = 64 << 20;
 
 impl Store {
@@ -66,15 +68,14 @@ impl Store {
     }
 
     fn file(&self, id: &str) -> Option<PathBuf> {
-        // An id from the wire must not leave the directory.
+        // An id from the peer must not lead out of the directory.
         let plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         let named = plain && !id.is_empty() && id.len() <= 100;
         let directory = self.directory.as_ref().filter(|_| named)?;
         Some(directory.join(format!("{id}.jsonl")))
     }
 
-    /// A state directory that cannot be written is told once per session, on stderr: the
-    /// conversation itself is not disturbed.
+    /// Saves a session. Errors are printed to stderr and do not disturb the conversation.
     pub fn save(&self, saved: &Saved) {
         let Some(file) = self.file(&saved.id) else {
             return;
@@ -88,7 +89,7 @@ impl Store {
         });
         let done = match known {
             Some((prompts, history)) => append(&file, &added(saved, prompts, history)),
-            // Another process may have left half a line.
+            // Another process may have left an incomplete line.
             None => replace(&file, &added(saved, &saved.prompts, &saved.history)),
         };
         match done {
@@ -98,7 +99,7 @@ impl Store {
             }
             Err(error) => {
                 written.remove(&saved.id);
-                eprintln!("mock: the session is not saved: {error}");
+                eprintln!("mock: cannot save the session: {error}");
             }
         }
     }
@@ -113,7 +114,7 @@ impl Store {
             return None;
         }
         let bytes = fs::read(file).ok()?;
-        // What was cut off in the middle was not saved.
+        // Ignore an incomplete last line.
         let whole = bytes.get(..=memchr::memrchr(b'\n', &bytes)?)?;
         let lines = serde_json::Deserializer::from_slice(whole).into_iter::<Saved>();
         let mut all: Option<Saved> = None;
@@ -185,13 +186,13 @@ fn replace(file: &Path, added: &Added) -> std::io::Result<()> {
     fs::rename(&fresh, file)
 }
 
-/// An id that no other process will give.
+/// Creates a random id that no other process creates.
 pub fn fresh_id(prefix: &str) -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("{prefix}-{:016x}{:016x}", random(), random())
 }
 
-/// The present time as ISO 8601, in UTC.
+/// Current time as ISO 8601, in UTC.
 pub fn now() -> String {
     crate::iso8601(SystemTime::now())
 }
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_grows_by_lines_and_is_read_as_a_whole() {
+    fn saving_appends_lines_and_loading_merges_them() {
         let dir = tempfile::tempdir().expect("a directory");
         let open = || Store::new(Some(dir.path().to_owned()));
         let store = open();
@@ -246,7 +247,7 @@ mod tests {
             "4 p1+p2+p3+p4 1+2+3+4"
         );
 
-        // A death in the middle of a line, and another process that goes on.
+        // A process is killed in the middle of a line, and another one continues.
         let whole = fs::read(&file).expect("read");
         fs::write(&file, &whole[..whole.len() - 9]).expect("cut");
         let next = open();
@@ -259,7 +260,7 @@ mod tests {
             "3 p1+p2+p3+p5 1+2+3"
         );
 
-        // A conversation that became shorter is written anew.
+        // A conversation that became shorter is rewritten.
         saved.prompts.clear();
         next.save(&saved);
         assert_eq!(told(&open().load("mock-1").expect("saved")), "3  1+2+3");

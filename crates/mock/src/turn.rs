@@ -1,4 +1,4 @@
-//! Acts out the steps of a turn on any stage. A stage is one protocol's way to say things.
+//! Plays the steps of a turn on a `Stage`, which sends them in the messages of one protocol.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::scenario::{
     Words, fill,
 };
 
-/// Why a turn is over before its last step.
+/// Why a turn ends before its last step.
 #[derive(Debug)]
 pub enum End {
     Stop(String),
@@ -18,25 +18,25 @@ pub enum End {
     },
     Cancelled,
     RequestCancelled,
-    /// No answer at all, ever.
+    /// The turn is never answered.
     Silence,
 }
 
 pub type Played = Result<(), End>;
 
-/// How the client decided about a permission.
+/// Decision of the client about a permission.
 pub enum Decision {
     Allowed,
     Rejected,
     Failed,
 }
 
-/// How the user answered a question.
+/// Answer of the user to a question.
 pub enum Reply {
     Accepted(Words),
     Declined,
     Dismissed,
-    /// The client takes no questions.
+    /// The client does not support questions.
     Unasked,
 }
 
@@ -47,10 +47,10 @@ pub trait Stage {
     fn tool_update(&mut self, update: &ToolUpdate) -> Played;
     fn plan(&mut self, entries: &[PlanEntry]) -> Played;
     fn permission(&mut self, permission: &Permission) -> Result<Decision, End>;
-    /// The content, or why there is none.
+    /// Reads a file. Returns its content, or the reason for a failure.
     fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, End>;
     fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, End>;
-    /// What the command printed, or why there is nothing.
+    /// Runs a command. Returns its output, or the reason for a failure.
     fn terminal(&mut self, terminal: &Terminal) -> Result<Result<String, String>, End>;
     fn elicitation(&mut self, question: &Elicitation) -> Result<Reply, End>;
     fn pause(&mut self, time: Duration) -> Played;
@@ -59,12 +59,12 @@ pub trait Stage {
     fn usage(&mut self, usage: &Usage) -> Played;
     fn compaction(&mut self, summary: &str) -> Played;
     fn notice(&mut self, severity: &str, title: &str) -> Played;
-    /// Answers the turn once more, before its answer.
+    /// Sends an extra response to the turn before the real one.
     fn answer_early(&mut self);
-    /// Never says anything again.
+    /// Sends nothing more in this turn.
     fn hang(&mut self) -> End;
     fn raw(&mut self, bytes: &[u8]);
-    /// A message with a text of so many bytes, on one line.
+    /// Sends a message with a text of `bytes` bytes on one line.
     fn huge_line(&mut self, bytes: u64) -> Played;
     fn flood(&mut self, events: u64) -> Played;
     fn cwd(&self) -> String;
@@ -76,7 +76,7 @@ pub struct Player<'a, S: Stage> {
     pub args: &'a [String],
 }
 
-/// Bytes of text in one event of a flood that is measured in bytes.
+/// Text bytes per event of a flood that is measured in bytes.
 const FLOOD_CHUNK: u64 = 4096;
 
 impl<S: Stage> Player<'_, S> {
@@ -84,7 +84,7 @@ impl<S: Stage> Player<'_, S> {
         fill(text, &self.words)
     }
 
-    /// Later words win, so a result is simply added.
+    /// Sets the value of a word, and replaces an earlier value.
     fn learn(&mut self, word: &str, value: String) {
         self.words.retain(|(known, _)| known != word);
         self.words.push((word.to_owned(), value));
@@ -255,7 +255,7 @@ impl<S: Stage> Player<'_, S> {
     }
 }
 
-/// The answer to a form: what was filled in, as words for later texts.
+/// Reads the answer to a form. The field values become words for later texts.
 pub fn reply(result: &serde_json::Value) -> Reply {
     match result.get("action").and_then(serde_json::Value::as_str) {
         Some("accept") => {
@@ -273,10 +273,10 @@ pub fn reply(result: &serde_json::Value) -> Reply {
     }
 }
 
-/// Larger files are not for a mock to read.
+/// Maximum size in bytes of a file that the mock reads.
 const LARGEST_FILE: u64 = 16 << 20;
 
-/// A file that the mock reads with its own hands.
+/// Reads a file directly, without the client.
 pub fn small_file(path: &std::path::Path) -> std::io::Result<String> {
     if std::fs::metadata(path)?.len() > LARGEST_FILE {
         return Err(std::io::Error::other("the file is too large"));
@@ -284,7 +284,8 @@ pub fn small_file(path: &std::path::Path) -> std::io::Result<String> {
     std::fs::read_to_string(path)
 }
 
-/// Cuts a text into so many parts of nearly the same length, at most one per character.
+/// Splits a text into at most `parts` parts of nearly the same length, and never within a
+/// character.
 pub fn split(text: &str, parts: usize) -> Vec<&str> {
     let length = text.chars().count().max(1);
     let size = length.div_ceil(parts.max(1));
@@ -304,7 +305,7 @@ mod tests {
     use super::split;
 
     #[test]
-    fn texts_are_cut_between_characters() {
+    fn texts_are_split_between_characters() {
         assert_eq!(split("äöüß", 2), ["äö", "üß"]);
         assert_eq!(split("abcd", 3), ["ab", "cd"]);
         assert_eq!(split("a", 3), ["a"]);

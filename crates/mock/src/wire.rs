@@ -1,8 +1,8 @@
-//! What stands between a server and its stdin and stdout: layers that see each message, and the
-//! hand that writes it.
+//! Layers between a server and its stdin and stdout. They see each message, and the `Hand` writes
+//! it.
 //!
-//! A variant says the same in another way; a mutant says something wrong. The servers know
-//! nothing of either.
+//! A variant expresses a message in another valid way. A mutant makes it wrong. The servers know
+//! about neither.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,10 +16,10 @@ use crate::variants::Hand;
 
 pub struct Wire {
     pub out: File,
-    /// From the server to the outside.
+    /// Layers in order, starting at the server.
     layers: Vec<Layer>,
     hand: Hand,
-    /// Answers that wait for their turn, each with what belongs behind it.
+    /// Responses that are held back, each with the messages that must follow it.
     held: Vec<Vec<u8>>,
 }
 
@@ -42,7 +42,7 @@ impl Wire {
         }
     }
 
-    /// A message of the server. Whether it waits to be released.
+    /// Sends a message of the server. Returns whether it is held back until `release`.
     pub fn send(&mut self, message: Value) -> bool {
         let waits = self.hand.reverses && may_wait(&message);
         let frames = self.outwards(vec![Frame::Json(message)], 0);
@@ -62,7 +62,7 @@ impl Wire {
         true
     }
 
-    /// Writes what waits, the last answer first.
+    /// Writes the messages that are held back, last response first.
     pub fn release(&mut self) {
         while let Some(bytes) = self.held.pop() {
             let _ = self.out.write_all(&bytes);
@@ -80,7 +80,7 @@ impl Wire {
         frames
     }
 
-    /// A line as it came; nothing where it is passed over.
+    /// Passes an input line through the layers. Returns `None` if a layer drops it.
     pub fn line(&mut self, line: Vec<u8>, more: bool) -> Option<Vec<u8>> {
         let mut line = Some(line);
         for layer in &mut self.layers {
@@ -92,7 +92,7 @@ impl Wire {
         line
     }
 
-    /// What the server hears of a message.
+    /// Passes an incoming message through the layers. Returns what the server receives.
     pub fn heard(&mut self, message: Value) -> Option<Value> {
         let mut message = message;
         for place in (0..self.layers.len()).rev() {
@@ -109,7 +109,7 @@ impl Wire {
         Some(message)
     }
 
-    /// stdin is over.
+    /// Handles the end of stdin.
     pub fn ended(&mut self) {
         self.release();
         for layer in &self.layers {
@@ -131,7 +131,7 @@ impl Wire {
         if !bytes.is_empty() {
             std::thread::sleep(Duration::from_millis(self.hand.late_ms));
         }
-        // A client that has gone away is seen at the end of stdin.
+        // Ignore write errors: a client that has exited also closes our stdin.
         let _ = self.out.write_all(&bytes);
         if let Some(code) = exit {
             faults::exit(code);
@@ -150,8 +150,8 @@ impl Wire {
     }
 }
 
-/// Answers to session/new, which nothing else in the conversation depends on, and the commands
-/// of that session, which come behind.
+/// Whether a message may be held back: responses to session/new, because nothing else in the
+/// conversation depends on their order, and the commands of that session, which follow them.
 fn may_wait(message: &Value) -> bool {
     let opened = message.pointer("/result/sessionId").is_some();
     opened || is_commands(message)

@@ -1,12 +1,12 @@
-// A mock agent behind the AgentCliClient interface: no subprocess, no model, no network.
+// Mock agent with the AgentCliClient interface: no subprocess, no model, no network.
 //
-// `send` gives the events of its turn; `events` gives those of every turn, for hosts that
-// listen in one place. Each turn ends with exactly one `turn-end` or `error`.
+// `send` returns the events of its turn. `events` returns the events of all turns, for hosts that
+// read them in one place. Each turn ends with exactly one `turn-end` or `error`.
 
 const PAUSE_MS = 200;
 const TICKS = 50;
 
-// A queue that one reader empties with `for await`.
+// Event queue for one reader, which uses `for await`.
 class Stream {
   #events = [];
   #waiting = null;
@@ -105,7 +105,7 @@ class MockClient {
     this.#all.close();
   }
 
-  // Waits, unless the turn is cancelled first.
+  // Waits until `arm` resolves, or rejects if the turn is cancelled first.
   #wait(turn, arm) {
     return new Promise((resolve, reject) => {
       const stop = () => reject(new Cancelled());
@@ -127,7 +127,7 @@ class MockClient {
     const number = this.#prompts.length;
     const text = (words) => say({ type: "text-delta", text: words });
     const shown = /^show env ([A-Za-z_][A-Za-z0-9_]*)$/.exec(prompt);
-    // Nothing is said before the host can listen.
+    // Send no event before the host can listen.
     await this.#pause(turn, 0);
     if (shown) {
       const [, name] = shown;

@@ -1,4 +1,4 @@
-//! The content of a prompt: checked against what the agent says that it takes.
+//! The content of a prompt, checked against the capabilities of the agent.
 
 use serde_json::{Value, json};
 
@@ -6,9 +6,9 @@ use crate::rpc::Refusal;
 use crate::scenario::Capabilities;
 
 pub struct Prompt {
-    /// The text blocks, put together; other blocks are named in brackets.
+    /// Text blocks, joined by newlines. Other blocks appear as names in brackets.
     pub text: String,
-    /// The same as updates, for a later replay.
+    /// The same content as updates, for a later replay.
     pub history: Vec<Value>,
 }
 
@@ -39,12 +39,12 @@ pub fn prompt(params: &Value, takes: &Capabilities) -> Result<Prompt, Refusal> {
 fn block_text(block: &Value, takes: &Capabilities) -> Result<String, Refusal> {
     let field = |name: &str| {
         let text = block.get(name).and_then(Value::as_str);
-        text.ok_or_else(|| Refusal::params(format!("a content block lacks `{name}`")))
+        text.ok_or_else(|| Refusal::params(format!("a content block has no `{name}`")))
     };
     let offered = |flag: bool, kind: &str| match flag {
         true => Ok(()),
         false => Err(Refusal::params(format!(
-            "this agent takes no {kind} in a prompt"
+            "this agent does not support {kind} in a prompt"
         ))),
     };
     match field("type")? {
@@ -71,12 +71,12 @@ fn block_text(block: &Value, takes: &Capabilities) -> Result<String, Refusal> {
             match (uri, content) {
                 (Some(uri), Some(_)) => Ok(format!("[resource: {uri}]")),
                 _ => Err(Refusal::params(
-                    "an embedded resource has `uri`, and `text` or `blob`",
+                    "an embedded resource must have `uri`, and `text` or `blob`",
                 )),
             }
         }
         other => Err(Refusal::params(format!(
-            "there is no content block `{other}`"
+            "unknown content block type `{other}`"
         ))),
     }
 }

@@ -1,4 +1,4 @@
-//! The methods that are answered at once.
+//! Methods that are answered immediately.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn text<'a>(params: &'a Value, key: &str) -> Result<&'a str, Refusal> {
     value.ok_or_else(|| Refusal::params(format!("`{key}` must be a string")))
 }
 
-/// The running session that the parameters name.
+/// Finds the running session that the parameters name.
 pub fn session<'a>(state: &'a mut State, params: &Value) -> Result<&'a mut Session, Refusal> {
     let id = text(params, "sessionId")?;
     let found = state.sessions.get_mut(id);
@@ -27,7 +27,7 @@ pub fn session<'a>(state: &'a mut State, params: &Value) -> Result<&'a mut Sessi
 }
 
 fn unknown_session(id: &str) -> Refusal {
-    Refusal::new(NOT_FOUND, "there is no such session").data(json!({ "sessionId": id }))
+    Refusal::new(NOT_FOUND, "unknown session").data(json!({ "sessionId": id }))
 }
 
 fn absolute(path: &str, what: &str) -> Result<String, Refusal> {
@@ -37,7 +37,7 @@ fn absolute(path: &str, what: &str) -> Result<String, Refusal> {
     }
 }
 
-/// Where a session works: its directory, the further ones, and servers of tools.
+/// Directories and MCP servers of a session.
 struct Place {
     cwd: String,
     directories: Vec<String>,
@@ -70,7 +70,7 @@ fn place(params: &Value, servers_needed: bool, http: bool) -> Result<Place, Refu
 }
 
 impl Server {
-    /// Refuses what this agent has not, and what comes too early.
+    /// Rejects unsupported methods, and all methods before `initialize`.
     pub fn known(&self, method: &str) -> Result<(), Refusal> {
         let can = &self.scenario.capabilities;
         let there = match method {
@@ -94,7 +94,10 @@ impl Server {
         }
         match self.state().client {
             Some(_) => Ok(()),
-            None => Err(Refusal::new(INVALID_REQUEST, "`initialize` comes first")),
+            None => Err(Refusal::new(
+                INVALID_REQUEST,
+                "`initialize` must be sent first",
+            )),
         }
     }
 
@@ -128,14 +131,14 @@ impl Server {
         let id = text(params, "methodId")?;
         let mut methods = self.scenario.auth.methods.iter();
         match methods.find(|method| method.id == id) {
-            Some(method) if method.terminal => Err(Refusal::params(
-                "this method is run in a terminal, not asked for",
-            )),
+            Some(method) if method.terminal => {
+                Err(Refusal::params("this method must be run in a terminal"))
+            }
             Some(_) => {
                 self.state().authenticated = true;
                 Ok(json!({}))
             }
-            None => Err(Refusal::params(format!("there is no auth method `{id}`"))),
+            None => Err(Refusal::params(format!("unknown auth method `{id}`"))),
         }
     }
 
@@ -164,7 +167,7 @@ impl Server {
         Ok((id, Value::Object(answer)))
     }
 
-    /// Makes a session run; its modes and options.
+    /// Starts a session, and returns its modes and options.
     fn start(&self, state: &mut State, saved: Saved, wanted: &[Wanted]) -> Map<String, Value> {
         let session = Session {
             mode: self.scenario.modes.as_ref().map(|m| m.current.clone()),
@@ -179,7 +182,7 @@ impl Server {
         settings
     }
 
-    /// A session from before, in its new place.
+    /// Finds an earlier session, and moves it to the given directories.
     fn revive(
         &self,
         params: &Value,
@@ -200,7 +203,7 @@ impl Server {
         Ok((saved, place.servers))
     }
 
-    /// The whole conversation first, then the answer.
+    /// Replays the whole conversation before the response.
     pub fn load(&self, params: &Value) -> Opened {
         let (saved, servers) = self.revive(params, true)?;
         for update in &saved.history {
@@ -209,7 +212,7 @@ impl Server {
         Ok(self.reopened(saved, &servers))
     }
 
-    /// The same without the conversation.
+    /// Like `load`, but without the replay.
     pub fn resume(&self, params: &Value) -> Opened {
         let (saved, servers) = self.revive(params, false)?;
         Ok(self.reopened(saved, &servers))
@@ -274,12 +277,12 @@ impl Server {
         Ok(json!({}))
     }
 
-    /// A mode that the scenario has.
+    /// Checks that the scenario has the mode.
     fn checked_mode(&self, mode: &str) -> Result<(), Refusal> {
         let modes = self.scenario.modes.as_ref();
         match modes.is_some_and(|modes| modes.available.iter().any(|m| m.id == mode)) {
             true => Ok(()),
-            false => Err(Refusal::params(format!("there is no mode `{mode}`"))),
+            false => Err(Refusal::params(format!("unknown mode `{mode}`"))),
         }
     }
 
@@ -294,7 +297,7 @@ impl Server {
         Ok(json!({}))
     }
 
-    /// The full list, for clients that show options instead of modes.
+    /// Sends the full list of options, for clients that show options instead of modes.
     fn tell_options(&self, session: &Session, offers: Offers) {
         let options = shapes::config_options(&self.scenario, session, offers);
         let update = json!({ "sessionUpdate": "config_option_update", "configOptions": options });
@@ -309,7 +312,7 @@ impl Server {
         self.update(&session.saved.id, update);
     }
 
-    /// The agent changes its mode by itself.
+    /// Changes the mode on behalf of the agent.
     pub fn switch_mode(&self, id: &str, mode: &str) {
         let mut state = self.state();
         let offers = state.client.unwrap_or_default();
@@ -344,9 +347,7 @@ impl Server {
         } else {
             let mut options = self.scenario.config_options.iter();
             let Some(known) = options.find(|o| o.id == option) else {
-                return Err(Refusal::params(format!(
-                    "there is no config option `{option}`"
-                )));
+                return Err(Refusal::params(format!("unknown config option `{option}`")));
             };
             let fits = match &known.kind {
                 ConfigKind::Select { options, .. } => options
@@ -355,9 +356,7 @@ impl Server {
                 ConfigKind::Boolean { .. } => offers.boolean_options && value.is_boolean(),
             };
             if !fits {
-                return Err(Refusal::params(format!(
-                    "`{option}` does not take this value"
-                )));
+                return Err(Refusal::params(format!("invalid value for `{option}`")));
             }
             session.config.insert(option.to_owned(), value);
         }
@@ -394,13 +393,13 @@ fn defaults(scenario: &Scenario) -> HashMap<String, Value> {
     options.collect()
 }
 
-/// Cursors are `from-N`; the client need not know.
+/// Parses a cursor. Cursors have the form `from-N` and are opaque to the client.
 fn page_start(cursor: &Value, total: usize) -> Result<usize, Refusal> {
     let number = cursor.as_str().and_then(|text| text.strip_prefix("from-"));
     let number: Option<usize> = number.and_then(|number| number.parse().ok());
     number
         .filter(|number| *number <= total)
-        .ok_or_else(|| Refusal::params("this cursor is not ours"))
+        .ok_or_else(|| Refusal::params("unknown cursor"))
 }
 
 fn session_info(saved: &Saved) -> Value {

@@ -1,7 +1,7 @@
-//! The ACP mock: a correct agent of protocol version 1 on stdio.
+//! The ACP mock: a conforming agent of protocol version 1 on stdio.
 //!
-//! The reading thread answers everything that takes no time; each prompt turn has a thread of
-//! its own, so that a cancellation is heard in any waiting place.
+//! The reading thread answers everything that takes no time. Each prompt turn has its own thread,
+//! so that a cancellation can interrupt any wait.
 
 pub(super) mod content;
 mod methods;
@@ -41,15 +41,15 @@ pub struct Server {
 
 #[derive(Default)]
 struct State {
-    /// What the client offers; nothing before `initialize`.
+    /// Capabilities of the client, `None` before `initialize`.
     client: Option<Offers>,
     authenticated: bool,
     sessions: HashMap<String, Session>,
-    /// Sessions that no longer run but can be loaded.
+    /// Sessions that are no longer running but can be loaded.
     closed: HashMap<String, Saved>,
 }
 
-/// Client capabilities; what is not said is not there.
+/// Client capabilities. A missing capability is false.
 #[derive(Clone, Copy, Default)]
 struct Offers {
     read: bool,
@@ -68,15 +68,15 @@ struct Session {
     mode: Option<String>,
     config: HashMap<String, Value>,
     active: Option<Active>,
-    /// Open as long as the session is.
+    /// MCP servers of the session. They stay open as long as the session.
     servers: Vec<servers::Link>,
 }
 
-/// The turn under way.
+/// The running turn of a session.
 struct Active {
     request: Value,
     ear: Sender<Signal>,
-    /// It will never answer, so nobody should wait for it.
+    /// Whether the turn never answers, so that waiting for it is pointless.
     hanging: bool,
 }
 
@@ -120,7 +120,8 @@ impl Server {
                     self.peer.respond(id, Err(refusal));
                 }
             }
-            // It waits for the turn, and the turn may wait for an answer that is still to be read.
+            // Run this in its own thread: it waits for the turn, and the turn may wait for a
+            // response that must still be read.
             "session/close" => {
                 let (server, id, params) = (Arc::clone(self), id.clone(), params.clone());
                 std::thread::spawn(move || {
@@ -138,7 +139,7 @@ impl Server {
         }
     }
 
-    /// Answers, and then tells which commands the new session knows.
+    /// Answers, and then sends the commands of the new session.
     fn opened(&self, id: &Value, answer: Result<(String, Value), Refusal>) {
         match answer {
             Ok((session, result)) => {
@@ -156,7 +157,7 @@ impl Server {
         self.peer.notify("session/update", params);
     }
 
-    /// Starts a turn, if nothing speaks against it.
+    /// Starts a turn, or returns why it cannot start.
     fn prompt(self: &Arc<Self>, request: &Value, params: &Value) -> Result<(), Refusal> {
         let prompt = content::prompt(params, &self.scenario.capabilities)?;
         let mailbox = Mailbox::new();
@@ -166,7 +167,7 @@ impl Server {
         if session.active.is_some() {
             return Err(Refusal::new(
                 INVALID_REQUEST,
-                "a turn is under way in this session",
+                "a turn is already running in this session",
             ));
         }
         session.active = Some(Active {
@@ -227,12 +228,13 @@ impl Server {
             Err(End::Error { code, message }) => Err(Refusal::new(code, message)),
             Err(End::Silence) => return,
         };
-        // `usage` itself is a draft of the protocol still.
+        // `usage` itself is still a draft in the protocol.
         if let (Ok(Value::Object(answer)), Some(used)) = (&mut answer, stage.used) {
             let usage = json!({ "usage": { "totalTokens": used } });
             answer.insert("_meta".to_owned(), usage);
         }
-        // The session is free before the answer can be seen, and not seen free without one.
+        // Free the session before the response is visible, and hold the lock so that it is not seen
+        // free without a response.
         let mut state = self.state();
         if let Some(session) = state.sessions.get_mut(&stage.session) {
             session.active = None;
@@ -273,16 +275,16 @@ impl Server {
             session.active = None;
             self.store.save(&session.saved);
         }
-        // Kept for `session/load`, `session/resume` and `session/list`, as other agents do on
-        // disk.
+        // Keep it for `session/load`, `session/resume` and `session/list`. Other agents keep
+        // sessions on disk.
         if let Some(session) = state.sessions.remove(&id) {
             state.closed.insert(id, session.saved);
         }
         Ok(json!({}))
     }
 
-    /// Cancels the turn of a session, and waits until it is answered; one that hangs is not
-    /// waited for.
+    /// Cancels the turn of a session and waits until it is answered. Does not wait for a turn that
+    /// hangs.
     fn without_turn<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,

@@ -1,7 +1,8 @@
-//! MCP servers that the client wants the agent to use: started or called, greeted, kept open.
+//! MCP servers that the client gives to the agent. The mock starts or calls each one, sends
+//! `initialize`, and keeps it open.
 //!
-//! They are children of the agent, as with any agent, inside whatever confines it. The runner's
-//! own way to start programs is not used here: it is what the mock is there to try.
+//! They are children of the agent and run in its sandbox, as with any real agent. This module does
+//! not use the runner's code to start programs, because the mock is used to test that code.
 
 mod http;
 
@@ -15,25 +16,25 @@ use serde_json::{Value, json};
 
 use crate::rpc::Refusal;
 
-/// How to reach a server.
+/// How to connect to an MCP server.
 pub enum Wanted {
     Program(Program),
     Address(http::Address),
 }
 
-/// How to start a server.
+/// Command line and environment of an MCP server over stdio.
 pub struct Program {
     name: String,
     argv: Vec<CString>,
     env: Vec<CString>,
 }
 
-/// A server that runs until this is dropped, which ends its input.
+/// Running MCP server. Dropping it closes the server's stdin, which ends the server.
 pub struct Link {
     _input: File,
 }
 
-/// Reads `mcpServers`; stdio is the one transport that every agent has.
+/// Parses `mcpServers`. Every agent supports stdio; HTTP is optional.
 pub fn wanted(list: &[Value], over_http: bool) -> Result<Vec<Wanted>, Refusal> {
     let read = list.iter().map(|server| match server.get("type") {
         Some(Value::String(kind)) if kind == "http" && over_http => {
@@ -47,7 +48,7 @@ pub fn wanted(list: &[Value], over_http: bool) -> Result<Vec<Wanted>, Refusal> {
 fn program(server: &Value) -> Result<Program, Refusal> {
     let word = |key: &str| {
         let text = server.get(key).and_then(Value::as_str);
-        text.ok_or_else(|| Refusal::params(format!("an MCP server lacks `{key}`")))
+        text.ok_or_else(|| Refusal::params(format!("an MCP server has no `{key}`")))
     };
     let name = word("name")?.to_owned();
     if let Some(kind) = server.get("type").and_then(Value::as_str) {
@@ -57,12 +58,12 @@ fn program(server: &Value) -> Result<Program, Refusal> {
     }
     let list = |key: &str| match server.get(key) {
         Some(Value::Array(list)) => Ok(list.as_slice()),
-        _ => Err(Refusal::params(format!("an MCP server lacks `{key}`"))),
+        _ => Err(Refusal::params(format!("an MCP server has no `{key}`"))),
     };
     let mut argv = vec![word("command")?.to_owned()];
     for arg in list("args")? {
         let arg = arg.as_str();
-        let arg = arg.ok_or_else(|| Refusal::params("`args` of an MCP server are strings"))?;
+        let arg = arg.ok_or_else(|| Refusal::params("`args` of an MCP server must be strings"))?;
         argv.push(arg.to_owned());
     }
     let mut env: Vec<String> = Vec::new();
@@ -70,7 +71,7 @@ fn program(server: &Value) -> Result<Program, Refusal> {
         let part = |key: &str| entry.get(key).and_then(Value::as_str);
         let (Some(name), Some(value)) = (part("name"), part("value")) else {
             return Err(Refusal::params(
-                "`env` of an MCP server has names and values",
+                "every entry of `env` must have a name and a value",
             ));
         };
         env.push(format!("{name}={value}"));
@@ -78,7 +79,8 @@ fn program(server: &Value) -> Result<Program, Refusal> {
     let texts = |texts: Vec<String>| -> Result<Vec<CString>, NulError> {
         texts.into_iter().map(CString::new).collect()
     };
-    let nul = |_| Refusal::params("an MCP server is named with a NUL byte");
+    let nul =
+        |_| Refusal::params("the command line or environment of an MCP server contains a NUL byte");
     Ok(Program {
         name,
         argv: texts(argv).map_err(nul)?,
@@ -86,7 +88,7 @@ fn program(server: &Value) -> Result<Program, Refusal> {
     })
 }
 
-/// Reaches for every server; one that is not there is told on stderr and passed over.
+/// Connects to every server. A server that cannot be started is reported on stderr and skipped.
 pub fn connect(wanted: &[Wanted]) -> Vec<Link> {
     let mut started = Vec::new();
     for server in wanted {
@@ -130,13 +132,13 @@ fn start(wanted: &Program) -> io::Result<Link> {
         let greeted = writeln!(output, "{hello}")
             .and_then(|()| lines.read_until(b'\n', &mut line))
             .and_then(|_| writeln!(output, "{ready}"));
-        // Our copy of its input; the session keeps the other.
+        // Close this copy of the server's stdin. The session keeps the other one.
         drop(output);
         if greeted.is_ok() {
             let _ = io::copy(&mut lines, &mut io::sink());
         }
         let mut status = 0;
-        // SAFETY: waits for a child of ours; nobody else does.
+        // SAFETY: waits for our own child, and no other thread waits for it.
         unsafe {
             libc::waitpid(child, &mut status, 0);
         }
@@ -164,8 +166,8 @@ fn spawn(wanted: &Program, input: &OwnedFd, output: &OwnedFd) -> io::Result<libc
         texts.chain([ptr::null_mut()]).collect()
     };
     let (argv, envp) = (pointers(&wanted.argv), pointers(&env));
-    // SAFETY: the arrays end with null and outlive the call, as do the strings behind them; the
-    // actions are initialised before and destroyed after use.
+    // SAFETY: the arrays are null-terminated and outlive the call, as do their strings. The actions
+    // are initialized before use and destroyed after it.
     unsafe {
         let mut actions = std::mem::zeroed();
         if libc::posix_spawn_file_actions_init(&mut actions) != 0 {

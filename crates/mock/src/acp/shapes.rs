@@ -1,4 +1,4 @@
-//! The JSON of ACP version 1, built by hand.
+//! JSON messages of ACP version 1, built by hand.
 
 use serde_json::{Map, Value, json};
 
@@ -7,11 +7,11 @@ use crate::scenario::{
     AuthMethod, Capabilities, Command, ConfigKind, ConfigOption, Named, Scenario, Usage,
 };
 
-/// The option that mirrors the session's mode, so that clients that know only one of the two
-/// ways see the same.
+/// Id of the option that mirrors the session's mode, for clients that support only modes or only
+/// options.
 pub const MODE_OPTION: &str = "mode";
 
-/// Puts a member in if there is a value.
+/// Adds a member if there is a value.
 fn set(map: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         map.insert(key.to_owned(), value.into());
@@ -83,7 +83,7 @@ fn named(entry: &Named, id: &str) -> Value {
     Value::Object(map)
 }
 
-/// `modes` and `configOptions` of a session, as far as the scenario has any.
+/// `modes` and `configOptions` of a session, if the scenario has any.
 pub fn settings(scenario: &Scenario, session: &Session, offers: Offers) -> Map<String, Value> {
     let mut map = Map::new();
     if let (Some(modes), Some(current)) = (&scenario.modes, &session.mode) {
@@ -175,7 +175,7 @@ pub fn usage(usage: &Usage) -> Value {
     Value::Object(map)
 }
 
-/// A compaction from its beginning to its end.
+/// All updates of a compaction, from start to end.
 pub fn compaction(id: &str, summary: &str) -> [Value; 3] {
     let status = |status: &str| json!({ "sessionUpdate": "compaction_update", "compactionId": id, "status": status });
     let chunk = json!({

@@ -1,4 +1,4 @@
-//! A prompt turn, said in ACP.
+//! Sends a prompt turn as ACP messages.
 
 mod questions;
 
@@ -26,17 +26,17 @@ pub struct AcpStage {
     cwd: String,
     turn: u64,
     calls: u64,
-    /// Kind and id of the message that the next chunk may belong to.
+    /// Type and id of the message that the next chunk may continue.
     message: Option<(&'static str, String)>,
-    /// What a later `session/load` replays.
+    /// Updates that a later `session/load` replays.
     pub history: Vec<Value>,
-    /// Pages that the user was sent to.
+    /// Elicitation ids of the web pages that the user was sent to.
     pages: Vec<String>,
-    /// Tokens in use, once they were told.
+    /// Number of used tokens, once a step has reported it.
     pub used: Option<u64>,
 }
 
-/// Updates of one turn that a later `session/load` can replay.
+/// Maximum number of updates per turn that a later `session/load` can replay.
 const LONGEST_HISTORY: usize = 10_000;
 
 impl AcpStage {
@@ -89,7 +89,8 @@ impl AcpStage {
         }))
     }
 
-    /// Ids of tool calls are unique in the session: the scenario's are, in the turn.
+    /// Makes the id of a tool call unique in the session. The scenario's ids are unique only within
+    /// a turn.
     fn call_id(&self, id: &str) -> String {
         format!("call-{}-{id}", self.turn)
     }
@@ -118,7 +119,7 @@ impl AcpStage {
         self.update(call)
     }
 
-    /// Runs a command in a terminal that exists, up to its output.
+    /// Reports a terminal in its tool call, waits for the command, and returns its output.
     fn watch_terminal(
         &mut self,
         call: &str,
@@ -153,7 +154,7 @@ impl AcpStage {
     }
 }
 
-/// The words of a JSON-RPC error.
+/// The message of a JSON-RPC error.
 fn reason(error: &Value) -> String {
     let message = error.get("message").and_then(Value::as_str);
     message.unwrap_or("the client refused").to_owned()
@@ -260,7 +261,7 @@ impl Stage for AcpStage {
 
     fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, End> {
         if !self.offers.read {
-            return Ok(Err("The client lets nobody read files.".to_owned()));
+            return Ok(Err("The client does not allow reading files.".to_owned()));
         }
         let path = self.absolute(&read.path);
         let id = self.own_call("read");
@@ -298,7 +299,7 @@ impl Stage for AcpStage {
 
     fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, End> {
         if !self.offers.write {
-            return Ok(Err("The client lets nobody write files.".to_owned()));
+            return Ok(Err("The client does not allow writing files.".to_owned()));
         }
         let target = self.absolute(path);
         let id = self.own_call("write");
@@ -374,7 +375,7 @@ impl Stage for AcpStage {
         };
         let named = json!({ "sessionId": self.session, "terminalId": id });
         match outcome {
-            // A terminal is released however the turn ends.
+            // Release the terminal however the turn ends.
             Err(end) => {
                 let release = "terminal/release";
                 self.server.peer.request(release, named, None);
@@ -457,7 +458,7 @@ impl Stage for AcpStage {
         {
             active.hanging = true;
         }
-        // A close may be waiting already.
+        // A close may already be waiting.
         self.server.turn_over.notify_all();
         End::Silence
     }
@@ -483,7 +484,7 @@ impl Stage for AcpStage {
 }
 
 impl AcpStage {
-    /// What stands before and after the text of a chunk, so that floods need no JSON writer.
+    /// JSON before and after the text of a chunk, so that floods need no JSON serializer.
     fn around_text(&self) -> (String, String) {
         let session = Value::from(self.session.as_str());
         let head = format!(

@@ -1,4 +1,4 @@
-//! The methods that are answered at once.
+//! Methods that are answered immediately.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn text<'a>(params: &'a Value, key: &str) -> Result<&'a str, Refusal> {
     value.ok_or_else(|| Refusal::params(format!("`{key}` must be a string")))
 }
 
-/// The running session that the parameters name.
+/// Finds the running session that the parameters name.
 pub fn session<'a>(state: &'a mut State, params: &Value) -> Result<&'a mut Session, Refusal> {
     let id = text(params, "sessionId")?;
     let found = state.sessions.get_mut(id);
@@ -24,7 +24,7 @@ pub fn session<'a>(state: &'a mut State, params: &Value) -> Result<&'a mut Sessi
 }
 
 fn unknown_session(id: &str) -> Refusal {
-    Refusal::new(NOT_FOUND, "there is no such session").data(json!({ "sessionId": id }))
+    Refusal::new(NOT_FOUND, "unknown session").data(json!({ "sessionId": id }))
 }
 
 fn absolute(path: &str) -> Result<String, Refusal> {
@@ -34,7 +34,7 @@ fn absolute(path: &str) -> Result<String, Refusal> {
     }
 }
 
-/// The directory of a session, and the further ones.
+/// Reads the working directory and the additional directories of a session.
 fn place(params: &Value) -> Result<(String, Vec<String>), Refusal> {
     let cwd = absolute(text(params, "cwd")?)?;
     if !matches!(
@@ -57,7 +57,7 @@ fn place(params: &Value) -> Result<(String, Vec<String>), Refusal> {
 }
 
 impl Server {
-    /// Refuses what this agent has not, and what comes too early.
+    /// Rejects unsupported methods, and all methods before `initialize`.
     pub fn known(&self, method: &str) -> Result<(), Refusal> {
         let there = match method {
             "initialize" => return Ok(()),
@@ -73,7 +73,10 @@ impl Server {
         }
         match self.state().initialized {
             true => Ok(()),
-            false => Err(Refusal::new(INVALID_REQUEST, "`initialize` comes first")),
+            false => Err(Refusal::new(
+                INVALID_REQUEST,
+                "`initialize` must be sent first",
+            )),
         }
     }
 
@@ -99,7 +102,7 @@ impl Server {
         match params.get("protocolVersion").and_then(Value::as_u64) {
             Some(version) if version < PROTOCOL => Err(Refusal::new(
                 UNSUPPORTED_VERSION,
-                format!("version {version} is not spoken here, only {PROTOCOL}"),
+                format!("unsupported protocol version {version}, only {PROTOCOL} is supported"),
             )),
             Some(version) if version <= u64::from(u16::MAX) => {
                 self.state().initialized = true;
@@ -119,7 +122,7 @@ impl Server {
                 self.state().authenticated = true;
                 Ok(json!({}))
             }
-            None => Err(Refusal::params(format!("`{id}` is no method to log in by"))),
+            None => Err(Refusal::params(format!("unknown auth method `{id}`"))),
         }
     }
 
@@ -148,7 +151,7 @@ impl Server {
         Ok(Value::Object(answer))
     }
 
-    /// Makes a session run; its options and commands.
+    /// Starts a session, and returns its options and commands.
     fn start(&self, state: &mut State, saved: Saved) -> Map<String, Value> {
         let session = Session {
             config: shapes::defaults(&self.scenario),
@@ -161,14 +164,14 @@ impl Server {
         settings
     }
 
-    /// What was said so far, if that is asked for; then the state of now; then the answer.
+    /// Replays the conversation if requested, then reports the current state, and then answers.
     fn resume(&self, params: &Value) -> Answer {
         let id = text(params, "sessionId")?;
         let (cwd, directories) = place(params)?;
         let replays = match params.get("replayFrom") {
             None | Some(Value::Null) => false,
             Some(from) if from.get("type").and_then(Value::as_str) == Some("start") => true,
-            Some(_) => return Err(Refusal::params("`replayFrom` can only be the start")),
+            Some(_) => return Err(Refusal::params("`replayFrom` must be `start`")),
         };
         let mut state = self.state();
         self.allowed(&state)?;
@@ -199,9 +202,9 @@ impl Server {
             Some(Value::String(path)) => Some(absolute(path)?),
             Some(_) => return Err(Refusal::params("`cwd` must be a string")),
         };
-        // Everything stands on one page.
+        // All sessions are on one page.
         if !matches!(params.get("cursor"), None | Some(Value::Null)) {
-            return Err(Refusal::params("there is no such page"));
+            return Err(Refusal::params("unknown cursor"));
         }
         let state = self.state();
         self.allowed(&state)?;
@@ -216,7 +219,7 @@ impl Server {
         Ok(json!({ "sessions": listed.collect::<Vec<_>>() }))
     }
 
-    /// A session that does not run is closed already.
+    /// Closes a session. A session that is not running is already closed.
     fn close(&self, params: &Value) -> Answer {
         let id = text(params, "sessionId")?;
         let mut state = self.without_work(self.state(), id);
@@ -246,7 +249,7 @@ impl Server {
         Ok(json!({ "configOptions": shapes::options(&self.scenario, session) }))
     }
 
-    /// Sets an option, if it takes the value.
+    /// Sets an option if the value is valid.
     fn set(
         &self,
         session: &mut Session,
@@ -272,14 +275,14 @@ impl Server {
             (None, None) => false,
         };
         if !fits {
-            let why = format!("there is no option `{option}` that takes this value");
+            let why = format!("unknown option `{option}`, or invalid value");
             return Err(Refusal::params(why));
         }
         session.config.insert(option.to_owned(), value.clone());
         Ok(())
     }
 
-    /// The agent changes its mode by itself.
+    /// Changes the mode on behalf of the agent.
     pub fn switch_mode(&self, id: &str, mode: &str) {
         let mut state = self.state();
         if let Some(session) = state.sessions.get_mut(id)

@@ -1,7 +1,8 @@
-//! The mock of the draft of ACP version 2: a correct agent on stdio.
+//! The mock of the draft of ACP version 2: a conforming agent on stdio.
 //!
-//! As in version 1 the reading thread answers, and work has a thread of its own. Here a prompt is
-//! answered when its message is part of the conversation; how the work goes is told in states.
+//! As in version 1, the reading thread answers, and work runs in its own thread. A prompt is
+//! answered when its message is part of the conversation. State updates report the progress of the
+//! work.
 
 mod methods;
 mod shapes;
@@ -43,16 +44,16 @@ struct State {
     initialized: bool,
     authenticated: bool,
     sessions: HashMap<String, Session>,
-    /// Sessions that no longer run but can be resumed.
+    /// Sessions that are no longer running but can be resumed.
     closed: HashMap<String, Saved>,
 }
 
 struct Session {
     saved: Saved,
     config: HashMap<String, Value>,
-    /// Where the work under way hears.
+    /// Channel to the running work.
     active: Option<Sender<Signal>>,
-    /// It will never end by itself, so nobody should wait for it.
+    /// Whether the work never ends, so that waiting for it is pointless.
     hanging: bool,
 }
 
@@ -104,14 +105,14 @@ impl Server {
         self.peer.notify("session/update", params);
     }
 
-    /// Puts the message into the conversation, answers, and starts to work.
+    /// Adds the message to the conversation, answers, and starts to work.
     fn prompt(self: &Arc<Self>, request: &Value, params: &Value) -> Result<(), Refusal> {
         let prompt = content::prompt(params, &self.scenario.capabilities)?;
         let mailbox = Mailbox::new();
         let mut state = self.state();
         let session = methods::session(&mut state, params)?;
         if session.active.is_some() {
-            let why = "the session is at work on another prompt";
+            let why = "the session is working on another prompt";
             return Err(Refusal::new(INVALID_REQUEST, why));
         }
         session.active = Some(mailbox.ear());
@@ -186,7 +187,7 @@ impl Server {
             Err(End::Silence) => return,
         };
         shapes::put(&mut idle, "stopReason", json!(reason));
-        // The session is free before that can be seen.
+        // Free the session before that becomes visible.
         let mut state = self.state();
         if let Some(session) = state.sessions.get_mut(&stage.session) {
             session.active = None;
@@ -199,7 +200,8 @@ impl Server {
         self.work_over.notify_all();
     }
 
-    /// Cancels the work of a session, and waits until that was told; what hangs is not waited for.
+    /// Cancels the work of a session and waits until that was reported. Does not wait for work that
+    /// hangs.
     fn without_work<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,

@@ -1,4 +1,4 @@
-//! The JSON of the draft, built by hand.
+//! JSON messages of the ACP version 2 draft, built by hand.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::Session;
 use crate::scenario::{AuthMethod, ConfigKind, Named, Scenario};
 use crate::store::Saved;
 
-/// Modes are an option like others.
+/// Id of the option for modes. In the draft, modes are ordinary options.
 pub const MODE_OPTION: &str = "mode";
 
 pub fn put(object: &mut Value, key: &str, value: Value) {
@@ -82,7 +82,7 @@ pub fn has_options(scenario: &Scenario) -> bool {
     scenario.modes.is_some() || !scenario.config_options.is_empty()
 }
 
-/// What the options are set to in a new session.
+/// Initial option values of a new session.
 pub fn defaults(scenario: &Scenario) -> HashMap<String, Value> {
     let mut values = HashMap::new();
     if let Some(modes) = &scenario.modes {
@@ -98,7 +98,7 @@ pub fn defaults(scenario: &Scenario) -> HashMap<String, Value> {
     values
 }
 
-/// `configOptions` and `availableCommands` of a session, as far as the scenario has any.
+/// `configOptions` and `availableCommands` of a session, if the scenario has any.
 pub fn settings(scenario: &Scenario, session: &Session) -> Map<String, Value> {
     let mut map = Map::new();
     if has_options(scenario) {
@@ -159,7 +159,7 @@ pub fn options(scenario: &Scenario, session: &Session) -> Vec<Value> {
     all
 }
 
-/// A session in a list.
+/// Entry of a session in a list.
 pub fn listed(saved: &Saved) -> Value {
     let mut told = json!({
         "sessionId": saved.id,

@@ -1,4 +1,4 @@
-//! The work on a prompt, told in the draft's updates.
+//! Sends the work on a prompt as updates of the ACP version 2 draft.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,15 +23,15 @@ pub struct DraftStage {
     cwd: String,
     turn: u64,
     calls: u64,
-    /// Kind and id of the message that the next chunk may belong to.
+    /// Type and id of the message that the next chunk may continue.
     message: Option<(&'static str, String)>,
-    /// Tool calls that are not over.
+    /// Tool calls that have not ended.
     open: Vec<String>,
-    /// What a later resume replays.
+    /// Updates that a later resume replays.
     pub history: Vec<Value>,
 }
 
-/// Updates of one prompt that can be replayed.
+/// Maximum number of updates per prompt that can be replayed.
 const LONGEST_HISTORY: usize = 10_000;
 
 impl DraftStage {
@@ -62,7 +62,7 @@ impl DraftStage {
         }
     }
 
-    /// Tool calls that were cut off are told as such.
+    /// Reports interrupted tool calls as cancelled.
     pub fn give_up(&mut self) {
         for id in std::mem::take(&mut self.open) {
             self.tell(json!({
@@ -90,7 +90,7 @@ impl DraftStage {
         format!("call-{}-{id}", self.turn)
     }
 
-    /// An id that no other call or terminal of the session has.
+    /// Creates an id that is unique among the calls and terminals of the session.
     fn own_id(&mut self, what: &str) -> String {
         self.calls += 1;
         format!("{what}-{}-{}", self.turn, self.calls)
@@ -100,7 +100,7 @@ impl DraftStage {
         Path::new(&self.cwd).join(path)
     }
 
-    /// A tool call that is new, or goes on.
+    /// Reports a new tool call, or an update of one.
     fn call(&mut self, id: &str, mut told: Value) -> Played {
         self.message = None;
         shapes::put(&mut told, "sessionUpdate", json!("tool_call_update"));
@@ -199,7 +199,7 @@ impl Stage for DraftStage {
         let outcome = match self.mailbox.wait(asked) {
             Ok(outcome) => outcome,
             Err(end) => {
-                // Nobody waits for the answer any more.
+                // Nothing waits for the answer any longer.
                 server
                     .peer
                     .notify("$/cancel_request", json!({ "requestId": asked }));
@@ -224,7 +224,7 @@ impl Stage for DraftStage {
         })
     }
 
-    /// The draft has no files of the client: the agent uses its own hands.
+    /// The draft has no client file access, so the agent reads and writes files itself.
     fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, End> {
         let path = self.path(&read.path);
         let id = self.own_id("read");
@@ -260,8 +260,8 @@ impl Stage for DraftStage {
         Ok(written)
     }
 
-    /// Terminals are the agent's own and only shown. The mock runs nothing: it knows what `echo`
-    /// would print.
+    /// Terminals belong to the agent and are only displayed. The mock does not run the command; it
+    /// knows the output of `echo`.
     fn terminal(&mut self, terminal: &Terminal) -> Result<Result<String, String>, End> {
         if terminal.command != "echo" {
             return Ok(Err("This mock knows no command but echo.".to_owned()));
@@ -345,14 +345,14 @@ impl Stage for DraftStage {
         Ok(())
     }
 
-    /// A prompt is answered long before its work ends; there is nothing to answer early.
+    /// Does nothing: a prompt is answered long before its work ends.
     fn answer_early(&mut self) {}
 
     fn hang(&mut self) -> End {
         if let Some(session) = self.server.state().sessions.get_mut(&self.session) {
             session.hanging = true;
         }
-        // A close may be waiting already.
+        // A close may already be waiting.
         self.server.work_over.notify_all();
         End::Silence
     }
@@ -378,7 +378,7 @@ impl Stage for DraftStage {
 }
 
 impl DraftStage {
-    /// What stands before and after the text of a chunk, so that floods need no JSON writer.
+    /// JSON before and after the text of a chunk, so that floods need no JSON serializer.
     fn around_text(&self) -> (String, String) {
         let session = Value::from(self.session.as_str());
         let head = format!(

@@ -1,9 +1,9 @@
-//! What a client asks: the request of any dialect, flattened. Nothing here is required to be
-//! there; a request that says nothing is a question without messages.
+//! Requests of clients: the request of any dialect, in one common form. All members are optional. A
+//! request without known members becomes a question without messages.
 
 use serde_json::Value;
 
-/// Whose wire format.
+/// Wire format of a vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Dialect {
@@ -18,6 +18,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// Name in snake case.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -29,9 +30,9 @@ pub enum Role {
     System,
     User,
     Assistant,
-    /// A call that the model made earlier; the text is the tool's name.
+    /// Earlier tool call of the model. The text is the name of the tool.
     Call,
-    /// What a tool answered.
+    /// Result of a tool.
     Tool,
 }
 
@@ -47,11 +48,11 @@ pub struct Said {
     pub text: String,
 }
 
-/// A tool that the request offers.
+/// Tool that the request offers.
 #[derive(Clone, Debug)]
 pub struct Offered {
     pub name: String,
-    /// Takes free text, not an object (OpenAI's custom tools).
+    /// Whether the tool takes free text instead of an object (OpenAI's custom tools).
     pub free_form: bool,
 }
 
@@ -62,9 +63,9 @@ pub struct Question {
     pub stream: bool,
     pub messages: Vec<Said>,
     pub tools: Vec<Offered>,
-    /// The schema that the answer must have, where the client wants JSON and not words.
+    /// Schema of the response, if the client requests JSON instead of text.
     pub json: Option<Value>,
-    /// Chat Completions tells usage in a stream only when asked.
+    /// Whether to report usage in a stream. Chat Completions does so only on request.
     pub stream_usage: bool,
 }
 
@@ -223,15 +224,15 @@ impl Question {
         self.json = schema;
     }
 
-    /// Whether the newest thing is a tool's result. What a client adds around it by itself
-    /// (`<system-reminder>…</system-reminder>`) does not count.
+    /// Whether the latest message is a tool result. Elements that the client adds around it
+    /// (`<system-reminder>…</system-reminder>`) are ignored.
     pub fn after_tool(&self) -> bool {
         let newest = self.messages.iter().rev();
         let mut newest = newest.filter(|said| said.role != Role::System && !is_wrapping(said));
         newest.next().is_some_and(|said| said.role == Role::Tool)
     }
 
-    /// The texts of the user's newest turn, newest first.
+    /// The texts of the user's latest turn, latest first.
     pub fn prompt_texts(&self) -> impl Iterator<Item = &str> {
         let spoken = self.messages.iter().rev();
         let spoken = spoken.filter(|said| said.role != Role::System && !is_wrapping(said));
@@ -241,7 +242,7 @@ impl Question {
             .map(|said| said.text.as_str())
     }
 
-    /// Every text of the user before the newest, oldest first.
+    /// All earlier texts of the user, without the latest one, oldest first.
     pub fn earlier_texts(&self) -> Vec<&str> {
         let texts = self.messages.iter();
         let texts = texts.filter(|said| said.role == Role::User && !is_wrapping(said));
@@ -250,13 +251,13 @@ impl Question {
         texts
     }
 
-    /// What the last tool answered.
+    /// The latest tool result.
     pub fn result(&self) -> &str {
         let found = self.messages.iter().rfind(|said| said.role == Role::Tool);
         found.map_or("", |said| said.text.as_str())
     }
 
-    /// The directory in which the client says that it works; `.` if it does not say.
+    /// The working directory that the client mentions, or `.` if it mentions none.
     pub fn cwd(&self) -> &str {
         const SIGNS: [&str; 4] = [
             "working directory",
@@ -274,14 +275,14 @@ impl Question {
         found.unwrap_or(".")
     }
 
-    /// A rough count, for clients that want one: four bytes to a token.
+    /// Rough number of tokens, at four bytes per token.
     pub fn tokens(&self) -> u64 {
         let bytes: usize = self.messages.iter().map(|said| said.text.len()).sum();
         (bytes / 4).max(1) as u64
     }
 }
 
-/// The first absolute path within a few characters of a sign.
+/// Finds the first absolute path within a few characters after a sign.
 fn directory(text: &str) -> Option<&str> {
     let near = text.find('/').filter(|at| *at <= 24)?;
     let path = text.get(near..)?;
@@ -290,7 +291,7 @@ fn directory(text: &str) -> Option<&str> {
     Some(path.trim_end_matches('.')).filter(|path| path.len() > 1)
 }
 
-/// A text of the user's that a program wrote: one element from end to end.
+/// Whether a program wrote this user text: it is one XML element from start to end.
 fn is_wrapping(said: &Said) -> bool {
     let text = said.text.trim();
     let name = text.strip_prefix('<').map(|rest| {
@@ -323,7 +324,7 @@ fn string(value: &Value, key: &str) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// A string, or the texts of a list of blocks.
+/// Returns a string, or the texts of a list of blocks.
 fn texts(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::String(text)) => vec![text.clone()],

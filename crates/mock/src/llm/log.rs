@@ -1,4 +1,4 @@
-//! What the model was asked.
+//! Log of the requests to the mock model.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,30 +8,35 @@ use tokio::sync::watch;
 
 use super::ask::{Dialect, Question, Said};
 
-/// Beyond this, the oldest questions are told without their messages: each question carries the
-/// whole conversation.
+/// Maximum number of message bytes in the log. Each request contains the whole conversation, so the
+/// messages of the oldest requests are dropped above this limit.
 const KEPT_BYTES: usize = 256 << 20;
 
-/// One question, and what became of its answer.
+/// One request and the outcome of its response.
 #[derive(Clone, Debug)]
 pub struct Asked {
+    /// Time of the request.
     pub at: Instant,
+    /// Wire format of the request.
     pub dialect: Dialect,
+    /// Name of the requested model.
     pub model: String,
+    /// Messages of the conversation. Empty if they were dropped to save memory.
     pub messages: Arc<[Said]>,
-    /// Names of the tools that were offered.
+    /// Names of the tools that the request offers.
     pub tools: Arc<[String]>,
+    /// Whether the response is streamed.
     pub streamed: bool,
-    /// Status of the answer; 0 until there is one.
+    /// HTTP status of the response, 0 until there is one.
     pub status: u16,
-    /// The client hung up before the answer was over.
+    /// Whether the client closed the connection before the response was complete.
     pub dropped: bool,
-    /// The answer was told to its end.
+    /// Whether the response was sent completely.
     pub finished: bool,
 }
 
 impl Asked {
-    /// The newest text of the user.
+    /// The latest text of the user.
     pub fn last_user_text(&self) -> &str {
         let user = |said: &&Said| said.role == super::ask::Role::User;
         let last = self.messages.iter().rfind(user);
@@ -43,11 +48,11 @@ impl Asked {
 struct Kept {
     asked: Vec<Asked>,
     bytes: usize,
-    /// How many of the oldest were emptied.
+    /// Number of the oldest entries whose messages were dropped.
     emptied: usize,
 }
 
-/// A view of the log; clones show the same.
+/// Handle to the log. Clones share the same log.
 #[derive(Clone)]
 pub struct Log {
     kept: Arc<Mutex<Kept>>,
@@ -66,7 +71,7 @@ impl Log {
         self.kept.lock()
     }
 
-    /// Everything so far, oldest first.
+    /// All requests so far, oldest first.
     pub fn all(&self) -> Vec<Asked> {
         self.kept().asked.clone()
     }
@@ -79,12 +84,12 @@ impl Log {
         self.len() == 0
     }
 
-    /// Tells of every change: a question that came, an answer that ended.
+    /// Receiver that is notified of every change: a new request, or the end of a response.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
     }
 
-    /// Waits until the log is as wanted, and shows it.
+    /// Waits until the log satisfies a condition, and returns it.
     pub async fn until(&self, wanted: impl Fn(&[Asked]) -> bool) -> Vec<Asked> {
         let mut version = self.subscribe();
         loop {
@@ -92,7 +97,7 @@ impl Log {
             if wanted(&all) {
                 return all;
             }
-            // We hold a sender, so that the channel is open.
+            // The channel stays open, because `self` holds a sender.
             let _ = version.changed().await;
         }
     }

@@ -1,8 +1,8 @@
-//! A model that says what a script says, on a loopback address: what agents need to be tried
-//! without a key, without a network and with the same words each time.
+//! The mock model: an HTTP server on a loopback address that replies according to a script.
 //!
-//! It speaks Anthropic Messages, OpenAI Responses and Chat Completions, and Gemini
-//! generateContent, streamed and in one piece, and keeps a log of what it was asked.
+//! Agents can be tested with it without a key, without a network, and with the same replies each
+//! time. It implements Anthropic Messages, OpenAI Responses and Chat Completions, and Gemini
+//! generateContent, with and without streaming. It logs every request.
 
 mod ask;
 mod dialects;
@@ -29,10 +29,10 @@ pub use script::Script;
 
 use serve::Desk;
 
-/// More connections than this wait for one to end.
+/// Maximum number of open connections. Further connections wait.
 const MOST_CONNECTIONS: usize = 256;
 
-/// A running model. Dropping it ends every connection.
+/// Running mock model. Dropping it closes every connection.
 pub struct Server {
     address: SocketAddr,
     log: Log,
@@ -40,12 +40,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// On any free port.
+    /// Starts on any free port.
     pub async fn start(script: Script) -> io::Result<Server> {
         Server::start_at(script, 0).await
     }
 
-    /// On this port of 127.0.0.1; 0 is any.
+    /// Starts on the given port of 127.0.0.1. Port 0 means any free port.
     pub async fn start_at(script: Script, port: u16) -> io::Result<Server> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
@@ -59,11 +59,12 @@ impl Server {
         })
     }
 
-    /// `http://127.0.0.1:PORT`, without a slash at its end.
+    /// `http://127.0.0.1:PORT`, without a trailing slash.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
+    /// Log of all requests.
     pub fn log(&self) -> &Log {
         &self.log
     }
@@ -75,7 +76,7 @@ impl Drop for Server {
     }
 }
 
-/// Takes connections until it is aborted; the set that it owns then aborts them too.
+/// Accepts connections until it is aborted, which also aborts the connections in its `JoinSet`.
 async fn accept(listener: TcpListener, desk: Arc<Desk>) {
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let mut connections = JoinSet::new();
@@ -91,7 +92,7 @@ async fn accept(listener: TcpListener, desk: Arc<Desk>) {
                     drop(place);
                 });
             }
-            // Out of descriptors, most likely: some come back.
+            // Most likely the process has run out of file descriptors. Wait until some are closed.
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
         while connections.try_join_next().is_some() {}

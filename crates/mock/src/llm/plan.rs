@@ -1,4 +1,4 @@
-//! A rule and a question → what is answered, in parts that every dialect can tell.
+//! Combines a rule and a question into a reply, in parts that every dialect can send.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use super::ask::{Offered, Question};
 use super::script::{Candidate, Chunks, Fault, Rule, Step, Stop};
 use crate::scenario::{Words, fill};
 
-/// What is said when the script wants a tool that the request does not offer.
+/// Text of the reply if the request does not offer the tool of the script.
 pub const NO_TOOL: &str = "no such tool";
-/// How deep a sample of somebody's schema goes.
+/// Maximum depth of a sample value for a schema of the client.
 const DEEPEST_SAMPLE: usize = 16;
 
 #[derive(Debug)]
@@ -32,11 +32,11 @@ pub enum Part {
     },
     Pause(Duration),
     Hang,
-    /// The end of the reply, in the middle of it.
+    /// Error that ends the reply.
     Error(Fault),
 }
 
-/// A piece of text, and how long it is waited before it.
+/// Piece of text, and the time to wait before it is sent.
 #[derive(Debug)]
 pub struct Chunk {
     pub text: String,
@@ -66,7 +66,7 @@ impl Plan {
                 Step::Hang => plan.parts.push(Part::Hang),
             }
         }
-        // Who asked for JSON cannot read words.
+        // A client that requested JSON cannot read text.
         if let Some(schema) = &question.json
             && !plan
                 .parts
@@ -94,7 +94,7 @@ impl Plan {
             .any(|part| matches!(part, Part::Call { .. }))
     }
 
-    /// The failure that comes before anything is said.
+    /// The error of a reply that has no content before it.
     pub fn refusal(&self) -> Option<&Fault> {
         let first = self
             .parts
@@ -106,7 +106,7 @@ impl Plan {
         }
     }
 
-    /// How long an answer in one piece takes; none if it never comes.
+    /// Time until a response without streaming is sent, or `None` if it hangs.
     pub fn takes(&self) -> Option<Duration> {
         let mut total = Duration::ZERO;
         for part in &self.parts {
@@ -136,7 +136,7 @@ impl Part {
     }
 }
 
-/// Everything of a part at once.
+/// All text of a part.
 pub fn joined(chunks: &[Chunk]) -> String {
     chunks.iter().map(|chunk| chunk.text.as_str()).collect()
 }
@@ -170,7 +170,8 @@ fn chunks(chunks: &Chunks, words: &Words) -> Vec<Chunk> {
     timed.collect()
 }
 
-/// The first candidate that is offered; its order is the script's, not the request's.
+/// Calls the first candidate that the request offers. The order of the script decides, not that of
+/// the request.
 fn call(candidates: &[Candidate], question: &Question, words: &Words) -> Part {
     let offered = |candidate: &Candidate| -> Option<Offered> {
         let tools = || question.tools.iter();
@@ -191,8 +192,8 @@ fn call(candidates: &[Candidate], question: &Question, words: &Words) -> Part {
     }
 }
 
-/// The same value with every word in its strings filled in. Scripts are shallow: their reader
-/// bounds the depth.
+/// Fills in the words in all strings of a value. The recursion is bounded, because the reader
+/// limits the depth of scripts.
 fn filled(value: &Value, words: &Words) -> Value {
     match value {
         Value::String(text) => Value::String(fill(text, words)),
@@ -206,8 +207,8 @@ fn filled(value: &Value, words: &Words) -> Value {
     }
 }
 
-/// A value of the kind that a schema asks for, with the first of what may be chosen; but `user`
-/// where it is a choice: a client that asks who speaks next would else go on for ever.
+/// Creates a value that matches a schema. It uses the first of several choices, but prefers `user`,
+/// because a client that asks who speaks next would otherwise continue forever.
 fn sample(schema: &Value, depth: usize) -> Value {
     if depth == 0 {
         return Value::Null;

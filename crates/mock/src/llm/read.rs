@@ -1,4 +1,4 @@
-//! YAML text → `Script`.
+//! Converts YAML text to a `Script`.
 
 use regress::Regex;
 use serde_json::Value as Json;
@@ -8,19 +8,19 @@ use agentproto_manifest::fields::{self, Mistake, Notes};
 use agentproto_manifest::{Node, Span, Value};
 use agentproto_text::{closest_of, one_of};
 
-/// What a script file starts with, so that another YAML file is not taken for one.
+/// First value of a script file, which distinguishes it from other YAML files.
 pub const FORMAT: &str = "agentproto.model-script/v1";
 
 const STEPS: [&str; 8] = [
     "text", "thought", "call", "usage", "stop", "error", "delay_ms", "hang",
 ];
-/// A reply must not fill a memory by a slip of the pen.
+/// Maximum number of chunks, so that a typo in a script does not fill the memory.
 const MOST_CHUNKS: usize = 100_000;
 const LONGEST_PAUSE_MS: u64 = 3_600_000;
 
-/// Reads a script, or says everything that is wrong with it.
+/// Parses a script, or returns all its mistakes.
 pub fn parse(text: &str) -> Result<Script, Vec<Mistake>> {
-    let what = "a model script is a mapping with `script`, `name` and `rules`";
+    let what = "a model script must be a mapping with `script`, `name` and `rules`";
     fields::read(text, what, script)
 }
 
@@ -75,13 +75,16 @@ fn when(node: &Node, notes: &mut Notes) -> When {
     if !node.is_map() || node.entries().is_empty() {
         notes.wrong(
             node.span,
-            "`when` is `any`, or a mapping with `contains` or `regex`, `tool_result`, or both",
+            "`when` must be `any`, or a mapping with `contains` or `regex`, `tool_result`, or both",
         );
     } else {
         notes.keys(node, "`when`", &["contains", "regex", "tool_result"]);
     }
     if node.has("contains") && node.has("regex") {
-        notes.wrong(node.span, "`when` has `contains` or `regex`, not both");
+        notes.wrong(
+            node.span,
+            "`when` must not have both `contains` and `regex`",
+        );
     }
     let text = if let Some(part) = notes.string(node, "contains") {
         Text::Contains(part)
@@ -101,7 +104,10 @@ fn regex(pattern: &str, span: Span, notes: &mut Notes) -> Option<Box<Regex>> {
     match Regex::new(pattern) {
         Ok(regex) => Some(Box::new(regex)),
         Err(error) => {
-            notes.wrong(span, format!("not an ECMAScript pattern: {error}"));
+            notes.wrong(
+                span,
+                format!("not a valid ECMAScript regular expression: {error}"),
+            );
             None
         }
     }
@@ -111,7 +117,7 @@ fn step(node: &Node, notes: &mut Notes) -> Option<Step> {
     let [entry] = node.entries() else {
         notes.wrong(
             node.span,
-            "a step of a reply is a mapping with one key, such as `text: hello`",
+            "a step of a reply must be a mapping with one key, such as `text: hello`",
         );
         return None;
     };
@@ -140,9 +146,9 @@ fn step(node: &Node, notes: &mut Notes) -> Option<Step> {
         _ => {
             let hint = match closest_of(name, STEPS) {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("known are {}", one_of(&STEPS)),
+                None => format!("expected {}", one_of(&STEPS)),
             };
-            notes.wrong(entry.key_span, format!("there is no step `{name}`; {hint}"));
+            notes.wrong(entry.key_span, format!("unknown step `{name}`; {hint}"));
             return None;
         }
     })
@@ -185,7 +191,7 @@ fn candidates(node: &Node, value: &Node, notes: &mut Notes) -> Vec<Candidate> {
     }
     let items = notes.items(node, "call");
     if value.is_seq() && items.is_empty() {
-        notes.wrong(value.span, "`call` needs a tool");
+        notes.wrong(value.span, "`call` needs at least one tool");
     }
     items.iter().map(|item| candidate(item, notes)).collect()
 }
@@ -209,7 +215,7 @@ fn candidate(node: &Node, notes: &mut Notes) -> Candidate {
     {
         notes.wrong(
             args.span,
-            "`args` is a mapping, or a string for a free-form tool",
+            "`args` must be a mapping, or a string for a free-form tool",
         );
     }
     let args = notes.json(node, "args");
@@ -241,6 +247,6 @@ fn fault(value: &Node, notes: &mut Notes) -> Fault {
     } else {
         (status(notes.number_in(value, "error", 400, 599)), None)
     };
-    let message = message.unwrap_or_else(|| format!("the script says {status}"));
+    let message = message.unwrap_or_else(|| format!("the script requests status {status}"));
     Fault { status, message }
 }

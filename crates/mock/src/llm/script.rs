@@ -1,13 +1,13 @@
-//! What the model says: rules, tried from the top.
+//! Model scripts: rules for the replies of the mock model, tried in order.
 //!
-//! The text is YAML; `schemas/model-script.schema.json` is its schema, and `read` its reader.
+//! The format is YAML. Its schema is `schemas/model-script.schema.json`, and `read` is its reader.
 
 use regress::Regex;
 use serde_json::Value;
 
 use super::ask::Question;
 
-/// Longer texts are not given to a pattern: its engine may go back over the text.
+/// Maximum text length in bytes for regular expressions, because the regex engine backtracks.
 const LONGEST_MATCHED: usize = 8192;
 
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub struct Script {
 #[derive(Debug)]
 pub struct Rule {
     pub when: When,
-    /// How often it is taken before it is passed over.
+    /// Maximum number of uses before the rule is skipped.
     pub times: Option<u32>,
     pub reply: Vec<Step>,
 }
@@ -28,7 +28,7 @@ pub struct Rule {
 #[derive(Debug)]
 pub struct When {
     pub text: Text,
-    /// Whether it is for the moment when a tool's result came back, or for a fresh prompt.
+    /// Whether the rule applies after a tool result, instead of after a new prompt.
     pub tool_result: bool,
 }
 
@@ -43,7 +43,7 @@ pub enum Text {
 pub enum Step {
     Text(Chunks),
     Thought(Chunks),
-    /// One call, of the first candidate that the request offers.
+    /// One tool call, with the first candidate that the request offers.
     Call(Vec<Candidate>),
     Usage {
         input: u64,
@@ -52,7 +52,7 @@ pub enum Step {
     Stop(Stop),
     Error(Fault),
     DelayMs(u64),
-    /// Says nothing more and keeps the connection open.
+    /// Sends nothing more and keeps the connection open.
     Hang,
 }
 
@@ -90,7 +90,7 @@ impl Stop {
     ];
 }
 
-/// A failure of the model, as the client sees it.
+/// Error of the model, as the client sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub status: u16,
@@ -100,7 +100,7 @@ pub struct Fault {
 const CERTIFY: &str = agentproto_mock_agents::CERTIFY_MODEL;
 
 impl Script {
-    /// The built-in script, which knows the prompts of a certification.
+    /// The built-in script, which has replies to the prompts of a certification.
     pub fn certify() -> Script {
         super::read::parse(CERTIFY).unwrap_or_default()
     }
@@ -110,8 +110,8 @@ impl Script {
         CERTIFY
     }
 
-    /// The rule that a question gets: the newest text of the user that a rule names decides; if
-    /// none does, the first rule for any text. `used` counts how often each was taken.
+    /// Finds the rule for a request. The latest user text that matches a rule decides. If none
+    /// matches, the first rule for any text is used. `used` is the number of uses of each rule.
     pub fn rule(&self, question: &Question, used: &[u32]) -> Option<usize> {
         let after_tool = question.after_tool();
         let open = |index: usize, rule: &Rule| {
@@ -132,7 +132,7 @@ impl Script {
 }
 
 impl Text {
-    /// Whether it asks for this very text; `any` does not.
+    /// Whether the condition matches this text explicitly. `any` does not.
     fn names(&self, text: &str) -> bool {
         match self {
             Text::Any => false,

@@ -1,4 +1,4 @@
-//! One connection: requests in, answers out.
+//! Serves one HTTP connection.
 
 use std::io;
 use std::sync::Arc;
@@ -28,20 +28,20 @@ use super::plan::{Part, Plan};
 use super::script::{Fault, Script};
 
 const LONGEST_HEAD: usize = 64 << 10;
-/// Maximum size of a body. Clients send whole conversations, with pictures.
+/// Maximum size of a request body in bytes. Clients send whole conversations, including images.
 const LONGEST_BODY: usize = 32 << 20;
-/// Maximum time from the end of an answer to the end of the next head.
+/// Maximum time from the end of a response to the end of the next request head.
 const IDLE: Duration = Duration::from_secs(300);
 /// Maximum time for reading a body.
 const READING: Duration = Duration::from_secs(30);
-/// Maximum time for which a client may take nothing of what is sent.
+/// Maximum time for which a client may accept no data.
 const WRITING: Duration = Duration::from_secs(30);
-/// A hang ends some time, even where nobody hangs up.
+/// Maximum duration of a hang, even if the client keeps the connection open.
 const LONGEST_HANG: Duration = Duration::from_secs(3600);
-/// The name of the model, for those who ask which there are.
+/// Name of the model in the list of models.
 const MODEL: &str = "mock-model";
 
-/// An error in place of an answer, or of the rest of one, closes the connection.
+/// HTTP response. An error instead of a response, or in its body, closes the connection.
 type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
 pub struct Desk {
@@ -51,7 +51,7 @@ pub struct Desk {
     used: Mutex<Vec<u32>>,
 }
 
-/// What a path is for.
+/// Endpoint that a path names.
 enum Place {
     Ask(Dialect),
     Count(Dialect),
@@ -72,7 +72,7 @@ impl Desk {
     }
 
     pub async fn serve(self: Arc<Self>, stream: TcpStream) {
-        // Events are small, and each is waited for.
+        // Events are small, and the client waits for each one.
         let _ = stream.set_nodelay(true);
         let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(WRITING));
         let desk = &*self;
@@ -109,11 +109,11 @@ impl Desk {
             Place::Health => whole(200, &json!({})),
             Place::Models => whole(200, &models(path)),
             Place::Unknown => {
-                let message = format!("the mock model has nothing at {path}");
+                let message = format!("the mock model has no endpoint {path}");
                 fail(dialect, 404, message)
             }
             Place::Ask(_) | Place::Count(_) if method != "POST" => {
-                fail(dialect, 405, "asked with POST only".to_owned())
+                fail(dialect, 405, "only POST is allowed".to_owned())
             }
             Place::Ask(dialect) => match json() {
                 Ok(body) => self.ask(&head.uri, dialect, &body).await,
@@ -151,7 +151,7 @@ impl Desk {
             question: &question,
             number: self.number.fetch_add(1, Ordering::Relaxed),
         };
-        // Gemini streams an array unless events are asked for.
+        // Gemini streams an array unless the query requests server-sent events.
         let sse = dialect != Dialect::Gemini || has(uri.query().unwrap_or_default(), "alt=sse");
         if question.stream && sse && plan.refusal().is_none() {
             entry.status(200);
@@ -188,7 +188,7 @@ impl Desk {
     }
 }
 
-/// A question in the log. What became of its answer is noted when this is dropped.
+/// Log entry of a request. The outcome of its response is recorded when this is dropped.
 struct Entry {
     log: Log,
     index: usize,
@@ -209,11 +209,11 @@ impl Drop for Entry {
     }
 }
 
-/// The whole body, or why the request is refused.
+/// Reads the whole body, or returns why the request is rejected.
 async fn read(headers: &HeaderMap, body: Incoming) -> Result<Bytes, (u16, &'static str)> {
     let coding = headers.get(CONTENT_ENCODING);
     if coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return Err((415, "bodies are read without compression"));
+        return Err((415, "compressed bodies are not supported"));
     }
     if body.size_hint().lower() > LONGEST_BODY as u64 {
         return Err((413, "the body is too long"));
@@ -222,7 +222,7 @@ async fn read(headers: &HeaderMap, body: Incoming) -> Result<Bytes, (u16, &'stat
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err((413, "the body is too long")),
         Ok(Err(_)) => Err((400, "the body cannot be read")),
-        Err(_) => Err((408, "the request did not end")),
+        Err(_) => Err((408, "the request body was not complete in time")),
     }
 }
 
@@ -269,8 +269,8 @@ fn fail(dialect: Dialect, status: u16, message: String) -> io::Result<Answer> {
     whole(status, &body)
 }
 
-/// Clients are set up with and without `/v1` at the end of the address: the end of the path
-/// decides.
+/// Finds the endpoint of a path. Only the end of the path counts, because clients are configured
+/// with and without `/v1` in the base URL.
 fn place(method: &str, path: &str) -> Place {
     let path = path.trim_end_matches('/');
     let asked = |end: &str| path.ends_with(end);
@@ -295,7 +295,7 @@ fn place(method: &str, path: &str) -> Place {
     }
 }
 
-/// In whose shape an error is told.
+/// Dialect for error responses to a path.
 fn dialect_of(path: &str) -> Dialect {
     if path.contains("/v1beta") || path.contains("enerateContent") {
         Dialect::Gemini
@@ -316,7 +316,7 @@ fn has(query: &str, pair: &str) -> bool {
     query.split('&').any(|found| found == pair)
 }
 
-/// The list of models, in a shape that Anthropic's and OpenAI's clients both read.
+/// List of models in a format that the clients of Anthropic and OpenAI can both read.
 fn models(path: &str) -> Value {
     if dialect_of(path) == Dialect::Gemini {
         let methods = ["generateContent", "countTokens"];

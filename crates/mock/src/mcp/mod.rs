@@ -1,8 +1,9 @@
-//! The MCP mock: a correct server of the 2025-11-25 revision on stdio, older ones on request.
+//! The MCP mock: a conforming server of the 2025-11-25 revision on stdio. It also supports older
+//! revisions.
 //!
-//! An agent behind MCP: the tool `start` begins a conversation, `reply` goes on with it. What
-//! happens on the way is told as `mock/event` notifications, each with the id of its request;
-//! with the argument `--no-events` the texts travel in progress notifications instead.
+//! It is an agent behind MCP: the tool `start` starts a conversation, and `reply` continues it.
+//! Progress is reported in `mock/event` notifications, each with the id of its request. With the
+//! argument `--no-events`, the text is sent in progress notifications instead.
 
 mod stage;
 mod tools;
@@ -23,10 +24,10 @@ use crate::store::{Saved, Store, fresh_id, now};
 use crate::turn::{End, Player};
 use stage::McpStage;
 
-/// Newest first.
+/// Supported revisions, newest first.
 pub const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// From quiet to loud, as syslog has them.
+/// Syslog levels, most severe first.
 const LEVELS: [&str; 8] = [
     "emergency",
     "alert",
@@ -48,12 +49,12 @@ pub struct Server {
 }
 
 struct State {
-    /// What was agreed on; nothing before `initialize`.
+    /// Negotiated values, `None` before `initialize`.
     agreed: Option<Agreed>,
-    /// Index of the loudest level that is sent.
+    /// Index of the least severe level that is sent.
     loudest: usize,
     conversations: HashMap<String, Saved>,
-    /// Calls under way, by request id.
+    /// Running calls with their request ids.
     calls: Vec<(Value, Sender<Signal>)>,
 }
 
@@ -112,8 +113,8 @@ impl Server {
         }
     }
 
-    /// `--record FILE`: writes down how this server was started, for who gave it to an agent to
-    /// use; of the environment only the names after `--record-env`.
+    /// With `--record FILE`, records how this server was started, for the test that gave the server
+    /// to an agent. Of the environment, it records only the variables named after `--record-env`.
     fn record(&self, params: &Value) {
         let after = |flag: &str| {
             let at = self.args.iter().position(|arg| arg == flag)?;
@@ -141,7 +142,7 @@ impl Server {
 
     fn ready(&self) -> Result<Agreed, Refusal> {
         let agreed = self.state().agreed;
-        agreed.ok_or_else(|| Refusal::new(INVALID_REQUEST, "`initialize` comes first"))
+        agreed.ok_or_else(|| Refusal::new(INVALID_REQUEST, "`initialize` must be sent first"))
     }
 
     fn simple(&self, method: &str, params: &Value) -> Answer {
@@ -155,14 +156,15 @@ impl Server {
                 let agreed = self.ready()?;
                 match params.get("cursor") {
                     None | Some(Value::Null) => Ok(tools::list(agreed.revision)),
-                    Some(_) => Err(Refusal::params("this cursor is not ours")),
+                    Some(_) => Err(Refusal::params("unknown cursor")),
                 }
             }
             "logging/setLevel" => {
                 self.ready()?;
                 let level = params.get("level").and_then(Value::as_str);
                 let index = LEVELS.iter().position(|known| Some(*known) == level);
-                let index = index.ok_or_else(|| Refusal::params("`level` is none of syslog's"))?;
+                let index =
+                    index.ok_or_else(|| Refusal::params("`level` must be a syslog level"))?;
                 self.state().loudest = index;
                 Ok(json!({}))
             }
@@ -180,7 +182,7 @@ impl Server {
         let [newest, ..] = REVISIONS;
         let known = REVISIONS.into_iter().find(|known| *known == wanted);
         let revision = known.unwrap_or(newest);
-        // An empty object means forms, as it did before there was anything else.
+        // An empty object means forms, as in revisions before there were other modes.
         let forms = offers.get("elicitation").is_some_and(|offer| {
             offer.get("form").is_some() || offer.as_object().is_some_and(|map| map.is_empty())
         });
@@ -197,8 +199,8 @@ impl Server {
         }))
     }
 
-    /// Starts a turn. What is wrong with the arguments is the tool's answer, since a model can
-    /// mend it; an unknown tool is an error of the protocol.
+    /// Starts a turn. Invalid arguments are reported in the tool result, so that a model can
+    /// correct them. An unknown tool is a protocol error.
     fn call(self: &Arc<Self>, request: &Value, params: &Value) -> Result<(), Refusal> {
         let agreed = self.ready()?;
         let Some(name) = params.get("name").and_then(Value::as_str) else {
@@ -211,12 +213,12 @@ impl Server {
             ("start", Some(prompt), _) => (prompt, self.fresh()),
             ("reply", Some(prompt), Some(session)) => match self.known(session) {
                 Some(saved) => (prompt, saved),
-                None => return self.complain(request, "there is no such session_id"),
+                None => return self.complain(request, "unknown session_id"),
             },
             ("start" | "reply", None, _) => return self.complain(request, "`prompt` is missing"),
             ("reply", ..) => return self.complain(request, "`session_id` is missing"),
             _ => {
-                return Err(Refusal::params(format!("there is no tool `{name}`")));
+                return Err(Refusal::params(format!("unknown tool `{name}`")));
             }
         };
         saved.turns += 1;
@@ -257,7 +259,7 @@ impl Server {
             Err(End::Stop(reason)) => reason,
             _ => "cancelled",
         };
-        // A cancelled request gets no answer.
+        // A cancelled request gets no response.
         let answer = match &end {
             Ok(()) | Err(End::Stop(_)) => Some(Ok(tools::result(&stage.said, &saved.id, reason))),
             Err(End::Error { code, message }) => Some(Err(Refusal::new(*code, message.clone()))),
@@ -292,7 +294,7 @@ impl Server {
         Ok(())
     }
 
-    /// Sends a log message, unless the client asked for less.
+    /// Sends a log message, unless the client set a more severe level.
     fn log(&self, level: &str, text: &str) {
         let index = LEVELS.iter().position(|known| *known == level);
         if index.is_some_and(|index| index <= self.state().loudest) {

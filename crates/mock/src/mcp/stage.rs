@@ -1,4 +1,4 @@
-//! A tool call, told in MCP.
+//! Sends the turn of a tool call as MCP messages.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct McpStage {
     session: String,
     cwd: String,
     turn: u64,
-    /// All text so far: the content of the result.
+    /// All text so far, which becomes the content of the result.
     pub said: String,
 }
 
@@ -67,7 +67,7 @@ impl McpStage {
         Ok(())
     }
 
-    /// Progress grows with each piece of work; without events it carries the text.
+    /// Reports progress, which grows with each step. Without events, it carries the text.
     fn progress(&mut self, message: Option<&str>) {
         let Some(token) = &self.token else { return };
         self.progress += 1;
@@ -113,7 +113,7 @@ impl McpStage {
                 "required": required,
             },
         });
-        // Modes of asking came with 2025-11-25.
+        // Elicitation modes were added in 2025-11-25.
         if self.agreed.revision >= "2025-11-25"
             && let Some(map) = params.as_object_mut()
         {
@@ -131,7 +131,7 @@ impl McpStage {
         outcome
     }
 
-    /// What stands before and after the text of an event, so that floods need no JSON writer.
+    /// JSON before and after the text of an event, so that floods need no JSON serializer.
     fn around_text(&self) -> (String, String) {
         let head = "{\"jsonrpc\":\"2.0\",\"method\":\"mock/event\",\
             \"params\":{\"type\":\"text_delta\",\"text\":\""
@@ -204,7 +204,7 @@ impl Stage for McpStage {
         })
     }
 
-    /// Behind MCP an agent uses its own hands, not the client's.
+    /// An agent behind MCP reads and writes files itself, not through the client.
     fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, End> {
         let path = self.path(&read.path);
         let shown = path.to_string_lossy().into_owned();
@@ -240,7 +240,7 @@ impl Stage for McpStage {
     }
 
     fn elicitation(&mut self, question: &Elicitation) -> Result<Reply, End> {
-        // Pages are for ACP; here the user fills in forms only.
+        // The mock supports URLs only in ACP; over MCP it uses only forms.
         if !self.agreed.forms || question.url.is_some() {
             return Ok(Reply::Unasked);
         }
@@ -262,7 +262,7 @@ impl Stage for McpStage {
         self.mailbox.pause(time)
     }
 
-    /// MCP has no modes, titles or token counts; these steps pass unseen.
+    /// MCP has no modes, titles or token counts, so these steps do nothing.
     fn mode(&mut self, _: &str) -> Played {
         Ok(())
     }

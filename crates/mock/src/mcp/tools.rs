@@ -1,11 +1,11 @@
-//! The two tools of the MCP mock, and the shape of their results.
+//! The two tools of the MCP mock, and the format of their results.
 
 use serde_json::{Map, Value, json};
 
 pub fn list(revision: &str) -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let prompt = text("What to say to the agent");
-    let session = text("The session_id that `start` gave");
+    let session = text("The session_id that `start` returned");
     let start = tool(
         revision,
         "start",
@@ -15,7 +15,7 @@ pub fn list(revision: &str) -> Value {
     let reply = tool(
         revision,
         "reply",
-        "Goes on with a conversation.",
+        "Continues a conversation.",
         json!({
             "type": "object",
             "properties": { "session_id": session, "prompt": prompt },
@@ -30,7 +30,7 @@ fn tool(revision: &str, name: &str, description: &str, input: Value) -> Value {
     map.insert("name".to_owned(), name.into());
     map.insert("description".to_owned(), description.into());
     map.insert("inputSchema".to_owned(), input);
-    // Structured results came with 2025-06-18.
+    // Structured results were added in 2025-06-18.
     if revision >= "2025-06-18" {
         let output = json!({
             "type": "object",
@@ -54,7 +54,7 @@ pub fn result(said: &str, session: &str, reason: &str) -> Value {
     })
 }
 
-/// A result that says what was wrong with the call.
+/// Result that reports what is wrong with the call.
 pub fn mistake(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }], "isError": true })
 }

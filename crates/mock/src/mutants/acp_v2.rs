@@ -1,4 +1,4 @@
-//! What can be wrong with an agent of the draft of version 2.
+//! Defects of agents of the ACP version 2 draft.
 
 use serde_json::{Value, json};
 
@@ -34,20 +34,20 @@ fn shows_terminal() -> impl When {
 fn opening() -> Vec<Mutant> {
     vec![
         wrong("v2-01-no-info", "V2-01")
-            .says("initialize is answered without `info`.")
+            .says("The response to initialize has no `info`.")
             .out(answers("initialize"), removes("/result/info")),
         wrong("v2-02-no-logout", "V2-02")
-            .says("There are auth methods, but no auth/logout.")
+            .says("There are auth methods, but auth/logout is not implemented.")
             .scenario("auth")
             .heard_as(method("auth/logout"), refuses(-32601)),
         wrong("v2-03-no-list", "V2-03")
-            .says("There are sessions, but no session/list.")
+            .says("There are sessions, but session/list is not implemented.")
             .heard_as(method("session/list"), refuses(-32601)),
         wrong("v2-03-no-close", "V2-03")
-            .says("There are sessions, but no session/close.")
+            .says("There are sessions, but session/close is not implemented.")
             .heard_as(method("session/close"), refuses(-32601)),
         wrong("v2-16-env-twice", "V2-16")
-            .says("The environment of a terminal login names a variable twice.")
+            .says("The environment of a terminal login contains a duplicate variable.")
             .scenario("auth")
             .out(
                 answers("initialize"),
@@ -68,7 +68,7 @@ fn opening() -> Vec<Mutant> {
 fn prompts() -> Vec<Mutant> {
     vec![
         wrong("v2-04-stop-reason", "V2-04")
-            .says("The answer to a prompt has a stopReason, as in version 1.")
+            .says("The response to a prompt has a stopReason, as in version 1.")
             .out(
                 answers("session/prompt"),
                 sets("/result/stopReason", "end_turn"),
@@ -77,7 +77,7 @@ fn prompts() -> Vec<Mutant> {
             .says("The user's message is not reported.")
             .out_as(updates("user_message"), drops()),
         wrong("v2-05-other-id", "V2-05")
-            .says("The user's message is reported under another id than the answer names.")
+            .says("The user's message is reported with an id that differs from the response.")
             .out(
                 updates("user_message"),
                 sets("/params/update/messageId", "another"),
@@ -95,16 +95,16 @@ fn prompts() -> Vec<Mutant> {
                 drops(),
             ),
         wrong("v2-18-no-reason", "V2-18")
-            .says("The state idle comes without a stopReason.")
+            .says("The state idle has no stopReason.")
             .out(is(REASON, "end_turn"), removes(REASON)),
         wrong("v2-09-deaf", "V2-09")
-            .says("session/cancel changes nothing.")
+            .says("session/cancel has no effect.")
             .heard_as(method("session/cancel"), ignores()),
         wrong("v2-09-end-turn", "V2-09")
-            .says("Cancelled work ends with the reason end_turn.")
+            .says("Cancelled work ends with the stop reason end_turn.")
             .out(is(REASON, "cancelled"), sets(REASON, "end_turn")),
         wrong("v2-09-late-words", "V2-09")
-            .says("Words of cancelled work come after idle.")
+            .says("Text of cancelled work is sent after the state idle.")
             .tamper_out(|_, _, message| {
                 let over = text(&message, REASON) == "cancelled";
                 let mut late = message.clone();
@@ -124,7 +124,7 @@ fn prompts() -> Vec<Mutant> {
                 frames
             }),
         wrong("v2-15-says-running", "V2-15")
-            .says("The state stays running while the user is asked.")
+            .says("The state stays running while the agent waits for the user.")
             .out_as(in_state("requires_action"), drops()),
         wrong("v2-11-no-replay", "V2-11")
             .says("session/resume replays nothing.")
@@ -156,7 +156,7 @@ fn prompts() -> Vec<Mutant> {
                 Vec::new()
             }),
         wrong("v2-19-no-state", "V2-19")
-            .says("session/resume tells no state.")
+            .says("session/resume reports no state.")
             .tamper_out(|context, _, message| {
                 match context.is_open("session/resume") && !state(&message).is_empty() {
                     true => Vec::new(),
@@ -164,7 +164,7 @@ fn prompts() -> Vec<Mutant> {
                 }
             }),
         wrong("v2-20-any-cursor", "V2-20")
-            .says("session/resume takes a cursor that it does not know for none.")
+            .says("session/resume accepts an unknown cursor.")
             .heard(
                 both(
                     method("session/resume"),
@@ -180,16 +180,16 @@ const REASON: &str = "/params/update/stopReason";
 fn reports() -> Vec<Mutant> {
     vec![
         wrong("v2-08-no-message-id", "V2-08")
-            .says("Chunks of a message have no messageId.")
+            .says("Message chunks have no messageId.")
             .out(
                 updates("agent_message_chunk"),
                 removes("/params/update/messageId"),
             ),
         wrong("v2-10-odd-reason", "V2-10")
-            .says("A stop reason of its own does not start with _.")
+            .says("A custom stop reason does not start with _.")
             .out(is(REASON, "end_turn"), sets(REASON, "finished")),
         wrong("v2-10-odd-kind", "V2-10")
-            .says("A kind of tool of its own does not start with _.")
+            .says("A custom tool kind does not start with _.")
             .out(
                 both(updates("tool_call_update"), has("/params/update/kind")),
                 sets("/params/update/kind", "lookup"),
@@ -201,7 +201,7 @@ fn reports() -> Vec<Mutant> {
                 sets("/params/update/terminalId", "terminal"),
             ),
         wrong("v2-13-relative-cwd", "V2-13")
-            .says("The directory of a command is relative.")
+            .says("The directory of a command is a relative path.")
             .out(
                 both(shows_terminal(), has("/params/update/cwd")),
                 sets("/params/update/cwd", "."),
@@ -213,7 +213,7 @@ fn reports() -> Vec<Mutant> {
                 removes("/params/update/plan/planId"),
             ),
         wrong("v2-14-part", "V2-14")
-            .says("The second update of a plan has only what changed.")
+            .says("The second update of a plan contains only the changes.")
             .tamper_out(|context, sent, message| {
                 let later = sent.update == "plan_update" && !context.first("plan");
                 change(message, later, |m| {
@@ -229,7 +229,7 @@ fn reports() -> Vec<Mutant> {
 fn transport() -> Vec<Mutant> {
     vec![
         wrong("v2-tr-03-noise", "V2-TR-03")
-            .says("A line of words stands between the messages.")
+            .says("A line of text is written between the messages.")
             .tamper_out(|_, sent, message| {
                 let mut frames = Vec::new();
                 if sent.answers("session/new") {
@@ -242,7 +242,7 @@ fn transport() -> Vec<Mutant> {
             .says("Updates have no `jsonrpc`.")
             .out(method("session/update"), removes("/jsonrpc")),
         wrong("v2-tr-09-twice", "V2-TR-09")
-            .says("A prompt is answered twice: when it is taken, and once more.")
+            .says("A prompt is answered twice.")
             .out_as(answers("session/prompt"), twice()),
     ]
 }

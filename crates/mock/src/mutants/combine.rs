@@ -1,28 +1,27 @@
-//! What most mutants are made of: which messages, and what becomes of them.
+//! Building blocks of mutants: a condition on messages, and a change.
 //!
-//! `wrong(…).says(…).out(updates("tool_call"), removes("/params/update/title"))` is a whole
-//! mutant. `out` edits what is sent, `heard` what comes in; `out_as` and `heard_as` put something
-//! else in its place. What does not fit takes the message apart by itself, in `tamper_out` and
-//! `tamper_in`.
+//! `wrong(…).says(…).out(updates("tool_call"), removes("/params/update/title"))` is a complete
+//! mutant. `out` edits outgoing messages, and `heard` edits incoming ones. `out_as` and `heard_as`
+//! replace them. Other mutants process the messages themselves, with `tamper_out` and `tamper_in`.
 
 use serde_json::Value;
 
 use super::tools::{self, Frames, Heard};
 use super::{Context, Frame, Mutant, Sent, Speech};
 
-/// Which messages.
+/// Condition on a message.
 pub(super) trait When: Fn(&Sent, &Value) -> bool + Send + Sync + 'static {}
 impl<F: Fn(&Sent, &Value) -> bool + Send + Sync + 'static> When for F {}
 
-/// What is changed in a message.
+/// Change of a message.
 pub(super) trait Edit: Fn(&mut Value) + Send + Sync + 'static {}
 impl<F: Fn(&mut Value) + Send + Sync + 'static> Edit for F {}
 
-/// What is written in place of a message.
+/// Replacement of an outgoing message.
 pub(super) trait Put: Fn(&Sent, Value) -> Frames + Send + Sync + 'static {}
 impl<F: Fn(&Sent, Value) -> Frames + Send + Sync + 'static> Put for F {}
 
-/// A mutant of the default scenario that does nothing wrong yet.
+/// Creates a mutant of the default scenario that does nothing wrong yet.
 pub(super) fn wrong(id: &'static str, requirement: &'static str) -> Mutant {
     let made = Speech {
         scenario: "default",
@@ -32,13 +31,13 @@ pub(super) fn wrong(id: &'static str, requirement: &'static str) -> Mutant {
 }
 
 impl Mutant {
-    /// The scenario in which it shows.
+    /// Sets the scenario in which the defect is visible.
     pub(super) fn scenario(mut self, scenario: &'static str) -> Mutant {
         self.made.scenario = scenario;
         self
     }
 
-    /// Edits messages that are sent.
+    /// Edits outgoing messages.
     pub(super) fn out(self, when: impl When, edit: impl Edit) -> Mutant {
         self.tamper_out(move |_, sent, message| {
             let is_meant = when(sent, &message);
@@ -46,7 +45,7 @@ impl Mutant {
         })
     }
 
-    /// Sends something else.
+    /// Replaces outgoing messages.
     pub(super) fn out_as(
         self,
         when: impl When,
@@ -58,7 +57,7 @@ impl Mutant {
         })
     }
 
-    /// Edits messages that come in.
+    /// Edits incoming messages.
     pub(super) fn heard(self, when: impl When, edit: impl Edit) -> Mutant {
         self.tamper_in(move |_, message| {
             let is_meant = when(&Sent::heard(&message), &message);
@@ -66,7 +65,7 @@ impl Mutant {
         })
     }
 
-    /// Does something else with messages that come in.
+    /// Replaces incoming messages.
     pub(super) fn heard_as(
         self,
         when: impl When,
@@ -96,35 +95,35 @@ impl Mutant {
         self
     }
 
-    /// Sees a line as it came; gives the line that is read instead, or none.
+    /// Changes or drops input lines before they are parsed.
     pub(super) fn line(mut self, read: fn(Vec<u8>) -> Option<Vec<u8>>) -> Mutant {
         self.made.tamper.line = Some(read);
         self
     }
 
-    /// At the end of stdin.
+    /// Calls a function at the end of stdin.
     pub(super) fn end(mut self, end: fn()) -> Mutant {
         self.made.tamper.end = Some(end);
         self
     }
 }
 
-/// All of them.
+/// Matches all messages.
 pub(super) fn any() -> impl When {
     |_: &Sent, _: &Value| true
 }
 
-/// The result of a request with this method.
+/// Matches the result of a request with this method.
 pub(super) fn answers(method: &'static str) -> impl When {
     move |sent: &Sent, _: &Value| sent.answers(method)
 }
 
-/// Session updates of this kind.
+/// Matches session updates of this type.
 pub(super) fn updates(kind: &'static str) -> impl When {
     move |sent: &Sent, _: &Value| sent.update == kind
 }
 
-/// Messages with this method, and what answers them.
+/// Matches messages with this method, and the responses to them.
 pub(super) fn method(method: &'static str) -> impl When {
     move |sent: &Sent, _: &Value| sent.method == method
 }
@@ -183,12 +182,12 @@ pub(super) fn removes(path: &'static str) -> impl Edit {
     move |message: &mut Value| tools::remove(message, path)
 }
 
-/// Every item of a list.
+/// Edits every item of a list.
 pub(super) fn edits_each(path: &'static str, edit: impl Edit) -> impl Edit {
     move |message: &mut Value| tools::each(message, path, &edit)
 }
 
-/// Keeps some items of a list.
+/// Keeps only the items of a list that match.
 pub(super) fn keeps(
     path: &'static str,
     keep: impl Fn(&Value) -> bool + Send + Sync + 'static,
@@ -221,17 +220,17 @@ pub(super) fn twice() -> impl Put {
     |_: &Sent, message: Value| vec![Frame::Json(message.clone()), Frame::Json(message)]
 }
 
-/// One more message behind it.
+/// Sends one more message after it.
 pub(super) fn then(more: Value) -> impl Put {
     move |_: &Sent, message: Value| vec![Frame::Json(message), Frame::Json(more.clone())]
 }
 
-/// One more message before it.
+/// Sends one more message before it.
 pub(super) fn first(more: Value) -> impl Put {
     move |_: &Sent, message: Value| vec![Frame::Json(more.clone()), Frame::Json(message)]
 }
 
-/// Behind it the session says something more.
+/// Sends one more chunk of the session after it.
 pub(super) fn then_talks() -> impl Put {
     |sent: &Sent, message: Value| {
         let late = tools::chunk(tools::text(&sent.asked, "/sessionId"), "and another thing");
@@ -239,17 +238,17 @@ pub(super) fn then_talks() -> impl Put {
     }
 }
 
-/// Words before it that are not a message.
+/// Writes text that is not a message before it.
 pub(super) fn noise(words: &'static str) -> impl Put {
     move |_: &Sent, message: Value| vec![tools::raw(words), Frame::Json(message)]
 }
 
-/// The message goes unheard, and unanswered.
+/// Drops the message without an answer.
 pub(super) fn ignores() -> impl Fn(Value) -> Heard + Send + Sync + 'static {
     |_| tools::swallow()
 }
 
-/// An answer that the mock itself knows nothing of.
+/// Answers instead of the mock.
 pub(super) fn replies(result: Value) -> impl Fn(Value) -> Heard + Send + Sync + 'static {
     move |message| tools::answer(&message, result.clone())
 }

@@ -1,8 +1,8 @@
-//! Mocks that are wrong in exactly one way.
+//! Mutants: mock agents that are wrong in exactly one way.
 //!
-//! A mutant is a function over the messages of the correct mock, on their way out or in. It
-//! names the requirement that it breaks, so that a judge can be measured: does it notice, and
-//! does it blame the right statement?
+//! A mutant is a function on the outgoing or incoming messages of the conforming mock. It names the
+//! requirement that it violates. This makes it possible to test the checks: do they find the
+//! defect, and do they report the right requirement?
 
 mod acp;
 mod acp_v2;
@@ -18,30 +18,32 @@ use serde_json::Value;
 
 use crate::Kind;
 
-/// A mock that speaks: the scenario in which it is wrong, and how.
+/// How a mutant differs from the conforming mock.
 pub struct Speech {
+    /// Scenario in which the defect is visible.
     pub scenario: &'static str,
     pub(super) tamper: Tamper,
 }
 
 pub type Mutant = crate::model::Mutant<Speech>;
 
-/// Sees what the mock sends; gives what is written instead.
+/// Function on an outgoing message. Returns what is written instead.
 type Outwards = Box<dyn Fn(&mut Context, &Sent, Value) -> tools::Frames + Send + Sync>;
-/// Sees what the mock would hear; gives what it hears instead, and what is written before.
+/// Function on an incoming message. Returns what the mock receives instead, and what is written
+/// before that.
 type Inwards = Box<dyn Fn(&mut Context, Value) -> tools::Heard + Send + Sync>;
 
-/// Sees a line as it came; gives the line that is read instead, or none.
+/// Function on an input line. Returns the line that is read instead, if any.
 type ReadLine = fn(Vec<u8>) -> Option<Vec<u8>>;
 
-/// Where messages are tampered with. Both ways where a wrong message would go unanswered unless
-/// the reply is put right.
+/// The functions of a mutant or a variant. Both directions are needed if the reply to a changed
+/// message would otherwise not reach the mock.
 #[derive(Default)]
 pub(super) struct Tamper {
     pub out: Option<Outwards>,
     pub heard: Option<Inwards>,
     pub line: Option<ReadLine>,
-    /// At the end of stdin.
+    /// Called at the end of stdin.
     pub end: Option<fn()>,
 }
 
@@ -69,36 +71,36 @@ impl Tamper {
 pub enum Frame {
     Json(Value),
     Raw(Vec<u8>),
-    /// The process ends when everything before is written.
+    /// Exits the process after everything before it is written.
     Exit(u8),
 }
 
-/// A message, in short.
+/// Summary of a message.
 #[derive(Default)]
 pub(super) struct Sent {
-    /// Its own method, or that of the request which it answers.
+    /// Method of the message, or of the request that it answers.
     pub method: String,
-    /// The kind of a `session/update`.
+    /// Type of a `session/update`.
     pub update: String,
-    /// Parameters of the request which it answers.
+    /// Parameters of the request that it answers.
     pub asked: Value,
     pub is_result: bool,
     pub is_error: bool,
 }
 
-/// What a mutant may remember and look up.
+/// State that a mutant can read and store.
 #[derive(Default)]
 pub(super) struct Context {
-    /// Requests of the client that are not answered yet.
+    /// Unanswered requests of the client.
     open: HashMap<String, (String, Value)>,
-    /// Room for a mutant's own memory.
+    /// Storage for the mutant itself.
     pub notes: HashMap<&'static str, Value>,
     /// Whether another line was read together with this one.
     pub more: bool,
 }
 
 impl Context {
-    /// Remembers a request until it is answered.
+    /// Stores a request until it is answered.
     pub fn hear(&mut self, message: &Value) {
         let method = message.get("method").and_then(Value::as_str);
         if let (Some(id), Some(method)) = (message.get("id"), method) {
@@ -113,7 +115,7 @@ impl Context {
     pub fn is_open(&self, method: &str) -> bool {
         self.open.values().any(|(open, _)| open == method)
     }
-    /// Whether this is the first time that `what` is asked for.
+    /// Whether this is the first call with `what`.
     pub fn first(&mut self, what: &'static str) -> bool {
         self.notes.insert(what, Value::Bool(true)).is_none()
     }
@@ -140,7 +142,7 @@ impl Sent {
         }
     }
 
-    /// A message that comes in: nothing but its method.
+    /// Summary of an incoming message, which has only its method.
     pub fn heard(message: &Value) -> Sent {
         let method = message.get("method").and_then(Value::as_str);
         Sent {
@@ -159,7 +161,7 @@ static ACP: LazyLock<Vec<Mutant>> = LazyLock::new(acp::mutants);
 static ACP_V2: LazyLock<Vec<Mutant>> = LazyLock::new(acp_v2::mutants);
 static MCP: LazyLock<Vec<Mutant>> = LazyLock::new(mcp::mutants);
 
-/// The mutants of a mock; the REPL speaks no protocol that one could break.
+/// Mutants of a mock agent. The REPL has none, because its protocol has no requirements to violate.
 pub fn of(kind: Kind) -> impl Iterator<Item = &'static Mutant> {
     let all: &'static [Mutant] = match kind {
         Kind::Acp => &ACP,

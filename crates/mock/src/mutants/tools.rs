@@ -1,4 +1,4 @@
-//! Small tools to take a message apart and put it together wrongly.
+//! Helper functions to read and change messages.
 
 use serde_json::{Map, Value, json};
 
@@ -6,14 +6,14 @@ use super::{Context, Frame};
 
 /// What is written, one message per line.
 pub type Frames = Vec<Frame>;
-/// What the mock hears, and what is written before.
+/// What the mock receives, and what is written before that.
 pub type Heard = (Option<Value>, Frames);
 
 pub fn send(message: Value) -> Frames {
     vec![Frame::Json(message)]
 }
 
-/// As it is, unless `when`; then changed.
+/// Changes the message if `when` is true, and sends it.
 pub fn change(mut message: Value, when: bool, change: impl FnOnce(&mut Value)) -> Frames {
     if when {
         change(&mut message);
@@ -25,7 +25,7 @@ pub fn raw(bytes: impl Into<Vec<u8>>) -> Frame {
     Frame::Raw(bytes.into())
 }
 
-/// Puts a member in; objects on the way are made.
+/// Sets a member, and creates missing objects on the path.
 pub fn set(message: &mut Value, path: &str, value: impl Into<Value>) {
     let mut place = message;
     for key in path.split('/').skip(1) {
@@ -54,7 +54,7 @@ pub fn remove(message: &mut Value, path: &str) {
     }
 }
 
-/// Renames a member in place of its old name.
+/// Renames a member.
 pub fn rename(message: &mut Value, parent: &str, from: &str, to: &str) {
     if let Some(Value::Object(map)) = message.pointer_mut(parent)
         && let Some(value) = map.remove(from)
@@ -63,7 +63,7 @@ pub fn rename(message: &mut Value, parent: &str, from: &str, to: &str) {
     }
 }
 
-/// Each item of a list, if there is one.
+/// Changes each item of a list, if the list exists.
 pub fn each(message: &mut Value, path: &str, change: impl FnMut(&mut Value)) {
     if let Some(Value::Array(list)) = message.pointer_mut(path) {
         list.iter_mut().for_each(change);
@@ -75,7 +75,7 @@ pub fn text<'a>(message: &'a Value, path: &str) -> &'a str {
     value.unwrap_or_default()
 }
 
-/// A session update of no importance.
+/// A harmless session update.
 pub fn chunk(session: &str, words: &str) -> Value {
     json!({
         "jsonrpc": "2.0",
@@ -90,17 +90,17 @@ pub fn chunk(session: &str, words: &str) -> Value {
     })
 }
 
-/// The mock hears the message as it came.
+/// Passes the message on unchanged.
 pub fn pass(message: Value) -> Heard {
     (Some(message), Vec::new())
 }
 
-/// The mock hears nothing.
+/// Drops the message.
 pub fn swallow() -> Heard {
     (None, Vec::new())
 }
 
-/// Notes what the client is asked for last.
+/// Remembers the method of the latest request to the client.
 pub fn note_request(context: &mut Context, message: &Value) {
     if is_request(message)
         && let Some(method) = message.get("method")
@@ -109,7 +109,7 @@ pub fn note_request(context: &mut Context, message: &Value) {
     }
 }
 
-/// The mock never hears that the client could not do what it was asked for last.
+/// Drops the error response to the latest request to the client.
 pub fn lose_error(context: &mut Context, message: Value, method: &str) -> Heard {
     let asked = context.notes.get("asks").and_then(Value::as_str);
     let lost = asked.is_some_and(|asked| asked.starts_with(method));
@@ -120,7 +120,7 @@ pub fn lose_error(context: &mut Context, message: Value, method: &str) -> Heard 
     }
 }
 
-/// The mock hears a changed message.
+/// Changes the message if `when` is true, and passes it on.
 pub fn alter(mut message: Value, when: bool, change: impl FnOnce(&mut Value)) -> Heard {
     if when {
         change(&mut message);
@@ -136,7 +136,7 @@ pub fn is_request(message: &Value) -> bool {
     message.get("method").is_some() && message.get("id").is_some()
 }
 
-/// The mutant answers by itself, and the mock hears nothing.
+/// Answers instead of the mock, and drops the message.
 pub fn answer(message: &Value, result: Value) -> Heard {
     let id = message.get("id").cloned().unwrap_or(Value::Null);
     let frame = json!({ "jsonrpc": "2.0", "id": id, "result": result });

@@ -1,15 +1,15 @@
-//! The REPL mock: stands for command-line agents that print their turns as JSON lines.
+//! The REPL mock: imitates command-line agents that print their turns as JSON lines.
 //!
-//! Two dialects, by the facts of their public documentation and tools:
-//! - `claude` as Claude Code 2.1 prints it with `-p --output-format stream-json --verbose`:
-//!   `system`/`init`, `assistant` with content blocks, `user` with tool results, `result`; with
-//!   `--include-partial-messages` also `stream_event`. Prompts come as an argument, as plain
-//!   stdin, or as `user` lines with `--input-format stream-json`, where a `control_request` of
-//!   subtype `interrupt` ends the turn.
-//! - `gemini` as Gemini CLI 0.6x prints it with `-p TEXT --output-format stream-json`: `init`,
+//! It supports two dialects, based on the public documentation and the tools themselves:
+//! - `claude`: the output of Claude Code 2.1 with `-p --output-format stream-json --verbose`:
+//!   `system`/`init`, `assistant` with content blocks, `user` with tool results, `result`. With
+//!   `--include-partial-messages` also `stream_event`. Prompts are an argument, plain stdin, or
+//!   `user` lines with `--input-format stream-json`. There, a `control_request` with the subtype
+//!   `interrupt` ends the turn.
+//! - `gemini`: the output of Gemini CLI 0.6x with `-p TEXT --output-format stream-json`: `init`,
 //!   `message` with `delta`, `tool_use`, `tool_result`, `error`, `result`.
 //!
-//! `--resume ID` goes on with a conversation that an earlier process saved.
+//! `--resume ID` continues a conversation that an earlier process saved.
 
 mod stage;
 
@@ -27,10 +27,10 @@ use crate::store::{Saved, Store, now};
 use crate::turn::Player;
 use stage::{Form, ReplStage};
 
-/// More than any prompt; the rest is cut off.
+/// Maximum length of a prompt in bytes. The rest is cut off.
 const LONGEST_PROMPT: u64 = 64 << 20;
 
-/// The arguments that mean something; others are kept for `show argv`.
+/// Arguments that the mock interprets. All others are kept only for `show argv`.
 #[derive(Debug, Default)]
 struct Arguments {
     prompt: Option<String>,
@@ -80,7 +80,7 @@ struct Repl {
     form: Form,
 }
 
-/// The exit code.
+/// Runs the mock, and returns the exit code.
 pub fn run(play: Play, peer: Peer) -> io::Result<u8> {
     let arguments = Arguments::read(&play.args);
     let store = Store::new(play.state);
@@ -128,7 +128,7 @@ pub fn run(play: Play, peer: Peer) -> io::Result<u8> {
     Ok(repl.turn(&prompt, &mut saved, Mailbox::new()))
 }
 
-/// An id of the shape that both tools use.
+/// Creates an id in the UUID format of both tools.
 fn uuid() -> String {
     let random = crate::store::fresh_id("x");
     let part = |from: usize, to: usize| random.get(from + 2..to + 2).unwrap_or_default();
@@ -142,18 +142,18 @@ fn uuid() -> String {
     )
 }
 
-/// What the loop of turns hears.
+/// Event for the loop that runs the turns.
 enum Heard {
     Prompt(String),
     Interrupt(Value),
-    /// The turn is over, with this exit code.
+    /// The turn has ended with this exit code.
     Done(u8),
-    /// The input is over.
+    /// The input has ended.
     End,
 }
 
 impl Repl {
-    /// One turn per line of input, until it ends.
+    /// Runs one turn per input line, until the input ends.
     fn converse(&self, saved: &mut Saved) -> u8 {
         let (teller, heard) = channel();
         let reader = teller.clone();
@@ -166,7 +166,7 @@ impl Repl {
                 match heard.recv() {
                     Ok(Heard::Prompt(prompt)) => ahead.push_back(prompt),
                     Ok(Heard::End) | Err(_) => return code,
-                    // An interruption between turns has nothing to end.
+                    // An interruption between turns has no effect.
                     Ok(Heard::Interrupt(_) | Heard::Done(_)) => {}
                 }
                 continue;
@@ -240,7 +240,7 @@ impl Repl {
     }
 }
 
-/// Reads `stream-json` input; lines that are neither prompt nor interruption are passed over.
+/// Reads `stream-json` input. Ignores lines that are neither prompts nor interruptions.
 fn listen(teller: &Sender<Heard>) {
     for line in io::stdin().lock().split(b'\n') {
         let Ok(line) = line else { break };
@@ -264,7 +264,7 @@ fn listen(teller: &Sender<Heard>) {
     let _ = teller.send(Heard::End);
 }
 
-/// The text of a user line: a string, or the text blocks of a list.
+/// Text of a user line: a string, or the text blocks of a list.
 fn prompt_of(line: &Value) -> String {
     let content = line.pointer("/message/content");
     match content {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_as_both_tools_take_them() {
+    fn arguments_of_both_dialects_are_parsed() {
         let claude = read(&["-p", "hi there", "--verbose", "--resume=abc"]);
         assert_eq!(claude.prompt.as_deref(), Some("hi there"));
         assert_eq!(claude.resume.as_deref(), Some("abc"));

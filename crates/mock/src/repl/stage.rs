@@ -1,4 +1,4 @@
-//! A turn, printed as JSON lines.
+//! Prints a turn as JSON lines.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub struct ReplStage<'a> {
     turn: u64,
     started: Instant,
     message: String,
-    /// Text that was streamed but not yet told as a whole.
+    /// Text that was streamed but not yet sent as a whole.
     streamed: String,
     /// All text of the turn.
     said: String,
@@ -60,7 +60,7 @@ impl<'a> ReplStage<'a> {
         self.repl.form == Form::Gemini
     }
 
-    /// Adds what every line of the dialect has.
+    /// Prints a line with the members that every line of the dialect has.
     fn line(&self, mut line: Value) {
         if let Some(map) = line.as_object_mut() {
             match self.repl.form {
@@ -95,7 +95,7 @@ impl<'a> ReplStage<'a> {
         }
     }
 
-    /// An assistant line with one content block.
+    /// Prints an assistant line with one content block.
     fn block(&self, block: Value) {
         self.line(json!({
             "type": "assistant",
@@ -113,7 +113,7 @@ impl<'a> ReplStage<'a> {
         }));
     }
 
-    /// The whole of what was streamed in parts.
+    /// Sends the text that was streamed in parts as one block.
     fn settle(&mut self) {
         if !self.streamed.is_empty() {
             let text = std::mem::take(&mut self.streamed);
@@ -170,7 +170,7 @@ impl<'a> ReplStage<'a> {
         Ok(())
     }
 
-    /// The last line, and the exit code.
+    /// Prints the last line, and returns the exit code.
     pub fn close(&mut self, end: Result<(), End>) -> u8 {
         self.settle();
         let millis = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(0);
@@ -309,7 +309,7 @@ impl Stage for ReplStage<'_> {
         }
     }
 
-    /// Plans are a tool like any other here.
+    /// Plans are ordinary tool calls in this protocol.
     fn plan(&mut self, entries: &[PlanEntry]) -> Played {
         let todos: Vec<Value> = entries
             .iter()
@@ -320,7 +320,7 @@ impl Stage for ReplStage<'_> {
         self.tool_result(&id, true, "noted")
     }
 
-    /// Nobody can be asked: printing tools deny, and say so in the result.
+    /// Rejects, because there is no way to ask the user. The result lists the denial.
     fn permission(&mut self, permission: &Permission) -> Result<Decision, End> {
         self.mailbox.listen()?;
         let id = self.tool_id(&permission.id);
@@ -359,7 +359,7 @@ impl Stage for ReplStage<'_> {
         self.mailbox.pause(time)
     }
 
-    /// There are no lines for these.
+    /// The protocol has no lines for these steps.
     fn mode(&mut self, _: &str) -> Played {
         Ok(())
     }

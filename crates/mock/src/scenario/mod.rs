@@ -1,7 +1,7 @@
-//! What a mock does: a scenario file read into types that any protocol can act out.
+//! Scenario files: what a mock agent does, in types that every protocol can play.
 //!
-//! The text is YAML; `schemas/scenario.schema.json` is its schema, and `read` its reader, which
-//! names line and column of every mistake. The two are held together by a test.
+//! The format is YAML. Its schema is `schemas/scenario.schema.json`. The reader in `read` reports
+//! the line and column of every mistake. A test checks that schema and reader agree.
 
 mod names;
 mod read;
@@ -13,7 +13,7 @@ pub use read::parse;
 
 use serde_json::Value;
 
-/// Longer prompts are not given to a pattern: its engine may go back over the text.
+/// Maximum prompt length in bytes for regular expressions, because the regex engine backtracks.
 const LONGEST_MATCHED: usize = 8192;
 
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Default for AgentInfo {
     }
 }
 
-/// What the agent says that it can do; what it does not say, it does not do.
+/// Advertised capabilities. The agent rejects methods that it does not advertise.
 #[derive(Debug)]
 pub struct Capabilities {
     pub load: bool,
@@ -59,9 +59,9 @@ pub struct Capabilities {
     pub image: bool,
     pub audio: bool,
     pub embedded_context: bool,
-    /// MCP servers over HTTP.
+    /// Supports MCP servers over HTTP.
     pub mcp_http: bool,
-    /// Sessions on one page of `session/list`.
+    /// Maximum number of sessions on one page of `session/list`.
     pub list_page: usize,
 }
 
@@ -85,7 +85,7 @@ impl Default for Capabilities {
 
 #[derive(Debug, Default)]
 pub struct Auth {
-    /// A session needs an authenticated client.
+    /// Whether a session requires an authenticated client.
     pub required: bool,
     pub logout: bool,
     pub methods: Vec<AuthMethod>,
@@ -96,7 +96,7 @@ pub struct AuthMethod {
     pub id: String,
     pub name: String,
     pub description: Option<String>,
-    /// Only for clients that can show a terminal.
+    /// Whether the login runs in a terminal of the client.
     pub terminal: bool,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
@@ -108,7 +108,7 @@ pub struct Modes {
     pub available: Vec<Named>,
 }
 
-/// An id that people see under a name.
+/// Id with a display name.
 #[derive(Clone, Debug)]
 pub struct Named {
     pub id: String,
@@ -143,7 +143,7 @@ pub struct Command {
     pub hint: Option<String>,
 }
 
-/// How the process behaves before and beside the protocol.
+/// Behavior of the process outside the protocol.
 #[derive(Debug, Default)]
 pub struct Process {
     pub start_delay_ms: u64,
@@ -199,7 +199,7 @@ pub enum Step {
     Mode(String),
     Title(String),
     Usage(Usage),
-    /// What came before is put in short, for clients that take it.
+    /// Sends a compaction with a summary to clients that support it.
     Compaction(String),
     Notice {
         severity: String,
@@ -219,7 +219,7 @@ pub struct ToolCall {
     pub kind: String,
     pub status: String,
     pub input: Option<Value>,
-    /// A place in the workspace, made absolute.
+    /// Path in the workspace. It is made absolute before it is sent.
     pub path: Option<String>,
     pub line: Option<u64>,
 }
@@ -241,7 +241,7 @@ pub struct PlanEntry {
 
 #[derive(Debug)]
 pub struct Permission {
-    /// Id of the tool call that is asked about, announced before.
+    /// Id of the tool call that needs the permission. The tool call is reported before.
     pub id: String,
     pub title: String,
     pub options: Vec<PermissionOption>,
@@ -270,7 +270,7 @@ pub struct Terminal {
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
     pub output_byte_limit: Option<u64>,
-    /// Stop the command instead of waiting for its end.
+    /// Kill the command instead of waiting for its exit.
     pub kill: bool,
 }
 
@@ -285,16 +285,16 @@ pub struct Usage {
 #[derive(Debug)]
 pub struct Elicitation {
     pub message: String,
-    /// A page to send the user to, instead of a form.
+    /// URL to open for the user, instead of a form.
     pub url: Option<String>,
-    /// Name and type of each field of the form.
+    /// Name and type of each form field.
     pub fields: Vec<(String, String)>,
     pub on_accept: Vec<Step>,
     pub on_decline: Vec<Step>,
     pub on_cancel: Vec<Step>,
 }
 
-/// What no agent should do.
+/// Misbehavior that no real agent should show.
 #[derive(Debug)]
 pub enum Fault {
     Exit(u8),
@@ -312,11 +312,11 @@ pub enum Fault {
     Daemon { seconds: u32, hold_output: bool },
 }
 
-/// Words that a scenario may use in its texts.
+/// Names and values that replace `{name}` in the texts of a scenario.
 pub type Words = Vec<(String, String)>;
 
 impl Scenario {
-    /// The first turn that a prompt fits, with the named groups of its pattern.
+    /// Finds the first turn that matches a prompt, with the named groups of its pattern.
     pub fn turn(&self, prompt: &str) -> Option<(&Turn, Words)> {
         self.turns
             .iter()
@@ -344,7 +344,7 @@ impl When {
     }
 }
 
-/// Replaces `{word}` by its value; a word that nobody knows stays as it is.
+/// Replaces `{word}` with its value. Unknown words are left unchanged.
 pub fn fill(text: &str, words: &Words) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_fitting_turn_is_taken() {
+    fn the_first_matching_turn_is_used() {
         let text = "scenario: agentproto.scenario/v1\nname: x\nturns:\n\
             - when: {regex: '^show env (?<name>\\w+)$'}\n  steps: [{env: '{name}'}]\n\
             - when: {contains: TOOL}\n  steps: [{text: t}]\n\

@@ -1,9 +1,9 @@
-//! The scenarios inside the binary.
+//! Scenarios that are embedded in the binary.
 
 use crate::Kind;
 pub use agentproto_mock_agents::{Embedded, embedded};
 
-/// What a mock does when nothing else is asked for: the scenario of its bundle.
+/// Default scenario of a mock agent, which is the one of its bundle.
 pub fn default_of(kind: Kind) -> Embedded {
     Embedded {
         name: "default",

@@ -1,4 +1,4 @@
-//! YAML text → `Scenario`.
+//! Converts YAML text to a `Scenario`.
 
 use super::steps::steps;
 use super::{
@@ -9,14 +9,14 @@ use agentproto_manifest::Node;
 use agentproto_manifest::fields::{self, Mistake, Notes};
 use agentproto_text::one_of;
 
-/// What a scenario file starts with, so that another YAML file is not taken for one.
+/// First value of a scenario file, which distinguishes it from other YAML files.
 pub const FORMAT: &str = "agentproto.scenario/v1";
 
 const CATEGORIES: [&str; 4] = ["mode", "model", "model_config", "thought_level"];
 
-/// Reads a scenario, or says everything that is wrong with it.
+/// Parses a scenario, or returns all its mistakes.
 pub fn parse(text: &str) -> Result<Scenario, Vec<Mistake>> {
-    let what = "a scenario is a mapping with `scenario` and `turns`";
+    let what = "a scenario must be a mapping with `scenario` and `turns`";
     fields::read(text, what, scenario)
 }
 
@@ -149,7 +149,10 @@ fn auth(node: &Node, notes: &mut Notes) -> Auth {
         methods,
     };
     if auth.required && auth.methods.is_empty() {
-        notes.wrong(node.span, "`auth.required` needs one of `methods`");
+        notes.wrong(
+            node.span,
+            "`auth.required` needs at least one entry in `methods`",
+        );
     }
     auth
 }
@@ -289,7 +292,7 @@ fn when(node: &Node, notes: &mut Notes) -> When {
     let [entry] = node.entries() else {
         notes.wrong(
             node.span,
-            "`when` is `any`, or one of `{exact: …}`, `{contains: …}` and `{regex: …}`",
+            "`when` must be `any`, or one of `{exact: …}`, `{contains: …}` and `{regex: …}`",
         );
         return When::Any;
     };
@@ -303,7 +306,7 @@ fn when(node: &Node, notes: &mut Notes) -> When {
             Err(error) => {
                 notes.wrong(
                     entry.value.span,
-                    format!("not an ECMAScript pattern: {error}"),
+                    format!("not a valid ECMAScript regular expression: {error}"),
                 );
                 When::Any
             }

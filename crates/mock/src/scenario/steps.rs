@@ -1,4 +1,4 @@
-//! The steps of a turn: each is a mapping with one key, its name.
+//! The steps of a turn. Each step is a mapping with one key, which is its name.
 
 use super::{
     Elicitation, Fault, FsRead, Permission, PermissionOption, PlanEntry, Step, Terminal, ToolCall,
@@ -67,7 +67,7 @@ const REASONS: [&str; 5] = [
     "refusal",
     "cancelled",
 ];
-/// A mock must not fill a disk or a memory by a slip of the pen.
+/// Limits that keep a typo in a scenario from filling the disk or the memory.
 const MOST_BYTES: u64 = 4 << 30;
 const MOST_EVENTS: u64 = 100_000_000;
 
@@ -80,7 +80,7 @@ fn step(node: &Node, notes: &mut Notes) -> Option<Step> {
     let [entry] = node.entries() else {
         notes.wrong(
             node.span,
-            "a step is a mapping with one key, such as `text: hello`",
+            "a step must be a mapping with one key, such as `text: hello`",
         );
         return None;
     };
@@ -90,7 +90,7 @@ fn step(node: &Node, notes: &mut Notes) -> Option<Step> {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "`agentproto schema --name scenario` lists the steps".to_owned(),
         };
-        notes.wrong(entry.key_span, format!("there is no step `{name}`; {hint}"));
+        notes.wrong(entry.key_span, format!("unknown step `{name}`; {hint}"));
         return None;
     }
     if let Some(fault) = fault(name, node, value, notes) {
@@ -136,7 +136,7 @@ fn step(node: &Node, notes: &mut Notes) -> Option<Step> {
             notes.keys(value, "`usage`", &["used", "size", "cost", "currency"]);
             let cost = value.get("cost").map(|node| (node, amount(node)));
             if let Some((node, None)) = cost {
-                notes.wrong(node.span, "`cost` must be a number that is not negative");
+                notes.wrong(node.span, "`cost` must be a non-negative number");
             }
             Step::Usage(Usage {
                 used: notes.number(value, "used", 0, MOST_BYTES).unwrap_or(0),
@@ -169,7 +169,7 @@ fn step(node: &Node, notes: &mut Notes) -> Option<Step> {
     })
 }
 
-/// The steps that break something.
+/// Parses the steps that misbehave.
 fn fault(name: &str, node: &Node, value: &Node, notes: &mut Notes) -> Option<Fault> {
     Some(match name {
         "exit" => {
@@ -207,7 +207,7 @@ fn fault(name: &str, node: &Node, value: &Node, notes: &mut Notes) -> Option<Fau
     })
 }
 
-/// A step without an argument is written `name: true`.
+/// Reads a step without an argument, which is written as `name: true`.
 fn switch(node: &Node, name: &str, notes: &mut Notes) -> bool {
     let on = node.get(name).is_some_and(Node::is_true);
     if !on {
@@ -373,7 +373,7 @@ fn elicitation(value: &Node, notes: &mut Notes) -> Elicitation {
     let mut fields = Vec::new();
     if let Some(node) = value.get("fields") {
         if !matches!(node.value, Value::Map(_)) {
-            notes.wrong(node.span, "`fields` maps the name of a field to its type");
+            notes.wrong(node.span, "`fields` must map field names to types");
         }
         for entry in node.entries() {
             let kind = notes.word(node, &entry.key, "string", &types);

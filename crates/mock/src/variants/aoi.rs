@@ -1,4 +1,4 @@
-//! Conforming AOI tools that look unlike the plain one.
+//! Conforming AOI tools that behave differently from the default one.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use crate::aoi::schema_case;
 use crate::aoi::twist::{Facts, Frame, Notes, Quirk, Twist};
 
-/// A tool that is bent, but not broken.
+/// AOI tool that behaves unusually but conforms.
 pub struct Bent {
-    /// Where a judge may warn, the rules that it names.
+    /// Ids of the checks that may warn about this variant.
     pub warns: &'static [&'static str],
     pub(crate) twists: Vec<Twist>,
 }
@@ -40,7 +40,7 @@ pub static VARIANTS: LazyLock<Vec<Variant>> = LazyLock::new(|| {
     vec![
         bent(
             "sorted-keys",
-            "The fields of an event stand in the order of the alphabet.",
+            "The fields of an event are in alphabetical order.",
             Twist::Quirk(Quirk::Sorted),
         ),
         bent(
@@ -55,32 +55,32 @@ pub static VARIANTS: LazyLock<Vec<Variant>> = LazyLock::new(|| {
         ),
         bent(
             "escaped",
-            "Every character is written as an escape.",
+            "Every character is written as an escape sequence.",
             Twist::Quirk(Quirk::Escaped),
         ),
         bent(
             "minimal-summary",
-            "The summary says no more than it must.",
+            "The summary has only required fields.",
             Twist::Event(Box::new(minimal_summary)),
         ),
         bent(
             "extra-fields",
-            "Events have fields that nobody knows.",
+            "Events have unknown additional fields.",
             Twist::Event(Box::new(extra_fields)),
         ),
         bent(
             "format-flag",
-            "The output is chosen with `--format`; there is no `--output`.",
+            "The output is chosen with `--format`, and there is no `--output`.",
             Twist::Quirk(Quirk::FormatFlag),
         ),
         bent(
             "human-default",
-            "Without `--output`, it speaks to people.",
+            "The default output is human-readable.",
             Twist::Quirk(Quirk::HumanDefault),
         ),
         bent(
             "chatty",
-            "It talks on stderr, in colours.",
+            "It writes colored log lines to stderr.",
             Twist::Start(Box::new(|_| {
                 let words = "\u{1b}[2m12:00:00\u{1b}[0m INFO mock-aoi – reading its cache ✓\n";
                 let _ = std::io::Write::write_all(&mut std::io::stderr(), words.as_bytes());
@@ -89,7 +89,7 @@ pub static VARIANTS: LazyLock<Vec<Variant>> = LazyLock::new(|| {
         ),
         bent(
             "slow-start",
-            "It thinks for 400 ms before it begins.",
+            "It waits for 400 ms before it starts.",
             Twist::Start(Box::new(|_| {
                 std::thread::sleep(Duration::from_millis(400));
                 None
@@ -97,18 +97,18 @@ pub static VARIANTS: LazyLock<Vec<Variant>> = LazyLock::new(|| {
         ),
         bent(
             "summary-text",
-            "Searches end with a text of their own, an event `summary_text`.",
+            "Searches end with a custom event `summary_text`.",
             Twist::Event(Box::new(summary_text)),
         )
         .and(Twist::Document(Box::new(declare_summary_text))),
         bent(
             "unicode",
-            "Titles and messages are in many scripts.",
+            "Titles and messages contain characters of many scripts.",
             Twist::Event(Box::new(unicode)),
         ),
         bent(
             "bare",
-            "It offers nothing that is optional: no cursor, no dry run, no key, no limit.",
+            "It has no optional features: no cursor, no dry run, no idempotency key, no limit.",
             Twist::Args(Box::new(refuse_options)),
         )
         .and(Twist::Document(Box::new(declare_no_options)))
@@ -121,18 +121,18 @@ pub static VARIANTS: LazyLock<Vec<Variant>> = LazyLock::new(|| {
         .warns(&["AOI-01.schema-map"]),
         bent(
             "one-version",
-            "There is one schema version.",
+            "There is only one schema version.",
             Twist::Quirk(Quirk::OneVersion),
         ),
         bent(
             "exit-120",
-            "A closed pipe gives exit code 120, and nothing is said.",
+            "It exits with code 120 when the pipe closes, and writes nothing.",
             Twist::Pipe(Box::new(|_| 120)),
         )
         .warns(&["AOI-10.pipe-exit"]),
         bent(
             "dies-of-a-closed-pipe",
-            "A closed pipe kills it by SIGPIPE, as it does most tools.",
+            "It is killed by SIGPIPE when the pipe closes, as most tools are.",
             Twist::Pipe(Box::new(|_| crate::aoi::die_by(libc::SIGPIPE))),
         ),
     ]
@@ -149,7 +149,8 @@ fn send(event: Value) -> Vec<Frame> {
     vec![Frame::Json(event)]
 }
 
-/// What makes it a summary, and what tells of pages, keys and interruptions.
+/// Keeps the fields that every summary needs, and those about pages, idempotency keys and
+/// interruptions.
 fn minimal_summary(_: &Facts, _: &mut Notes, event: Value) -> Vec<Frame> {
     match event {
         Value::Object(fields) if fields.get("type") == Some(&Value::from("aoi:summary")) => {
@@ -179,7 +180,7 @@ fn extra_fields(_: &Facts, _: &mut Notes, mut event: Value) -> Vec<Frame> {
     send(event)
 }
 
-/// A result more, and counted.
+/// Adds one result before the summary, and counts it.
 fn summary_text(facts: &Facts, _: &mut Notes, mut event: Value) -> Vec<Frame> {
     if facts.command != "search"
         || kind(&event) != "aoi:summary"
@@ -245,7 +246,8 @@ const OPTIONAL: [&str; 5] = [
     "--confirm-count",
 ];
 
-/// What is not offered is unknown. `purge` goes with its count.
+/// Renames the optional flags, so that the tool rejects them as unknown. `purge` requires a count,
+/// so it is also rejected.
 fn refuse_options(args: Vec<String>) -> Vec<String> {
     let unknown = |word: String| {
         let name = word.split('=').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How a message becomes bytes: all of these are the same JSON.
+//! Variants of the serialization of messages. All of them produce equivalent JSON.
 
 use std::io::Write;
 
@@ -7,13 +7,14 @@ use serde_json::Value;
 use super::{Variant, writes};
 use crate::Kind;
 
+/// How messages are written.
 #[derive(Clone, Copy)]
 pub struct Hand {
-    /// One message, without the end of its line.
+    /// Writes one message, without the line ending.
     pub(crate) write: fn(&Value, &mut Vec<u8>),
-    /// Every message is so late.
+    /// Delay before every message in milliseconds.
     pub(crate) late_ms: u64,
-    /// Of requests that are open at the same time, the last is answered first.
+    /// Whether responses to open requests are sent in reverse order.
     pub(crate) reverses: bool,
 }
 
@@ -60,16 +61,16 @@ pub fn variants() -> Vec<Variant> {
     ]
 }
 
-const REVERSED: &str = "The members of every object stand in reverse order.";
-const SORTED: &str = "The members of every object stand in the order of their names.";
-const SPACED: &str = "There is white space wherever JSON allows it, except line breaks.";
+const REVERSED: &str = "The members of every object are in reverse order.";
+const SORTED: &str = "The members of every object are sorted by name.";
+const SPACED: &str = "There is whitespace wherever JSON allows it, except line breaks.";
 const ESCAPED: &str = "Every character of every string is an escape sequence.";
 const CRLF: &str = "Lines end with CR LF.";
-const LATE: &str = "Every message is 30 ms late.";
-const ORDER: &str = "Of two sessions asked for at once, the second is answered first.";
+const LATE: &str = "Every message is delayed by 30 ms.";
+const ORDER: &str = "Of two concurrent session/new requests, the second is answered first.";
 
 fn plain(message: &Value, bytes: &mut Vec<u8>) {
-    // Nothing can go wrong in memory, with keys that are strings.
+    // Serialization into memory with string keys cannot fail.
     let _ = serde_json::to_writer(bytes, message);
 }
 
@@ -118,7 +119,7 @@ fn escaped(message: &Value, bytes: &mut Vec<u8>) {
 
 type Members<'a> = Vec<(&'a String, &'a Value)>;
 
-/// A JSON writer of our own.
+/// A configurable JSON serializer.
 struct Style {
     space: &'static str,
     order: fn(&mut Members<'_>),
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn hands_are_unlike_each_other() {
+    fn hands_write_different_bytes() {
         let message = json!({ "b": 1, "a": "x" });
         let written = |write: fn(&Value, &mut Vec<u8>)| {
             let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Ids: of sessions, tool calls, messages and requests.
+//! Variants of the ids of sessions, tool calls, messages and requests.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ pub fn variants() -> Vec<Variant> {
     vec![
         looks(
             "unicode-ids",
-            "Ids have letters of many scripts.",
+            "Ids contain letters of many scripts.",
             Tamper::both(
                 |_, _, message| send(renamed(message, |id| format!("{UNICODE}{id}"))),
                 |_, message| {
@@ -42,7 +42,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "odd-ids",
-            "Ids have quotes, slashes, blanks and braces.",
+            "Ids contain quotes, slashes, spaces and braces.",
             Tamper::both(
                 |_, _, message| send(renamed(message, |id| format!("{ODD}{id}"))),
                 |_, message| pass(known(message, |id| Some(id.strip_prefix(ODD)?.to_owned()))),
@@ -86,7 +86,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "no-message-ids",
-            "Chunks do not say which message they belong to.",
+            "Chunks have no message id.",
             Tamper::out(|_, _, mut message| {
                 remove(&mut message, "/params/update/messageId");
                 send(message)
@@ -133,7 +133,7 @@ fn is_reply(message: &Value) -> bool {
     message.get("method").is_none()
 }
 
-/// Three digits for each byte.
+/// Encodes each byte as three digits.
 fn digits(id: &str) -> String {
     id.bytes().map(|byte| format!("{byte:03}")).collect()
 }
@@ -146,7 +146,7 @@ fn letters(id: &str) -> Option<String> {
     String::from_utf8(triples.collect::<Option<Vec<u8>>>()?).ok()
 }
 
-/// Places of ids in what the agent says.
+/// Places of ids in the messages of the agent.
 const PLACES: [&str; 6] = [
     "/params/sessionId",
     "/result/sessionId",
@@ -156,7 +156,7 @@ const PLACES: [&str; 6] = [
     "/params/elicitationId",
 ];
 
-/// Every id of a message, renamed.
+/// Renames every id in a message.
 fn renamed(mut message: Value, name: impl Fn(String) -> String) -> Value {
     let rename = |place: Option<&mut Value>| {
         if let Some(Value::String(id)) = place {
@@ -172,8 +172,8 @@ fn renamed(mut message: Value, name: impl Fn(String) -> String) -> Value {
     message
 }
 
-/// The session of a client's message by the name that the mock has for it; a strange one is
-/// strange to the mock too.
+/// Replaces the session id in a client's message with the mock's own id. An unknown id is left
+/// unchanged.
 fn known(mut message: Value, name: impl Fn(&str) -> Option<String>) -> Value {
     if let Some(place) = message.pointer_mut("/params/sessionId")
         && let Some(own) = place.as_str().and_then(name)
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_can_be_read_again() {
+    fn digits_can_be_decoded() {
         assert_eq!(letters(&digits("mock-0af")).as_deref(), Some("mock-0af"));
         assert_eq!(letters("999"), None);
         assert_eq!(letters("ß"), None);

@@ -1,4 +1,4 @@
-//! What goes on beside the protocol.
+//! Variants of the behavior outside the protocol.
 
 use std::io::Write;
 
@@ -12,18 +12,18 @@ pub fn variants() -> Vec<Variant> {
     vec![
         looks(
             "chatty",
-            "Every message is told on stderr, in colours.",
+            "Every message is logged to stderr, in color.",
             Tamper::both(log_sent, log_heard),
         ),
         looks(
             "chatty",
-            "Every message is told on stderr, in colours.",
+            "Every message is logged to stderr, in color.",
             Tamper::both(log_sent, log_heard),
         )
         .of_mcp(),
         looks(
             "own-notifications",
-            "Notifications of its own, with an underscore in front, stand between the others.",
+            "Custom notifications that start with an underscore are sent between the others.",
             Tamper::out(|_, sent, message| {
                 let beat =
                     json!({ "jsonrpc": "2.0", "method": "_mock/beat", "params": { "n": 1 } });
@@ -38,7 +38,7 @@ pub fn variants() -> Vec<Variant> {
 
 fn log(direction: &str, words: &str) {
     let line = format!("\u{1b}[2m12:00:00\u{1b}[0m INFO mock: {direction} {words} – ✓\n");
-    // Whoever does not read it does not want it.
+    // Ignore errors, because the client does not have to read stderr.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 

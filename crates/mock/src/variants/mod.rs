@@ -1,7 +1,7 @@
-//! Correct agents that look unlike the plain mock.
+//! Conforming variants: agents that behave differently from the default mock.
 //!
-//! A variant is as right as the mock itself; only its ways are different. What a judge holds
-//! against one of them is a mistake of the judge.
+//! A variant conforms to its protocol as much as the default mock does. A check that reports a
+//! failure for a variant has a bug.
 
 pub mod aoi;
 mod hand;
@@ -16,10 +16,11 @@ use crate::Kind;
 use crate::mutants::Tamper;
 pub use hand::Hand;
 
-/// A mock that speaks: which, in what scenario, and how it looks.
+/// How a variant differs from the default mock.
 pub struct Look {
+    /// Protocol of the variant.
     pub kind: Kind,
-    /// What it does, unless another scenario is asked for.
+    /// Scenario of the variant, unless another one is requested.
     pub scenario: &'static str,
     pub(super) tamper: Option<Tamper>,
     pub(super) hand: Hand,
@@ -27,7 +28,7 @@ pub struct Look {
 
 pub type Variant = crate::model::Variant<Look>;
 
-/// Nothing but another scenario.
+/// Variant that only uses another scenario.
 fn plays(name: &'static str, scenario: &'static str, what: &'static str) -> Variant {
     let made = Look {
         kind: Kind::Acp,
@@ -38,14 +39,14 @@ fn plays(name: &'static str, scenario: &'static str, what: &'static str) -> Vari
     Variant { name, what, made }
 }
 
-/// The default scenario with messages of another look.
+/// Variant of the default scenario that changes its messages.
 fn looks(name: &'static str, what: &'static str, tamper: Tamper) -> Variant {
     let mut variant = plays(name, "default", what);
     variant.made.tamper = Some(tamper);
     variant
 }
 
-/// The default scenario, written by another hand.
+/// Variant of the default scenario that serializes its messages differently.
 fn writes(kind: Kind, name: &'static str, what: &'static str, hand: Hand) -> Variant {
     let mut variant = plays(name, "default", what);
     variant.made.kind = kind;
@@ -66,18 +67,22 @@ impl Variant {
 
 fn scenarios() -> Vec<Variant> {
     vec![
-        plays("bare", "bare", "Offers nothing that is optional."),
-        plays("rich", "rich", "Offers everything that is optional."),
-        plays("locked", "auth", "Needs a login before a session."),
+        plays("bare", "bare", "Has no optional capabilities."),
+        plays("rich", "rich", "Has all optional capabilities."),
+        plays(
+            "locked",
+            "auth",
+            "Requires a login before a session can be opened.",
+        ),
         plays(
             "many-settings",
             "modes",
-            "Three modes and three options; the agent changes them too.",
+            "Has three modes and three options, and the agent also changes them.",
         ),
         plays(
             "news",
             "updates",
-            "Title, token counts, cost, a notice and a compaction in every turn.",
+            "Sends a title, token counts, a cost, a notice and a compaction in every turn.",
         ),
         plays(
             "asks-twice",
@@ -92,12 +97,12 @@ fn scenarios() -> Vec<Variant> {
         plays(
             "busy",
             "tools",
-            "Three tool calls in every turn; one of them fails.",
+            "Makes three tool calls in every turn. One of them fails.",
         ),
         plays(
             "planner",
             "plan",
-            "A plan that is worked off in every turn.",
+            "Sends a plan and completes it in every turn.",
         ),
         plays("failing", "error", "Every turn ends with an error."),
     ]
@@ -115,11 +120,12 @@ static ALL: LazyLock<Vec<Variant>> = LazyLock::new(|| {
     groups.into_iter().flatten().collect()
 });
 
-/// Every variant of every mock.
+/// All variants of all mock agents.
 pub fn all() -> impl Iterator<Item = &'static Variant> {
     ALL.iter()
 }
 
+/// Variants of one mock agent.
 pub fn of(kind: Kind) -> impl Iterator<Item = &'static Variant> {
     all().filter(move |variant| variant.kind == kind)
 }

@@ -1,4 +1,4 @@
-//! The shape of answers and updates: members more or less, all of them allowed.
+//! Variants of the members of responses and updates, all of them allowed.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ pub fn variants() -> Vec<Variant> {
     vec![
         looks(
             "meta",
-            "Everything that may carry `_meta` carries it.",
+            "Every object that may have `_meta` has it.",
             Tamper::out(|_, _, mut message| {
                 for root in ["/params", "/result"] {
                     if let Some(value) = message.pointer_mut(root) {
@@ -22,7 +22,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "traced",
-            "Every update carries the trace context of the W3C.",
+            "Every update has a W3C trace context.",
             Tamper::out(|_, sent, message| {
                 change(message, sent.method == "session/update", |m| {
                     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -33,7 +33,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "nulls",
-            "Optional members are null where they could be left out.",
+            "Optional members are null instead of being omitted.",
             Tamper::out(|_, sent, mut message| {
                 for place in nulls(&sent.method, &sent.update, sent.is_result) {
                     if message.pointer(place).is_none() {
@@ -45,7 +45,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "null-capabilities",
-            "Capabilities that it has not are null.",
+            "Unsupported capabilities are null.",
             Tamper::out(|_, sent, message| {
                 change(message, sent.answers("initialize"), |m| {
                     for name in ["list", "delete", "additionalDirectories", "resume", "close"] {
@@ -59,7 +59,7 @@ pub fn variants() -> Vec<Variant> {
         .in_scenario("bare"),
         looks(
             "terse",
-            "The answer to initialize leaves out whatever has a default.",
+            "The response to initialize omits everything that has a default.",
             Tamper::out(|_, sent, message| {
                 change(message, sent.answers("initialize"), |m| {
                     set(m, CAPABILITIES, json!({}));
@@ -81,7 +81,7 @@ pub fn variants() -> Vec<Variant> {
         .in_scenario("tools"),
         looks(
             "other-name",
-            "Another name, title and version.",
+            "It has another name, title and version.",
             Tamper::out(|_, sent, message| {
                 change(message, sent.answers("initialize"), |m| {
                     let version = "2026.11-rc.1+build 7 (日本)";
@@ -92,7 +92,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "grouped-options",
-            "The values of options stand in groups.",
+            "The values of options are in groups.",
             Tamper::out(|_, _, mut message| {
                 each_option(&mut message, |option| {
                     if let Some(Value::Array(values)) = option.get("options").cloned() {
@@ -107,11 +107,11 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "options-only",
-            "Options, and no modes.",
+            "It has options but no modes.",
             Tamper::both(
                 |_, sent, mut message| {
                     remove(&mut message, "/result/modes");
-                    // An option for the mode goes with `modes`, so that has to go too.
+                    // An option for the mode requires `modes`, so remove it as well.
                     for place in OPTIONS {
                         if let Some(Value::Array(options)) = message.pointer_mut(place) {
                             options.retain(|option| text(option, "/category") != "mode");
@@ -127,7 +127,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "own-categories",
-            "Options have no category, or one of the agent's own.",
+            "Options have no category or a custom one.",
             Tamper::out(|_, _, mut message| {
                 each_option(&mut message, |option| match text(option, "/category") {
                     "mode" => {}
@@ -139,7 +139,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "explained-errors",
-            "Errors have long messages, and data of all kinds.",
+            "Errors have long messages and data of different types.",
             Tamper::out(|_, sent, message| {
                 change(message, sent.is_error, |m| {
                     let long = format!(
@@ -158,7 +158,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "cursors",
-            "The list of sessions is cut into pages, with opaque cursors.",
+            "The list of sessions is split into pages with opaque cursors.",
             Tamper::both(
                 |_, _, mut message| {
                     let next = text(&message, "/result/nextCursor").to_owned();
@@ -203,7 +203,7 @@ fn each_option(message: &mut Value, mut change: impl FnMut(&mut Value)) {
     }
 }
 
-/// What is free JSON, or has keys of its own, is left alone.
+/// Members with free-form JSON or their own keys, which are left unchanged.
 const FREE: [&str; 6] = [
     "_meta",
     "rawInput",
@@ -213,7 +213,7 @@ const FREE: [&str; 6] = [
     "outcome",
 ];
 
-/// Puts `_meta` into an object and whatever is in it.
+/// Adds `_meta` to an object and to all objects in it.
 fn mark(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -234,7 +234,7 @@ fn meta(map: &mut Map<String, Value>) {
     map.insert("_meta".to_owned(), own);
 }
 
-/// Members that may be null, where the mock has nothing to say.
+/// Members that may be null, and for which the mock has no value.
 fn nulls(method: &str, update: &str, is_result: bool) -> &'static [&'static str] {
     match (method, update, is_result) {
         ("initialize", _, true) => &["/result/_meta", "/result/agentInfo/_meta"],

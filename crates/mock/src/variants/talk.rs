@@ -1,4 +1,4 @@
-//! What is said in a turn: more, longer, of other kinds.
+//! Variants of the messages in a turn: more, longer, or of other types.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "empty-chunks",
-            "Chunks without text stand between the others.",
+            "Empty chunks are sent between the others.",
             Tamper::out(|_, sent, message| {
                 if !is_said(sent) {
                     return send(message);
@@ -46,7 +46,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "thinks-first",
-            "A thought stands before everything else of a turn.",
+            "Every turn starts with a thought.",
             Tamper::both(
                 |context, sent, message| {
                     let begun =
@@ -74,7 +74,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "empty-plan",
-            "A plan without entries comes before each plan.",
+            "A plan without entries is sent before each plan.",
             Tamper::out(|_, sent, message| {
                 if sent.update != "plan" {
                     return send(message);
@@ -86,7 +86,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "counts-tokens",
-            "Token counts, with their cost, come before the end of each turn, and with it.",
+            "Token counts and their cost are sent before the end of each turn and in the response.",
             Tamper::out(|_, sent, mut message| {
                 if message.pointer("/result/stopReason").is_some() {
                     let usage = json!({ "usage": { "totalTokens": 4_000_000_000_u64 } });
@@ -104,7 +104,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "renames-sessions",
-            "The session gets another title at the end of each turn.",
+            "The session gets a new title at the end of each turn.",
             Tamper::out(|_, sent, message| {
                 at_the_end(sent, message, |_| {
                     json!({
@@ -117,7 +117,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "tells-early",
-            "An update of the tool call stands before each permission request.",
+            "A tool call update is sent before each permission request.",
             Tamper::out(|_, sent, message| {
                 if sent.method != "session/request_permission" {
                     return send(message);
@@ -135,7 +135,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "calls-in-full",
-            "A permission request repeats everything of its tool call.",
+            "A permission request repeats all data of its tool call.",
             Tamper::out(|_, sent, message| {
                 change(message, sent.method == "session/request_permission", |m| {
                     set(m, "/params/toolCall/kind", "edit");
@@ -152,7 +152,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "shows-media",
-            "What is said has an image, a link and an embedded resource too.",
+            "Messages also contain an image, a link and an embedded resource.",
             Tamper::out(|_, sent, message| {
                 if !is_said(sent) {
                     return send(message);
@@ -174,7 +174,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         looks(
             "announces-in-pieces",
-            "A tool call is announced without kind, status and input; they come as an update.",
+            "A tool call is reported without kind, status and input. They follow in an update.",
             Tamper::out(|_, sent, message| {
                 if sent.update != "tool_call" {
                     return send(message);
@@ -207,7 +207,7 @@ fn update(session: &str, update: Value) -> Frame {
     Frame::Json(json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))
 }
 
-/// One more update before the end of a turn.
+/// Sends one more update before the end of a turn.
 fn at_the_end(sent: &Sent, message: Value, what: fn(&Sent) -> Value) -> Frames {
     match sent.answers("session/prompt") {
         true => {

@@ -1,4 +1,4 @@
-//! An MCP server over HTTP: called once, with the headers that the client gave for it.
+//! MCP servers over HTTP. The mock calls each one once, with the headers from the client.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use ureq::http::Request;
 
 use crate::rpc::Refusal;
 
-/// How long one call may take.
+/// Timeout of one call.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_ANSWER: u64 = 1 << 20;
 
@@ -20,20 +20,22 @@ pub struct Address {
 pub fn address(server: &Value) -> Result<Address, Refusal> {
     let word = |key: &str| {
         let text = server.get(key).and_then(Value::as_str);
-        text.ok_or_else(|| Refusal::params(format!("an MCP server lacks `{key}`")))
+        text.ok_or_else(|| Refusal::params(format!("an MCP server has no `{key}`")))
     };
     let (name, url) = (word("name")?, word("url")?);
     if !url.starts_with("http://") {
-        return Err(Refusal::params("the mock reaches http:// only"));
+        return Err(Refusal::params("the mock supports only http:// URLs"));
     }
     let Some(Value::Array(list)) = server.get("headers") else {
-        return Err(Refusal::params("an MCP server lacks `headers`"));
+        return Err(Refusal::params("an MCP server has no `headers`"));
     };
     let mut request = Request::post(url);
     for header in list {
         let part = |key: &str| header.get(key).and_then(Value::as_str);
         let (Some(name), Some(value)) = (part("name"), part("value")) else {
-            return Err(Refusal::params("`headers` have names and values"));
+            return Err(Refusal::params(
+                "every entry of `headers` must have a name and a value",
+            ));
         };
         request = request.header(name, value);
     }
@@ -44,11 +46,12 @@ pub fn address(server: &Value) -> Result<Address, Refusal> {
         .body(());
     Ok(Address {
         name: name.to_owned(),
-        request: request.map_err(|error| Refusal::params(format!("an MCP server: {error}")))?,
+        request: request
+            .map_err(|error| Refusal::params(format!("invalid MCP server: {error}")))?,
     })
 }
 
-/// Sends one message, without waiting for what becomes of it.
+/// Sends one message in the background, and ignores the response.
 pub fn greet(address: &Address, message: &Value) {
     let (name, body) = (address.name.clone(), message.to_string());
     let request = address.request.clone().map(|()| body);

@@ -1,4 +1,4 @@
-//! Questions to the user: a form, or a page.
+//! Questions to the user: a form or a web page.
 
 use serde_json::{Map, Value, json};
 
@@ -30,7 +30,7 @@ impl AcpStage {
         self.ask(params)
     }
 
-    /// Sends the user to a page; that it is done with is told at the end of the turn.
+    /// Sends the user to a web page. Its completion is reported at the end of the turn.
     pub(super) fn page(&mut self, message: &str, url: &str) -> Result<Reply, End> {
         if !self.offers.urls {
             return Ok(Reply::Unasked);
@@ -54,7 +54,7 @@ impl AcpStage {
         Ok(answer.map_or(Reply::Dismissed, |result| reply(&result)))
     }
 
-    /// Tells that the pages of the turn are done with.
+    /// Reports that the web pages of the turn are completed.
     pub fn complete_pages(&mut self) {
         for id in self.pages.drain(..) {
             let params = json!({ "elicitationId": id });

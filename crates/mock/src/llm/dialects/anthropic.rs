@@ -35,7 +35,8 @@ fn message(telling: &Telling, content: Vec<Value>, stop: Option<&str>, output: u
     })
 }
 
-/// A free-form tool does not exist here: text becomes the one argument.
+/// Input object of a call. There are no free-form tools in this dialect, so text becomes the only
+/// argument.
 fn input(args: &Value) -> Value {
     match args {
         Value::String(text) => json!({"input": text}),

@@ -1,5 +1,4 @@
-//! How each vendor's wire format tells a plan: as events of a stream, in one piece, and as an
-//! error.
+//! Wire formats of the vendors: a reply as stream events, as one JSON value, and as an error.
 
 mod anthropic;
 mod chat;
@@ -14,25 +13,25 @@ use super::ask::{Dialect, Question};
 use super::plan::Plan;
 use super::script::Fault;
 
-/// The time that every answer names: answers are the same each time.
+/// Creation time in all responses. It is fixed, so that responses are reproducible.
 const CREATED: u64 = 1_700_000_000;
 
-/// One thing that happens in a stream.
+/// One item of a stream.
 #[derive(Debug)]
 pub enum Out {
-    /// A server-sent event.
+    /// Server-sent event.
     Event(Option<&'static str>, Value),
-    /// The line after which an OpenAI stream is over.
+    /// Line that ends an OpenAI stream.
     Done,
     Wait(Duration),
     Hang,
 }
 
-/// What the answers are made from.
+/// Data for building a response.
 pub struct Telling<'a> {
     pub plan: &'a Plan,
     pub question: &'a Question,
-    /// Differs per question, so that clients can tell answers apart.
+    /// Request number, so that clients can distinguish responses.
     pub number: u64,
 }
 
@@ -68,7 +67,7 @@ impl Telling<'_> {
     }
 }
 
-/// The vendor's shape of an error.
+/// Error in the format of the vendor.
 pub fn error(dialect: Dialect, fault: &Fault) -> Value {
     let (status, message) = (fault.status, &fault.message);
     match dialect {
@@ -89,7 +88,7 @@ fn openai_error(status: u16, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": kind}})
 }
 
-/// The arguments of a call as the text that OpenAI sends.
+/// Arguments of a call in OpenAI's text format.
 fn argument_text(args: &Value) -> String {
     match args {
         Value::String(text) => text.clone(),
@@ -97,7 +96,7 @@ fn argument_text(args: &Value) -> String {
     }
 }
 
-/// What a free-form tool gets: the text itself, or the `input` of a mapping.
+/// Input of a free-form tool: the text itself, or the `input` of a mapping.
 fn free_text(args: &Value) -> String {
     let input = args.get("input").and_then(Value::as_str);
     input.map_or_else(|| argument_text(args), str::to_owned)

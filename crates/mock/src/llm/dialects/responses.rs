@@ -46,7 +46,7 @@ fn end_status(telling: &Telling) -> &'static str {
     }
 }
 
-/// An item of the output, as it is when it is over.
+/// Item of the output in its final state.
 fn item(telling: &Telling, index: usize, part: &Part) -> Option<Value> {
     let id = |prefix: &str| telling.call_id(prefix, index);
     Some(match part {
@@ -131,7 +131,7 @@ pub fn stream(telling: &Telling) -> Vec<Out> {
     out.0
 }
 
-/// The events, and the sequence number of the next.
+/// The events, and the sequence number of the next one.
 struct Events(Vec<Out>, u64);
 
 impl Events {
@@ -150,7 +150,7 @@ impl Events {
         }
     }
 
-    /// An item from its start, which is the item without what is still to come, to its end.
+    /// Sends all events of an item. The first event has the item without its content.
     fn item(&mut self, index: usize, part: &Part, item: &Value) {
         let id = item.get("id").cloned().unwrap_or(Value::Null);
         let at = |rest: Value| {

@@ -1,4 +1,5 @@
-//! What Open Design asks of a runtime, beyond the protocol. The ids are those of its suite.
+//! Violations of what Open Design requires in addition to the protocol. The ids are those of its
+//! suite.
 
 use serde_json::{Value, json};
 
@@ -9,7 +10,7 @@ use crate::mutants::tools::*;
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("acp-od-19-silent", "OD-19")
-            .says("session/new is never answered to clients that offer nothing.")
+            .says("session/new is never answered if the client offers no capabilities.")
             .tamper_in(|context, message| {
                 if calls(&message, "initialize") {
                     let offers = message.pointer("/params/clientCapabilities");
@@ -24,13 +25,13 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("acp-od-19-no-servers", "OD-19")
-            .says("session/new is refused where it comes with MCP servers.")
+            .says("session/new with MCP servers is rejected.")
             .heard_as(
                 both(method("session/new"), has("/params/mcpServers/0")),
                 refuses(-32603),
             ),
         wrong("acp-od-19-waits-for-server", "OD-19")
-            .says("session/new waits for ever for an MCP server that does not start.")
+            .says("session/new waits forever for an MCP server that does not start.")
             .heard_as(
                 both(method("session/new"), |_, message| {
                     text(message, "/params/mcpServers/0/command").ends_with("no-such-program")
@@ -63,26 +64,26 @@ pub fn mutants() -> Vec<Mutant> {
                 send(message)
             }),
         wrong("acp-od-29-goes-on", "OD-29")
-            .says("Every turn says something more after its answer.")
+            .says("Every turn sends more text after its response.")
             .out_as(answers("session/prompt"), then_talks()),
         wrong("acp-od-30-usage-text", "OD-30")
-            .says("The usage of a turn is told in words.")
+            .says("The usage of a turn is a string.")
             .out(
                 answers("session/prompt"),
                 sets("/result/_meta", json!({ "usage": "12 tokens" })),
             ),
         wrong("acp-od-30-no-numbers", "OD-30")
-            .says("The usage of a turn has words where numbers belong.")
+            .says("The usage of a turn has a string instead of a number.")
             .out(
                 answers("session/prompt"),
                 sets("/result/_meta/usage/inputTokens", "twelve"),
             ),
         wrong("acp-od-30-kept-back", "OD-30")
-            .says("A turn tells what it uses on its way, and not in its answer.")
+            .says("A turn reports its usage in an update but not in its response.")
             .scenario("updates")
             .out(answers("session/prompt"), removes("/result/_meta")),
         wrong("acp-od-37-waits", "OD-37")
-            .says("Where a permission is needed it waits for somebody at a terminal.")
+            .says("The agent waits for terminal input instead of asking for permission.")
             .out_as(method("session/request_permission"), drops()),
     ]
 }

@@ -1,4 +1,4 @@
-//! Single-fault ACP agents, in the order of the catalogue of requirements.
+//! ACP agents with a single defect, in the order of the requirement catalogue.
 
 mod design;
 mod places;

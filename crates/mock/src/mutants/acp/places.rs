@@ -1,4 +1,4 @@
-//! Where a session works, with what, and what is left of it later.
+//! Defects of directories, MCP servers and stored sessions.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn is_relative(path: &str) -> bool {
     !Path::new(path).is_absolute()
 }
 
-/// The directories of a session from before, as the mock keeps them.
+/// The additional directories of an earlier session, as the mock stored them.
 fn kept_directories(session: &str) -> Option<Value> {
     let saved = Store::new(None).load(session)?;
     Some(saved.directories.into())
@@ -23,7 +23,7 @@ fn kept_directories(session: &str) -> Option<Value> {
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("acp-se-05-process-directory", "SE-05")
-            .says("Files are asked for in the directory that the process was started in.")
+            .says("Files are requested in the working directory of the process.")
             .out(methods("fs/"), |m| {
                 let name = Path::new(text(m, "/params/path")).file_name();
                 let own = std::env::current_dir().unwrap_or_default();
@@ -38,7 +38,7 @@ pub fn mutants() -> Vec<Mutant> {
                 alter(message, odd, |m| set(m, "/params/cwd", format!("/{cwd}")))
             }),
         wrong("acp-se-07-dies", "SE-07")
-            .says("A directory that does not exist ends the process.")
+            .says("A directory that does not exist makes the process exit.")
             .tamper_in(|_, message| {
                 let cwd = text(&message, "/params/cwd");
                 if calls(&message, "session/new") && !is_relative(cwd) && !Path::new(cwd).exists() {
@@ -47,7 +47,7 @@ pub fn mutants() -> Vec<Mutant> {
                 pass(message)
             }),
         wrong("acp-se-09-no-args", "SE-09")
-            .says("MCP servers do not get their arguments in order.")
+            .says("MCP servers do not get arguments that contain a space.")
             .heard(
                 any(),
                 edits_each("/params/mcpServers", |server| {
@@ -68,7 +68,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }),
             ),
         wrong("acp-se-11-not-reached", "SE-11")
-            .says("MCP servers over HTTP are advertised, and refused.")
+            .says("MCP servers over HTTP are advertised but rejected.")
             .scenario("rich")
             .tamper_in(|_, message| {
                 let servers = message
@@ -111,13 +111,13 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("acp-ld-03-takes-unknown", "LD-03")
-            .says("A session that nobody opened can be loaded.")
+            .says("A session with an unknown id can be loaded.")
             .out(both(errors(), method("session/load")), |m| {
                 remove(m, "/error");
                 set(m, "/result", json!({}));
             }),
         wrong("acp-ld-04-dead-after-load", "LD-04")
-            .says("A loaded session takes no prompts.")
+            .says("A loaded session accepts no prompts.")
             .tamper_in(|context, message| {
                 let session = message.pointer("/params/sessionId").cloned();
                 if calls(&message, "session/load") {
@@ -131,7 +131,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("acp-rs-02-forgets", "RS-02")
-            .says("A resumed session knows nothing of what was said in it.")
+            .says("A resumed session does not remember the earlier conversation.")
             .tamper_out(|context, sent, mut message| {
                 let resumed = sent.answers("session/new") && context.notes.contains_key("resumes");
                 if resumed && let Some(old) = context.notes.remove("resumes") {
@@ -163,10 +163,10 @@ pub fn mutants() -> Vec<Mutant> {
                 pass(message)
             }),
         wrong("acp-cl-03-late-update", "CL-03")
-            .says("A closed session says something more.")
+            .says("A closed session sends more text.")
             .out_as(answers("session/close"), then_talks()),
         wrong("acp-ad-02-takes-relative", "AD-02")
-            .says("A relative entry of `additionalDirectories` is taken.")
+            .says("A relative entry of `additionalDirectories` is accepted.")
             .heard(
                 any(),
                 keeps("/params/additionalDirectories", |path| {
@@ -174,7 +174,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }),
             ),
         wrong("acp-ad-03-restores", "AD-03")
-            .says("A loaded session keeps the additional directories of before.")
+            .says("A loaded session keeps its earlier additional directories.")
             .tamper_in(|_, message| {
                 let without = message.pointer("/params/additionalDirectories").is_none();
                 let kept = kept_directories(text(&message, "/params/sessionId"));
@@ -186,7 +186,7 @@ pub fn mutants() -> Vec<Mutant> {
     ]
 }
 
-/// Says another session where this one is meant.
+/// Replaces one session id with another.
 fn swap(message: &mut Value, from: Option<&Value>, to: Option<&Value>) {
     if let (Some(from), Some(to)) = (from, to)
         && message.pointer("/params/sessionId") == Some(from)

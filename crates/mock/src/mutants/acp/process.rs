@@ -1,4 +1,4 @@
-//! The process and its lines: what happens before a message is read, and at the end.
+//! Defects of the process and its input lines.
 
 use std::io::Write;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::mutants::tools::*;
 use crate::mutants::{Frame, Mutant};
 use crate::{DEAF_FOR, faults};
 
-/// A longer line than this is too long for `acp-tr-21-short-lines`.
+/// Maximum line length in bytes of the mutant `acp-tr-21-short-lines`.
 const SHORT: usize = 64 << 10;
 
-/// Whether more lies ready on stdin.
+/// Whether more input is available on stdin.
 fn is_more_ready() -> bool {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: asks for the number of bytes in a pipe, and writes nothing else.
+    // SAFETY: reads the number of bytes in a pipe into `bytes`, and writes nothing else.
     let told = unsafe { libc::ioctl(0, libc::FIONREAD, &mut bytes) };
     told == 0 && bytes > 0
 }
@@ -24,7 +24,7 @@ fn is_more_ready() -> bool {
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("acp-tr-04-latin1-log", "TR-04")
-            .says("stderr has a byte that is no UTF-8.")
+            .says("stderr has a byte that is not valid UTF-8.")
             .tamper_out(|_, sent, message| {
                 if sent.answers("session/new") {
                     let _ = std::io::stderr().write_all(b"session in caf\xe9 started\n");
@@ -32,17 +32,17 @@ pub fn mutants() -> Vec<Mutant> {
                 send(message)
             }),
         wrong("acp-tr-14-dies-on-bad-line", "TR-14")
-            .says("A line that is no JSON is answered, and ends the process.")
+            .says("A line that is not valid JSON is answered, but then the process exits.")
             .out_as(code(-32700), |_, message| {
                 vec![Frame::Json(message), Frame::Exit(1)]
             }),
         wrong("acp-tr-16-one-at-a-time", "TR-16")
-            .says("A session/new is forgotten when another message comes before its answer.")
+            .says("A session/new is not answered if another message arrives before its response.")
             .tamper_in(|context, message| {
                 if !calls(&message, "session/new") {
                     return pass(message);
                 }
-                // Time for the other one.
+                // Wait for the other message.
                 std::thread::sleep(Duration::from_millis(100));
                 match context.more || is_more_ready() {
                     true => swallow(),
@@ -50,7 +50,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("acp-tr-18-stays", "TR-18")
-            .says("The end of stdin changes nothing.")
+            .says("The process does not exit at the end of stdin.")
             .end(|| std::thread::sleep(DEAF_FOR)),
         wrong("acp-tr-19-exit-code", "TR-19")
             .says("The process exits with code 1 at the end of stdin.")
@@ -64,22 +64,22 @@ pub fn mutants() -> Vec<Mutant> {
                 send(message)
             }),
         wrong("acp-tr-20-crlf", "TR-20")
-            .says("A line that ends with CR LF cannot be read.")
+            .says("A line that ends with CR LF cannot be parsed.")
             .line(|line| match line.ends_with(b"}\r\n") {
                 true => Some(b"{\n".to_vec()),
                 false => Some(line),
             }),
         wrong("acp-tr-20-blank-line", "TR-20")
-            .says("A blank line ends the process.")
+            .says("A blank line makes the process exit.")
             .line(|line| match line.trim_ascii().is_empty() {
                 true => faults::exit(1),
                 false => Some(line),
             }),
         wrong("acp-tr-21-short-lines", "TR-21")
-            .says("Lines longer than 64 KiB are passed over.")
+            .says("Lines longer than 64 KiB are ignored.")
             .line(|line| (line.len() <= SHORT).then_some(line)),
         wrong("acp-in-12-strict", "IN-12")
-            .says("A client capability that it does not know makes initialize fail.")
+            .says("An unknown client capability makes initialize fail.")
             .tamper_in(|_, message| {
                 let known = ["fs", "terminal", "session", "auth", "elicitation", "_meta"];
                 let said = message.pointer("/params/clientCapabilities");
@@ -103,7 +103,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("acp-in-14-dies", "IN-14")
-            .says("A second initialize ends the process.")
+            .says("A second initialize makes the process exit.")
             .tamper_in(|context, message| {
                 if calls(&message, "initialize") && !context.first("started") {
                     faults::exit(1);
@@ -111,13 +111,13 @@ pub fn mutants() -> Vec<Mutant> {
                 pass(message)
             }),
         wrong("acp-in-17-hidden-load", "IN-17")
-            .says("session/load works, and is not advertised.")
+            .says("session/load works but is not advertised.")
             .out(
                 answers("initialize"),
                 sets("/result/agentCapabilities/loadSession", false),
             ),
         wrong("acp-in-17-hidden-list", "IN-17")
-            .says("session/list is answered with null, and is not advertised.")
+            .says("session/list is answered with null but is not advertised.")
             .tamper_out(|_, sent, message| {
                 let is_list = sent.answers("session/list");
                 let is_start = sent.answers("initialize");
@@ -127,14 +127,14 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("acp-au-06-no-methods", "AU-06")
-            .says("A session needs a login, and there is no way to log in.")
+            .says("A session requires a login, but there is no auth method.")
             .scenario("auth")
             .out(
                 answers("initialize"),
                 sets("/result/authMethods", json!([])),
             ),
         wrong("acp-au-08-any-method", "AU-08")
-            .says("A login with a method that does not exist succeeds.")
+            .says("A login with an unknown method succeeds.")
             .scenario("auth")
             .heard_as(
                 both(

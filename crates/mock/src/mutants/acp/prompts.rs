@@ -1,4 +1,4 @@
-//! Prompts that are odd, or come at an odd time; cancellations that do.
+//! Defects with unusual prompts and cancellations, or with their timing.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::mutants::tools::*;
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("acp-pt-06-takes-anything", "PT-06")
-            .says("Images and audio are not advertised, and passed over in silence.")
+            .says("Images and audio are not advertised, and are silently ignored.")
             .heard(
                 any(),
                 keeps("/params/prompt", |block| {
@@ -18,19 +18,19 @@ pub fn mutants() -> Vec<Mutant> {
                 }),
             ),
         wrong("acp-pt-07-any-session", "PT-07")
-            .says("A prompt for an unknown session ends well, without a word.")
+            .says("A prompt for an unknown session ends normally, without any text.")
             .out(both(method("session/prompt"), code(-32002)), |m| {
                 remove(m, "/error");
                 set(m, "/result", json!({ "stopReason": "end_turn" }));
             }),
         wrong("acp-pt-08-no-answer", "PT-08")
-            .says("A prompt without blocks is never answered.")
+            .says("An empty prompt is never answered.")
             .heard_as(
                 both(method("session/prompt"), is("/params/prompt", json!([]))),
                 ignores(),
             ),
         wrong("acp-pt-13-finishes-first", "PT-13")
-            .says("A cancelled turn does all of its work before it says that it is cancelled.")
+            .says("A cancelled turn finishes all its work before it is answered.")
             .tamper_out(|context, sent, message| {
                 let cancelled = sent.answers("session/prompt")
                     && context.notes.remove("cancelled").as_ref() == sent.asked.get("sessionId");
@@ -72,7 +72,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("acp-pt-15-dies", "PT-15")
-            .says("A session/cancel without a turn ends the process.")
+            .says("A session/cancel without a turn makes the process exit.")
             .tamper_in(|context, message| {
                 if calls(&message, "session/cancel") && !context.is_open("session/prompt") {
                     faults::exit(1);
@@ -80,7 +80,7 @@ pub fn mutants() -> Vec<Mutant> {
                 pass(message)
             }),
         wrong("acp-pt-17-stays-cancelled", "PT-17")
-            .says("After a cancelled turn every turn is cancelled.")
+            .says("After a cancelled turn, every turn is cancelled.")
             .tamper_out(|context, sent, message| {
                 if !sent.answers("session/prompt") {
                     return send(message);

@@ -1,4 +1,4 @@
-//! What the agent asks of the client: files, terminals, forms.
+//! Defects of the requests to the client: files, terminals, forms.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ pub fn mutants() -> Vec<Mutant> {
                 sets("/params/clientCapabilities/fs/writeTextFile", true),
             ),
         wrong("acp-in-11-uses-everything", "IN-11")
-            .says("Every client service is used, whatever the client said.")
+            .says("All client services are used, regardless of the client's capabilities.")
             .heard(
                 method("initialize"),
                 sets(
@@ -34,29 +34,30 @@ pub fn mutants() -> Vec<Mutant> {
                 ),
             ),
         wrong("acp-fs-03-relative", "FS-03")
-            .says("Files are named by relative paths.")
+            .says("File paths are relative.")
             .out(methods("fs/"), |m| {
                 let path = text(m, "/params/path");
                 let name = path.rsplit('/').next().unwrap_or_default().to_owned();
                 set(m, "/params/path", name);
             }),
         wrong("acp-fs-04-line-zero", "FS-04")
-            .says("Files are read from line 0 on.")
+            .says("Files are read from line 0.")
             .out(method("fs/read_text_file"), sets("/params/line", 0)),
         wrong("acp-fs-05-hangs-on-error", "FS-05")
-            .says("A file that the client cannot read leaves the turn open for ever.")
+            .says("The turn hangs if the client cannot read a file.")
             .tamper_out(|context, _, message| {
                 note_request(context, &message);
                 send(message)
             })
             .tamper_in(|context, message| lose_error(context, message, "fs/")),
         wrong("acp-te-01-terminal-unasked", "TE-01")
-            .says("Terminals are used through clients that have none.")
+            .says("Terminals are used with clients that do not offer them.")
             .heard(
                 method("initialize"),
                 sets("/params/clientCapabilities/terminal", true),
             ),
-        // A release becomes another look at the output, so that the mock goes on.
+        // Send another request for the output instead of the release, so that the mock gets a
+        // response and continues.
         wrong("acp-te-02-not-released", "TE-02")
             .says("Terminals are never released.")
             .out(
@@ -64,7 +65,7 @@ pub fn mutants() -> Vec<Mutant> {
                 sets("/method", "terminal/output"),
             ),
         wrong("acp-te-03-used-after-release", "TE-03")
-            .says("A released terminal is asked for its output.")
+            .says("The output of a released terminal is requested.")
             .tamper_out(|_, sent, message| {
                 if sent.method != "terminal/release" {
                     return send(message);
@@ -93,13 +94,13 @@ pub fn mutants() -> Vec<Mutant> {
             .says("Terminals are created in a relative directory.")
             .out(method("terminal/create"), sets("/params/cwd", ".")),
         wrong("acp-el-01-form-unasked", "EL-01")
-            .says("Forms are sent to clients that do not take them.")
+            .says("Forms are sent to clients that do not support them.")
             .heard(
                 method("initialize"),
                 sets("/params/clientCapabilities/elicitation/form", json!({})),
             ),
         wrong("acp-el-02-no-mode", "EL-02")
-            .says("A form does not say that it is one.")
+            .says("A form has no mode.")
             .out(method("elicitation/create"), removes("/params/mode")),
         wrong("acp-el-02-no-scope", "EL-02")
             .says("A form belongs to neither a session nor a request.")
@@ -114,13 +115,13 @@ pub fn mutants() -> Vec<Mutant> {
                 ),
             ),
         wrong("acp-el-05-hangs-on-decline", "EL-05")
-            .says("A declined form leaves the turn open for ever.")
+            .says("The turn hangs if the user declines a form.")
             .heard_as(is("/result/action", "decline"), ignores()),
         wrong("acp-fs-04-text-limit", "FS-04")
             .says("The limit of lines to read is a string.")
             .out(method("fs/read_text_file"), sets("/params/limit", "10")),
         wrong("acp-el-01-form-for-url", "EL-01")
-            .says("Forms are sent to clients that take only pages.")
+            .says("Forms are sent to clients that support only URLs.")
             .heard(
                 both(
                     method("initialize"),
@@ -129,7 +130,7 @@ pub fn mutants() -> Vec<Mutant> {
                 sets("/params/clientCapabilities/elicitation/form", json!({})),
             ),
         wrong("acp-el-04-same-id", "EL-04")
-            .says("Two open questions have the same id.")
+            .says("Two open elicitations have the same id.")
             .scenario("elicitation-url")
             .out(methods("elicitation/"), |m| {
                 if m.pointer("/params/elicitationId").is_some() {
@@ -137,24 +138,24 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("acp-el-04-unknown-complete", "EL-04")
-            .says("A question is completed that was never asked.")
+            .says("An elicitation that was never sent is completed.")
             .scenario("elicitation-url")
             .out(
                 method("elicitation/complete"),
                 sets("/params/elicitationId", "nobody-knows"),
             ),
         wrong("acp-el-05-hangs-on-cancel", "EL-05")
-            .says("A form that the user closes leaves the turn open for ever.")
+            .says("The turn hangs if the user cancels a form.")
             .heard_as(is("/result/action", "cancel"), ignores()),
         wrong("acp-el-06-http", "EL-06")
-            .says("The page of a question is not behind https.")
+            .says("The URL of an elicitation does not use https.")
             .scenario("elicitation-url")
             .tamper_out(|_, _, message| {
                 let url = text(&message, "/params/url").replace("https://", "http://");
                 change(message, !url.is_empty(), |m| set(m, "/params/url", url))
             }),
         wrong("acp-el-06-secret", "EL-06")
-            .says("The page of a question is named with a password.")
+            .says("The URL of an elicitation contains a password.")
             .scenario("elicitation-url")
             .tamper_out(|_, _, message| {
                 let url = text(&message, "/params/url").replace("https://", "https://user:pw@");

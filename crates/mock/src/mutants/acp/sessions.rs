@@ -1,4 +1,4 @@
-//! New, load, resume, close, list, delete.
+//! Defects of creating, loading, resuming, closing, listing and deleting sessions.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub fn mutants() -> Vec<Mutant> {
             .says("`sessionId` is empty.")
             .out(answers("session/new"), sets("/result/sessionId", "")),
         wrong("acp-se-02-same-id", "SE-02")
-            .says("Every session has the id of the first.")
+            .says("Every session has the id of the first one.")
             .tamper_out(|context, sent, message| {
                 if !sent.answers("session/new") {
                     return send(message);
@@ -29,13 +29,13 @@ pub fn mutants() -> Vec<Mutant> {
                 change(message, true, |m| set(m, "/result/sessionId", first))
             }),
         wrong("acp-se-03-modes-list", "SE-03")
-            .says("`modes` of a new session is a bare list.")
+            .says("`modes` of a new session is a list instead of an object.")
             .out(
                 answers("session/new"),
                 sets("/result/modes", json!(["ask", "act"])),
             ),
         wrong("acp-se-04-own-directory", "SE-04")
-            .says("It works in the directory that it was started in, not in the session's.")
+            .says("It works in the working directory of the process, not in that of the session.")
             .heard(
                 both(method("session/new"), begins("/params/cwd", "/")),
                 |m| {
@@ -44,13 +44,13 @@ pub fn mutants() -> Vec<Mutant> {
                 },
             ),
         wrong("acp-se-08-no-servers", "SE-08")
-            .says("MCP servers of the client are not started.")
+            .says("The MCP servers of the client are not started.")
             .heard(
                 has("/params/mcpServers"),
                 sets("/params/mcpServers", json!([])),
             ),
         wrong("acp-se-09-no-env", "SE-09")
-            .says("MCP servers do not get their environment.")
+            .says("MCP servers do not get their environment variables.")
             .heard(
                 any(),
                 edits_each("/params/mcpServers", sets("/env", json!([]))),
@@ -59,7 +59,7 @@ pub fn mutants() -> Vec<Mutant> {
             .says("Only the first MCP server is started.")
             .heard(any(), keeps_first("/params/mcpServers")),
         wrong("acp-se-14-other-session", "SE-14")
-            .says("Updates name a session that nobody opened.")
+            .says("Updates name an unknown session.")
             .out(
                 method("session/update"),
                 sets("/params/sessionId", "someone-else"),
@@ -68,7 +68,7 @@ pub fn mutants() -> Vec<Mutant> {
             .says("A loaded session is not replayed.")
             .heard(method("session/load"), sets("/method", "session/resume")),
         wrong("acp-ld-01-half-replay", "LD-01")
-            .says("A loaded session is replayed without what the user said.")
+            .says("A loaded session is replayed without the messages of the user.")
             .out_as(updates("user_message_chunk"), drops()),
         wrong("acp-ld-02-answers-first", "LD-02")
             .says("session/load is answered before the replay.")
@@ -96,13 +96,13 @@ pub fn mutants() -> Vec<Mutant> {
                 set(m, "/params/mcpServers", json!([]));
             }),
         wrong("acp-cl-01-turn-goes-on", "CL-01")
-            .says("A closed session goes on with its turn.")
+            .says("The turn of a closed session continues.")
             .heard_as(method("session/close"), replies(json!({}))),
         wrong("acp-cl-02-null", "CL-02")
             .says("session/close is answered with null.")
             .out(answers("session/close"), sets("/result", Value::Null)),
         wrong("acp-li-01-bare-list", "LI-01")
-            .says("session/list is answered with a bare list.")
+            .says("session/list is answered with a list instead of an object.")
             .out(answers("session/list"), |m| {
                 let list = m.pointer("/result/sessions").cloned();
                 set(m, "/result", list.unwrap_or_default());
@@ -120,10 +120,10 @@ pub fn mutants() -> Vec<Mutant> {
                 sets("/result/sessions", Value::Null),
             ),
         wrong("acp-li-04-no-filter", "LI-04")
-            .says("Sessions of other directories are listed too.")
+            .says("Sessions of other directories are also listed.")
             .heard(method("session/list"), removes("/params/cwd")),
         wrong("acp-li-05-any-cursor", "LI-05")
-            .says("A cursor that it never gave is taken for the first page.")
+            .says("An unknown cursor returns the first page.")
             .heard(
                 both(
                     method("session/list"),
@@ -132,14 +132,14 @@ pub fn mutants() -> Vec<Mutant> {
                 removes("/params/cursor"),
             ),
         wrong("acp-li-06-same-page", "LI-06")
-            .says("Every page of the list is the first, with another one to come.")
+            .says("Every page of the list is the first one and has a next cursor.")
             .scenario("rich")
             .heard(
                 both(method("session/list"), begins("/params/cursor", "from-")),
                 removes("/params/cursor"),
             ),
         wrong("acp-li-07-seconds", "LI-07")
-            .says("`updatedAt` counts seconds.")
+            .says("`updatedAt` is a number of seconds.")
             .out(
                 answers("session/list"),
                 edits_each("/result/sessions", sets("/updatedAt", "1700000000")),
@@ -148,7 +148,7 @@ pub fn mutants() -> Vec<Mutant> {
             .says("A deleted session is still listed.")
             .heard_as(method("session/delete"), replies(json!({}))),
         wrong("acp-de-02-once", "DE-02")
-            .says("To delete a session twice is an error.")
+            .says("Deleting a session twice is an error.")
             .tamper_in(|context, message| {
                 if !calls(&message, "session/delete") {
                     return pass(message);
@@ -161,7 +161,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("acp-ad-01-refuses", "AD-01")
-            .says("`additionalDirectories` is advertised and refused.")
+            .says("`additionalDirectories` is advertised but rejected.")
             .heard_as(
                 both(has("/params/additionalDirectories"), requests()),
                 refuses(-32602),

@@ -1,4 +1,4 @@
-//! Modes and config options.
+//! Defects of modes and config options.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::mutants::Mutant;
 use crate::mutants::combine::*;
 use crate::mutants::tools::*;
 
-/// The list of options in a message, wherever it stands.
+/// The list of config options in a message, in either of its two places.
 fn options(message: &mut Value) -> Option<&mut Vec<Value>> {
     let places = ["/result/configOptions", "/params/update/configOptions"];
     let place = places
@@ -15,7 +15,7 @@ fn options(message: &mut Value) -> Option<&mut Vec<Value>> {
     message.pointer_mut(place)?.as_array_mut()
 }
 
-/// Changes every option of every list.
+/// Edits every config option in a message.
 fn edits_options(edit: impl Edit) -> impl Edit {
     move |message: &mut Value| options(message).into_iter().flatten().for_each(&edit)
 }
@@ -23,7 +23,7 @@ fn edits_options(edit: impl Edit) -> impl Edit {
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("acp-mo-01-unknown-current", "MO-01")
-            .says("The current mode is none of those available.")
+            .says("The current mode is not one of the available modes.")
             .scenario("modes")
             .out(answers("session/new"), |m| {
                 if m.pointer("/result/modes").is_some() {
@@ -45,11 +45,11 @@ pub fn mutants() -> Vec<Mutant> {
             .scenario("modes")
             .heard_as(method("session/set_mode"), refuses(-32602)),
         wrong("acp-mo-03-any-mode", "MO-03")
-            .says("A mode that does not exist can be set.")
+            .says("An unknown mode can be set.")
             .scenario("modes")
             .heard_as(method("session/set_mode"), replies(json!({}))),
         wrong("acp-mo-04-mode-id", "MO-04")
-            .says("A change of mode says `modeId` for `currentModeId`.")
+            .says("A mode update has `modeId` instead of `currentModeId`.")
             .scenario("modes")
             .out(
                 updates("current_mode_update"),
@@ -60,7 +60,7 @@ pub fn mutants() -> Vec<Mutant> {
             .scenario("modes")
             .out(any(), edits_options(removes("/currentValue"))),
         wrong("acp-co-02-unknown-current", "CO-02")
-            .says("The current value of a select is none of its options.")
+            .says("The current value of a select is not one of its options.")
             .scenario("modes")
             .out(
                 any(),
@@ -75,7 +75,7 @@ pub fn mutants() -> Vec<Mutant> {
             .scenario("modes")
             .out(any(), edits_options(sets("/id", "mode"))),
         wrong("acp-co-03-boolean-unasked", "CO-03")
-            .says("Boolean options are sent to clients that do not know them.")
+            .says("Boolean options are sent to clients that do not support them.")
             .scenario("modes")
             .heard(
                 method("initialize"),
@@ -85,7 +85,7 @@ pub fn mutants() -> Vec<Mutant> {
                 ),
             ),
         wrong("acp-co-04-partial", "CO-04")
-            .says("A change of an option is answered with that option alone.")
+            .says("The response to setting an option contains only that option.")
             .scenario("modes")
             .tamper_out(|_, sent, message| {
                 let changed = text(&sent.asked, "/configId").to_owned();
@@ -97,7 +97,7 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("acp-co-04-not-applied", "CO-04")
-            .says("A change of an option is answered with the old value.")
+            .says("The response to setting an option contains the old value.")
             .scenario("modes")
             .out(
                 answers("session/set_config_option"),
@@ -109,7 +109,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }),
             ),
         wrong("acp-co-05-any-value", "CO-05")
-            .says("A value that an option does not have can be set.")
+            .says("An option can be set to an unknown value.")
             .scenario("modes")
             .heard_as(
                 both(method("session/set_config_option"), |_, message| {
@@ -124,7 +124,7 @@ pub fn mutants() -> Vec<Mutant> {
                 replies(json!({ "configOptions": [] })),
             ),
         wrong("acp-co-06-partial-update", "CO-06")
-            .says("An update of the options carries only the first.")
+            .says("An update of the options contains only the first one.")
             .scenario("modes")
             .out(updates("config_option_update"), |m| {
                 if let Some(list) = options(m) {
@@ -144,7 +144,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }),
             ),
         wrong("acp-co-08-odd-category", "CO-08")
-            .says("Config options are of a category that the protocol does not have.")
+            .says("Config options have a category that the protocol does not define.")
             .scenario("modes")
             .out(any(), edits_options(sets("/category", "colour"))),
     ]

@@ -1,4 +1,4 @@
-//! Lines, envelopes, ids, errors.
+//! Defects of lines, envelopes, ids and errors.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::mutants::{Frame, Mutant};
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("acp-tr-01-latin1", "TR-01")
-            .says("Text chunks carry a byte that is no UTF-8.")
+            .says("Text chunks contain a byte that is not valid UTF-8.")
             .tamper_out(|_, sent, mut message| {
                 if sent.update != "agent_message_chunk" {
                     return send(message);
@@ -24,17 +24,17 @@ pub fn mutants() -> Vec<Mutant> {
                 vec![raw(bytes)]
             }),
         wrong("acp-tr-02-pretty-printed", "TR-02")
-            .says("The answer to session/new is spread over several lines.")
+            .says("The response to session/new is spread over several lines.")
             .out_as(answers("session/new"), |_, message| {
                 vec![raw(format!("{message:#}\n"))]
             }),
         wrong("acp-tr-02-two-per-line", "TR-02")
-            .says("Each text chunk shares its line with the next message.")
+            .says("Each text chunk is on the same line as the next message.")
             .out_as(updates("agent_message_chunk"), |_, message| {
                 vec![raw(message.to_string())]
             }),
         wrong("acp-tr-03-banner", "TR-03")
-            .says("A greeting stands on stdout before the first answer.")
+            .says("A greeting is written to stdout before the first response.")
             .tamper_out(|context, _, message| {
                 let mut frames = Vec::new();
                 if context.first("banner") {
@@ -44,15 +44,15 @@ pub fn mutants() -> Vec<Mutant> {
                 frames
             }),
         wrong("acp-tr-03-log-line", "TR-03")
-            .says("A log line stands on stdout before each answer to session/new.")
+            .says("A log line is written to stdout before each response to session/new.")
             .out_as(answers("session/new"), noise("[info] session started\n")),
         wrong("acp-tr-03-bare-json", "TR-03")
             .says(
-                "A JSON line that is no JSON-RPC message stands before each answer to session/new.",
+                "A JSON line that is not a JSON-RPC message precedes each response to session/new.",
             )
             .out_as(answers("session/new"), noise("{\"level\":\"info\"}\n")),
         wrong("acp-tr-03-duplicate-key", "TR-03")
-            .says("Results of session/new have their `id` twice, first another one.")
+            .says("Results of session/new have a duplicate `id`, and the first one is wrong.")
             .tamper_out(|_, sent, message| match sent.answers("session/new") {
                 true => {
                     let text = message.to_string();
@@ -62,16 +62,16 @@ pub fn mutants() -> Vec<Mutant> {
                 false => send(message),
             }),
         wrong("acp-tr-05-no-jsonrpc", "TR-05")
-            .says("Session updates lack `jsonrpc`.")
+            .says("Session updates have no `jsonrpc`.")
             .out(method("session/update"), removes("/jsonrpc")),
         wrong("acp-tr-05-old-version", "TR-05")
-            .says("The answer to session/new says `jsonrpc` \"1.0\".")
+            .says("The response to session/new has `jsonrpc` \"1.0\".")
             .out(answers("session/new"), sets("/jsonrpc", "1.0")),
         wrong("acp-tr-06-result-and-error", "TR-06")
-            .says("Results come with an `error` of null.")
+            .says("Results have an `error` of null.")
             .out(results(), sets("/error", Value::Null)),
         wrong("acp-tr-06-neither", "TR-06")
-            .says("The answer to session/list has neither result nor error.")
+            .says("The response to session/list has neither result nor error.")
             .out(answers("session/list"), removes("/result")),
         wrong("acp-tr-07-error-text", "TR-07")
             .says("Errors are plain strings.")
@@ -86,7 +86,7 @@ pub fn mutants() -> Vec<Mutant> {
             .says("Errors have no `message`.")
             .out(errors(), removes("/error/message")),
         wrong("acp-tr-08-number-as-text", "TR-08")
-            .says("A request with a number as id is answered with a string.")
+            .says("The response to a request with a numeric id has a string id.")
             .out(
                 both(
                     |sent, _| sent.is_result || sent.is_error,
@@ -98,7 +98,7 @@ pub fn mutants() -> Vec<Mutant> {
                 },
             ),
         wrong("acp-tr-08-text-lost", "TR-08")
-            .says("A request with a string as id is answered with null.")
+            .says("The response to a request with a string id has the id null.")
             .out(
                 both(
                     |sent, _| sent.is_result || sent.is_error,
@@ -107,7 +107,7 @@ pub fn mutants() -> Vec<Mutant> {
                 sets("/id", Value::Null),
             ),
         wrong("acp-tr-08-zero-lost", "TR-08")
-            .says("A request with the id 0 is answered with null.")
+            .says("The response to a request with the id 0 has the id null.")
             .out(is("/id", 0), sets("/id", Value::Null)),
         wrong("acp-tr-09-two-answers", "TR-09")
             .says("session/new is answered twice.")
@@ -116,7 +116,7 @@ pub fn mutants() -> Vec<Mutant> {
             .says("session/list is never answered.")
             .heard_as(method("session/list"), ignores()),
         wrong("acp-tr-10-answers-notification", "TR-10")
-            .says("A notification that it does not know is answered with an error.")
+            .says("An unknown notification is answered with an error.")
             .heard_as(
                 |_, message| {
                     (message.get("method").is_some() && message.get("id").is_none())
@@ -128,16 +128,16 @@ pub fn mutants() -> Vec<Mutant> {
                 refuses(-32601),
             ),
         wrong("acp-tr-11-internal-error", "TR-11")
-            .says("An unknown method is an internal error.")
+            .says("An unknown method is answered with an internal error.")
             .out(code(-32601), sets("/error/code", -32603)),
         wrong("acp-tr-12-internal-error", "TR-12")
-            .says("Bad parameters are an internal error.")
+            .says("Invalid parameters are answered with an internal error.")
             .out(code(-32602), sets("/error/code", -32603)),
         wrong("acp-tr-13-silent", "TR-13")
-            .says("A line that is no JSON gets no answer.")
+            .says("A line that is not valid JSON is not answered.")
             .out_as(code(-32700), drops()),
         wrong("acp-tr-15-takes-anything", "TR-15")
-            .says("A request without `jsonrpc` is answered as if it had one.")
+            .says("A request without `jsonrpc` is accepted.")
             .heard(both(requests(), lacks("/jsonrpc")), sets("/jsonrpc", "2.0")),
         wrong("acp-tr-17-same-request-id", "TR-17")
             .says("Every request to the client has the id 1, even while another one is open.")
@@ -156,7 +156,7 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("acp-tr-22-snake-case", "TR-22")
-            .says("Tool calls say `raw_input` for `rawInput`.")
+            .says("Tool calls have `raw_input` instead of `rawInput`.")
             .out(
                 updates("tool_call"),
                 renames("/params/update", "rawInput", "raw_input"),

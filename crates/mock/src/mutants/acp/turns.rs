@@ -1,4 +1,4 @@
-//! Prompts and cancellation.
+//! Defects of prompts and cancellation.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub fn mutants() -> Vec<Mutant> {
             .says("A turn ends without a `stopReason`.")
             .out(answers("session/prompt"), removes("/result/stopReason")),
         wrong("acp-pt-02-odd-reason", "PT-02")
-            .says("A turn ends with the reason `done`.")
+            .says("A turn ends with the stop reason `done`.")
             .out(
                 both(
                     answers("session/prompt"),
@@ -32,7 +32,7 @@ pub fn mutants() -> Vec<Mutant> {
                 sets("/result/stopReason", "done"),
             ),
         wrong("acp-pt-03-refuses-text", "PT-03")
-            .says("A prompt with more than one text block is refused.")
+            .says("A prompt with more than one text block is rejected.")
             .tamper_in(|_, message| {
                 let blocks = message.pointer("/params/prompt").and_then(Value::as_array);
                 let texts = blocks.into_iter().flatten();
@@ -43,16 +43,16 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("acp-pt-04-refuses-links", "PT-04")
-            .says("A prompt with a resource link is refused.")
+            .says("A prompt with a resource link is rejected.")
             .heard_as(has_block("resource_link"), refuses(-32602)),
         wrong("acp-pt-05-refuses-resources", "PT-05")
-            .says("Embedded resources are advertised and refused.")
+            .says("Embedded resources are advertised but rejected.")
             .heard_as(has_block("resource"), refuses(-32602)),
         wrong("acp-pt-09-says-nothing", "PT-09")
-            .says("The words of a turn are never sent.")
+            .says("The text of a turn is never sent.")
             .out_as(updates("agent_message_chunk"), drops()),
         wrong("acp-pt-10-late-update", "PT-10")
-            .says("A cancelled turn goes on talking after its answer.")
+            .says("A cancelled turn sends more text after its response.")
             .out_as(
                 both(
                     answers("session/prompt"),
@@ -67,7 +67,7 @@ pub fn mutants() -> Vec<Mutant> {
                 sets("/result/stopReason", "end_turn"),
             ),
         wrong("acp-pt-11-deaf", "PT-11")
-            .says("session/cancel changes nothing.")
+            .says("session/cancel has no effect.")
             .heard_as(method("session/cancel"), ignores()),
         wrong("acp-pt-12-cancel-is-error", "PT-12")
             .says("A cancelled turn ends with an error.")
@@ -77,8 +77,8 @@ pub fn mutants() -> Vec<Mutant> {
             }),
         wrong("acp-pt-14-goes-on", "PT-14")
             .says(
-                "A turn that is cancelled while it asks for permission goes on as if it \
-                 was refused.",
+                "A turn that is cancelled during a permission request continues as if the \
+                 permission was rejected.",
             )
             .tamper_out(|context, sent, message| {
                 if sent.method == "session/request_permission" {
@@ -102,7 +102,7 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("acp-pt-16-one-turn", "PT-16")
-            .says("The second prompt of a session is refused.")
+            .says("The second prompt of a session is rejected.")
             .tamper_in(|context, message| {
                 if !calls(&message, "session/prompt") {
                     return pass(message);
@@ -115,7 +115,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("acp-pt-18-mixed-messages", "PT-18")
-            .says("The chunks of one message carry two ids in turn.")
+            .says("The chunks of one message alternate between two ids.")
             .tamper_out(|context, sent, message| {
                 if sent.update != "agent_message_chunk" {
                     return send(message);
@@ -142,10 +142,10 @@ pub fn mutants() -> Vec<Mutant> {
                 sets("/params/update/cost", json!({ "amount": 0.1 })),
             ),
         wrong("acp-cr-01-no-answer", "CR-01")
-            .says("A request that is cancelled by `$/cancel_request` is never answered.")
+            .says("A request that is cancelled with `$/cancel_request` is never answered.")
             .out_as(code(-32800), drops()),
         wrong("acp-cr-01-two-answers", "CR-01")
-            .says("A request that is cancelled by `$/cancel_request` is answered twice.")
+            .says("A request that is cancelled with `$/cancel_request` is answered twice.")
             .out_as(code(-32800), twice()),
         wrong("acp-cr-02-answers", "CR-02")
             .says("`$/cancel_request` itself is answered.")

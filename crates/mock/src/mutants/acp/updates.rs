@@ -1,4 +1,4 @@
-//! Updates, tool calls, permissions, plans.
+//! Defects of updates, tool calls, permissions and plans.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::mutants::tools::*;
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("acp-up-01-unknown-variant", "UP-01")
-            .says("Text comes in updates of the kind `agent_message`.")
+            .says("Text is sent in updates of the type `agent_message`.")
             .out(
                 updates("agent_message_chunk"),
                 sets("/params/update/sessionUpdate", "agent_message"),
@@ -37,13 +37,13 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("acp-tc-03-unknown-call", "TC-03")
-            .says("Updates of tool calls name calls that were never announced.")
+            .says("Tool call updates name calls that were never reported.")
             .out(
                 updates("tool_call_update"),
                 sets("/params/update/toolCallId", "nobody-knows"),
             ),
         wrong("acp-tc-04-odd-kind", "TC-04")
-            .says("Tool calls are of the kind `shell`.")
+            .says("Tool calls have the kind `shell`.")
             .out(updates("tool_call"), sets("/params/update/kind", "shell")),
         wrong("acp-tc-04-odd-status", "TC-04")
             .says("Finished tool calls have the status `done`.")
@@ -55,7 +55,7 @@ pub fn mutants() -> Vec<Mutant> {
                 sets("/params/update/status", "done"),
             ),
         wrong("acp-tc-05-starts-again", "TC-05")
-            .says("A finished tool call goes back to `in_progress`.")
+            .says("A finished tool call changes back to `in_progress`.")
             .tamper_out(|_, sent, message| {
                 let finished = text(&message, "/params/update/status") == "completed";
                 if sent.update != "tool_call_update" || !finished {
@@ -69,7 +69,7 @@ pub fn mutants() -> Vec<Mutant> {
                 frames
             }),
         wrong("acp-tc-06-no-progress", "TC-06")
-            .says("A tool call that was allowed never says `in_progress`.")
+            .says("A tool call that was allowed is never `in_progress`.")
             .out_as(
                 both(
                     updates("tool_call_update"),
@@ -89,7 +89,7 @@ pub fn mutants() -> Vec<Mutant> {
                 drops(),
             ),
         wrong("acp-tc-08-relative-place", "TC-08")
-            .says("The places of tool calls are relative.")
+            .says("The locations of tool calls are relative paths.")
             .out(
                 updates("tool_call"),
                 edits_each("/params/update/locations", sets("/path", "notes.txt")),
@@ -105,14 +105,14 @@ pub fn mutants() -> Vec<Mutant> {
                 }),
             ),
         wrong("acp-tc-09-line-zero", "TC-09")
-            .says("Lines in the places of tool calls count from 0.")
+            .says("Line numbers in tool call locations start at 0.")
             .scenario("tools")
             .out(
                 updates("tool_call"),
                 edits_each("/params/update/locations", sets("/line", 0)),
             ),
         wrong("acp-tc-10-unknown-terminal", "TC-10")
-            .says("Tool calls show a terminal that was never created.")
+            .says("Tool calls contain a terminal that was never created.")
             .out(
                 updates("tool_call_update"),
                 edits_each("/params/update/content", |content| {
@@ -122,7 +122,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }),
             ),
         wrong("acp-up-01-bare-content", "UP-01")
-            .says("The content of tool calls is a list of bare text blocks.")
+            .says("The content of tool calls is a list of text blocks without a wrapper.")
             .out(
                 updates("tool_call_update"),
                 edits_each("/params/update/content", |content| {
@@ -132,36 +132,34 @@ pub fn mutants() -> Vec<Mutant> {
                 }),
             ),
         wrong("acp-pe-01-no-call", "PE-01")
-            .says("A permission request names no tool call.")
+            .says("A permission request has no tool call.")
             .out(
                 method("session/request_permission"),
                 removes("/params/toolCall"),
             ),
         wrong("acp-pe-02-same-option-ids", "PE-02")
-            .says("The options of a permission request share one id.")
+            .says("The options of a permission request have the same id.")
             .out(
                 any(),
                 edits_each("/params/options", sets("/optionId", "allow-once")),
             ),
         wrong("acp-pe-02-no-options", "PE-02")
-            .says("A permission request has no options to choose from.")
+            .says("A permission request has no options.")
             .out(
                 method("session/request_permission"),
                 sets("/params/options", json!([])),
             ),
         wrong("acp-pe-02-odd-kind", "PE-02")
-            .says("The options of a permission request are of the kind `yes`.")
+            .says("The options of a permission request have the kind `yes`.")
             .out(any(), edits_each("/params/options", sets("/kind", "yes"))),
         wrong("acp-pe-03-acts-anyway", "PE-03")
-            .says("A tool call that was rejected is done all the same.")
+            .says("A rejected tool call is executed anyway.")
             .heard(
                 begins("/result/outcome/optionId", "reject"),
                 sets("/result/outcome/optionId", "allow-once"),
             ),
         wrong("acp-pe-04-gives-up", "PE-04")
-            .says(
-                "A permission request that the client cannot answer leaves the turn open for ever.",
-            )
+            .says("The turn hangs if the client answers a permission request with an error.")
             .tamper_out(|context, _, message| {
                 note_request(context, &message);
                 send(message)
@@ -210,14 +208,14 @@ pub fn mutants() -> Vec<Mutant> {
                 }),
             ),
         wrong("acp-no-01-notice-unasked", "NO-01")
-            .says("Notices are sent to clients that do not take them.")
+            .says("Notices are sent to clients that do not support them.")
             .scenario("updates")
             .heard(
                 method("initialize"),
                 sets("/params/clientCapabilities/session/notices", json!({})),
             ),
         wrong("acp-no-02-compaction-unasked", "NO-02")
-            .says("Compactions are told to clients that do not take them.")
+            .says("Compaction updates are sent to clients that do not support them.")
             .scenario("updates")
             .heard(
                 method("initialize"),

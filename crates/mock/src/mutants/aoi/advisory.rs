@@ -1,4 +1,4 @@
-//! Statements beyond the 13 checks, and what is wrong only by a SHOULD.
+//! Requirements outside the 13 checks, and violations of recommendations (SHOULD).
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ const UPSTREAM_WARNING: &str = "{\"type\":\"aoi:meta\"}\n{\"type\":\"aoi:warning
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("aoi-advisory-help-fails", "AOI-adv.help")
-            .says("`--help` has exit code 1.")
+            .says("`--help` exits with code 1.")
             .run(HELP)
             .exit(|facts, code| if facts.has("--help") { 1 } else { code }),
         wrong("aoi-advisory-short-help-unknown", "AOI-adv.help")
@@ -33,17 +33,17 @@ pub fn mutants() -> Vec<Mutant> {
             .word("--no-color", "--no-hue")
             .warns(),
         wrong("aoi-advisory-timeout-ignored", "AOI-adv.timeout")
-            .says("`--timeout` has no meaning.")
+            .says("`--timeout` has no effect.")
             .run(&["search", "x", "--delay-ms", "20", "--timeout", "0.1"])
             .quirk(Quirk::TimeoutIgnored)
             .warns(),
         wrong("aoi-13-meta-no-tool-version", "AOI-13.meta-incomplete")
-            .says("The meta event does not say the version of the tool.")
+            .says("The meta event does not contain the version of the tool.")
             .event("aoi:meta", removes("tool_version"))
             .documents(|_, document| not_required(document, "tool_version"))
             .warns(),
         wrong("aoi-13-meta-no-aoi-version", "AOI-13.meta-incomplete")
-            .says("The meta event does not say the version of AOI.")
+            .says("The meta event does not contain the AOI version.")
             .event("aoi:meta", removes("aoi_version"))
             .documents(|_, document| not_required(document, "aoi_version"))
             .warns(),
@@ -52,11 +52,11 @@ pub fn mutants() -> Vec<Mutant> {
             .event("aoi:meta", sets("timestamp", "last Tuesday"))
             .warns(),
         wrong("aoi-advisory-trace-id-changes", "AOI-adv.trace-id")
-            .says("The trace id is another one in the summary.")
+            .says("The summary has a different trace id.")
             .event("aoi:summary", sets("trace_id", "run-other"))
             .warns(),
         wrong("aoi-09-meta-shows-argv", "AOI-09.argv")
-            .says("The meta event shows the whole command line.")
+            .says("The meta event contains the whole command line.")
             .events(|facts, _, event| {
                 let secret = ["--token", "--header", "--url"]
                     .iter()
@@ -70,7 +70,7 @@ pub fn mutants() -> Vec<Mutant> {
             "aoi-advisory-schema-defines-summary",
             "AOI-adv.reserved-in-schema",
         )
-        .says("The schema defines an event `summary` of the tool's own.")
+        .says("The schema defines a custom event type `summary`.")
         .run(SCHEMA)
         .document(|document| {
             if let Some(Value::Object(kinds)) = document.pointer_mut("/$defs") {
@@ -81,7 +81,7 @@ pub fn mutants() -> Vec<Mutant> {
             }
         }),
         wrong("aoi-advisory-code-unstable", "AOI-adv.code-unstable")
-            .says("The code of an error is another one in each run.")
+            .says("The code of an error changes with each run.")
             .run(&["get", "absent"])
             .events(|_, _, event| {
                 let code = format!("E_{}", std::process::id());
@@ -89,7 +89,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .warns(),
         wrong("aoi-advisory-exit-disagrees", "AOI-adv.exit-category")
-            .says("Wrong usage has the exit code of bad data.")
+            .says("A usage error has the exit code of invalid data.")
             .run(&["search", "x", "--no-such-flag"])
             .exit(|_, code| if code == 64 { 65 } else { code })
             .warns(),
@@ -103,7 +103,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .warns(),
         wrong("aoi-12-input-open", "AOI-12.unknown-field")
-            .says("The input may hold fields that nobody knows.")
+            .says("The input may contain unknown fields.")
             .run(&["import", "--input-jsonl", "-"])
             .quirk(Quirk::UnknownFieldsPass)
             .document(|document| {
@@ -129,7 +129,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .warns(),
         wrong("aoi-advisory-no-input-schema", "AOI-adv.input-schema")
-            .says("There is no schema of the input.")
+            .says("There is no input schema.")
             .run(&["input-schema"])
             .start(|facts| (facts.command == "input-schema").then_some(64))
             .warns(),
@@ -137,7 +137,7 @@ pub fn mutants() -> Vec<Mutant> {
             "aoi-advisory-upstream-error-ignored",
             "AOI-adv.upstream-error",
         )
-        .says("An error of the upstream changes nothing.")
+        .says("An upstream error has no effect.")
         .run(&["rank"])
         .quirk(Quirk::UpstreamErrorPasses)
         .input(UPSTREAM_ERROR)
@@ -158,29 +158,29 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .warns(),
         wrong("aoi-advisory-count-unchecked", "AOI-adv.confirm-count")
-            .says("`purge` does not check how many items were expected.")
+            .says("`purge` does not check the expected number of items.")
             .run(&["purge", "--confirm"])
             .quirk(Quirk::CountUnchecked)
             .after(ONE_ITEM)
             .warns(),
         wrong("aoi-advisory-no-default-bound", "AOI-adv.default-bound")
-            .says("A search without a limit shows everything.")
+            .says("A search without a limit returns everything.")
             .quirk(Quirk::NoDefaultBound)
             .warns(),
         wrong("aoi-advisory-no-heartbeat", "AOI-adv.heartbeat")
-            .says("`watch` declares heartbeats and sends none.")
+            .says("`watch` declares heartbeats but sends none.")
             .run(&["watch", "--count", "5", "--interval-ms", "1"])
             .drops("aoi:heartbeat")
             .warns(),
         wrong("aoi-advisory-unbounded-unsaid", "AOI-adv.unbounded")
-            .says("`watch` is called bounded.")
+            .says("`watch` is declared as bounded.")
             .run(CAPABILITIES)
             .command("watch", |watch| {
                 set(watch, "bounded", true);
                 remove(watch, "unbounded");
             }),
         wrong("aoi-advisory-aoi-versions", "AOI-adv.aoi-versions")
-            .says("The capabilities do not know AOI 0.2.")
+            .says("The capabilities do not list AOI 0.2.")
             .run(CAPABILITIES)
             .document(|document| {
                 if document.get("aoi_versions").is_some() {
@@ -189,7 +189,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .warns(),
         wrong("aoi-advisory-command-undeclared", "AOI-adv.commands")
-            .says("The capabilities forget the command `search`.")
+            .says("The command `search` is missing from the capabilities.")
             .run(CAPABILITIES)
             .document(|document| {
                 let commands = document.get_mut("commands").and_then(Value::as_array_mut);
@@ -199,7 +199,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .warns(),
         wrong("aoi-04-event-undeclared", "AOI-04.unlisted-type")
-            .says("The capabilities do not know that `search` sends hits.")
+            .says("The capabilities do not list the event type of the hits of `search`.")
             .run(CAPABILITIES)
             .command(
                 "search",
@@ -210,11 +210,11 @@ pub fn mutants() -> Vec<Mutant> {
             "aoi-advisory-create-is-read-only",
             "AOI-adv.read-only-changes",
         )
-        .says("`create` is called read-only.")
+        .says("`create` is declared as read-only.")
         .run(CAPABILITIES)
         .command("create", sets("read_only", true)),
         wrong("aoi-advisory-other-flag", "AOI-adv.machine-flag")
-            .says("Machine mode has a flag of its own; neither `--output` nor `--format` is known.")
+            .says("Machine mode has a custom flag, and both `--output` and `--format` are unknown.")
             .run(&["search", "x", "--output", "jsonl"])
             .args(|args| {
                 let renamed = |word: String| match word.as_str() {
@@ -228,7 +228,7 @@ pub fn mutants() -> Vec<Mutant> {
             "aoi-advisory-input-schema-open",
             "AOI-adv.input-schema-open",
         )
-        .says("The schema of the input lets unknown fields pass; the command does not.")
+        .says("The input schema allows unknown fields, but the command rejects them.")
         .run(&["input-schema", "--command", "import"])
         .document(|document| {
             if text(document, "title") == "An item to make" {
@@ -240,7 +240,7 @@ pub fn mutants() -> Vec<Mutant> {
             "aoi-advisory-upstream-warning-lost",
             "AOI-adv.upstream-warning",
         )
-        .says("A warning of the upstream is neither passed on nor counted.")
+        .says("An upstream warning is neither passed on nor counted.")
         .run(&["rank"])
         .events(
             |facts, _, event| match (facts.command.as_str(), text(&event, "type")) {
@@ -252,7 +252,7 @@ pub fn mutants() -> Vec<Mutant> {
         .input(UPSTREAM_WARNING)
         .warns(),
         wrong("aoi-advisory-no-retry-hint", "AOI-adv.retry-hint")
-            .says("A throttled run does not say when to try again.")
+            .says("A rate-limited run does not say when to try again.")
             .run(&["search", "busy"])
             .event("aoi:error", removes("retry_after_ms"))
             .warns(),
@@ -269,12 +269,12 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .warns(),
         wrong("aoi-advisory-manifest-thin", "AOI-adv.manifest-fields")
-            .says("The capabilities do not say which outputs there are.")
+            .says("The capabilities do not list the outputs.")
             .run(CAPABILITIES)
             .document(removes("outputs"))
             .warns(),
         wrong("aoi-advisory-no-dry-run", "AOI-adv.dry-run")
-            .says("The capabilities do not say that `create` has a dry run.")
+            .says("The capabilities do not list the dry run of `create`.")
             .run(CAPABILITIES)
             .command("create", removes("supports_dry_run"))
             .warns(),
@@ -304,29 +304,29 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .warns(),
         wrong("aoi-02-blank-line", "AOI-02.blank-line")
-            .says("A blank line stands between the events.")
+            .says("There is a blank line between the events.")
             .before("hit", "\n")
             .warns(),
         wrong(
             "aoi-02-unknown-framework-type",
             "AOI-02.unknown-framework-type",
         )
-        .says("There is an event `aoi:note`, which the framework does not have.")
+        .says("There is an event `aoi:note`, which the framework does not define.")
         .before("hit", "{\"type\":\"aoi:note\"}\n")
         .warns(),
         wrong("aoi-02-big-number", "AOI-02.big-integer")
-            .says("Hits hold a number that a double cannot hold.")
+            .says("Hits contain a number that does not fit into a double.")
             .event("hit", sets("bytes", 9_007_199_254_740_993_u64))
             .warns(),
         wrong("aoi-02-long-line", "AOI-02.long-line")
-            .says("A line has more than a million bytes.")
+            .says("A line is longer than a million bytes.")
             .run(&["get", "doc-001"])
             .event("entry", |e| set(e, "body", "x".repeat(2 << 20)))
             .warns(),
     ]
 }
 
-/// A schema in which a field of the meta event may be left out.
+/// Makes a field of the meta event optional in the schema.
 fn not_required(mut document: Value, name: &str) -> Frame {
     if let Some(Value::Array(required)) = document.pointer_mut("/$defs/aoi:meta/required") {
         required.retain(|known| known != name);

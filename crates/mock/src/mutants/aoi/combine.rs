@@ -1,4 +1,4 @@
-//! What most AOI mutants are made of: which events, and what becomes of them.
+//! Building blocks of AOI mutants: a condition on events, and a change.
 
 use serde_json::Value;
 
@@ -6,15 +6,15 @@ use super::tools::{self, Facts, Frame, Frames, Notes, Quirk, SEARCH, Twist};
 use super::{Broken, Mutant, PLAIN, Place};
 use crate::model::Verdict;
 
-/// What is changed in an event or a document.
+/// Change of an event or a document.
 pub(super) trait Edit: Fn(&mut Value) + Send + Sync + 'static {}
 impl<F: Fn(&mut Value) + Send + Sync + 'static> Edit for F {}
 
-/// Which runs.
+/// Condition on a run.
 pub(super) trait Runs: Fn(&Facts) -> bool + Send + Sync + 'static {}
 impl<F: Fn(&Facts) -> bool + Send + Sync + 'static> Runs for F {}
 
-/// A tool that shows what is wrong in a search, and has nothing wrong yet.
+/// Creates a mutant that is visible in a search and has no defect yet.
 pub(super) fn wrong(id: &'static str, rule: &'static str) -> Mutant {
     let made = Broken {
         shows: SEARCH,
@@ -24,9 +24,9 @@ pub(super) fn wrong(id: &'static str, rule: &'static str) -> Mutant {
     Mutant::new(id, rule, made)
 }
 
-/// Where it shows.
+/// Functions that set the run in which the defect is visible.
 impl Mutant {
-    /// The arguments of a run in which it shows.
+    /// Sets the arguments of the run.
     pub(super) fn run(mut self, args: &'static [&'static str]) -> Mutant {
         self.made.shows = args;
         self
@@ -57,14 +57,14 @@ impl Mutant {
     }
 }
 
-/// What is wrong.
+/// Functions that add a defect.
 impl Mutant {
-    /// Edits events of one kind.
+    /// Edits events of one type.
     pub(super) fn event(self, kind: &'static str, edit: impl Edit) -> Mutant {
         self.event_if(|_| true, kind, edit)
     }
 
-    /// The same, in some runs.
+    /// Like `event`, but only in some runs.
     pub(super) fn event_if(self, runs: impl Runs, kind: &'static str, edit: impl Edit) -> Mutant {
         self.events(move |facts, _, event| match runs(facts) {
             true => tools::on(kind, event, &edit),
@@ -72,7 +72,7 @@ impl Mutant {
         })
     }
 
-    /// Sends something else for events of one kind.
+    /// Replaces events of one type.
     pub(super) fn instead(
         self,
         kind: &'static str,
@@ -84,7 +84,7 @@ impl Mutant {
         })
     }
 
-    /// Sends something else for all events of some runs.
+    /// Replaces all events of some runs.
     pub(super) fn instead_if(
         self,
         runs: impl Runs,
@@ -115,12 +115,12 @@ impl Mutant {
         })
     }
 
-    /// Words before the first event of a kind.
+    /// Writes text before the first event of one type.
     pub(super) fn before(self, kind: &'static str, words: &'static str) -> Mutant {
         self.events(move |_, notes, event| tools::before(kind, words, notes, event))
     }
 
-    /// Changes the text of the lines of hits.
+    /// Changes the text of the lines that contain hits.
     pub(super) fn hit_lines(
         self,
         change: impl Fn(String) -> String + Send + Sync + 'static,
@@ -128,7 +128,7 @@ impl Mutant {
         self.lines(move |_, line| tools::hits(line, &change))
     }
 
-    /// Edits the documents of discovery.
+    /// Edits the documents of the discovery commands.
     pub(super) fn document(self, edit: impl Edit) -> Mutant {
         self.documents(move |_, mut document| {
             edit(&mut document);
@@ -136,7 +136,7 @@ impl Mutant {
         })
     }
 
-    /// Edits a command in the capabilities.
+    /// Edits one command in the capabilities.
     pub(super) fn command(self, name: &'static str, edit: impl Edit) -> Mutant {
         self.each_command(move |command| {
             if tools::text(command, "name") == name {
@@ -153,12 +153,12 @@ impl Mutant {
         })
     }
 
-    /// Leaves a flag unread, and, if it has one, its value.
+    /// Ignores a flag and its value, if it has one.
     pub(super) fn without(self, flag: &'static str, has_value: bool) -> Mutant {
         self.args(move |args| tools::without(args, flag, has_value))
     }
 
-    /// Reads another word for one.
+    /// Replaces one argument with another.
     pub(super) fn word(self, word: &'static str, other: &'static str) -> Mutant {
         self.args(move |mut args| {
             for arg in args.iter_mut().filter(|arg| *arg == word) {
@@ -228,17 +228,17 @@ pub(super) fn of(command: &'static str) -> impl Runs {
     move |facts: &Facts| facts.command == command
 }
 
-/// Runs with a word on the command line.
+/// Runs with this argument.
 pub(super) fn given(word: &'static str) -> impl Runs {
     move |facts: &Facts| facts.has(word)
 }
 
-/// Runs that ended with an error of a category.
+/// Runs that ended with an error of this category.
 pub(super) fn failed(category: &'static str) -> impl Runs {
     move |facts: &Facts| facts.failure == Some(category)
 }
 
-/// Runs that a signal stopped.
+/// Runs that were stopped by a signal.
 pub(super) fn stopped(facts: &Facts) -> bool {
     facts.signal.is_some()
 }

@@ -15,25 +15,27 @@ const CAPABILITIES: &[&str] = &["capabilities", "--output", "json"];
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("aoi-01-schema-needs-variable", "AOI-01.schema-credentials")
-            .says("The schema is only for those who have a token in the environment.")
+            .says("The schema requires a token in the environment.")
             .run(SCHEMA)
             .start(|facts| lacks(&LOGIN, facts, "schema", is_set("MOCK_AOI_TOKEN"))),
         wrong(
             "aoi-01-schema-needs-variable-silently",
             "AOI-01.schema-credentials",
         )
-        .says("Without a token in the environment there is no schema, and not a word about why.")
+        .says(
+            "Without a token in the environment, the schema command fails without an explanation.",
+        )
         .run(SCHEMA)
         .start(|facts| lacks(&NOTHING, facts, "schema", is_set("MOCK_AOI_TOKEN"))),
         wrong("aoi-01-schema-needs-home", "AOI-01.schema-credentials")
-            .says("The schema is only for those who have a token in their home.")
+            .says("The schema requires a token in the home directory.")
             .run(SCHEMA)
             .start(|facts| {
                 let home = std::env::var_os("HOME").map(PathBuf::from);
                 lacks(&LOGIN, facts, "schema", home.is_some_and(has_token))
             }),
         wrong("aoi-01-schema-needs-account", "AOI-01.schema-credentials")
-            .says("The schema is only for those whose home in the user database holds a token.")
+            .says("The schema requires a token in the home directory from the user database.")
             .run(SCHEMA)
             .start(|facts| {
                 lacks(
@@ -47,7 +49,7 @@ pub fn mutants() -> Vec<Mutant> {
             "aoi-01-capabilities-need-variable",
             "AOI-01.capabilities-credentials",
         )
-        .says("The capabilities are only for those who have a token in the environment.")
+        .says("The capabilities require a token in the environment.")
         .run(CAPABILITIES)
         .start(|facts| lacks(&LOGIN, facts, "capabilities", is_set("MOCK_AOI_TOKEN"))),
         wrong("aoi-01-schema-needs-tcp", "AOI-01.schema-network")
@@ -59,7 +61,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .at(Place::NoNetwork),
         wrong("aoi-01-schema-needs-udp", "AOI-01.schema-network")
-            .says("The schema is printed only where names can be looked up.")
+            .says("The schema is printed only if names can be resolved.")
             .run(SCHEMA)
             .start(|facts| match facts.command.as_str() {
                 "schema" => lacks(&NETWORK, facts, "schema", has_datagrams()),
@@ -70,7 +72,7 @@ pub fn mutants() -> Vec<Mutant> {
             "aoi-01-capabilities-need-network",
             "AOI-01.capabilities-network",
         )
-        .says("The capabilities are asked of a server.")
+        .says("The capabilities are requested from a server.")
         .run(CAPABILITIES)
         .start(|facts| match facts.command.as_str() {
             "capabilities" => lacks(&NETWORK, facts, "capabilities", has_datagrams()),
@@ -95,7 +97,7 @@ pub fn mutants() -> Vec<Mutant> {
                 _ => None,
             }),
         wrong("aoi-01-schema-needs-config", "AOI-01.schema-fails")
-            .says("The schema needs a configuration file in the working directory.")
+            .says("The schema requires a configuration file in the working directory.")
             .run(SCHEMA)
             .start(|facts| {
                 let config = std::path::Path::new("mock-aoi.toml");
@@ -106,11 +108,11 @@ pub fn mutants() -> Vec<Mutant> {
             .run(SCHEMA)
             .start(|facts| lacks(&QUERY, facts, "schema", facts.has("--query"))),
         wrong("aoi-01-schema-crashes", "AOI-01.schema-fails")
-            .says("The schema command ends with exit code 70.")
+            .says("The schema command exits with code 70.")
             .run(SCHEMA)
             .start(|facts| (facts.command == "schema").then_some(70)),
         wrong("aoi-01-schema-exits-one", "AOI-01.schema-fails")
-            .says("The schema is printed, and the exit code is 1.")
+            .says("The schema is printed, but the exit code is 1.")
             .run(SCHEMA)
             .exit(|facts, code| match facts.command.as_str() {
                 "schema" => 1,
@@ -121,11 +123,11 @@ pub fn mutants() -> Vec<Mutant> {
             .run(SCHEMA)
             .schema_as(|_| raw("")),
         wrong("aoi-01-schema-is-prose", "AOI-01.schema-not-json")
-            .says("The schema command describes the events in words.")
+            .says("The schema command describes the events in prose.")
             .run(SCHEMA)
             .schema_as(|_| raw("An event has a type and more.\n")),
         wrong("aoi-01-schema-has-banner", "AOI-01.schema-not-json")
-            .says("A line of greeting stands before the schema.")
+            .says("The schema comes after a greeting.")
             .run(SCHEMA)
             .schema_as(|d| raw(format!("mock-aoi 3.7.1\n{d:#}\n"))),
         wrong("aoi-01-schema-twice", "AOI-01.schema-not-json")
@@ -133,7 +135,7 @@ pub fn mutants() -> Vec<Mutant> {
             .run(SCHEMA)
             .schema_as(|d| raw(format!("{d:#}\n{d:#}\n"))),
         wrong("aoi-01-schema-is-stream", "AOI-01.schema-is-stream")
-            .says("The schema comes as an event stream in place of one object.")
+            .says("The schema is an event stream instead of one object.")
             .run(SCHEMA)
             .args(|args| match args.iter().any(|word| is_schema(word)) {
                 true => {
@@ -144,14 +146,14 @@ pub fn mutants() -> Vec<Mutant> {
                 false => args,
             }),
         wrong("aoi-01-schema-invalid", "AOI-01.schema-invalid")
-            .says("The schema has a type that JSON Schema does not know.")
+            .says("The schema has a type that JSON Schema does not define.")
             .run(SCHEMA)
             .schema(sets("type", "objekt")),
         wrong(
             "aoi-01-schema-dangling-reference",
             "AOI-01.schema-reference",
         )
-        .says("A reference in the schema leads nowhere.")
+        .says("A reference in the schema has no target.")
         .run(SCHEMA)
         .schema(sets("not", json!({ "$ref": "#/$defs/absent" }))),
         wrong(
@@ -165,17 +167,17 @@ pub fn mutants() -> Vec<Mutant> {
             set(d, "anyOf", json!([{ "$ref": remote }, true]));
         }),
         wrong("aoi-01-schema-file-id", "AOI-01.schema-file-id")
-            .says("The schema is known by a path on one machine.")
+            .says("The `$id` of the schema is a path on one machine.")
             .run(SCHEMA)
             .schema(sets("$id", "file:///opt/mock-aoi/share/schema.json")),
         wrong("aoi-01-schema-coloured", "AOI-01.schema-ansi")
-            .says("The schema is printed in colours.")
+            .says("The schema is printed in color.")
             .run(SCHEMA)
             .schema_as(
                 |d| raw(format!("{d:#}\n").replace("\"$id\"", "\u{1b}[34m\"$id\"\u{1b}[0m")),
             ),
         wrong("aoi-01-schema-hangs", "AOI-01.schema-hangs")
-            .says("The schema command never ends.")
+            .says("The schema command hangs.")
             .run(SCHEMA)
             .start(|facts| match facts.command.as_str() {
                 "schema" => hang(),
@@ -183,7 +185,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .hangs(),
         wrong("aoi-01-schema-depends-on-place", "AOI-01.schema-unstable")
-            .says("The schema is another one in another directory.")
+            .says("The schema is different in another directory.")
             .run(SCHEMA)
             .schema(|d| {
                 let place = std::env::current_dir().unwrap_or_default();
@@ -196,7 +198,7 @@ pub fn mutants() -> Vec<Mutant> {
                 set(d, "$comment", format!("made for place {letters}"));
             }),
         wrong("aoi-01-schema-flag-differs", "AOI-01.schema-forms-differ")
-            .says("The flag `--schema` prints another schema than the command.")
+            .says("The flag `--schema` prints a different schema from the command.")
             .run(&["--schema", "--output", "json"])
             .documents(|facts, mut document| {
                 if facts.has("--schema") && document.get("$defs").is_some() {
@@ -208,7 +210,7 @@ pub fn mutants() -> Vec<Mutant> {
             "aoi-01-capabilities-flag-differs",
             "AOI-01.capabilities-forms-differ",
         )
-        .says("The flag `--capabilities` forgets a command.")
+        .says("A command is missing from the output of the flag `--capabilities`.")
         .run(&["--capabilities", "--output", "json"])
         .documents(|facts, mut document| {
             let commands = document.get_mut("commands").and_then(Value::as_array_mut);
@@ -218,14 +220,14 @@ pub fn mutants() -> Vec<Mutant> {
             Frame::Json(document)
         }),
         wrong("aoi-01-capabilities-fail", "AOI-01.capabilities-fails")
-            .says("The capabilities end with exit code 70.")
+            .says("The capabilities command exits with code 70.")
             .run(CAPABILITIES)
             .start(|facts| (facts.command == "capabilities").then_some(70)),
         wrong(
             "aoi-01-capabilities-are-prose",
             "AOI-01.capabilities-not-json",
         )
-        .says("The capabilities are a table for people.")
+        .says("The capabilities are a human-readable table.")
         .run(CAPABILITIES)
         .documents(|_, document| match document.get("commands") {
             Some(_) => raw("search  finds\ndelete  removes\n"),
@@ -235,7 +237,7 @@ pub fn mutants() -> Vec<Mutant> {
             "aoi-01-capabilities-are-a-list",
             "AOI-01.capabilities-not-object",
         )
-        .says("The capabilities are a list in place of one object.")
+        .says("The capabilities are a list instead of one object.")
         .run(CAPABILITIES)
         .documents(|_, document| match document.get("commands") {
             Some(commands) => Frame::Json(commands.clone()),
@@ -244,12 +246,12 @@ pub fn mutants() -> Vec<Mutant> {
     ]
 }
 
-/// The command by any of its names.
+/// Whether the argument is one of the names of the schema command.
 fn is_schema(word: &str) -> bool {
     matches!(word, "schema" | "aoi-schema" | "--schema")
 }
 
-/// What a command says of what it lacks, and how it ends then.
+/// Message and exit code of a command that requires something that is missing.
 struct Lack {
     says: &'static str,
     code: u8,
@@ -277,7 +279,7 @@ const QUERY: Lack = Lack {
 };
 const NOTHING: Lack = Lack { says: "", code: 70 };
 
-/// Refuses a command to those who lack something.
+/// Rejects a command if what it requires is missing.
 fn lacks(lack: &Lack, facts: &Facts, command: &str, has_it: bool) -> Option<u8> {
     if facts.command != command || has_it {
         return None;
@@ -287,7 +289,7 @@ fn lacks(lack: &Lack, facts: &Facts, command: &str, has_it: bool) -> Option<u8> 
 }
 
 impl Mutant {
-    /// Prints something else in place of the schema.
+    /// Prints something else instead of the schema.
     fn schema_as(self, put: impl Fn(Value) -> Frame + Send + Sync + 'static) -> Mutant {
         self.documents(move |facts, document| {
             match facts.command == "schema" && document.get("$defs").is_some() {
@@ -310,7 +312,7 @@ fn has_token(home: PathBuf) -> bool {
     home.join(".config/mock-aoi/token").exists()
 }
 
-/// The home that the user database knows, whatever the environment says.
+/// Home directory in the user database, regardless of the environment.
 fn account_home() -> Option<PathBuf> {
     let accounts = std::fs::read_to_string("/etc/passwd").ok()?;
     // SAFETY: a plain system call.
@@ -321,12 +323,14 @@ fn account_home() -> Option<PathBuf> {
     mine.split(':').nth(5).map(PathBuf::from)
 }
 
-/// An address that is reserved for examples: nobody answers, but a network has a way there.
+/// Address that is reserved for examples: nothing answers there, but a machine with a network has a
+/// route to it.
 fn elsewhere(port: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 77], port))
 }
 
-/// No answer in time is as good as one: only a machine without network says no at once.
+/// Whether there is a route. A timeout counts as a route, because only a machine without a network
+/// fails immediately.
 fn has_route() -> bool {
     match TcpStream::connect_timeout(&elsewhere(443), Duration::from_millis(200)) {
         Ok(_) => true,

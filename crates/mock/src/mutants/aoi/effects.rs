@@ -1,4 +1,4 @@
-//! Checks 7 and 8: retries with a key, ids of what was changed.
+//! Checks 7 and 8: retries with an idempotency key, ids of changed items.
 
 use serde_json::{Value, json};
 
@@ -11,12 +11,12 @@ const KEYED_ONCE: &[&[&str]] = &[KEYED];
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("aoi-07-key-ignored", "AOI-07.replay-effect")
-            .says("The idempotency key has no meaning.")
+            .says("The idempotency key has no effect.")
             .run(KEYED)
             .without("--idempotency-key", true)
             .after(KEYED_ONCE),
         wrong("aoi-07-key-unknown", "AOI-07.declared-key")
-            .says("The idempotency key is advertised and unknown.")
+            .says("The idempotency key is advertised but unknown.")
             .run(KEYED)
             .args(|mut args| {
                 let flag = args.iter_mut().find(|word| *word == "--idempotency-key");
@@ -26,43 +26,43 @@ pub fn mutants() -> Vec<Mutant> {
                 args
             }),
         wrong("aoi-07-doubles-quietly", "AOI-07.replay-effect")
-            .says("A retry says what the first run said, and does it once more.")
+            .says("A retry returns the result of the first run, but also repeats the effect.")
             .run(KEYED)
             .quirk(Quirk::KeyDoublesQuietly)
             .after(KEYED_ONCE),
         wrong("aoi-07-new-id", "AOI-07.replay-result")
-            .says("A retry names another id than the first run.")
+            .says("A retry returns a different id from the first run.")
             .run(KEYED)
             .quirk(Quirk::KeyReplaysNewId)
             .after(KEYED_ONCE),
         wrong("aoi-07-replay-fails", "AOI-07.replay")
-            .says("A retry is a conflict.")
+            .says("A retry fails with a conflict.")
             .run(KEYED)
             .quirk(Quirk::KeyReplayFails)
             .after(KEYED_ONCE),
         wrong("aoi-07-replay-is-mute", "AOI-07.replay-result")
-            .says("A retry succeeds and says nothing.")
+            .says("A retry succeeds without a result.")
             .run(KEYED)
             .quirk(Quirk::KeyReplayIsMute)
             .after(KEYED_ONCE),
         wrong("aoi-07-all-keys-are-one", "AOI-07.other-key")
-            .says("Every key is the same key.")
+            .says("All keys are treated as the same key.")
             .run(&["create", "b", "--idempotency-key", "k2"])
             .quirk(Quirk::KeyIsNeverNew)
             .after(KEYED_ONCE),
         wrong("aoi-07-names-are-keys", "AOI-07.natural-key")
-            .says("Without a key, two items of one name are one, and nobody says so.")
+            .says("Without a key, two items of the same name are silently merged.")
             .run(CREATE)
             .quirk(Quirk::NaturalKey)
             .after(ONE_ITEM),
         wrong("aoi-07-key-for-anything", "AOI-07.key-conflict")
-            .says("A key that was used for something else gives the old result.")
+            .says("A key that was used for something else returns the old result.")
             .run(&["create", "b", "--idempotency-key", "k1"])
             .quirk(Quirk::KeyConflictPasses)
             .after(KEYED_ONCE)
             .warns(),
         wrong("aoi-07-import-key-ignored", "AOI-07.replay-effect")
-            .says("`import` has no use for its key.")
+            .says("`import` ignores its key.")
             .run(&["import", "--input-jsonl", "-", "--idempotency-key", "k1"])
             .args(|args| match args.iter().any(|word| word == "import") {
                 true => without(args, "--idempotency-key", true),
@@ -71,38 +71,38 @@ pub fn mutants() -> Vec<Mutant> {
             .input("{\"name\":\"a\"}\n")
             .after(&[&["import", "--input-jsonl", "-", "--idempotency-key", "k1"]]),
         wrong("aoi-08-created-without-id", "AOI-08.id")
-            .says("What was created has no id.")
+            .says("The created item has no id.")
             .run(CREATE)
             .event("created", removes("id")),
         wrong("aoi-08-created-id-null", "AOI-08.id")
-            .says("The id of what was created is null.")
+            .says("The id of the created item is null.")
             .run(CREATE)
             .event("created", sets("id", Value::Null)),
         wrong("aoi-08-created-id-empty", "AOI-08.id")
-            .says("The id of what was created is empty.")
+            .says("The id of the created item is empty.")
             .run(CREATE)
             .event("created", sets("id", "")),
         wrong("aoi-08-created-id-object", "AOI-08.id")
-            .says("The id of what was created is an object.")
+            .says("The id of the created item is an object.")
             .run(CREATE)
             .events(|_, _, event| {
                 let id = text(&event, "id").to_owned();
                 on("created", event, |e| set(e, "id", json!({ "value": id })))
             }),
         wrong("aoi-08-created-other-id", "AOI-08.id-found")
-            .says("The id of what was created leads nowhere.")
+            .says("The id of the created item does not exist.")
             .run(CREATE)
             .events(|_, _, event| {
                 let id = text(&event, "id").replace("item-", "temp-");
                 on("created", event, |e| set(e, "id", id))
             }),
         wrong("aoi-08-created-same-id", "AOI-08.id-distinct")
-            .says("Everything that is created has the same id.")
+            .says("All created items have the same id.")
             .run(CREATE)
             .event("created", sets("id", "item-0001"))
             .after(ONE_ITEM),
         wrong("aoi-08-created-unsaid", "AOI-08.event")
-            .says("`create` does not say what it created.")
+            .says("`create` does not report the created item.")
             .run(CREATE)
             .events(|facts, _, event| match facts.command == "create" {
                 true if is(&event, "created") => Vec::new(),
@@ -110,22 +110,22 @@ pub fn mutants() -> Vec<Mutant> {
                 false => send(event),
             }),
         wrong("aoi-08-updated-other-id", "AOI-08.id-target")
-            .says("`update` names another item than it changed.")
+            .says("`update` reports a different item from the one that it changed.")
             .run(&["update", "item-0001", "b"])
             .event("updated", sets("id", "item-0002"))
             .after(ONE_ITEM),
         wrong("aoi-08-deleted-without-id", "AOI-08.id")
-            .says("What was deleted has no id.")
+            .says("The deleted item has no id.")
             .run(DELETE_CONFIRMED)
             .event("deleted", removes("id"))
             .after(ONE_ITEM),
         wrong("aoi-08-deleted-other-id", "AOI-08.id-target")
-            .says("`delete` names another item than it removed.")
+            .says("`delete` reports a different item from the one that it removed.")
             .run(DELETE_CONFIRMED)
             .event("deleted", sets("id", "item-0000"))
             .after(ONE_ITEM),
         wrong("aoi-08-import-names-one", "AOI-08.count")
-            .says("`import` names only the first item that it made.")
+            .says("`import` reports only the first item that it created.")
             .run(&["import", "--input-jsonl", "-"])
             .events(|facts, notes, event| match facts.command == "import" {
                 true if is(&event, "created") && !first(notes, "created") => Vec::new(),
@@ -137,7 +137,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .input("{\"name\":\"a\"}\n{\"name\":\"b\"}\n"),
         wrong("aoi-08-import-without-ids", "AOI-08.id")
-            .says("`import` names its items without their ids.")
+            .says("`import` reports its items without their ids.")
             .run(&["import", "--input-jsonl", "-"])
             .event_if(of("import"), "created", removes("id"))
             .input("{\"name\":\"a\"}\n"),

@@ -1,4 +1,4 @@
-//! Check 12: bad lines on stdin.
+//! Check 12: invalid lines on stdin.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ const FRAMEWORK: &str =
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("aoi-12-bad-lines-vanish", "AOI-12.silent-skip")
-            .says("Bad lines are left out, and nobody is told.")
+            .says("Invalid lines are silently skipped.")
             .run(IMPORT)
             .quirk(Quirk::BadLinesVanish)
             .input(BAD_MIDDLE),
@@ -30,23 +30,23 @@ pub fn mutants() -> Vec<Mutant> {
             .quirk(Quirk::OnlyTheFirstLineIsChecked)
             .input(BAD_MIDDLE),
         wrong("aoi-12-effects-after-bad-line", "AOI-12.after-bad-line")
-            .says("The lines after a bad one are imported although the import failed.")
+            .says("The lines after an invalid one are imported although the import failed.")
             .run(IMPORT)
             .quirk(Quirk::AppliesAfterTheBadLine)
             .input(BAD_MIDDLE),
         wrong("aoi-12-effects-before-bad-line", "AOI-12.before-bad-line")
-            .says("The lines before a bad one are imported although the import failed.")
+            .says("The lines before an invalid one are imported although the import failed.")
             .run(IMPORT)
             .quirk(Quirk::AppliesBeforeTheBadLine)
             .input(BAD_MIDDLE)
             .warns(),
         wrong("aoi-12-tolerant-by-default", "AOI-12.declared-mode")
-            .says("A bad line does not stop the import, although the tool says so.")
+            .says("An invalid line does not stop the import, although the tool declares that it does.")
             .run(IMPORT)
             .args(|args| with(args, "import", "--continue-on-error"))
             .input(BAD_MIDDLE),
         wrong("aoi-12-never-tolerant", "AOI-12.goes-on")
-            .says("A bad line stops the import even with `--continue-on-error`.")
+            .says("An invalid line stops the import even with `--continue-on-error`.")
             .run(TOLERANT)
             .args(|args| match args.iter().any(|word| word == "import") {
                 true => without(args, "--continue-on-error", false),
@@ -54,12 +54,12 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .input(BAD_MIDDLE),
         wrong("aoi-12-tolerant-until-the-first", "AOI-12.goes-on")
-            .says("With `--continue-on-error`, the lines after the first bad one are lost.")
+            .says("With `--continue-on-error`, the lines after the first invalid one are lost.")
             .run(TOLERANT)
             .quirk(Quirk::StopsAtTheFirstBadLine)
             .input(BAD_TWICE),
         wrong("aoi-12-line-number-from-zero", "AOI-12.line-number")
-            .says("Lines are counted from 0.")
+            .says("Line numbers start at 0.")
             .run(IMPORT)
             .events(|_, _, event| match number(&event, "line_number") {
                 0 => send(event),
@@ -68,13 +68,13 @@ pub fn mutants() -> Vec<Mutant> {
             .documents(|_, document| lines_from_zero(document))
             .input(BAD_MIDDLE),
         wrong("aoi-12-no-line-number", "AOI-12.line-number-told")
-            .says("The error does not say which line is bad.")
+            .says("The error does not say which line is invalid.")
             .run(IMPORT)
             .event("aoi:error", removes("line_number"))
             .input(BAD_MIDDLE)
             .warns(),
         wrong("aoi-12-last-line-number", "AOI-12.line-number")
-            .says("The error names the last line, whichever is bad.")
+            .says("The error always has the number of the last line.")
             .run(IMPORT)
             .events(|_, _, event| match number(&event, "line_number") {
                 0 => send(event),
@@ -82,7 +82,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .input(BAD_MIDDLE),
         wrong("aoi-12-no-error-event", "AOI-12.error")
-            .says("A bad line fails the import without an error event.")
+            .says("An invalid line makes the import fail without an error event.")
             .run(IMPORT)
             .events(|facts, _, event| {
                 match of_import(facts) && facts.failure == Some("validation") {
@@ -93,7 +93,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .input(BAD_MIDDLE),
         wrong("aoi-12-internal-error", "AOI-12.category")
-            .says("A bad line is an internal error.")
+            .says("An invalid line is reported as an internal error.")
             .run(IMPORT)
             .events(|facts, _, event| {
                 match of_import(facts) && event.get("line_number").is_some() {
@@ -103,7 +103,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .input(BAD_MIDDLE),
         wrong("aoi-12-failed-import-ok", "AOI-12.fail-fast")
-            .says("An import that a bad line stopped is summed up as a success.")
+            .says("The summary of an import that an invalid line stopped reports a success.")
             .run(IMPORT)
             .events(|facts, _, event| {
                 let stopped = of_import(facts) && facts.failure == Some("validation");
@@ -114,7 +114,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .input(BAD_MIDDLE),
         wrong("aoi-12-failed-import-exits-zero", "AOI-12.fail-fast")
-            .says("An import that a bad line stopped has exit code 0.")
+            .says("An import that an invalid line stopped exits with code 0.")
             .run(IMPORT)
             .exit(|facts, code| {
                 let stopped = of_import(facts) && facts.failure == Some("validation");
@@ -125,12 +125,12 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .input(BAD_MIDDLE),
         wrong("aoi-12-not-partial", "AOI-12.partial")
-            .says("An import with bad lines is not called partial.")
+            .says("An import with invalid lines is not reported as partial.")
             .run(TOLERANT)
             .event_if(of_import, "aoi:summary", sets("partial", false))
             .input(BAD_MIDDLE),
         wrong("aoi-12-tolerant-is-ok", "AOI-12.tolerant-ok")
-            .says("A tolerant import with bad lines is partial and well.")
+            .says("A tolerant import with invalid lines is reported as partial but successful.")
             .run(TOLERANT)
             .events(|facts, _, event| {
                 let is_partial = event.get("partial") == Some(&Value::Bool(true));
@@ -148,7 +148,7 @@ pub fn mutants() -> Vec<Mutant> {
             .input(BAD_MIDDLE)
             .warns(),
         wrong("aoi-12-two-errors-per-line", "AOI-12.one-error-each")
-            .says("Each bad line is reported twice.")
+            .says("Each invalid line is reported twice.")
             .run(TOLERANT)
             .events(|facts, notes, event| match of_import(facts) {
                 true if is(&event, "aoi:error") && event.get("line_number").is_some() => {
@@ -166,32 +166,32 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .input(BAD_MIDDLE),
         wrong("aoi-12-lists-pass", "AOI-12.silent-skip")
-            .says("A list is imported as if it were an item.")
+            .says("A list is imported as an item.")
             .run(IMPORT)
             .quirk(Quirk::NonObjectsPass)
             .input("{\"name\":\"a\"}\n[1]\n"),
         wrong("aoi-12-misspelt-passes", "AOI-12.silent-skip")
-            .says("A line with a misspelt field is imported.")
+            .says("A line with a misspelled field is imported.")
             .run(IMPORT)
             .quirk(Quirk::FieldTypesPass)
             .input("{\"nmae\":1}\n"),
         wrong("aoi-12-last-line-lost", "AOI-12.last-line")
-            .says("A last line without its end is lost.")
+            .says("A last line without a newline is lost.")
             .run(IMPORT)
             .quirk(Quirk::LastLineNeedsItsEnd)
             .input("{\"name\":\"a\"}\n{\"name\":\"b\"}"),
         wrong("aoi-12-carriage-return", "AOI-12.crlf")
-            .says("Lines that end in CR and LF are bad.")
+            .says("Lines that end in CR and LF are rejected.")
             .run(IMPORT)
             .quirk(Quirk::LineFeedsOnly)
             .input("{\"name\":\"a\"}\r\n{\"name\":\"b\"}\r\n"),
         wrong("aoi-12-long-lines-fail", "AOI-12.long-line")
-            .says("Lines of more than 8 KiB are bad.")
+            .says("Lines of more than 8 KiB are rejected.")
             .run(IMPORT)
             .quirk(Quirk::LongLinesFail)
             .input(LONG),
         wrong("aoi-12-framework-is-data", "AOI-12.upstream")
-            .says("The meta event of the upstream is taken for a bad item.")
+            .says("The upstream meta event is treated as an invalid item.")
             .run(IMPORT)
             .quirk(Quirk::FrameworkIsData)
             .quirk(Quirk::UnknownTypesFail)
@@ -203,17 +203,17 @@ pub fn mutants() -> Vec<Mutant> {
             .input(UPSTREAM)
             .warns(),
         wrong("aoi-12-rank-bad-lines-vanish", "AOI-12.silent-skip")
-            .says("`rank` leaves bad lines out, and nobody is told.")
+            .says("`rank` silently skips invalid lines.")
             .run(&["rank", "--input-jsonl", "-"])
             .quirk(Quirk::BadLinesVanish)
             .input("{\"type\":\"hit\",\"id\":\"a\"}\nnot json\n"),
         wrong("aoi-12-mode-unsaid", "AOI-12.mode-manifest")
-            .says("The capabilities do not say what becomes of bad lines.")
+            .says("The capabilities do not say how invalid lines are handled.")
             .run(&["capabilities", "--output", "json"])
             .each_command(removes("input"))
             .warns(),
         wrong("aoi-12-mode-misstated", "AOI-12.declared-mode")
-            .says("The capabilities say that bad lines are tolerated unless told.")
+            .says("The capabilities say that invalid lines are tolerated by default.")
             .run(&["capabilities", "--output", "json"])
             .each_command(|command| {
                 if let Some(input) = command.get_mut("input") {
@@ -223,7 +223,7 @@ pub fn mutants() -> Vec<Mutant> {
     ]
 }
 
-/// Ten thousand letters in a name.
+/// Input line with a name of ten thousand letters.
 static LONG: &str = {
     const NAME: [u8; 10_000] = [b'x'; 10_000];
     const HEAD: &[u8] = b"{\"name\":\"";
@@ -243,7 +243,7 @@ static LONG: &str = {
     }
 };
 
-/// The schema of a tool that counts from 0.
+/// Adapts the schema to line numbers that start at 0.
 fn lines_from_zero(mut document: Value) -> Frame {
     if let Some(line) = document.pointer_mut("/$defs/aoi:error/properties/line_number") {
         *line = json!({ "type": "integer", "minimum": 0 });

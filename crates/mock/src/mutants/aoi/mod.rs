@@ -1,6 +1,7 @@
 //! AOI tools that are wrong in exactly one way.
 //!
-//! Each names the check of AOI-CLI §18.2 that must notice it, and a run in which it shows.
+//! Each mutant names the check of AOI-CLI §18.2 that must find it, and a run in which the defect is
+//! visible.
 
 mod advisory;
 mod bounds;
@@ -23,49 +24,55 @@ use std::sync::LazyLock;
 use crate::aoi::twist::Twist;
 pub use crate::model::Verdict;
 
-/// A tool that breaks a rule; a judge is expected to name it.
+/// How a mutant differs from the conforming tool.
 pub struct Broken {
-    /// The arguments of a run in which it shows.
+    /// Arguments of a run in which the defect is visible.
     pub shows: &'static [&'static str],
+    /// Environment of that run.
     pub scene: Scene,
     pub(crate) twists: Vec<Twist>,
 }
 
-/// Its id is `aoi-NN-…` for check NN, else `aoi-advisory-…`.
+/// AOI mutant. Its id is `aoi-NN-…` for check NN, otherwise `aoi-advisory-…`.
 pub type Mutant = crate::model::Mutant<Broken>;
 
-/// What is around the run.
+/// Environment of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene {
+    /// Text on stdin.
     pub input: Option<&'static str>,
-    /// Runs before it, with the same state.
+    /// Arguments of earlier runs with the same state.
     pub before: &'static [&'static [&'static str]],
+    /// Name and value of an extra environment variable.
     pub env: Option<(&'static str, &'static str)>,
+    /// Special condition of the run.
     pub place: Place,
-    /// It does not end by itself.
+    /// Whether the mutant does not exit by itself.
     pub hangs: bool,
 }
 
+/// Special condition of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
+    /// No special condition.
     Plain,
-    /// Nobody reads stdout.
+    /// The reader of stdout has closed the pipe.
     ClosedPipe,
-    /// Nobody reads stderr.
+    /// The reader of stderr has closed the pipe.
     ClosedStderr,
-    /// Stdout is a full device.
+    /// stdout is a full device.
     FullDevice,
-    /// Stdout is a small pipe that is read late.
+    /// stdout is a small pipe that is read late.
     SlowReader,
-    /// There is no route to anywhere.
+    /// There is no network.
     NoNetwork,
-    /// Stdout and the controlling terminal are one.
+    /// stdout is the controlling terminal.
     Terminal,
-    /// A signal comes after the first line.
+    /// The process gets this signal after its first line.
     Signal(i32),
-    /// Only the first line counts.
+    /// Only the first line is compared.
     FirstLine,
-    /// A browser stands ready.
+    /// A browser is installed.
     Browser,
 }
 
@@ -78,7 +85,7 @@ const PLAIN: Scene = Scene {
 };
 
 impl Mutant {
-    /// The check of §18.2; none for the statements beyond them.
+    /// Number of the check of §18.2, or `None` for requirements that no check covers.
     pub fn check(&self) -> Option<u8> {
         self.id.strip_prefix("aoi-")?.get(..2)?.parse().ok()
     }
@@ -103,6 +110,7 @@ static ALL: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
     groups.into_iter().flatten().collect()
 });
 
+/// All AOI mutants.
 pub fn all() -> impl Iterator<Item = &'static Mutant> {
     ALL.iter()
 }

@@ -21,46 +21,46 @@ const INTERRUPT: &str =
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("aoi-10-pipe-python-trace", "AOI-10.pipe-trace")
-            .says("A closed pipe brings a Python trace.")
+            .says("A closed pipe causes a Python traceback.")
             .pipe(|_| {
                 stderr(PYTHON);
                 1
             })
             .at(Place::ClosedPipe),
         wrong("aoi-10-pipe-rust-panic", "AOI-10.pipe-trace")
-            .says("A closed pipe brings a panic.")
+            .says("A closed pipe causes a Rust panic.")
             .pipe(|_| {
                 stderr(RUST);
                 101
             })
             .at(Place::ClosedPipe),
         wrong("aoi-10-pipe-node-trace", "AOI-10.pipe-trace")
-            .says("A closed pipe brings an unhandled error of Node.")
+            .says("A closed pipe causes an unhandled Node error.")
             .pipe(|_| {
                 stderr(NODE);
                 1
             })
             .at(Place::ClosedPipe),
         wrong("aoi-10-pipe-go-trace", "AOI-10.pipe-trace")
-            .says("A closed pipe brings a Go trace.")
+            .says("A closed pipe causes a Go stack trace.")
             .pipe(|_| {
                 stderr(GO);
                 2
             })
             .at(Place::ClosedPipe),
         wrong("aoi-10-pipe-hangs", "AOI-10.pipe-hangs")
-            .says("After a closed pipe the process never ends.")
+            .says("The process does not exit after the pipe was closed.")
             .pipe(|_| hang())
             .at(Place::ClosedPipe)
             .hangs(),
         wrong("aoi-10-watch-outlives-reader", "AOI-10.pipe-hangs")
-            .says("`watch` goes on when its reader has gone.")
+            .says("`watch` continues after its reader has exited.")
             .run(WATCH)
             .quirk(Quirk::WritesIntoClosedPipe)
             .at(Place::ClosedPipe)
             .hangs(),
         wrong("aoi-10-pipe-message", "AOI-10.pipe-message")
-            .says("A closed pipe is told on stderr, with exit code 1.")
+            .says("A closed pipe causes a message on stderr and exit code 1.")
             .pipe(|_| {
                 stderr("mock-aoi: write error: Broken pipe\n");
                 1
@@ -68,7 +68,7 @@ pub fn mutants() -> Vec<Mutant> {
             .at(Place::ClosedPipe)
             .warns(),
         wrong("aoi-10-closed-stderr-panics", "AOI-10.stderr-closed")
-            .says("The process dies when nobody reads its remarks.")
+            .says("The process exits with an error if stderr is closed.")
             .start(|_| {
                 let told = std::io::stderr().write_all(b"mock-aoi: searching\n");
                 told.is_err().then_some(101)
@@ -85,7 +85,7 @@ pub fn mutants() -> Vec<Mutant> {
             .quirk(Quirk::IgnoresTerminate)
             .at(TERM),
         wrong("aoi-10-interrupt-exits-zero", "AOI-10.signal-exit-zero")
-            .says("SIGINT gives exit code 0.")
+            .says("The exit code after SIGINT is 0.")
             .run(SLOW)
             .exit(|facts, code| match facts.signal {
                 Some(libc::SIGINT) => 0,
@@ -93,7 +93,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .at(INT),
         wrong("aoi-10-terminate-exits-zero", "AOI-10.signal-exit-zero")
-            .says("SIGTERM gives exit code 0.")
+            .says("The exit code after SIGTERM is 0.")
             .run(SLOW)
             .exit(|facts, code| match facts.signal {
                 Some(libc::SIGTERM) => 0,
@@ -101,12 +101,12 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .at(TERM),
         wrong("aoi-10-interrupt-exits-one", "AOI-10.signal-exit")
-            .says("SIGINT gives exit code 1.")
+            .says("The exit code after SIGINT is 1.")
             .run(SLOW)
             .exit(|facts, code| if facts.signal.is_some() { 1 } else { code })
             .at(INT),
         wrong("aoi-10-interrupted-is-ok", "AOI-10.interrupted-ok-true")
-            .says("An interrupted run is summed up as a success.")
+            .says("The summary of an interrupted run reports a success.")
             .run(SLOW)
             .event_if(stopped, "aoi:summary", sets("ok", true))
             .at(INT),
@@ -114,7 +114,7 @@ pub fn mutants() -> Vec<Mutant> {
             "aoi-10-interrupted-without-reason",
             "AOI-10.interrupted-reason",
         )
-        .says("The summary of an interrupted run gives no reason.")
+        .says("The summary of an interrupted run has no reason.")
         .run(SLOW)
         .event("aoi:summary", removes("reason"))
         .at(INT),
@@ -122,19 +122,19 @@ pub fn mutants() -> Vec<Mutant> {
             "aoi-10-interrupted-other-reason",
             "AOI-10.interrupted-reason",
         )
-        .says("The reason of an interrupted run is another word.")
+        .says("The summary of an interrupted run has the wrong reason.")
         .run(SLOW)
         .event_if(stopped, "aoi:summary", sets("reason", "stopped"))
         .at(TERM),
         wrong("aoi-10-torn-line", "AOI-10.torn-line")
-            .says("The summary of an interrupted run follows half a line.")
+            .says("The summary of an interrupted run comes after half a line.")
             .run(SLOW)
             .instead_if(stopped, |event| {
                 vec![raw("{\"type\":\"hit\",\"ra"), Frame::Json(event)]
             })
             .at(INT),
         wrong("aoi-10-torn-end", "AOI-10.torn-line")
-            .says("An interrupted run ends in half a summary.")
+            .says("An interrupted run ends with half a summary.")
             .run(SLOW)
             .instead_if(stopped, |_| {
                 vec![raw("{\"type\":\"aoi:summary\",\"ok\":fal")]
@@ -150,7 +150,7 @@ pub fn mutants() -> Vec<Mutant> {
         .at(INT)
         .warns(),
         wrong("aoi-10-dies-by-signal", "AOI-10.no-interrupted-summary")
-            .says("Signals kill the process, and nothing is said.")
+            .says("A signal kills the process without any output.")
             .run(SLOW)
             .quirk(Quirk::DiesBySignal)
             .at(TERM)
@@ -169,7 +169,7 @@ pub fn mutants() -> Vec<Mutant> {
             "aoi-10-goes-on-after-summary",
             "AOI-10.interrupted-summary-last",
         )
-        .says("After the summary of an interrupted run comes a result.")
+        .says("A result comes after the summary of an interrupted run.")
         .run(SLOW)
         .instead_if(stopped, |event| {
             let late = json!({
@@ -180,7 +180,7 @@ pub fn mutants() -> Vec<Mutant> {
         })
         .at(INT),
         wrong("aoi-10-interrupted-trace", "AOI-10.signal-trace")
-            .says("SIGINT brings a Python trace.")
+            .says("SIGINT causes a Python traceback.")
             .run(SLOW)
             .instead_if(stopped, |event| {
                 stderr(INTERRUPT);
@@ -188,7 +188,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .at(INT),
         wrong("aoi-10-hangs-after-signal", "AOI-10.signal-hangs")
-            .says("SIGTERM stops the work, and the process never ends.")
+            .says("SIGTERM stops the work, but the process does not exit.")
             .run(SLOW)
             .instead_if(stopped, |_| hang())
             .at(TERM)
@@ -205,7 +205,7 @@ pub fn mutants() -> Vec<Mutant> {
             .at(TERM)
             .hangs(),
         wrong("aoi-10-watch-interrupted-ok", "AOI-10.interrupted-ok-true")
-            .says("An interrupted `watch` is summed up as a success.")
+            .says("The summary of an interrupted `watch` reports a success.")
             .run(WATCH)
             .event_if(
                 |facts| facts.signal.is_some() && facts.command == "watch",
@@ -214,7 +214,7 @@ pub fn mutants() -> Vec<Mutant> {
             )
             .at(TERM),
         wrong("aoi-10-watch-says-nothing", "AOI-10.unbounded-silent")
-            .says("`watch` has nothing to say.")
+            .says("`watch` sends nothing.")
             .run(&["watch", "--count", "2", "--interval-ms", "1"])
             .events(|facts, _, event| {
                 match facts.command == "watch" && !is(&event, "aoi:summary") {

@@ -1,4 +1,4 @@
-//! Check 6: nothing is destroyed without a confirmation, nothing done in a dry run.
+//! Check 6: nothing is destroyed without a confirmation, and a dry run changes nothing.
 
 use std::io::{BufRead, Read, Write};
 
@@ -11,22 +11,22 @@ const DELETE_DRY: &[&str] = &["delete", "item-0001", "--dry-run"];
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("aoi-06-deletes-without-confirm", "AOI-06.refuses")
-            .says("`delete` needs no confirmation.")
+            .says("`delete` requires no confirmation.")
             .run(DELETE)
             .args(|args| with(args, "delete", "--confirm"))
             .after(ONE_ITEM),
         wrong("aoi-06-purges-without-confirm", "AOI-06.refuses")
-            .says("`purge` needs no confirmation.")
+            .says("`purge` requires no confirmation.")
             .run(&["purge", "--confirm-count", "1"])
             .args(|args| with(args, "purge", "--confirm"))
             .after(ONE_ITEM),
         wrong("aoi-06-deletes-then-refuses", "AOI-06.no-effect")
-            .says("`delete` removes the item and asks for a confirmation afterwards.")
+            .says("`delete` removes the item before it asks for a confirmation.")
             .run(DELETE)
             .quirk(Quirk::DeletesBeforeRefusal)
             .after(ONE_ITEM),
         wrong("aoi-06-asks-on-stdin", "AOI-06.piped-yes")
-            .says("A `y` on stdin is as good as a confirmation.")
+            .says("A `y` on stdin is accepted as a confirmation.")
             .run(DELETE)
             .args(
                 |args| match lacks_confirm(&args) && says_yes(std::io::stdin()) {
@@ -37,7 +37,7 @@ pub fn mutants() -> Vec<Mutant> {
             .input("y\n")
             .after(ONE_ITEM),
         wrong("aoi-06-ci-is-yes", "AOI-06.environment")
-            .says("Where `CI` is set, no confirmation is needed.")
+            .says("If `CI` is set, no confirmation is required.")
             .run(DELETE)
             .args(|args| match is_set("CI") {
                 true => with(args, "delete", "--confirm"),
@@ -46,7 +46,7 @@ pub fn mutants() -> Vec<Mutant> {
             .env("CI", "1")
             .after(ONE_ITEM),
         wrong("aoi-06-yes-variable", "AOI-06.environment")
-            .says("Where `YES` is set, no confirmation is needed.")
+            .says("If `YES` is set, no confirmation is required.")
             .run(DELETE)
             .args(|args| match is_set("YES") {
                 true => with(args, "delete", "--confirm"),
@@ -55,7 +55,7 @@ pub fn mutants() -> Vec<Mutant> {
             .env("YES", "1")
             .after(ONE_ITEM),
         wrong("aoi-06-asks-on-terminal", "AOI-06.prompt")
-            .says("Where there is a terminal, `delete` asks there and waits.")
+            .says("If there is a terminal, `delete` asks there and waits.")
             .run(DELETE)
             .args(|args| {
                 let tty = std::fs::OpenOptions::new()
@@ -78,7 +78,7 @@ pub fn mutants() -> Vec<Mutant> {
             .hangs()
             .after(ONE_ITEM),
         wrong("aoi-06-waits-for-a-person", "AOI-06.prompt")
-            .says("Without a confirmation, `delete` waits for ever.")
+            .says("Without a confirmation, `delete` waits forever.")
             .run(DELETE)
             .args(|args| match lacks_confirm(&args) {
                 true => hang(),
@@ -87,7 +87,7 @@ pub fn mutants() -> Vec<Mutant> {
             .hangs()
             .after(ONE_ITEM),
         wrong("aoi-06-refusal-exits-zero", "AOI-06.refuses")
-            .says("A refused `delete` has exit code 0.")
+            .says("A rejected `delete` exits with code 0.")
             .run(DELETE)
             .exit(
                 |facts, code| match facts.command == "delete" && !facts.has("--confirm") {
@@ -97,7 +97,7 @@ pub fn mutants() -> Vec<Mutant> {
             )
             .after(ONE_ITEM),
         wrong("aoi-06-refusal-is-ok", "AOI-06.refuses")
-            .says("A refused `delete` is summed up as a success.")
+            .says("The summary of a rejected `delete` reports a success.")
             .run(DELETE)
             .event_if(
                 |facts| facts.command == "delete" && facts.failure == Some("usage"),
@@ -106,29 +106,29 @@ pub fn mutants() -> Vec<Mutant> {
             )
             .after(ONE_ITEM),
         wrong("aoi-06-dry-run-deletes", "AOI-06.dry-run-effect")
-            .says("A dry run of `delete` plans, and deletes.")
+            .says("A dry run of `delete` deletes the item.")
             .run(DELETE_DRY)
             .quirk(Quirk::DryRunActs)
             .after(ONE_ITEM),
         wrong("aoi-06-dry-run-creates", "AOI-06.dry-run-effect")
-            .says("A dry run of `create` creates.")
+            .says("A dry run of `create` creates an item.")
             .run(&["create", "a", "--dry-run"])
             .args(|args| match args.iter().any(|word| word == "create") {
                 true => without(args, "--dry-run", false),
                 false => args,
             }),
         wrong("aoi-06-dry-run-without-plan", "AOI-06.dry-run-plan")
-            .says("A dry run plans nothing.")
+            .says("A dry run has no plan.")
             .run(DELETE_DRY)
             .drops("aoi:plan")
             .after(ONE_ITEM),
         wrong("aoi-06-dry-run-fails", "AOI-06.dry-run-plan")
-            .says("A dry run has exit code 1.")
+            .says("A dry run exits with code 1.")
             .run(DELETE_DRY)
             .exit(|facts, code| if facts.has("--dry-run") { 1 } else { code })
             .after(ONE_ITEM),
         wrong("aoi-06-dry-run-unknown", "AOI-06.dry-run-plan")
-            .says("`--dry-run` is advertised and unknown.")
+            .says("`--dry-run` is advertised but unknown.")
             .run(DELETE_DRY)
             .args(|mut args| {
                 let flag = args.iter_mut().find(|word| *word == "--dry-run");
@@ -139,7 +139,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .after(ONE_ITEM),
         wrong("aoi-06-confirm-does-nothing", "AOI-06.confirmed")
-            .says("`delete` says that it deleted, and did not.")
+            .says("`delete` reports a deletion but does not delete.")
             .run(DELETE_CONFIRMED)
             .quirk(Quirk::ConfirmDoesNothing)
             .after(ONE_ITEM)
@@ -168,7 +168,7 @@ pub fn mutants() -> Vec<Mutant> {
             )
             .hangs(),
         wrong("aoi-06-login-error-unnamed", "AOI-06.interactive-required")
-            .says("Without credentials, `fetch` fails without a word about a login.")
+            .says("Without credentials, `fetch` fails without mentioning a login.")
             .run(&["fetch"])
             .event_if(of("fetch"), "aoi:error", |e| {
                 set(e, "category", "internal");
@@ -177,7 +177,7 @@ pub fn mutants() -> Vec<Mutant> {
                 remove(e, "hint");
             }),
         wrong("aoi-06-login-error-of-authz", "AOI-06.auth-category")
-            .says("That `fetch` lacks a login is told as one that is not enough.")
+            .says("`fetch` reports a missing login as missing permissions.")
             .run(&["fetch"])
             .event_if(of("fetch"), "aoi:error", |e| {
                 set(e, "category", "authz");
@@ -198,14 +198,14 @@ fn says_yes(answers: impl Read) -> bool {
     answers.read_line(&mut line).is_ok() && line.trim() == "y"
 }
 
-/// Turns the process into a browser, where one is installed.
+/// Replaces the process with a browser, if one is installed.
 fn become_browser() {
     let words = [
         c"xdg-open".as_ptr(),
         c"https://login.example.com/".as_ptr(),
         std::ptr::null(),
     ];
-    // SAFETY: two texts with their ends and a list with its end. On failure nothing happens.
+    // SAFETY: the strings and the list are null-terminated. On failure nothing happens.
     unsafe {
         libc::execvp(c"xdg-open".as_ptr(), words.as_ptr());
     }

@@ -1,4 +1,4 @@
-//! Check 4: events are as the schema says.
+//! Check 4: events match the schema.
 
 use serde_json::{Value, json};
 
@@ -13,16 +13,16 @@ pub fn mutants() -> Vec<Mutant> {
             .says("The name of the tool is a number.")
             .event("aoi:meta", sets("tool", 5)),
         wrong("aoi-04-meta-no-command", "AOI-04.meta")
-            .says("The meta event lacks the command that the schema requires.")
+            .says("The meta event has no command, which the schema requires.")
             .event("aoi:meta", removes("command")),
         wrong("aoi-04-summary-count-text", "AOI-04.summary")
-            .says("The count is a text.")
+            .says("The count is a string.")
             .events(|_, _, event| {
                 let count = number(&event, "count").to_string();
                 on("aoi:summary", event, |e| set(e, "count", count))
             }),
         wrong("aoi-04-summary-elapsed-text", "AOI-04.summary")
-            .says("The elapsed time is a text with a unit.")
+            .says("The elapsed time is a string with a unit.")
             .event("aoi:summary", sets("elapsed_ms", "3 ms")),
         wrong("aoi-04-summary-partial-null", "AOI-04.summary")
             .says("`partial` is null.")
@@ -44,19 +44,19 @@ pub fn mutants() -> Vec<Mutant> {
             .run(ABSENT)
             .event("aoi:error", sets("message", "")),
         wrong("aoi-04-check-no-ok", "AOI-04.check")
-            .says("A check does not say how it ended.")
+            .says("A check event has no result.")
             .run(&["doctor"])
             .event("aoi:check", removes("ok")),
         wrong("aoi-04-check-odd-severity", "AOI-04.check")
-            .says("The severity of a check is none that the schema knows.")
+            .says("The severity of a check event is not in the schema.")
             .run(&["doctor"])
             .event("aoi:check", sets("severity", "meh")),
         wrong("aoi-04-check-no-name", "AOI-04.check")
-            .says("A check has no name.")
+            .says("A check event has no name.")
             .run(&["doctor"])
             .event("aoi:check", removes("name")),
         wrong("aoi-04-undeclared-type", "AOI-04.undeclared-type")
-            .says("Hits are called `result`, which the schema does not know.")
+            .says("Hits have the type `result`, which is not in the schema.")
             .event("hit", sets("type", "result")),
         wrong("aoi-04-schema-wants-more", "AOI-04.summary")
             .says("The schema requires a total that no summary has.")
@@ -67,7 +67,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("aoi-04-schema-old-aoi-version", "AOI-04.meta")
-            .says("The schema says another AOI version than the meta event.")
+            .says("The schema and the meta event have different AOI versions.")
             .run(SCHEMA)
             .document(|document| {
                 if let Some(meta) = document.pointer_mut("/$defs/aoi:meta/properties/aoi_version") {
@@ -83,7 +83,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .proves_nothing(),
         wrong("aoi-04-schema-loose", "AOI-04.vacuous")
-            .says("The schema describes its types and never uses the descriptions.")
+            .says("The schema defines its event types but does not apply the definitions.")
             .run(SCHEMA)
             .document(|document| {
                 if document.get("$defs").is_some() {
@@ -94,7 +94,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .proves_nothing(),
         wrong("aoi-04-hit-without-title", "AOI-04.domain")
-            .says("Hits lack the title that the schema requires.")
+            .says("Hits have no title, which the schema requires.")
             .event("hit", removes("title"))
             .warns(),
     ]

@@ -1,4 +1,4 @@
-//! Check 9: what looks like a secret is not shown.
+//! Check 9: values that look like secrets are not shown.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -21,7 +21,7 @@ const URL: &[&str] = &[
 ];
 const UNKNOWN: &[&str] = &["search", "x", "--client-secret", "canary-4f1d9b7c"];
 
-/// Puts something made of a flag's value into the meta event.
+/// Adds data derived from a flag's value to the meta event.
 fn meta(facts: &Facts, flag: &str, event: Value, make: impl FnOnce(&str) -> Value) -> Frames {
     match facts.value(flag) {
         Some(value) => {
@@ -35,11 +35,11 @@ fn meta(facts: &Facts, flag: &str, event: Value, make: impl FnOnce(&str) -> Valu
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("aoi-09-token-in-meta", "AOI-09.flag-value")
-            .says("The token stands in the meta event.")
+            .says("The token is in the meta event.")
             .run(TOKEN)
             .events(|facts, _, event| meta(facts, "--token", event, |value| value.into())),
         wrong("aoi-09-inline-token-in-meta", "AOI-09.flag-value")
-            .says("A token behind `=` stands in the meta event.")
+            .says("A token after `=` is in the meta event.")
             .run(&["search", "x", "--token=canary-4f1d9b7c"])
             .events(|facts, _, event| {
                 let inline = facts.args.iter().find(|word| word.starts_with("--token="));
@@ -49,7 +49,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("aoi-09-header-in-meta", "AOI-09.header")
-            .says("The header stands in the meta event.")
+            .says("The header is in the meta event.")
             .run(HEADER)
             .events(|facts, _, event| meta(facts, "--header", event, |value| value.into())),
         wrong("aoi-09-header-half-masked", "AOI-09.header")
@@ -61,7 +61,7 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("aoi-09-url-userinfo", "AOI-09.url-userinfo")
-            .says("The password of the URL stands in the meta event.")
+            .says("The password of the URL is in the meta event.")
             .run(URL)
             .events(|facts, _, event| {
                 meta(facts, "--url", event, |url| {
@@ -69,7 +69,7 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("aoi-09-url-signature", "AOI-09.url-query")
-            .says("The signature of the URL stands in the meta event.")
+            .says("The signature of the URL is in the meta event.")
             .run(URL)
             .events(|facts, _, event| {
                 meta(facts, "--url", event, |url| match url.split_once('?') {
@@ -78,7 +78,7 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("aoi-09-url-in-warning", "AOI-09.url-query")
-            .says("A warning quotes the whole URL.")
+            .says("A warning contains the whole URL.")
             .run(URL)
             .events(|facts, _, event| {
                 let url = facts.value("--url").filter(|_| is(&event, "aoi:summary"));
@@ -94,22 +94,22 @@ pub fn mutants() -> Vec<Mutant> {
                 frames
             }),
         wrong("aoi-09-unknown-flag-quoted", "AOI-09.flag-value")
-            .says("The error about an unknown flag quotes its value.")
+            .says("The error about an unknown flag contains its value.")
             .run(UNKNOWN)
             .quirk(Quirk::QuotesFlagValues),
         wrong("aoi-09-change-shows-token", "AOI-09.flag-value")
-            .says("What makes something repeats the token in its meta event.")
+            .says("A mutating command repeats the token in its meta event.")
             .run(&["create", "x", "--token", "canary-4f1d9b7c"])
             .events(|facts, _, event| match facts.command == "create" {
                 true => meta(facts, "--token", event, |value| json!(value)),
                 false => send(event),
             }),
         wrong("aoi-09-operand-quoted", "AOI-09.rejected-operand")
-            .says("The error about an operand too many quotes it.")
+            .says("The error about an extra operand contains the operand.")
             .run(&["search", "x", "password=canary-4f1d9b7c"])
             .quirk(Quirk::QuotesOperands),
         wrong("aoi-09-rejected-line-on-stderr", "AOI-09.flag-value")
-            .says("Wrong usage quotes the whole command line on stderr.")
+            .says("A usage error prints the whole command line to stderr.")
             .run(UNKNOWN)
             .events(|facts, _, event| {
                 if facts.failure == Some("usage") && is(&event, "aoi:error") {
@@ -118,7 +118,7 @@ pub fn mutants() -> Vec<Mutant> {
                 send(event)
             }),
         wrong("aoi-09-debug-shows-token", "AOI-09.flag-value")
-            .says("With `--debug`, the token stands on stderr.")
+            .says("With `--debug`, the token is printed to stderr.")
             .run(&["search", "x", "--token", "canary-4f1d9b7c", "--debug"])
             .start(|facts| {
                 if let (true, Some(token)) = (facts.has("--debug"), facts.value("--token")) {
@@ -129,7 +129,7 @@ pub fn mutants() -> Vec<Mutant> {
                 None
             }),
         wrong("aoi-09-log-shows-token", "AOI-09.flag-value")
-            .says("The token stands on stderr in every run.")
+            .says("The token is printed to stderr in every run.")
             .run(TOKEN)
             .start(|facts| {
                 if let Some(token) = facts.value("--token") {
@@ -138,7 +138,7 @@ pub fn mutants() -> Vec<Mutant> {
                 None
             }),
         wrong("aoi-09-environment-dump", "AOI-09.environment")
-            .says("With `--debug`, the environment stands on stderr.")
+            .says("With `--debug`, the environment is printed to stderr.")
             .run(&["search", "x", "--debug"])
             .start(|facts| {
                 if facts.has("--debug") {
@@ -151,7 +151,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .env("AWS_SECRET_ACCESS_KEY", "canary-4f1d9b7c"),
         wrong("aoi-09-doctor-shows-variable", "AOI-09.environment")
-            .says("The doctor shows the token of the environment.")
+            .says("`doctor` shows the token from the environment.")
             .run(&["doctor"])
             .events(|_, _, event| match std::env::var("MOCK_AOI_TOKEN") {
                 Ok(token) if text(&event, "name") == "credentials" => on("aoi:check", event, |e| {
@@ -161,7 +161,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .env("MOCK_AOI_TOKEN", "canary-4f1d9b7c"),
         wrong("aoi-09-fetch-shows-variable", "AOI-09.environment")
-            .says("`fetch` shows the token of the environment in its meta event.")
+            .says("`fetch` shows the token from the environment in its meta event.")
             .run(&["fetch"])
             .events(|facts, _, event| match std::env::var("MOCK_AOI_TOKEN") {
                 Ok(token) if facts.command == "fetch" => {
@@ -171,7 +171,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .env("MOCK_AOI_TOKEN", "canary-4f1d9b7c"),
         wrong("aoi-09-base64", "AOI-09.flag-value")
-            .says("The token stands in the meta event as base64.")
+            .says("The token is in the meta event, encoded as base64.")
             .run(TOKEN)
             .events(|facts, _, event| {
                 meta(facts, "--token", event, |token| {
@@ -179,7 +179,7 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("aoi-09-hexadecimal", "AOI-09.flag-value")
-            .says("The token stands in the meta event as hexadecimal digits.")
+            .says("The token is in the meta event, encoded as hexadecimal digits.")
             .run(TOKEN)
             .events(|facts, _, event| {
                 meta(facts, "--token", event, |token| {
@@ -191,7 +191,7 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("aoi-09-percent", "AOI-09.flag-value")
-            .says("The token stands in the meta event with percent signs.")
+            .says("The token is in the meta event, percent-encoded.")
             .run(TOKEN)
             .events(|facts, _, event| {
                 meta(facts, "--token", event, |token| {
@@ -203,7 +203,7 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("aoi-09-reversed", "AOI-09.flag-value")
-            .says("The token stands in the meta event backwards.")
+            .says("The token is in the meta event, reversed.")
             .run(TOKEN)
             .events(|facts, _, event| {
                 meta(facts, "--token", event, |token| {
@@ -220,7 +220,7 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("aoi-09-token-in-cursor", "AOI-09.flag-value")
-            .says("The cursor carries the token.")
+            .says("The cursor contains the token.")
             .run(TOKEN)
             .events(|facts, _, event| match facts.value("--token") {
                 Some(token) if event.get("next_cursor").is_some_and(Value::is_string) => {
@@ -268,7 +268,7 @@ pub fn mutants() -> Vec<Mutant> {
                 None
             }),
         wrong("aoi-09-input-quoted", "AOI-09.stdin")
-            .says("The error about a bad line quotes the line.")
+            .says("The error about an invalid line contains the line.")
             .run(&["import", "--input-jsonl", "-"])
             .quirk(Quirk::QuotesInput)
             .input("password=canary-4f1d9b7c\n"),

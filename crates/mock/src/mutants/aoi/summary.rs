@@ -1,4 +1,4 @@
-//! Check 3: success is an exit code 0 and one summary at the end.
+//! Check 3: a success has exit code 0 and one summary at the end.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ pub fn mutants() -> Vec<Mutant> {
             .says("The stream ends without a summary.")
             .drops("aoi:summary"),
         wrong("aoi-03-no-summary-when-empty", "AOI-03.summary-last")
-            .says("A search that finds nothing ends without a summary.")
+            .says("A search without results ends without a summary.")
             .run(&["search", "nothing"])
             .events(|facts, _, event| {
                 let is_empty = is(&event, "aoi:summary") && number(&event, "count") == 0;
@@ -22,11 +22,11 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("aoi-03-no-summary-of-get", "AOI-03.summary-last")
-            .says("`get` prints its entry and nothing after it.")
+            .says("`get` prints its entry but no summary.")
             .run(&["get", "doc-001"])
             .drops_if(of("get"), "aoi:summary"),
         wrong("aoi-03-summary-on-stderr", "AOI-03.summary-last")
-            .says("The summary stands on stderr.")
+            .says("The summary is printed to stderr.")
             .instead("aoi:summary", |event| {
                 stderr(&format!("{event}\n"));
                 Vec::new()
@@ -56,7 +56,7 @@ pub fn mutants() -> Vec<Mutant> {
             .says("There are two summaries.")
             .twice("aoi:summary"),
         wrong("aoi-03-ok-false-on-success", "AOI-03.ok-not-true")
-            .says("A success is summed up as a failure.")
+            .says("The summary of a successful run reports a failure.")
             .events(
                 |facts, _, event| match facts.failure.or(facts.signal.map(|_| "")) {
                     None => on("aoi:summary", event, |e| set(e, "ok", false)),
@@ -64,13 +64,13 @@ pub fn mutants() -> Vec<Mutant> {
                 },
             ),
         wrong("aoi-03-no-ok", "AOI-03.ok-not-true")
-            .says("The summary does not say whether all is well.")
+            .says("The summary does not say whether the run succeeded.")
             .event("aoi:summary", removes("ok")),
         wrong("aoi-03-exit-one-on-success", "AOI-03.exit-not-zero")
-            .says("A success has exit code 1.")
+            .says("A successful run exits with code 1.")
             .exit(|_, code| if code == 0 { 1 } else { code }),
         wrong("aoi-03-ok-true-on-failure", "AOI-03.ok-true-on-failure")
-            .says("A failure is summed up as a success.")
+            .says("The summary of a failed run reports a success.")
             .run(ABSENT)
             .events(|facts, _, event| match facts.failure {
                 Some("not_found" | "validation" | "config" | "conflict") => {
@@ -79,7 +79,7 @@ pub fn mutants() -> Vec<Mutant> {
                 _ => send(event),
             }),
         wrong("aoi-03-exit-zero-on-failure", "AOI-03.exit-zero-on-failure")
-            .says("An item that is not there gives exit code 0.")
+            .says("The exit code for an unknown item is 0.")
             .run(ABSENT)
             .exit(|facts, code| match facts.failure {
                 Some("not_found") => 0,
@@ -91,7 +91,7 @@ pub fn mutants() -> Vec<Mutant> {
             .quirk(Quirk::SummaryWithoutPatience)
             .at(Place::SlowReader),
         wrong("aoi-03-full-device-is-fine", "AOI-03.write-error-ignored")
-            .says("Output that could not be written gives exit code 0.")
+            .says("The exit code is 0 although the output could not be written.")
             .exit(|facts, code| if facts.unwritten { 0 } else { code })
             .at(Place::FullDevice),
         wrong("aoi-03-two-metas", "AOI-03.meta-twice")
@@ -110,13 +110,13 @@ pub fn mutants() -> Vec<Mutant> {
             .drops_if(of("get"), "aoi:meta")
             .warns(),
         wrong("aoi-03-count-too-high", "AOI-03.count")
-            .says("The summary counts one result too many.")
+            .says("The count in the summary is one too high.")
             .events(|_, _, event| {
                 let count = number(&event, "count") + 1;
                 on("aoi:summary", event, |e| set(e, "count", count))
             }),
         wrong("aoi-03-count-of-total", "AOI-03.count")
-            .says("The summary counts all results, not those that were shown.")
+            .says("The summary counts all results instead of those that were returned.")
             .run(&["search", "x", "--limit", "3"])
             .event_if(
                 |facts| facts.command == "search" && facts.has("--limit"),
@@ -124,10 +124,10 @@ pub fn mutants() -> Vec<Mutant> {
                 sets("count", 25),
             ),
         wrong("aoi-03-count-zero", "AOI-03.count")
-            .says("The summary always counts 0.")
+            .says("The count in the summary is always 0.")
             .event("aoi:summary", sets("count", 0)),
         wrong("aoi-03-count-of-all-events", "AOI-03.count-all-events")
-            .says("The count takes in meta and summary.")
+            .says("The count includes meta and summary.")
             .events(|_, _, event| {
                 let count = number(&event, "count")
                     + number(&event, "warning_count")
@@ -145,13 +145,13 @@ pub fn mutants() -> Vec<Mutant> {
             .run(&["doctor"])
             .event("aoi:summary", sets("warning_count", 0)),
         wrong("aoi-03-believes-cut-input", "AOI-03.upstream-cut")
-            .says("A stream on stdin without its summary is taken for a whole one.")
+            .says("A stream on stdin without a summary is treated as complete.")
             .run(&["rank", "--input-jsonl", "-"])
             .quirk(Quirk::UpstreamCutPasses)
             .input("{\"type\":\"aoi:meta\"}\n{\"type\":\"hit\",\"id\":\"doc-001\"}\n")
             .warns(),
         wrong("aoi-03-crashes-at-the-end", "AOI-03.summary-last")
-            .says("The process dies before the summary and says that all is well.")
+            .says("The process crashes before the summary with exit code 0.")
             .instead("aoi:summary", |_| vec![Frame::Exit(0)]),
     ]
 }

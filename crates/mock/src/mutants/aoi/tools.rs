@@ -1,4 +1,4 @@
-//! What the tables of AOI mutants are made of.
+//! Helper functions for the tables of AOI mutants.
 
 use std::io::Write;
 
@@ -10,12 +10,12 @@ pub use crate::aoi::twist::{Facts, Frame, Notes, Quirk, Twist};
 
 pub type Frames = Vec<Frame>;
 
-/// A run that finds something.
+/// Run with results.
 pub const SEARCH: &[&str] = &["search", "x"];
-/// A run that takes long enough to be stopped.
+/// Run that takes long enough to be interrupted.
 pub const SLOW: &[&str] = &["search", "x", "--delay-ms", "40"];
 pub const CREATE: &[&str] = &["create", "a"];
-/// An item to work on.
+/// Earlier run that creates an item.
 pub const ONE_ITEM: &[&[&str]] = &[CREATE];
 
 pub fn is(event: &Value, kind: &str) -> bool {
@@ -30,7 +30,7 @@ pub fn raw(text: impl Into<Vec<u8>>) -> Frame {
     Frame::Raw(text.into())
 }
 
-/// Changes events of one kind.
+/// Changes events of one type.
 pub fn on(kind: &str, mut event: Value, change: impl FnOnce(&mut Value)) -> Frames {
     if is(&event, kind) {
         change(&mut event);
@@ -58,14 +58,14 @@ pub fn number(event: &Value, name: &str) -> u64 {
     event.get(name).and_then(Value::as_u64).unwrap_or_default()
 }
 
-/// Whether it is the first time.
+/// Whether this is the first call with `what`.
 pub fn first(notes: &mut Notes, what: &'static str) -> bool {
     let times = notes.entry(what).or_default();
     *times += 1;
     *times == 1
 }
 
-/// Words before the first event of a kind.
+/// Writes text before the first event of one type.
 pub fn before(kind: &str, words: &str, notes: &mut Notes, event: Value) -> Frames {
     match is(&event, kind) && first(notes, "before") {
         true => vec![raw(words), Frame::Json(event)],
@@ -73,7 +73,7 @@ pub fn before(kind: &str, words: &str, notes: &mut Notes, event: Value) -> Frame
     }
 }
 
-/// Changes the bytes of the lines of hits.
+/// Changes the lines that contain hits.
 pub fn hits(line: Vec<u8>, change: impl FnOnce(String) -> String) -> Vec<u8> {
     match String::from_utf8(line) {
         Ok(text) if text.contains("\"hit\"") => change(text).into_bytes(),
@@ -86,13 +86,13 @@ pub fn stderr(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Longer than any judge waits; not for ever, where nobody kills it.
+/// Hangs longer than any check waits, but not forever.
 pub fn hang() -> ! {
     std::thread::sleep(std::time::Duration::from_secs(600));
     std::process::exit(70)
 }
 
-/// The words without a flag and, if it has one, its value.
+/// Removes a flag and its value, if it has one.
 pub fn without(args: Vec<String>, flag: &str, has_value: bool) -> Vec<String> {
     let mut kept = Vec::new();
     let mut words = args.into_iter();
@@ -111,7 +111,7 @@ pub fn without(args: Vec<String>, flag: &str, has_value: bool) -> Vec<String> {
     kept
 }
 
-/// The words of one command with one more behind them.
+/// Adds a flag to the arguments of one command.
 pub fn with(mut args: Vec<String>, command: &str, flag: &str) -> Vec<String> {
     let is_it = args.iter().any(|word| word == command);
     if is_it && !args.iter().any(|word| word == flag) {

@@ -1,4 +1,4 @@
-//! Check 2: nothing but JSON objects, one per line, each with a type.
+//! Check 2: only JSON objects, one per line, each with a type.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ pub fn mutants() -> Vec<Mutant> {
             .says("Hits have no type.")
             .event("hit", removes("type")),
         wrong("aoi-02-empty-type", "AOI-02.type")
-            .says("The type of a hit is the empty text.")
+            .says("The type of a hit is an empty string.")
             .event("hit", sets("type", "")),
         wrong("aoi-02-type-is-number", "AOI-02.type")
             .says("The type of a hit is a number.")
@@ -20,41 +20,41 @@ pub fn mutants() -> Vec<Mutant> {
             .run(&["get", "doc-001"])
             .event("entry", sets("type", Value::Null)),
         wrong("aoi-02-arrays", "AOI-02.object")
-            .says("A hit is a list in place of an object.")
+            .says("A hit is a list instead of an object.")
             .instead("hit", |event| send(json!(["hit", text(&event, "id")]))),
         wrong("aoi-02-bare-text", "AOI-02.object")
-            .says("A JSON text stands between the events.")
+            .says("There is a JSON string between the events.")
             .before("hit", "\"loading\"\n"),
         wrong("aoi-02-banner", "AOI-02.prose")
-            .says("A line of greeting stands before the events.")
+            .says("There is a greeting before the events.")
             .before("aoi:meta", "mock-aoi 3.7.1, hello\n"),
         wrong("aoi-02-prose-between", "AOI-02.prose")
-            .says("A remark stands between the events.")
+            .says("There is a line of text between the events.")
             .before("hit", "Searching...\n"),
         wrong("aoi-02-prose-at-the-end", "AOI-02.prose")
-            .says("A remark stands before the summary.")
+            .says("There is a line of text before the summary.")
             .before("aoi:summary", "Done.\n"),
         wrong("aoi-02-progress-bar", "AOI-02.prose")
-            .says("A progress bar is drawn on stdout.")
+            .says("A progress bar is printed to stdout.")
             .before("hit", "\r[#####     ] 50%\r\n"),
         wrong("aoi-02-markdown", "AOI-02.prose")
-            .says("A heading stands before the results.")
+            .says("There is a heading before the results.")
             .before("hit", "## Results\n"),
         wrong("aoi-02-plain-warning", "AOI-02.prose")
-            .says("The doctor's warning is a line of text.")
+            .says("The warning of `doctor` is a line of text.")
             .run(&["doctor"])
             .instead("aoi:summary", |event| {
                 vec![raw("warning: the clock is late\n"), Frame::Json(event)]
             }),
         wrong("aoi-02-debug-on-stdout", "AOI-02.prose")
-            .says("With `--debug`, diagnostics stand on stdout.")
+            .says("With `--debug`, diagnostics are printed to stdout.")
             .run(&["search", "x", "--debug"])
             .events(|facts, notes, event| match facts.has("--debug") {
                 true => before("hit", "DEBUG cache miss\n", notes, event),
                 false => send(event),
             }),
         wrong("aoi-02-trace-on-stdout", "AOI-02.prose")
-            .says("An error brings a stack trace on stdout.")
+            .says("An error prints a stack trace to stdout.")
             .run(&["get", "absent"])
             .events(|facts, notes, event| match facts.failure {
                 Some("not_found") => {
@@ -64,10 +64,10 @@ pub fn mutants() -> Vec<Mutant> {
                 _ => send(event),
             }),
         wrong("aoi-02-coloured", "AOI-02.control")
-            .says("Hits are printed in colours.")
+            .says("Hits are printed in color.")
             .hit_lines(|text| format!("\u{1b}[32m{}\u{1b}[0m\n", text.trim_end())),
         wrong("aoi-02-coloured-when-forced", "AOI-02.control")
-            .says("With `FORCE_COLOR`, hits are printed in colours.")
+            .says("With `FORCE_COLOR`, hits are printed in color.")
             .lines(
                 |_, line| match is_set("FORCE_COLOR") || is_set("CLICOLOR_FORCE") {
                     true => hits(line, |text| {
@@ -78,7 +78,7 @@ pub fn mutants() -> Vec<Mutant> {
             )
             .env("FORCE_COLOR", "3"),
         wrong("aoi-02-coloured-on-terminal", "AOI-02.control")
-            .says("On a terminal, hits are printed in colours.")
+            .says("On a terminal, hits are printed in color.")
             .lines(
                 |_, line| match std::io::IsTerminal::is_terminal(&std::io::stdout()) {
                     true => hits(line, |text| {
@@ -92,17 +92,17 @@ pub fn mutants() -> Vec<Mutant> {
             "aoi-02-escape-in-message",
             "AOI-02.escaped-colour-in-framework",
         )
-        .says("The message of an error holds escaped colours.")
+        .says("The message of an error contains escaped color codes.")
         .run(&["get", "absent"])
         .event(
             "aoi:error",
             sets("message", "\u{1b}[31mThere is no such item.\u{1b}[0m"),
         ),
         wrong("aoi-02-byte-order-mark", "AOI-02.utf8")
-            .says("The stream begins with a byte order mark.")
+            .says("The stream starts with a byte order mark.")
             .before("aoi:meta", "\u{feff}"),
         wrong("aoi-02-latin1", "AOI-02.utf8")
-            .says("Hits hold a byte that is no UTF-8.")
+            .says("Hits contain a byte that is not valid UTF-8.")
             .lines(|_, line| {
                 let mut bytes = hits(line, |text| text.replace("On ", "On@"));
                 bytes
@@ -112,7 +112,7 @@ pub fn mutants() -> Vec<Mutant> {
                 bytes
             }),
         wrong("aoi-02-no-final-newline", "AOI-02.last-line")
-            .says("The last line has no end.")
+            .says("The last line has no newline.")
             .lines(|facts, mut line| {
                 if facts.command == "search" && line.windows(11).any(|w| w == b"aoi:summary") {
                     line.pop();
@@ -120,50 +120,50 @@ pub fn mutants() -> Vec<Mutant> {
                 line
             }),
         wrong("aoi-02-duplicate-key", "AOI-02.strict-json")
-            .says("Hits have two ids.")
+            .says("Hits have a duplicate id.")
             .lines(|_, line| hits(line, |text| text.replacen('{', "{\"id\":\"doc-000\",", 1))),
         wrong("aoi-02-nan", "AOI-02.object")
-            .says("The score of a hit is not a number.")
+            .says("The score of a hit is NaN.")
             .hit_lines(|text| text.replacen("\"score\":", "\"score\":NaN,\"points\":", 1)),
         wrong("aoi-02-infinity", "AOI-02.object")
             .says("The score of a hit is infinite.")
             .hit_lines(|text| text.replacen("\"score\":", "\"score\":Infinity,\"points\":", 1)),
         wrong("aoi-02-lone-surrogate", "AOI-02.strict-json")
-            .says("Titles hold half a character.")
+            .says("Titles contain a lone surrogate.")
             .hit_lines(|text| text.replacen("On ", "\\ud800 ", 1)),
         wrong("aoi-02-two-on-a-line", "AOI-02.object")
-            .says("Two objects stand on one line.")
+            .says("Two objects are on one line.")
             .hit_lines(|text| format!("{} {{\"type\":\"hit\"}}\n", text.trim_end())),
         wrong("aoi-02-pretty-printed", "AOI-02.object")
             .says("Hits are spread over several lines.")
             .instead("hit", |event| vec![raw(format!("{event:#}\n"))]),
         wrong("aoi-02-one-big-array", "AOI-02.object")
-            .says("The events are the members of one list.")
+            .says("The events are the items of one list.")
             .events(|_, _, event| match text(&event, "type") {
                 "aoi:meta" => vec![raw(format!("[{event},\n"))],
                 "aoi:summary" => vec![raw(format!("{event}]\n"))],
                 _ => vec![raw(format!("{event},\n"))],
             }),
         wrong("aoi-02-trailing-comma", "AOI-02.object")
-            .says("A comma stands before the last brace of a hit.")
+            .says("There is a comma before the last brace of a hit.")
             .hit_lines(|text| text.replacen("}\n", ",}\n", 1)),
         wrong("aoi-02-single-quotes", "AOI-02.object")
-            .says("Hits are written as Python would show them.")
+            .says("Hits are written in Python syntax with single quotes.")
             .hit_lines(|text| text.replace('"', "'")),
         wrong("aoi-02-nul", "AOI-02.control")
             .says("A NUL byte ends each hit.")
             .hit_lines(|text| text.replacen("}\n", "}\0\n", 1)),
         wrong("aoi-02-delete-character", "AOI-02.control")
-            .says("Titles hold a raw DEL.")
+            .says("Titles contain a raw DEL character.")
             .hit_lines(|text| text.replacen("On ", "On\u{7f} ", 1)),
         wrong("aoi-02-reserved-summary", "AOI-02.reserved-type")
-            .says("An event of the tool's own is called `summary`.")
+            .says("A custom event has the type `summary`.")
             .before("hit", "{\"type\":\"summary\",\"text\":\"about agents\"}\n"),
         wrong("aoi-02-reserved-error", "AOI-02.reserved-type")
-            .says("An event of the tool's own is called `error`.")
+            .says("A custom event has the type `error`.")
             .before("hit", "{\"type\":\"error\",\"text\":\"a cache miss\"}\n"),
         wrong("aoi-02-unprefixed", "AOI-02.legacy-unprefixed")
-            .says("Events of the framework have no prefix, as in older drafts.")
+            .says("Framework events have no prefix, as in older drafts.")
             .events(|_, _, mut event| {
                 let kind = text(&event, "type").to_owned();
                 if let Some(bare) = kind.strip_prefix("aoi:") {
@@ -172,15 +172,15 @@ pub fn mutants() -> Vec<Mutant> {
                 send(event)
             }),
         wrong("aoi-02-deep", "AOI-02.strict-json")
-            .says("Hits hold lists in lists, two hundred deep.")
+            .says("Hits contain lists that are nested two hundred levels deep.")
             .lines(|_, line| {
                 let nest = format!("\"nest\":{}{},", "[".repeat(200), "]".repeat(200));
                 hits(line, |text| text.replacen('{', &format!("{{{nest}"), 1))
             }),
         wrong("aoi-02-huge-line", "AOI-02.huge-line")
-            .says("Where a version is asked for, a line has seventeen million bytes.")
+            .says("If a version is requested, a line has seventeen million bytes.")
             .run(&["get", "doc-001", "--schema-version", "1"])
-            // Once is enough: whoever reads it has work for seconds.
+            // Once is enough, because reading it takes seconds.
             .event_if(given("--schema-version"), "entry", |e| {
                 set(e, "body", "x".repeat(17 << 20))
             }),

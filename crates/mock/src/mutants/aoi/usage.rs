@@ -1,4 +1,4 @@
-//! Check 5: wrong usage is a failure, and errors have their four fields.
+//! Check 5: a usage error is a failure, and errors have their four fields.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub fn mutants() -> Vec<Mutant> {
             .run(UNKNOWN_FLAG)
             .quirk(Quirk::UnknownFlagsPass),
         wrong("aoi-05-unknown-command-passes", "AOI-05.unknown-command")
-            .says("An unknown command is taken for `list`.")
+            .says("An unknown command is treated as `list`.")
             .run(UNKNOWN_COMMAND)
             .quirk(Quirk::UnknownCommandPasses),
         wrong("aoi-05-missing-operand-passes", "AOI-05.malformed")
@@ -29,7 +29,7 @@ pub fn mutants() -> Vec<Mutant> {
             .run(&["search"])
             .quirk(Quirk::MissingOperandPasses),
         wrong("aoi-05-odd-limit-passes", "AOI-05.bad-value")
-            .says("A limit that is no number is ignored.")
+            .says("A limit that is not a number is ignored.")
             .run(&["search", "x", "--limit", "abc"])
             .args(|args| {
                 let is_odd =
@@ -42,7 +42,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("aoi-05-odd-output-passes", "AOI-05.bad-value")
-            .says("A format that is none is taken for the usual one.")
+            .says("An unknown output format is treated as the default.")
             .run(&["search", "x", "--output", "nonsense"])
             .quirk(Quirk::OddOutputPasses),
         wrong("aoi-05-missing-value-passes", "AOI-05.bad-value")
@@ -50,11 +50,11 @@ pub fn mutants() -> Vec<Mutant> {
             .run(&["search", "x", "--limit"])
             .quirk(Quirk::MissingValuePasses),
         wrong("aoi-05-extra-operand-passes", "AOI-05.malformed")
-            .says("Operands that nobody wants are ignored.")
+            .says("Extra operands are ignored.")
             .run(&["search", "x", "y", "z"])
             .quirk(Quirk::ExtraOperandPasses),
         wrong("aoi-05-exit-zero", "AOI-05.unknown-flag")
-            .says("Wrong usage is reported with exit code 0.")
+            .says("A usage error exits with code 0.")
             .run(UNKNOWN_FLAG)
             .exit(|facts, code| match facts.failure {
                 Some("usage") if !facts.has("delete") && !facts.has("purge") => 0,
@@ -79,34 +79,34 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("aoi-05-prose-on-stdout", "AOI-05.prose")
-            .says("Wrong usage is explained in prose on stdout.")
+            .says("A usage error is explained in prose on stdout.")
             .run(UNKNOWN_FLAG)
             .instead_if(failed("usage"), |_| {
                 vec![raw("usage: mock-aoi COMMAND [OPTIONS]\n"), Frame::Exit(64)]
             }),
         wrong("aoi-05-panics", "AOI-05.trace")
-            .says("Wrong usage ends in a panic.")
+            .says("A usage error causes a Rust panic.")
             .run(UNKNOWN_FLAG)
             .instead_if(failed("usage"), |_| {
                 stderr(RUST);
                 vec![Frame::Exit(101)]
             }),
         wrong("aoi-05-python-trace", "AOI-05.trace")
-            .says("Wrong usage ends in a Python trace.")
+            .says("A usage error causes a Python traceback.")
             .run(UNKNOWN_COMMAND)
             .instead_if(failed("usage"), |_| {
                 stderr(PYTHON);
                 vec![Frame::Exit(1)]
             }),
         wrong("aoi-05-node-trace", "AOI-05.trace")
-            .says("Wrong usage ends in a Node trace.")
+            .says("A usage error causes a Node stack trace.")
             .run(UNKNOWN_COMMAND)
             .instead_if(failed("usage"), |_| {
                 stderr(NODE);
                 vec![Frame::Exit(1)]
             }),
         wrong("aoi-05-aborts", "AOI-05.signal")
-            .says("Wrong usage kills the process by a signal.")
+            .says("A usage error kills the process with a signal.")
             .run(UNKNOWN_FLAG)
             .instead_if(failed("usage"), |_| die_by(libc::SIGABRT)),
         wrong("aoi-05-no-category", "AOI-05.error-fields")
@@ -134,7 +134,7 @@ pub fn mutants() -> Vec<Mutant> {
             .run(UNKNOWN_FLAG)
             .event("aoi:error", removes("retryable")),
         wrong("aoi-05-retryable-text", "AOI-05.error-fields")
-            .says("`retryable` is a text.")
+            .says("`retryable` is a string.")
             .run(UNKNOWN_FLAG)
             .event("aoi:error", sets("retryable", "false")),
         wrong("aoi-05-retryable-null", "AOI-05.error-fields")
@@ -142,11 +142,11 @@ pub fn mutants() -> Vec<Mutant> {
             .run(&["get", "absent"])
             .event("aoi:error", sets("retryable", Value::Null)),
         wrong("aoi-05-ok-true", "AOI-05.ok-true")
-            .says("Wrong usage is summed up as a success.")
+            .says("The summary of a usage error reports a success.")
             .run(UNKNOWN_FLAG)
             .event_if(failed("usage"), "aoi:summary", sets("ok", true)),
         wrong("aoi-05-odd-category", "AOI-05.category-unknown")
-            .says("Wrong usage has a category of the tool's own.")
+            .says("A usage error has a custom category.")
             .run(UNKNOWN_FLAG)
             .event_if(failed("usage"), "aoi:error", sets("category", "bad_input"))
             .document(|document| {
@@ -157,7 +157,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .warns(),
         wrong("aoi-05-lower-case-code", "AOI-05.code-form")
-            .says("Codes are written in lower case.")
+            .says("Error codes are in lower case.")
             .run(UNKNOWN_FLAG)
             .events(|_, _, event| {
                 let code = text(&event, "code").to_ascii_lowercase();
@@ -170,7 +170,7 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .warns(),
         wrong("aoi-05-usage-is-retryable", "AOI-05.retryable-contradicts")
-            .says("Wrong usage may help when it is tried again.")
+            .says("A usage error is reported as retryable.")
             .run(UNKNOWN_FLAG)
             .event_if(failed("usage"), "aoi:error", sets("retryable", true))
             .warns(),

@@ -1,4 +1,4 @@
-//! Messages and the beginning and end of a connection.
+//! Defects of messages, and of the start and end of a connection.
 
 use std::io::Write;
 
@@ -12,15 +12,15 @@ use crate::mutants::{Frame, Mutant};
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("mcp-stdio-log-line", "MCP-STDIO-03")
-            .says("A log line stands on stdout before each list of tools.")
+            .says("A log line is written to stdout before each list of tools.")
             .out_as(answers("tools/list"), noise("[info] listing tools\n")),
         wrong("mcp-stdio-pretty-printed", "MCP-STDIO-02")
-            .says("The list of tools is spread over several lines.")
+            .says("The response to tools/list is spread over several lines.")
             .out_as(answers("tools/list"), |_, message| {
                 vec![raw(format!("{message:#}\n"))]
             }),
         wrong("mcp-stdio-latin1", "MCP-STDIO-01")
-            .says("Results carry a byte that is no UTF-8.")
+            .says("Results contain a byte that is not valid UTF-8.")
             .tamper_out(|_, sent, mut message| {
                 if !sent.answers("tools/call") {
                     return send(message);
@@ -35,10 +35,10 @@ pub fn mutants() -> Vec<Mutant> {
                 vec![raw(bytes)]
             }),
         wrong("mcp-base-no-jsonrpc", "MCP-BASE-01")
-            .says("The list of tools lacks `jsonrpc`.")
+            .says("The response to tools/list has no `jsonrpc`.")
             .out(answers("tools/list"), removes("/jsonrpc")),
         wrong("mcp-base-id-as-text", "MCP-BASE-04")
-            .says("Numbers as ids are answered as strings.")
+            .says("The response to a request with a numeric id has a string id.")
             .out(
                 both(
                     |sent, _| sent.is_result || sent.is_error,
@@ -50,13 +50,13 @@ pub fn mutants() -> Vec<Mutant> {
                 },
             ),
         wrong("mcp-base-result-and-error", "MCP-BASE-05")
-            .says("Results come with an `error` of null.")
+            .says("Results have an `error` of null.")
             .out(results(), sets("/error", Value::Null)),
         wrong("mcp-base-code-text", "MCP-BASE-06")
             .says("Error codes are strings.")
             .out(errors(), sets("/error/code", "-32601")),
         wrong("mcp-base-null-request-id", "MCP-BASE-02")
-            .says("Questions to the client have the id null.")
+            .says("Requests of the server have the id null.")
             .tamper_out(|context, _, message| {
                 let request = is_request(&message);
                 if request && let Some(id) = message.get("id") {
@@ -75,10 +75,10 @@ pub fn mutants() -> Vec<Mutant> {
             .says("notifications/initialized is answered.")
             .heard_as(method("notifications/initialized"), refuses(-32601)),
         wrong("mcp-base-unknown-method", "MCP-BASE-10")
-            .says("An unknown method is an internal error.")
+            .says("An unknown method is answered with an internal error.")
             .out(code(-32601), sets("/error/code", -32603)),
         wrong("mcp-lifecycle-echoes-version", "MCP-LIFE-06")
-            .says("Whatever version is asked for is answered.")
+            .says("Any requested version is accepted.")
             .tamper_out(|_, sent, message| {
                 let asked = sent.asked.get("protocolVersion").cloned();
                 change(message, sent.answers("initialize"), |m| {
@@ -86,7 +86,7 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("mcp-lifecycle-other-version", "MCP-LIFE-05")
-            .says("2024-11-05 is answered to whoever asks for a version that is known.")
+            .says("Every known version is answered with 2024-11-05.")
             .tamper_out(|_, sent, message| {
                 let known = message.pointer("/result/protocolVersion").cloned();
                 let same = sent.asked.get("protocolVersion") == known.as_ref();
@@ -95,19 +95,19 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("mcp-lifecycle-no-server-info", "MCP-LIFE-03")
-            .says("The answer to initialize has no `serverInfo`.")
+            .says("The response to initialize has no `serverInfo`.")
             .out(answers("initialize"), removes("/result/serverInfo")),
         wrong("mcp-lifecycle-no-capabilities", "MCP-LIFE-02")
-            .says("The answer to initialize has no `capabilities`.")
+            .says("The response to initialize has no `capabilities`.")
             .out(answers("initialize"), removes("/result/capabilities")),
         wrong("mcp-lifecycle-early-request", "MCP-LIFE-04")
-            .says("The client's roots are asked for before it says that it is ready.")
+            .says("The server requests roots before `notifications/initialized`.")
             .out_as(
                 answers("initialize"),
                 then(json!({ "jsonrpc": "2.0", "id": 900_000, "method": "roots/list" })),
             ),
         wrong("mcp-stdio-latin1-log", "MCP-STDIO-04")
-            .says("Standard error has a byte that is no UTF-8.")
+            .says("stderr has a byte that is not valid UTF-8.")
             .tamper_out(|_, sent, message| {
                 if sent.answers("tools/list") {
                     let _ = std::io::stderr().write_all(b"tools of the caf\xe9 listed\n");
@@ -115,7 +115,7 @@ pub fn mutants() -> Vec<Mutant> {
                 send(message)
             }),
         wrong("mcp-base-id-again", "MCP-BASE-03")
-            .says("The client is pinged again and again, each time under the same id.")
+            .says("The server sends several pings with the same id.")
             .out_as(
                 |sent, _| sent.answers("tools/list") || sent.answers("tools/call"),
                 first(json!({ "jsonrpc": "2.0", "id": "keep-alive", "method": "ping" })),
@@ -127,21 +127,21 @@ pub fn mutants() -> Vec<Mutant> {
             .says("logging/setLevel is answered with null.")
             .out(answers("logging/setLevel"), sets("/result", Value::Null)),
         wrong("mcp-base-bad-line-untold", "MCP-BASE-11")
-            .says("A line that is no JSON is passed over without a word.")
+            .says("A line that is not valid JSON is ignored.")
             .out_as(code(-32700), drops()),
         wrong("mcp-base-no-request-taken", "MCP-BASE-12")
-            .says("What is no JSON-RPC 2.0 is an internal error.")
+            .says("A request that is not JSON-RPC 2.0 is answered with an internal error.")
             .out(code(-32600), sets("/error/code", -32603)),
         wrong("mcp-base-dies-on-bad-line", "MCP-BASE-13")
-            .says("A line that is no JSON is answered, and ends the process.")
+            .says("A line that is not valid JSON is answered, but then the process exits.")
             .out_as(code(-32700), |_, message| {
                 vec![Frame::Json(message), Frame::Exit(1)]
             }),
         wrong("mcp-lifecycle-no-version", "MCP-LIFE-01")
-            .says("The answer to initialize has no `protocolVersion`.")
+            .says("The response to initialize has no `protocolVersion`.")
             .out(answers("initialize"), removes("/result/protocolVersion")),
         wrong("mcp-lifecycle-offers-older", "MCP-LIFE-07")
-            .says("2025-06-18 is offered to whoever asks for a version that is unknown.")
+            .says("An unknown version is answered with 2025-06-18.")
             .tamper_out(|_, sent, message| {
                 let agreed = message.pointer("/result/protocolVersion").cloned();
                 let unknown = sent.asked.get("protocolVersion") != agreed.as_ref();
@@ -150,13 +150,13 @@ pub fn mutants() -> Vec<Mutant> {
                 })
             }),
         wrong("mcp-lifecycle-change-undeclared", "MCP-LIFE-08")
-            .says("The list of tools is said to have changed, which nothing declared.")
+            .says("A change of the list of tools is reported but was not declared.")
             .out_as(
                 answers("tools/list"),
                 then(json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" })),
             ),
         wrong("mcp-lifecycle-stays", "MCP-LIFE-09")
-            .says("The end of its input changes nothing.")
+            .says("The server does not exit at the end of stdin.")
             .end(|| std::thread::sleep(DEAF_FOR)),
     ]
 }

@@ -1,4 +1,4 @@
-//! What the client is asked for.
+//! Defects of the requests to the client.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::mutants::{Frame, Mutant};
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("mcp-roots-unasked", "MCP-ROOT-01")
-            .says("Every client is asked for its roots.")
+            .says("The server requests roots from every client.")
             .tamper_in(|_, message| {
                 let roots = json!({ "jsonrpc": "2.0", "id": "roots", "method": "roots/list" });
                 match calls(&message, "notifications/initialized") {
@@ -18,10 +18,10 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("mcp-sampling-unasked", "MCP-SAMP-01")
-            .says("Every client is asked for its model.")
+            .says("The server requests sampling from every client.")
             .out_as(answers("tools/call"), first(sample(Some(100)))),
         wrong("mcp-sampling-no-limit", "MCP-SAMP-02")
-            .says("The client's model is asked without a limit of tokens.")
+            .says("A sampling request has no limit of tokens.")
             .tamper_out(|context, sent, message| {
                 let may = context.notes.contains_key("sampling");
                 match may && sent.answers("tools/call") {
@@ -36,7 +36,7 @@ pub fn mutants() -> Vec<Mutant> {
                 pass(message)
             }),
         wrong("mcp-elicitation-unasked", "MCP-ELIC-01")
-            .says("Questions are sent to clients that do not take them.")
+            .says("Elicitations are sent to clients that do not support them.")
             .heard(
                 method("initialize"),
                 sets("/params/capabilities/elicitation", json!({})),
@@ -51,20 +51,20 @@ pub fn mutants() -> Vec<Mutant> {
                 ),
             ),
         wrong("mcp-elicitation-no-message", "MCP-ELIC-02")
-            .says("Questions have no `message`.")
+            .says("Elicitations have no `message`.")
             .out(method("elicitation/create"), removes("/params/message")),
         wrong("mcp-elicitation-declined-hangs", "MCP-ELIC-04")
-            .says("A call waits for ever once the user declined.")
+            .says("A call hangs after the user declined.")
             .heard_as(is("/result/action", "decline"), ignores()),
         wrong("mcp-elicitation-page-without-id", "MCP-ELIC-05")
-            .says("A question by URL has no `elicitationId`.")
+            .says("A URL elicitation has no `elicitationId`.")
             .out(method("elicitation/create"), |m| {
                 remove(m, "/params/requestedSchema");
                 set(m, "/params/mode", "url");
                 set(m, "/params/url", "https://example.com/colours");
             }),
         wrong("mcp-elicitation-end-of-nothing", "MCP-ELIC-06")
-            .says("The end of a question by URL is told that nobody asked.")
+            .says("The completion of a URL elicitation is reported although none was sent.")
             .out_as(
                 answers("tools/call"),
                 first(json!({
@@ -76,7 +76,7 @@ pub fn mutants() -> Vec<Mutant> {
     ]
 }
 
-/// A question to the client's model.
+/// Sampling request to the client.
 fn sample(most: Option<u32>) -> Value {
     let content = json!({ "type": "text", "text": "Which colour?" });
     let mut message = json!({

@@ -1,5 +1,5 @@
-//! Single-fault MCP servers. The requirement is an id of the suite `mcp`, which says the statement
-//! and its place in the specification.
+//! MCP servers with a single defect. The requirement is an id of the suite `mcp`, which has its
+//! text and its source in the specification.
 
 mod base;
 mod client;

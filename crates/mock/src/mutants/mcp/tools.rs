@@ -1,4 +1,4 @@
-//! Tools: their list, their calls and what comes of them.
+//! Defects of the list of tools, tool calls and their results.
 
 use serde_json::json;
 
@@ -9,13 +9,13 @@ use crate::mutants::tools::*;
 pub fn mutants() -> Vec<Mutant> {
     vec![
         wrong("mcp-tools-undeclared", "MCP-TOOL-01")
-            .says("There are tools, but no capability says so.")
+            .says("There are tools, but the capability `tools` is not declared.")
             .out(answers("initialize"), removes("/result/capabilities/tools")),
         wrong("mcp-tools-no-schema", "MCP-TOOL-03")
             .says("Tools have no `inputSchema`.")
             .out(any(), edits_each("/result/tools", removes("/inputSchema"))),
         wrong("mcp-tools-list-schema", "MCP-TOOL-04")
-            .says("The `inputSchema` of a tool describes a list.")
+            .says("The `inputSchema` of a tool has the type array.")
             .out(
                 any(),
                 edits_each(
@@ -27,7 +27,7 @@ pub fn mutants() -> Vec<Mutant> {
             .says("All tools have the same name.")
             .out(any(), edits_each("/result/tools", sets("/name", "start"))),
         wrong("mcp-tools-odd-names", "MCP-TOOL-06")
-            .says("Names of tools have spaces.")
+            .says("Tool names contain spaces.")
             .out(
                 any(),
                 edits_each("/result/tools", |tool| {
@@ -36,7 +36,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }),
             ),
         wrong("mcp-tools-unknown-taken", "MCP-TOOL-12")
-            .says("A call of a tool that does not exist succeeds.")
+            .says("A call of an unknown tool succeeds.")
             .heard_as(
                 both(method("tools/call"), |_, message| {
                     !matches!(text(message, "/params/name"), "start" | "reply" | "")
@@ -47,28 +47,28 @@ pub fn mutants() -> Vec<Mutant> {
             .says("Results have no `content`.")
             .out(answers("tools/call"), removes("/result/content")),
         wrong("mcp-tools-odd-content", "MCP-TOOL-09")
-            .says("Results are of the type `markdown`.")
+            .says("Results have content of the type `markdown`.")
             .out(
                 answers("tools/call"),
                 edits_each("/result/content", sets("/type", "markdown")),
             ),
         wrong("mcp-tools-unlike-schema", "MCP-TOOL-11")
-            .says("Structured results lack a required field.")
+            .says("A required field is missing from structured results.")
             .out(
                 answers("tools/call"),
                 removes("/result/structuredContent/text"),
             ),
         wrong("mcp-tools-no-structure", "MCP-TOOL-10")
-            .says("Results have no `structuredContent`, though the tools promise it.")
+            .says("Results have no `structuredContent`, although the tools declare an `outputSchema`.")
             .out(answers("tools/call"), removes("/result/structuredContent")),
         wrong("mcp-tools-mistake-hidden", "MCP-TOOL-14")
-            .says("A call with bad arguments looks like a success.")
+            .says("A call with invalid arguments is reported as a success.")
             .out(answers("tools/call"), sets("/result/isError", false)),
         wrong("mcp-tools-no-name", "MCP-TOOL-02")
             .says("A tool has no name.")
             .out(has("/result/tools/1/name"), removes("/result/tools/1/name")),
         wrong("mcp-tools-list-output", "MCP-TOOL-05")
-            .says("The `outputSchema` of a tool describes a list.")
+            .says("The `outputSchema` of a tool has the type array.")
             .out(
                 any(),
                 edits_each(
@@ -77,7 +77,7 @@ pub fn mutants() -> Vec<Mutant> {
                 ),
             ),
         wrong("mcp-tools-nameless-taken", "MCP-TOOL-13")
-            .says("A call that names no tool is the error of a tool.")
+            .says("A call without a tool name is reported as a tool error.")
             .heard_as(
                 both(method("tools/call"), lacks("/params/name")),
                 replies(json!({ "content": [], "isError": true })),

@@ -1,4 +1,4 @@
-//! Ping, progress, cancellation, logging and pages.
+//! Defects of ping, progress, cancellation, logging and pagination.
 
 use serde_json::{Value, json};
 
@@ -21,13 +21,13 @@ pub fn mutants() -> Vec<Mutant> {
                 sets("/params/progress", 1),
             ),
         wrong("mcp-progress-other-token", "MCP-PROG-01")
-            .says("Progress names a token that nobody gave.")
+            .says("Progress notifications have an unknown token.")
             .out(
                 method("notifications/progress"),
                 sets("/params/progressToken", "nobody-knows"),
             ),
         wrong("mcp-progress-after-end", "MCP-PROG-03")
-            .says("Progress goes on after the result.")
+            .says("Progress notifications are sent after the result.")
             .tamper_out(|_, sent, message| {
                 let token = sent.asked.pointer("/_meta/progressToken").cloned();
                 let mut frames = send(message);
@@ -54,10 +54,10 @@ pub fn mutants() -> Vec<Mutant> {
                 (Some(message), send(frame))
             }),
         wrong("mcp-cancel-ignored", "MCP-CANC-02")
-            .says("A cancelled request goes on to its end.")
+            .says("The work of a cancelled request continues to its end.")
             .heard_as(method("notifications/cancelled"), ignores()),
         wrong("mcp-logging-undeclared", "MCP-LOG-01")
-            .says("Log messages are sent, but no capability says so.")
+            .says("Log messages are sent, but the capability `logging` is not declared.")
             .scenario("updates")
             .out(
                 answers("initialize"),
@@ -71,7 +71,7 @@ pub fn mutants() -> Vec<Mutant> {
                 sets("/params/level", "verbose"),
             ),
         wrong("mcp-logging-any-level", "MCP-LOG-03")
-            .says("A level that does not exist can be set.")
+            .says("An unknown log level can be set.")
             .heard_as(method("logging/setLevel"), replies(json!({}))),
         wrong("mcp-logging-too-much", "MCP-LOG-04")
             .says("Log messages below the level are sent.")
@@ -81,7 +81,7 @@ pub fn mutants() -> Vec<Mutant> {
                 sets("/params/level", "debug"),
             ),
         wrong("mcp-cancel-of-nothing-ends", "MCP-CANC-03")
-            .says("A cancellation that names no open request ends the process.")
+            .says("A cancellation that names no open request makes the process exit.")
             .tamper_in(|context, message| {
                 let id = message.pointer("/params/requestId");
                 let open = id.is_some_and(|id| context.open.contains_key(&id.to_string()));
@@ -91,7 +91,7 @@ pub fn mutants() -> Vec<Mutant> {
                 }
             }),
         wrong("mcp-cancel-of-the-client", "MCP-CANC-04")
-            .says("Requests of the client are cancelled by the server when they are done.")
+            .says("The server cancels requests of the client after it answered them.")
             .tamper_out(|_, sent, message| {
                 let cancelled = json!({
                     "jsonrpc": "2.0",
@@ -110,7 +110,7 @@ pub fn mutants() -> Vec<Mutant> {
                 sets("/result/nextCursor", Value::Null),
             ),
         wrong("mcp-pages-any-cursor", "MCP-PAGE-02")
-            .says("A cursor that was never given is taken.")
+            .says("An unknown cursor is accepted.")
             .heard(method("tools/list"), removes("/params/cursor")),
     ]
 }
