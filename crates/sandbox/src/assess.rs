@@ -1,4 +1,4 @@
-//! Clause by clause: what holds it on this machine, or why nothing does.
+//! How each clause of a policy is enforced on this machine, or why it cannot be.
 
 use super::backend::Backend;
 use super::bwrap::{BwrapError, Power};
@@ -8,8 +8,8 @@ use super::ingress;
 use super::policy::{Exec, Hidden, Policy};
 use super::probe;
 
-/// Every clause of a policy with its standing, limits aside. `backend` is what will enforce
-/// it, or the reason why none can.
+/// Assesses every clause of a policy except the limits. `backend` is what will enforce it, or the
+/// reason why no backend can.
 pub fn assess(policy: &Policy, backend: &Result<Backend, String>) -> Vec<Assessment> {
     let mut list = List {
         backend,
@@ -20,13 +20,16 @@ pub fn assess(policy: &Policy, backend: &Result<Backend, String>) -> Vec<Assessm
     list.files();
     list.exec();
     for clause in &policy.env_clauses {
-        list.by_us(clause, "the environment is built from nothing");
+        list.by_us(
+            clause,
+            "the environment starts empty, and only declared variables are set",
+        );
     }
     if let Some(clause) = &policy.tty {
-        list.by_us(clause, "a pseudo-terminal of the runner");
+        list.by_us(clause, "the runner provides a pseudo-terminal");
     }
     for (clause, why) in &policy.absent {
-        list.by_backend(clause, &format!("absence: {why}"));
+        list.by_backend(clause, &format!("the clause has no effect: {why}"));
     }
     for (clause, why) in &policy.impossible {
         let why = why.clone();
@@ -52,13 +55,13 @@ impl List<'_> {
         });
     }
 
-    /// What the runner does itself, whatever the kernel.
+    /// A clause that the runner enforces itself, on any kernel.
     fn by_us(&mut self, clause: &Clause, by: &str) {
         let by = by.to_owned();
         self.push(clause, Standing::Enforced { by });
     }
 
-    /// What needs a backend.
+    /// A clause that needs a backend.
     fn by_backend(&mut self, clause: &Clause, by: &str) {
         if self.policy.impossible.iter().any(|(at, _)| at == clause) {
             return;
@@ -73,13 +76,14 @@ impl List<'_> {
     fn network(&mut self) {
         if self.policy.egress.is_empty() {
             let none = Clause::new("/sandbox/network/egress", "network.egress: none");
-            self.by_backend(&none, "an empty network namespace");
+            self.by_backend(&none, "the network namespace is empty");
         }
         for (clause, host) in &self.policy.egress {
             match HostRules::parse([host]) {
-                Ok(_) => {
-                    self.by_backend(clause, "an empty network namespace and the runner's proxy")
-                }
+                Ok(_) => self.by_backend(
+                    clause,
+                    "the network namespace is empty, and only the runner's proxy leads out",
+                ),
                 Err(error) => {
                     let why = error.to_string();
                     self.push(clause, Standing::Unenforceable { why });
@@ -88,7 +92,10 @@ impl List<'_> {
         }
         for (clause, url) in &self.policy.ingress {
             match ingress::port(url) {
-                Ok(_) => self.by_backend(clause, "a relay from the host's loopback port"),
+                Ok(_) => self.by_backend(
+                    clause,
+                    "the host's loopback port is relayed into the sandbox",
+                ),
                 Err(why) => self.push(clause, Standing::Unenforceable { why }),
             }
         }
@@ -99,7 +106,10 @@ impl List<'_> {
         for clause in self.policy.grants.iter().filter_map(|g| g.clause.as_ref()) {
             if !seen.contains(&clause) {
                 seen.push(clause);
-                self.by_backend(clause, "a mount namespace of its own, and Landlock");
+                self.by_backend(
+                    clause,
+                    "the path is mounted in a private mount namespace, and Landlock limits access",
+                );
             }
         }
         let mut seen: Vec<&Clause> = Vec::new();
@@ -114,9 +124,11 @@ impl List<'_> {
                 .iter()
                 .any(|grant| denial.path.starts_with(&grant.at));
             let by = match (granted, denial.kind) {
-                (false, _) => "absence: no grant takes it in",
-                (true, Hidden::Missing) => "a mask that holds the name",
-                (true, _) => "a mask over it",
+                (false, _) => "the path is not mounted: no grant includes it",
+                (true, Hidden::Missing) => {
+                    "the path does not exist, and a mask prevents its creation"
+                }
+                (true, _) => "the path is hidden by a mask",
             };
             self.by_backend(&denial.clause, by);
         }
@@ -135,9 +147,10 @@ impl List<'_> {
             return;
         }
         let by = if *fork {
-            "only listed programs are mounted executable; Landlock, and seccomp for memory files"
+            "only listed programs are mounted executable; Landlock blocks other files, and \
+             seccomp blocks memory files"
         } else {
-            "seccomp: no process can be created; Landlock: nothing else can be executed"
+            "seccomp blocks new processes, and Landlock blocks the execution of other files"
         };
         self.by_backend(clause, by);
     }

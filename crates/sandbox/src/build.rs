@@ -1,4 +1,5 @@
-//! A policy as mounts, Landlock rights and filters: the same for every backend.
+//! Translates a policy into mounts, Landlock rights and filters. The result is the same for every
+//! backend.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -9,10 +10,11 @@ use super::plan::{
 };
 use super::policy::{Access, Exec, Grant, Hidden, Policy, Shape};
 
-/// Directories of the merged `/usr`: links that programs and scripts name.
+/// Links of the merged `/usr` that programs and scripts use.
 const USUAL_LINKS: [&str; 5] = ["/bin", "/sbin", "/lib", "/lib64", "/lib32"];
 
-/// The plan of a native spawn. `command` is the whole argv, the program by its full path.
+/// The plan of a native spawn. `command` is the whole argv, and starts with the full path of the
+/// program.
 pub fn plan(policy: &Policy, command: &[OsString]) -> Plan {
     let mut leftovers = Vec::new();
     let confinement = confinement(policy, &mut leftovers);
@@ -28,7 +30,7 @@ pub fn plan(policy: &Policy, command: &[OsString]) -> Plan {
         tty: policy.tty.is_some(),
         no_stdin: false,
         linger_ms: 0,
-        // A core dump would carry the child's memory, secrets and all, to the host.
+        // A core dump would write the child's memory, including secrets, to the host.
         rlimits: vec![(Resource::CoreSize, 0)],
         cgroups: Vec::new(),
         leftovers,
@@ -46,7 +48,7 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
     tree.add("/tmp", private(!listed));
     let grants = effective(policy);
     let inside_grant = |path: &Path| grants.iter().any(|g| path.starts_with(&g.at));
-    // AIP-29 speaks of no private home: what it does not grant is not there at all.
+    // AIP-29 does not define a private home: a home that is not granted does not exist.
     if policy.shape == Shape::Aip36 && !inside_grant(&policy.home) {
         tree.add(&policy.home, private(!listed));
     }
@@ -65,7 +67,7 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
         tree.link(&link.at, link.to.clone());
     }
     for denial in &policy.denials {
-        // The innermost grant is the one that the path is seen through.
+        // A path is seen through its innermost grant.
         let holding = grants.iter().filter(|g| denial.path.starts_with(&g.at));
         let Some(grant) = holding.max_by_key(|g| g.at.components().count()) else {
             continue;
@@ -78,7 +80,7 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
             }
             leftovers.push(Raw::from(&source));
         } else if is_placeholder(&source) {
-            // Of another session that may end before this one.
+            // It belongs to another session, which may end before this one.
             leftovers.push(Raw::from(&source));
         }
         let directory = denial.kind != Hidden::File;
@@ -122,7 +124,7 @@ fn bind(grant: &Grant) -> What {
     }
 }
 
-/// Grants without those that a denial takes away, and without those that change nothing.
+/// Grants without those that a denial removes, and without those that change nothing.
 fn effective(policy: &Policy) -> Vec<&Grant> {
     let denied = |grant: &Grant| {
         policy
@@ -144,7 +146,7 @@ fn effective(policy: &Policy) -> Vec<&Grant> {
     kept
 }
 
-/// Whether a grant shows what lies in it just as another one would.
+/// Whether the wider grant already shows the contents of the other one in the same way.
 fn shows(wider: &Grant, grant: &Grant) -> bool {
     let same_place = match (
         grant.at.strip_prefix(&wider.at),
@@ -156,8 +158,8 @@ fn shows(wider: &Grant, grant: &Grant) -> bool {
     same_place && (wider.access, wider.exec) == (grant.access, grant.exec)
 }
 
-/// A writable directory around something that has to stay where it is: as a mount of its own
-/// it cannot be moved aside and made anew.
+/// Whether the grant is a writable directory around something that must stay in place. As a
+/// separate mount the directory cannot be renamed and created again.
 fn is_pin(policy: &Policy, grant: &Grant) -> bool {
     let below = |path: &Path| path != grant.at && path.starts_with(&grant.at);
     grant.access == Access::Write
@@ -168,7 +170,7 @@ fn is_pin(policy: &Policy, grant: &Grant) -> bool {
                 .any(|g| g.access == Access::Read && below(&g.at)))
 }
 
-/// Mounts by path; a path that comes twice keeps the later.
+/// Mounts by path. A later mount replaces an earlier one at the same path.
 #[derive(Default)]
 struct Tree {
     mounts: BTreeMap<PathBuf, What>,
@@ -180,7 +182,7 @@ impl Tree {
         self.mounts.insert(at.into(), what);
     }
 
-    /// A link, unless what is there already shows it.
+    /// Adds a link, unless an existing mount already shows it.
     fn link(&mut self, at: &Path, to: PathBuf) {
         let shown = self
             .mounts
@@ -191,7 +193,7 @@ impl Tree {
         }
     }
 
-    /// A directory that is there, even if nothing in it is.
+    /// Adds an empty directory, unless a mount already provides it.
     fn ensure(&mut self, path: &Path) {
         let holding = self.mounts.iter().filter(|(at, _)| path.starts_with(at));
         let holder = holding.max_by_key(|(at, _)| at.components().count());
@@ -213,7 +215,7 @@ impl Tree {
         private.collect()
     }
 
-    /// Parents before what is in them; masks after what they hide.
+    /// Mounts in order: parents before their contents, and masks after what they hide.
     fn into_mounts(self) -> Vec<Mount> {
         let plain = self.plain.into_iter().map(|at| (at, What::Directory));
         let mut mounts: Vec<Mount> = self

@@ -1,11 +1,11 @@
-//! The second backend: bubblewrap makes the namespaces and the mounts, and the helper inside
-//! of it does the rest.
+//! The second backend: bubblewrap creates the namespaces and the mounts, and the helper inside it
+//! does the rest.
 //!
-//! Bubblewrap has no option for mounts without execution. Where it can leave the helper the
-//! power over mounts (`Power::Mounts`), the helper adds that itself before it gives the power
-//! up, and everything holds as in the native backend. Where it cannot, execution is bounded
-//! by Landlock alone: what is listed may run, but the ELF loader, which must be listed, would
-//! still load any readable file. A list of programs is then refused, not pretended.
+//! Bubblewrap has no option for mounts without execution. If it can leave the helper the capability
+//! to change mounts (`Power::Mounts`), the helper removes execution itself and then drops the
+//! capability. Everything is then enforced as in the native backend. If it cannot, only Landlock
+//! limits execution. Listed programs may run, but so may any readable file, because the ELF loader
+//! must be listed and loads it. So a list of programs is refused in that case.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use serde::Serialize;
 use super::plan::{Confinement, Kind, Mount, Plan, Raw, What};
 use crate::helper;
 
-/// The directory inside that holds the helper until it runs.
+/// Directory inside the sandbox that holds the helper until it runs.
 pub const ROOM: &str = "/.agentproto";
 
-/// A bubblewrap that works here.
+/// A bubblewrap that works on this machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bubblewrap {
     pub path: PathBuf,
@@ -28,18 +28,19 @@ pub struct Bubblewrap {
     pub inside: Inside,
 }
 
+/// What the helper can still do inside bubblewrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Power {
     /// The helper can restrict mounts inside.
     Mounts,
-    /// Nothing but Landlock and seccomp after bubblewrap. Not for root, who could change the
-    /// mode of the host's devices.
+    /// Only Landlock and seccomp are left after bubblewrap. Not for root, which could change the
+    /// modes of the host's devices.
     LandlockOnly,
 }
 
 impl Bubblewrap {
-    /// Whether lists of programs (`exec.spawn`) hold under it.
+    /// Whether lists of programs (`exec.spawn`) can be enforced.
     pub fn holds_exec_lists(&self) -> Result<(), BwrapError> {
         match self.power {
             Power::Mounts => Ok(()),
@@ -48,17 +49,17 @@ impl Bubblewrap {
     }
 }
 
-/// What the helper needs to be executed in an empty root.
+/// Files that are needed to execute the helper in an empty root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inside {
     pub binary: PathBuf,
-    /// `None` for a static binary.
+    /// The ELF loader, or `None` for a static binary.
     pub loader: Option<PathBuf>,
     pub libraries: Vec<PathBuf>,
 }
 
 impl Inside {
-    /// Reads the loader's own list: `name => path (address)`, and the loader by its path.
+    /// Parses the loader's own list: `name => path (address)`, and the loader by its path.
     pub fn parse(binary: PathBuf, list: &str) -> Self {
         let mut inside = Self {
             binary,
@@ -83,7 +84,7 @@ impl Inside {
         inside
     }
 
-    /// The helper and its libraries, in the room.
+    /// Binds the helper and its libraries into `ROOM`.
     fn binds(&self, arguments: &mut Vec<OsString>) {
         let room = Path::new(ROOM);
         let mut bind = |from: &Path, to: PathBuf| {
@@ -100,7 +101,7 @@ impl Inside {
         }
     }
 
-    /// The helper under its own name: found on the search path, or started by its loader.
+    /// The helper by its own name: found on the search path, or started by its loader.
     fn command(&self) -> Vec<OsString> {
         if self.loader.is_none() {
             return vec![helper::NAME.into()];
@@ -117,8 +118,8 @@ impl Inside {
     }
 }
 
-/// The environment of bubblewrap itself; the target's stands in the inner plan.
-/// The helper inside needs little memory for a short time, and no huge pages.
+/// The environment of bubblewrap itself; the inner plan has the target's environment. The helper
+/// inside needs little memory for a short time, and no huge pages.
 pub const ENVIRONMENT: [(&str, &str); 3] = [
     ("PATH", ROOM),
     ("MIMALLOC_ALLOW_THP", "0"),
@@ -127,18 +128,18 @@ pub const ENVIRONMENT: [(&str, &str); 3] = [
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BwrapError {
-    #[error("there is nothing to confine: the plan has no confinement")]
+    #[error("the plan has no confinement")]
     Open,
     #[error(
-        "a list of programs cannot be enforced by bubblewrap here: it leaves no power to mount \
+        "bubblewrap cannot enforce a list of programs here: it does not let the helper mount \
          without execution, so the ELF loader would run any readable file; allow user \
-         namespaces to this binary and use the native backend"
+         namespaces for this binary and use the native backend"
     )]
     Exec,
 }
 
-/// Turns a native plan into one for bubblewrap. The mounts, the rights and the filters stay
-/// the same.
+/// Converts a native plan into one for bubblewrap. The mounts, the rights and the filters stay the
+/// same.
 pub fn plan(mut plan: Plan, bubblewrap: &Bubblewrap) -> Result<Plan, BwrapError> {
     let Some(confinement) = &mut plan.confinement else {
         return Err(BwrapError::Open);
@@ -178,7 +179,7 @@ fn arguments(confinement: &Confinement, bubblewrap: &Bubblewrap) -> Vec<OsString
         place(mount, bubblewrap.power, &mut all);
     }
     bubblewrap.inside.binds(&mut all);
-    // Sealed last: until then things are put into them.
+    // Made read-only last, because the mounts above create files in them.
     for mount in &confinement.mounts {
         if matches!(mount.what, What::Dev | What::Proc) {
             add(&mut all, "--remount-ro", [mount.at.0.as_os_str()]);
@@ -190,7 +191,7 @@ fn arguments(confinement: &Confinement, bubblewrap: &Bubblewrap) -> Vec<OsString
     all
 }
 
-/// The command line of a trial: as a real one, with nothing in the root but the helper.
+/// The command line of a trial: like a real one, but with only the helper in the root.
 pub fn trial(path: &Path, power: Power, inside: &Inside, word: &str) -> Vec<OsString> {
     let mounts = [("/proc", What::Proc), ("/dev", What::Dev)].map(|(at, what)| Mount {
         at: Raw::from(at),
@@ -220,7 +221,8 @@ fn add<T: AsRef<OsStr>>(
     all.extend(values.into_iter().map(|v| v.as_ref().to_owned()));
 }
 
-/// No `--new-session`: the inner stage starts one, and takes the terminal where there is one.
+/// Without `--new-session`: the inner stage starts a session, and takes over the terminal if there
+/// is one.
 fn namespaces(power: Power, all: &mut Vec<OsString>) {
     for option in [
         "--unshare-user",
@@ -239,11 +241,11 @@ fn namespaces(power: Power, all: &mut Vec<OsString>) {
     add(all, "--gid", [group.to_string()]);
     add(all, "--cap-drop", ["ALL"]);
     match power {
-        // Forbidding user namespaces would put the helper into a second one, without power
-        // over the mounts; its seccomp filter forbids them instead.
+        // Disabling user namespaces would put the helper into a second one, where it cannot change
+        // the mounts. Its seccomp filter blocks them instead.
         Power::Mounts => {
             add(all, "--cap-add", ["CAP_SYS_ADMIN"]);
-            // To give the other up for good.
+            // Needed to drop the other capability for good.
             add(all, "--cap-add", ["CAP_SETPCAP"]);
         }
         Power::LandlockOnly => all.push("--disable-userns".into()),
@@ -272,7 +274,7 @@ fn place(mount: &Mount, power: Power, all: &mut Vec<OsString>) {
             add(all, "--tmpfs", [at]);
             add(all, "--remount-ro", [at]);
         }
-        // A device on a mount without devices: nobody can open it.
+        // A device on a mount without devices cannot be opened.
         What::Mask { directory: false } => {
             add(all, "--ro-bind", ["/dev/null".as_ref(), at]);
         }
@@ -283,7 +285,7 @@ fn devices(at: &Path, power: Power, all: &mut Vec<OsString>) {
     let below = |name: &str| at.join(name).into_os_string();
     match power {
         Power::LandlockOnly => add(all, "--dev", [at]),
-        // Bubblewrap's own needs a second user namespace. The helper mounts the terminals.
+        // Bubblewrap's `--dev` needs a second user namespace. The helper mounts the terminals.
         Power::Mounts => {
             add(all, "--tmpfs", [at]);
             for name in ["null", "zero", "full", "random", "urandom", "tty"] {
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn without_power_a_list_of_programs_is_refused() {
+    fn without_mount_power_a_list_of_programs_is_refused() {
         let listed = Seccomp {
             no_fork: false,
             no_memory_exec: true,

@@ -1,17 +1,18 @@
-//! What a manifest says, and what this machine makes of it.
+//! The clauses of a manifest, and how this machine enforces them.
 
 use serde::Serialize;
 
-/// One statement of a policy, by its place in the manifest.
+/// One clause of a policy, identified by its position in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Clause {
     /// JSON Pointer, such as `/sandbox/fs/deny/0`.
     pub pointer: String,
-    /// The statement as people know it, such as `fs.deny ~/.ssh/**`.
+    /// The clause in short form, such as `fs.deny ~/.ssh/**`.
     pub text: String,
 }
 
 impl Clause {
+    /// A clause with this pointer and text.
     pub fn new(pointer: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             pointer: pointer.into(),
@@ -20,23 +21,26 @@ impl Clause {
     }
 }
 
+/// Whether a clause is enforced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "standing", rename_all = "snake_case")]
 pub enum Standing {
-    /// By what: `mount namespace`, `seccomp`, …
+    /// The clause is enforced. `by` says how.
     Enforced { by: String },
-    /// Why not, and what would help.
+    /// The clause cannot be enforced. `why` is the reason and what would help.
     Unenforceable { why: String },
 }
 
-/// A clause with its standing on this machine.
+/// A clause and whether it is enforced on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Assessment {
+    /// The clause.
     #[serde(flatten)]
     pub clause: Clause,
+    /// Whether it is enforced.
     #[serde(flatten)]
     pub standing: Standing,
-    /// What an author should know although the clause holds.
+    /// What an author should know although the clause is enforced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! A confined child with its way out: spawn, proxy and relays as one thing.
+//! A confined child with its network access: spawn, proxy and relays together.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,9 +21,10 @@ use super::policy::Policy;
 use super::probe;
 use crate::spawn::{self, Child, Exit, SpawnError};
 
+/// Why a confined child was not started.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// Nothing was executed (A29-SEC-05).
+    /// A clause cannot be enforced, so nothing was executed (A29-SEC-05).
     #[error("{}", refusal(.0))]
     Unenforceable(Vec<Assessment>),
     #[error(transparent)]
@@ -55,7 +56,7 @@ fn refusal(clauses: &[Assessment]) -> String {
     )
 }
 
-/// What stands ready: every clause has somebody who enforces it.
+/// A plan that is ready to start: every clause can be enforced.
 pub struct Prepared {
     pub plan: Plan,
     pub assessments: Vec<Assessment>,
@@ -65,13 +66,13 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// It may run as long as it likes, whatever `limits.timeout_ms` says.
+    /// Ignores `limits.timeout_ms`, so that the child may run without a time limit.
     pub fn without_timeout(&mut self) {
         self.limiter.timeout = None;
     }
 }
 
-/// Every clause with its standing, limits included.
+/// Assesses every clause of a policy, including the limits.
 pub fn assess_all(policy: &Policy, backend: &Result<Backend, String>) -> Vec<Assessment> {
     let mut all = assess(policy, backend);
     all.extend(limits::assess(&policy.limits, within(backend)));
@@ -85,7 +86,7 @@ fn within(backend: &Result<Backend, String>) -> Within {
     }
 }
 
-/// Judges a policy on this machine; refuses it where a clause would only be pretended.
+/// Assesses a policy on this machine, and refuses it if a clause cannot be enforced.
 pub fn prepare(
     policy: &Policy,
     command: &[OsString],
@@ -130,7 +131,7 @@ pub fn prepare(
     })
 }
 
-/// What is to be written has to be there; only its owner looks into it.
+/// Creates a directory that the child may write. Only its owner can access it.
 fn make_directory(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new()
@@ -144,11 +145,11 @@ pub struct Confined {
     pub child: Child,
     pub proxy: Option<Proxy>,
     relays: Vec<Relay>,
-    /// Its groups go when the child has gone.
+    /// Its control groups are removed after the child has exited.
     _limiter: Limiter,
 }
 
-/// Starts what was prepared. `sink` hears every decision of the proxy.
+/// Starts what was prepared. `sink` receives every decision of the proxy.
 pub async fn start(
     prepared: Prepared,
     mut options: spawn::Options,
@@ -184,14 +185,14 @@ pub async fn start(
 }
 
 impl Confined {
-    /// Waits for the child, then closes its way out.
+    /// Waits for the child, then closes its network access.
     pub async fn wait(&mut self) -> Exit {
         let exit = self.child.wait().await;
         self.close().await;
         exit
     }
 
-    /// Ends the child by the ladder, then closes its way out.
+    /// Stops the child, first gracefully and then by force, and closes its network access.
     pub async fn stop(&mut self) -> Exit {
         let exit = self.child.stop().await;
         self.close().await;

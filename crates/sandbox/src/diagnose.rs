@@ -1,5 +1,5 @@
-//! Which clause may have stopped a child that failed: read from what it said, from what the
-//! proxy refused, and from what the policy leaves out. Hints, never verdicts.
+//! Guesses which clause made a child fail: from its stderr, from what the proxy refused, and from
+//! what the policy does not grant. The results are hints, not verdicts.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use super::egress::audit::{Entry, Event};
 use super::policy::{Access, Exec, Policy, Shape};
 
-/// More hints than this help nobody.
+/// Maximum number of hints.
 const MOST: usize = 6;
 
-/// How programs say that something was kept from them: sentences in any case, names of
-/// errors as they are.
+/// Texts by which programs report that access was denied: sentences in any letter case, and names
+/// of errors in exact case.
 struct Words(&'static [&'static str], &'static [&'static str]);
 
 const MISSING: Words = Words(
@@ -23,7 +23,7 @@ const MISSING: Words = Words(
     ],
     &["ENOENT"],
 );
-/// The answer to a fork; what is kept from reading or writing is seldom answered so.
+/// The error of a denied fork. Denied reads and writes seldom give it.
 const NOT_PERMITTED: Words = Words(&["operation not permitted"], &["EPERM"]);
 const DENIED: Words = Words(
     &[
@@ -56,7 +56,7 @@ impl Words {
     }
 }
 
-/// Clauses that would have to change, each with what was asked for.
+/// Hints on the clauses that would have to change, each with what was requested.
 pub fn diagnose(policy: &Policy, stderr: &str, refused: &[Entry]) -> Vec<String> {
     let mut hints = BTreeSet::new();
     for entry in refused.iter().filter(|e| e.event == Event::Refused) {
@@ -70,8 +70,8 @@ pub fn diagnose(policy: &Policy, stderr: &str, refused: &[Entry]) -> Vec<String>
         let says = |words: &Words| words.are_in(line, &lower);
         if says(&NO_NETWORK) && hints.is_empty() {
             hints.insert(match policy.egress.is_empty() {
-                true => "`network.egress` is empty: there is no network".to_owned(),
-                false => "only the hosts in `network.egress` can be reached, through the proxy that HTTP_PROXY and ALL_PROXY name".to_owned(),
+                true => "`network.egress` is empty: no host can be reached".to_owned(),
+                false => "only the hosts in `network.egress` can be reached, through the proxy in HTTP_PROXY and ALL_PROXY".to_owned(),
             });
         }
         if let Exec::Listed { fork, .. } = policy.exec {
@@ -80,7 +80,7 @@ pub fn diagnose(policy: &Policy, stderr: &str, refused: &[Entry]) -> Vec<String>
                 hints.insert("`exec.allow` is false: no process can be created".to_owned());
             } else if fork && no_process && says(&MISSING) && !is_listed(policy, "sh") {
                 hints.insert(
-                    "`exec.spawn` does not list `sh`, by which many programs start others"
+                    "`exec.spawn` does not list `sh`, which many programs use to start others"
                         .to_owned(),
                 );
             }
@@ -110,7 +110,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     .filter(|word| !word.is_empty() && word.len() < 4096)
 }
 
-/// What stands between quotes.
+/// The parts of a line that are in quotes.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split(['\'', '"', '`', '‘', '’'])
         .skip(1)
@@ -122,7 +122,7 @@ fn about(policy: &Policy, word: &str, denied: bool) -> Option<String> {
     if word.contains('/') {
         return about_path(policy, &absolute(policy, word), denied);
     }
-    // Part of the sentence "no such file or directory", and also a program.
+    // A word of the message "no such file or directory", and also the name of a program.
     let is_prose = word.eq_ignore_ascii_case("file") || word.eq_ignore_ascii_case("directory");
     if is_prose || is_listed(policy, word) || !is_program(policy, word) {
         return None;
@@ -130,7 +130,7 @@ fn about(policy: &Policy, word: &str, denied: bool) -> Option<String> {
     Some(format!("`exec.spawn` does not list `{word}`"))
 }
 
-/// Whether a program of this name may run, by itself or in a listed directory.
+/// Whether a program with this name may run, because it or its directory is listed.
 fn is_listed(policy: &Policy, name: &str) -> bool {
     let Exec::Listed { programs, .. } = &policy.exec else {
         return true;
@@ -142,7 +142,7 @@ fn is_listed(policy: &Policy, name: &str) -> bool {
     })
 }
 
-/// What a name on the search path leads to.
+/// The file that a name on the search path refers to.
 fn real_name(policy: &Policy, name: &str) -> Option<PathBuf> {
     let (_, path) = policy.env.iter().rev().find(|(n, _)| n == "PATH")?;
     std::env::split_paths(path).find_map(|dir| dir.join(name).canonicalize().ok())
@@ -166,17 +166,17 @@ fn about_path(policy: &Policy, path: &Path, denied: bool) -> Option<String> {
     };
     let grants = policy.grants.iter().filter(|g| path.starts_with(&g.at));
     match grants.max_by_key(|g| g.at.components().count()) {
-        // The same on the host: the sandbox has not to do with it.
+        // The path does not exist on the host, so the sandbox is not the cause.
         None if !path.exists() => None,
-        None => Some(format!("`{read}` does not take in `{shown}`")),
+        None => Some(format!("`{read}` does not include `{shown}`")),
         Some(grant) if denied && grant.access == Access::Read && grant.clause.is_some() => {
-            Some(format!("`{write}` does not take in `{shown}`"))
+            Some(format!("`{write}` does not include `{shown}`"))
         }
         Some(_) => None,
     }
 }
 
-/// Whether the host has a program of this name where the child would look.
+/// Whether the host has a program with this name where the child would look for it.
 fn is_program(policy: &Policy, name: &str) -> bool {
     let path = policy.env.iter().rev().find(|(n, _)| n == "PATH");
     let Some((_, path)) = path else { return false };
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_programs_say_leads_to_a_clause() {
+    fn error_messages_lead_to_a_clause() {
         for (fork, said, hint) in [
             (
                 true,
@@ -238,7 +238,7 @@ mod tests {
             (
                 true,
                 "fatal: cannot exec 'git-upload-pack': No such file or directory",
-                "`exec.spawn` does not list `sh`, by which many programs start others",
+                "`exec.spawn` does not list `sh`, which many programs use to start others",
             ),
             (
                 false,
@@ -248,12 +248,12 @@ mod tests {
             (
                 true,
                 "cat: /etc/passwd: No such file or directory",
-                "`fs.read` does not take in `/etc/passwd`",
+                "`fs.read` does not include `/etc/passwd`",
             ),
             (
                 true,
                 "Error: Cannot find module '/etc/passwd'",
-                "`fs.read` does not take in `/etc/passwd`",
+                "`fs.read` does not include `/etc/passwd`",
             ),
             (
                 true,
@@ -263,12 +263,12 @@ mod tests {
             (
                 true,
                 "OSError: [Errno 30] Read-only file system: 'new'",
-                "`fs.write` does not take in `/usr/share/new`",
+                "`fs.write` does not include `/usr/share/new`",
             ),
             (
                 true,
                 "getaddrinfo EAI_AGAIN example.com",
-                "`network.egress` is empty: there is no network",
+                "`network.egress` is empty: no host can be reached",
             ),
         ] {
             let hints = diagnose(&policy(fork), said, &[]);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_nothing_to_do_with_it_gets_no_hint() {
+    fn unrelated_errors_get_no_hint() {
         for said in [
             "FileNotFoundError: [Errno 2] No such file or directory: '/no/such/place'",
             "error: expected `;`",

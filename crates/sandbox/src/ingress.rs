@@ -1,5 +1,5 @@
-//! Inbound URLs (AIP-29 `network.ingress`): a port of the host's loopback that leads to the
-//! same port of the child's own network.
+//! Inbound URLs (AIP-29 `network.ingress`): connects a port of the host's loopback to the same port
+//! in the child's network.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use tokio::task::JoinHandle;
 
 use crate::spawn::Sockets;
 
-/// The port that an entry asks for; otherwise why it cannot be exposed.
+/// The port of an entry, or the reason why it cannot be exposed.
 pub fn port(url: &str) -> Result<u16, String> {
-    let uri = fluent_uri::Uri::parse(url).map_err(|_| "not a URL".to_owned())?;
+    let uri = fluent_uri::Uri::parse(url).map_err(|_| "it is not a URL".to_owned())?;
     let scheme = uri.scheme().as_str();
-    let authority = uri.authority().ok_or("no host in it")?;
+    let authority = uri.authority().ok_or("it has no host")?;
     if !matches!(authority.host(), "localhost" | "127.0.0.1") {
         return Err(
-            "only http://localhost:PORT and http://127.0.0.1:PORT can be exposed here".to_owned(),
+            "only http://localhost:PORT and http://127.0.0.1:PORT can be exposed".to_owned(),
         );
     }
     if !scheme.eq_ignore_ascii_case("http") {
-        return Err("only http: the relay has no certificate for https".to_owned());
+        return Err("only http can be exposed: the relay has no certificate for https".to_owned());
     }
     match authority.port_to_u16() {
         Ok(Some(port)) if port > 0 => Ok(port),
@@ -30,7 +30,7 @@ pub fn port(url: &str) -> Result<u16, String> {
     }
 }
 
-/// A relay that ends when it is dropped.
+/// A running relay. Dropping it ends it.
 pub struct Relay {
     task: JoinHandle<()>,
 }
@@ -41,7 +41,7 @@ impl Drop for Relay {
     }
 }
 
-/// Accepts on the host's loopback and connects inside.
+/// Accepts on the host's loopback, and connects to the same port inside.
 pub async fn relay(port: u16, sockets: Arc<Mutex<Sockets>>) -> std::io::Result<Relay> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
     let task = tokio::spawn(async move {

@@ -1,8 +1,8 @@
-//! The declared sandbox, enforced by the operating system or refused.
+//! Enforces a declared sandbox with the operating system, or refuses it.
 //!
-//! `policy` says what a manifest allows on this machine; `assess` says, clause by clause,
-//! what enforces it here; a backend turns it into a `Plan`, which the helper process carries
-//! out on itself before it becomes the target. Nothing here trusts the target.
+//! `policy` resolves what a manifest allows on this machine. `assess` determines how each clause is
+//! enforced. A backend turns the policy into a `Plan`, which the helper process applies to itself
+//! before it becomes the target. The target is never trusted.
 
 mod assess;
 pub mod backend;

@@ -1,4 +1,4 @@
-//! What the helper does to itself, step by step: plain data, read once from a descriptor.
+//! What the helper does to itself, step by step: plain data that is read once from a descriptor.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -6,63 +6,70 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The file descriptors that the helper is started with, beside 0, 1 and 2.
+/// Descriptor of the control socket. The helper is started with it, the plan, and 0 to 2.
 pub const CONTROL_FD: i32 = 3;
+/// Descriptor of the plan.
 pub const PLAN_FD: i32 = 4;
 
-/// Where the egress proxy listens inside: the network is the target's own, so any port is
-/// free.
+/// Port of the egress proxy inside. The target has its own network, so every port is free.
 pub const PROXY_PORT: u16 = 3128;
 
-/// The mode of directories that hold a denied place empty on the host, by which another
-/// session on the same files knows them.
+/// Mode of the directories on the host that reserve a denied path. Other sessions on the same files
+/// recognize them by it.
 pub const PLACEHOLDER_MODE: u32 = 0o1555;
 
+/// How to start a target, and how to confine it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
+    /// How the target is run.
     pub kind: Kind,
+    /// Arguments of the target, starting with its path.
     pub argv: Vec<Raw>,
+    /// Environment of the target.
     pub env: Vec<(Raw, Raw)>,
+    /// Working directory of the target.
     pub cwd: Raw,
-    /// Standard input is a terminal that the target shall own.
+    /// Whether stdin is a terminal that the target should control.
     pub tty: bool,
-    /// The target starts without a standard input at all.
+    /// Whether the target starts without stdin.
     #[serde(default)]
     pub no_stdin: bool,
-    /// How long others may still write to the target's output after its end, before they are
-    /// killed.
+    /// Time after the target's end in which other processes may still write to its output before
+    /// they are killed, in milliseconds.
     #[serde(default)]
     pub linger_ms: u32,
+    /// Resource limits of the target.
     pub rlimits: Vec<(Resource, u64)>,
-    /// `cgroup.procs` files that the target's processes join.
+    /// `cgroup.procs` files of the groups that the target joins.
     pub cgroups: Vec<Raw>,
-    /// Removed when everything is over: cgroup directories and placeholders of masks.
+    /// Paths that are removed at the end: control groups and placeholders of masks.
     pub leftovers: Vec<Raw>,
+    /// The confinement, or `None` without a sandbox.
     pub confinement: Option<Confinement>,
-    /// Of a guard whose command is bubblewrap: what the stage inside of it carries out.
+    /// The plan of the stage inside bubblewrap, if the command is bubblewrap.
     #[serde(default)]
     pub inner: Option<Box<Plan>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
-    /// No sandbox: only nothing may outlive the session.
+    /// No sandbox. It only ensures that no process outlives the session.
     Guard,
-    /// As a guard, and the target can make no socket that leads out of its own processes.
+    /// Like a guard, and the target cannot create sockets that lead out of its own processes.
     Offline,
-    /// Namespaces built by the helper itself.
+    /// Namespaces that the helper creates itself.
     Native,
-    /// Inside bubblewrap: the mounts are made, Landlock and seccomp are not.
+    /// Inside bubblewrap: the mounts exist, Landlock and seccomp are still to be applied.
     Inner,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Confinement {
-    /// In the order in which they are made.
+    /// Mounts in the order in which they are made.
     pub mounts: Vec<Mount>,
     pub landlock: Vec<Rights>,
     pub seccomp: Seccomp,
-    /// Listen inside for the proxy, and hand the socket out.
+    /// Whether to listen inside for the proxy, and pass the socket to the runner.
     pub proxy: bool,
 }
 
@@ -74,30 +81,30 @@ pub struct Mount {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
-    /// A host file or directory, with all that is mounted below it.
+    /// A file or directory of the host, with all mounts below it.
     Bind {
         source: Raw,
         writable: bool,
         exec: bool,
     },
-    /// An empty directory of its own; nothing in it can be executed unless `exec`.
+    /// An empty private directory. Files in it can be executed only if `exec` is set.
     Private {
         exec: bool,
     },
-    /// A directory of the sealed root: it is there, and nothing can be put into it.
+    /// A directory of the read-only root, in which nothing can be created.
     Directory,
     Symlink {
         to: Raw,
     },
     Proc,
     Dev,
-    /// Hides what is there: an empty file or directory that nobody can open.
+    /// Hides what is there by an empty file or directory that cannot be opened.
     Mask {
         directory: bool,
     },
 }
 
-/// What Landlock allows beneath a path (inside the sandbox).
+/// What Landlock allows below a path (inside the sandbox).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rights {
     pub path: Raw,
@@ -107,9 +114,9 @@ pub struct Rights {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seccomp {
-    /// `exec.allow: false`: threads, but no processes.
+    /// `exec.allow: false`: threads are allowed, processes are not.
     pub no_fork: bool,
-    /// Programs are listed: none may come from memory.
+    /// Programs are listed, so none may be executed from memory.
     pub no_memory_exec: bool,
 }
 
@@ -122,7 +129,7 @@ pub enum Resource {
     CoreSize,
 }
 
-/// Bytes of the operating system, written as text of the same code points.
+/// Bytes of the operating system, serialized as text with the same code points.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Raw(pub OsString);
 
@@ -175,7 +182,7 @@ impl<'de> Deserialize<'de> for Raw {
     }
 }
 
-/// A plan without a sandbox: only nothing may outlive it.
+/// A plan without a sandbox. It only ensures that no process outlives it.
 pub fn unconfined(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -> Plan {
     Plan {
         kind: Kind::Guard,
@@ -201,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_bytes_survive() {
+    fn all_bytes_round_trip() {
         let raw = Raw(OsString::from_vec((1..=255).collect()));
         let text = serde_json::to_string(&raw).expect("json");
         assert_eq!(serde_json::from_str::<Raw>(&text).expect("back"), raw);

@@ -1,5 +1,5 @@
-//! What this machine can do, each thing measured by doing it, once per process and only when
-//! somebody asks. Refusals and `doctor` speak from here.
+//! What this machine supports. Each feature is tested by using it, once per process and only on
+//! demand. Errors and `doctor` use the results.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -39,7 +39,7 @@ impl Finding {
     }
 }
 
-/// What the kernel and its settings allow to this user.
+/// What the kernel and its settings allow for this user.
 #[derive(Clone, Debug, Serialize)]
 pub struct Probe {
     pub kernel: String,
@@ -83,14 +83,14 @@ impl Line {
     }
 }
 
-/// Everything but bubblewrap, which costs another process and is asked for by itself.
+/// All results except bubblewrap, which needs another process and is tested separately.
 pub fn probe() -> &'static Probe {
     static PROBE: OnceLock<Probe> = OnceLock::new();
     PROBE.get_or_init(measure)
 }
 
 impl Probe {
-    /// The first thing that the native backend lacks.
+    /// Returns an error with the first feature that the native backend needs and that is missing.
     pub fn native(&self) -> Result<(), Line> {
         match self.native_items().into_iter().find(|l| !l.available) {
             Some(lacking) => Err(lacking),
@@ -115,7 +115,7 @@ impl Probe {
         .to_vec()
     }
 
-    /// One line per item, control groups included.
+    /// One line per item, including control groups.
     pub fn lines(&self) -> Vec<Line> {
         let mut lines = self.native_items();
         for (item, place) in [
@@ -140,7 +140,7 @@ fn group_finding(place: &Result<Place, String>) -> Finding {
             Finding::yes(format!("control group version {version} below {dir}"))
         }
         Err(why) => Finding::no(
-            format!("{why}: resource limits are used instead"),
+            format!("{why}; resource limits are used instead"),
             "run in a systemd user session, or where a writable control group is delegated",
         ),
     }
@@ -150,14 +150,14 @@ fn measure() -> Probe {
     let trials = trials();
     let of = |what, name: &str| match &trials {
         Err(error) => Finding::no(
-            format!("cannot be tried: {error}"),
+            format!("cannot be tested: {error}"),
             "make sure that the agentproto binary can be executed",
         ),
         Ok(trials) => match trials.iter().find(|t| t.what == what) {
             Some(trial) if trial.errno == 0 => Finding::yes("works"),
             Some(trial) => refused(what, trial.errno),
             None => Finding::no(
-                format!("{name} need what is missing above"),
+                format!("{name} need an item that is missing above"),
                 "see the first missing item",
             ),
         },
@@ -200,7 +200,8 @@ fn trials() -> io::Result<Vec<trial::Trial>> {
     serde_json::from_slice(&output.stdout).map_err(io::Error::other)
 }
 
-/// Any version will do: it tells what may be executed; all else has a wall before it.
+/// Any version is sufficient: Landlock limits execution, and everything else is also limited by
+/// other means.
 fn landlock(abi: u32) -> Finding {
     if abi > 0 {
         return Finding::yes(format!("version {abi}"));
@@ -208,26 +209,26 @@ fn landlock(abi: u32) -> Finding {
     let active = fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
     if !active.is_empty() && !active.contains("landlock") {
         return Finding::no(
-            format!("not switched on (active: {})", active.trim()),
+            format!("not enabled (active: {})", active.trim()),
             "add `landlock` to the kernel parameter `lsm=`",
         );
     }
     Finding::no(
-        "not in this kernel",
-        "use a kernel from 5.13 on with Landlock",
+        "not supported by this kernel",
+        "use kernel 5.13 or newer with Landlock",
     )
 }
 
 fn seccomp() -> Finding {
     if !helper::seccomp_supported() {
-        return Finding::no("no filter for this processor", "use x86_64 or aarch64");
+        return Finding::no("not supported on this processor", "use x86_64 or aarch64");
     }
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     if status.lines().any(|line| line.starts_with("Seccomp:")) {
         Finding::yes("filters can be installed")
     } else {
         Finding::no(
-            "not in this kernel",
+            "not supported by this kernel",
             "use a kernel with CONFIG_SECCOMP_FILTER",
         )
     }
@@ -239,7 +240,7 @@ fn pidfd() -> Finding {
     if fd < 0 {
         return Finding::no(
             io::Error::last_os_error().to_string(),
-            "use a kernel from 5.3 on",
+            "use kernel 5.3 or newer",
         );
     }
     // SAFETY: as above.
@@ -252,17 +253,17 @@ fn refused(what: trial::What, errno: i32) -> Finding {
     match what {
         trial::What::UserNamespace => user_namespaces_refused(&error),
         trial::What::MountApi if errno == libc::ENOSYS => Finding::no(
-            "mount_setattr is not in this kernel",
-            "use a kernel from 5.12 on",
+            "this kernel does not support mount_setattr",
+            "use kernel 5.12 or newer",
         ),
         trial::What::FreshProc if errno == libc::EPERM => Finding::no(
-            "parts of the host's /proc are covered, as in a container",
-            "start the container with an uncovered /proc (`--security-opt systempaths=unconfined`)",
+            "parts of the host's /proc are masked, as in a container",
+            "start the container with an unmasked /proc (`--security-opt systempaths=unconfined`)",
         ),
         _ if restricted_by_apparmor() => apparmor(),
         _ => Finding::no(
             error.to_string(),
-            "allow it to this user, or leave the container that forbids it",
+            "allow it for this user, or run outside the container that blocks it",
         ),
     }
 }
@@ -278,16 +279,16 @@ fn restricted_by_apparmor() -> bool {
 
 fn apparmor() -> Finding {
     Finding::no(
-        "AppArmor keeps user namespaces without power \
+        "AppArmor restricts user namespaces \
          (kernel.apparmor_restrict_unprivileged_userns=1)",
-        "give this binary an AppArmor profile with `userns,`, or set that setting to 0",
+        "give this binary an AppArmor profile with `userns,`, or set this setting to 0",
     )
 }
 
 fn user_namespaces_refused(error: &io::Error) -> Finding {
     if setting("user/max_user_namespaces") == Some(0) {
         return Finding::no(
-            "switched off (user.max_user_namespaces=0)",
+            "disabled (user.max_user_namespaces=0)",
             "set user.max_user_namespaces to a number such as 10000",
         );
     }
@@ -302,22 +303,22 @@ fn user_namespaces_refused(error: &io::Error) -> Finding {
     }
     if error.raw_os_error() == Some(libc::ENOSPC) {
         return Finding::no(
-            "too many exist (user.max_user_namespaces), or this process may make none",
-            "raise user.max_user_namespaces, or run outside of the sandbox around this process",
+            "the limit is reached (user.max_user_namespaces), or this process may not create any",
+            "raise user.max_user_namespaces, or run outside the sandbox around this process",
         );
     }
     Finding::no(
         error.to_string(),
-        "allow user namespaces; a container's seccomp profile often forbids them",
+        "allow user namespaces; a container's seccomp profile often blocks them",
     )
 }
 
 // --- bubblewrap ---------------------------------------------------------------------------
 
-/// The oldest that can forbid user namespaces inside.
+/// The oldest version that can disable user namespaces inside.
 const BUBBLEWRAP_LEAST: (u32, u32) = (0, 8);
 
-/// The bubblewrap of this machine, tried out, or what is wrong with it.
+/// The tested bubblewrap of this machine, or what is wrong with it.
 pub fn bubblewrap() -> Result<&'static Bubblewrap, &'static Line> {
     static FOUND: OnceLock<Result<Bubblewrap, Line>> = OnceLock::new();
     let found = FOUND
@@ -325,14 +326,14 @@ pub fn bubblewrap() -> Result<&'static Bubblewrap, &'static Line> {
     found.as_ref()
 }
 
-/// The line of bubblewrap in a report.
+/// The line for bubblewrap in a report.
 pub fn bubblewrap_line() -> Line {
     match bubblewrap() {
         Err(line) => line.clone(),
         Ok(found) => {
             let power = match found.power {
                 Power::Mounts => "",
-                Power::LandlockOnly => "; lists of programs cannot be enforced by it here",
+                Power::LandlockOnly => "; it cannot enforce lists of programs here",
             };
             let text = format!("{} {}{power}", found.path.display(), found.version);
             Line::new("bubblewrap", &Finding::yes(text))
@@ -361,8 +362,8 @@ fn find_bubblewrap() -> Result<Bubblewrap, Finding> {
         return Err(Finding::no(why, install));
     }
     let inside = inside().map_err(|error| {
-        let why = format!("the agentproto binary cannot be shown to it: {error}");
-        Finding::no(why, "install agentproto anew")
+        let why = format!("the agentproto binary cannot be inspected: {error}");
+        Finding::no(why, "reinstall agentproto")
     })?;
     let mut why = String::new();
     for power in [Power::Mounts, Power::LandlockOnly] {
@@ -384,7 +385,7 @@ fn find_bubblewrap() -> Result<Bubblewrap, Finding> {
     }
     Err(Finding::no(
         format!("{} does not work: {why}", path.display()),
-        "allow user namespaces to bubblewrap; see the item `user namespaces`",
+        "allow user namespaces for bubblewrap; see the item `user namespaces`",
     ))
 }
 
@@ -419,14 +420,14 @@ fn try_bubblewrap(path: &Path, power: Power, inside: &Inside) -> io::Result<()> 
             let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             Err(io::Error::other(complaint))
         }
-        // It ran, without power, as asked.
+        // It ran without the capability, as requested.
         (_, Power::LandlockOnly) => Ok(()),
         (refusal, Power::Mounts) => Err(io::Error::other(refusal.to_owned())),
     }
 }
 
-/// The first file of this name on a search path; relative entries lead wherever we stand and
-/// are left out.
+/// The first file with this name on a search path. Relative entries depend on the working directory
+/// and are skipped.
 fn search(name: &str, path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path)
         .filter(|dir| dir.is_absolute())
@@ -439,7 +440,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_item_has_a_reason_and_a_remedy() {
+    fn a_missing_item_has_a_reason_and_a_fix() {
         for errno in [libc::EPERM, libc::ENOSPC, libc::ENOSYS] {
             for what in [
                 trial::What::UserNamespace,
@@ -448,7 +449,7 @@ mod tests {
                 trial::What::NetworkNamespace,
             ] {
                 let Finding::Missing { why, help } = refused(what, errno) else {
-                    panic!("{what:?} is there");
+                    panic!("{what:?} is available");
                 };
                 assert!(!why.is_empty() && !help.is_empty());
             }

@@ -1,4 +1,4 @@
-//! Directories of the cases of a run: below one of its own, gone at its end.
+//! Directories for the cases of a run, below one that belongs to the run and is removed at its end.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
+/// The directory of a run. Dropping it removes everything.
 pub struct Workplace {
     root: PathBuf,
     cases: AtomicU64,
 }
 
-/// One case's part of it.
+/// The directory of one case. Dropping it removes it.
 pub struct CaseDir {
     path: PathBuf,
 }
@@ -21,7 +22,7 @@ impl Workplace {
     pub fn new(what: &str) -> io::Result<Workplace> {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("agentproto-{what}-{}-{count}", std::process::id());
-        // Links in its own path would make an agent's real paths look foreign.
+        // With links in its path, an agent's real paths would look different.
         let parent = std::env::temp_dir().canonicalize()?;
         let root = parent.join(name);
         private(&root)?;

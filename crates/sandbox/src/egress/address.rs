@@ -1,16 +1,17 @@
-//! Addresses: every spelling of one, and which of them are not the public internet.
+//! IP addresses: all their spellings, and which of them are not on the public internet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address written where a host name could stand.
+/// An IP address in the place of a host name.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Literal {
     Address(IpAddr),
-    /// Resolvers would take it for a number, but it is no address.
+    /// Resolvers would read it as a number, but it is not a valid address.
     Broken,
 }
 
-/// `None` for a name. Knows what C resolvers take: `0x7f.1`, `2130706433`, `127.1`, `[::1]`.
+/// Parses an address, or returns `None` for a name. Supports what C resolvers accept: `0x7f.1`,
+/// `2130706433`, `127.1`, `[::1]`.
 pub fn literal(text: &str) -> Option<Literal> {
     let bare = text
         .strip_prefix('[')
@@ -30,7 +31,7 @@ pub fn literal(text: &str) -> Option<Literal> {
     })
 }
 
-/// No top-level domain is a number, so a name never ends in one.
+/// Whether the last label is a number. No top-level domain is one, so no name ends in one.
 fn ends_in_number(text: &str) -> bool {
     let last = text.rsplit('.').next().unwrap_or(text);
     is_digits(last) || hex_digits(last).is_some()
@@ -48,7 +49,8 @@ fn hex_digits(part: &str) -> Option<&str> {
         .then_some(digits)
 }
 
-/// One to four numbers, decimal, octal or hexadecimal; the last fills the bytes that are left.
+/// Parses one to four numbers, decimal, octal or hexadecimal. The last one fills the remaining
+/// bytes.
 fn loose_v4(text: &str) -> Option<Ipv4Addr> {
     let numbers = text.split('.').map(number).collect::<Option<Vec<u64>>>()?;
     let (last, heads) = numbers.split_last()?;
@@ -81,7 +83,7 @@ fn number(part: &str) -> Option<u64> {
     u64::from_str_radix(part, radix).ok()
 }
 
-/// A mapped address is its IPv4 address: both reach the same socket.
+/// Replaces a mapped IPv6 address by its IPv4 address, because both reach the same socket.
 pub fn canonical(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),
@@ -89,7 +91,7 @@ pub fn canonical(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Why an address is not a host on the public internet; `None` if it may be one.
+/// Why an address is not a host on the public internet, or `None` if it may be one.
 pub fn special(address: IpAddr) -> Option<&'static str> {
     match canonical(address) {
         IpAddr::V4(v4) => special_v4(v4),
@@ -119,7 +121,8 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
     match words {
         [0, 0, 0, 0, 0, 0, 0, 0] => Some("unspecified"),
         [0, 0, 0, 0, 0, 0, 0, 1] => Some("loopback"),
-        // IPv4-compatible, and the well-known prefix of NAT64: as the address within.
+        // IPv4-compatible addresses, and the well-known prefix of NAT64: treated like the address
+        // they contain.
         [0, 0, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => v4(high, low),
         [0x64, 0xff9b, 1, ..] => Some("private"),
         [0xfc00..=0xfdff, ..] => Some("private"),
@@ -128,10 +131,10 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
         [0xff00..=0xffff, ..] => Some("multicast"),
         [0x2001, 0xdb8, ..] | [0x3fff, 0..=0x0fff, ..] => Some("documentation"),
         [0x2001, 2, 0, ..] => Some("benchmarking"),
-        // Teredo, ORCHID and other protocols' own.
+        // Teredo, ORCHID and ranges of other protocols.
         [0x2001, 0..=0x1ff, ..] => Some("reserved"),
         [0x2002, high, low, ..] => v4(high, low),
-        // ISATAP carries an IPv4 address at its end.
+        // ISATAP contains an IPv4 address at its end.
         [0x2000..=0x3fff, _, _, _, 0 | 0x200, 0x5efe, high, low] => v4(high, low),
         [0x2000..=0x3fff, ..] => None,
         _ => Some("reserved"),
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_of_an_address() {
+    fn all_spellings_of_an_address_are_parsed() {
         for (text, meant) in [
             ("127.0.0.1", "127.0.0.1"),
             ("127.1", "127.0.0.1"),
@@ -188,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_are_not_public() {
+    fn special_addresses_are_recognized() {
         for (text, why) in [
             ("0.0.0.0", "unspecified"),
             ("10.255.0.1", "private"),

@@ -1,10 +1,10 @@
-//! The head of a host's answer: passed on, but for what it says about the connection, since
-//! a connection to the proxy carries one request.
+//! The head of a host's response. It is passed on without its connection headers, because a
+//! connection to the proxy carries one request.
 
-/// Longest head of an answer; hosts with many cookies send tens of kilobytes.
+/// Maximum length of a response head, in bytes. Hosts with many cookies send tens of kilobytes.
 pub const MAX_HEAD: usize = 256 * 1024;
 
-/// Where the head ends. Hosts are read as leniently as clients read them.
+/// Position after the head. Hosts are parsed as leniently as clients parse them.
 pub fn head_end(bytes: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'\n', bytes).find_map(|at| match bytes.get(at + 1..)? {
         [b'\n', ..] => Some(at + 2),
@@ -17,11 +17,11 @@ pub fn head_end(bytes: &[u8]) -> Option<usize> {
 pub enum Answer {
     /// Another head follows (`100 Continue`).
     Interim,
-    /// The head as the client is to see it; the body follows.
+    /// The head that the client gets; the body follows.
     Final(Vec<u8>),
 }
 
-/// `None` if this is no head of HTTP/1.
+/// Parses a response head, or returns `None` if it is not HTTP/1.
 pub fn parse(head: &[u8]) -> Option<Answer> {
     let mut lines = head.split_inclusive(|b| *b == b'\n');
     let first = lines.next()?;
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn heads() {
+    fn response_heads_are_parsed() {
         assert_eq!(
             passed("HTTP/1.1 200 OK\r\nA: b\r\nConnection: keep-alive,\r\n x\r\nKeep-Alive: 5\r\nC: d\r\n\te\r\n\r\n").as_deref(),
             Some("HTTP/1.1 200 OK\r\nA: b\r\nC: d\r\n\te\r\nConnection: close\r\n\r\n")
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_heads() {
+    fn the_end_of_a_head_is_found() {
         assert_eq!(head_end(b"a\r\n\r\nb"), Some(5));
         assert_eq!(head_end(b"a\n\nb"), Some(3));
         assert_eq!(head_end(b"a\n\r\nb"), Some(4));

@@ -1,7 +1,7 @@
-//! What the proxy decided, one entry per decision and one per end of a connection.
+//! Audit log of the proxy: one entry for each decision, and one for the end of each connection.
 //!
-//! An entry names hosts, addresses and counts. It has no field for a header, a path or a
-//! credential, so none can slip in.
+//! An entry contains hosts, addresses and counts. It has no field for a header, a path or a
+//! credential, so these cannot end up in the log.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use std::path::Path;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-/// How the client asked.
+/// The protocol of a client's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
@@ -21,50 +21,58 @@ pub enum Via {
     Socks5,
 }
 
+/// What happened to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// The host is listed and a connection to it stands.
+    /// The host is listed, and a connection to it was made.
     Allowed,
-    /// The policy, or the form of the request, forbids it.
+    /// The policy does not allow it, or the request is invalid.
     Refused,
-    /// The host is listed, but the network did not get there.
+    /// The host is listed, but could not be reached.
     Failed,
-    /// An allowed connection is over; only here the bytes are known.
+    /// An allowed connection has ended. Only this event has byte counts.
     Closed,
 }
 
+/// One entry of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// RFC 3339, UTC, milliseconds.
+    /// Time in RFC 3339, UTC, with milliseconds.
     pub time: String,
-    /// Joins `allowed` with its `closed`; counts from 1 in each proxy.
+    /// Number of the connection, which links `allowed` and `closed`. Starts at 1 in each proxy.
     pub connection: u64,
     pub event: Event,
     pub via: Via,
-    /// In canonical form; as asked for, made printable, if it has none.
+    /// Host in canonical form. A host without one appears as requested, with other characters
+    /// escaped.
     pub host: String,
+    /// Requested port.
     pub port: u16,
+    /// Address that was connected to, or that was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
     /// The entry of `network.egress` that allows it, as written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// Why it was refused or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Bytes from the child to the host.
+    /// Number of bytes from the child to the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub up: Option<u64>,
+    /// Number of bytes from the host to the child.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub down: Option<u64>,
 }
 
-/// Where decisions are told. A connection that cannot be told of is not made.
+/// Receives the decisions. A connection that cannot be recorded is not made.
 pub trait AuditSink: Send + Sync + 'static {
+    /// Records one entry.
     fn record(&self, entry: &Entry) -> io::Result<()>;
 }
 
-/// One JSON object per line, appended to a file that only its owner reads.
+/// Appends one JSON object per line to a file that only its owner can read.
 #[derive(Debug)]
 pub struct JsonLines {
     file: Mutex<File>,
@@ -88,7 +96,7 @@ impl AuditSink for JsonLines {
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
         let mut file = self.file.lock();
-        // One write per line: lines of several sessions never mix.
+        // One write per line, so that lines of several sessions never mix.
         file.write_all(&line)
     }
 }
@@ -108,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_json_for_the_owner_only() {
+    fn the_log_is_json_lines_for_the_owner_only() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().expect("dir");
         let path = dir.path().join("audit.jsonl");

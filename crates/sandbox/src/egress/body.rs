@@ -1,14 +1,14 @@
-//! Where a request's body ends. It passes byte for byte; only its end is looked for, so that
-//! nothing behind it reaches a host that it was not meant for.
+//! Finds the end of a request's body. The body is passed on byte for byte. Nothing after its end
+//! may reach a host that it was not meant for.
 
-/// How the head says that the body is framed.
+/// The framing of the body, from the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     Length(u64),
     Chunked,
 }
 
-/// Follows a body as its bytes come.
+/// Tracks a body as its bytes arrive.
 #[derive(Debug)]
 pub struct Body {
     state: State,
@@ -17,7 +17,7 @@ pub struct Body {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Plain(u64),
-    /// Digits of a chunk's size so far, and its value.
+    /// Number of digits of a chunk's size so far, and its value.
     Size {
         digits: u8,
         value: u64,
@@ -30,7 +30,7 @@ enum State {
     Chunk(u64),
     ChunkReturn,
     ChunkNewline,
-    /// A trailer line: its length so far; an empty one ends the body.
+    /// Length of a trailer line so far. An empty trailer line ends the body.
     Trailer(u16),
     TrailerEnd {
         empty: bool,
@@ -38,12 +38,13 @@ enum State {
     Done,
 }
 
-/// Longest chunk extension or trailer line, and number of digits of a chunk's size.
+/// Maximum length of a chunk extension or trailer line, in bytes.
 const MAX_LINE: u16 = 8 * 1024;
+/// Maximum number of digits of a chunk's size.
 const MAX_DIGITS: u8 = 15;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the chunked body of the request is malformed")]
+#[error("the chunked body of the request is invalid")]
 pub struct Malformed;
 
 impl Body {
@@ -63,7 +64,7 @@ impl Body {
         self.state == State::Done
     }
 
-    /// How many of these bytes belong to the body.
+    /// Returns how many of these bytes belong to the body.
     pub fn take(&mut self, bytes: &[u8]) -> Result<usize, Malformed> {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
@@ -129,7 +130,8 @@ fn step(state: State, byte: u8) -> Option<State> {
 mod tests {
     use super::*;
 
-    /// Bytes of the body, and whether it is whole; fed in pieces of every size.
+    /// Number of bytes of the body, and whether it is complete. The input is split into pieces of
+    /// every size.
     fn length(framing: Framing, bytes: &[u8]) -> Result<(usize, bool), Malformed> {
         let mut results = Vec::new();
         for piece in 1..=bytes.len().max(1) {
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn where_bodies_end() {
+    fn the_end_of_a_body_is_found() {
         assert_eq!(length(Framing::Length(0), b"GET"), Ok((0, true)));
         assert_eq!(length(Framing::Length(3), b"abcGET"), Ok((3, true)));
         assert_eq!(length(Framing::Length(9), b"abc"), Ok((3, false)));

@@ -1,24 +1,24 @@
-//! The variables by which programs find the proxy.
+//! The environment variables by which programs find the proxy.
 
 use std::net::SocketAddr;
 
 use super::hosts::HostRules;
 
-/// What `ALL_PROXY` names. Most clients take the others first.
+/// The proxy in `ALL_PROXY`. Most clients prefer the other variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AllProxy {
-    /// For protocols other than HTTP. Python's httpx without its `socks` extra does not
-    /// start with it, whatever else is set.
+    /// For protocols other than HTTP. With this value, Python's httpx without its `socks` extra
+    /// fails to start, even if other variables are set.
     #[default]
     Socks5h,
     Http,
 }
 
-/// Names for which a program goes straight to its own loopback.
+/// Hosts that a program reaches without the proxy, on its own loopback.
 const OWN: &str = "localhost,127.0.0.1,::1";
 
-/// Variables for a child that sees the proxy at `address`. Its own loopback needs no proxy,
-/// unless the runner's is listed: then the proxy is the way there.
+/// Variables for a child that sees the proxy at `address`. The child reaches its own loopback
+/// without the proxy. If the runner's loopback is listed, the proxy leads there instead.
 pub fn variables(address: SocketAddr, rules: &HostRules, all: AllProxy) -> Vec<(String, String)> {
     let http = format!("http://{address}");
     let all = match all {
@@ -34,10 +34,10 @@ pub fn variables(address: SocketAddr, rules: &HostRules, all: AllProxy) -> Vec<(
         ("NO_PROXY", direct),
     ] {
         variables.push((name.to_owned(), value.to_owned()));
-        // curl and much else knows `http_proxy` in lower case only.
+        // curl and many others only read `http_proxy` in lower case.
         variables.push((name.to_ascii_lowercase(), value.to_owned()));
     }
-    // Without it, Node's own fetch ignores the variables above.
+    // Without it, Node's built-in fetch ignores the variables above.
     variables.push(("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned()));
     variables
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_variable() {
+    fn all_proxy_variables_are_set() {
         let address = "127.0.0.1:3128".parse().expect("address");
         let of =
             |rules: &[&str], all| variables(address, &HostRules::parse(rules).expect("rules"), all);

@@ -1,69 +1,72 @@
-//! Host rules: the texts of `network.egress`, and the hosts that clients ask for.
+//! Host rules: the entries of `network.egress`, and the hosts that clients request.
 //!
-//! A rule is a host name, a glob of one, or a single IP address. In a glob a leading `*.`
-//! stands for one or more labels (`*.example.com` takes in `a.example.com` and
-//! `a.b.example.com`, never `example.com`); any other `*` stays inside its label, `?` is one
-//! character, `{a,b}` one of several texts, and `*` alone is every name. No glob takes in an
-//! address. Letter case and one trailing dot do not matter.
+//! A rule is a host name, a glob of one, or a single IP address. In a glob, a leading `*.` matches
+//! one or more labels: `*.example.com` matches `a.example.com` and `a.b.example.com`, but not
+//! `example.com`. Any other `*` matches within its label, `?` is one character, and `{a,b}` is one
+//! of several texts. `*` alone matches every name. No glob matches an address. Letter case and one
+//! trailing dot are ignored.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::address::{self, Literal};
 
-/// How many rules one entry with `{…}` may stand for.
+/// Maximum number of rules that one entry with `{…}` expands to.
 const MAX_ALTERNATIVES: usize = 64;
 
 /// An entry of `network.egress` that cannot be enforced as written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`network.egress` entry `{rule}` {fault}")]
 pub struct RuleError {
+    /// The entry as written.
     pub rule: String,
+    /// What is wrong with it.
     pub fault: RuleFault,
 }
 
+/// What is wrong with an entry of `network.egress`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleFault {
     #[error("is empty: name a host, or remove the entry")]
     Empty,
-    #[error("has a scheme; AIP-29 takes host names and globs only: write the host alone")]
+    #[error("has a scheme, but AIP-29 allows only host names and globs: remove the scheme")]
     Scheme,
-    #[error("is a CIDR block, which AIP-29 leaves to version 2: list each address or name")]
+    #[error("is a CIDR block, which AIP-29 defers to version 2: list each address or name")]
     Cidr,
-    #[error("has a path; AIP-29 takes host names and globs only: write the host alone")]
+    #[error("has a path, but AIP-29 allows only host names and globs: remove the path")]
     Path,
-    #[error("has a port; AIP-29 has no rules for ports: write the host alone")]
+    #[error("has a port, but AIP-29 has no rules for ports: remove the port")]
     Port,
-    #[error("is not ASCII: write the name as it stands in the DNS, with `xn--` labels")]
+    #[error("is not ASCII: write the name in its DNS form, with `xn--` labels")]
     NonAscii,
-    #[error("has the character `{0}`, which no host name or glob has")]
+    #[error("contains the character `{0}`, which is not allowed in a host name or glob")]
     Character(char),
-    #[error("has an empty label or one of more than 63 characters: write a whole host name")]
+    #[error("has an empty label or one of more than 63 characters: write a complete host name")]
     Label,
-    #[error("is no plain IP address: write it as in `192.0.2.1` or `2001:db8::1`")]
+    #[error("is not a plain IP address: write it like `192.0.2.1` or `2001:db8::1`")]
     Address,
     #[error("is a glob of addresses: list each address")]
     AddressGlob,
-    #[error("has braces that do not pair, nest, or stand for more than 64 names")]
+    #[error("has braces that are not paired, are nested, or expand to more than 64 names")]
     Braces,
 }
 
-/// Why a host that a client asks for is neither a name nor an address.
+/// Why a requested host is neither a name nor an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostFault {
     #[error("the host is empty")]
     Empty,
     #[error("the host is not ASCII; use its `xn--` form")]
     NonAscii,
-    #[error("the host has a character that no host name has")]
+    #[error("the host contains a character that is not allowed in host names")]
     Character,
     #[error("the host has an empty or too long label, or is too long")]
     Label,
-    #[error("the host is a malformed IP address")]
+    #[error("the host is an invalid IP address")]
     Address,
 }
 
-/// A host that a client asks for, in its one canonical form.
+/// A requested host in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
     /// In lower case, without a trailing dot.
@@ -72,7 +75,7 @@ pub enum Host {
 }
 
 impl Host {
-    /// Takes whatever bytes stood where a host belongs.
+    /// Parses the bytes in the place of a host.
     pub fn parse(bytes: &[u8]) -> Result<Self, HostFault> {
         if !bytes.is_ascii() {
             return Err(HostFault::NonAscii);
@@ -106,12 +109,12 @@ impl fmt::Display for Host {
     }
 }
 
-/// Underscores are in use, though no standard for host names has them.
+/// Underscores are in use, although no standard for host names allows them.
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
-/// One entry, with the text it came from.
+/// One rule, with the entry that it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRule {
     text: String,
@@ -123,7 +126,7 @@ enum Pattern {
     Everything,
     Name(String),
     Glob {
-        /// One or more labels stand before those listed.
+        /// Whether one or more labels precede the listed ones.
         below: bool,
         labels: Vec<String>,
     },
@@ -131,12 +134,12 @@ enum Pattern {
 }
 
 impl HostRule {
-    /// The entry as the manifest has it, for people.
+    /// The entry as written in the manifest, for people.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether a request for this host is within the rule.
+    /// Whether the rule allows a request for this host.
     pub fn allows(&self, host: &Host) -> bool {
         match (&self.pattern, host) {
             (Pattern::Address(own), Host::Address(asked)) => own == asked,
@@ -150,7 +153,7 @@ impl HostRule {
         }
     }
 
-    /// Whether every host of the other rule is within this one.
+    /// Whether this rule allows every host that the other rule allows.
     pub fn covers(&self, other: &Self) -> bool {
         match (&self.pattern, &other.pattern) {
             (own, theirs) if own == theirs => true,
@@ -189,10 +192,10 @@ fn takes_in(below: bool, own: &[String], theirs_below: bool, theirs: &[&str]) ->
             .all(|(own, label)| label_matches(own.as_bytes(), label.as_bytes()))
 }
 
-/// `*` and `?` within one label. The text may be a pattern too: only `*` takes in a `*`.
+/// Matches `*` and `?` within one label. The text may also be a pattern: only `*` matches a `*`.
 fn label_matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where to go on when the last star has to swallow one byte more.
+    // Where to continue when the last star has to match one more byte.
     let mut retry: Option<(usize, usize)> = None;
     while let Some(byte) = text.get(t) {
         match pattern.get(p) {
@@ -219,14 +222,15 @@ fn label_matches(pattern: &[u8], text: &[u8]) -> bool {
         .is_some_and(|rest| rest.iter().all(|b| *b == b'*'))
 }
 
-/// All hosts that a session may reach. Empty means none.
+/// All hosts that a session may reach. If it is empty, there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostRules {
     rules: Vec<HostRule>,
 }
 
 impl HostRules {
-    /// Reads the entries of `network.egress`; the first that cannot be enforced is the error.
+    /// Parses the entries of `network.egress`. Returns an error for the first that cannot be
+    /// enforced.
     pub fn parse<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Result<Self, RuleError> {
         let mut rules = Vec::new();
         for text in texts {
@@ -235,24 +239,24 @@ impl HostRules {
         Ok(Self { rules })
     }
 
-    /// The rule that lets a host pass, if any.
+    /// The rule that allows a host, if any.
     pub fn allowing(&self, host: &Host) -> Option<&HostRule> {
         self.rules.iter().find(|rule| rule.allows(host))
     }
 
-    /// The rule that names this very address, whatever it is for.
+    /// The rule that lists this exact address, of whatever kind it is.
     pub fn listing(&self, address: IpAddr) -> Option<&HostRule> {
         self.allowing(&Host::Address(address::canonical(address)))
     }
 
-    /// Whether `localhost` stands there literally: only then may it be the runner's loopback.
+    /// Whether `localhost` is listed literally. Only then may it be the runner's loopback.
     pub fn lists_localhost(&self) -> bool {
         self.rules
             .iter()
             .any(|rule| matches!(&rule.pattern, Pattern::Name(name) if name == "localhost"))
     }
 
-    /// Whether anything that is only reached by loopback is listed.
+    /// Whether a host is listed that can only be reached over loopback.
     pub fn lists_loopback(&self) -> bool {
         self.lists_localhost()
             || self
@@ -261,7 +265,7 @@ impl HostRules {
                 .any(|rule| matches!(rule.pattern, Pattern::Address(a) if a.is_loopback()))
     }
 
-    /// The first rule of `narrower` that takes in more than these rules do.
+    /// The first rule of `narrower` that allows more than these rules do.
     pub fn uncovered<'a>(&self, narrower: &'a Self) -> Option<&'a HostRule> {
         narrower
             .rules
@@ -292,7 +296,7 @@ fn parse_rule(text: &str) -> Result<Vec<HostRule>, RuleError> {
     Ok(patterns.into_iter().map(rule).collect())
 }
 
-/// `{a,b}.example` as `a.example` and `b.example`.
+/// Expands `{a,b}.example` to `a.example` and `b.example`.
 fn alternatives(text: &str) -> Result<Vec<String>, RuleFault> {
     let mut done = vec![String::new()];
     let mut rest = text;
@@ -402,9 +406,9 @@ mod tests {
         }
     }
 
-    /// A29-SBX-02: names and globs, whatever the case, and nothing beside them.
+    /// A29-SBX-02: names and globs, in any letter case, and nothing else.
     #[test]
-    fn names_and_globs() {
+    fn names_and_globs_match_hosts() {
         for (rule, host) in [
             ("api.example.com", "api.example.com"),
             ("api.example.com", "API.Example.COM"),
@@ -461,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_only_when_that_very_address_is_listed() {
+    fn addresses_are_allowed_only_if_listed_exactly() {
         for host in [
             "127.0.0.1",
             "0x7f.1",
@@ -486,9 +490,9 @@ mod tests {
         assert!(!allows(&["::1"], "127.0.0.1"));
     }
 
-    /// A29-SBX-03: no CIDR, port or scheme; the error names the entry.
+    /// A29-SBX-03: no CIDR, port or scheme. The error names the entry.
     #[test]
-    fn rules_that_are_none() {
+    fn invalid_rules_are_rejected() {
         let fault = |text: &str| HostRules::parse([text]).expect_err(text).fault;
         for (text, expected) in [
             ("", RuleFault::Empty),
@@ -527,13 +531,13 @@ mod tests {
             HostRules::parse(["ok.example", "a.example:443"])
                 .expect_err("port")
                 .to_string(),
-            "`network.egress` entry `a.example:443` has a port; AIP-29 has no rules for ports: \
-             write the host alone"
+            "`network.egress` entry `a.example:443` has a port, but AIP-29 has no rules for \
+             ports: remove the port"
         );
     }
 
     #[test]
-    fn narrowing() {
+    fn wider_rules_cover_narrower_ones() {
         for (own, theirs) in [
             ("*", "a.example"),
             ("*", "*"),
@@ -579,9 +583,9 @@ mod tests {
             let _ = HostRules::parse([&dotted]);
         }
 
-        /// What is let through by a glob is a name, and ends as the glob does.
+        /// A host that a glob allows is a name, and ends like the glob.
         #[test]
-        fn a_glob_only_lets_names_below_pass(host in "[a-c0-9.:x]{1,16}") {
+        fn a_glob_allows_only_names_below_it(host in "[a-c0-9.:x]{1,16}") {
             if allows(&["*.b.c"], &host) {
                 let host = host.strip_suffix('.').unwrap_or(&host);
                 proptest::prop_assert!(host.ends_with(".b.c") && host.len() > 4);

@@ -1,4 +1,4 @@
-//! HTTP clients: tunnels by CONNECT, and single requests for `http://` URLs.
+//! HTTP clients of the proxy: tunnels by CONNECT, and single requests for `http://` URLs.
 
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -21,17 +21,21 @@ pub async fn serve(client: &TcpStream, asker: &Asker) {
     let length = match timeout(asker.shared.limits.head_time, head).await {
         Ok(Ok(Some(length))) => length,
         Ok(Ok(None)) => {
-            let why = "its head is longer than the proxy takes";
+            let why = "its head is too long";
             let refusal = asker.malformed(Via::Http, String::new(), why);
             return answer_with(client, 431, "Request Header Fields Too Large", &refusal).await;
         }
-        // Nobody is left to be answered.
+        // The client is gone, so no response is sent.
         Ok(Err(_)) => {
-            asker.malformed(Via::Http, String::new(), "it ended within its head");
+            asker.malformed(
+                Via::Http,
+                String::new(),
+                "it ended before its head was complete",
+            );
             return;
         }
         Err(_) => {
-            let why = "its head did not come in time";
+            let why = "its head did not arrive in time";
             let refusal = asker.malformed(Via::Http, String::new(), why);
             return answer_with(client, 408, "Request Timeout", &refusal).await;
         }
@@ -61,7 +65,7 @@ pub async fn serve(client: &TcpStream, asker: &Asker) {
     }
 }
 
-/// Length of the head; `None` if there is none within the limit.
+/// Length of the head, or `None` if it does not end within the limit.
 async fn read_head(
     client: &TcpStream,
     received: &mut Vec<u8>,
@@ -73,7 +77,7 @@ async fn read_head(
         if count == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // The end may have begun in what was there before.
+        // The end of the head may start in the bytes that were received before.
         let from = received.len().saturating_sub(3);
         received.extend_from_slice(buffer.get(..count).unwrap_or_default());
         let end = received.get(from..).and_then(request::head_end);
@@ -121,7 +125,7 @@ async fn forward(
     relay::join(client, upstream, session, up, down).await;
 }
 
-/// Sends the body and not a byte more, then waits for the client to have nothing to say.
+/// Sends exactly the body, then waits until the client has closed its side.
 async fn send_body(
     client: &TcpStream,
     upstream: &TcpStream,
@@ -145,18 +149,18 @@ async fn send_body(
         bytes.resize(64 * 1024, 0);
         let count = relay::read_some(client, &mut bytes).await?;
         if count == 0 {
-            // Half a body: the host must not take it for a whole one.
+            // An incomplete body: the host must not take it for a complete one.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         bytes.truncate(count);
     }
-    // A next request on this connection is not read: its host may be another one.
+    // A next request on this connection is not read, because its host may be a different one.
     let mut beyond = [0; 512];
     while relay::read_some(client, &mut beyond).await? > 0 {}
     Ok(relay::finish(upstream))
 }
 
-/// `false` after the client was told that the host did not answer in HTTP.
+/// Returns `false` if the host's response is not HTTP, after reporting that to the client.
 async fn pass_answer_head(
     client: &TcpStream,
     upstream: &TcpStream,
@@ -189,13 +193,13 @@ async fn pass_answer_head(
     }
     let refusal = Refusal {
         kind: RefusalKind::Unreachable,
-        message: format!("{} did not answer with HTTP/1.", session.host()),
+        message: format!("{} did not respond with HTTP/1.", session.host()),
     };
     refuse(client, &refusal).await;
     Ok(false)
 }
 
-/// Tells the client why, in a form that both people and programs see.
+/// Sends the reason to the client, readable for people and programs.
 async fn refuse(client: &TcpStream, refusal: &Refusal) {
     let (status, title) = match refusal.kind {
         RefusalKind::Egress => (403, "Forbidden"),
@@ -226,8 +230,8 @@ async fn answer_with(client: &TcpStream, status: u16, title: &str, refusal: &Ref
     }
 }
 
-/// Reads on for a moment: closing with unread bytes would reset the connection, and the
-/// client might never see the answer.
+/// Reads on for a moment. Closing with unread bytes would reset the connection, and the client
+/// might not receive the response.
 pub async fn linger(client: &TcpStream) {
     const MOST: usize = 4 * 1024 * 1024;
     relay::finish(client);

@@ -1,12 +1,12 @@
-//! The only way out of a sandbox: a proxy in the runner that knows which hosts are listed.
+//! The only network access of a sandbox: a proxy in the runner that knows which hosts are listed.
 //!
-//! The child has an empty network namespace and one listening socket in it, which the runner
-//! accepts on. What is asked for by name is matched by name (`hosts`), resolved here and only
-//! here (`resolve`), and connected to the very address that was checked, so that no second
-//! answer of the name service counts. Every decision is told to an `AuditSink`.
+//! The child has an empty network namespace with one listening socket, which the runner accepts on.
+//! A requested name is matched by name (`hosts`) and resolved only here (`resolve`). The proxy
+//! connects to exactly the address that was checked, so a second response of the name service has
+//! no effect. Every decision is recorded in an `AuditSink`.
 //!
-//! Invariants: a name that is not listed is never looked up; an address is reached only if it
-//! is public or itself listed; headers, paths and credentials never reach the audit log.
+//! Invariants: a name that is not listed is never looked up. An address is reached only if it is
+//! public or itself listed. Headers, paths and credentials never reach the audit log.
 
 mod address;
 mod answer;

@@ -1,4 +1,5 @@
-//! The proxy of one session: accepts on a socket that the child can reach, until shut down.
+//! The proxy of one session. It accepts on a socket that the child can reach, until it is shut
+//! down.
 
 use std::io;
 use std::sync::Arc;
@@ -16,21 +17,22 @@ use super::resolve::Resolve;
 use super::session::{Asker, Counters, Shared};
 use super::{http, socks};
 
-/// Bounds on what a child can hold of the runner.
+/// Limits on the runner's resources that a child can use.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections at once; more wait to be accepted.
+    /// Maximum number of open connections; more wait to be accepted.
     pub connections: usize,
-    /// Longest head of an HTTP request.
+    /// Maximum length of the head of an HTTP request, in bytes.
     pub head_bytes: usize,
-    /// From the first byte awaited to the end of the head, however slowly it comes.
+    /// Time limit for the whole head, from the moment that its first byte is awaited.
     pub head_time: Duration,
+    /// Time limit for resolving a name.
     pub resolve: Duration,
-    /// For each address.
+    /// Time limit for connecting to each address.
     pub connect: Duration,
-    /// Silence after which a connection that one side has ended is given up.
+    /// Time without data after which a half-closed connection is aborted.
     pub half_closed: Duration,
-    /// Directions that move their bytes through a large buffer.
+    /// Maximum number of directions with a large buffer.
     pub large: usize,
 }
 
@@ -48,23 +50,24 @@ impl Default for Limits {
     }
 }
 
-/// What happened so far.
+/// Counters of a proxy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     pub connections: u64,
-    /// Open now.
+    /// Number of connections that are open now.
     pub active: usize,
     pub allowed: u64,
     pub refused: u64,
     pub failed: u64,
-    /// Entries that the audit log did not take.
+    /// Number of entries that could not be written to the audit log.
     pub unrecorded: u64,
-    /// Bytes of closed connections, from the child and to it.
+    /// Number of bytes of closed connections from the child.
     pub up: u64,
+    /// Number of bytes of closed connections to the child.
     pub down: u64,
 }
 
-/// A running proxy. Dropped, it ends at once, with all its connections.
+/// A running proxy. Dropping it ends it at once, with all its connections.
 pub struct Proxy {
     shared: Arc<Shared>,
     stop: watch::Sender<bool>,
@@ -72,7 +75,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Serves on `listener` with the ordinary limits. Needs a running tokio runtime.
+    /// Serves on `listener` with the default limits. Needs a running tokio runtime.
     pub fn start(
         listener: std::net::TcpListener,
         rules: HostRules,
@@ -82,7 +85,7 @@ impl Proxy {
         Self::start_with(listener, rules, resolver, sink, Limits::default())
     }
 
-    /// As `start`, with other limits.
+    /// Like `start`, with other limits.
     pub fn start_with(
         listener: std::net::TcpListener,
         rules: HostRules,
@@ -110,6 +113,7 @@ impl Proxy {
         })
     }
 
+    /// The counters so far.
     pub fn stats(&self) -> Stats {
         let counters = &self.shared.counters;
         Stats {
@@ -124,7 +128,7 @@ impl Proxy {
         }
     }
 
-    /// Aborts every connection and closes the socket. Afterwards all entries are written.
+    /// Aborts every connection and closes the socket. When it returns, all entries are written.
     pub async fn shutdown(mut self) -> Stats {
         self.stop.send_replace(true);
         let _ = (&mut self.accepting).await;
@@ -152,7 +156,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::
                     let asker = Asker { shared: shared.clone(), connection };
                     connections.spawn(serve(client, asker));
                 }
-                // Out of descriptors, or a client that is gone already.
+                // Out of descriptors, or the client is already gone.
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
             },
         }
@@ -161,7 +165,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::
     connections.shutdown().await;
 }
 
-/// Counts a connection as long as it lives, however it ends.
+/// Counts a connection as active until it is dropped, however the connection ends.
 struct Active(Arc<Shared>);
 
 impl Drop for Active {
@@ -178,10 +182,10 @@ async fn serve(client: TcpStream, asker: Asker) {
     match timeout(asker.shared.limits.head_time, client.peek(&mut first)).await {
         Ok(Ok(1)) if first == [socks::VERSION] => socks::serve(&client, &asker).await,
         Ok(Ok(1)) => http::serve(&client, &asker).await,
-        // A client that says nothing asks for nothing.
+        // The client sent nothing, so there is nothing to record.
         Ok(_) => {}
         Err(_) => {
-            asker.malformed(Via::Http, String::new(), "no request came in time");
+            asker.malformed(Via::Http, String::new(), "no request arrived in time");
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Bytes both ways, through a small buffer while they are few and a large one in bulk. Large
-//! reads beat `splice` here: fewer wake-ups weigh more than a copy that stays in the cache.
+//! Copies bytes in both directions, through a small buffer at first and a large one in bulk. Large
+//! reads are faster than `splice` here: fewer wake-ups save more than a copy that stays in the
+//! cache costs.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,24 +11,24 @@ use tokio::sync::Semaphore;
 
 use super::session::Session;
 
-/// A direction that has moved as much is worth a large buffer.
+/// Number of bytes after which a direction gets a larger buffer.
 const BULK: u64 = 256 * 1024;
 const SMALL_BUFFER: usize = 16 * 1024;
-/// Where only so many large ones may be had.
+/// Size of the buffer if all large ones are in use.
 const MIDDLE_BUFFER: usize = 128 * 1024;
 const LARGE_BUFFER: usize = 2 * 1024 * 1024;
 
-/// How one direction came to its end.
+/// How one direction ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
-    /// The sender said so; passed on.
+    /// The sender closed it, and this was passed on.
     Closed,
-    /// The receiver takes no more. It may still be sending.
+    /// The receiver accepts no more data. It may still send.
     Deaf,
 }
 
-/// Copies both ways until both have ended. An error means that a peer is gone; the other is
-/// then told by a reset, since a clean end would make half an answer look whole.
+/// Copies in both directions until both have ended. An error means that a peer is gone. The other
+/// peer then gets a reset, because a clean end would make an incomplete response look complete.
 pub async fn both(client: &TcpStream, upstream: &TcpStream, session: &Session) {
     let pipes = &session.shared().large;
     let up = pump(client, upstream, &session.up, pipes);
@@ -51,7 +52,8 @@ pub async fn join(
             Err(error) => Err(error),
         },
         end = &mut down => match end {
-            // Nobody reads the answer, or it is over: a client that still sends may finish.
+            // The response is over, or the client does not read it. A client that still sends may
+            // finish.
             Ok(_) => while_moving(up, &session.up, patience).await,
             Err(error) => Err(error),
         },
@@ -62,7 +64,7 @@ pub async fn join(
     }
 }
 
-/// Waits for the direction that is left, as long as bytes move.
+/// Waits for the remaining direction as long as bytes are moving.
 async fn while_moving(
     direction: impl Future<Output = io::Result<End>>,
     moved: &AtomicU64,
@@ -81,7 +83,7 @@ async fn while_moving(
     }
 }
 
-/// Copies one direction to its end and passes that end on.
+/// Copies one direction to its end, and passes the end on.
 pub async fn pump(
     from: &TcpStream,
     to: &TcpStream,
@@ -110,7 +112,7 @@ pub async fn pump(
     }
 }
 
-/// Tells the receiver that no more comes.
+/// Closes the receiver's side for writing.
 pub fn finish(to: &TcpStream) -> End {
     let _ = shutdown_write(to);
     End::Closed
@@ -125,7 +127,7 @@ fn shutdown_write(stream: &TcpStream) -> io::Result<()> {
     }
 }
 
-/// What is there, up to the buffer's length; 0 at the end.
+/// Reads what is available, up to the buffer's length. Returns 0 at the end.
 pub async fn read_some(from: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         from.readable().await?;
@@ -136,7 +138,7 @@ pub async fn read_some(from: &TcpStream, buffer: &mut [u8]) -> io::Result<usize>
     }
 }
 
-/// Writes everything, counting what the receiver's side has taken.
+/// Writes everything, and counts the bytes that the receiver has accepted.
 pub async fn write_all(to: &TcpStream, mut bytes: &[u8], moved: &AtomicU64) -> io::Result<()> {
     while !bytes.is_empty() {
         to.writable().await?;

@@ -1,13 +1,13 @@
-//! The head of a request to an HTTP proxy: what it asks for, and what is passed on.
+//! The head of a request to an HTTP proxy: what it requests, and what is passed on.
 
 use httparse::Header;
 
 use super::body::Framing;
 
-/// What a client asks an HTTP proxy for.
+/// A client's request to an HTTP proxy.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request {
-    /// As written; `hosts` says whether it is one.
+    /// The host as written; `hosts` checks whether it is valid.
     pub host: Vec<u8>,
     pub port: u16,
     pub want: Want,
@@ -16,39 +16,39 @@ pub struct Request {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Want {
     Tunnel,
-    /// One request, its head as the host is to see it.
+    /// One request, with the head that the host gets.
     Forward {
         head: Vec<u8>,
         framing: Framing,
     },
 }
 
-/// Why a head is refused; all but the last are the client's fault alone.
+/// Why a head is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadHead {
-    #[error("the request line is not one of HTTP/1")]
+    #[error("the request line is not HTTP/1")]
     RequestLine,
-    #[error("this is a proxy: ask it for `CONNECT host:port` or for a whole `http://` URL")]
+    #[error("this is a proxy: send `CONNECT host:port` or a full `http://` URL")]
     NotProxied,
     #[error("only `http://` URLs are forwarded; use CONNECT for others")]
     Scheme,
-    #[error("the URL holds a user name, which belongs into a header")]
+    #[error("the URL contains a user name, which belongs in a header")]
     UserInfo,
     #[error("the port is not a number from 1 to 65535")]
     Port,
-    #[error("a header line is malformed")]
+    #[error("a header line is invalid")]
     Header,
-    #[error("the headers leave open where the body ends")]
+    #[error("the headers do not define where the body ends")]
     Length,
 }
 
-/// Where the head ends, counting its empty line.
+/// Position after the head, including its empty line.
 pub fn head_end(bytes: &[u8]) -> Option<usize> {
     memchr::memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4)
 }
 
-/// Reads a whole head, from the request line to the empty line. Readers differ about folded lines
-/// and a space before the colon: both are refused.
+/// Parses a complete head, from the request line to the empty line. Folded lines and a space before
+/// the colon are refused, because parsers differ about them.
 pub fn parse(head: &[u8]) -> Result<Request, BadHead> {
     let mut headers = strict_lines(head)?;
     let mut parsed = httparse::Request::new(&mut headers);
@@ -109,8 +109,8 @@ pub fn parse(head: &[u8]) -> Result<Request, BadHead> {
     })
 }
 
-/// Room for the headers of a head. What `httparse` lets pass is refused here: empty lines before
-/// the request, and a lone return or newline, since others may read it as an end.
+/// Space for the headers of a head. Refuses what `httparse` accepts: empty lines before the
+/// request, and a lone CR or LF, because other parsers may read them as an end.
 fn strict_lines(head: &[u8]) -> Result<Vec<Header<'_>>, BadHead> {
     if head.starts_with(b"\r\n") || !head.ends_with(b"\r\n\r\n") {
         return Err(BadHead::RequestLine);
@@ -158,7 +158,7 @@ impl<'a> Url<'a> {
         Ok(Self { authority, path })
     }
 
-    /// The target as the host itself is asked for it.
+    /// The target in the request that is sent to the host itself.
     fn rest(&self, method: &[u8]) -> Vec<u8> {
         let end = memchr::memchr(b'#', self.path).unwrap_or(self.path.len());
         let path = self.path.get(..end).unwrap_or_default();
@@ -170,7 +170,7 @@ impl<'a> Url<'a> {
     }
 }
 
-/// `host`, `host:port`, `[v6]:port`.
+/// Splits `host`, `host:port` or `[v6]:port`.
 fn authority(text: &[u8]) -> Result<(&[u8], Option<u16>), BadHead> {
     let colon = match memchr::memrchr(b']', text) {
         Some(bracket) => match text.get(bracket + 1) {
@@ -195,7 +195,7 @@ fn authority(text: &[u8]) -> Result<(&[u8], Option<u16>), BadHead> {
     }
 }
 
-/// Two readers of a head must never disagree about where the body ends.
+/// The framing of the body. Two parsers of a head must never disagree about where the body ends.
 fn framing(headers: &[Header]) -> Result<Framing, BadHead> {
     let values = |name: &str| -> Vec<&[u8]> {
         let named = headers.iter().filter(|h| h.name.eq_ignore_ascii_case(name));
@@ -217,7 +217,7 @@ fn framing(headers: &[Header]) -> Result<Framing, BadHead> {
     }
 }
 
-/// Headers that end at the proxy.
+/// Headers that are not passed on.
 struct Dropped<'a> {
     named: Vec<&'a [u8]>,
 }
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn tunnels() {
+    fn connect_requests_are_parsed() {
         for (target, host, port) in [
             ("a.example:443", "a.example", 443),
             ("A.example.:8443", "A.example.", 8443),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forwarded_head() {
+    fn forwarded_heads_are_rewritten() {
         let (host, port, head) = forwarded(
             "POST http://A.example:81/p?q=1#frag HTTP/1.1\r\nHost: evil.example\r\n\
              Proxy-Authorization: Basic eA==\r\nProxy-Connection: keep-alive\r\nX-Own: 1\r\n\
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_that_are_refused() {
+    fn invalid_heads_are_refused() {
         let get = |headers: &str| format!("GET http://a.example/ HTTP/1.1\r\n{headers}\r\n\r\n");
         for (text, fault) in [
             ("\r\n\r\n".to_owned(), BadHead::RequestLine),

@@ -1,4 +1,5 @@
-//! From a listed host to a connection: looked up once, checked, and connected as checked.
+//! From a listed host to a connection: the name is resolved once, and exactly the checked addresses
+//! are connected to.
 
 use std::future::Future;
 use std::io;
@@ -13,11 +14,12 @@ use tokio::time::timeout;
 use super::address;
 use super::hosts::{Host, HostRules};
 
-/// Addresses of a name, in the order of preference.
+/// Addresses of a name, in order of preference.
 pub type Answer<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
 
-/// The name service, so that tests can answer in its place.
+/// The name service. Tests replace it.
 pub trait Resolve: Send + Sync + 'static {
+    /// Looks up the addresses of a name.
     fn resolve<'a>(&'a self, name: &'a str) -> Answer<'a>;
 }
 
@@ -34,12 +36,12 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Why a host is not reached.
+/// Why a host was not reached.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreached {
-    #[error("no entry of `network.egress` names it")]
+    #[error("no entry of `network.egress` matches it")]
     NotListed,
-    #[error("it is an IP address, and `network.egress` does not list that very address")]
+    #[error("it is an IP address that `network.egress` does not list")]
     AddressNotListed,
     #[error("its address {address} is {kind}, and `network.egress` does not list that address")]
     SpecialAddress { address: IpAddr, kind: &'static str },
@@ -51,12 +53,12 @@ pub enum Unreached {
     ResolveTimeout,
     #[error("{address} could not be reached: {error}")]
     Connect { address: IpAddr, error: io::Error },
-    #[error("{address} did not answer in time")]
+    #[error("{address} did not respond in time")]
     ConnectTimeout { address: IpAddr },
 }
 
 impl Unreached {
-    /// A refusal is the policy's word; the rest is the network's.
+    /// Whether the policy refused it. All other errors come from the network.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -78,7 +80,7 @@ impl Unreached {
     }
 }
 
-/// A host that may be reached, by these addresses only.
+/// A host that may be reached, only by these addresses.
 #[derive(Debug)]
 pub struct Checked {
     /// The entry that allows it, as written.
@@ -86,8 +88,8 @@ pub struct Checked {
     pub addresses: Vec<IpAddr>,
 }
 
-/// Matches the host and resolves it. A name that is not listed is never looked up: the
-/// question alone would carry data out.
+/// Matches the host and resolves it. A name that is not listed is never looked up, because the
+/// query alone could leak data.
 pub async fn check(
     host: &Host,
     rules: &HostRules,
@@ -135,12 +137,12 @@ pub async fn check(
     })
 }
 
-/// How long one address is tried alone before the next joins in.
+/// Head start of one address before the next one is tried in parallel.
 const STAGGER: Duration = Duration::from_millis(250);
-/// More than a name reasonably has; each is one socket.
+/// Maximum number of addresses that are tried; each is one socket.
 const MAX_ADDRESSES: usize = 8;
 
-/// Connects to the first address that answers, starting them in order.
+/// Connects to the first address that responds, and starts them in order.
 pub async fn connect(
     addresses: &[IpAddr],
     port: u16,
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_that_are_not_public_are_refused() {
+    async fn names_with_special_addresses_are_refused() {
         for answer in [
             "10.0.0.1",
             "127.0.0.1",
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_listed_is_never_looked_up() {
+    async fn unlisted_names_are_never_looked_up() {
         let rules = HostRules::parse(["a.example", "1.1.1.1"]).expect("rules");
         for host in ["secret.b.example", "10.0.0.1", "1.1.1.1"] {
             let host = Host::parse(host.as_bytes()).expect("host");
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_silent_name_service_is_given_up() {
+    async fn a_silent_name_service_times_out() {
         struct Silent;
         impl Resolve for Silent {
             fn resolve<'a>(&'a self, _: &'a str) -> Answer<'a> {

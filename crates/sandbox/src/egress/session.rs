@@ -1,4 +1,4 @@
-//! One request for a host: decided, told to the audit log, and counted until it closes.
+//! One request for a host: it is checked, recorded in the audit log, and counted until it closes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use super::proxy::Limits;
 use super::resolve::{self, Resolve, Unreached};
 use agentproto_text::time;
 
-/// What all connections of a proxy have in common.
+/// State that all connections of a proxy share.
 pub struct Shared {
     pub rules: HostRules,
     pub resolver: Arc<dyn Resolve>,
     pub sink: Arc<dyn AuditSink>,
     pub limits: Limits,
     pub counters: Counters,
-    /// Large buffers are the whole runner's memory, so only so many directions have one.
+    /// Limits the number of large buffers, because they take memory of the whole runner.
     pub large: Semaphore,
 }
 
@@ -36,14 +36,14 @@ pub struct Counters {
     pub down: AtomicU64,
 }
 
-/// Who asks, and how.
+/// The client side of one connection.
 #[derive(Clone)]
 pub struct Asker {
     pub shared: Arc<Shared>,
     pub connection: u64,
 }
 
-/// A request that goes nowhere, in words for the client.
+/// A request that was not carried out, with a message for the client.
 #[derive(Debug)]
 pub struct Refusal {
     pub kind: RefusalKind,
@@ -52,17 +52,17 @@ pub struct Refusal {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalKind {
-    /// By the policy.
+    /// The policy does not allow it.
     Egress,
     Unreachable,
     ConnectionRefused,
     TimedOut,
-    /// The audit log does not take the decision.
+    /// The audit log could not be written.
     Unrecorded,
 }
 
 impl Asker {
-    /// Decides, connects and records. The bytes are whatever stood in the host's place.
+    /// Checks, connects and records. `asked` is whatever was in the host's place.
     pub async fn open(
         &self,
         via: Via,
@@ -71,7 +71,7 @@ impl Asker {
     ) -> Result<(TcpStream, Session), Refusal> {
         let host = match Host::parse(asked) {
             Ok(host) if port != 0 => host,
-            Ok(_) => return Err(self.malformed(via, printable(asked), "port 0 is none")),
+            Ok(_) => return Err(self.malformed(via, printable(asked), "port 0 is invalid")),
             Err(fault) => {
                 return Err(self.malformed(via, printable(asked), &fault.to_string()));
             }
@@ -106,7 +106,7 @@ impl Asker {
         stream: TcpStream,
         address: IpAddr,
     ) -> Result<(TcpStream, Session), Refusal> {
-        // Small writes pass on at once, as they would without a proxy.
+        // Small writes are passed on at once, as they would be without a proxy.
         let _ = stream.set_nodelay(true);
         entry.event = Event::Allowed;
         entry.address = Some(address);
@@ -114,8 +114,8 @@ impl Asker {
             return Err(Refusal {
                 kind: RefusalKind::Unrecorded,
                 message: format!(
-                    "{} was not reached: the audit log could not be written, and no \
-                     connection is made that is not in it",
+                    "{} was not reached: the audit log could not be written, and connections \
+                     that are not recorded are not allowed",
                     entry.host
                 ),
             });
@@ -164,17 +164,17 @@ impl Asker {
         Refusal { kind, message }
     }
 
-    /// Records a request that is no request.
+    /// Records an invalid request.
     pub fn malformed(&self, via: Via, host: String, why: &str) -> Refusal {
         let mut entry = self.entry(Event::Refused, via, host, 0);
-        entry.reason = Some(format!("malformed request: {why}"));
+        entry.reason = Some(format!("invalid request: {why}"));
         self.shared.counters.refused.fetch_add(1, Relaxed);
         self.record(&entry);
         Refusal {
             kind: RefusalKind::Egress,
             message: format!(
-                "The request was refused: {why}. `network.egress` can allow host names and \
-                 single addresses only."
+                "The request was refused: {why}. `network.egress` can only allow host names and \
+                 single addresses."
             ),
         }
     }
@@ -204,7 +204,7 @@ impl Asker {
     }
 }
 
-/// For the log: without a user and a password, without control characters, not long.
+/// The requested host for the log: without user and password, escaped, and cut to 255 bytes.
 fn printable(asked: &[u8]) -> String {
     let host = asked.rsplit(|b| *b == b'@').next().unwrap_or(asked);
     host.iter()
@@ -214,7 +214,7 @@ fn printable(asked: &[u8]) -> String {
         .collect()
 }
 
-/// An allowed connection. Its end is recorded however it ends, also when it is aborted.
+/// An allowed connection. Its end is recorded however it ends, even if it is aborted.
 pub struct Session {
     asker: Asker,
     entry: Entry,
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_and_control_characters_stay_out_of_the_log() {
+    fn the_log_has_no_credentials_or_control_characters() {
         assert_eq!(printable(b"user:pass@host"), "host");
         assert_eq!(printable(b"a@b@c\r\n\xff"), "c\\r\\n\\xff");
         assert_eq!(printable(&[b'x'; 400]).len(), 255);

@@ -1,5 +1,5 @@
-//! SOCKS5 clients (RFC 1928): CONNECT without authentication. The sandbox's own network is
-//! what tells whose proxy this is.
+//! SOCKS5 clients of the proxy (RFC 1928): CONNECT without authentication. None is needed, because
+//! only this sandbox can reach its proxy.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -17,7 +17,7 @@ pub const VERSION: u8 = 5;
 const NO_AUTHENTICATION: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 
-/// Codes of a reply.
+/// Reply codes.
 const SUCCEEDED: u8 = 0;
 const FAILURE: u8 = 1;
 const NOT_ALLOWED: u8 = 2;
@@ -26,11 +26,11 @@ const CONNECTION_REFUSED: u8 = 5;
 const COMMAND_NOT_SUPPORTED: u8 = 7;
 const ADDRESS_NOT_SUPPORTED: u8 = 8;
 
-/// What the bytes so far are.
+/// Result of parsing the bytes so far.
 #[derive(Debug, PartialEq, Eq)]
 enum Parsed<T> {
     More,
-    /// With the number of bytes it took.
+    /// A complete message and its length in bytes.
     Whole(T, usize),
     Bad(Fault),
 }
@@ -41,7 +41,7 @@ enum Fault {
     Version,
     #[error("its command is not CONNECT")]
     Command,
-    #[error("its type of address is unknown")]
+    #[error("its address type is unknown")]
     AddressType,
 }
 
@@ -51,7 +51,7 @@ struct Target {
     port: u16,
 }
 
-/// Whether the client offers to go without authentication.
+/// Whether the client offers a connection without authentication.
 fn greeting(bytes: &[u8]) -> Parsed<bool> {
     match bytes {
         [] | [VERSION] => Parsed::More,
@@ -103,11 +103,11 @@ pub async fn serve(client: &TcpStream, asker: &Asker) {
     let asked = match timeout(asker.shared.limits.head_time, shaking).await {
         Ok(Ok(asked)) => asked,
         Ok(Err(Shaken::Gone)) => {
-            asker.malformed(Via::Socks5, String::new(), "it ended within its handshake");
+            asker.malformed(Via::Socks5, String::new(), "it ended during its handshake");
             return;
         }
         Ok(Err(Shaken::NoMethod)) => {
-            let why = "it demands an authentication that is not needed here";
+            let why = "it requires authentication, which is not supported";
             asker.malformed(Via::Socks5, String::new(), why);
             return end_with(client, &[VERSION, NO_METHOD]).await;
         }
@@ -124,7 +124,7 @@ pub async fn serve(client: &TcpStream, asker: &Asker) {
             asker.malformed(
                 Via::Socks5,
                 String::new(),
-                "its handshake did not come in time",
+                "its handshake did not arrive in time",
             );
             return;
         }
@@ -155,7 +155,7 @@ fn code_of(refusal: &Refusal) -> u8 {
     }
 }
 
-/// The bound address is none of the child's business.
+/// A reply without the bound address, which the child does not need.
 fn reply(code: u8) -> [u8; 10] {
     [VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]
 }
@@ -179,7 +179,7 @@ impl From<io::Error> for Shaken {
     }
 }
 
-/// What is behind the handshake stays in `received`.
+/// Reads the handshake. The bytes after it stay in `received`.
 async fn handshake(client: &TcpStream, received: &mut Vec<u8>) -> Result<Target, Shaken> {
     if !read_until(client, received, greeting).await? {
         return Err(Shaken::NoMethod);
@@ -189,7 +189,7 @@ async fn handshake(client: &TcpStream, received: &mut Vec<u8>) -> Result<Target,
     read_until(client, received, target).await
 }
 
-/// Both messages have a bounded length, so `received` has too.
+/// Reads until `parse` succeeds. Both messages have a bounded length, so `received` has one.
 async fn read_until<T>(
     client: &TcpStream,
     received: &mut Vec<u8>,
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn greetings() {
+    fn greetings_are_parsed() {
         assert_eq!(greeting(&[5, 1, 0]), Parsed::Whole(true, 3));
         assert_eq!(greeting(&[5, 2, 2, 0, 9]), Parsed::Whole(true, 4));
         assert_eq!(greeting(&[5, 1, 2]), Parsed::Whole(false, 3));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn targets() {
+    fn targets_are_parsed() {
         let named = [5, 1, 0, 3, 3, b'a', b'.', b'b', 1, 187, 7];
         assert_eq!(asked(&named), Some(("a.b".to_owned(), 443, 10)));
         for cut in 0..10 {

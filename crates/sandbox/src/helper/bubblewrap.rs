@@ -1,6 +1,5 @@
-//! The second backend, both sides of it: outside, the guard that executes bubblewrap and
-//! waits for it; inside, process 1, which does what bubblewrap has no option for and then
-//! serves the runner as in the native backend.
+//! The second backend. Outside, the guard executes bubblewrap and waits for it. Inside, process 1
+//! does what bubblewrap has no option for, and then serves the runner as in the native backend.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -13,18 +12,18 @@ use super::sys::{self, Fork};
 use super::{Fault, Step, init, native, step, target};
 use crate::plan::{CONTROL_FD, Mount, PLACEHOLDER_MODE, PLAN_FD, Plan, What};
 
-/// The target's standard error: until process 1 is there, bubblewrap complains elsewhere.
+/// The target's stderr. Until process 1 runs, bubblewrap's errors go elsewhere.
 const STDERR_FD: RawFd = 5;
-/// A byte in it says that process 1 is there, and will tell its own faults.
+/// One byte in it means that process 1 runs, and will report its own errors.
 const UP_FD: RawFd = 6;
 
-/// Executes bubblewrap and outlives it.
+/// Executes bubblewrap and waits for its end.
 pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> {
     let inner = serde_json::to_vec(inner)
         .map_err(io::Error::other)
         .and_then(|text| sys::in_memory(&text))
         .step(step("write the inner plan"))?;
-    // The terminal is for process 1 to take.
+    // Process 1 takes over the terminal.
     let command = Plan {
         tty: false,
         ..plan.clone()
@@ -59,7 +58,7 @@ pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> 
     if let Some(fault) = fault {
         super::tell(control, &fault);
     }
-    // The runner must see the end now, not after the cleaning.
+    // The runner must see the end now, not after the cleanup.
     // SAFETY: closed once; the owner never uses it again.
     unsafe { libc::close(control.as_raw_fd()) };
     drop(held);
@@ -67,8 +66,8 @@ pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Denied places that do not exist are held empty by directories on the host. Bubblewrap
-/// would make them, but not lock them against the end of another session.
+/// Creates and locks directories on the host for denied paths that do not exist. Bubblewrap would
+/// create them, but would not lock them against the end of another session.
 fn hold_placeholders(plan: &Plan) -> Result<Vec<OwnedFd>, Fault> {
     let mut held = Vec::new();
     for path in plan.leftovers.iter().map(|raw| raw.path()) {
@@ -83,11 +82,11 @@ fn hold_placeholders(plan: &Plan) -> Result<Vec<OwnedFd>, Fault> {
     Ok(held)
 }
 
-/// Puts the descriptors where process 1 expects them; bubblewrap passes them through.
+/// Moves the descriptors to where process 1 expects them. Bubblewrap passes them through.
 fn place(control: &OwnedFd, inner: &OwnedFd, up: &OwnedFd, complaints: &OwnedFd) -> io::Result<()> {
-    // SAFETY: no arguments but plain numbers.
+    // SAFETY: only plain numbers.
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0)?;
-    // Copies far above the places, so that none is overwritten before it is used.
+    // Copies with high numbers, so that no descriptor is overwritten before it is used.
     let high = |fd: RawFd| -> io::Result<OwnedFd> {
         // SAFETY: plain numbers; the descriptor is new.
         unsafe {
@@ -108,12 +107,12 @@ fn place(control: &OwnedFd, inner: &OwnedFd, up: &OwnedFd, complaints: &OwnedFd)
     Ok(())
 }
 
-/// What bubblewrap said before it gave up: a sentence that mostly ends with the error.
+/// The error message of bubblewrap, which mostly ends with the name of the error.
 fn complaint(words: OwnedFd) -> Fault {
     let mut text = Vec::new();
     let _ = File::from(words).take(4096).read_to_end(&mut text);
     let text = String::from_utf8_lossy(&text);
-    let said = text.lines().last().unwrap_or("it said nothing").trim();
+    let said = text.lines().last().unwrap_or("it printed nothing").trim();
     let said = said.strip_prefix("bwrap: ").unwrap_or(said);
     for errno in 1..134 {
         let error = io::Error::from_raw_os_error(errno);
@@ -132,19 +131,19 @@ fn complaint(words: OwnedFd) -> Fault {
     }
 }
 
-/// The first thing that process 1 does, before it reads anything.
+/// The first action of process 1, before it reads anything.
 pub fn arrive() -> io::Result<()> {
     sys::dup2(STDERR_FD, 2)?;
     // SAFETY: the guard put it there for us; nothing else owns it.
     let mut up = File::from(unsafe { OwnedFd::from_raw_fd(UP_FD) });
     up.write_all(b"1")?;
-    // SAFETY: as above; standard error has a copy.
+    // SAFETY: as above; stderr has a copy.
     drop(unsafe { OwnedFd::from_raw_fd(STDERR_FD) });
     Ok(())
 }
 
-/// Process 1 inside of bubblewrap. With mounts in the plan it has the power to restrict
-/// them; without, bubblewrap has taken all power away.
+/// Process 1 inside bubblewrap. If the plan has mounts, it can restrict them. Otherwise bubblewrap
+/// has dropped all capabilities.
 pub fn inside(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0).step(step("tie to the helper"))?;
     if let Some(confinement) = &plan.confinement {
@@ -161,7 +160,8 @@ fn finish(mounts: &[Mount]) -> Result<(), Fault> {
         terminals(&mount.at.path().join("pts")).step(step("mount terminals"))?;
     }
     let table = fs::read("/proc/self/mountinfo").step(step("read the mounts"))?;
-    // The room that this process was executed from is no part of the plan, and closed too.
+    // The room that this process was executed from is not part of the plan, and loses execution
+    // like the rest.
     let points: Vec<PathBuf> = table
         .split(|b| *b == b'\n')
         .filter_map(mount_point)
@@ -188,8 +188,8 @@ fn finish(mounts: &[Mount]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A node of the host: it is written to all the same, but root, who owns it, could change its
-/// mode. Bubblewrap's own way to make a mount read-only would take the device away.
+/// Whether this is a device node of the host. It stays writable, but root, which owns it, could
+/// change its mode. With bubblewrap's own option for read-only mounts the device could not be used.
 fn is_device(mounts: &[Mount], point: &Path) -> bool {
     let own = ["shm", "pts"].map(|name| Some(OsStr::new(name)));
     let devices = mounts.iter().find(|m| m.what == What::Dev);
@@ -197,7 +197,7 @@ fn is_device(mounts: &[Mount], point: &Path) -> bool {
         .is_some_and(|m| point.parent() == Some(m.at.path()) && !own.contains(&point.file_name()))
 }
 
-/// Whether a mount lies below another that hides it, where the target cannot reach it either.
+/// Whether the mount is hidden by another one, so that the target cannot reach it either.
 fn covered(mounts: &[Mount], point: &Path, error: &io::Error) -> bool {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
@@ -214,7 +214,7 @@ fn terminals(at: &Path) -> io::Result<()> {
     sys::attach(mount.as_fd(), libc::AT_FDCWD, &sys::c_path(at)?)
 }
 
-/// The last mount of the plan that holds a path decides.
+/// The deepest mount of the plan that contains a path decides.
 fn deciding<'a>(mounts: &'a [Mount], point: &Path) -> Option<&'a Mount> {
     let holding = mounts.iter().filter(|m| point.starts_with(m.at.path()));
     holding.max_by_key(|m| m.at.path().components().count())
@@ -227,7 +227,7 @@ fn executable(mounts: &[Mount], point: &Path) -> bool {
     })
 }
 
-/// The fifth field of a line of the mount table; odd bytes stand in octal.
+/// The fifth field of a line of the mount table, in which special bytes are octal.
 fn mount_point(line: &[u8]) -> Option<PathBuf> {
     let field = line.split(|b| *b == b' ').nth(4)?;
     let mut path = Vec::with_capacity(field.len());
@@ -276,14 +276,14 @@ mod tests {
     }
 
     #[test]
-    fn mount_points_are_read_with_odd_bytes() {
+    fn mount_points_with_special_bytes_are_parsed() {
         let line = b"36 35 98:0 / /a\\040b\\134c rw - ext4 /dev/x rw";
         assert_eq!(mount_point(line), Some(PathBuf::from("/a b\\c")));
         assert_eq!(mount_point(b""), None);
     }
 
     #[test]
-    fn complaints_become_faults() {
+    fn error_messages_of_bubblewrap_are_parsed() {
         let heard = |text: &[u8]| {
             let (read, write) = sys::pipe().expect("pipe");
             File::from(write).write_all(text).expect("written");
@@ -295,6 +295,6 @@ mod tests {
         assert_eq!(said, (step.to_owned(), Some(libc::EPERM)));
         let said = heard(b"bwrap: Unknown option --x\n");
         assert_eq!(said.0, "run bubblewrap: Unknown option --x");
-        assert_eq!(heard(b"").0, "run bubblewrap: it said nothing");
+        assert_eq!(heard(b"").0, "run bubblewrap: it printed nothing");
     }
 }

@@ -1,4 +1,5 @@
-//! seccomp: system calls that no confined program needs, and that would open a way out.
+//! seccomp: blocks system calls that no confined program needs and that could lead out of the
+//! sandbox.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,8 +23,8 @@ pub fn supported() -> bool {
     ARCH.is_some()
 }
 
-/// Mounting, other namespaces, other processes, the kernel itself, and interfaces that go
-/// round the checks of others (io_uring, key rings, user faults).
+/// Mounts, other namespaces, other processes, the kernel itself, and interfaces that bypass other
+/// checks (io_uring, key rings, user faults).
 const FORBIDDEN: &[libc::c_long] = &[
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -95,10 +96,10 @@ pub fn install(seccomp: Seccomp) -> io::Result<()> {
     Ok(())
 }
 
-/// Compiled once and inherited by every copy of the spare helper.
+/// Compiled once, and inherited by every copy of the spare helper.
 static COMPILED: [OnceLock<Vec<BpfProgram>>; 4] = [const { OnceLock::new() }; 4];
 
-/// Compiles what any plan may need.
+/// Compiles the filters of all possible plans.
 pub fn prepare() {
     for (no_fork, no_memory_exec) in [(false, false), (false, true), (true, false), (true, true)] {
         let _ = programs(Seccomp {
@@ -131,16 +132,17 @@ fn compile(seccomp: Seccomp) -> io::Result<Vec<BpfProgram>> {
     all.collect()
 }
 
-/// One filter per answer: what a program falls back from is "not there", the rest "not you".
+/// One filter per error code: ENOSYS for calls that programs have a fallback for, EPERM for the
+/// rest.
 fn groups(seccomp: Seccomp) -> io::Result<Vec<(i32, Rules)>> {
     let mut forbidden: Rules = FORBIDDEN.iter().map(|nr| (*nr, vec![])).collect();
     let mut absent = Rules::new();
     for bit in bits(NEW_NAMESPACES) {
         push(&mut forbidden, libc::SYS_clone, vec![masked(0, bit, bit)?])?;
     }
-    // Its flags stand in memory, where no filter can look; libraries fall back to `clone`.
+    // Its flags are in memory, where a filter cannot look. Libraries fall back to `clone`.
     absent.insert(libc::SYS_clone3, vec![]);
-    // Typing into the terminal of whoever watches.
+    // These requests would type into the terminal of the user.
     for request in [libc::TIOCSTI, libc::TIOCLINUX] {
         push(
             &mut forbidden,
@@ -149,7 +151,7 @@ fn groups(seccomp: Seccomp) -> io::Result<Vec<(i32, Rules)>> {
         )?;
     }
     if seccomp.no_fork {
-        // Threads share their group; everything else is a process.
+        // Threads share their thread group; everything else is a process.
         let thread = libc::CLONE_THREAD as u64;
         push(&mut forbidden, libc::SYS_clone, vec![masked(0, thread, 0)?])?;
         #[cfg(target_arch = "x86_64")]
@@ -158,7 +160,8 @@ fn groups(seccomp: Seccomp) -> io::Result<Vec<(i32, Rules)>> {
         }
     }
     if seccomp.no_memory_exec {
-        // Not even with a seal against execution: the ELF loader maps such a file and runs it.
+        // Blocked even with a seal against execution, because the ELF loader maps such a file and
+        // runs it.
         absent.insert(libc::SYS_memfd_create, vec![]);
         absent.insert(libc::SYS_memfd_secret, vec![]);
     }
@@ -169,10 +172,10 @@ fn groups(seccomp: Seccomp) -> io::Result<Vec<(i32, Rules)>> {
     ])
 }
 
-/// IPv4 and IPv6 lead nowhere in an empty network; routing questions are harmless. Unix
-/// sockets by path would lead to the host's daemons wherever one lies in a granted
-/// directory; pairs of streams need no path and stay allowed, but a datagram socket sends to
-/// any path, whatever it was born connected to. vsock and the rest know no namespace.
+/// Limits the socket families. IPv4 and IPv6 lead nowhere in an empty network, and routing queries
+/// are harmless. Unix sockets by path could reach the host's daemons if a socket is in a granted
+/// directory. Pairs of stream sockets need no path and stay allowed. But a datagram socket can send
+/// to any path, even if it was created connected. vsock and other families have no namespaces.
 fn families() -> io::Result<Rules> {
     let allowed = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     let others = allowed
@@ -184,7 +187,7 @@ fn families() -> io::Result<Rules> {
     let netlink = condition(0, Len::Dword, Op::Eq, libc::AF_NETLINK as u64)?;
     let not_route = condition(2, Len::Dword, Op::Ne, libc::NETLINK_ROUTE as u64)?;
     push(&mut rules, libc::SYS_socket, vec![netlink, not_route])?;
-    // The upper bits of the type are flags; a raw Unix socket is a datagram socket.
+    // The upper bits of the type are flags. A raw Unix socket is a datagram socket.
     for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
         let datagrams = masked(1, 0xf, kind as u64)?;
         push(&mut rules, libc::SYS_socketpair, vec![datagrams])?;
@@ -194,7 +197,7 @@ fn families() -> io::Result<Rules> {
     Ok(rules)
 }
 
-/// For a process without namespaces: no way out but files. Routing questions stay harmless.
+/// For a process without namespaces: files are the only way out. Routing queries stay allowed.
 pub fn refuse_sockets() -> io::Result<()> {
     refuse_foreign_numbers()?;
     let arch = ARCH.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
@@ -203,7 +206,7 @@ pub fn refuse_sockets() -> io::Result<()> {
         let out = condition(0, Len::Dword, Op::Eq, family as u64)?;
         push(&mut rules, libc::SYS_socket, vec![out])?;
     }
-    // Makes sockets where no filter looks.
+    // io_uring creates sockets that no filter sees.
     for number in [
         libc::SYS_io_uring_setup,
         libc::SYS_io_uring_enter,
@@ -236,8 +239,8 @@ fn bits(set: u64) -> impl Iterator<Item = u64> {
     (0..64).map(|n| 1 << n).filter(move |bit| set & bit != 0)
 }
 
-/// On x86_64 the same calls exist again under x32 numbers, which the filters above, keyed by
-/// number, would let pass.
+/// Blocks x32 system calls. On x86_64 the same calls exist again under x32 numbers, which the
+/// filters above would not match.
 fn refuse_foreign_numbers() -> io::Result<()> {
     if !cfg!(target_arch = "x86_64") {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Process 1 of the sandbox, or the guard without one: starts the target, passes signals on,
-//! reaps what is orphaned, and ends with nothing left.
+//! Process 1 of the sandbox, or the guard if there is none. It starts the target, forwards signals,
+//! reaps orphans, and leaves no process behind.
 
 use std::fs;
 use std::io;
@@ -12,10 +12,10 @@ use super::{Fault, Step, step, target};
 use crate::plan::Plan;
 use crate::spawn::control::{self, Ended, Order, Report};
 
-/// Who is taken down when the target has ended.
+/// Which processes are killed when the target has ended.
 #[derive(Clone, Copy, PartialEq)]
 enum Reach {
-    /// Everything in this process namespace, which process 1 may signal at once.
+    /// Everything in this process namespace, which process 1 can signal at once.
     Namespace,
     /// Everything below this process, which is their subreaper.
     Descendants,
@@ -29,7 +29,7 @@ pub fn join_cgroups(plan: &Plan) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Without a sandbox: children that lose their parent come to us.
+/// Runs without a sandbox. Children that lose their parent become our children.
 pub fn guard(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
     sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0).step(step("adopt orphans"))?;
     let done = start_and_watch(control, plan, Reach::Descendants);
@@ -41,7 +41,7 @@ pub fn watch(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
     start_and_watch(control, plan, Reach::Namespace)
 }
 
-/// The helper outside of the namespaces: waits for process 1, then cleans up on the host.
+/// The helper outside the namespaces: waits for process 1, then cleans up on the host.
 pub fn outlive(control: &OwnedFd, first: libc::pid_t, plan: &Plan) {
     let _ = release_streams();
     // The runner must see the end of process 1, not of this process.
@@ -52,16 +52,17 @@ pub fn outlive(control: &OwnedFd, first: libc::pid_t, plan: &Plan) {
 }
 
 pub fn wait_for(child: libc::pid_t) {
-    // SAFETY: our own child; no status wanted.
+    // SAFETY: our own child; the status is not needed.
     while unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } < 0
         && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
     {}
 }
 
-/// Control groups and empty directories that masks stood on; never anything with content.
+/// Removes control groups, and empty directories that masks were mounted on. Never removes anything
+/// with content.
 pub fn remove_leftovers(plan: &Plan) {
     for path in &plan.leftovers {
-        // A control group is busy until the kernel has let go of its last process.
+        // A control group is busy until the kernel has released its last process.
         for _ in 0..50 {
             match sys::remove_unheld(path.path()) {
                 Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
@@ -73,7 +74,7 @@ pub fn remove_leftovers(plan: &Plan) {
     }
 }
 
-/// The pipes of the target must end when the target ends.
+/// Replaces our standard streams, because the target's pipes must end when the target ends.
 pub fn release_streams() -> io::Result<()> {
     let null = fs::OpenOptions::new()
         .read(true)
@@ -87,7 +88,7 @@ pub fn release_streams() -> io::Result<()> {
 
 fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), Fault> {
     if reach == Reach::Namespace {
-        // The mounts are made: neither this process nor the target needs power any more.
+        // The mounts are made, so neither this process nor the target needs capabilities.
         sys::drop_capabilities().step(step("drop capabilities"))?;
         sys::no_new_privileges().step(step("give up privileges"))?;
     }
@@ -96,7 +97,7 @@ fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), F
     let target = match sys::fork().step(step("start the target"))? {
         Fork::Child => {
             drop(failure);
-            // The guard stays outside of the groups, so that it can remove them.
+            // The guard stays outside the groups, so that it can remove them.
             let joined = match reach {
                 Reach::Descendants => join_cgroups(plan),
                 Reach::Namespace => Ok(()),
@@ -116,7 +117,7 @@ fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), F
     }
     let output = pipe_of(1);
     release_streams().step(step("release the standard streams"))?;
-    // Nobody should look into this process.
+    // Other processes should not inspect this one.
     let _ = sys::prctl(libc::PR_SET_DUMPABLE, 0, 0);
     if control::send(control.as_fd(), &Report::Started, None).is_err() {
         reap_all(reach);
@@ -135,7 +136,7 @@ fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), F
     Ok(())
 }
 
-/// A descriptor that is readable when a child has changed.
+/// A descriptor that becomes readable when a child changes its state.
 fn block_child_signal() -> io::Result<OwnedFd> {
     // SAFETY: a zeroed set is valid for sigemptyset; the descriptor is new.
     unsafe {
@@ -149,7 +150,7 @@ fn block_child_signal() -> io::Result<OwnedFd> {
     }
 }
 
-/// Serves the runner until the target has ended (its status) or the runner is gone.
+/// Serves the runner until the target has ended (returns its status) or the runner is gone.
 fn serve(control: &OwnedFd, children: &OwnedFd, target: libc::pid_t) -> Option<i32> {
     loop {
         if let Some(status) = reap_until(target) {
@@ -164,7 +165,7 @@ fn serve(control: &OwnedFd, children: &OwnedFd, target: libc::pid_t) -> Option<i
         unsafe { libc::poll(ready.as_mut_ptr(), 2, -1) };
         if ready[1].revents != 0 {
             let mut drained = [0_u8; 512];
-            // SAFETY: room for what is read; the signals themselves say nothing new.
+            // SAFETY: there is space for what is read; the contents are not needed.
             while unsafe {
                 libc::read(
                     children.as_raw_fd(),
@@ -195,8 +196,8 @@ enum Next {
 fn obey(control: &OwnedFd, order: Order, target: libc::pid_t) -> Next {
     match order {
         Order::Signal { number, all } => {
-            // The target was not waited for yet, so its number is still its own.
-            // SAFETY: plain numbers. Process 1 is not reached by -1.
+            // The target was not waited for yet, so its pid is still valid.
+            // SAFETY: only plain numbers. -1 does not include process 1.
             unsafe { libc::kill(if all { -1 } else { -target }, number) };
             Next::GoOn
         }
@@ -235,11 +236,11 @@ fn wait_killed(target: libc::pid_t) -> Option<i32> {
     Some(status)
 }
 
-/// Waits for whatever has ended; the status of the target when it is among them.
+/// Waits for all children that have ended. Returns the status of the target if it is among them.
 fn reap_until(target: libc::pid_t) -> Option<i32> {
     let mut status = 0;
     loop {
-        // SAFETY: a place for the status.
+        // SAFETY: `status` is valid for writes.
         let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
         if pid == target {
             return Some(status);
@@ -253,17 +254,17 @@ fn reap_until(target: libc::pid_t) -> Option<i32> {
 /// Kills and waits for everything that is left, and counts it.
 fn reap_all(reach: Reach) -> u32 {
     let mut count = 0;
-    // A process may fork while it is being killed: again until nobody is left.
+    // A process may fork while it is killed, so repeat until none is left.
     for _ in 0..10_000 {
         match reach {
-            // SAFETY: -1 is everybody in the namespace but us.
+            // SAFETY: -1 is everything in the namespace except us.
             Reach::Namespace => unsafe {
                 libc::kill(-1, libc::SIGKILL);
             },
             Reach::Descendants => kill_descendants(),
         }
         loop {
-            // SAFETY: no status wanted.
+            // SAFETY: the status is not needed.
             let pid = unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) };
             if pid > 0 {
                 count += 1;
@@ -281,13 +282,13 @@ fn reap_all(reach: Reach) -> u32 {
 
 fn kill_descendants() {
     for pid in descendants() {
-        // SAFETY: a descendant of ours; it cannot be waited for by anyone between this
-        // process and it without coming to us first.
+        // SAFETY: a descendant of ours. Nothing between this process and it can wait for it without
+        // us becoming its parent first.
         unsafe { libc::kill(pid, libc::SIGKILL) };
     }
 }
 
-/// Everything below this process, found through `/proc`; orphans have become our children.
+/// Everything below this process, found through `/proc`. Orphans have become our children.
 fn descendants() -> Vec<libc::pid_t> {
     let mut found = Vec::new();
     let mut pending = vec![std::process::id()];
@@ -306,7 +307,7 @@ fn descendants() -> Vec<libc::pid_t> {
     found
 }
 
-/// What a pipe is known by.
+/// Device and inode number, which identify a pipe.
 type Inode = (u64, u64);
 
 /// The pipe on one of our own descriptors.
@@ -318,7 +319,8 @@ fn pipe_of(fd: i32) -> Option<Inode> {
         .then(|| (about.dev(), about.ino()))
 }
 
-/// Lets those whom the target left behind finish its output; whether one still holds it then.
+/// Lets processes that the target left behind finish its output. Returns whether one still holds it
+/// at the end.
 fn linger(ms: u32, output: Option<Inode>) -> bool {
     let Some(output) = output.filter(|_| ms > 0) else {
         return false;
@@ -343,7 +345,7 @@ fn holds(pid: libc::pid_t, pipe: Inode) -> bool {
 }
 
 fn ended(status: i32, survivors: u32) -> Ended {
-    // SAFETY: plain data, filled in by the kernel.
+    // SAFETY: plain data that the kernel fills in.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);

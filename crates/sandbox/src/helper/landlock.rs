@@ -1,5 +1,5 @@
-//! Landlock: the second wall behind the mounts, and the only one that tells "may be read"
-//! from "may be executed".
+//! Landlock: the second barrier behind the mounts, and the only one that distinguishes reading from
+//! executing.
 
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
@@ -9,7 +9,7 @@ use landlock::{
 use super::Fault;
 use crate::plan::Rights;
 
-/// The version that this kernel knows; 0 without Landlock.
+/// The Landlock version of this kernel, or 0 without Landlock.
 pub fn abi() -> u32 {
     const VERSION: libc::c_uint = 1;
     // SAFETY: the version query takes no attributes.
@@ -24,10 +24,11 @@ pub fn abi() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// Everything of the kernel's version is handled, and all of it must hold.
+/// Restricts this process. Handles all rights of the kernel's version, and fails if any of them
+/// cannot be enforced.
 pub fn restrict(rights: &[Rights]) -> Result<(), Fault> {
     let version = match abi() {
-        0 => return Err(fault("Landlock is not in this kernel")),
+        0 => return Err(fault("this kernel does not support Landlock")),
         1 => ABI::V1,
         2 => ABI::V2,
         3 => ABI::V3,

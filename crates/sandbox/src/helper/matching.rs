@@ -1,20 +1,20 @@
-//! A regular expression of a manifest, tried in a process of its own: one that never comes
-//! to an end, or that takes all memory, ends alone.
+//! Matches a regular expression of a manifest in a separate process. If it runs forever or uses too
+//! much memory, only that process ends.
 
 use std::io::Write;
 
 use serde_json::{Value, json};
 
-/// The helper's second word.
+/// Second argument that starts this mode.
 pub const WORD: &str = "match";
-/// Variables that carry the task: they stay out of the process list.
+/// Environment variables with the task, which keep it out of the process list.
 pub const PATTERN: &str = "AGENTPROTO_MATCH_PATTERN";
 pub const TEXT: &str = "AGENTPROTO_MATCH_TEXT";
 
 const MOST_SECONDS: u64 = 2;
 const MOST_MEMORY: u64 = 1 << 30;
 
-/// Reads the task, answers with one line of JSON, and ends.
+/// Reads the task, prints one line of JSON, and returns.
 pub fn run() {
     limit(libc::RLIMIT_CPU, MOST_SECONDS);
     limit(libc::RLIMIT_AS, MOST_MEMORY);
@@ -30,11 +30,12 @@ fn limit(resource: libc::__rlimit_resource_t, most: u64) {
         rlim_cur: most,
         rlim_max: most,
     };
-    // SAFETY: reads one structure of ours.
+    // SAFETY: reads one local struct.
     unsafe { libc::setrlimit(resource, &limit) };
 }
 
-/// Hosts may set the `u` flag or not; a pattern that works either way is fine.
+/// Returns the first group of the match. Hosts may set the `u` flag or not, so a pattern that
+/// compiles either way is accepted.
 fn first_group(pattern: &str, text: &str) -> Value {
     let compiled = regress::Regex::with_flags(pattern, "")
         .or_else(|error| regress::Regex::with_flags(pattern, "u").map_err(|_| error));
@@ -57,7 +58,7 @@ mod tests {
 
     /// A29-VER-03, A29-VER-04.
     #[test]
-    fn the_first_group_is_what_counts() {
+    fn the_first_group_is_returned() {
         let group = |pattern| first_group(pattern, "tool 1.2.3 (4.5.6)");
         assert_eq!(group(r"tool (\S+)"), json!({ "group": "1.2.3" }));
         assert_eq!(

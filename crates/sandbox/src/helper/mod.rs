@@ -1,9 +1,9 @@
-//! The process between the runner and its target: the same binary, executed again under
-//! another name. It confines itself, starts the target, watches it, and takes everything
-//! with it when the runner is gone, even when the runner was killed.
+//! The process between the runner and its target: the same binary, executed again under another
+//! name. It confines itself, and starts and watches the target. When the runner is gone, even if it
+//! was killed, the helper ends everything.
 //!
-//! It has one thread and speaks only over its control socket; its standard streams belong
-//! to the target.
+//! It has one thread and communicates only over its control socket. Its standard streams belong to
+//! the target.
 
 mod bubblewrap;
 mod filter;
@@ -35,13 +35,13 @@ use crate::spawn::control::{self, Report};
 /// The helper's `argv[0]`.
 pub const NAME: &str = "agentproto-helper";
 
-/// Becomes the helper where this process was started as one, and then never returns. A host
-/// that embeds the runtime calls this first in its `main`, before it starts any thread.
+/// Runs the helper and never returns, if this process was started as one. A program that embeds the
+/// runtime must call this first in its `main`, before it starts any thread.
 pub fn enter_if_asked() {
     ENTERS.store(true, Ordering::Relaxed);
     if std::env::args_os().next().as_deref() == Some(OsStr::new(NAME)) {
-        // A runner that wants small pages wants them for itself.
-        // SAFETY: a flag of this process, and of those that it starts.
+        // A runner may have turned off huge pages, but only for itself.
+        // SAFETY: only sets a flag of this process, which its children inherit.
         unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 0, 0, 0, 0) };
         match std::env::args_os().nth(1) {
             None => run(None),
@@ -50,12 +50,12 @@ pub fn enter_if_asked() {
             Some(word) if word == trial::WORD_INSIDE => trial::run_inside(),
             Some(_) => {}
         }
-        // SAFETY: ends the process without running what the runner's binary would run.
+        // SAFETY: ends the process before any code of the runner runs.
         unsafe { libc::_exit(0) }
     }
     let mut words = std::env::args_os().skip(1);
     if words.next().as_deref() == Some(OsStr::new(NAME)) {
-        // As an ordinary child, whose first word is its path.
+        // Started as an ordinary child, whose first argument is its path.
         match words.next() {
             Some(word) if word == matching::WORD => matching::run(),
             Some(word) if word == reach::WORD => reach::run(),
@@ -69,13 +69,13 @@ pub fn enter_if_asked() {
 static ENTERS: AtomicBool = AtomicBool::new(false);
 static BINARY: OnceLock<PathBuf> = OnceLock::new();
 
-/// Names the binary that calls `enter_if_asked`, where it is not this one.
+/// Sets the binary that calls `enter_if_asked`, if it is not this one.
 pub fn use_binary(path: impl Into<PathBuf>) {
     let _ = BINARY.set(path.into());
 }
 
-/// The binary to start as the helper. One that does not become the helper would only start
-/// itself again, and again: without `enter_if_asked` or `use_binary` there is none.
+/// The binary to start as the helper. Without `enter_if_asked` or `use_binary` this is an error,
+/// because the binary would start itself again and again.
 pub fn binary() -> io::Result<&'static Path> {
     if let Some(path) = BINARY.get() {
         return Ok(path);
@@ -84,11 +84,11 @@ pub fn binary() -> io::Result<&'static Path> {
         return Ok(Path::new("/proc/self/exe"));
     }
     Err(io::Error::other(
-        "this program neither calls `helper::enter_if_asked` first in its `main` nor names a helper with `helper::use_binary`",
+        "this program neither calls `helper::enter_if_asked` first in its `main` nor sets a helper with `helper::use_binary`",
     ))
 }
 
-/// The same binary by its path, for bundles that name it as their program.
+/// The path of the same binary, for bundles that use it as their program.
 pub fn own_path() -> io::Result<PathBuf> {
     match BINARY.get() {
         Some(path) => path.canonicalize(),
@@ -96,8 +96,8 @@ pub fn own_path() -> io::Result<PathBuf> {
     }
 }
 
-/// A binary that was replaced while it runs, as an update does, is told as deleted; bundles mean
-/// what stands in its place.
+/// Removes the suffix ` (deleted)` of a binary that was replaced while it runs, as by an update.
+/// Bundles mean the file that is there now.
 fn in_its_place(path: PathBuf) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     let told = path.as_os_str().as_bytes();
@@ -107,7 +107,7 @@ fn in_its_place(path: PathBuf) -> PathBuf {
     }
 }
 
-/// What went wrong, at which step; nothing was executed.
+/// An error and the step at which it occurred. Nothing was executed.
 #[derive(Debug)]
 struct Fault {
     step: String,
@@ -131,7 +131,7 @@ fn step(what: &'static str) -> impl FnOnce() -> String {
     move || what.to_owned()
 }
 
-/// `arrived`: this process is the first of its namespaces already.
+/// Runs the helper. `arrived` is set if this process is already the first of its namespaces.
 fn run(arrived: Option<native::Identity>) {
     // SAFETY: the runner put these two there for us; nothing else owns them.
     let (control, plan) = unsafe {
@@ -155,7 +155,7 @@ fn read(plan: OwnedFd) -> Result<Plan, Fault> {
         .step(step("read the plan"))
 }
 
-/// Nobody may be left to hear it.
+/// Reports an error to the runner, which may be gone.
 fn tell(control: &OwnedFd, fault: &Fault) {
     let report = Report::Failed {
         step: fault.step.clone(),
@@ -171,9 +171,9 @@ fn carry_out(
 ) -> Result<(), Fault> {
     sys::close_on_exec(control.as_raw_fd()).step(step("keep the control socket"))?;
     if plan.kind == Kind::Inner {
-        bubblewrap::arrive().step(step("take the standard error"))?;
+        bubblewrap::arrive().step(step("take over stderr"))?;
     }
-    // Whatever else the runner had open is not for the target.
+    // The target must not get other descriptors that the runner had open.
     sys::close_from(PLAN_FD).step(step("close inherited descriptors"))?;
     match (plan.kind, &plan.inner) {
         (Kind::Guard, None) | (Kind::Offline, _) => init::guard(control, plan),
@@ -188,13 +188,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_binary_that_was_replaced_is_the_one_in_its_place() {
+    fn a_replaced_binary_is_found_at_its_path() {
         let dir = tempfile::tempdir().expect("a directory");
         let place = dir.path().join("tool");
         let told = dir.path().join("tool (deleted)");
         assert_eq!(in_its_place(place.clone()), place);
         assert_eq!(in_its_place(told.clone()), place);
-        // Somebody may have called it so.
+        // A file may really have this name.
         std::fs::write(&told, "").expect("written");
         assert_eq!(in_its_place(told.clone()), told);
     }

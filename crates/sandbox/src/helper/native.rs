@@ -1,4 +1,4 @@
-//! The native backend: namespaces of our own.
+//! The native backend: namespaces that the helper creates itself.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,11 +8,11 @@ use super::{Fault, Step, init, root, step, tell};
 use crate::plan::{Confinement, PROXY_PORT, Plan};
 use crate::spawn::control::{self, Report};
 
-/// All but the mount namespace, which is made when nothing more is looked up on the host.
+/// All namespaces except the mount namespace, which is created when no more host paths are needed.
 pub const NAMESPACES: i32 =
     libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC;
 
-/// Who we are outside; inside of a new user namespace that can no longer be asked.
+/// The user and group outside. In a new user namespace they can no longer be queried.
 #[derive(Clone, Copy)]
 pub struct Identity {
     user: libc::uid_t,
@@ -26,7 +26,7 @@ impl Identity {
         Self { user, group }
     }
 
-    /// The same user inside as outside, and no other.
+    /// Maps the same user and group inside, and no others.
     fn keep(self) -> Result<(), Fault> {
         let Self { user, group } = self;
         fs::write("/proc/self/setgroups", "deny").step(step("deny setgroups"))?;
@@ -49,7 +49,7 @@ pub fn run(control: &OwnedFd, plan: &Plan, arrived: Option<Identity>) -> Result<
     match sys::fork().step(step("start the first process"))? {
         Fork::Child => {
             let tied = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0)
-                .step(step("tie to the helper"));
+                .step(step("bind the process to the helper"));
             if let Err(fault) = tied.and_then(|_| first_process(control, plan, confinement)) {
                 tell(control, &fault);
             }
@@ -72,14 +72,14 @@ fn first_process(control: &OwnedFd, plan: &Plan, confinement: &Confinement) -> R
     init::watch(control, plan)
 }
 
-/// Listens for the egress proxy, and hands the socket out.
+/// Listens for the egress proxy, and passes the socket to the runner.
 pub fn listen(control: &OwnedFd, confinement: &Confinement) -> Result<(), Fault> {
     if confinement.proxy {
         let address = (std::net::Ipv4Addr::LOCALHOST, PROXY_PORT);
         let listener =
             std::net::TcpListener::bind(address).step(step("listen for the egress proxy"))?;
         control::send(control.as_fd(), &Report::Listener, Some(listener.as_fd()))
-            .step(step("hand the proxy's socket out"))?;
+            .step(step("pass the proxy's socket to the runner"))?;
     }
     Ok(())
 }

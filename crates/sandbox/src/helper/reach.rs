@@ -1,5 +1,5 @@
-//! What a process reaches from where it stands: tried out behind walls that shall keep it from
-//! all of it, and once without them.
+//! Tries what a process can reach, once inside a sandbox that should prevent all of it, and once
+//! without.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
@@ -9,33 +9,36 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The helper's second word.
+/// Second argument that starts this mode.
 pub const WORD: &str = "reach";
-/// The variable that carries the task.
+/// Environment variable with the task.
 pub const TASK: &str = "AGENTPROTO_REACH";
 
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// What to try.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
-    /// Ports on the loopback address.
+    /// TCP port on the loopback address.
     pub tcp: u16,
+    /// UDP port on the loopback address.
     pub udp: u16,
+    /// Path of a Unix socket.
     pub unix: Option<PathBuf>,
-    /// Files that hold something, and directories that do.
+    /// Files and directories that are not empty.
     pub files: Vec<PathBuf>,
 }
 
-/// What was done; what arrived is for the other end to say.
+/// What succeeded on this side. The other side knows what arrived.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Told {
     pub tcp: bool,
     pub unix: bool,
-    /// Those of the files that could be read.
+    /// The files that could be read.
     pub read: Vec<PathBuf>,
 }
 
-/// Reads the task, answers with one line of JSON, and ends.
+/// Reads the task, prints one line of JSON, and returns.
 pub fn run() {
     let task = std::env::var(TASK).unwrap_or_default();
     let Ok(task) = serde_json::from_str::<Task>(&task) else {

@@ -1,4 +1,4 @@
-//! The file system that the target sees: an empty root with what is allowed put into it.
+//! The file system that the target sees: an empty root into which allowed paths are mounted.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -11,10 +11,10 @@ use super::{Fault, Step, step};
 use crate::plan::{Mount, PLACEHOLDER_MODE, What};
 
 const PLAIN: u64 = sys::ATTR_NOSUID | sys::ATTR_NODEV;
-/// Where masks of files come from; outside every path that a policy can name.
+/// Source of the masks for files. No policy can name this path.
 const NOTHING: &CStr = c".masked";
 
-/// Builds the root and enters it. Every source is opened before the first thing is hidden.
+/// Builds the root and enters it. All sources are opened before anything is hidden.
 pub fn build(mounts: &[Mount]) -> Result<(), Fault> {
     more_descriptors();
     sys::private_mounts().step(step("make mounts private"))?;
@@ -36,13 +36,14 @@ pub fn build(mounts: &[Mount]) -> Result<(), Fault> {
             format!("{kind} {}", mount.at.path().display())
         })?;
     }
-    sys::restrict_mount(root.as_fd(), sys::ATTR_RDONLY, false).step(step("seal the root"))?;
-    // SAFETY: a descriptor of ours.
+    sys::restrict_mount(root.as_fd(), sys::ATTR_RDONLY, false)
+        .step(step("make the root read-only"))?;
+    // SAFETY: `root_fd` is an open descriptor.
     sys::check(unsafe { libc::fchdir(root_fd) }.into()).step(step("enter the root"))?;
     sys::pivot_here().step(step("enter the root"))
 }
 
-/// A directory that surely exists; the root is put over it, in this namespace only.
+/// A directory that certainly exists. The root is mounted over it, only in this namespace.
 fn scaffold() -> &'static Path {
     let candidates = ["/tmp", "/usr", "/etc"].map(Path::new);
     candidates
@@ -51,9 +52,9 @@ fn scaffold() -> &'static Path {
         .unwrap_or(Path::new("/"))
 }
 
-/// One descriptor per source is open at once.
+/// Raises the descriptor limit, because one descriptor per source is open at the same time.
 fn more_descriptors() {
-    // SAFETY: plain data, filled in by the first call.
+    // SAFETY: plain data that the first call fills in.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
@@ -113,7 +114,7 @@ fn place(root: i32, mount: &Mount, source: Option<OwnedFd>) -> io::Result<()> {
         What::Symlink { to } => sys::make_symlink(&sys::c_path(to.path())?, dir, &at),
         What::Proc => {
             sys::make_directory(dir, &at, 0o755)?;
-            // Read-only: root without capabilities still owns the files of /proc/sys.
+            // Read-only, because root owns the files of /proc/sys even without capabilities.
             let attributes = PLAIN | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
             let mount = sys::new_mount(c"proc", &[], attributes)?;
             sys::attach(mount.as_fd(), dir, &at)
@@ -125,8 +126,9 @@ fn place(root: i32, mount: &Mount, source: Option<OwnedFd>) -> io::Result<()> {
 
 fn mask(root: i32, dir: i32, at: &CStr, directory: bool) -> io::Result<()> {
     let mount = if directory {
-        // Held empty where it does not exist yet. Were it removed while this process lives,
-        // the mask would go with it: the lock tells other sessions on the same files.
+        // The directory is created if it does not exist. If it were removed while this process
+        // runs, the mask would disappear. The lock keeps other sessions on the same files from
+        // removing it.
         if let Some(held) = sys::hold_directory(dir, at, PLACEHOLDER_MODE)? {
             std::mem::forget(held);
         }
@@ -145,15 +147,15 @@ fn devices(root: i32, at: &CStr) -> io::Result<()> {
     let dev = tmpfs(c"0755", sys::ATTR_NOSUID | sys::ATTR_NOEXEC)?;
     sys::attach(dev.as_fd(), root, at)?;
     let fd = dev.as_raw_fd();
-    // The old root is still in place: these are the host's devices.
+    // The old root is still in place, so these are the host's devices.
     for name in [c"null", c"zero", c"full", c"random", c"urandom", c"tty"] {
         let host = Path::new("/dev").join(name.to_str().unwrap_or_default());
         let Ok(tree) = sys::clone_tree(&host) else {
             continue;
         };
         sys::make_file(fd, name, 0o666)?;
-        // Devices are written to all the same; but root owns these nodes of the host, and
-        // could change their mode.
+        // Devices can still be written. But root owns these nodes of the host, and could change
+        // their mode.
         let attributes = sys::ATTR_NOSUID | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
         sys::restrict_mount(tree.as_fd(), attributes, false)?;
         sys::attach(tree.as_fd(), fd, name)?;
@@ -177,10 +179,15 @@ fn devices(root: i32, at: &CStr) -> io::Result<()> {
     sys::restrict_mount(dev.as_fd(), sys::ATTR_RDONLY, false)
 }
 
-/// The directory that a path stands in, opened, and its last name. What is missing of the
-/// way is made; a link on it is an error, since the tree may hold links that lead out.
+/// Opens the parent directory of a path, and returns it with the last name. Missing directories are
+/// created. A link on the way is an error, because the tree may contain links that lead out.
 fn parent_and_name(root: i32, path: &Path) -> io::Result<(OwnedFd, CString)> {
-    let strange = || io::Error::new(io::ErrorKind::InvalidInput, "not an absolute plain path");
+    let strange = || {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not an absolute path without `.` and `..`",
+        )
+    };
     let mut at = sys::open_path(root, c".")?;
     let mut last = None;
     for part in path.components() {

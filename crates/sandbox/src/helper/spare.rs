@@ -1,6 +1,6 @@
-//! A helper that waits to be needed. Loading the binary is half the cost of a spawn; whoever
-//! spawns often keeps one loaded copy, which makes each helper by forking itself. The copies
-//! are children of the runner, as if it had started them.
+//! A helper that waits for requests. Loading the binary is half the cost of a spawn. A runner that
+//! spawns often keeps one loaded copy, which forks itself for each helper. The forks are children
+//! of the runner, as if it had started them.
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
@@ -8,22 +8,22 @@ use super::{native, sys};
 use crate::plan::PLAN_FD;
 use crate::spawn::control;
 
-/// How the runner asks for one.
+/// Second argument that starts this mode.
 pub const WORD: &str = "spare";
-/// Where its requests come from.
+/// Descriptor of the request socket.
 pub const REQUESTS_FD: i32 = 3;
 
-/// What the copy is to be.
+/// What the fork should become.
 #[derive(Clone, Copy, serde::Deserialize, serde::Serialize)]
 pub enum Request {
-    /// A helper as any other.
+    /// An ordinary helper.
     Helper,
-    /// Process 1 of a sandbox at once, where nothing on the host has to be cleaned up after it.
+    /// Process 1 of a sandbox directly, if nothing on the host has to be cleaned up after it.
     FirstProcess,
 }
 
-/// Serves until the runner is gone. A request comes with five descriptors: the target's
-/// streams, the control socket, the plan. The answer is a process number.
+/// Serves until the runner is gone. A request comes with five descriptors: the target's streams,
+/// the control socket and the plan. The reply is a pid.
 pub fn run() {
     // SAFETY: the runner put it there for us; nothing else owns it.
     let requests = unsafe { OwnedFd::from_raw_fd(REQUESTS_FD) };
@@ -34,7 +34,7 @@ pub fn run() {
             Request::Helper => (0, None),
             Request::FirstProcess => (native::NAMESPACES, Some(identity)),
         };
-        // SAFETY: one thread; the copy goes on as this process does. Its parent is ours.
+        // SAFETY: one thread; the fork continues like this process. Its parent is our parent.
         let pid = unsafe {
             let flags = libc::CLONE_PARENT | libc::SIGCHLD | namespaces;
             libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0)
@@ -56,9 +56,9 @@ pub fn run() {
     }
 }
 
-/// Puts the descriptors where every helper expects them.
+/// Moves the descriptors to where every helper expects them.
 fn place(with: &[OwnedFd]) -> std::io::Result<()> {
-    // SAFETY: no arguments. A copy of this process leads no group of its own.
+    // SAFETY: no arguments. A fork of this process is not a group leader.
     unsafe { libc::setsid() };
     let high = with.iter().map(|fd| {
         // SAFETY: plain numbers; the descriptor is new.

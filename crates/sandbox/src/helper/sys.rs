@@ -1,5 +1,5 @@
-//! System calls that neither `std` nor a crate of ours wraps, with errors as values. The
-//! helper is single-threaded and short; a wrapper crate would be larger than these lines.
+//! System calls that neither `std` nor our dependencies wrap, with errors as values. The helper is
+//! single-threaded and short, and a wrapper crate would be larger than this file.
 
 use std::ffi::{CStr, CString};
 use std::io::{self, Seek, Write};
@@ -21,7 +21,7 @@ fn zero(result: libc::c_int) -> io::Result<()> {
 
 pub fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a path with a zero byte"))
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the path contains a NUL byte"))
 }
 
 fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
@@ -40,7 +40,7 @@ pub enum Fork {
     Parent(libc::pid_t),
 }
 
-/// Only for the helper: it has one thread, so the child may do anything.
+/// Forks. Only for the helper: it has one thread, so the child may do anything.
 pub fn fork() -> io::Result<Fork> {
     // SAFETY: one thread, no locks held.
     match check(unsafe { libc::fork() }.into())? {
@@ -54,7 +54,7 @@ pub fn prctl(option: libc::c_int, a: libc::c_ulong, b: libc::c_ulong) -> io::Res
     check(unsafe { libc::prctl(option, a, b, 0, 0) }.into()).map(|n| n as libc::c_int)
 }
 
-/// Closes every descriptor from `first` on.
+/// Closes all descriptors from `first` up.
 pub fn close_from(first: RawFd) -> io::Result<()> {
     // SAFETY: nothing in the helper owns descriptors that high yet.
     check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) }).map(drop)
@@ -65,17 +65,17 @@ pub fn close_on_exec(fd: RawFd) -> io::Result<()> {
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }.into()).map(drop)
 }
 
-/// Reading end, writing end; closed on exec.
+/// A pipe: the reading end and the writing end, both closed on exec.
 pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
-    // SAFETY: room for two descriptors, both new.
+    // SAFETY: space for two descriptors, both new.
     unsafe {
         zero(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC))?;
         Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
     }
 }
 
-/// A file in memory that holds these bytes, read from its beginning; closed on exec.
+/// A file in memory with these bytes, positioned at its start and closed on exec.
 pub fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
     // SAFETY: a C string; the descriptor is new.
     let fd = unsafe { libc::memfd_create(c"plan".as_ptr(), libc::MFD_CLOEXEC) };
@@ -107,9 +107,9 @@ struct MountAttr {
     userns_fd: u64,
 }
 
-/// A detached copy of a path and of all that is mounted below it. The path was free of links
-/// when the policy was made; where one has come since, it is an error, since whoever may write
-/// there chose where it leads.
+/// A detached copy of a path and of all mounts below it. The path had no links when the policy was
+/// resolved. A link now is an error, because its target was chosen by a process that can
+/// write there.
 pub fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
     const NO_SYMLINKS: u64 = 0x4;
     let path = c_path(path)?;
@@ -131,7 +131,7 @@ pub fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
     clone_at(place.as_raw_fd(), c"")
 }
 
-/// A copy of what is below a directory; of itself for an empty path.
+/// A copy of what is at a path below a directory, or of the directory itself if the path is empty.
 pub fn clone_at(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
     let flags = OPEN_TREE_CLONE
         | libc::O_CLOEXEC
@@ -142,7 +142,7 @@ pub fn clone_at(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
     owned(unsafe { libc::syscall(libc::SYS_open_tree, dir, path.as_ptr(), flags) })
 }
 
-/// Adds attributes to a mount, and to all below it when `deep`.
+/// Adds attributes to a mount, and if `deep` also to all mounts below it.
 pub fn restrict_mount(fd: BorrowedFd, set: u64, deep: bool) -> io::Result<()> {
     let attr = MountAttr {
         set,
@@ -165,7 +165,7 @@ pub fn restrict_mount(fd: BorrowedFd, set: u64, deep: bool) -> io::Result<()> {
     .map(drop)
 }
 
-/// A new file system that is mounted nowhere yet.
+/// A new file system that is not mounted yet.
 pub fn new_mount(kind: &CStr, options: &[(&CStr, &CStr)], attributes: u64) -> io::Result<OwnedFd> {
     const SET_STRING: libc::c_uint = 1;
     const CREATE: libc::c_uint = 6;
@@ -189,7 +189,7 @@ pub fn new_mount(kind: &CStr, options: &[(&CStr, &CStr)], attributes: u64) -> io
     }
 }
 
-/// Puts a detached mount onto a path below a directory.
+/// Mounts a detached mount at a path below a directory.
 pub fn attach(mount: BorrowedFd, dir: RawFd, path: &CStr) -> io::Result<()> {
     const FROM_IS_FD: libc::c_uint = 4;
     const TO_IS_FD: libc::c_uint = 0x40;
@@ -208,7 +208,7 @@ pub fn attach(mount: BorrowedFd, dir: RawFd, path: &CStr) -> io::Result<()> {
     .map(drop)
 }
 
-/// Makes the current directory the root and leaves the old one behind.
+/// Makes the current directory the root, and detaches the old root.
 pub fn pivot_here() -> io::Result<()> {
     // SAFETY: C strings; only this mount namespace changes.
     unsafe {
@@ -222,7 +222,7 @@ pub fn pivot_here() -> io::Result<()> {
     }
 }
 
-/// Keeps what is mounted here from being seen elsewhere, and the other way round.
+/// Keeps mounts here from propagating elsewhere, and the other way round.
 pub fn private_mounts() -> io::Result<()> {
     let none = std::ptr::null();
     // SAFETY: C strings; null where the kernel ignores the argument.
@@ -237,14 +237,14 @@ pub fn private_mounts() -> io::Result<()> {
     })
 }
 
-/// Opens without following a link at the end and without giving access to the content.
+/// Opens a path without following a link at its end, and without access to the contents.
 pub fn open_path(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
     let flags = libc::O_PATH | libc::O_CLOEXEC | libc::O_NOFOLLOW;
     // SAFETY: a C string that outlives the call.
     owned(unsafe { libc::openat(dir, path.as_ptr(), flags) }.into())
 }
 
-/// A directory to work in; a link in its place is an error.
+/// Opens a directory. A link in its place is an error.
 pub fn open_directory(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
     let flags = libc::O_PATH | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_DIRECTORY;
     // SAFETY: a C string that outlives the call.
@@ -254,7 +254,7 @@ pub fn open_directory(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
 pub fn is_directory(fd: BorrowedFd) -> io::Result<bool> {
     // SAFETY: zeroed is a valid stat; fstat fills it.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: an open descriptor and a place to write.
+    // SAFETY: an open descriptor and a valid pointer.
     zero(unsafe { libc::fstat(fd.as_raw_fd(), &mut stat) })?;
     Ok(stat.st_mode & libc::S_IFMT == libc::S_IFDIR)
 }
@@ -267,15 +267,15 @@ pub fn make_directory(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result
     }
 }
 
-/// Opens a directory, making it where it is missing, and locks it against `remove_unheld`
-/// for as long as the descriptor is open. `None` for one that is not ours to open.
+/// Opens a directory, creates it if it is missing, and locks it against `remove_unheld` as long as
+/// the descriptor is open. Returns `None` if we may not open it.
 pub fn hold_directory(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result<Option<OwnedFd>> {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // Another session may remove it between two steps; then it is made again.
+    // Another session may remove it between two steps. Then it is created again.
     for _ in 0..100 {
         // SAFETY: a C string that outlives the calls.
         let made = zero(unsafe { libc::mkdirat(dir, path.as_ptr(), mode) }).and_then(|()| {
-            // Whatever the umask says.
+            // Set the mode independently of the umask.
             // SAFETY: as above.
             zero(unsafe { libc::fchmodat(dir, path.as_ptr(), mode, 0) })
         });
@@ -299,7 +299,7 @@ pub fn hold_directory(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result
     Err(io::Error::from_raw_os_error(libc::EBUSY))
 }
 
-/// Removes an empty directory unless a session holds it.
+/// Removes an empty directory, unless a session holds it.
 pub fn remove_unheld(path: &Path) -> io::Result<()> {
     let held = open_to_lock(path);
     if let Ok(held) = &held
@@ -333,7 +333,7 @@ fn is_at(fd: &OwnedFd, dir: RawFd, path: &CStr) -> io::Result<bool> {
     }
 }
 
-/// A file to mount something onto; one that is there is not touched, for it may be on a
+/// Creates a file to mount something onto. An existing file is not touched, because it may be on a
 /// read-only mount.
 pub fn make_file(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result<()> {
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC;
@@ -354,7 +354,7 @@ pub fn make_symlink(to: &CStr, dir: RawFd, path: &CStr) -> io::Result<()> {
 
 // --- network ------------------------------------------------------------------------------
 
-/// Brings the loopback interface of this network namespace up.
+/// Brings up the loopback interface of this network namespace.
 pub fn loopback_up() -> io::Result<()> {
     // SAFETY: plain data for the kernel; the name fits.
     unsafe {
@@ -375,11 +375,11 @@ pub fn loopback_up() -> io::Result<()> {
 
 // --- privileges ---------------------------------------------------------------------------
 
-/// Gives up every capability for good, whatever the user.
+/// Drops all capabilities for good, for any user.
 pub fn drop_capabilities() -> io::Result<()> {
     const NO_ROOT_AND_LOCKED: libc::c_ulong = 0x3;
     const NO_SETUID_FIXUP_AND_LOCKED: libc::c_ulong = 0xC;
-    // Fails where we hold no capability to begin with, which is what is wanted.
+    // Fails if this process has no capabilities, which is fine.
     let _ = prctl(
         libc::PR_SET_SECUREBITS,
         NO_ROOT_AND_LOCKED | NO_SETUID_FIXUP_AND_LOCKED,
@@ -393,13 +393,14 @@ pub fn drop_capabilities() -> io::Result<()> {
     clear_capabilities()
 }
 
-/// Holds none from now on; cheap enough to be sure where another process gave them up.
+/// Clears all capability sets. Cheap enough to repeat where another process has already dropped
+/// them.
 pub fn clear_capabilities() -> io::Result<()> {
     let _ = prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as _, 0);
-    // Version 3 of the header, this process; both halves of three empty sets.
+    // Version 3 of the header for this process, and both halves of three empty sets.
     let header = [0x2008_0522_u32, 0];
     let data = [0_u32; 6];
-    // SAFETY: both have the size that version 3 asks for.
+    // SAFETY: both have the size that version 3 requires.
     check(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), data.as_ptr()) })?;
     Ok(())
 }

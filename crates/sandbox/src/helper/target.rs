@@ -1,4 +1,4 @@
-//! The last steps: this process takes the target's place.
+//! The last steps, in which this process becomes the target.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use super::{Fault, Step, filter, landlock, step, sys};
 use crate::plan::{Kind, Plan, Raw, Resource};
 
-/// Executes the target; returns only where that failed.
+/// Executes the target. Returns only if that failed.
 pub fn become_target(plan: &Plan) -> Result<(), Fault> {
     let argv = strings(&plan.argv)?;
     let env: Vec<CString> = plan
@@ -24,9 +24,9 @@ pub fn become_target(plan: &Plan) -> Result<(), Fault> {
     // SAFETY: no arguments. Fails only for a group leader, which a fresh child is not.
     unsafe { libc::setsid() };
     if plan.tty {
-        // SAFETY: our own terminal on standard input.
+        // SAFETY: stdin is our own terminal.
         sys::check(unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) }.into())
-            .step(step("take the terminal"))?;
+            .step(step("take over the terminal"))?;
     }
     std::env::set_current_dir(plan.cwd.path())
         .step(|| format!("enter {}", plan.cwd.path().display()))?;
@@ -39,7 +39,7 @@ pub fn become_target(plan: &Plan) -> Result<(), Fault> {
     }
     default_signals();
     if let Some(confinement) = &plan.confinement {
-        // Process 1 has given all power up before; nothing is left to chance.
+        // Process 1 has already dropped all capabilities; this repeats it to be sure.
         sys::clear_capabilities().step(step("drop capabilities"))?;
         sys::no_new_privileges().step(step("give up privileges"))?;
         landlock::restrict(&confinement.landlock)?;
@@ -78,7 +78,7 @@ fn strings(list: &[Raw]) -> Result<Vec<CString>, Fault> {
 fn c_string(bytes: Vec<u8>) -> Result<CString, Fault> {
     CString::new(bytes)
         .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
-        .step(step("read an argument with a zero byte"))
+        .step(step("pass an argument with a NUL byte"))
 }
 
 fn limit_resource(resource: Resource, limit: u64) -> io::Result<()> {
@@ -97,9 +97,10 @@ fn limit_resource(resource: Resource, limit: u64) -> io::Result<()> {
     sys::check(unsafe { libc::setrlimit(which, &limit) }.into()).map(drop)
 }
 
-/// What the runner or this helper ignores or blocks, the target shall not inherit.
+/// Resets signals, so that the target does not inherit what the runner or this helper ignores or
+/// blocks.
 fn default_signals() {
-    // SAFETY: plain numbers and an empty set; numbers that may not be changed are refused.
+    // SAFETY: plain numbers and an empty set; signals that cannot be changed are refused.
     unsafe {
         for number in 1..=31 {
             libc::signal(number, libc::SIG_DFL);
@@ -117,7 +118,7 @@ pub fn tell_fault(pipe: &OwnedFd, fault: &Fault) {
     }
 }
 
-/// Waits until the target is executed, or has said why it could not be.
+/// Waits until the target is executed, or returns the error.
 pub fn heard_fault(pipe: OwnedFd) -> Option<Fault> {
     let mut text = String::new();
     File::from(pipe).read_to_string(&mut text).ok()?;

@@ -1,5 +1,5 @@
-//! What the kernel lets a process of ours do, found out by doing it in a process that ends
-//! right after. Asking is not enough: security modules refuse what the settings allow.
+//! Tests what the kernel allows, by doing it in a process that ends right after. Reading the
+//! settings is not enough, because security modules refuse what the settings allow.
 
 use std::ffi::CStr;
 use std::fs;
@@ -11,16 +11,16 @@ use serde::{Deserialize, Serialize};
 
 use super::sys::{self, Fork};
 
-/// The word after the helper's name that asks for the trials.
+/// Second argument that starts the trials.
 pub const WORD: &str = "try";
-/// The same inside bubblewrap: may mounts be restricted there?
+/// Second argument that tests inside bubblewrap whether mounts can be restricted.
 pub const WORD_INSIDE: &str = "try-inside";
 
-/// One thing that was tried.
+/// The result of one trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
     pub what: What,
-    /// 0 where it worked.
+    /// Error number, or 0 if it worked.
     pub errno: i32,
 }
 
@@ -35,7 +35,7 @@ pub enum What {
     MountApi,
 }
 
-/// Tries everything and prints the results on standard output.
+/// Runs all trials, and prints the results to stdout.
 pub fn run() {
     let mut trials = Vec::new();
     let usable = note(&mut trials, What::UserNamespace, user_namespace());
@@ -65,7 +65,7 @@ pub fn run() {
                     return print(&trials);
                 }
                 Ok(Fork::Parent(pid)) => {
-                    // SAFETY: our own child; no status wanted.
+                    // SAFETY: our own child; the status is not needed.
                     unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
                     return;
                 }
@@ -79,7 +79,7 @@ pub fn run() {
     print(&trials);
 }
 
-/// Says `ok` where mounts can be restricted from inside bubblewrap.
+/// Prints `ok` if mounts can be restricted from inside bubblewrap.
 pub fn run_inside() {
     let noexec = sys::open_path(libc::AT_FDCWD, c"/")
         .and_then(|root| sys::restrict_mount(root.as_fd(), sys::ATTR_NOEXEC, false));
@@ -109,7 +109,7 @@ fn user_namespace() -> io::Result<()> {
     // SAFETY: no arguments, cannot fail.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     sys::unshare(libc::CLONE_NEWUSER)?;
-    // A restricted namespace is given, and then every use of it is refused.
+    // A restricted namespace can be created, but every use of it is refused.
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
@@ -125,7 +125,7 @@ fn fresh_proc() -> io::Result<()> {
     attach_somewhere(c"proc")
 }
 
-/// Over a directory that is surely there, in this process's own mount namespace.
+/// Attaches a mount over a directory that certainly exists, in this process's own mount namespace.
 fn attach_somewhere(kind: &CStr) -> io::Result<()> {
     let mount = sys::new_mount(kind, &[], sys::ATTR_NOSUID | sys::ATTR_NODEV)?;
     sys::attach(mount.as_fd(), libc::AT_FDCWD, c"/proc")

@@ -1,5 +1,5 @@
-//! Control groups: where groups of our own may be made, in version 2, version 1 or the
-//! hybrid of both, and the files of one group.
+//! Control groups: finds where we can create groups, in version 1, version 2 or a hybrid of both,
+//! and accesses the files of a group.
 
 use std::fs;
 use std::io;
@@ -20,20 +20,22 @@ pub enum Version {
     V2,
 }
 
-/// A group in which groups of ours can be made, tried out.
+/// A group in which we can create groups. This was tested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
     pub version: Version,
     pub dir: PathBuf,
-    /// Limits of groups between this one and the runner's own: ours must not be a way round
-    /// them.
+    /// Memory limit of the groups between this one and the runner's own, in bytes. Our groups must
+    /// not bypass it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_ceiling: Option<u64>,
+    /// Process limit of the groups between this one and the runner's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pids_ceiling: Option<u64>,
 }
 
-/// Per resource: where it can be limited (or, for processor time, measured), or why not.
+/// For each resource: the place where it can be limited (processor time: measured), or why it
+/// cannot.
 #[derive(Clone, Debug, Serialize)]
 pub struct Places {
     #[serde(serialize_with = "place_or_why")]
@@ -53,7 +55,7 @@ fn place_or_why<S: Serializer>(place: &Result<Place, String>, to: S) -> Result<S
     map.end()
 }
 
-/// Measured once per process.
+/// The places on this machine, determined once per process.
 pub fn places() -> &'static Places {
     static PLACES: OnceLock<Places> = OnceLock::new();
     PLACES.get_or_init(|| {
@@ -66,9 +68,9 @@ pub fn places() -> &'static Places {
 /// The runner's own groups.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Layout {
-    /// Mount point and own directory of version 2.
+    /// Mount point and own directory in version 2.
     unified: Option<(PathBuf, PathBuf)>,
-    /// Own directory per controller of version 1.
+    /// Own directory of each controller in version 1.
     legacy: Vec<(String, PathBuf)>,
 }
 
@@ -122,15 +124,15 @@ impl Layout {
         };
         let memory = one("memory", "memory.limit_in_bytes");
         let pids = one("pids", "pids.max");
-        // Version 2 counts processor time in every group, whatever its controllers.
+        // Version 2 measures processor time in every group, regardless of its controllers.
         let cpu = unified
             .or_else(|_| self.unified_place(&[], usable))
             .or_else(|_| self.legacy_place("cpuacct", "cpuacct.usage"));
         Places { memory, pids, cpu }
     }
 
-    /// The nearest group from our own upwards that hands the controllers on to its children.
-    /// A group with processes of its own cannot, so a session's own group mostly is not it.
+    /// The nearest group, from our own upwards, that delegates the controllers to its children. A
+    /// group with processes cannot do that, so it is rarely the session's own group.
     fn unified_place(
         &self,
         needed: &[&str],
@@ -150,7 +152,7 @@ impl Layout {
             let handed_on = words(dir, "cgroup.subtree_control");
             let missing = needed.iter().find(|n| !handed_on.iter().any(|h| h == *n));
             let tried = match missing {
-                Some(name) => Err(format!("{} does not hand `{name}` on", dir.display())),
+                Some(name) => Err(format!("{} does not delegate `{name}`", dir.display())),
                 None => usable(dir),
             };
             match tried {
@@ -166,13 +168,13 @@ impl Layout {
             place.memory_ceiling = lower(place.memory_ceiling, number(dir, "memory.max"));
             place.pids_ceiling = lower(place.pids_ceiling, number(dir, "pids.max"));
         }
-        Err(why.unwrap_or_else(|| "no control group is ours".to_owned()))
+        Err(why.unwrap_or_else(|| "no control group is delegated to us".to_owned()))
     }
 
     fn legacy_place(&self, controller: &str, file: &str) -> Result<Place, String> {
         let found = self.legacy.iter().find(|(name, _)| name == controller);
         let Some((_, dir)) = found else {
-            return Err(format!("the controller `{controller}` is not there"));
+            return Err(format!("the controller `{controller}` is not available"));
         };
         try_group(dir, file)?;
         Ok(Place {
@@ -186,7 +188,7 @@ impl Layout {
 
 /// A line of `/proc/self/mountinfo`.
 struct Mounted<'a> {
-    /// What of the file system is mounted.
+    /// The part of the file system that is mounted.
     root: &'a str,
     at: &'a str,
     kind: &'a str,
@@ -207,11 +209,11 @@ impl<'a> Mounted<'a> {
         })
     }
 
-    /// Where a group of this hierarchy is seen, if it is.
+    /// The directory where a group of this hierarchy is visible, if it is.
     fn directory(&self, group: &str) -> Option<PathBuf> {
         let below = Path::new(group).strip_prefix(self.root).ok()?;
         let strange = below.components().any(|part| part.as_os_str() == "..");
-        // Joining nothing would add a slash.
+        // Joining an empty path would add a slash.
         let dir = Path::new(self.at).components().chain(below.components());
         (!strange).then(|| dir.collect())
     }
@@ -233,7 +235,8 @@ fn lower(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Processes may be moved below a group of version 2 only by whoever may write to it.
+/// Checks that we own and can write to a group. In version 2, only then may we move processes below
+/// it.
 fn own_and_writable(dir: &Path) -> Result<(), String> {
     let refuse = |why: &str| Err(format!("{} {why}", dir.display()));
     // SAFETY: no arguments, cannot fail.
@@ -244,7 +247,7 @@ fn own_and_writable(dir: &Path) -> Result<(), String> {
     }
     let procs = dir.join("cgroup.procs");
     let Ok(path) = std::ffi::CString::new(procs.as_os_str().as_bytes()) else {
-        return refuse("is not a path");
+        return refuse("is not a valid path");
     };
     // SAFETY: a C string that outlives the call.
     match unsafe { libc::access(path.as_ptr(), libc::W_OK) } {
@@ -253,10 +256,10 @@ fn own_and_writable(dir: &Path) -> Result<(), String> {
     }
 }
 
-/// Makes a group, looks for the file that it is wanted for, and removes it.
+/// Creates a group, checks that it has a file, and removes it.
 fn try_group(parent: &Path, file: &str) -> Result<(), String> {
     let dir =
-        make(parent).map_err(|e| format!("cannot make a group in {}: {e}", parent.display()))?;
+        make(parent).map_err(|e| format!("cannot create a group in {}: {e}", parent.display()))?;
     let there = dir.join(file).exists();
     let _ = fs::remove_dir(&dir);
     if there {
@@ -268,7 +271,7 @@ fn try_group(parent: &Path, file: &str) -> Result<(), String> {
 
 const PREFIX: &str = "agentproto";
 
-/// A new, empty group.
+/// Creates an empty group.
 pub fn make(parent: &Path) -> io::Result<PathBuf> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -277,8 +280,8 @@ pub fn make(parent: &Path) -> io::Result<PathBuf> {
     Ok(dir)
 }
 
-/// Removes groups of runners that are gone and could not clean up. A group with a process
-/// in it cannot be removed.
+/// Removes groups of runners that are gone and could not clean up. A group with a process cannot be
+/// removed.
 pub fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -296,12 +299,12 @@ pub fn sweep(parent: &Path) {
     }
 }
 
-/// Caps memory; swap would only hide the excess.
+/// Limits the memory. Swap is included, because it would only hide the excess.
 pub fn limit_memory(version: Version, dir: &Path, bytes: u64) -> io::Result<()> {
     let set = |file: &str, value: u64| fs::write(dir.join(file), value.to_string());
     let set_if_there = |file: &str, value: u64| match set(file, value) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        // Without swap accounting the file is not there to be created either.
+        // Without swap accounting the file does not exist and cannot be created.
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied && !dir.join(file).exists() => Ok(()),
         other => other,
     };
@@ -321,7 +324,7 @@ pub fn limit_pids(dir: &Path, count: u64) -> io::Result<()> {
     fs::write(dir.join("pids.max"), count.to_string())
 }
 
-/// The processor time of a group, read while it runs.
+/// Reads the processor time of a running group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuMeter {
     version: Version,
@@ -340,7 +343,7 @@ impl CpuMeter {
         }
     }
 
-    /// `None` when the group is gone.
+    /// The processor time so far, or `None` if the group is gone.
     pub fn spent(&self) -> Option<Duration> {
         let text = fs::read_to_string(&self.file).ok()?;
         match self.version {
@@ -381,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_outside_of_what_is_mounted_are_none() {
+    fn groups_outside_the_mounts_are_ignored() {
         assert_eq!(
             Layout::parse("4:memory:/other\n", HYBRID),
             Layout::default()
@@ -391,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_above_is_taken_with_the_limits_between() {
+    fn a_parent_group_is_used_with_the_limits_in_between() {
         let mount = tempfile::tempdir().expect("directory");
         let own = mount.path().join("slice/scope/session");
         fs::create_dir_all(&own).expect("made");
@@ -422,11 +425,11 @@ mod tests {
         let alone = layout.unified_place(&[], |_| Ok(())).expect("its own");
         assert_eq!((alone.dir, alone.pids_ceiling), (own, None));
         let refused = layout.unified_place(&["memory"], |_| Err("not ours".to_owned()));
-        assert!(refused.is_err_and(|why| why.contains("does not hand `memory` on")));
+        assert!(refused.is_err_and(|why| why.contains("does not delegate `memory`")));
     }
 
     #[test]
-    fn ceilings_are_the_lowest() {
+    fn the_lower_limit_is_used() {
         assert_eq!(lower(None, None), None);
         assert_eq!(lower(Some(3), None), Some(3));
         assert_eq!(lower(Some(3), Some(2)), Some(2));

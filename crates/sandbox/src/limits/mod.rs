@@ -1,5 +1,5 @@
-//! Caps on memory, processor time and processes: by control group where one can be made,
-//! else by resource limits, whose gaps are told.
+//! Limits on memory, processor time and processes: by control groups if possible, otherwise by
+//! resource limits. Notes describe what resource limits do not cover.
 
 pub mod cgroup;
 
@@ -14,11 +14,11 @@ use super::plan::{Plan, Raw, Resource};
 use super::policy::{Limit, LimitKind};
 use cgroup::{CpuMeter, Place, Places, Version};
 
-/// How often processor time is looked at.
+/// Interval at which processor time is checked.
 pub const CPU_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Who starts the target: its own processes stand in the same groups and must not be
-/// counted as the target's.
+/// What starts the target. Its own processes are in the same groups and must not count as the
+/// target's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within {
     Guard,
@@ -35,7 +35,8 @@ impl Within {
         }
     }
 
-    /// `None` without a user namespace: the count would be that of all the user's processes.
+    /// Number of our processes that count for the user. `None` without a user namespace, because
+    /// then all processes of the user count.
     fn processes_of_user(self) -> Option<u64> {
         match self {
             Self::Guard => None,
@@ -45,7 +46,7 @@ impl Within {
     }
 }
 
-/// Processor time that may be spent, and where it is read.
+/// Maximum processor time, and where it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuBudget {
     pub meter: CpuMeter,
@@ -58,18 +59,18 @@ impl CpuBudget {
     }
 }
 
-/// What a spawn needs to be limited. Groups that no helper has removed go when it is
-/// dropped; those in use stay until their helper ends.
+/// The limits of one spawn. Dropping it removes groups that no helper has removed. Groups in use
+/// stay until their helper ends.
 #[derive(Debug, Default)]
 pub struct Limiter {
     /// `cgroup.procs` files to join.
     pub cgroups: Vec<Raw>,
-    /// Directories that the helper removes in the end.
+    /// Directories that the helper removes at the end.
     pub leftovers: Vec<Raw>,
     pub rlimits: Vec<(Resource, u64)>,
-    /// For `spawn::Options`.
+    /// Time limit for `spawn::Options`.
     pub timeout: Option<Duration>,
-    /// For `spawn::Options`.
+    /// Processor time limit for `spawn::Options`.
     pub cpu: Option<CpuBudget>,
 }
 
@@ -91,14 +92,14 @@ impl Drop for Limiter {
 
 #[derive(Debug, thiserror::Error)]
 pub enum LimitError {
-    #[error("cannot make a control group in {}: {error}", dir.display())]
+    #[error("cannot create a control group in {}: {error}", dir.display())]
     Make { dir: PathBuf, error: io::Error },
     #[error("cannot set the limit of the control group {}: {error}", dir.display())]
     Set { dir: PathBuf, error: io::Error },
 }
 
-/// Makes the groups. Limits that `assess` calls unenforceable are left out: whoever spawns
-/// has refused them before.
+/// Creates the groups. Limits that `assess` reports as unenforceable are skipped, because the
+/// caller has already refused them.
 pub fn prepare(limits: &[Limit], within: Within) -> Result<Limiter, LimitError> {
     prepare_at(limits, within, cgroup::places(), is_root())
 }
@@ -172,12 +173,12 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// How one limit is held on this machine.
+/// How a limit is enforced on this machine.
 enum Means<'a> {
     Runner,
     Group(&'a Place),
     Rlimit(Resource, u64),
-    /// Why not, and what would help.
+    /// It cannot be enforced: the reason, and what would help.
     None(String),
 }
 
@@ -210,7 +211,7 @@ fn means(kind: LimitKind, within: Within, places: &Places, root: bool) -> Means<
     }
 }
 
-/// What holds each limit, without making anything.
+/// How each limit is enforced. Creates nothing.
 pub fn assess(limits: &[Limit], within: Within) -> Vec<Assessment> {
     let (places, root) = (cgroup::places(), is_root());
     limits
@@ -235,7 +236,7 @@ fn standing(
     let by = |by: &str| Standing::Enforced { by: by.to_owned() };
     let said = |text: &str| Some(text.to_owned());
     match means(kind, within, places, root) {
-        Means::Runner => (by("the runner's clock"), None),
+        Means::Runner => (by("the runner kills the child after this time"), None),
         Means::None(why) => (Standing::Unenforceable { why }, None),
         Means::Group(place) => {
             let version = match place.version {
@@ -244,22 +245,24 @@ fn standing(
             };
             match kind {
                 LimitKind::Cpu(_) => (
-                    by(&format!("control group ({version}), watched by the runner")),
-                    said("read every 50 ms and then killed, so a little more may be spent"),
+                    by(&format!(
+                        "the runner checks a control group ({version}) and kills the child"
+                    )),
+                    said("it is checked every 50 ms, so the child may use slightly more"),
                 ),
-                _ => (by(&format!("control group ({version})")), None),
+                _ => (by(&format!("a control group ({version})")), None),
             }
         }
         Means::Rlimit(Resource::AddressSpace, _) => (
             by("RLIMIT_AS"),
             said(
-                "caps the address space of each process, not the memory of all: programs that \
+                "limits the address space of each process, not the memory of all: programs that \
                  reserve much and use little, such as node, may not start",
             ),
         ),
         Means::Rlimit(Resource::CpuSeconds, _) => (
             by("RLIMIT_CPU"),
-            said("counts each process by itself, in whole seconds"),
+            said("counts each process separately, in whole seconds"),
         ),
         Means::Rlimit(..) => (
             by("RLIMIT_NPROC in a user namespace"),
@@ -268,8 +271,8 @@ fn standing(
     }
 }
 
-/// Root of the machine, not of a container that calls another user so: only the former is
-/// exempt from `RLIMIT_NPROC`.
+/// Whether we are root of the machine, not only of a container. Only the former is exempt from
+/// `RLIMIT_NPROC`.
 fn is_root() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     // SAFETY: no arguments, cannot fail.
@@ -277,7 +280,7 @@ fn is_root() -> bool {
     user == 0 && root_is_root(&map)
 }
 
-/// Lines of: first user inside, first user outside, how many.
+/// Parses lines of: first user inside, first user outside, number of users.
 fn root_is_root(map: &str) -> bool {
     let zero = map.lines().find_map(|line| {
         let mut numbers = line.split_whitespace();
@@ -329,14 +332,14 @@ mod tests {
     }
 
     #[test]
-    fn the_root_of_a_container_is_no_root() {
+    fn the_root_of_a_container_is_not_root() {
         assert!(root_is_root("         0          0 4294967295\n"));
         assert!(!root_is_root("0 100000 65536\n"));
         assert!(root_is_root(""));
     }
 
     #[test]
-    fn what_cannot_be_counted_is_said() {
+    fn limits_that_cannot_be_enforced_have_a_reason() {
         let kind = LimitKind::Processes(8);
         let why = |within, root| match standing(kind, within, &nowhere(), root).0 {
             Standing::Unenforceable { why } => why,

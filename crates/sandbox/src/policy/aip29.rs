@@ -1,4 +1,4 @@
-//! The sandbox of AIP-29: what may be reached, read, written, run and known.
+//! The sandbox of AIP-29: what may be reached, read, written, run and passed in the environment.
 
 use std::ffi::OsString;
 
@@ -14,11 +14,11 @@ use crate::clause::Clause;
 use crate::programs::{Inspector, find};
 use agentproto_manifest::globs;
 
-const SPEC: &str = "AIP-29's sandbox";
+const SPEC: &str = "the sandbox of AIP-29";
 
 type List = Option<Vec<Said<String>>>;
 
-/// A block as it is written; `None` is an absent key.
+/// A block as it is written. `None` is a missing key.
 #[derive(Clone, Debug, Default)]
 pub struct Declared {
     pub egress: List,
@@ -74,7 +74,7 @@ impl Declared {
     }
 }
 
-/// Resolves a target of this shape.
+/// Resolves a target with an AIP-29 block.
 pub fn resolve(
     target: &Target,
     around: &Surroundings,
@@ -158,7 +158,7 @@ pub fn resolve(
     })
 }
 
-/// The command and what it may start, each with what it needs.
+/// The command and what it may start, each with the files it needs.
 fn programs(
     draft: &mut Draft,
     block: &Block,
@@ -184,12 +184,12 @@ fn programs(
     }
     for entry in said.spawn.iter().flatten() {
         if !fork {
-            let why = "`exec.allow` is false: it cannot be started".to_owned();
+            let why = "`exec.allow` is false, so it cannot be started".to_owned();
             draft.absent.push((entry.clause.clone(), why));
             continue;
         }
         if globs::has_wildcard(&entry.value) {
-            let why = "spawn takes names of programs, no patterns (AIP-29)".to_owned();
+            let why = "`exec.spawn` takes program names, not patterns (AIP-29)".to_owned();
             draft.impossible.push((entry.clause.clone(), why));
             continue;
         }
@@ -197,7 +197,7 @@ fn programs(
         // A path in a manifest is relative to the manifest.
         lookup.cwd.clone_from(&around.bundle);
         let Some(path) = find::find(&lookup, entry.value.as_ref()) else {
-            let why = "this machine has no such program".to_owned();
+            let why = "the program is not installed on this machine".to_owned();
             draft.absent.push((entry.clause.clone(), why));
             continue;
         };
@@ -209,7 +209,8 @@ fn programs(
                     .map(|n| (entry.clause.clone(), n.clone()));
                 draft.notes.extend(notes);
                 if is_interpreter(&program.real) {
-                    let note = "an interpreter runs whatever it is given: the list bounds little beside it";
+                    let note = "an interpreter runs any code that it is given, so the list of \
+                                programs restricts little";
                     draft.notes.push((entry.clause.clone(), note.to_owned()));
                 }
                 draft.provide_program(&program);

@@ -1,5 +1,5 @@
-//! The sandbox of AIP-36 with `provider: local`: the system read-only, the workspace
-//! writable, a home and a /tmp of its own, and no way out but the listed hosts.
+//! The sandbox of AIP-36 with `provider: local`: a read-only system, a writable workspace, a
+//! private home and /tmp, and network access only to the listed hosts.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
@@ -16,7 +16,7 @@ use super::{Access, Exec, Limit, LimitKind, Policy, Shape, base, hosts};
 use crate::clause::Clause;
 use crate::programs::{Inspector, find};
 
-const SPEC: &str = "AIP-36's sandbox";
+const SPEC: &str = "the sandbox of AIP-36";
 
 /// Keys of the block and of a standalone file.
 const KEYS: [&str; 17] = [
@@ -39,10 +39,10 @@ const KEYS: [&str; 17] = [
     "tags",
 ];
 
-/// Directories in which the programs of many lie.
+/// Names of directories that contain programs of many installations.
 const BIN: [&str; 4] = ["bin", "sbin", ".bin", "libexec"];
 
-/// What lies beside a program in a directory that was installed as one.
+/// Files and directories that are found next to a program in its own installation.
 const SIGNS: [&str; 6] = [
     "lib",
     "libexec",
@@ -52,7 +52,7 @@ const SIGNS: [&str; 6] = [
     "pyvenv.cfg",
 ];
 
-/// Resolves a target of this shape.
+/// Resolves a target with an AIP-36 block.
 pub fn resolve(
     target: &Target,
     around: &Surroundings,
@@ -63,13 +63,13 @@ pub fn resolve(
     let mut draft = Draft::new(Shape::Aip36);
     draft.impossible.extend(block.unknown(&KEYS, SPEC));
     if block.node.has("policy") {
-        let why = "access grants of AIP-38 are not enforced here".to_owned();
+        let why = "agentproto does not enforce access grants of AIP-38".to_owned();
         draft.impossible.push((block.clause("policy", ""), why));
     }
     for (key, note) in [
         (
             "lifecycle",
-            "advisory: a local sandbox lives as long as its process (AIP-36)",
+            "advisory: a local sandbox ends with its process (AIP-36)",
         ),
         ("identity", "the process runs as the user who starts it"),
     ] {
@@ -123,7 +123,7 @@ pub fn resolve(
     })
 }
 
-/// What AIP-36 wants refused before anything is done.
+/// Refuses what AIP-36 requires to be refused before anything is done.
 fn refuse(block: &Block) -> Result<(), Refusal> {
     let provider = block.text("provider")?;
     let Some(provider) = provider else {
@@ -141,7 +141,7 @@ fn refuse(block: &Block) -> Result<(), Refusal> {
     }
 }
 
-/// Where the workspace is seen: the host path, or what the mounts say.
+/// Where the workspace is visible: at its host path, or where the mounts put it.
 fn mounts(block: &Block, around: &Surroundings, draft: &mut Draft) -> Result<PathBuf, Refusal> {
     let host = draft
         .trail
@@ -152,13 +152,13 @@ fn mounts(block: &Block, around: &Surroundings, draft: &mut Draft) -> Result<Pat
         })?;
     let Some(list) = block.node.get("mounts") else {
         whole_machine(&host, around, draft);
-        // Programs that the agent builds run in it, too.
+        // Programs that the agent builds may also run there.
         let clause = Clause::new("", "workspace");
         draft.declare(&clause, host.clone(), host.clone(), Access::Write, true);
         return Ok(host);
     };
     if !list.is_seq() {
-        return Err(block.invalid(list, "`mounts` is not an array"));
+        return Err(block.invalid(list, "`mounts` must be an array"));
     }
     let mut workspace = None;
     for (i, item) in list.items().iter().enumerate() {
@@ -169,7 +169,7 @@ fn mounts(block: &Block, around: &Surroundings, draft: &mut Draft) -> Result<Pat
             name: format!("mounts[{i}]"),
         };
         if !item.is_map() {
-            return Err(mount.invalid(item, format!("`mounts[{i}]` is not an object")));
+            return Err(mount.invalid(item, format!("`mounts[{i}]` must be an object")));
         }
         draft
             .impossible
@@ -183,7 +183,8 @@ fn mounts(block: &Block, around: &Surroundings, draft: &mut Draft) -> Result<Pat
                 "read-write" => Access::Write,
                 "read-only" => Access::Read,
                 other => {
-                    let what = format!("`mode` is `read-write` or `read-only`, not `{other}`");
+                    let what =
+                        format!("`mode` must be `read-write` or `read-only`, found `{other}`");
                     return Err(mount.invalid(item.get("mode").unwrap_or(item), what));
                 }
             },
@@ -202,7 +203,7 @@ fn mounts(block: &Block, around: &Surroundings, draft: &mut Draft) -> Result<Pat
             }
             Some(other) => draft.impossible.push((
                 clause,
-                format!("the source `{other}` is not known here; `workspace` is the only one"),
+                format!("unknown source `{other}`; only `workspace` is supported"),
             )),
             None if item.get("source").is_none() => {
                 return Err(mount.invalid(item, format!("`mounts[{i}]` has no `source`")));
@@ -211,29 +212,29 @@ fn mounts(block: &Block, around: &Surroundings, draft: &mut Draft) -> Result<Pat
                 let source = item.get("source").unwrap_or(item);
                 let named = source.str_at(&["ref"]).unwrap_or("inline storage");
                 let why = format!(
-                    "the source `{named}` is not on this machine; `workspace` is the only one known"
+                    "the source `{named}` is not on this machine; only `workspace` is supported"
                 );
                 draft.impossible.push((clause, why));
             }
         }
     }
-    // Mounts that leave the workspace out leave it out: only a private directory is there.
+    // If no mount shows the workspace, the working directory is the private home.
     Ok(workspace.unwrap_or_else(|| super::real(&around.home)))
 }
 
-/// Why nothing can be mounted there.
+/// Why nothing can be mounted at this path.
 fn misplaced(place: &Path) -> Option<&'static str> {
     let taken = [
         "/proc", "/sys", "/dev", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc",
     ];
     if !place.is_absolute() {
-        Some("`at` is not absolute (AIP-36, Mounts)")
+        Some("`at` is not an absolute path (AIP-36, Mounts)")
     } else if place.components().any(|c| c == Component::ParentDir) {
-        Some("`at` holds `..` (AIP-36, Mounts)")
+        Some("`at` contains `..` (AIP-36, Mounts)")
     } else if place.components().count() < 2 {
-        Some("`at` is the root, which the sandbox makes itself")
+        Some("`at` is the root, which the sandbox creates itself")
     } else if taken.iter().any(|dir| place.starts_with(dir)) {
-        Some("`at` lies in a directory that is the system's")
+        Some("`at` is in a system directory")
     } else {
         None
     }
@@ -242,14 +243,14 @@ fn misplaced(place: &Path) -> Option<&'static str> {
 fn whole_machine(host: &Path, around: &Surroundings, draft: &mut Draft) {
     if super::real(&around.home).starts_with(host) {
         let note = format!(
-            "the working directory `{}` takes in the home directory, which so is writable whole",
+            "the working directory `{}` contains the home directory, so all of it is writable",
             host.display()
         );
         draft.notes.push((Clause::new("", "workspace"), note));
     }
 }
 
-/// `config.cwd`, inside what is shown.
+/// `config.cwd`, which must be inside the visible mounts.
 fn working_directory(
     block: &Block,
     workspace: &Path,
@@ -273,19 +274,19 @@ fn working_directory(
     });
     let host = around.next_back();
     if host.as_ref().is_some_and(|host| !host.is_dir()) {
-        let why = "there is no such directory in the workspace".to_owned();
+        let why = "the workspace has no such directory".to_owned();
         draft.impossible.push((cwd.clause, why));
         return Ok(workspace.to_owned());
     }
     if host.is_none() {
-        let why = "it lies outside the workspace, which is all that is shown".to_owned();
+        let why = "it is outside the workspace, and only the workspace is visible".to_owned();
         draft.impossible.push((cwd.clause, why));
         return Ok(workspace.to_owned());
     }
     Ok(wanted)
 }
 
-/// The agent, its interpreter and its bundle, read-only.
+/// Grants read access to the agent, its interpreter and its bundle.
 fn installation(
     target: &Target,
     around: &Surroundings,
@@ -315,15 +316,15 @@ fn installation(
     if !cwd.starts_with(&bundle) && !home.starts_with(&bundle) && bundle != Path::new("/") {
         draft.provide(Role::Companion, &bundle, true);
     }
-    // What says how the agent is confined is not the agent's to change.
+    // The agent must not change the files that define its sandbox.
     for file in target.files() {
         draft.provide(Role::Companion, file, false);
     }
     Ok(())
 }
 
-/// The directory of a program's installation, where there is a sign that it is one: its
-/// neighbours would be shown with it.
+/// The directory of a program's installation, if there is a sign that it is one. Everything in it
+/// becomes visible.
 fn installation_of(program: &Path, home: &Path, cwd: &Path) -> Option<PathBuf> {
     let dir = program.parent()?;
     let shared = dir
@@ -332,7 +333,7 @@ fn installation_of(program: &Path, home: &Path, cwd: &Path) -> Option<PathBuf> {
     let root = if shared { dir.parent()? } else { dir };
     let depth = |path: &Path| path.components().count();
     let own = match root.strip_prefix(home) {
-        // `~/.cargo` and `~/.local` hold more than one program.
+        // `~/.cargo` and `~/.local` contain more than one program.
         Ok(inner) => depth(inner) >= 2,
         Err(_) => depth(root) >= 3,
     };
@@ -358,11 +359,12 @@ fn environment(
     if let Some(declared) = block.block("env")? {
         for (clause, why) in declared.unknown(&["auth", "passthrough"], SPEC) {
             match clause.text.as_str() {
-                // Known drift: it would only have shown more.
+                // A key that some manifests use. It would only have passed more variables.
                 "env.autoPassthrough" => {
-                    draft
-                        .notes
-                        .push((clause, "not in AIP-36; nothing more is passed".into()));
+                    draft.notes.push((
+                        clause,
+                        "not in AIP-36, so no more variables are passed".into(),
+                    ));
                 }
                 _ => draft.impossible.push((clause, why)),
             }

@@ -1,11 +1,11 @@
-//! What every child sees although no manifest says so: no program runs without it, and
-//! nothing in it is anybody's secret.
+//! What every child sees although no manifest declares it: programs need it to run, and it contains
+//! no secrets.
 
 use std::path::Path;
 
 use super::draft::{Draft, Role};
 
-/// Of `/etc` only these; never shadow, sudoers, private keys or what else lies there.
+/// The visible files of `/etc`. Never shadow, sudoers, private keys or anything else.
 const ETC: [&str; 38] = [
     "alternatives",
     "bash.bashrc",
@@ -61,7 +61,7 @@ const SYSTEM: [&str; 10] = [
     "/run/current-system",
 ];
 
-/// Data that programs of all kinds read.
+/// Data that all kinds of programs read.
 const DATA: [&str; 5] = [
     "/usr/share",
     "/usr/lib/locale",
@@ -70,11 +70,11 @@ const DATA: [&str; 5] = [
     "/etc/timezone",
 ];
 
-/// Files of `/etc`, shared data, and links such as `/bin`, by which programs are called.
+/// Grants files of `/etc`, shared data, and links such as `/bin` through which programs are called.
 pub fn common(draft: &mut Draft) {
     for path in SYSTEM.map(Path::new) {
         if path.is_symlink() {
-            // Where it leads nowhere, nobody calls anything by it.
+            // A broken link is not needed, because no program can be called through it.
             let _ = draft.trail.follow(path);
         }
     }
@@ -86,14 +86,14 @@ pub fn common(draft: &mut Draft) {
     }
 }
 
-/// The system's directories, from which AIP-36 lets everything run.
+/// Grants the system's directories, from which AIP-36 allows everything to run.
 pub fn system(draft: &mut Draft) {
     for path in SYSTEM {
         draft.provide(Role::System, Path::new(path), true);
     }
 }
 
-/// Whether TLS certificates lie there.
+/// Whether a path is in a directory of TLS certificates.
 pub fn is_trust(path: &Path) -> bool {
     ["/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/share"]
         .iter()

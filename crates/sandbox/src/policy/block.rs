@@ -1,23 +1,23 @@
-//! Reading a block of a manifest: a value of a wrong type is an error, an unknown key is
-//! named. Nothing is dropped in silence, because what was dropped might have been a limit.
+//! Reads a block of a manifest. A value of the wrong type is an error, and an unknown key is
+//! reported. Nothing is ignored silently, because an ignored key might have been a limit.
 
 use crate::clause::Clause;
 use agentproto_manifest::{Document, Entry, Node};
 
 use super::refusal::{Place, Refusal};
 
-/// A mapping inside a manifest, with the way to it.
+/// A mapping inside a manifest, with the path to it.
 #[derive(Clone)]
 pub struct Block<'d> {
     pub doc: &'d Document,
     pub node: &'d Node,
     /// JSON Pointer of the mapping.
     pub pointer: String,
-    /// How people write the way to it: `fs`, `env.auth`; empty for the sandbox block itself.
+    /// The path as people write it: `fs`, `env.auth`, or empty for the sandbox block itself.
     pub name: String,
 }
 
-/// A text with its clause.
+/// A value with its clause.
 #[derive(Clone, Debug)]
 pub struct Said<T> {
     pub clause: Clause,
@@ -25,11 +25,11 @@ pub struct Said<T> {
     pub place: Place,
 }
 
-/// Texts by key.
+/// Strings by key.
 pub type Pairs = Vec<(String, Said<String>)>;
 
 impl<'d> Block<'d> {
-    /// The block at a pointer; an error where it is no mapping.
+    /// The block at a pointer, or an error if it is not a mapping.
     pub fn new(doc: &'d Document, node: &'d Node, pointer: &str) -> Result<Self, Refusal> {
         let block = Block {
             doc,
@@ -57,7 +57,10 @@ impl<'d> Block<'d> {
         } else {
             "a"
         };
-        self.invalid(node, format!("{what} is {article} {found}, not {wanted}"))
+        self.invalid(
+            node,
+            format!("{what} must be {wanted}, found {article} {found}"),
+        )
     }
 
     pub fn named(&self, key: &str) -> String {
@@ -86,7 +89,7 @@ impl<'d> Block<'d> {
         }
     }
 
-    /// A mapping below.
+    /// The mapping at a key.
     pub fn block(&self, key: &str) -> Result<Option<Block<'d>>, Refusal> {
         let Some(node) = self.node.get(key) else {
             return Ok(None);
@@ -120,7 +123,7 @@ impl<'d> Block<'d> {
         Ok(Some(self.said(key, node, &text, text.clone())))
     }
 
-    /// A whole number above zero.
+    /// An integer above zero.
     pub fn amount(&self, key: &str) -> Result<Option<Said<u64>>, Refusal> {
         let Some(node) = self.node.get(key) else {
             return Ok(None);
@@ -129,13 +132,13 @@ impl<'d> Block<'d> {
         match amount.filter(|n| *n > 0) {
             Some(amount) => Ok(Some(self.said(key, node, &amount.to_string(), amount))),
             None if node.as_int().is_some() => {
-                Err(self.invalid(node, format!("`{}` is not above zero", self.named(key))))
+                Err(self.invalid(node, format!("`{}` must be above zero", self.named(key))))
             }
             None => Err(self.wrong(node, &format!("`{}`", self.named(key)), "a whole number")),
         }
     }
 
-    /// A list of texts; `None` where the key is absent.
+    /// A list of strings, or `None` if the key is missing.
     pub fn texts(&self, key: &str) -> Result<Option<Vec<Said<String>>>, Refusal> {
         let Some(node) = self.node.get(key) else {
             return Ok(None);
@@ -153,7 +156,7 @@ impl<'d> Block<'d> {
         items.map(read).collect::<Result<_, _>>().map(Some)
     }
 
-    /// A mapping of texts.
+    /// A mapping of strings.
     pub fn pairs(&self, key: &str) -> Result<Option<Pairs>, Refusal> {
         let Some(block) = self.block(key)? else {
             return Ok(None);
@@ -172,12 +175,12 @@ impl<'d> Block<'d> {
             return Err(self.wrong(node, &format!("`{what}`"), "a string"));
         };
         match text.contains('\0') {
-            true => Err(self.invalid(node, format!("`{what}` holds a NUL character"))),
+            true => Err(self.invalid(node, format!("`{what}` contains a NUL character"))),
             false => Ok(text.to_owned()),
         }
     }
 
-    /// Keys that are not among the known ones, each with what to say about it.
+    /// Unknown keys, each with the reason why it cannot be enforced.
     pub fn unknown(&self, known: &[&str], spec: &str) -> Vec<(Clause, String)> {
         let strange = |e: &&Entry| !known.contains(&e.key.as_str());
         let entries = self.node.entries().iter().filter(strange);
@@ -189,7 +192,7 @@ impl<'d> Block<'d> {
                     .min()
                     .filter(|(distance, k)| *distance <= 2 && *distance < k.len());
                 let hint = near.map_or_else(String::new, |(_, k)| format!("; did you mean `{k}`?"));
-                let why = format!("{spec} has no such key, so nothing would hold it{hint}");
+                let why = format!("{spec} has no such key, so it cannot be enforced{hint}");
                 (self.clause(&entry.key, ""), why)
             })
             .collect()

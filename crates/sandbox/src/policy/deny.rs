@@ -1,4 +1,4 @@
-//! `fs.deny` wins over all: it takes grants away, or masks what lies inside them.
+//! `fs.deny` takes precedence over everything: it removes grants, or masks paths inside them.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::clause::Clause;
 use crate::programs::links::Trail;
 use agentproto_manifest::globs::Progress;
 
-/// Applies all denials; whole directories first, so that fewer matches have to be looked up.
+/// Applies all denials. Whole directories come first, so that fewer matches have to be looked up.
 pub fn apply(draft: &mut Draft, denied: &[Said<String>], scope: Scope) -> Result<(), Refusal> {
     let mut work = Vec::new();
     for said in denied {
@@ -39,7 +39,7 @@ pub fn apply(draft: &mut Draft, denied: &[Said<String>], scope: Scope) -> Result
     }
     for (said, touched) in held {
         if !touched {
-            let why = "nothing that it names is shown in the sandbox".to_owned();
+            let why = "none of its paths is visible in the sandbox".to_owned();
             draft.absent.push((said.clause.clone(), why));
         }
     }
@@ -53,7 +53,7 @@ struct Denier<'a> {
 }
 
 impl Denier<'_> {
-    /// Whether something had to be done to hold the clause.
+    /// Applies one denial. Returns whether something had to be done to enforce the clause.
     fn deny(mut self, spot: &Spot) -> bool {
         let mut trail = Trail::default();
         let walked = match trail.follow_lenient(&spot.base) {
@@ -63,7 +63,7 @@ impl Denier<'_> {
                 return true;
             }
         };
-        // The link itself can be neither masked nor kept from being replaced.
+        // The link itself can neither be masked nor protected from being replaced.
         for link in &trail.links {
             if self.is_writable(&link.at) {
                 self.impossible(format!(
@@ -97,7 +97,7 @@ impl Denier<'_> {
         self.draft.held.iter().any(inside)
     }
 
-    /// Hides a path and all below it. `missing` is the first part of it that does not exist.
+    /// Hides a path and everything below it. `missing` is the first part of it that does not exist.
     fn tree(&mut self, path: &Path, missing: Option<PathBuf>) {
         self.take_away(path);
         let around: Vec<(PathBuf, PathBuf, Access)> = self
@@ -119,7 +119,7 @@ impl Denier<'_> {
                 }
                 (Some(_), Access::Write) => self.hide(&inside, Hidden::Missing),
                 (Some(_), Access::Read) => self.note(format!(
-                    "`{}` is not there now; were it made from outside while the program runs, it would be seen",
+                    "`{}` does not exist now; if it is created from outside while the program runs, it becomes visible",
                     path.display()
                 )),
             }
@@ -134,12 +134,12 @@ impl Denier<'_> {
             return Hidden::Directory;
         }
         self.note(format!(
-            "`{}` is hidden as the file that it is now; were it replaced from outside while the program runs, the new one would be seen",
+            "`{}` is hidden as a file; if it is replaced from outside while the program runs, the new one becomes visible",
             path.display()
         ));
         if meta.nlink() > 1 {
             self.note(format!(
-                "`{}` has {} names (hard links): it is hidden under this one only",
+                "`{}` has {} names (hard links), and only this name is hidden",
                 path.display(),
                 meta.nlink()
             ));
@@ -158,7 +158,7 @@ impl Denier<'_> {
         }
     }
 
-    /// Removes the grants that lie wholly inside.
+    /// Removes the grants that are completely inside the path.
     fn take_away(&mut self, path: &Path) {
         let held = std::mem::take(&mut self.draft.held);
         let (gone, kept): (Vec<Held>, _) = held
@@ -172,10 +172,10 @@ impl Denier<'_> {
             let shown = held.grant.source.display().to_string();
             match held.role {
                 Role::Program => self.impossible(format!(
-                    "it hides `{shown}`, without which the program cannot start"
+                    "it hides `{shown}`, which the program needs to start"
                 )),
                 Role::Declared => {
-                    let why = format!("`{}` takes it away", self.clause.text);
+                    let why = format!("`{}` hides it", self.clause.text);
                     self.draft
                         .absent
                         .extend(held.grant.clause.map(|c| (c, why)));
@@ -186,7 +186,7 @@ impl Denier<'_> {
                 Role::System if held.grant.source == Path::new("/etc/ld.so.cache") => {
                     if self.draft.needs_cache {
                         self.note(
-                            "it hides /etc/ld.so.cache, by which the program finds libraries"
+                            "it hides /etc/ld.so.cache, which the program needs to find libraries"
                                 .into(),
                         );
                     }
@@ -196,7 +196,8 @@ impl Denier<'_> {
         }
     }
 
-    /// Hides what matches a wildcard now; where new matches could be made, nothing holds it.
+    /// Hides the current matches of a wildcard. If new matches could be created, the clause cannot
+    /// be enforced.
     fn matches(&mut self, base: &Path, spot: &Spot) {
         let grants: Vec<(PathBuf, Access)> = self
             .draft
@@ -221,7 +222,7 @@ impl Denier<'_> {
             let hidden = self.draft.denials.iter().any(|d| dir.starts_with(&d.path));
             if access == Access::Write && !hidden {
                 self.impossible(format!(
-                    "a file created later in `{}` would match; narrow fs.write, or name the paths",
+                    "a file created later in `{}` would match but not be hidden; narrow fs.write, or list exact paths",
                     source.display()
                 ));
                 continue;
@@ -231,7 +232,10 @@ impl Denier<'_> {
             }
             match paths::expand(&dir, &spot.pattern, progress, &mut self.draft.left) {
                 Ok(found) if found.len() + self.draft.denials.len() > paths::MOST_MOUNTS => {
-                    let why = format!("{} files match, too many to hide one by one", found.len());
+                    let why = format!(
+                        "{} files match, which is too many to hide one by one",
+                        found.len()
+                    );
                     self.impossible(why);
                 }
                 Ok(found) => found.iter().for_each(|f| self.hide_found(f)),
@@ -244,7 +248,7 @@ impl Denier<'_> {
     fn hide_found(&mut self, found: &paths::Found) {
         match found {
             paths::Found::Link(link) => {
-                // A mask over a link falls on its target.
+                // A mask over a link would hide its target.
                 if let Ok(real) = Trail::default().follow(link) {
                     self.tree(&real, None);
                 }
@@ -254,11 +258,11 @@ impl Denier<'_> {
     }
 }
 
-/// Where a denied path lies in the sandbox: as deep as it exists, and one step further.
+/// The path of a denial in the sandbox: as deep as it exists, and one step further.
 fn inside(path: &Path, missing: Option<&Path>, source: &Path, at: &Path) -> Option<PathBuf> {
     let rest = match missing {
         None => path.strip_prefix(source).ok()?,
-        // The grant itself is still to be made: only what lies in it is denied.
+        // The grant itself does not exist yet: only what is inside it is denied.
         Some(missing) if source.starts_with(missing) => {
             let rest = path.strip_prefix(source).ok()?;
             Path::new(rest.components().next()?.as_os_str())
@@ -271,8 +275,8 @@ fn inside(path: &Path, missing: Option<&Path>, source: &Path, at: &Path) -> Opti
     })
 }
 
-/// Where a pattern and a grant meet: the deeper of both directories, and how far the pattern
-/// has come there. `None` where nothing in the grant can match.
+/// Where a pattern and a grant meet: the deeper of both directories, and how far the pattern has
+/// matched there. `None` if nothing in the grant can match.
 fn meeting(base: &Path, source: &Path, spot: &Spot) -> Option<(PathBuf, Progress)> {
     let mut progress = spot.pattern.start();
     if base.starts_with(source) {

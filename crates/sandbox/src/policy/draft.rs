@@ -1,4 +1,4 @@
-//! A policy in the making: grants are gathered, denials taken away, the rest put in order.
+//! A policy under construction: grants are collected, denials applied, and the rest is sorted.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,14 @@ use crate::policy::block::Said;
 use crate::programs::Program;
 use crate::programs::links::{Trail, Walked};
 
-/// Why something is granted, for what is said when a denial takes it away.
+/// Why something is granted, for the message when a denial removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A clause of the manifest.
     Declared,
-    /// Executed or mapped; without it the program does not start.
+    /// Executed or mapped; the program does not start without it.
     Program,
-    /// Data that a program of its kind loads.
+    /// Data that programs of this kind load.
     Companion,
     /// What every program may expect: certificates, time zones, terminals.
     System,
@@ -39,9 +39,9 @@ pub struct Draft {
     pub absent: Vec<(Clause, String)>,
     pub impossible: Vec<(Clause, String)>,
     pub notes: Vec<(Clause, String)>,
-    /// Some library is found only by the loader's cache.
+    /// Whether some library is found only through the loader's cache.
     pub needs_cache: bool,
-    /// Entries of directories that may still be looked at.
+    /// Number of directory entries that may still be examined.
     pub left: usize,
 }
 
@@ -73,7 +73,7 @@ impl Draft {
         self.held.push(Held { grant, role });
     }
 
-    /// Something that is there without being declared; what is missing is passed over.
+    /// Grants something that is not declared. A missing path is skipped.
     pub fn provide(&mut self, role: Role, path: &Path, exec: bool) {
         let mut trail = Trail::default();
         if let Ok(real) = trail.follow(path)
@@ -84,7 +84,7 @@ impl Draft {
         }
     }
 
-    /// A program with all that it needs.
+    /// Grants a program and everything that it needs.
     pub fn provide_program(&mut self, program: &Program) {
         self.trail.extend(Trail {
             links: program.links.clone(),
@@ -104,7 +104,7 @@ impl Draft {
         self.needs_cache |= program.needs_cache;
     }
 
-    /// A path of the manifest that is to be seen at another place, or at its own.
+    /// Grants a path of the manifest, at its own or at another path.
     pub fn declare(
         &mut self,
         said: &Clause,
@@ -127,7 +127,7 @@ impl Draft {
         });
     }
 
-    /// A glob of `fs.read`, `fs.write` or `auth.state.paths`.
+    /// Grants a glob of `fs.read`, `fs.write` or `auth.state.paths`.
     pub fn grant(
         &mut self,
         said: &Said<String>,
@@ -163,8 +163,7 @@ impl Draft {
                 return Ok(());
             }
             if paths::is_own(&walked.real) {
-                let why =
-                    "the sandbox has /proc, /sys and /dev of its own; the host's are not shown";
+                let why = "the sandbox has its own /proc, /sys and /dev; those of the host are not visible";
                 self.impossible.push((said.clause.clone(), why.to_owned()));
                 continue;
             }
@@ -178,7 +177,7 @@ impl Draft {
         if self.held.len() == before && self.impossible.len() == failed {
             let why = match (missing, access) {
                 (true, Access::Write) => {
-                    "it is not there, and whether a file or a directory is meant is not said: create it, or write `/**` behind it"
+                    "it does not exist, and it may be a file or a directory: create it, or append `/**`"
                 }
                 _ => "nothing on this machine matches",
             };
@@ -187,7 +186,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Whether there was something to grant.
+    /// Grants a path. Returns whether there was something to grant.
     fn grant_tree(
         &mut self,
         said: &Said<String>,
@@ -212,14 +211,14 @@ impl Draft {
         }
         let real = walked.real.clone();
         if is_socket(&real) {
-            let note = "a socket of the host: whoever listens there acts outside the sandbox";
+            let note = "this is a socket of the host: the process that listens there acts outside the sandbox";
             self.notes.push((said.clause.clone(), note.to_owned()));
         }
         self.declare(&said.clause, real.clone(), real, access, false);
         true
     }
 
-    /// Everything: entry by entry, because some of the root is the sandbox's own.
+    /// Grants everything, entry by entry, because the sandbox has some entries of its own.
     fn grant_root(&mut self, said: &Said<String>, access: Access) {
         let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
         for path in entries.map(|e| e.path()) {
@@ -233,7 +232,7 @@ impl Draft {
             self.trail.extend(trail);
             self.declare(&said.clause, real.clone(), real, access, false);
         }
-        let note = "this shows the whole machine, but for /proc, /sys, /dev and /tmp, which are the sandbox's own, and /run, where the sockets of services are";
+        let note = "this shows the whole machine, except /proc, /sys, /dev and /tmp, which are the sandbox's own, and /run, where services have their sockets";
         self.notes.push((said.clause.clone(), note.to_owned()));
     }
 
@@ -254,7 +253,7 @@ impl Draft {
         };
         if self.held.len() + found.len() > paths::MOST_MOUNTS {
             let why = format!(
-                "{} files match, too many to show one by one; name their directory with `/**`",
+                "{} files match, which is too many to show one by one; grant their directory with `/**`",
                 found.len()
             );
             self.impossible.push((said.clause.clone(), why));
@@ -271,24 +270,24 @@ impl Draft {
         }
         let later = match access {
             Access::Read => {
-                "matches are looked up once, before the start: what comes later is not seen"
+                "matches are looked up once, before the start: later files are not visible"
             }
             Access::Write => {
-                "matches are looked up once, before the start: new files cannot be made; grant a directory with `/**` for that"
+                "matches are looked up once, before the start: to create new files, grant a directory with `/**`"
             }
         };
         self.notes.push((said.clause.clone(), later.to_owned()));
         if passed_over > 0 {
             let note = format!(
-                "{passed_over} matching links or directories are not shown: name them, or write `/**` behind them"
+                "{passed_over} matching links or directories are not visible: list them, or append `/**`"
             );
             self.notes.push((said.clause.clone(), note));
         }
     }
 
-    /// Grants in order, parents first, those of one place of one mind.
+    /// The grants in order, parents first. Grants at the same path get the same rights.
     pub fn finish(&mut self) -> (Vec<Grant>, Vec<Link>) {
-        // Declared before provided, so that a stable sort keeps the clause in front.
+        // Declared before provided, so that a stable sort keeps the clause first.
         self.held.sort_by(|a, b| {
             let key = |h: &Held| (h.grant.at.clone(), h.role != Role::Declared);
             key(a).cmp(&key(b))
@@ -312,7 +311,7 @@ impl Draft {
         };
         let mut links = std::mem::take(&mut self.trail.links);
         links.retain(|link| !shown(link) && !grants.iter().any(|g| g.at == link.at));
-        // A shim's link stands for the host's own link of the same name.
+        // A link for a shim replaces the host's own link with the same name.
         let mut seen = std::collections::HashSet::new();
         links.reverse();
         links.retain(|link| seen.insert(link.at.clone()));
@@ -320,7 +319,7 @@ impl Draft {
         (grants, links)
     }
 
-    /// What may be read inside what may be written stays writable.
+    /// Makes declared paths inside writable paths writable.
     fn reading_goes_with_writing(&mut self) {
         let writable: Vec<PathBuf> = self
             .held
@@ -336,7 +335,8 @@ impl Draft {
         }
     }
 
-    /// What is granted twice at one place: under AIP-29 nothing is both written and run.
+    /// Gives all grants at one path the same rights. Under AIP-29 nothing is both writable and
+    /// executable.
     fn agree(&mut self) {
         let mut start = 0;
         while let Some(first) = self.held.get(start) {
@@ -359,11 +359,11 @@ impl Draft {
                 exec = program;
                 let note = match program {
                     true => format!(
-                        "`{}` is a program that runs: it stays read-only",
+                        "`{}` is a program that runs, so it stays read-only",
                         at.display()
                     ),
                     false => format!(
-                        "nothing in `{}` can be run or loaded as code, because it can be written",
+                        "nothing in `{}` can be executed or loaded as code, because it is writable",
                         at.display()
                     ),
                 };
@@ -378,8 +378,8 @@ impl Draft {
         }
     }
 
-    /// A directory on the way to a denied path, or to a file that may not be changed, could
-    /// be renamed and the path made anew, were the directory not a mount of its own.
+    /// Additional mounts for directories on the way to a denied path or to a read-only file.
+    /// Without them, such a directory could be renamed and the path created again.
     fn pins(&self, grants: &[Grant]) -> Vec<Grant> {
         let writable = |at: &&Grant| at.access == Access::Write;
         let fixed = grants
@@ -428,7 +428,7 @@ pub fn innermost<'g>(grants: &'g [Grant], path: &Path) -> Option<&'g Grant> {
     around.max_by_key(|g| g.at.components().count())
 }
 
-/// Whether what is around shows the same with the same rights.
+/// Whether the surrounding grant shows the same with the same rights.
 fn is_redundant(grants: &[Grant], grant: &Grant) -> bool {
     innermost(grants, &grant.at).is_some_and(|outer| {
         let same_file = grant.at.strip_prefix(&outer.at).is_ok_and(|rest| {

@@ -1,5 +1,5 @@
-//! The environment of the child: a few variables that every program expects, then what the
-//! manifest passes and sets, then what the caller adds. Nothing else.
+//! The environment of the child: a few variables that every program expects, then what the manifest
+//! passes and sets, then what the caller adds. Nothing else is included.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,7 +9,7 @@ use super::refusal::Refusal;
 use super::surroundings::{DEFAULT_PATH, Surroundings};
 use agentproto_manifest::globs;
 
-/// Variables by name; a later value wins and keeps the first place.
+/// Variables by name. A later value replaces an earlier one in its position.
 #[derive(Debug, Default)]
 pub struct Variables(Vec<(OsString, OsString)>);
 
@@ -39,7 +39,7 @@ impl Variables {
         }
     }
 
-    /// Takes variables of the host by name or glob.
+    /// Passes variables of the host, by name or glob.
     pub fn pass(&mut self, surroundings: &Surroundings, names: &[Said<String>]) {
         for Said { value: pattern, .. } in names {
             for (name, value) in &surroundings.host_env {
@@ -47,7 +47,7 @@ impl Variables {
                     Some(name) => name == pattern || globs::matches(pattern, name),
                     None => false,
                 };
-                // HOME and TMPDIR are what the child sees, not where the host has them.
+                // HOME and TMPDIR have the values of the child's file system, not of the host's.
                 if taken && name != "TMPDIR" {
                     self.set(name, value);
                 }
@@ -70,29 +70,29 @@ impl Variables {
     }
 }
 
-/// A name that the environment cannot hold is an error, not a variable less.
+/// Rejects names that an environment cannot contain, instead of dropping the variable.
 pub fn check_name(name: &str, said: &Said<String>) -> Result<(), Refusal> {
     match name.is_empty() || name.contains(['=', '\0']) {
         true => Err(Refusal::Invalid {
             at: said.place.clone(),
-            what: format!("`{name}` is no name of a variable"),
+            what: format!("`{name}` is not a valid variable name"),
         }),
         false => Ok(()),
     }
 }
 
-/// What is to be said about a name of the list.
+/// A note on a name in the list, if it needs one.
 pub fn note(name: &str) -> Option<&'static str> {
     if name.bytes().all(|b| b == b'*') {
-        Some("the whole environment of the host is passed, with every secret in it")
+        Some("the whole environment of the host is passed, including its secrets")
     } else if loads_code(name) {
-        Some("by this variable the program can be made to load other code")
+        Some("this variable can make the program load other code")
     } else {
         None
     }
 }
 
-/// Variables by which the loader or an interpreter runs other code than it seems.
+/// Whether the variable makes the loader or an interpreter run other code.
 fn loads_code(name: &str) -> bool {
     name.starts_with("LD_")
         || matches!(

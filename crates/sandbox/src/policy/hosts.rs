@@ -1,17 +1,17 @@
-//! Host names of `network.egress`. Matching them is the proxy's work; here only what can
-//! never be one is named.
+//! Host names of `network.egress`. The proxy matches them. This module only rejects entries that
+//! cannot be host names.
 
 use super::block::Said;
 use super::draft::Draft;
 use crate::clause::Clause;
 
-/// The entries that are host names or globs of them; others cannot be held.
+/// The entries that are host names or globs. Others cannot be enforced.
 pub fn egress(entries: Vec<Said<String>>, draft: &mut Draft) -> Vec<(Clause, String)> {
     let mut out = Vec::new();
     for Said { clause, value, .. } in entries {
         match fault(&value) {
             Some(why) => {
-                let why = format!("{why}; egress takes host names and globs of them");
+                let why = format!("{why}; `network.egress` takes only host names and globs");
                 draft.impossible.push((clause, why));
             }
             None => {
@@ -45,7 +45,7 @@ fn fault(host: &str) -> Option<&'static str> {
         .chars()
         .any(|c| !letter(c) || c.is_whitespace() || c.is_control())
     {
-        Some("it has a character that no host name has")
+        Some("it contains a character that is not allowed in host names")
     } else {
         None
     }

@@ -1,7 +1,7 @@
-//! One policy for both shapes, AIP-29 and AIP-36, resolved against this machine.
+//! One policy for both kinds of sandboxes, AIP-29 and AIP-36, resolved on this machine.
 //!
-//! All host paths here are absolute and free of symbolic links (`..`, `~` and globs are
-//! resolved); paths inside the sandbox are absolute and normalised.
+//! All host paths are absolute and without symbolic links; `..`, `~` and globs are resolved. Paths
+//! inside the sandbox are absolute and normalized.
 
 mod aip29;
 mod aip36;
@@ -29,9 +29,9 @@ pub use refusal::{Place, Refusal};
 pub use surroundings::Surroundings;
 pub use target::Target;
 
-/// The policy of a target on this machine for a command; an empty command is for a look at
-/// the policy alone. What no backend could hold stands in `impossible`: whoever spawns with
-/// such a policy has to refuse.
+/// Resolves the policy of a target on this machine for a command. The command may be empty, to
+/// inspect the policy only. Clauses that no backend can enforce are in `impossible`, and a caller
+/// must refuse to spawn with them.
 pub fn resolve(
     target: &Target,
     surroundings: &Surroundings,
@@ -43,19 +43,19 @@ pub fn resolve(
     }
 }
 
-/// What every child gets, sandboxed or not, with the caller's own variables.
+/// The variables that every child gets, sandboxed or not, and the caller's own variables.
 pub fn basic_environment(surroundings: &Surroundings) -> Vec<(OsString, OsString)> {
     env::Variables::basic(surroundings).finish(surroundings)
 }
 
-/// Without links as far as it exists.
+/// The path with links resolved, as far as it exists.
 fn real(path: &Path) -> PathBuf {
     let walked = super::programs::links::Trail::default().follow_lenient(path);
     walked.map_or_else(|_| path.to_owned(), |w| w.whole())
 }
 
 impl Policy {
-    /// Where a path inside lies on the host, by the grant that shows it.
+    /// The host path of a path inside, and the grant that shows it.
     pub fn on_host(&self, path: &Path) -> Option<(&Grant, PathBuf)> {
         let grant = self.access(path)?;
         let below = path.strip_prefix(&grant.at).ok()?;
@@ -68,8 +68,8 @@ impl Policy {
         ))
     }
 
-    /// The program (inside) that a name means to the child: through its own PATH, or by a path
-    /// from a directory; only what it could execute itself.
+    /// The program (inside) that a name refers to for the child: through its PATH, or as a path
+    /// relative to a directory. Only programs that the child may execute are found.
     pub fn program(&self, name: &OsStr, cwd: &Path) -> Option<PathBuf> {
         let path = self.env.iter().find(|(known, _)| known == "PATH");
         let path = path.map_or(OsStr::new(surroundings::DEFAULT_PATH), |(_, value)| value);
@@ -86,7 +86,7 @@ impl Policy {
     }
 
     fn may_execute(&self, inside: &Path) -> bool {
-        // `/bin` is a link on most systems; what it leads to is what is granted.
+        // `/bin` is a link on most systems, and its target is what is granted.
         let host = self.on_host(inside).map(|(_, host)| host);
         let real = real(&host.unwrap_or_else(|| inside.to_owned()));
         let shown = |g: &Grant| g.exec && real.starts_with(&g.source);
@@ -100,8 +100,7 @@ impl Policy {
             }
     }
 
-    /// What the child may do with a path inside: the innermost grant decides, unless the
-    /// path is hidden.
+    /// The grant for a path inside: the innermost one, or `None` if the path is hidden.
     pub fn access(&self, path: &Path) -> Option<&Grant> {
         let hidden = self.denials.iter().any(|d| path.starts_with(&d.path));
         match hidden {
@@ -111,32 +110,40 @@ impl Policy {
     }
 }
 
+/// What a child may do, resolved on this machine.
 #[derive(Clone, Debug)]
 pub struct Policy {
+    /// The spec that the block follows.
     pub shape: Shape,
     /// Host names that may be reached, as written.
     pub egress: Vec<(Clause, String)>,
     /// URLs that the host exposes inbound.
     pub ingress: Vec<(Clause, String)>,
+    /// Host paths that the child sees.
     pub grants: Vec<Grant>,
-    /// Symbolic links that stand outside all granted directories, as on the host.
+    /// Symbolic links outside all granted directories, as on the host.
     pub links: Vec<Link>,
+    /// Hidden paths inside grants.
     pub denials: Vec<Denial>,
-    /// Clauses that hold because nothing they speak of is in the sandbox, with the reason.
+    /// Clauses that have no effect in the sandbox, with the reason.
     pub absent: Vec<(Clause, String)>,
+    /// Which programs may run.
     pub exec: Exec,
-    /// The whole environment of the child.
+    /// The complete environment of the child.
     pub env: Vec<(OsString, OsString)>,
+    /// Clauses of the environment.
     pub env_clauses: Vec<Clause>,
+    /// The clause that requires a terminal.
     pub tty: Option<Clause>,
+    /// Limits on time, memory and processes.
     pub limits: Vec<Limit>,
     /// Working directory inside the sandbox.
     pub cwd: PathBuf,
-    /// `HOME` as the child sees it: private, but for what is granted below it.
+    /// `HOME` inside the sandbox. It is private, except for what is granted below it.
     pub home: PathBuf,
-    /// Clauses that no backend could hold, with the reason.
+    /// Clauses that no backend can enforce, with the reason.
     pub impossible: Vec<(Clause, String)>,
-    /// Things that hold and still deserve a word.
+    /// Notes on clauses that are enforced.
     pub notes: Vec<(Clause, String)>,
 }
 
@@ -149,36 +156,35 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     Read,
-    /// Reading too.
+    /// Includes reading.
     Write,
 }
 
-/// A host path that the child sees. Grants come parents first; those of one place agree in
-/// `access` and `exec` (each has its own clause), so it is made once.
+/// A host path that the child sees. Parents come first. Grants at one path have the same `access`
+/// and `exec`, but their own clauses, so the path is mounted once.
 #[derive(Clone, Debug)]
 pub struct Grant {
     pub source: PathBuf,
-    /// Where it appears inside; mostly the same path.
+    /// Path inside the sandbox, mostly the same as on the host.
     pub at: PathBuf,
     pub access: Access,
     /// Whether files below may be mapped and executed.
     pub exec: bool,
-    /// Made at spawn where it is missing: a login that is to be written needs its directory.
+    /// Whether to create it at spawn if it is missing: a login needs its directory to be written.
     pub create: bool,
-    /// `None` for what every child needs: libraries, time zones, certificates.
+    /// The clause, or `None` for what every child needs: libraries, time zones, certificates.
     pub clause: Option<Clause>,
 }
 
-/// A symbolic link of the host, kept so that a program that asks where it lies gets the same
-/// answer inside.
+/// A symbolic link of the host. It is kept so that a program finds itself at the same path inside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Link {
     pub at: PathBuf,
-    /// As written: relative to the directory of the link, or absolute.
+    /// Target as written: relative to the directory of the link, or absolute.
     pub to: PathBuf,
 }
 
-/// A path (inside) that stays hidden although a grant takes it in.
+/// A path (inside) that stays hidden although a grant includes it.
 #[derive(Clone, Debug)]
 pub struct Denial {
     pub path: PathBuf,
@@ -190,21 +196,21 @@ pub struct Denial {
 pub enum Hidden {
     File,
     Directory,
-    /// Not there now, inside a writable grant: to be held empty.
+    /// Does not exist now, but is inside a writable grant: its creation must be prevented.
     Missing,
 }
 
 /// Which programs may run.
 #[derive(Clone, Debug)]
 pub enum Exec {
-    /// AIP-36: whatever is visible on an executable mount.
+    /// AIP-36: everything that is visible on an executable mount.
     Visible,
-    /// AIP-29.
+    /// AIP-29: only listed programs.
     Listed {
-        /// May it create processes at all (`exec.allow`)?
+        /// Whether it may create processes at all (`exec.allow`).
         fork: bool,
-        /// Files that may be executed: the target, the listed programs, their script
-        /// interpreters and the ELF loader.
+        /// Files that may be executed: the target, the listed programs, their script interpreters
+        /// and the ELF loader.
         programs: Vec<PathBuf>,
         clause: Clause,
     },

@@ -1,4 +1,4 @@
-//! A tool inside a bundle: a key that it has replaces the bundle's, and may only narrow it.
+//! A tool inside a bundle: its keys replace those of the bundle, and may only narrow them.
 
 use super::aip29::Declared;
 use super::block::{Pairs, Said};
@@ -7,7 +7,7 @@ use agentproto_manifest::globs;
 
 type List = Option<Vec<Said<String>>>;
 
-/// The bundle's block with the tool's own put over it, or the clause that widens it.
+/// Applies the tool's block to the bundle's block. Returns an error for a clause that widens it.
 pub fn narrowed(bundle: Declared, tool: Declared) -> Result<Declared, Refusal> {
     let hosts = globs::wildcard_covers;
     let names = |granted: &str, wanted: &str| granted == wanted || globs::matches(granted, wanted);
@@ -15,17 +15,17 @@ pub fn narrowed(bundle: Declared, tool: Declared) -> Result<Declared, Refusal> {
     unknown.extend(tool.unknown);
     let bundle_allows = bundle.allow.as_ref().is_some_and(|a| a.value);
     if let Some(own) = tool.allow.as_ref().filter(|a| a.value && !bundle_allows) {
-        return Err(widens(own, "the bundle allows no child processes"));
+        return Err(widens(own, "the bundle does not allow child processes"));
     }
     let allow = tool.allow.or(bundle.allow);
     let spawn = match allow.as_ref().is_some_and(|a| a.value) {
         true => list(bundle.spawn, tool.spawn, "programs", |g, w| g == w)?,
-        // Nothing can be started, whatever is listed.
+        // Nothing can be started, even if it is listed.
         false => tool.spawn.or(bundle.spawn),
     };
     let bundle_tty = bundle.tty.as_ref().is_some_and(|t| t.value);
     if let Some(own) = tool.tty.as_ref().filter(|t| t.value && !bundle_tty) {
-        return Err(widens(own, "the bundle does not ask for a terminal"));
+        return Err(widens(own, "the bundle does not require a terminal"));
     }
     let set = set(&bundle.set, &bundle.pass, tool.set)?;
     Ok(Declared {
@@ -55,7 +55,7 @@ fn covers_path(granted: &str, wanted: &str) -> bool {
     granted == wanted || globs::covers(granted, wanted)
 }
 
-/// Every entry of the tool's list is taken in by one of the bundle's.
+/// Checks that an entry of the bundle covers every entry of the tool's list.
 fn list(
     bundle: List,
     tool: List,
@@ -77,14 +77,17 @@ fn list(
     Ok(Some(own))
 }
 
-/// A list of the tool's own repeats what the bundle denies.
+/// Checks that the tool's own list includes everything that the bundle denies.
 fn deny(bundle: List, tool: List) -> Result<List, Refusal> {
     let Some(own) = tool else {
         return Ok(bundle);
     };
     for denied in bundle.iter().flatten() {
         if !own.iter().any(|d| covers_path(&d.value, &denied.value)) {
-            let why = format!("the tool's own `fs.deny` leaves it out, in {}", place(&own));
+            let why = format!(
+                "the tool's own `fs.deny` does not include it, in {}",
+                place(&own)
+            );
             return Err(widens(denied, why));
         }
     }
@@ -105,8 +108,8 @@ fn set(
         let fixed = bundle.iter().flatten().find(|(n, _)| n == name);
         match fixed {
             Some((_, said)) if said.value == own.value => {}
-            Some(_) => return Err(widens(own, "the bundle forces another value")),
-            // A fixed value in place of whatever the host has is narrower.
+            Some(_) => return Err(widens(own, "the bundle sets a different value")),
+            // A fixed value is narrower than any value of the host.
             None if passed
                 .iter()
                 .flatten()

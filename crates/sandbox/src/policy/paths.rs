@@ -1,37 +1,40 @@
-//! From a glob of a manifest to places on this machine.
+//! Resolves a glob of a manifest to paths on this machine.
 
 use std::path::{Path, PathBuf};
 
 use agentproto_manifest::globs::{Anchor, Pattern, Progress};
 
-/// Bounds of all expansions of a policy together; beyond them a clause cannot be held.
+/// Maximum number of directory entries for all globs of a policy. A clause that needs more cannot
+/// be enforced.
 pub const MOST_ENTRIES: usize = 100_000;
+/// Maximum depth of the search for a glob.
 pub const MOST_DEPTH: usize = 64;
-/// Each grant and each denial is a mount: beyond so many of either, starting takes too long.
+/// Maximum number of grants, and of denials. Each is a mount, and more would make the start too
+/// slow.
 pub const MOST_MOUNTS: usize = 2000;
 
-/// Directories that the sandbox has of its own.
+/// Directories that the sandbox creates itself.
 const OWN: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// What `~` and relative globs mean.
+/// The directories that `~` and relative globs refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'s> {
     pub cwd: &'s Path,
     pub home: &'s Path,
 }
 
-/// One alternative of a glob: a plain path and what is left behind it.
+/// One alternative of a glob: a plain path, and the pattern after it.
 #[derive(Clone, Debug)]
 pub struct Spot {
-    /// Absolute; links and `..` are still in it.
+    /// Absolute path, with unresolved links and `..`.
     pub base: PathBuf,
     pub pattern: Pattern,
-    /// Written with a slash at the end: a directory is meant.
+    /// Whether it ends with a slash, so that a directory is meant.
     pub directory: bool,
 }
 
 impl Spot {
-    /// A plain path, or a plain directory with all below it.
+    /// Whether it is a plain path, or a plain directory with everything below it.
     pub fn is_subtree(&self) -> bool {
         self.pattern.is_empty() || self.pattern.is_everything()
     }
@@ -41,16 +44,16 @@ impl Spot {
     }
 }
 
-/// Why a glob names no place.
+/// Why a glob has no paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoSpot {
-    /// The text is no glob: an error in the manifest.
+    /// The text is not a valid glob: an error in the manifest.
     Malformed,
-    /// A glob, but none that could be held.
+    /// A valid glob that cannot be enforced.
     Impossible(String),
 }
 
-/// The places of a glob.
+/// The base paths and patterns of a glob.
 pub fn spots(glob: &str, scope: Scope) -> Result<Vec<Spot>, NoSpot> {
     let alternatives = Pattern::alternatives(glob).ok_or(NoSpot::Malformed)?;
     let mut out = Vec::new();
@@ -59,17 +62,17 @@ pub fn spots(glob: &str, scope: Scope) -> Result<Vec<Spot>, NoSpot> {
         let first = names.first().map_or("", String::as_str);
         if anchor == Anchor::Here && first.starts_with('~') {
             return Err(NoSpot::Impossible(
-                "other users' homes are not known; write the path out".into(),
+                "the homes of other users are unknown; write the full path".into(),
             ));
         }
         if names.iter().any(|name| name.starts_with('$')) {
             return Err(NoSpot::Impossible(
-                "of all variables only $HOME is known in a path; write the path out".into(),
+                "$HOME is the only variable allowed in a path; write the full path".into(),
             ));
         }
         if pattern.goes_up() {
             return Err(NoSpot::Impossible(
-                "`..` behind a wildcard leads nowhere in particular".into(),
+                "`..` after a wildcard does not lead to a fixed path".into(),
             ));
         }
         let mut base = match anchor {
@@ -87,30 +90,30 @@ pub fn spots(glob: &str, scope: Scope) -> Result<Vec<Spot>, NoSpot> {
     Ok(out)
 }
 
-/// Whether a path belongs to what the sandbox makes itself.
+/// Whether a path is in a directory that the sandbox creates itself.
 pub fn is_own(path: &Path) -> bool {
     OWN.iter().any(|own| path.starts_with(own))
 }
 
-/// Devices that are in every sandbox.
+/// Whether the path is a device that every sandbox has.
 pub fn is_common_device(path: &Path) -> bool {
     ["null", "zero", "full", "random", "urandom", "tty"]
         .iter()
         .any(|name| path == Path::new("/dev").join(name))
 }
 
-/// What a walk found.
+/// One match of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     File(PathBuf),
-    /// A directory that matches with all below it.
+    /// A directory that matches with everything below it.
     Tree(PathBuf),
-    /// A directory that matches itself only.
+    /// A directory that matches without its contents.
     Directory(PathBuf),
     Link(PathBuf),
 }
 
-/// The walk was cut short.
+/// The search exceeded its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMuch;
 
@@ -123,8 +126,8 @@ impl std::fmt::Display for TooMuch {
     }
 }
 
-/// All that matches now below a directory, links not followed. `from` is how far the pattern
-/// has come at that directory, `left` how many entries may still be looked at.
+/// Everything below a directory that matches now. Links are not followed. `from` is how far the
+/// pattern has matched at that directory, and `left` is how many entries may still be examined.
 pub fn expand(
     dir: &Path,
     pattern: &Pattern,
@@ -138,7 +141,7 @@ pub fn expand(
             found.push(Found::Tree(dir));
             continue;
         }
-        // What we cannot list, a child of ours cannot list either.
+        // A child cannot list a directory that we cannot list.
         let Ok(entries) = std::fs::read_dir(&dir) else {
             continue;
         };
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn anchors() {
+    fn globs_are_split_into_base_and_pattern() {
         for (glob, base, subtree) in [
             ("~/.ssh/**", "/home/u/.ssh", true),
             ("${HOME}/x", "/home/u/x", true),
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_are_none() {
+    fn invalid_and_unenforceable_globs_are_rejected() {
         let scope = Scope {
             cwd: Path::new("/w"),
             home: Path::new("/h"),

@@ -1,4 +1,4 @@
-//! Why there is no policy. Codes are stable; scripts read them.
+//! Why a manifest gives no policy. The codes are stable, because scripts read them.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::programs::Unreadable;
 use agentproto_manifest::{Document, Span};
 
-/// A place in a manifest, as editors count.
+/// A position in a manifest, as editors count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub file: PathBuf,
@@ -37,12 +37,10 @@ impl std::fmt::Display for Place {
 pub enum Refusal {
     #[error("{}: {why}", path.display())]
     Unread { path: PathBuf, why: String },
-    /// Nothing in a manifest is guessed: it is untrusted until it is read whole (A29-SEC-01).
+    /// Nothing in a manifest is guessed: it is untrusted until it is read completely (A29-SEC-01).
     #[error("{at}: {what}")]
     Invalid { at: Place, what: String },
-    #[error(
-        "{at}: the sandbox provider `{provider}` is not supported here; this machine offers `local` (AIP-36)"
-    )]
+    #[error("{at}: the sandbox provider `{provider}` is not supported; only `local` is (AIP-36)")]
     UnsupportedProvider { at: Place, provider: String },
     #[error("{at}: the sandbox has `read_only: true`, so no command may run in it (AIP-36)")]
     ReadOnly { at: Place },
@@ -53,25 +51,25 @@ pub enum Refusal {
         why: String,
     },
     #[error(
-        "{at}: `{clause}` widens the bundle's sandbox: {why}; a tool may narrow it, never widen it (AIP-29, Inheritance)"
+        "{at}: `{clause}` widens the bundle's sandbox: {why}; a tool may only narrow it (AIP-29, Inheritance)"
     )]
     Widens {
         at: Place,
         clause: String,
         why: String,
     },
-    #[error("the program `{name}` is not on this machine: install it, or give its path")]
+    #[error("program `{name}` not found: install it, or give its path")]
     ProgramNotFound { name: String },
     #[error(transparent)]
     ProgramUnreadable(#[from] Unreadable),
 }
 
 impl Refusal {
-    /// A path that is no glob.
+    /// A path that is not a valid glob.
     pub fn no_glob(at: Place, glob: &str) -> Self {
         Refusal::Invalid {
             at,
-            what: format!("`{glob}` is no glob: a bracket or brace does not close"),
+            what: format!("invalid glob `{glob}`: a bracket or brace is not closed"),
         }
     }
 

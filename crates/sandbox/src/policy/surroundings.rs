@@ -1,4 +1,4 @@
-//! What a policy is resolved against, given from outside so that nothing is guessed twice.
+//! What a policy is resolved against. The caller provides it, so that it is determined only once.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -7,22 +7,22 @@ use super::refusal::Refusal;
 pub(super) use crate::programs::find::DEFAULT_PATH;
 use crate::programs::{Lookup, find};
 
-/// This machine and this session, as far as a policy depends on them.
+/// The parts of this machine and this session that a policy depends on.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// The environment that `env.pass` and `passthrough` choose from.
+    /// The environment from which `env.pass` and `passthrough` select variables.
     pub host_env: Vec<(OsString, OsString)>,
     pub home: PathBuf,
     /// The session's working directory: the workspace.
     pub cwd: PathBuf,
     /// The directory of the manifest.
     pub bundle: PathBuf,
-    /// Secrets, mode and option variables of the caller; they win over everything.
+    /// Secrets and the variables of modes and options, set by the caller. They take precedence.
     pub extra_env: Vec<(OsString, OsString)>,
 }
 
 impl Surroundings {
-    /// As this process has them.
+    /// The surroundings of this process.
     pub fn of_this_process(bundle: &Path) -> std::io::Result<Self> {
         let home = std::env::var_os("HOME").filter(|home| Path::new(home).is_absolute());
         Ok(Surroundings {
@@ -39,7 +39,7 @@ impl Surroundings {
         Some(value)
     }
 
-    /// The program that a name means, through `PATH` or by itself.
+    /// The program that a name refers to, through `PATH` or as a path.
     pub fn find(&self, name: &OsStr) -> Result<PathBuf, Refusal> {
         find::find(&self.lookup(), name).ok_or_else(|| Refusal::ProgramNotFound {
             name: name.to_string_lossy().into_owned(),

@@ -1,4 +1,4 @@
-//! The manifest that declares a sandbox, and where in it the block stands.
+//! The manifest that declares a sandbox, and the position of the block in it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use agentproto_manifest::{
     Disk, Doctype, Document, FileSource, Node, Problem, RefRole, Resolution, Workspace,
 };
 
-/// Keys by which an AIP-29 block is known where no file name tells.
+/// Keys that identify an AIP-29 block if the file name does not.
 const AIP29_KEYS: [&str; 4] = ["network", "fs", "exec", "tty"];
-/// So many directories above a TOOL.md are searched for its CLI.md.
+/// Maximum number of directories above a TOOL.md that are searched for its CLI.md.
 const MOST_LEVELS: usize = 6;
 
-/// A sandbox block that was found, with what stands around it.
+/// A sandbox block, and the documents that belong to it.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub shape: Shape,
-    /// The file that was named: CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md or plain YAML.
+    /// The given file: CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md or plain YAML.
     pub manifest: Arc<Document>,
-    /// The file that holds the block; another one where a reference leads there.
+    /// The file that contains the block, which may be a referenced one.
     holder: Arc<Document>,
     pointer: String,
     /// A TOOL.md whose own block narrows the bundle's.
     tool: Option<Arc<Document>>,
-    /// The document with `auth.state`, where there is one.
+    /// The document with `auth.state`, if there is one.
     bundle: Option<Arc<Document>>,
 }
 
@@ -36,7 +36,7 @@ impl Target {
         Target::load_from(&Disk, path)
     }
 
-    /// As `load`, from any source of files.
+    /// Like `load`, from any source of files.
     pub fn load_from(files: &dyn FileSource, path: &Path) -> Result<Target, Refusal> {
         let unread = |why: String| Refusal::Unread {
             path: path.to_owned(),
@@ -57,7 +57,7 @@ impl Target {
         block_at(&self.holder, &self.pointer)
     }
 
-    /// The block of the tool, where it has one.
+    /// The block of the tool, if it has one.
     pub(super) fn narrowing(&self) -> Result<Option<Block<'_>>, Refusal> {
         let Some(tool) = &self.tool else {
             return Ok(None);
@@ -106,11 +106,11 @@ fn block_at<'d>(doc: &'d Document, pointer: &str) -> Result<Block<'d>, Refusal> 
 fn no_sandbox(doc: &Document) -> Refusal {
     Refusal::Invalid {
         at: Place::new(doc, doc.front.map_or_else(Default::default, |f| f.open)),
-        what: "there is no `sandbox` block, so nothing is allowed and nothing can run".into(),
+        what: "the `sandbox` block is missing, so nothing is allowed to run".into(),
     }
 }
 
-/// A file with any problem is not used: what was meant is not known.
+/// Rejects a file with any problem, because its meaning is unknown.
 fn whole(doc: &Document) -> Result<&Node, Refusal> {
     if let Some(Problem { span, message, .. }) = doc.problems.first() {
         return Err(Refusal::Invalid {
@@ -121,7 +121,7 @@ fn whole(doc: &Document) -> Result<&Node, Refusal> {
     doc.root.as_ref().ok_or_else(|| no_sandbox(doc))
 }
 
-/// A YAML file that holds just a block, or a `sandbox` key with one.
+/// A YAML file that contains only a block, or a `sandbox` key with one.
 fn plain(doc: Arc<Document>) -> Result<Target, Refusal> {
     let root = whole(&doc)?;
     let pointer = if root.has("sandbox") { "/sandbox" } else { "" };
@@ -155,7 +155,7 @@ fn find(workspace: &Workspace, doc: Arc<Document>) -> Result<Target, Refusal> {
             whole(&cli)?;
             bundle(&cli, Some(doc.clone()))
         }
-        // A free name: the shape of the block tells.
+        // A file with any other name: the keys of the block identify it.
         _ => plain(doc.clone()),
     }
 }
@@ -172,7 +172,7 @@ fn bundle(cli: &Arc<Document>, tool: Option<Arc<Document>>) -> Result<Target, Re
     })
 }
 
-/// `runner.cli`, or the nearest CLI.md above.
+/// The document at `runner.cli`, or the nearest CLI.md above.
 fn parent_of_tool(
     workspace: &Workspace,
     tool: &Arc<Document>,
@@ -196,24 +196,26 @@ fn parent_of_tool(
         .find_map(|path| workspace.load(&path).ok())
         .ok_or_else(|| Refusal::Invalid {
             at: Place::new(tool, named.map_or(root.span, |n| n.span)),
-            what: "the CLI.md that this tool belongs to is not found, and with it its sandbox"
+            what: "cannot find the CLI.md that this tool belongs to, which declares its sandbox"
                 .into(),
         })
 }
 
 fn unresolved(doc: &Document, node: &Node, reference: &str, found: &Resolution) -> Refusal {
     let why = match found {
-        Resolution::Missing(path) => format!("leads to `{}`, which is not there", path.display()),
+        Resolution::Missing(path) => {
+            format!("refers to `{}`, which does not exist", path.display())
+        }
         Resolution::Unreadable(path, error) => {
             format!(
-                "leads to `{}`, which cannot be read: {error}",
+                "refers to `{}`, which cannot be read: {error}",
                 path.display()
             )
         }
         Resolution::Absolute => "is not relative to the manifest".into(),
-        Resolution::Escapes(_) => "leads out of the workspace".into(),
-        Resolution::External => "names a registry, and none is configured here".into(),
-        Resolution::Document(_) => "leads to another kind of file".into(),
+        Resolution::Escapes(_) => "points outside the workspace".into(),
+        Resolution::External => "names a registry, but none is configured".into(),
+        Resolution::Document(_) => "refers to another kind of file".into(),
     };
     Refusal::RefUnresolvable {
         at: Place::new(doc, node.span),
@@ -222,7 +224,7 @@ fn unresolved(doc: &Document, node: &Node, reference: &str, found: &Resolution) 
     }
 }
 
-/// AIP-45: a path, `{ref}`, `{inline}`, or the block itself.
+/// Finds the sandbox of an agent (AIP-45): a path, `{ref}`, `{inline}`, or the block itself.
 fn agent(workspace: &Workspace, doc: &Arc<Document>, root: &Node) -> Result<Target, Refusal> {
     let Some(node) = root.get("sandbox") else {
         return Err(no_sandbox(doc));
@@ -255,11 +257,11 @@ fn agent(workspace: &Workspace, doc: &Arc<Document>, root: &Node) -> Result<Targ
     match (reference, inline) {
         (Some(_), Some(_)) => Err(block.invalid(
             node,
-            "`sandbox` has both `ref` and `inline`; AIP-36 allows one of them",
+            "`sandbox` has both `ref` and `inline`; AIP-36 allows only one of them",
         )),
         (Some(reference), None) => {
             if let Some(entry) = node.entries().iter().find(|e| e.key != "ref") {
-                let what = format!("`{}` beside `ref` would not be read", entry.key);
+                let what = format!("`{}` next to `ref` would be ignored", entry.key);
                 return Err(block.invalid(&entry.value, what));
             }
             let at = node.get("ref").unwrap_or(node);
@@ -270,7 +272,7 @@ fn agent(workspace: &Workspace, doc: &Arc<Document>, root: &Node) -> Result<Targ
     }
 }
 
-/// Which of the two shapes a block has: `provider` is AIP-36's.
+/// The spec that a block follows: `provider` belongs to AIP-36.
 fn shape_of(block: &Block) -> Result<Shape, Refusal> {
     if block.node.has("provider") {
         return Ok(Shape::Aip36);
@@ -279,7 +281,7 @@ fn shape_of(block: &Block) -> Result<Shape, Refusal> {
         true => Ok(Shape::Aip29),
         false => Err(block.invalid(
             block.node,
-            "this is no sandbox block: AIP-36 asks for `provider`, AIP-29 for `network`, `fs` and `exec`",
+            "this is not a sandbox block: AIP-36 requires `provider`, AIP-29 requires `network`, `fs` and `exec`",
         )),
     }
 }

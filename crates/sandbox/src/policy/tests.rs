@@ -1,5 +1,5 @@
-//! Manifests against a small machine made for each test. Rows of the requirement catalogue
-//! stand in the names; each has its twin, the neighbour that is allowed.
+//! Resolves manifests on a small machine that each test creates. Test names contain requirement
+//! ids. Each test also checks a similar case that is allowed.
 
 mod aip29;
 mod aip36;

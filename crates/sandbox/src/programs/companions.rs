@@ -1,4 +1,4 @@
-//! What well-known programs load at run time although no header of theirs says so.
+//! Files that well-known programs load at run time although their headers do not name them.
 
 use std::path::{Path, PathBuf};
 
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     pub path: PathBuf,
-    /// Files in it are mapped as code.
+    /// Whether files in it are mapped as code.
     pub exec: bool,
 }
 
-/// The company of one program.
+/// The additional files of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Companions {
     pub directories: Vec<Directory>,
     pub files: Vec<PathBuf>,
     /// Directories of helper programs that it starts, such as `git-core`.
     pub helpers: Vec<PathBuf>,
-    /// Directories whose ELF files have libraries of their own.
+    /// Directories whose ELF files need libraries of their own.
     pub scanned: Vec<PathBuf>,
 }
 
@@ -51,15 +51,15 @@ impl Companions {
 
 type Finder = fn(&mut Companions, &Site);
 
-/// Where a program lies.
+/// The location of a program.
 struct Site<'a> {
-    /// As it is called, links and all: virtual environments are known by it.
+    /// Path by which it is called, with links. Virtual environments are recognized by it.
     called: &'a Path,
     /// The directory above `bin`.
     prefix: &'a Path,
 }
 
-/// Names of programs, without version, and what comes with them.
+/// Names of programs without version, and the function that finds their additional files.
 const TABLE: [(&[&str], Finder); 8] = [
     (&["python"], python),
     (&["node", "nodejs"], node),
@@ -81,7 +81,7 @@ const TABLE: [(&[&str], Finder); 8] = [
     (&["gcc", "cc", "g++", "c++", "clang"], compiler),
 ];
 
-/// The company of a program that lies at `real` and is called as `called`.
+/// The additional files of a program that is at `real` and is called as `called`.
 pub fn of_program(called: &Path, real: &Path) -> Companions {
     let mut out = Companions::default();
     let name = real.file_name().map(|n| n.to_string_lossy().into_owned());
@@ -101,8 +101,8 @@ pub fn of_program(called: &Path, real: &Path) -> Companions {
     out
 }
 
-/// The package that a script lies in: the nearest directory with a `package.json`, and the
-/// outermost `node_modules` around it, where its dependencies may lie beside it.
+/// The package of a script: the nearest directory with a `package.json`, and the outermost
+/// `node_modules` around it, which may contain dependencies.
 pub fn of_script(script: &Path, home: &Path) -> Companions {
     let mut out = Companions::default();
     let package = script
@@ -120,10 +120,11 @@ pub fn of_script(script: &Path, home: &Path) -> Companions {
     out
 }
 
-/// The file that marks an installation of ours: `tools/<id>@<major>/<generation>/`.
+/// The file that marks an installation of agentproto: `tools/<id>@<major>/<generation>/`.
 pub const INSTALLED: &str = "installed.json";
 
-/// All of what we installed together with a program: an archive is more than its binary.
+/// Everything that agentproto installed together with a program, because an archive is more than
+/// its binary.
 pub fn of_installation(real: &Path) -> Companions {
     let mut out = Companions::default();
     let ours = |dir: &&Path| {
@@ -202,7 +203,7 @@ fn java(out: &mut Companions, site: &Site) {
     }
 }
 
-/// A toolchain of rustup, or a distribution's.
+/// A toolchain of rustup or of a distribution.
 fn rust(out: &mut Companions, site: &Site) {
     let toolchain = site.prefix.parent().and_then(Path::file_name);
     if toolchain.is_some_and(|name| name == "toolchains") {
@@ -228,14 +229,14 @@ fn compiler(out: &mut Companions, site: &Site) {
     }
 }
 
-/// `lib/x86_64-linux-gnu` and the like, which only some distributions have.
+/// `lib/x86_64-linux-gnu` and similar directories, which only some distributions have.
 fn multiarch(prefix: &Path) -> Vec<PathBuf> {
     let mut found = below(&prefix.join("lib"), std::env::consts::ARCH);
     found.retain(|dir| dir.to_string_lossy().contains("-linux-"));
     found
 }
 
-/// Directories in a directory whose names begin so.
+/// Directories in a directory whose names start with `begin`.
 fn below(dir: &Path, begin: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(dir)
         .into_iter()
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installation_is_known_by_its_place_and_its_record() {
+    fn an_installation_is_recognized_by_its_path_and_its_record() {
         let dir = tempfile::tempdir().expect("a directory");
         let seen = |below: &str, record: bool| {
             let generation = dir.path().join(below);
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn python_of_a_virtual_environment() {
+    fn python_includes_its_virtual_environment() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path();
         dirs(
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn git_brings_its_helpers() {
+    fn git_includes_its_helpers() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path();
         dirs(root, &["bin", "libexec/git-core", "share/git-core"]);
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_brings_its_package_but_never_a_home() {
+    fn a_script_includes_its_package_but_never_a_home() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path();
         dirs(root, &["lib/node_modules/agent/dist", "home/bin"]);

@@ -1,4 +1,4 @@
-//! What an ELF file asks of the loader, read from its headers.
+//! What an ELF file requires from the loader, read from its headers.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,10 +13,11 @@ use object::read::{ReadCache, ReadRef, StringTable};
 
 use super::bytes_to_path;
 
-/// Larger tables are no honest program's; they are not read.
+/// Maximum size of a table, in bytes. Larger tables are not read, because no legitimate program has
+/// them.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The needs of one ELF file.
+/// The requirements of one ELF file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elf {
     /// `PT_INTERP`: the loader. `None` for static programs and for libraries.
@@ -26,16 +27,16 @@ pub struct Elf {
     /// `DT_RPATH`, unless there is a `DT_RUNPATH`.
     pub rpath: Vec<PathBuf>,
     pub runpath: Vec<PathBuf>,
-    /// 64-bit or not, and the machine: a library of another kind is not the one wanted.
+    /// Whether it is 64-bit, and the machine. A library of another kind does not match.
     pub kind: (bool, u16),
 }
 
-/// Headers that were read once: most programs share their libraries.
+/// Cache of headers, because most programs share their libraries.
 #[derive(Clone, Debug, Default)]
 pub struct Headers(RefCell<HashMap<PathBuf, Option<Rc<Elf>>>>);
 
 impl Headers {
-    /// As `read`; a file that cannot be read is none.
+    /// Like `read`, but returns `None` for a file that cannot be read.
     pub fn get(&self, path: &Path) -> Option<Rc<Elf>> {
         if let Some(known) = self.0.borrow().get(path) {
             return known.clone();
@@ -46,7 +47,7 @@ impl Headers {
     }
 }
 
-/// Reads an ELF file; `None` where it is something else or cut short.
+/// Reads an ELF file. Returns `None` if it is something else or truncated.
 pub fn read(path: &Path) -> io::Result<Option<Elf>> {
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {
@@ -125,7 +126,7 @@ where
         })
     };
     out.runpath = list(runpath);
-    // A loader that knows RUNPATH ignores RPATH beside it.
+    // A loader that supports RUNPATH ignores RPATH if both are present.
     out.rpath = if runpath.is_some() {
         Vec::new()
     } else {
@@ -134,7 +135,7 @@ where
     Some(out)
 }
 
-/// The loader finds the table by its address; the file has it at another offset.
+/// Converts an address to a file offset. The loader finds the table by its address.
 fn file_offset<H: FileHeader>(
     segments: &[H::ProgramHeader],
     endian: H::Endian,
@@ -154,7 +155,7 @@ fn file_offset<H: FileHeader>(
         })
 }
 
-/// One entry of a search path; relative ones depend on the working directory and are left out.
+/// One entry of a search path. Relative entries depend on the working directory and are skipped.
 fn search_path(text: &[u8], origin: &Path) -> Option<PathBuf> {
     for name in [&b"$ORIGIN"[..], b"${ORIGIN}"] {
         if let Some(rest) = text.strip_prefix(name) {
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_or_foreign_files_are_no_programs() {
+    fn truncated_files_are_not_programs() {
         let dir = tempfile::tempdir().expect("a directory");
         let own = std::fs::read(std::env::current_exe().expect("a path")).expect("bytes");
         for length in [0, 3, 4, 5, 20, 63, 64, 100, 400, 4000] {

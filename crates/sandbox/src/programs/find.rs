@@ -1,4 +1,5 @@
-//! From a name to a file, as a shell would find it, and past the shims of version managers.
+//! Finds the file for a program name, as a shell would, and looks through the shims of version
+//! managers.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -6,22 +7,22 @@ use std::path::{Path, PathBuf};
 
 use super::Lookup;
 
-/// Where programs are when the host does not say.
+/// Search path if the host does not set one.
 pub const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The directories of `PATH` in an environment; of two values the last counts.
+/// The directories of `PATH` in an environment. If it is set twice, the last one counts.
 pub fn search_path(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
     let path = env.iter().rev().find(|(name, _)| name == "PATH");
     let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value);
     std::env::split_paths(path).collect()
 }
 
-/// Looks a program up: a name through PATH, anything with a slash from the working directory.
+/// Finds a program: a name through PATH, anything with a slash relative to the working directory.
 pub fn find(lookup: &Lookup, name: &OsStr) -> Option<PathBuf> {
     find_in(&lookup.path, &lookup.cwd, name)
 }
 
-/// As `find`, with nothing but the directories of `PATH` and the working directory.
+/// Like `find`, with only the directories of `PATH` and the working directory.
 pub fn find_in(path: &[PathBuf], cwd: &Path, name: &OsStr) -> Option<PathBuf> {
     let name = Path::new(name);
     if name.components().count() != 1 || name.to_str().is_some_and(|n| n.contains('/')) {
@@ -29,8 +30,8 @@ pub fn find_in(path: &[PathBuf], cwd: &Path, name: &OsStr) -> Option<PathBuf> {
         return is_program(&path).then_some(path);
     }
     path.iter()
-        // An empty or relative entry means the working directory: what lies there is not a
-        // program that anybody installed.
+        // An empty or relative entry means the working directory, which does not contain installed
+        // programs.
         .filter(|dir| dir.is_absolute())
         .map(|dir| dir.join(name))
         .find(|path| is_program(path))
@@ -40,8 +41,8 @@ pub fn is_program(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// The program behind a shim of pyenv or rustup, which would otherwise start half a shell to
-/// find it. `None` where the file is no shim or its choice cannot be read.
+/// The program behind a shim of pyenv or rustup, which would otherwise start a shell to find it.
+/// `None` if the file is not a shim, or if its choice cannot be read.
 pub fn behind_shim(lookup: &Lookup, path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?;
     let dir = path.parent()?;
@@ -63,8 +64,8 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// pyenv: `$PYENV_VERSION`, the nearest `.python-version`, then the global `version` file;
-/// several versions may be named, the first that has the program counts.
+/// pyenv: `$PYENV_VERSION`, the nearest `.python-version`, then the global `version` file. Several
+/// versions may be listed, and the first that has the program counts.
 fn behind_pyenv(lookup: &Lookup, root: &Path, name: &OsStr) -> Option<PathBuf> {
     let chosen = lookup
         .variable("PYENV_VERSION")
@@ -84,7 +85,7 @@ fn behind_pyenv(lookup: &Lookup, root: &Path, name: &OsStr) -> Option<PathBuf> {
             if is_program(&exact) {
                 return Some(exact);
             }
-            // `3.12` stands for the latest 3.12.x.
+            // `3.12` means the latest 3.12.x.
             let mut matching: Vec<String> = std::fs::read_dir(&versions)
                 .ok()?
                 .flatten()
@@ -100,7 +101,7 @@ fn behind_pyenv(lookup: &Lookup, root: &Path, name: &OsStr) -> Option<PathBuf> {
         })
 }
 
-/// What a toolchain of rustup has.
+/// The programs of a rustup toolchain.
 pub const RUST_TOOLS: [&str; 7] = [
     "cargo",
     "cargo-clippy",
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn names_go_through_path_and_paths_do_not() {
+    fn only_names_are_searched_in_path() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path();
         program(&root.join("b/tool"));
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn shims_are_looked_behind() {
+    fn the_program_behind_a_shim_is_found() {
         let dir = tempfile::tempdir().expect("a directory");
         let home = dir.path();
         let pyenv = home.join(".pyenv");

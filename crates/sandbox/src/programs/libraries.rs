@@ -1,4 +1,4 @@
-//! Where the loader finds libraries, followed by reading.
+//! Finds libraries as the loader would, by reading files only.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::rc::Rc;
 use super::elf::{Elf, Headers};
 use super::links::Trail;
 
-/// `include` lines in the loader's configuration may name each other; this deep is enough.
+/// Maximum depth of `include` lines in the loader's configuration, which may include each other.
 const MOST_INCLUDES: usize = 8;
-/// No program has as many libraries; a loop of hostile files ends here.
+/// Maximum number of libraries. It ends loops of malicious files.
 const MOST_LIBRARIES: usize = 2000;
 
-/// Directories of this machine, in the order of the loader.
+/// Library directories of this machine, in the order of the loader.
 #[derive(Clone, Debug)]
 pub struct Directories {
     configured: Vec<PathBuf>,
@@ -21,7 +21,7 @@ pub struct Directories {
 }
 
 impl Directories {
-    /// As the loaders of this machine have it: glibc's configuration, then its defaults.
+    /// The directories of this machine: glibc's configuration, then its defaults.
     pub fn of_this_machine() -> Self {
         let mut configured = Vec::new();
         configuration(Path::new("/etc/ld.so.conf"), 0, &mut configured);
@@ -32,7 +32,7 @@ impl Directories {
         }
     }
 
-    /// For tests: these and no others.
+    /// For tests: only these directories.
     pub fn only(configured: Vec<PathBuf>) -> Self {
         Directories {
             configured,
@@ -41,7 +41,7 @@ impl Directories {
         }
     }
 
-    /// Whether the loader looks there without its cache or configuration.
+    /// Whether the loader searches a directory without its cache or configuration.
     pub fn is_default(&self, dir: &Path) -> bool {
         self.default.iter().any(|d| d == dir)
     }
@@ -76,7 +76,7 @@ fn defaults() -> Vec<PathBuf> {
         "/usr/lib64".into(),
         "/lib".into(),
         "/usr/lib".into(),
-        // musl's own default.
+        // The default of musl.
         "/usr/local/lib".into(),
     ]
     .map(PathBuf::from)
@@ -122,15 +122,15 @@ fn configuration(file: &Path, depth: usize, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// Everything that the loader maps for a program, loader included.
+/// Everything that the loader maps for a program, including the loader.
 #[derive(Debug, Default)]
 pub struct Closure {
-    /// Files without symbolic links, in the order found.
+    /// Files without symbolic links, in the order in which they were found.
     pub files: Vec<PathBuf>,
     pub trail: Trail,
-    /// Names that no directory has.
+    /// Names that were not found in any directory.
     pub missing: Vec<PathBuf>,
-    /// Found where only the cache or the configuration leads.
+    /// Whether a library was found only through the cache or the configuration.
     pub configured: bool,
     seen: HashSet<PathBuf>,
 }
@@ -145,7 +145,7 @@ impl Closure {
                     return;
                 }
                 let Some((found, library)) = locate(directories, &elf, &above, name) else {
-                    // The loader itself is known by its path.
+                    // The loader itself is found by its path.
                     if !self.missing.contains(name) && !self.seen_name(name) {
                         self.missing.push(name.clone());
                     }
@@ -163,7 +163,7 @@ impl Closure {
                     self.configured = true;
                 }
                 self.files.push(real);
-                // An RPATH holds for the libraries of a library, too.
+                // An RPATH also applies to the libraries of a library.
                 let mut above = above.clone();
                 above.extend(elf.rpath.iter().cloned());
                 waiting.push((library, above));
@@ -171,7 +171,7 @@ impl Closure {
         }
     }
 
-    /// Adds a library by name where this machine has it, for those that no header names.
+    /// Adds a library by name if this machine has it, for libraries that no header names.
     pub fn add_by_name(&mut self, directories: &Directories, kind: (bool, u16), name: &str) {
         let wish = Elf {
             needed: vec![name.into()],
@@ -181,7 +181,7 @@ impl Closure {
         self.add_quietly(directories, &wish);
     }
 
-    /// As `add`, for files that a program may never load: what is missing is not said.
+    /// Like `add`, for files that a program may never load: missing libraries are not reported.
     pub fn add_quietly(&mut self, directories: &Directories, elf: &Elf) {
         let before = self.missing.len();
         self.add(directories, elf);
@@ -192,7 +192,7 @@ impl Closure {
         self.seen.iter().any(|s| s.file_name() == name.file_name())
     }
 
-    /// A file that is there without being searched for: the loader.
+    /// Adds a file that needs no search: the loader.
     pub fn add_file(&mut self, path: &Path) -> Option<PathBuf> {
         let real = self.trail.follow(path).ok()?;
         if self.seen.insert(real.clone()) {
@@ -202,7 +202,7 @@ impl Closure {
     }
 }
 
-/// The first library of that name that is of the same kind as the file that asks.
+/// The first library with that name that is of the same kind as the file that needs it.
 fn locate(
     directories: &Directories,
     elf: &Elf,
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nowhere_is_named() {
+    fn missing_libraries_are_reported() {
         let mut closure = Closure::default();
         let wish = Elf {
             needed: vec!["libnowhere.so.1".into()],

@@ -1,21 +1,21 @@
-//! Following symbolic links one by one, so that the same links can stand in the sandbox.
+//! Follows symbolic links one by one, so that the sandbox can have the same links.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crate::policy::Link;
 
-/// As many as the kernel follows.
+/// Maximum number of links, as in the kernel.
 const MOST_LINKS: usize = 40;
 
-/// The links met on the way to files.
+/// The links on the way to files.
 #[derive(Clone, Debug, Default)]
 pub struct Trail {
     pub links: Vec<Link>,
 }
 
 impl Trail {
-    /// The path without links; every one on the way is kept.
+    /// The path without links. Every link on the way is recorded.
     pub fn follow(&mut self, path: &Path) -> io::Result<PathBuf> {
         let walked = walk(path, &mut self.links)?;
         match walked.rest.as_os_str().is_empty() {
@@ -24,7 +24,7 @@ impl Trail {
         }
     }
 
-    /// As `follow`, for a path of which the end may not exist.
+    /// Like `follow`, for a path whose end may not exist.
     pub fn follow_lenient(&mut self, path: &Path) -> io::Result<Walked> {
         walk(path, &mut self.links)
     }
@@ -38,12 +38,12 @@ impl Trail {
     }
 }
 
-/// How far a path leads.
+/// How far a path exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walked {
-    /// What exists, without links.
+    /// The existing part, without links.
     pub real: PathBuf,
-    /// What is missing behind it.
+    /// The missing part after it.
     pub rest: PathBuf,
 }
 
@@ -65,7 +65,7 @@ fn walk(path: &Path, links: &mut Vec<Link>) -> io::Result<Walked> {
     }
     let mut real = PathBuf::from("/");
     let mut followed = 0;
-    // What is still to walk, last first.
+    // Components that are still to be followed, in reverse order.
     let mut waiting = reversed(path);
     while let Some(name) = waiting.pop() {
         if name == Path::new("..") {
@@ -92,7 +92,7 @@ fn walk(path: &Path, links: &mut Vec<Link>) -> io::Result<Walked> {
             Ok(_) => real = next,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut rest = name;
-                // What is not there cannot be left again.
+                // `..` after a missing directory cannot be resolved.
                 while let Some(name) = waiting.pop() {
                     if name == Path::new("..") {
                         return Err(error);
@@ -129,7 +129,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn every_link_on_the_way_is_kept() {
+    fn every_link_on_the_way_is_recorded() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path().canonicalize().expect("real");
         std::fs::create_dir_all(root.join("usr/lib")).expect("made");

@@ -1,7 +1,7 @@
-//! What a program needs to run, found by reading it, never by running it.
+//! Finds what a program needs to run by reading it, never by running it.
 //!
-//! Libraries come as single files: a loader runs any ELF file that it may map, so whole
-//! library directories would make whatever lies in them a program.
+//! Libraries are granted as single files. A loader runs any ELF file that it may map, so granting
+//! whole library directories would make every file in them a program.
 
 pub mod companions;
 pub mod elf;
@@ -22,15 +22,16 @@ use libraries::{Closure, Directories};
 use links::Trail;
 use script::Interpreter;
 
-/// Interpreters of interpreters: the kernel follows about as many.
+/// Maximum number of nested interpreters, about as many as the kernel follows.
 const MOST_INTERPRETERS: usize = 4;
-/// Files of a companion directory that are asked for their libraries.
+/// Maximum number of files in a directory that are checked for their libraries.
 const MOST_SCANNED: usize = 1000;
 
 /// Libraries that glibc loads by name when a host or user is looked up.
 const NAME_SERVICES: [&str; 3] = ["libnss_files.so.2", "libnss_dns.so.2", "libnss_compat.so.2"];
 
-/// What names are looked up with; given, so that nothing depends on our own environment.
+/// What names are looked up with. The caller provides it, so that nothing depends on our own
+/// environment.
 #[derive(Clone, Debug, Default)]
 pub struct Lookup {
     pub path: Vec<PathBuf>,
@@ -46,7 +47,7 @@ impl Lookup {
     }
 }
 
-/// A program that cannot be read cannot be confined.
+/// An error for a program that cannot be read, and therefore cannot be confined.
 #[derive(Debug, Error)]
 #[error("the program `{}` cannot be read: {why}", path.display())]
 pub struct Unreadable {
@@ -54,36 +55,36 @@ pub struct Unreadable {
     pub why: String,
 }
 
-/// A program with all that has to be there for it to run.
+/// A program and everything that it needs to run.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// As it is called.
+    /// Path by which it is called.
     pub path: PathBuf,
-    /// Without links.
+    /// Path without links.
     pub real: PathBuf,
-    /// Files that are executed on the way (itself, interpreters, the loader) and directories
-    /// of helpers of its own.
+    /// Files that are executed on the way (itself, interpreters, the loader), and directories of
+    /// its own helpers.
     pub execute: Vec<PathBuf>,
     /// Files that are mapped as code.
     pub libraries: Vec<PathBuf>,
     pub directories: Vec<Directory>,
     /// Other files that are read.
     pub files: Vec<PathBuf>,
-    /// Links by which all these are found.
+    /// Links by which these files are found.
     pub links: Vec<Link>,
-    /// Libraries lie where the loader looks only because of `/etc/ld.so.cache`.
+    /// Whether libraries are found only through `/etc/ld.so.cache`.
     pub needs_cache: bool,
     pub notes: Vec<String>,
 }
 
 impl Program {
-    /// Reads a program and what it needs.
+    /// Reads a program and finds what it needs.
     pub fn inspect(lookup: &Lookup, path: &Path) -> Result<Program, Unreadable> {
         Inspector::new(lookup).inspect(path)
     }
 }
 
-/// Inspects several programs with one look at the loader's configuration.
+/// Inspects several programs, and reads the loader's configuration only once.
 pub struct Inspector<'l> {
     lookup: &'l Lookup,
     directories: Directories,
@@ -144,7 +145,7 @@ impl Work<'_> {
         }
         let interpreter = script::read(&real).map_err(|e| fail(e.to_string()))?;
         if depth >= MOST_INTERPRETERS {
-            return Err(fail("its interpreters follow each other too far".into()));
+            return Err(fail("its interpreters are nested too deeply".into()));
         }
         match interpreter {
             None => {
@@ -170,7 +171,7 @@ impl Work<'_> {
         Ok(real)
     }
 
-    /// A shim becomes a link to what it would have started.
+    /// Replaces a shim by a link to the program that it would start.
     fn past_shim(&mut self, path: &Path) -> PathBuf {
         let behind = find::behind_shim(self.lookup, path);
         let (Some(behind), Some(dir), Some(name)) = (behind, path.parent(), path.file_name())
@@ -180,7 +181,7 @@ impl Work<'_> {
         let Ok(dir) = self.trail.follow(dir) else {
             return path.to_owned();
         };
-        let note = format!("`{}` stands for `{}`", path.display(), behind.display());
+        let note = format!("`{}` is a shim for `{}`", path.display(), behind.display());
         self.program.notes.push(note);
         self.trail.links.push(Link {
             at: dir.join(name),
@@ -207,7 +208,7 @@ impl Work<'_> {
                 }
                 Some(_) => {}
                 None => self.program.notes.push(format!(
-                    "its loader `{}` is not on this machine",
+                    "its loader `{}` is missing on this machine",
                     loader.display()
                 )),
             }
@@ -241,7 +242,7 @@ impl Work<'_> {
             let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
             for entry in entries.take(MOST_SCANNED) {
                 use std::os::unix::fs::DirEntryExt;
-                // Helpers are often one file under many names.
+                // Helpers are often one file with many names.
                 if seen.insert(entry.ino())
                     && let Ok(Some(elf)) = elf::read(&entry.path())
                 {
@@ -257,7 +258,10 @@ impl Work<'_> {
         program.links = self.trail.links;
         program.needs_cache = self.closure.configured;
         for name in &self.closure.missing {
-            let note = format!("its library `{}` is not on this machine", name.display());
+            let note = format!(
+                "its library `{}` is missing on this machine",
+                name.display()
+            );
             program.notes.push(note);
         }
         let run = &program.execute;
@@ -291,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_brings_its_interpreters_and_their_loader() {
+    fn a_script_includes_its_interpreters_and_their_loader() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path().canonicalize().expect("real");
         script(&root.join("inner"), "#!/bin/sh\n");
@@ -307,7 +311,7 @@ mod tests {
         if cfg!(target_env = "gnu") {
             let libc = |f: &PathBuf| f.to_string_lossy().contains("libc.so");
             assert!(program.libraries.iter().any(libc));
-            // Loader: executed, and so not a mere library.
+            // The loader is executed, so it is not listed as a library.
             let loader = |f: &&PathBuf| f.to_string_lossy().contains("ld-linux");
             assert_eq!(program.execute.iter().filter(loader).count(), 1);
             assert_eq!(program.libraries.iter().filter(loader).count(), 0);
@@ -315,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_said() {
+    fn programs_that_cannot_run_have_a_reason() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path();
         script(&root.join("loop"), &format!("#!{}/loop2\n", root.display()));

@@ -1,4 +1,4 @@
-//! `#!` lines, as the kernel and `env` read them.
+//! Parses `#!` lines as the kernel and `env` do.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 
 use super::bytes_to_path;
 
-/// The kernel reads no more of a first line.
+/// Maximum number of bytes that the kernel reads of the first line.
 const LINE: usize = 256;
 
-/// What a script wants to be run by.
+/// The interpreter of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interpreter {
     Path(PathBuf),
-    /// `/usr/bin/env NAME`: `env` itself, and a name to be looked up.
+    /// `/usr/bin/env NAME`: `env` itself, and a name that is looked up.
     Env {
         env: PathBuf,
         name: PathBuf,
     },
 }
 
-/// The interpreter of a script; `None` where the file has no `#!` line.
+/// The interpreter of a script, or `None` if the file has no `#!` line.
 pub fn read(path: &Path) -> io::Result<Option<Interpreter>> {
     let mut head = Vec::with_capacity(LINE);
     File::open(path)?.take(LINE as u64).read_to_end(&mut head)?;
@@ -36,7 +36,7 @@ fn parse(head: &[u8]) -> Option<Interpreter> {
     if program.file_name().is_none_or(|name| name != "env") {
         return Some(Interpreter::Path(program));
     }
-    // Options of env and assignments stand before the name.
+    // Options of env and assignments come before the name.
     let name = words.find_map(|word| {
         let word = word.strip_prefix(b"-S").unwrap_or(word);
         let word = word.strip_prefix(b"--split-string=").unwrap_or(word);
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_lines() {
+    fn first_lines_are_parsed() {
         let path = |p: &str| Some(Interpreter::Path(p.into()));
         let env = |name: &str| {
             Some(Interpreter::Env {

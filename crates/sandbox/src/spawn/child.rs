@@ -1,4 +1,4 @@
-//! A running child, seen from the runner.
+//! A running child, as the runner sees it.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -20,18 +20,19 @@ use crate::helper::sys;
 use crate::limits::{CPU_INTERVAL, CpuBudget};
 use crate::plan::Plan;
 
-/// After standard input was closed, before the first signal.
+/// Time between closing stdin and the first signal.
 pub const AFTER_EOF: Duration = Duration::from_millis(500);
-/// AIP-45, tear down: SIGTERM, five seconds, SIGKILL.
+/// AIP-45, tear down: time between SIGTERM and SIGKILL.
 pub const AFTER_TERM: Duration = Duration::from_secs(5);
-/// From order to obedience; a helper that cannot start within it is killed.
+/// Time limit for starting the target. A slower helper is killed.
 const START: Duration = Duration::from_secs(20);
 
+/// Why a child was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     #[error("cannot start the helper process: {0}")]
     Helper(#[source] io::Error),
-    /// Nothing was executed.
+    /// A step failed, and nothing was executed.
     #[error("cannot {step}: {error}")]
     Failed { step: String, error: io::Error },
     #[error("the helper process ended before the target was started")]
@@ -40,35 +41,35 @@ pub enum SpawnError {
     Slow,
 }
 
-/// How the child's standard streams are made.
+/// The standard streams of the child.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Stdio {
     /// Three pipes.
     #[default]
     Pipes,
-    /// Three pipes; output is read as bytes, in the reader's own time.
+    /// Three pipes. Output is read as bytes, at the reader's own pace.
     Raw,
-    /// The runner's own.
+    /// The runner's own streams.
     Inherit,
-    /// The runner's own input and output; errors through a pipe, to be kept.
+    /// The runner's own stdin and stdout. Stderr is a pipe, so that it can be stored.
     InheritButErrors,
     /// One terminal for all three.
     Terminal { rows: u16, columns: u16 },
 }
 
-/// Hears bytes as they come.
+/// Receives bytes as they arrive.
 pub type Listener = Box<dyn FnMut(&[u8]) + Send>;
 
 pub struct Options {
     pub stdio: Stdio,
-    /// Descriptors of the caller's own, in place of what `stdio` says.
+    /// Descriptors of the caller, used instead of `stdio`.
     pub streams: Option<Streams>,
     pub bounds: Bounds,
-    /// Killed when it runs longer.
+    /// Time limit after which the child is killed.
     pub timeout: Option<Duration>,
-    /// Killed when it and all that it started have spent more processor time.
+    /// Processor time limit of the child and all its descendants, after which they are killed.
     pub cpu: Option<CpuBudget>,
-    /// Sees every chunk of standard error as it comes.
+    /// Receives every chunk of stderr as it arrives.
     pub stderr: Listener,
 }
 
@@ -85,14 +86,14 @@ impl Default for Options {
     }
 }
 
-/// How a child ended, and what it used.
+/// How a child ended, and the resources that it used.
 #[derive(Clone, Copy, Debug)]
 pub struct Exit {
     pub status: ExitStatus,
     pub usage: Ended,
-    /// It ran into its time limit.
+    /// Whether it exceeded its time limit.
     pub timed_out: bool,
-    /// It had spent its processor time.
+    /// Whether it exceeded its processor time limit.
     pub cpu_spent: bool,
 }
 
@@ -100,40 +101,40 @@ pub struct Exit {
 enum State {
     Running,
     Ended(Ended),
-    /// The helper was killed; what it watched died with it.
+    /// The helper was killed, and everything that it watched ended with it.
     Lost,
 }
 
-/// Dropping it kills the child and all that it started.
+/// A running child. Dropping it kills the child and all its descendants.
 pub struct Child {
-    /// `None` after it was closed, and where there is a terminal.
+    /// `None` after it was closed, and with a terminal.
     pub stdin: Option<pipe::Sender>,
-    /// `None` where there is a terminal.
+    /// `None` with a terminal.
     pub stdout: Option<Lines>,
-    /// Standard output as it comes, where it was asked for so.
+    /// Stdout as bytes, for `Stdio::Raw`.
     pub raw: Option<pipe::Receiver>,
     pub stderr: Tail,
     pub terminal: Option<Terminal>,
-    /// Where the egress proxy accepts, in the child's own network.
+    /// Socket in the child's own network on which the egress proxy accepts.
     pub listener: Option<std::net::TcpListener>,
     control: Arc<AsyncFd<OwnedFd>>,
     state: watch::Receiver<State>,
-    /// Ways into the child's own network.
+    /// Connections into the child's own network.
     pub sockets: Option<Sockets>,
     timed_out: watch::Receiver<bool>,
     cpu_spent: watch::Receiver<bool>,
-    /// The process from which all others of it stem.
+    /// Pid of the process that is the ancestor of all others.
     helper: libc::pid_t,
 }
 
-/// Sockets of the child's own network, made there and handed out.
+/// Sockets of the child's own network. They are created there and passed to the runner.
 pub struct Sockets {
     control: Arc<AsyncFd<OwnedFd>>,
     made: mpsc::Receiver<OwnedFd>,
 }
 
 impl Sockets {
-    /// A connection to one of the child's ports.
+    /// Connects to one of the child's ports.
     pub async fn connect(&mut self, port: u16) -> io::Result<tokio::net::TcpStream> {
         order(&self.control, Order::Socket)?;
         let socket = self
@@ -148,7 +149,7 @@ impl Sockets {
     }
 }
 
-/// Starts what a plan says; returns when the target was executed.
+/// Starts the target of a plan. Returns when the target was executed.
 pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
     let (ours, theirs) = control::pair().map_err(SpawnError::Helper)?;
     set_nonblocking(&ours).map_err(SpawnError::Helper)?;
@@ -167,7 +168,7 @@ pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
     reap(helper);
     let listener = match timeout(START, started(&control)).await {
         Ok(listener) => listener?,
-        // Dropping the control socket makes the helper give up.
+        // Dropping the control socket makes the helper exit.
         Err(_) => return Err(SpawnError::Slow),
     };
     let (say, state) = watch::channel(State::Running);
@@ -223,22 +224,22 @@ impl Child {
         order(&self.control, Order::Signal { number, all })
     }
 
-    /// Sends a signal to the target alone.
+    /// Sends a signal to the target only.
     pub fn signal_target(&self, number: i32) -> io::Result<()> {
         order(&self.control, Order::SignalTarget { number })
     }
 
-    /// The process above the target and all that it starts, while it runs.
+    /// Pid of the process above the target and all its descendants, while it runs.
     pub fn helper(&self) -> libc::pid_t {
         self.helper
     }
 
-    /// Whether it still runs, as far as the helper has told.
+    /// Whether it is still running, as far as the helper has reported.
     pub fn is_running(&self) -> bool {
         matches!(*self.state.borrow(), State::Running)
     }
 
-    /// Waits for the end of the child and of all that it started.
+    /// Waits for the end of the child and all its descendants.
     pub async fn wait(&mut self) -> Exit {
         let lost = Ended {
             status: libc::SIGKILL,
@@ -261,7 +262,7 @@ impl Child {
         }
     }
 
-    /// Ends the child politely, then firmly: end of input, SIGTERM, five seconds, SIGKILL.
+    /// Stops the child: closes stdin, then SIGTERM, five seconds later SIGKILL.
     pub async fn stop(&mut self) -> Exit {
         self.stop_within(AFTER_EOF, AFTER_TERM).await
     }
@@ -278,7 +279,7 @@ impl Child {
         self.kill().await
     }
 
-    /// Kills the child and all that it started, and waits until they are gone.
+    /// Kills the child and all its descendants, and waits until they are gone.
     pub async fn kill(&mut self) -> Exit {
         let _ = order(&self.control, Order::Kill);
         self.wait().await
@@ -344,7 +345,7 @@ async fn follow(
     }
 }
 
-/// Kills a child that still runs when something has come to pass, and remembers it.
+/// Kills a child that is still running when `over` resolves, and records that.
 fn kill_after(
     over: Option<impl Future<Output = ()> + Send + 'static>,
     control: &Arc<AsyncFd<OwnedFd>>,
@@ -373,7 +374,7 @@ async fn cpu_spent(budget: CpuBudget) {
     }
 }
 
-/// The helper itself is waited for in the background, so that it leaves no zombie.
+/// Waits for the helper in the background, so that it leaves no zombie.
 fn reap(helper: launch::Helper) {
     tokio::spawn(async move {
         let launch::Helper { pid, pidfd } = helper;

@@ -1,64 +1,66 @@
-//! The words between the runner and its helper, over one socket that keeps message bounds.
-//! The socket is also the lifeline: when either end is gone, the other gives up.
+//! Messages between the runner and its helper, over one socket that keeps message boundaries. When
+//! either end is closed, the other one stops.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use serde::{Deserialize, Serialize};
 
-/// Longest message; ours are far shorter.
+/// Maximum length of a message, in bytes.
 const LONGEST: usize = 16 * 1024;
 
-/// From the helper.
+/// Messages from the helper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Report {
-    /// With a listening socket of the sandbox's own network.
+    /// Carries a listening socket of the sandbox's own network.
     Listener,
-    /// With an unconnected socket of the sandbox's own network.
+    /// Carries an unconnected socket of the sandbox's own network.
     Socket,
     /// The target was executed.
     Started,
-    /// Nothing was executed.
+    /// A step failed, and nothing was executed.
     Failed { step: String, errno: i32 },
-    /// The target is gone, and so is all that it started.
+    /// The target and all its descendants are gone.
     Ended(Ended),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// As `wait` tells it.
+    /// Status as `wait` returns it.
     pub status: i32,
-    /// Processes that were still there when the target ended, and were killed.
+    /// Number of processes that were still running when the target ended, and were killed.
     pub survivors: u32,
-    /// One of them held the target's output open for as long as the plan lets them.
+    /// Whether one of them held the target's output open for as long as the plan allows.
     #[serde(default)]
     pub held: bool,
-    /// Of the target and everything that it started.
+    /// User time of the target and all its descendants, in microseconds.
     pub user_us: u64,
+    /// System time of the target and all its descendants, in microseconds.
     pub system_us: u64,
+    /// Largest resident memory of one of these processes, in KiB.
     pub peak_kb: u64,
 }
 
-/// To the helper.
+/// Messages to the helper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Order {
-    /// To the target's process group, or to everything.
+    /// Signals the target's process group, or everything.
     Signal { number: i32, all: bool },
-    /// To the target alone, as `kill PID` sends it.
+    /// Signals the target only, like `kill PID`.
     SignalTarget { number: i32 },
-    /// Asks for a `Socket`.
+    /// Requests a `Socket`.
     Socket,
     /// Kills everything now.
     Kill,
 }
 
-/// A connected pair, closed on exec.
+/// A connected pair of sockets, closed on exec.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: room for two descriptors.
+    // SAFETY: space for two descriptors.
     if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) } < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -75,7 +77,7 @@ pub fn send<T: Serialize>(
     send_with(socket, message, &with)
 }
 
-/// A message with some descriptors.
+/// Sends a message with descriptors.
 pub fn send_with<T: Serialize>(socket: BorrowedFd, message: &T, with: &[RawFd]) -> io::Result<()> {
     if with.len() > MOST_DESCRIPTORS {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -87,8 +89,8 @@ pub fn send_with<T: Serialize>(socket: BorrowedFd, message: &T, with: &[RawFd]) 
     };
     let mut space = Ancillary::default();
     let size = size_of_val(with) as u32;
-    // SAFETY: a zeroed header is valid; its pointers outlive the call, and there is room
-    // for as many descriptors as were counted above.
+    // SAFETY: a zeroed header is valid. Its pointers outlive the call, and there is space for the
+    // number of descriptors that was checked above.
     unsafe {
         let mut header: libc::msghdr = std::mem::zeroed();
         header.msg_iov = &raw mut part;
@@ -117,7 +119,7 @@ pub fn send_with<T: Serialize>(socket: BorrowedFd, message: &T, with: &[RawFd]) 
     }
 }
 
-/// The next message; `None` when the other end is gone.
+/// The next message, or `None` if the other end is closed.
 pub fn receive<T: for<'de> Deserialize<'de>>(
     socket: BorrowedFd,
 ) -> io::Result<Option<(T, Option<OwnedFd>)>> {
@@ -149,8 +151,8 @@ pub fn receive_with<T: for<'de> Deserialize<'de>>(
                 break length;
             }
             let error = io::Error::last_os_error();
-            // The other end has gone without reading what it was sent. What it said before is
-            // still there, behind this error, which is told once.
+            // The other end was closed without reading what was sent to it. Its earlier messages
+            // are still available after this error, which occurs once.
             if error.kind() != io::ErrorKind::ConnectionReset {
                 return Err(error);
             }
@@ -178,7 +180,7 @@ pub fn receive_with<T: for<'de> Deserialize<'de>>(
 
 const MOST_DESCRIPTORS: usize = 8;
 
-/// Room for the descriptors, aligned as the kernel wants it.
+/// Space for the descriptors, aligned as the kernel requires.
 #[derive(Default)]
 #[repr(C, align(8))]
 struct Ancillary([u64; 8]);
@@ -206,9 +208,9 @@ mod tests {
         assert!(receive::<Report>(b.as_fd()).expect("ok").is_none());
     }
 
-    /// A signal that is sent to a target in the moment of its end does not cost its exit code.
+    /// A signal that is sent to a target at the moment of its end does not lose its exit code.
     #[test]
-    fn the_last_words_of_an_end_that_did_not_listen_are_heard() {
+    fn messages_before_a_reset_are_received() {
         let (runner, helper) = pair().expect("pair");
         send(runner.as_fd(), &Order::Kill, None).expect("sent");
         send(helper.as_fd(), &Report::Started, None).expect("sent");

@@ -1,5 +1,5 @@
-//! Starts the helper. `posix_spawn` rather than `fork`: a daemon with a large heap pays
-//! nothing for its size, and no code of ours runs between the two.
+//! Starts the helper with `posix_spawn` instead of `fork`. A daemon with a large heap then pays
+//! nothing for its size, and none of our code runs in between.
 
 use std::ffi::CString;
 use std::io;
@@ -11,8 +11,8 @@ use crate::helper;
 use crate::helper::spare::Request;
 use crate::plan::{Kind, PLAN_FD, Plan};
 
-/// A process of ours that nobody else can mistake: its number is not reused before we have
-/// waited for it, and the descriptor stays its own after that.
+/// A child process with an unambiguous identity. Its pid is not reused before we have waited for
+/// it, and its descriptor stays valid after that.
 pub struct Helper {
     pub pid: libc::pid_t,
     pub pidfd: OwnedFd,
@@ -50,7 +50,7 @@ pub fn start(plan: &Plan, streams: &Streams, control: OwnedFd) -> io::Result<Hel
 }
 
 fn helper(pid: libc::pid_t) -> io::Result<Helper> {
-    // SAFETY: our own child, not waited for yet: the number is its own.
+    // SAFETY: our own child, not waited for yet, so the pid is still valid.
     let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, libc::PIDFD_NONBLOCK) };
     if pidfd < 0 {
         let error = io::Error::last_os_error();
@@ -66,9 +66,9 @@ fn helper(pid: libc::pid_t) -> io::Result<Helper> {
     Ok(Helper { pid, pidfd })
 }
 
-/// Collects the helper's end, once its descriptor says that there is one.
+/// Reaps the helper, once its descriptor reports that it has ended.
 pub fn wait(helper: &Helper) {
-    // SAFETY: the kernel fills `info` in; the process is our child or already collected.
+    // SAFETY: the kernel fills `info` in; the process is our child or already reaped.
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let id = helper.pidfd.as_raw_fd() as libc::id_t;
@@ -76,7 +76,7 @@ pub fn wait(helper: &Helper) {
     }
 }
 
-/// A copy above the numbers that the helper expects, closed on exec.
+/// A copy with a number above those that the helper expects, closed on exec.
 pub(super) fn high(fd: &OwnedFd) -> io::Result<OwnedFd> {
     // SAFETY: plain numbers; the result is new.
     unsafe {
@@ -102,8 +102,8 @@ pub(super) fn spawn(word: Option<&str>, places: &[(OwnedFd, RawFd)]) -> io::Resu
             .map_or(std::ptr::null_mut(), |word| word.as_ptr().cast_mut()),
         std::ptr::null_mut(),
     ];
-    // What the target gets stands in the plan. The helper itself needs little memory, and
-    // no huge pages: it is there for milliseconds.
+    // The plan has the target's environment. The helper itself needs little memory and no huge
+    // pages, because it runs for milliseconds.
     let env = [
         c"MIMALLOC_ALLOW_THP=0".as_ptr().cast_mut(),
         c"MIMALLOC_ARENA_EAGER_COMMIT=0".as_ptr().cast_mut(),
@@ -111,7 +111,7 @@ pub(super) fn spawn(word: Option<&str>, places: &[(OwnedFd, RawFd)]) -> io::Resu
     ];
     let flags = libc::POSIX_SPAWN_SETSID | libc::POSIX_SPAWN_SETSIGMASK as libc::c_short;
     let mut pid = 0;
-    // SAFETY: initialised before use, destroyed after; strings outlive the calls.
+    // SAFETY: initialized before use, destroyed after; the strings outlive the calls.
     let code = unsafe {
         let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
         let mut attributes: libc::posix_spawnattr_t = std::mem::zeroed();

@@ -1,5 +1,5 @@
-//! One way to start a child: by argv, in a session of its own, always drained, always gone
-//! in the end. The runner, the harness, the AOI engine and the daemon all come through here.
+//! The only way to start a child: by argv, in its own session. Its output is always drained, and it
+//! never outlives its owner. The runner, the harness, the AOI engine and the daemon all use it.
 
 mod child;
 pub mod control;
@@ -16,10 +16,10 @@ pub use launch::Streams;
 pub use output::{Bounds, Lines, Piece, Splitter, Tail};
 pub use terminal::Terminal;
 
-/// A descriptor that tasks can wait for.
+/// A descriptor that async tasks can wait for.
 fn watched(
     fd: std::os::fd::OwnedFd,
 ) -> std::io::Result<tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>> {
-    // SAFETY: an owned descriptor stays open and the same for as long as it lives.
+    // SAFETY: an owned descriptor stays open and unchanged as long as it exists.
     unsafe { tokio::io::unix::AsyncFd::register(fd) }.map_err(Into::into)
 }

@@ -1,4 +1,4 @@
-//! What a child writes, as lines: always drained, whatever the reader does, within bounds.
+//! Output of a child as lines. It is always drained within bounds, even if the reader is slow.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -12,9 +12,10 @@ use tokio::sync::Notify;
 /// Bounds of one stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// A longer line is cut there and told as `TooLong`.
+    /// Maximum length of a line, in bytes. A longer line is cut and reported as `TooLong`.
     pub line: usize,
-    /// Lines that wait for the reader; beyond it the newest are dropped, and told as `Gap`.
+    /// Maximum size of lines that wait for the reader, in bytes. Above it the newest are dropped
+    /// and reported as `Gap`.
     pub waiting: usize,
 }
 
@@ -27,16 +28,16 @@ impl Default for Bounds {
     }
 }
 
-/// Lines that a reader takes at a time.
+/// Maximum number of lines that a reader takes at a time.
 const BATCH: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Without its line feed; `ended` is false for a last line that has none.
+    /// A line without its line feed. `ended` is false for a last line without one.
     Line { bytes: Vec<u8>, ended: bool },
-    /// The beginning of a line over the bound, and its true length.
+    /// The start of a line that is too long, and its real length.
     TooLong { start: Vec<u8>, length: u64 },
-    /// Lines that the reader was too slow for.
+    /// Lines that were dropped because the reader was too slow.
     Gap { lines: u64, bytes: u64 },
 }
 
@@ -86,7 +87,8 @@ impl Shared {
         work(&mut self.queue.lock())
     }
 
-    /// All lines of one read at once: locks and wakes are what small lines cost most.
+    /// Adds all lines of one read at once, because locking and waking dominate the cost of small
+    /// lines.
     fn push(&self, pieces: &mut Vec<Piece>, bounds: Bounds) {
         if pieces.is_empty() {
             return;
@@ -110,12 +112,12 @@ impl Shared {
 /// The lines of one stream, in order.
 pub struct Lines {
     shared: Arc<Shared>,
-    /// Taken from the queue, and not given out yet.
+    /// Taken from the queue, but not returned yet.
     taken: VecDeque<Piece>,
 }
 
 impl Lines {
-    /// Starts draining a pipe, in a task of its own.
+    /// Starts draining a pipe in a separate task.
     pub fn drain(pipe: OwnedFd, bounds: Bounds) -> std::io::Result<Self> {
         let mut pipe = receiver(pipe)?;
         let shared = Arc::new(Shared::default());
@@ -142,14 +144,14 @@ impl Lines {
         })
     }
 
-    /// The next piece; `None` when the stream has ended. Dropping the future loses nothing.
+    /// The next piece, or `None` at the end of the stream. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Piece> {
         loop {
             if let Some(piece) = self.taken.pop_front() {
                 return Some(piece);
             }
             let over = self.shared.with(|queue| {
-                // A batch at a time; the rest stays where its size is counted.
+                // One batch at a time; the rest stays in the queue, which counts its size.
                 let many = queue.pieces.len().min(BATCH);
                 self.taken.extend(queue.pieces.drain(..many));
                 let size: usize = self.taken.iter().map(Piece::size).sum();
@@ -166,10 +168,10 @@ impl Lines {
     }
 }
 
-/// What a child that says little needs of a buffer: there may be hundreds of them.
+/// Initial buffer size. Most children write little, and there may be hundreds of them.
 const SMALL: usize = 2 << 10;
 
-/// A buffer that was filled at once gets its full size.
+/// Gives a buffer its full size after it was filled by one read.
 fn grow(buffer: &mut Vec<u8>, read: usize, full: usize) {
     if read == buffer.len() && read < full {
         *buffer = vec![0; full];
@@ -180,7 +182,7 @@ fn receiver(pipe: OwnedFd) -> std::io::Result<pipe::Receiver> {
     pipe::Receiver::from_owned_fd(pipe)
 }
 
-/// Bytes into lines.
+/// Splits bytes into lines.
 pub struct Splitter {
     bounds: Bounds,
     line: Vec<u8>,
@@ -196,7 +198,7 @@ impl Splitter {
         }
     }
 
-    /// The next bytes; `emit` gets each line that they complete.
+    /// Adds bytes. `emit` gets each line that they complete.
     pub fn take(&mut self, mut bytes: &[u8], mut emit: impl FnMut(Piece)) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (head, rest) = bytes.split_at(end);
@@ -234,18 +236,18 @@ impl Splitter {
     }
 }
 
-/// The last bytes of standard error: what an error message quotes.
+/// The last bytes of stderr, which error messages quote.
 #[derive(Default)]
 pub struct Tail {
     kept: Arc<Mutex<VecDeque<u8>>>,
     task: Option<tokio::task::JoinHandle<()>>,
 }
 
-/// Enough for a stack trace, little enough to print.
+/// Size of the tail: enough for a stack trace, and short enough to print.
 const TAIL: usize = 16 << 10;
 
 impl Tail {
-    /// Drains a pipe and keeps its end; every chunk also goes to `also`.
+    /// Drains a pipe and keeps its end. Every chunk also goes to `also`.
     pub fn drain(
         pipe: OwnedFd,
         mut also: impl FnMut(&[u8]) + Send + 'static,
@@ -275,14 +277,14 @@ impl Tail {
         })
     }
 
-    /// Waits until everything was read; the writers are gone by then.
+    /// Waits until everything was read. The writers are gone by then.
     pub async fn finish(&mut self) {
         if let Some(task) = self.task.take() {
             let _ = task.await;
         }
     }
 
-    /// What is there now, as text.
+    /// The current tail as text.
     pub fn text(&self) -> String {
         let kept = self.kept.lock();
         let (a, b) = kept.as_slices();
@@ -312,14 +314,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_whole_whatever_the_chunks() {
+    fn lines_do_not_depend_on_chunks() {
         let wanted = [line("ab", true), line("", true), line("c", false)];
         assert_eq!(split(&["ab\n\nc"], 9), wanted);
         assert_eq!(split(&["a", "b\n", "\n", "c"], 9), wanted);
     }
 
     #[test]
-    fn a_long_line_is_cut_and_told() {
+    fn a_long_line_is_cut_and_reported() {
         let start = b"abc".to_vec();
         assert_eq!(
             split(&["ab", "cdef\nx\n"], 3),
@@ -328,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_dropped_and_told() {
+    fn unread_lines_are_dropped_and_reported() {
         let shared = Shared::default();
         let bounds = Bounds {
             line: 10,

@@ -1,5 +1,5 @@
-//! The runner's side of `helper::spare`: asks it for helpers, and does without where it
-//! cannot be had.
+//! The runner's side of `helper::spare`: requests helpers from it, and works without it if it is
+//! not available.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -9,18 +9,18 @@ use parking_lot::Mutex;
 use super::{control, launch};
 use crate::helper::spare::{self, Request};
 
-/// Who spawns once pays for no spare helper.
+/// Number of spawns before a spare helper is started.
 const WORTH_IT: u32 = 2;
 
 enum State {
-    /// So many spawns went without.
+    /// Number of spawns without a spare helper.
     Without(u32),
     Waiting(OwnedFd, libc::pid_t),
 }
 
 static STATE: Mutex<State> = Mutex::new(State::Without(0));
 
-/// A helper with these descriptors; `None` where the caller has to start one.
+/// Requests a helper with these descriptors. Returns `None` if the caller has to start one.
 pub fn ask(what: Request, with: &[RawFd]) -> Option<libc::pid_t> {
     let mut state = STATE.lock();
     if let State::Waiting(requests, spare) = &*state {
@@ -34,7 +34,7 @@ pub fn ask(what: Request, with: &[RawFd]) -> Option<libc::pid_t> {
     }
     if let State::Without(count) = &mut *state {
         *count += 1;
-        // From the next spawn on; this one would have to wait for it.
+        // It serves the next spawn; this one would have to wait for it.
         if *count >= WORTH_IT
             && let Ok((requests, spare)) = start()
         {
@@ -53,9 +53,9 @@ fn request(requests: &OwnedFd, what: Request, with: &[RawFd]) -> io::Result<libc
     }
 }
 
-/// No zombie stays of a spare helper that has died or went silent.
+/// Kills and reaps a spare helper that has died or does not respond.
 fn end(spare: libc::pid_t) {
-    // SAFETY: our own child, not waited for yet: the number is its own.
+    // SAFETY: our own child, not waited for yet, so the pid is still valid.
     unsafe {
         libc::kill(spare, libc::SIGKILL);
         libc::waitpid(spare, std::ptr::null_mut(), 0);
@@ -80,7 +80,7 @@ fn start() -> io::Result<(OwnedFd, libc::pid_t)> {
     Ok((ours, spare))
 }
 
-/// A helper that does not answer is as good as none.
+/// Sets a receive timeout, after which a helper that does not respond is given up.
 fn wait_at_most(socket: &OwnedFd, seconds: libc::time_t) -> io::Result<()> {
     let time = libc::timeval {
         tv_sec: seconds,

@@ -1,16 +1,17 @@
-//! A terminal for programs that want one: the runner holds the outer end.
+//! A terminal for programs that need one. The runner holds the outer end.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use tokio::io::unix::AsyncFd;
 
+/// The outer end of a pseudo-terminal.
 pub struct Terminal {
     outer: AsyncFd<OwnedFd>,
 }
 
 impl Terminal {
-    /// The outer end, and the inner end that becomes the child's streams.
+    /// Opens a terminal: the outer end, and the inner end that becomes the child's streams.
     pub fn open(rows: u16, columns: u16) -> io::Result<(Self, OwnedFd)> {
         let (mut outer, mut inner) = (0, 0);
         let size = libc::winsize {
@@ -19,7 +20,7 @@ impl Terminal {
             ws_xpixel: 0,
             ws_ypixel: 0,
         };
-        // SAFETY: places for two descriptors, both new; no name, default settings.
+        // SAFETY: space for two descriptors, both new; no name, default settings.
         let (outer, inner) = unsafe {
             let done = libc::openpty(
                 &mut outer,
@@ -59,18 +60,18 @@ impl Terminal {
         }
     }
 
-    /// What the child has written; 0 when nobody holds the inner end any more.
+    /// Reads the child's output. Returns 0 when the inner end is closed.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut ready = self.outer.readable().await?;
             let done = ready.try_io(|fd| {
-                // SAFETY: room for what is read.
+                // SAFETY: there is space for what is read.
                 let read =
                     unsafe { libc::read(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
                 usize::try_from(read).map_err(|_| io::Error::last_os_error())
             });
             match done {
-                // How Linux says that the inner end is closed.
+                // Linux reports EIO when the inner end is closed.
                 Ok(Err(e)) if e.raw_os_error() == Some(libc::EIO) => return Ok(0),
                 Ok(result) => return result,
                 Err(_would_block) => {}
@@ -78,7 +79,7 @@ impl Terminal {
         }
     }
 
-    /// Types into the terminal.
+    /// Writes input to the terminal, as if it was typed.
     pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let mut ready = self.outer.writable().await?;

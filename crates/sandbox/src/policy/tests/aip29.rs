@@ -1,4 +1,4 @@
-//! The AIP-29 shape.
+//! Tests for the AIP-29 block.
 
 use super::Machine;
 use super::machine::{impossible, value};
@@ -7,7 +7,7 @@ use crate::policy::{Exec, Hidden, Shape};
 const QUIET: &str = "exec: {allow: false}\n";
 
 #[test]
-fn a29_sbx_02_listed_hosts_and_no_others() {
+fn a29_sbx_02_only_listed_hosts_are_allowed() {
     let machine = Machine::new();
     let policy = machine
         .policy("network: {egress: [api.x.io, '*.y.io'], ingress: ['http://localhost/cb']}\n");
@@ -33,7 +33,7 @@ fn a29_sbx_02_listed_hosts_and_no_others() {
 }
 
 #[test]
-fn a29_sbx_05_06_only_the_globs_are_seen() {
+fn a29_sbx_05_06_only_granted_globs_are_visible() {
     let machine = Machine::new();
     machine.file("home/.config/gh/hosts.yml", "");
     machine.file("home/.config/other/x", "");
@@ -63,7 +63,7 @@ fn a29_sbx_05_06_only_the_globs_are_seen() {
 }
 
 #[test]
-fn a29_sbx_06_reading_inside_writing_stays_writable() {
+fn a29_sbx_06_readable_paths_inside_writable_ones_stay_writable() {
     let machine = Machine::new();
     machine.dir("work/a/b");
     let policy = machine.policy("fs: {read: ['a/b/**'], write: ['a/**']}\n");
@@ -74,7 +74,7 @@ fn a29_sbx_06_reading_inside_writing_stays_writable() {
 }
 
 #[test]
-fn a_missing_directory_is_made_and_a_missing_file_is_said() {
+fn a_missing_directory_is_created_and_a_missing_file_is_reported() {
     let machine = Machine::new();
     let policy = machine.policy("fs: {write: ['~/.state/**', ./out.txt], read: [nowhere]}\n");
     let made = policy
@@ -89,7 +89,7 @@ fn a_missing_directory_is_made_and_a_missing_file_is_said() {
 }
 
 #[test]
-fn a29_sbx_07_deny_wins() {
+fn a29_sbx_07_deny_takes_precedence() {
     let machine = Machine::new();
     machine.file("home/.ssh/id", "");
     machine.file("home/.ssh/known_hosts", "");
@@ -119,7 +119,7 @@ fn a29_sbx_07_deny_wins() {
 }
 
 #[test]
-fn a29_sbx_07_missing_paths_are_held_empty_where_they_could_be_made() {
+fn a29_sbx_07_denied_missing_paths_cannot_be_created() {
     let machine = Machine::new();
     machine.dir("home/a");
     let policy = machine.policy("fs: {write: ['~/**'], deny: ['~/.ssh/keys/**', '~/a/b/c']}\n");
@@ -143,7 +143,7 @@ fn a29_sbx_07_missing_paths_are_held_empty_where_they_could_be_made() {
             ("home/a/b".into(), Hidden::Missing)
         ]
     );
-    // `~/a` could be renamed away and made anew, were it not a mount.
+    // Without a mount, `~/a` could be renamed and created again.
     let pin = policy
         .grants
         .iter()
@@ -158,12 +158,12 @@ fn a29_sbx_07_missing_paths_are_held_empty_where_they_could_be_made() {
         policy
             .notes
             .iter()
-            .any(|(_, n)| n.contains("not there now"))
+            .any(|(_, n)| n.contains("does not exist now"))
     );
 }
 
 #[test]
-fn a29_sbx_07_wildcards_that_match_later_are_refused_where_files_can_be_made() {
+fn a29_sbx_07_deny_wildcards_in_writable_directories_are_refused() {
     let machine = Machine::new();
     machine.file("work/src/.env", "");
     machine.file("work/src/x.rs", "");
@@ -184,7 +184,7 @@ fn a29_sbx_07_wildcards_that_match_later_are_refused_where_files_can_be_made() {
 }
 
 #[test]
-fn links_are_followed_and_kept_and_lead_nowhere_else() {
+fn links_are_followed_and_kept_but_grant_nothing_else() {
     let machine = Machine::new();
     machine.file("data/real/x", "");
     machine.file("data/secret", "");
@@ -198,7 +198,7 @@ fn links_are_followed_and_kept_and_lead_nowhere_else() {
         .iter()
         .find(|l| l.at == machine.root.join("work/link"));
     assert_eq!(link.expect("kept").to, machine.root.join("data/real"));
-    // A denial of a link is one of its target.
+    // Denying a link denies its target.
     let policy = machine.policy("fs: {read: ['../data/**'], deny: ['link/**']}\n");
     assert_eq!(machine.sees(&policy, "data/real/x"), "-");
     assert_eq!(machine.sees(&policy, "data/secret"), "r");
@@ -211,7 +211,7 @@ fn the_sandbox_has_its_own_devices() {
     let machine = Machine::new();
     for path in ["/proc/**", "/sys/kernel", "/dev/kvm", "/proc/self/environ"] {
         let policy = machine.policy(&format!("fs: {{read: ['{path}']}}\n"));
-        assert!(impossible(&policy)[0].contains("of its own"), "{path}");
+        assert!(impossible(&policy)[0].contains("its own /proc"), "{path}");
     }
     let policy = machine.policy("fs: {read: [/dev/null]}\n");
     assert!(policy.impossible.is_empty());
@@ -255,11 +255,11 @@ fn a29_sbx_08_09_only_listed_programs_run() {
             .any(|(c, _)| c.text.contains("no-such-program"))
     );
     let policy = machine.policy("exec: {allow: true, spawn: ['*']}\n");
-    assert!(impossible(&policy)[0].contains("no patterns"));
+    assert!(impossible(&policy)[0].contains("not patterns"));
 }
 
 #[test]
-fn programs_stay_read_only_and_libraries_come_alone() {
+fn programs_stay_read_only_and_libraries_are_single_files() {
     let machine = Machine::new();
     let policy = machine.policy("fs: {write: ['../bin/**', ../bin/tool]}\n");
     assert_eq!(machine.sees(&policy, "bin/tool"), "rx");
@@ -271,7 +271,7 @@ fn programs_stay_read_only_and_libraries_come_alone() {
 }
 
 #[test]
-fn a_denial_takes_the_common_files_too() {
+fn denials_also_hide_system_files() {
     let machine = Machine::new();
     let open = machine.policy(QUIET);
     let closed = machine.policy("fs: {deny: ['/etc/**']}\n");
@@ -294,11 +294,11 @@ fn a_denial_takes_the_common_files_too() {
         );
     }
     let policy = machine.policy("fs: {deny: [/bin/sh]}\n");
-    assert!(impossible(&policy)[0].contains("cannot start"));
+    assert!(impossible(&policy)[0].contains("needs to start"));
 }
 
 #[test]
-fn a29_sbx_10_11_the_environment_is_what_is_declared() {
+fn a29_sbx_10_11_only_declared_variables_are_set() {
     let mut machine = Machine::new();
     for (name, text) in [
         ("GH_TOKEN", "t"),
@@ -336,7 +336,7 @@ fn a29_sbx_10_11_the_environment_is_what_is_declared() {
 }
 
 #[test]
-fn a29_sbx_12_a_terminal_is_asked_for() {
+fn a29_sbx_12_a_terminal_can_be_required() {
     let machine = Machine::new();
     assert!(
         machine
@@ -353,40 +353,44 @@ fn a29_sbx_12_a_terminal_is_asked_for() {
 }
 
 #[test]
-fn a29_sec_01_wrong_types_are_errors_with_their_place() {
+fn a29_sec_01_wrong_types_are_errors_with_a_position() {
     let machine = Machine::new();
     for (yaml, place, what) in [
         (
             "fs:\n  read: ~/x\n",
             ":2:9:",
-            "`fs.read` is a string, not an array",
+            "`fs.read` must be an array, found a string",
         ),
         (
             "fs:\n  deny: [1]\n",
             ":2:10:",
-            "`fs.deny[0]` is an integer, not a string",
+            "`fs.deny[0]` must be a string, found an integer",
         ),
-        ("fs: []\n", ":1:5:", "`fs` is an array, not an object"),
+        (
+            "fs: []\n",
+            ":1:5:",
+            "`fs` must be an object, found an array",
+        ),
         (
             "exec: {allow: 'false'}\n",
             ":1:15:",
-            "`exec.allow` is a string, not true or false",
+            "`exec.allow` must be true or false, found a string",
         ),
         (
             "fs: {}\nenv: {set: {A: 1}}\n",
             ":2:16:",
-            "`env.set.A` is an integer, not a string",
+            "`env.set.A` must be a string, found an integer",
         ),
-        ("fs: {read: ['[a']}\n", ":1:13:", "is no glob"),
+        ("fs: {read: ['[a']}\n", ":1:13:", "invalid glob"),
         (
             "network: null\n",
             ":1:10:",
-            "`network` is a null, not an object",
+            "`network` must be an object, found a null",
         ),
         (
             "fs: {}\nenv: {set: {'A=B': x}}\n",
             ":2:20:",
-            "no name of a variable",
+            "not a valid variable name",
         ),
     ] {
         let error = machine.block(yaml).expect_err(yaml);
@@ -405,7 +409,7 @@ fn a29_sec_01_wrong_types_are_errors_with_their_place() {
 }
 
 #[test]
-fn auth_state_of_a_bundle_is_shown() {
+fn auth_state_of_a_bundle_is_granted() {
     let machine = Machine::new();
     machine.file("home/.config/gh/hosts.yml", "");
     machine.file(
@@ -418,7 +422,7 @@ fn auth_state_of_a_bundle_is_shown() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named() {
+fn missing_programs_and_manifests_are_errors() {
     let machine = Machine::new();
     machine.file("bundle/policy.yaml", QUIET);
     std::fs::remove_file(machine.root.join("bin/tool")).expect("removed");
@@ -443,7 +447,7 @@ fn too_many_matches_are_refused() {
 }
 
 #[test]
-fn passing_everything_is_said() {
+fn passing_everything_gives_a_note() {
     let mut machine = Machine::new();
     machine.env.push(("SECRET".into(), "s".into()));
     let policy = machine.policy("fs: {}\nenv: {pass: ['*', LD_PRELOAD]}\n");

@@ -1,4 +1,4 @@
-//! The AIP-36 shape, and how an AGENT-CLI.md leads to it.
+//! Tests for the AIP-36 block, and for how an AGENT-CLI.md refers to it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn agent(machine: &Machine, sandbox: &str) -> Result<Policy, Refusal> {
 }
 
 #[test]
-fn a45_sbx_02_what_a_local_sandbox_shows() {
+fn a45_sbx_02_a_local_sandbox_shows_the_system_and_the_workspace() {
     let machine = Machine::new();
     machine.file("home/.agent/auth.json", "");
     machine.file("home/.ssh/id", "");
@@ -47,7 +47,7 @@ fn a45_sbx_02_what_a_local_sandbox_shows() {
 }
 
 #[test]
-fn the_manifest_is_not_the_agents_to_change() {
+fn the_agent_cannot_change_its_manifest() {
     let machine = Machine::new();
     machine.file(
         "work/SANDBOX.md",
@@ -63,7 +63,7 @@ fn the_manifest_is_not_the_agents_to_change() {
 }
 
 #[test]
-fn a45_sbx_02_mounts_limits_environment_and_hosts() {
+fn a45_sbx_02_mounts_limits_environment_and_hosts_are_resolved() {
     let mut machine = Machine::new();
     for name in ["KEY", "NODE_ENV", "OTHER"] {
         machine.env.push((name.into(), "v".into()));
@@ -108,15 +108,21 @@ lifecycle: {pause_after_idle_ms: 1}
 }
 
 #[test]
-fn a45_sbx_02_what_no_machine_can_hold_is_named() {
+fn a45_sbx_02_unenforceable_clauses_have_a_reason() {
     let machine = Machine::new();
     for (yaml, why) in [
         ("mounts: [{source: {ref: '@a/libs'}, at: /v}]", "`@a/libs`"),
         ("mounts: [{source: elsewhere, at: /v}]", "`elsewhere`"),
-        ("mounts: [{source: workspace, at: work}]", "not absolute"),
+        (
+            "mounts: [{source: workspace, at: work}]",
+            "not an absolute path",
+        ),
         ("mounts: [{source: workspace, at: /a/../b}]", "`..`"),
         ("mounts: [{source: workspace, at: /}]", "the root"),
-        ("mounts: [{source: workspace, at: /usr/x}]", "the system's"),
+        (
+            "mounts: [{source: workspace, at: /usr/x}]",
+            "a system directory",
+        ),
         ("config: {cwd: /etc}", "outside the workspace"),
         ("config: {cwd: ../home}", "outside the workspace"),
         ("config: {cwd: nowhere}", "no such directory"),
@@ -165,7 +171,7 @@ fn a45_sbx_03_other_providers_and_read_only_are_refused() {
 }
 
 #[test]
-fn a45_sbx_01_02_inline_or_by_reference() {
+fn a45_sbx_01_02_the_sandbox_is_inline_or_referenced() {
     let machine = Machine::new();
     machine.file(
         "bundle/SANDBOX.md",
@@ -211,7 +217,7 @@ fn a45_sbx_01_02_inline_or_by_reference() {
 }
 
 #[test]
-fn an_installation_is_shown_where_it_looks_like_one() {
+fn an_installation_directory_is_recognized() {
     let machine = Machine::new();
     machine.file("apps/agent/lib/data", "");
     machine.file("apps/secret", "");
@@ -232,7 +238,7 @@ fn an_installation_is_shown_where_it_looks_like_one() {
 }
 
 #[test]
-fn a_directory_on_the_way_to_a_fixed_file_cannot_be_moved() {
+fn directories_above_a_read_only_file_cannot_be_moved() {
     let machine = Machine::new();
     machine.file("work/a/b/SANDBOX.md", &format!("---\n{LOCAL}---\n"));
     let policy = machine.resolve("work/a/b/SANDBOX.md").expect("a policy");

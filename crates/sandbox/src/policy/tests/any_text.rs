@@ -1,4 +1,4 @@
-//! Whatever a manifest holds, nothing panics, and no denied path is left in sight.
+//! Property tests: no manifest causes a panic, and no denied path is visible.
 
 use proptest::prelude::*;
 
@@ -41,7 +41,7 @@ proptest! {
     }
 
     #[test]
-    fn a29_sbx_07_a_denied_path_is_never_in_sight(
+    fn a29_sbx_07_a_denied_path_is_never_visible(
         read in prop::collection::vec(glob(), 0..3),
         write in prop::collection::vec(glob(), 0..2),
         deny in prop::collection::vec(glob(), 1..3),
@@ -71,7 +71,7 @@ proptest! {
                 "home" => format!("~/{rest}"),
                 _ => rest.clone(),
             };
-            // A relative glob speaks of the working directory only.
+            // A relative glob applies only to the working directory.
             let of_home = |glob: &str| glob.starts_with(['~', '$']);
             let plain = |glob: &&String| !glob.contains("..") && of_home(glob) == (place == "home");
             let denied = deny.iter().filter(plain).any(|d| globs::matches(d, &path));

@@ -1,4 +1,4 @@
-//! Tools of a bundle: they inherit, may narrow, and never widen.
+//! Tests for tools of a bundle: they inherit its sandbox, may narrow it, and never widen it.
 
 use super::Machine;
 use super::machine::value;
@@ -21,7 +21,7 @@ fn tool(sandbox: &str) -> (Machine, Result<Policy, Refusal>) {
 }
 
 #[test]
-fn a29_inherit_01_a_silent_tool_has_the_bundles_sandbox() {
+fn a29_inherit_01_a_tool_without_a_block_has_the_bundles_sandbox() {
     let (machine, policy) = tool("");
     let policy = policy.expect("a policy");
     assert_eq!(policy.egress.len(), 2);
@@ -46,7 +46,7 @@ fn a29_inherit_02_a_tool_may_narrow() {
 }
 
 #[test]
-fn a29_inherit_03_04_widening_is_refused_by_its_clause() {
+fn a29_inherit_03_04_a_clause_that_widens_is_refused() {
     for (sandbox, clause) in [
         ("{network: {egress: [z.io]}}", "network.egress z.io"),
         (

@@ -1,4 +1,4 @@
-//! A home, a working directory and a few programs in a temporary directory.
+//! A machine for tests: a home, a working directory and a few programs in a temporary directory.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -81,7 +81,7 @@ impl Machine {
         self.block(yaml).expect("a policy")
     }
 
-    /// `-` hidden, `r` readable, `w` writable, `x` also executable.
+    /// `-` is hidden, `r` readable, `w` writable, `x` also executable.
     pub fn sees(&self, policy: &Policy, name: &str) -> String {
         let path = self.root.join(name);
         let Some(grant) = policy.access(&path) else {
@@ -103,7 +103,7 @@ impl Machine {
     }
 }
 
-/// The reasons for which a policy could not be held.
+/// The reasons why a policy cannot be enforced.
 pub fn impossible(policy: &Policy) -> Vec<String> {
     let text = |(c, why): &(crate::Clause, String)| format!("{}: {why}", c.text);
     policy.impossible.iter().map(text).collect()
