@@ -1,11 +1,13 @@
-//! Certification: suites of cases drive an agent over its raw wire, monitors watch every line,
-//! and each statement of a spec gets a verdict with the lines that prove it.
+//! Certification of agents: suites of cases, monitors, verdicts and reports.
 //!
-//! A [`Suite`] is read from YAML ([`suite::parse`]) or built in ([`suite::built_in`]). A
-//! [`Launcher`] says what is certified: a command line, a bundle, or a host that runs already.
-//! [`run()`] plays the cases of the suites in a [`Setting`] and returns a [`Report`]: one
-//! [`CaseResult`] per statement, with its [`Verdict`] and the [`Evidence`] for it. [`render`]
-//! writes the report in every format.
+//! The cases of a suite talk to an agent over its raw wire (stdio or HTTP). Monitors check every
+//! line. Each requirement of a spec gets a verdict and the wire lines that prove it.
+//!
+//! A [`Suite`] is parsed from YAML ([`suite::parse`]) or built in ([`suite::built_in`]). A
+//! [`Launcher`] says what is certified: a command line, a bundle, or a session host that is already
+//! running. [`run()`] plays the cases of the suites in a [`Setting`] and returns a [`Report`]. The
+//! report has one [`CaseResult`] per requirement and case, with its [`Verdict`] and the
+//! [`Evidence`] for it. [`render`] writes the report in every format.
 
 pub mod lifecycle;
 pub mod model;

@@ -1,18 +1,20 @@
-//! Verdicts and the report that carries them: the one model that every output renders.
+//! Verdicts and the report that contains them. Every output format is rendered from this model.
 
+use crate::suite::Selection;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use agentproto_report::Verdict;
 
+/// The `schema` of a JSON report.
 pub const SCHEMA: &str = "agentproto.certify/v1";
 
-/// The `kind` of a target that was not run, but read from a transcript.
+/// The `kind` of a target that was read from a transcript instead of being run.
 pub const RECORDING: &str = "recording";
-/// The `kind` of a host that is reached by its URL.
+/// The `kind` of a session host that is reached by its URL.
 pub const URL: &str = "url";
 
-/// How strongly a spec asks for something.
+/// How strongly a spec requires something.
 #[derive(
     Clone,
     Copy,
@@ -29,19 +31,23 @@ pub const URL: &str = "url";
 #[serde(rename_all = "UPPERCASE")]
 #[strum(serialize_all = "UPPERCASE")]
 pub enum Level {
+    /// A violation is a failure.
     Must,
+    /// A violation is a warning.
     Should,
+    /// Optional behavior. A violation is a warning.
     May,
-    /// The text is silent; reported, and never a failure.
+    /// The spec does not say. Reported as information, never as a failure.
     Info,
 }
 
 impl Level {
+    /// The level as specs write it: `MUST`, `SHOULD`, `MAY` or `INFO`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// What a violation of such a statement is.
+    /// The verdict for a violation of a requirement of this level.
     pub fn violated(self) -> Verdict {
         match self {
             Level::Must => Verdict::Fail,
@@ -50,58 +56,68 @@ impl Level {
     }
 }
 
-/// A line that proves something.
+/// A line of the transcript that supports a verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     /// `to-agent`, `from-agent`, `stderr` or `process`.
     pub direction: String,
-    /// Its line in the file of the transcript.
+    /// Line number in the transcript file.
     pub line: u64,
-    /// The line itself, shortened where it is long, made printable where it is not.
+    /// The line itself. Long lines are shortened, and unprintable characters are escaped.
     pub text: String,
-    /// JSON Pointer of what is wrong in it, where that is known.
+    /// JSON Pointer to the value that is wrong, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
-    /// The characters of `text` that the pointer means: the first, and the one behind the last.
+    /// The part of `text` that `pointer` refers to, as a half-open range of characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<(usize, usize)>,
-    /// Milliseconds since the process was started.
+    /// Milliseconds since the process started.
     #[serde(default)]
     pub at_ms: f64,
 }
 
-/// One statement in one case, with its verdict.
+/// The verdict for one requirement in one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseResult {
+    /// Name of the suite.
     pub suite: String,
-    /// A case of the suite, or `monitor` for what is watched in all of them.
+    /// Case id, or `monitor` for checks that run in all cases.
     pub case: String,
+    /// Requirement id, such as `TR-03`.
     pub requirement: String,
+    /// Level of the requirement.
     pub level: Level,
+    /// The verdict.
     pub verdict: Verdict,
+    /// What was observed, in one sentence.
     pub message: String,
-    /// Where the text says so, for people: `ACP v1, prompt-turn`.
+    /// Where the spec says so, for example `ACP v1, prompt-turn`.
     pub source: String,
-    /// Chapter of the suite, for grouping.
+    /// Section of the suite, for grouping.
     pub section: String,
-    /// What the text demands, in our words.
+    /// What the spec requires, in plain words.
     pub statement: String,
-    /// What to do about it; only beside `fail` and `warn`.
+    /// How to fix it. Only present with `fail` and `warn`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// Wire lines that support the verdict.
     pub evidence: Vec<Evidence>,
+    /// Duration of the case in milliseconds. 0 for a monitor.
     pub duration_ms: f64,
-    /// File of the transcript below the report directory.
+    /// Path of the transcript file, relative to the report directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<String>,
-    /// Known from a baseline: it failed before.
+    /// Whether it already failed in the baseline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub known: bool,
 }
 
+/// The program that wrote a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
+    /// Name of the program.
     pub name: String,
+    /// Version of the program.
     pub version: String,
 }
 
@@ -119,77 +135,102 @@ impl Default for Tool {
 pub struct Target {
     /// `command`, `bundle`, `mock`, `url` or `recording`.
     pub kind: String,
-    /// What a person calls it: the command line, the bundle's name.
+    /// Display name: the command line, or the name of the bundle.
     pub name: String,
+    /// Program and arguments, if the target is a command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// `agentInfo` or `serverInfo` as the agent gave it.
+    /// `agentInfo` or `serverInfo` as the agent reported it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub info: Value,
-    /// The protocol version that it chose.
+    /// The protocol version that the agent chose.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub protocol_version: Value,
+    /// Capabilities that the agent reported.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub capabilities: Value,
 }
 
+/// A suite that was run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SuiteInfo {
+    /// Name of the suite, such as `acp`.
     pub name: String,
+    /// Title of the suite.
     pub title: String,
-    /// Statements in it.
+    /// Number of requirements.
     pub requirements: usize,
+    /// Number of cases.
     pub cases: usize,
 }
 
-/// Where the time went, so that the harness can be judged too.
+/// Where the time went, which also shows the overhead of the harness itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
+    /// Wall-clock time of the run in milliseconds.
     pub wall_ms: f64,
-    /// From spawn to the answer to initialize, over all processes.
+    /// Milliseconds from spawn to the response to `initialize`, summed over all processes.
     pub startup_ms: f64,
-    /// Time in which nothing may come, waited on purpose.
+    /// Milliseconds of deliberate waiting, to check that nothing is sent.
     pub waits_ms: f64,
-    /// Waiting for the agent's answers.
+    /// Milliseconds of waiting for responses of the agent.
     pub agent_ms: f64,
+    /// Number of agent processes that were started.
     pub processes: u64,
+    /// Maximum number of cases that ran in parallel.
     pub jobs: usize,
 }
 
+/// Number of results per verdict, and whether the target is certified.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
+    /// Number of `pass` results.
     pub pass: usize,
+    /// Number of `fail` results.
     pub fail: usize,
+    /// Number of `warn` results.
     pub warn: usize,
+    /// Number of `skip` results.
     pub skip: usize,
+    /// Number of `n_a` results.
     pub n_a: usize,
+    /// Number of `not_verified` results.
     pub not_verified: usize,
+    /// Number of `error` results.
     pub error: usize,
+    /// Whether the target is certified.
     pub certified: bool,
-    /// Why not, in a sentence.
+    /// Why the target is not certified, in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// The outcome of a run: every verdict, with what was run and how long it took.
+/// The outcome of a run: what was run, every verdict, and how long it took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
+    /// Always [`SCHEMA`].
     pub schema: String,
+    /// The program that wrote the report.
     pub tool: Tool,
+    /// What was certified.
     pub target: Target,
+    /// The suites that were run.
     pub suites: Vec<SuiteInfo>,
+    /// One result per requirement and case.
     pub results: Vec<CaseResult>,
+    /// Number of results per verdict, and whether the target is certified.
     pub summary: Summary,
+    /// Where the time went.
     pub timing: Timing,
-    /// Seconds since 1970 at the start of the run.
+    /// Start of the run, in seconds since 1970.
     pub started: u64,
-    /// The run was stopped before its end.
+    /// Whether the run was interrupted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// No process of the agent ever answered initialize: what came instead.
+    /// Set if no agent process ever answered `initialize`: what was observed instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_answered: Option<String>,
-    /// Only some cases were asked for.
+    /// Whether only some cases were selected.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub selection: bool,
     /// `I/N` of a sharded run.
@@ -198,8 +239,23 @@ pub struct Report {
 }
 
 impl Report {
-    /// Counts the verdicts and says whether this is a certificate: nothing failed or stayed
-    /// unjudged by our own fault, the run was whole, and something that MUST be was seen.
+    /// Keeps the results of the selected requirements, and errors. A monitor also sees what was not
+    /// selected, but only a complete run reports that.
+    pub fn retain_selected(&mut self, only: &Selection) {
+        if only.is_everything() || only.names_cases {
+            return;
+        }
+        let is_selected = |r: &CaseResult| only.statements.contains(&r.requirement);
+        self.results
+            .retain(|r| is_selected(r) || r.verdict == Verdict::Error);
+        self.sum_up();
+    }
+
+    /// Counts the verdicts and decides whether the target is certified.
+    ///
+    /// A target is certified if nothing failed, no check ended in an error, the run was complete,
+    /// and at least one MUST requirement passed. An agent must also have finished a turn, and a
+    /// host must have started a session.
     pub fn sum_up(&mut self) {
         let mut summary = Summary::default();
         for result in &self.results {
@@ -220,61 +276,61 @@ impl Report {
             .any(|r| r.verdict == Verdict::Pass && r.level == Level::Must);
         let failing = self.results.iter().filter(|r| r.verdict == Verdict::Fail);
         let new = failing.clone().filter(|r| !r.known).count();
-        // An agent that was never seen to finish a turn is no agent yet.
+        // An agent that never finished a turn, or a host that never started a session, has shown
+        // too little to be certified.
         let never = |suite: &str, requirement: &str| {
             let held = |r: &CaseResult| r.requirement == requirement && r.verdict == Verdict::Pass;
             self.suites.iter().any(|s| s.name == suite) && !self.results.iter().any(held)
         };
         let no_turn = never("acp", "PT-01");
-        // Nor is a host a host that never had a session.
         let no_session = never("sessions", "A46-HTTP-03");
         summary.reason = if let Some(how) = &self.never_answered {
             Some(match self.target.kind == URL {
-                true => format!("it never answered: {how}"),
-                false => format!("it never answered initialize: {how}"),
+                true => format!("the host never answered: {how}"),
+                false => format!("the agent never answered `initialize`: {how}"),
             })
         } else if summary.fail > 0 {
             let known = failing.count() - new;
             Some(match known {
                 0 => format!("{new} failed"),
-                _ if new == 0 => format!("nothing new failed, {known} that the baseline knows do"),
-                _ => format!("{new} failed, and {known} that the baseline knows"),
+                _ if new == 0 => format!("no new failures ({known} known from the baseline)"),
+                _ => format!("{new} failed (plus {known} known from the baseline)"),
             })
         } else if summary.error > 0 {
-            Some(format!("{} could not be judged", summary.error))
+            Some(format!("{} could not be checked", summary.error))
         } else if self.partial {
-            Some("the run was stopped before its end".to_owned())
+            Some("the run was interrupted".to_owned())
         } else if self.selection {
             Some("only some of the cases were run".to_owned())
         } else if self.shard.is_some() {
-            Some("this is one shard; merge them all".to_owned())
+            Some("this is one shard of a run: merge all shards to certify".to_owned())
         } else if self.target.kind == RECORDING {
-            Some("a recording shows what happened in it; a run of the suite certifies".to_owned())
+            Some("a recording cannot certify: run the suite against the agent".to_owned())
         } else if !proven {
-            Some("nothing that MUST be was seen to hold".to_owned())
+            Some("no MUST requirement passed".to_owned())
         } else if no_turn {
-            let why = "no turn was seen to come to its end";
+            let why = "no turn was completed";
             Some(format!(
-                "{why}: give it a prompt that it answers (`text` in --prompts FILE)"
+                "{why}: add a prompt that the agent answers (`text` in --prompts FILE)"
             ))
         } else if no_session {
-            let why = "no session was ever started";
+            let why = "no session was started";
             Some(format!("{why}: name an adapter of the host with --adapter"))
         } else {
             None
         };
-        // Whatever else is said: who reads it must know that much was not looked at.
-        let stopped = "the run was stopped before its end";
+        // Always mention an interruption: the reader must know that many checks did not run.
+        let stopped = "the run was interrupted";
         if let (true, Some(reason)) = (self.partial, &summary.reason)
             && reason != stopped
         {
-            summary.reason = Some(format!("{stopped}; until then: {reason}"));
+            summary.reason = Some(format!("{stopped}; before that: {reason}"));
         }
         summary.certified = summary.reason.is_none();
         self.summary = summary;
     }
 
-    /// Statements that MUST hold and apply: how many were put to the test, and how many there are.
+    /// The number of applicable MUST requirements that were tested, and how many there are.
     pub fn tested(&self) -> (usize, usize) {
         let mut all = std::collections::BTreeMap::new();
         for row in self.results.iter().filter(|r| r.level == Level::Must) {
@@ -289,7 +345,7 @@ impl Report {
         (tested, all.values().filter(|(_, applies)| *applies).count())
     }
 
-    /// Whether a script should see a failure: what a baseline knows does not count.
+    /// Whether anything failed that the baseline does not contain.
     pub fn has_new_failures(&self) -> bool {
         let fails = |r: &CaseResult| matches!(r.verdict, Verdict::Fail | Verdict::Error);
         self.results.iter().any(|r| fails(r) && !r.known)

@@ -1,5 +1,5 @@
-//! What probes of a bundle and probes of a host have in common: a log of all that happens,
-//! verdicts, and a case that comes to its end.
+//! Shared code of the probes for bundles and for session hosts: a log of everything that happens,
+//! verdicts, and a time limit per case.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::run::prompts::NO_PROMPT;
 use crate::suite::{Case, What};
 use agentproto_wire::{Direction, Transcript};
 
-/// The log shows so much of a long line.
+/// Maximum number of bytes that the log keeps of a long line.
 const SHOWN: usize = 1 << 20;
 
-/// The probes of one kind, each with the statements that it can decide.
+/// The probes of one kind, each with the requirements that it can decide.
 pub struct Probes(pub &'static [(&'static str, &'static [&'static str])]);
 
 impl Probes {
@@ -25,14 +25,14 @@ impl Probes {
         self.0.iter().map(|(name, _)| *name)
     }
 
-    /// Statements that a probe can decide.
+    /// Requirements that a probe can decide.
     pub fn decided_by(&self, probe: &str) -> &'static [&'static str] {
         let found = self.0.iter().find(|(name, _)| *name == probe);
         found.map_or(&[], |(_, decides)| decides)
     }
 }
 
-/// The names of the probes that a case is made of.
+/// The names of the probes in a case.
 pub fn of(case: &Case) -> impl Iterator<Item = &str> {
     case.steps.iter().filter_map(|step| match &step.what {
         What::Probe(name) => Some(name.as_str()),
@@ -40,8 +40,8 @@ pub fn of(case: &Case) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Waits for the probes of a case. However patient each of them is, a case has an end: `late`
-/// says what it means that this one had none within so many seconds.
+/// Runs the probes of a case with a time limit. If they take longer, `late` turns the limit (in
+/// seconds) into the reason why the case was aborted.
 pub async fn bounded(
     setting: &Setting,
     probes: impl Future<Output = Result<(), Blocked>>,
@@ -54,19 +54,19 @@ pub async fn bounded(
     }
 }
 
-/// Everything that was said, with the time.
+/// Transcript of everything that was sent and received, with timestamps.
 pub struct Log {
     pub begun: Instant,
     transcript: Mutex<Transcript>,
 }
 
 impl Log {
-    /// Writes a line down, and returns its number.
+    /// Appends a line and returns its number.
     pub fn push(&self, direction: Direction, bytes: &[u8]) -> u64 {
         self.write(direction, bytes, None)
     }
 
-    /// As `push`, and of a long line only the beginning.
+    /// Like `push`, but keeps only the start of a long line.
     pub fn push_short(&self, direction: Direction, bytes: &[u8]) -> u64 {
         let kept = bytes.get(..SHOWN);
         let length = kept.map(|_| bytes.len() as u64);
@@ -79,13 +79,13 @@ impl Log {
         transcript.push(direction, at, bytes, true, length)
     }
 
-    /// Everything that was written down so far.
+    /// All lines so far.
     pub fn lines(&self) -> Vec<String> {
         let transcript = self.transcript.lock();
         transcript.lines().map(|line| line.text()).collect()
     }
 
-    /// The transcript, for who writes raw lines into it; `put_back` has it afterwards.
+    /// Takes the transcript out, so that raw lines can be written to it. `put_back` restores it.
     pub fn take(&self) -> Transcript {
         std::mem::take(&mut *self.transcript.lock())
     }
@@ -95,7 +95,7 @@ impl Log {
     }
 }
 
-/// Where a probe does its work; `subject` is what it is about.
+/// The environment of a probe. `subject` is what the probe checks.
 pub struct Stand<'a, S> {
     pub subject: S,
     pub setting: &'a Setting,
@@ -105,7 +105,7 @@ pub struct Stand<'a, S> {
 }
 
 impl<'a, S> Stand<'a, S> {
-    /// `subject` is made with the log that it writes into.
+    /// `subject` is created with the log that it writes to.
     pub fn with(setting: &'a Setting, root: &Path, subject: impl FnOnce(&Arc<Log>) -> S) -> Self {
         let log = Arc::new(Log {
             begun: Instant::now(),
@@ -120,7 +120,7 @@ impl<'a, S> Stand<'a, S> {
         }
     }
 
-    /// What was judged before a probe broke off stays judged.
+    /// Ends the case. Verdicts that were reached before a probe was aborted are kept.
     pub fn finish(mut self, case: &Case, blocked: Option<Blocked>, took: Duration) -> Played {
         if let Some(blocked) = &blocked {
             self.played.break_off(case, blocked);
@@ -150,13 +150,10 @@ impl<'a, S> Stand<'a, S> {
         self.played.open(id, why);
     }
 
-    /// The prompt of a key, or a skip that says so.
+    /// The prompt for a key. Without one, the result is a skip that names the key.
     pub fn need_prompt(&self, key: &str) -> Result<String, Blocked> {
         let known = self.setting.prompts.get(key).cloned();
-        known.ok_or_else(|| {
-            Blocked::Skip(format!(
-                "{NO_PROMPT}: put `{key}` into the file of --prompts"
-            ))
-        })
+        known
+            .ok_or_else(|| Blocked::Skip(format!("{NO_PROMPT}: add `{key}` to the --prompts file")))
     }
 }

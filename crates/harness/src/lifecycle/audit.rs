@@ -1,4 +1,4 @@
-//! The audit log of a run: whole, chained, and with every step in it.
+//! Checks the audit log of a run: complete, chained, and with every step.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::run::case::Blocked;
 use agentproto_runtime::audit::{default_path, verify};
 use agentproto_runtime::event::StreamEvent;
 
-/// What a run with one turn leaves behind, in this order.
+/// The entries of a run with one turn, in order.
 const ENTRIES: [&str; 7] = [
     "stage.install",
     "stage.spawn",
@@ -28,7 +28,7 @@ pub async fn audit(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let said = stand.turn(&session, &prompt).await?;
     stand.close(&session).await;
     if !said.ended {
-        let why = "the turn did not end in time".to_owned();
+        let why = "the turn did not end within the time limit".to_owned();
         return Err(Blocked::NotVerified(why));
     }
     let home = stand.context().map_err(|fault| stand.refused(&fault))?.home;
@@ -42,24 +42,25 @@ pub async fn audit(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let line = stand.note(&json!({"audit": events}));
     let against = verified
         .err()
-        .map(|fault| format!("the log does not verify: {fault}"));
+        .map(|fault| format!("the audit log cannot be verified: {fault}"));
     stand.verdict("A44-SEC-05", against, &[line]);
     let missing = first_missing(&events, &ENTRIES);
-    let against = missing.map(|entry| format!("the log has no `{entry}` in its place"));
+    let against =
+        missing.map(|entry| format!("the audit log has no `{entry}` at the expected position"));
     stand.verdict("A45-LIFE-07", against, &[line]);
     let calls = said.count(|event| matches!(event, StreamEvent::ToolCall { .. }));
     let logged = events.iter().filter(|event| *event == "tool.call").count();
     if !has_tool {
-        let why =
-            "no prompt is known that leads to a tool call: put `tool` into the file of --prompts";
+        let why = "no prompt for a tool call: add `tool` to the --prompts file";
         stand.open("A45-SEC-03", Blocked::Skip(why.to_owned()));
     } else if calls == 0 && logged == 0 {
         let why = "the agent called no tool".to_owned();
         stand.open("A45-SEC-03", Blocked::NotVerified(why));
     } else {
         let differ = calls != logged;
-        let against =
-            differ.then(|| format!("{calls} tool calls were told, and {logged} stand in the log"));
+        let against = differ.then(|| {
+            format!("{calls} tool calls were reported, but {logged} are in the audit log")
+        });
         stand.verdict("A45-SEC-03", against, &[line]);
     }
     Ok(())
@@ -69,7 +70,7 @@ pub fn event_of(entry: &Value) -> Option<String> {
     Some(entry.get("event")?.as_str()?.to_owned())
 }
 
-/// The first of the wanted entries that does not follow the ones before.
+/// The first entry that does not follow the entries before it.
 fn first_missing<'w>(events: &[String], wanted: &[&'w str]) -> Option<&'w str> {
     let mut rest = events.iter();
     wanted
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_wanted_in_their_order() {
+    fn missing_or_misplaced_entries_are_found() {
         let of =
             |words: &[&str]| -> Vec<String> { words.iter().map(|w| (*w).to_owned()).collect() };
         assert_eq!(first_missing(&of(&["a", "x", "b"]), &["a", "b"]), None);

@@ -1,4 +1,4 @@
-//! Before anything is spoken: install, version check, setup.
+//! Probes before the handshake: install, version check, setup.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use agentproto_runtime::setup::{self, step};
 use agentproto_runtime::version;
 use agentproto_sandbox::spawn::Exit;
 
-/// A29-VER-07.
+/// Default time limit in milliseconds (A29-VER-07).
 const VERSION_TIMEOUT: i64 = 5000;
 
-/// The plan; only who confirmed it beforehand gets something installed.
+/// Checks the install plan. Installs something only if the caller confirmed it (`--yes`).
 pub async fn install(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let context = stand.context().map_err(|fault| stand.refused(&fault))?;
     let plan = match install::plan(&context, install::Options::default()) {
@@ -39,7 +39,7 @@ pub async fn install(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         match &plan.blocked {
             Some(why) => {
                 let what = format!(
-                    "`{}` is there, but the manifest is not for this machine: {why}",
+                    "`{}` is installed, but the manifest is not for this machine: {why}",
                     plan.bin
                 );
                 stand.doubtful("A45-LIFE-02", what, &lines);
@@ -65,17 +65,17 @@ pub async fn install(stand: &mut Stand<'_>) -> Result<(), Blocked> {
                 .map(|s| format!("{}: {}", s.method, s.text()))
                 .collect();
             let what = format!(
-                "`{}` is not there and cannot be installed: {why}; {}",
+                "`{}` is not installed and cannot be installed: {why}; {}",
                 plan.bin,
                 passed.join("; ")
             );
             stand.broken("A45-LIFE-02", what, &lines);
-            let why = "install_failed: the program is not there".to_owned();
+            let why = "install_failed: the program is not installed".to_owned();
             stand.open("A29-REQ-07", Blocked::NotVerified(why));
         }
         Ok(step) if !context.yes => {
             let why = format!(
-                "`{}` is not there; {} would {}; --yes lets it be done",
+                "`{}` is not installed; {} would {}; pass --yes to allow it",
                 plan.bin,
                 step.method,
                 step.text()
@@ -97,12 +97,12 @@ pub async fn install(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     Ok(())
 }
 
-/// The program, where it is there already or was installed by now.
+/// The program, if it is installed.
 fn installed(stand: &Stand<'_>, context: &Context) -> Result<Installed, Blocked> {
     let plan = install::plan(context, install::Options::default());
     let plan = plan.map_err(|fault| stand.refused(&fault))?;
     plan.found.ok_or_else(|| {
-        let why = format!("install_failed: `{}` is not there", plan.bin);
+        let why = format!("install_failed: `{}` is not installed", plan.bin);
         Blocked::NotVerified(why)
     })
 }
@@ -110,7 +110,7 @@ fn installed(stand: &Stand<'_>, context: &Context) -> Result<Installed, Blocked>
 pub async fn version(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let context = stand.context().map_err(|fault| stand.refused(&fault))?;
     let installed = installed(stand, &context)?;
-    // The command itself first: the runner's own look forgives an exit code.
+    // Run the command itself first, because the runtime's own check tolerates an exit code.
     let exit = match raw_version(stand, &context, &installed).await {
         Ok(exit) => exit,
         Err(fault) => {
@@ -133,7 +133,7 @@ pub async fn version(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         Ok(found) => {
             stand.met("A45-LIFE-03", &lines);
             let out = format!(
-                "version_mismatch: the program is {found}, and the manifest is for `{}`",
+                "version_mismatch: the version is {found}, but the manifest requires `{}`",
                 probe.wanted
             );
             stand.verdict("A29-VER-06", (!probe.fits).then_some(out), &lines);
@@ -151,10 +151,11 @@ pub async fn version(stand: &mut Stand<'_>) -> Result<(), Blocked> {
 
 fn late_or_failed(exit: &Exit) -> Option<String> {
     if exit.timed_out {
-        return Some("the version command did not end within `timeout_ms`".to_owned());
+        return Some("the version command did not finish within `timeout_ms`".to_owned());
     }
     let ended = exit.status;
-    (!ended.success()).then(|| format!("the version command ended with {ended}, not with 0"))
+    (!ended.success())
+        .then(|| format!("the version command ended with {ended}, expected exit code 0"))
 }
 
 async fn raw_version(
@@ -171,7 +172,7 @@ async fn raw_version(
             let node = node.unwrap_or(context.bundle.root());
             return Err(context
                 .bundle
-                .invalid(node, "`version_check.cmd` is no plain command"));
+                .invalid(node, "`version_check.cmd` is not a plain command"));
         }
     };
     let bin = context.bundle.text("bin")?;
@@ -209,12 +210,12 @@ pub async fn setup(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         return Err(Blocked::NotApplicable(why.to_owned()));
     }
     let installed = installed(stand, &context)?;
-    // First as a caller that nobody can be asked for, and that confirmed nothing.
+    // First run without confirmation, and without anyone to ask.
     let mut headless = context.clone();
     headless.yes = false;
     match setup::run(&headless, &installed.bin, &setup::Choices::default()).await {
         Ok(_) => {
-            let why = "every step matches its `skip_if` already".to_owned();
+            let why = "every step already matches its `skip_if`".to_owned();
             stand.open("A45-SETUP-07", Blocked::NotApplicable(why));
         }
         Err(fault) if fault.code == Code::SetupRequired => {
@@ -223,7 +224,9 @@ pub async fn setup(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             let unknown = pending.iter().find(|id| !ids.contains(id));
             let against = match (pending.is_empty(), unknown) {
                 (true, _) => Some("`setup_required` names no pending step".to_owned()),
-                (_, Some(id)) => Some(format!("`setup_required` names `{id}`, which is no step")),
+                (_, Some(id)) => Some(format!(
+                    "`setup_required` names `{id}`, which is not a step"
+                )),
                 _ => None,
             };
             stand.verdict("A45-SETUP-07", against, &[line]);
@@ -238,10 +241,7 @@ pub async fn setup(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         Ok(report) => report,
         Err(fault) if fault.code == Code::SetupFailed => {
             let line = stand.fault(&fault);
-            let what = format!(
-                "setup_failed: {}; the agent is never spawned",
-                fault.message
-            );
+            let what = format!("setup_failed: {}; the agent was not started", fault.message);
             stand.broken("A45-SETUP-06", what, &[line]);
             stand.open("A45-SETUP-02", Blocked::NotVerified(fault.message));
             return Ok(());

@@ -1,5 +1,5 @@
-//! What the manifest declares against what the live agent negotiates, on raw JSON. More
-//! declared than there is breaks a promise; less is a word too few.
+//! Compares what the manifest declares with what the live agent negotiates, on raw JSON. Declaring
+//! more than the agent negotiates is a violation. Declaring less is a warning.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use agentproto_manifest::{Disk, Document, RefRole, Workspace, to_json};
 use agentproto_runtime::bundle::Bundle;
 use agentproto_runtime::fault::Code;
 
-/// Families that AIP-44 names; of others nothing has to be declared.
+/// Capabilities that AIP-44 names. Others need not be declared.
 const FAMILIES: [&str; 3] = ["/loadSession", "/promptCapabilities/", "/mcpCapabilities/"];
 
 pub async fn capabilities(stand: &mut Stand<'_>) -> Result<(), Blocked> {
@@ -32,7 +32,7 @@ pub async fn capabilities(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         "acp" => acp(stand).await,
         "mcp" => mcp(stand).await,
         _ => {
-            let why = "a proprietary protocol negotiates no capabilities";
+            let why = "proprietary protocols do not negotiate capabilities";
             Err(Blocked::NotApplicable(why.to_owned()))
         }
     }
@@ -41,7 +41,7 @@ pub async fn capabilities(stand: &mut Stand<'_>) -> Result<(), Blocked> {
 async fn connect(stand: &Stand<'_>) -> Result<Connection, Blocked> {
     let cwd = stand.work();
     std::fs::create_dir_all(&cwd)
-        .map_err(|error| Blocked::Error(format!("cannot make a directory: {error}")))?;
+        .map_err(|error| Blocked::Error(format!("cannot create a directory: {error}")))?;
     let env = [(MARKER.to_owned(), stand.subject.marker.clone())];
     let so_far = (stand.log.take(), stand.log.begun);
     let launcher = &stand.setting.launcher;
@@ -69,10 +69,11 @@ async fn ask(
         Ok((id, _)) => connection.answer(&id, timeout).await,
         Err(silence) => Err(silence),
     };
-    answer.map_err(|silence| Blocked::NotVerified(format!("{method} was not answered: {silence}")))
+    answer
+        .map_err(|silence| Blocked::NotVerified(format!("`{method}` was not answered: {silence}")))
 }
 
-/// Ends the conversation whatever came of it.
+/// Ends the connection, whatever the result.
 async fn hang_up(stand: &mut Stand<'_>, connection: Connection) {
     stand.played.agent += connection.waited;
     let (transcript, notes) = connection.finish(stand.setting.grace).await;
@@ -92,7 +93,7 @@ async fn acp(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let answer = answer?;
     let lines = [answer.line];
     let Some(result) = answer.json.get("result") else {
-        let why = "initialize was not answered with a result".to_owned();
+        let why = "`initialize` was not answered with a result".to_owned();
         return Err(Blocked::NotVerified(why));
     };
     stand.played.initialize = result.clone();
@@ -111,7 +112,7 @@ fn against_acp_md(stand: &mut Stand<'_>, bundle: &Bundle, live: &Value, lines: &
     let workspace = Workspace::new(&Disk, "/");
     let found = reference.map(|r| workspace.resolve(&bundle.manifest, RefRole::Acp, r));
     let Some(doc) = found.as_ref().and_then(|found| found.document()) else {
-        let why = "there is no ACP.md that can be read".to_owned();
+        let why = "ACP.md is missing or unreadable".to_owned();
         for id in ["A44-CONF-05", "A44-TRANS-03"] {
             stand.open(id, Blocked::NotApplicable(why.clone()));
         }
@@ -126,28 +127,28 @@ fn against_acp_md(stand: &mut Stand<'_>, bundle: &Bundle, live: &Value, lines: &
     }
     if !more.is_empty() {
         let what = format!(
-            "ACP.md declares what the agent does not negotiate: {}",
+            "ACP.md declares capabilities that the agent does not negotiate: {}",
             more.join(", ")
         );
         stand.broken("A44-CONF-05", what, &lines);
     }
     if !less.is_empty() {
         let what = format!(
-            "the agent negotiates what ACP.md does not declare: {}",
+            "the agent negotiates capabilities that ACP.md does not declare: {}",
             less.join(", ")
         );
         stand.doubtful("A44-CONF-05", what, &lines);
     }
     let against = (!transports.iter().any(|t| t == "stdio")).then(|| {
         format!(
-            "ACP.md declares the transports {}, and not stdio, which is spoken",
+            "ACP.md declares the transports {}, but not stdio, which the agent uses",
             transports.join(", ")
         )
     });
     stand.verdict("A44-TRANS-03", against, &lines);
 }
 
-/// The capability map with what the tier implies, and the transports.
+/// The declared capabilities, including those that the tier implies, and the transports.
 fn declared(doc: &Document) -> (Value, Vec<String>) {
     let Some(View::Acp(acp)) = doc.view() else {
         return (json!({}), Vec::new());
@@ -171,7 +172,8 @@ fn declared(doc: &Document) -> (Value, Vec<String>) {
     (map, transports)
 }
 
-/// What is declared and not there; what is there, of the known families, and not declared.
+/// Capabilities that are declared but not negotiated, and capabilities of the known families that
+/// are negotiated but not declared.
 fn compare(declared: &Value, live: &Value) -> (Vec<String>, Vec<String>) {
     let of = |value: &Value| -> Vec<String> {
         let mut leaves = Vec::new();
@@ -189,7 +191,7 @@ fn compare(declared: &Value, live: &Value) -> (Vec<String>, Vec<String>) {
     (more.map(name).collect(), less.map(name).collect())
 }
 
-/// Paths of all that is offered: `true`, or an object without members.
+/// Paths of all capabilities that are offered: `true`, or an empty object.
 fn offered(value: &Value, path: String, out: &mut Vec<String>) {
     match value {
         Value::Bool(true) => out.push(path),
@@ -243,12 +245,11 @@ fn promise(
 ) {
     match (declared, live) {
         (true, false) => {
-            let what = format!("the manifest declares `{flag}`, and the agent offers {lacks}");
+            let what = format!("the manifest declares `{flag}`, but the agent offers {lacks}");
             stand.broken(id, what, lines);
         }
         (false, true) => {
-            let what =
-                format!("the agent offers more than the manifest, which does not declare `{flag}`");
+            let what = format!("the agent offers more than the manifest: `{flag}` is not declared");
             stand.doubtful(id, what, lines);
         }
         _ => stand.met(id, lines),
@@ -282,9 +283,9 @@ async fn mcp(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let turn = ["metadata", "agentproto", "mcp_turn", "reply_tool"];
     let reply = bundle.root().str_at(&turn);
     let against = match reply {
-        None => Some("`resumable` is declared, and there is no `mcp_turn.reply_tool`".to_owned()),
+        None => Some("`resumable` is declared, but `mcp_turn.reply_tool` is missing".to_owned()),
         Some(reply) if !names.contains(&reply) => Some(format!(
-            "the manifest goes on with the tool `{reply}`, and the server offers {}",
+            "the manifest continues turns with the tool `{reply}`, but the server only offers {}",
             names.join(", ")
         )),
         Some(_) => None,
@@ -307,7 +308,7 @@ async fn list_tools(
         stand.played.initialize = result.clone();
     }
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    // A server that has gone is told by the next request.
+    // If the server has exited, the next request reports it.
     let _ = connection.say(&ready, stand.setting.timeout).await;
     ask(stand, connection, "tools/list", json!({})).await
 }
@@ -317,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_than_there_is_and_less() {
+    fn extra_and_missing_capabilities_are_found() {
         let declared =
             json!({"loadSession": true, "promptCapabilities": {"image": true, "audio": false}});
         let live = json!({"promptCapabilities": {"audio": true, "image": false}, "sessionCapabilities": {"list": {}}});

@@ -1,4 +1,4 @@
-//! The continuations that a manifest lists, each as it is meant.
+//! Probes for the continuation strategies that a manifest lists.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use agentproto_runtime::continuation::{Ask, Exchange, Pins};
 use agentproto_runtime::fault::{Code, Fault};
 use agentproto_runtime::session::Session;
 
-/// Choices with a strategy, where the manifest supports it.
+/// The caller's choices with this strategy, if the manifest supports it.
 fn wanted(stand: &Stand<'_>, strategy: Strategy) -> Result<Wanted, Blocked> {
     let name = strategy.as_str();
     let agent = stand.subject.target.bundle.agent();
@@ -42,7 +42,7 @@ fn asking(message: String) -> Ask {
     }
 }
 
-/// A turn by the strategy of the agent, to its end; and the session that it ran in.
+/// Runs a turn with the strategy of the agent, and returns the session that it ran in.
 async fn turn(
     stand: &mut Stand<'_>,
     pins: &Pins,
@@ -68,12 +68,12 @@ async fn turn(
     Ok((said, session))
 }
 
-/// Something that nobody says by chance.
+/// A text that an agent does not say by chance.
 fn token(stand: &Stand<'_>) -> String {
     format!("(case {})", stand.subject.marker)
 }
 
-/// The first turn; what fails in it is no matter of continuation.
+/// Runs the first turn. A failure here does not count against the continuation.
 async fn first(stand: &mut Stand<'_>, pins: &Pins, agent: &Agent) -> Result<Arc<Session>, Blocked> {
     let text = format!("{} {}", stand.need_prompt("text")?, token(stand));
     let (said, session) = turn(stand, pins, agent, asking(text))
@@ -97,10 +97,10 @@ pub async fn none(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let second = turn(stand, &pins, &agent, asking(prompt)).await;
     let (said, after) = second.map_err(|fault| stand.refused(&fault))?;
     let against = if said.text.contains(&token(stand)) {
-        Some("the second turn knows what was said in the first".to_owned())
+        Some("the second turn knows what was said in the first turn".to_owned())
     } else if Arc::ptr_eq(&before, &after) || (!after.id().is_empty() && before.id() == after.id())
     {
-        Some(format!("both turns had the session `{}`", after.id()))
+        Some(format!("both turns ran in the session `{}`", after.id()))
     } else {
         None
     };
@@ -131,13 +131,13 @@ pub async fn pinned(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     }
     let moved = matches!(pids, [Some(old), Some(new)] if old != new);
     let against = if !Arc::ptr_eq(&before, &after) || moved {
-        Some("the second turn did not reach the process of the first".to_owned())
+        Some("the second turn did not reach the process of the first turn".to_owned())
     } else if let Some(error) = said.error() {
         Some(format!(
-            "the process that was kept failed in its second turn: {error}"
+            "the pinned process failed in its second turn: {error}"
         ))
     } else if recall.is_some() && !said.text.contains(&token(stand)) {
-        Some("the process that was kept does not remember the first turn".to_owned())
+        Some("the pinned process does not remember the first turn".to_owned())
     } else {
         None
     };
@@ -155,10 +155,10 @@ pub async fn transcript(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     ];
     let turned = turn(stand, &Pins::default(), &agent, ask).await;
     let (said, _) = turned.map_err(|fault| stand.refused(&fault))?;
-    // Why a turn failed nobody knows; that it was begun with a history is not it.
+    // The cause of a failed turn is unknown, so it does not count against the history.
     let failed = match said.error() {
         Some(error) => Some(error.to_string()),
-        None => (!said.ended).then(|| "the turn did not end in time".to_owned()),
+        None => (!said.ended).then(|| "the turn did not end within the time limit".to_owned()),
     };
     if let Some(why) = failed {
         return Err(Blocked::NotVerified(format!("the turn failed: {why}")));
@@ -173,7 +173,7 @@ pub async fn native_resume(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let before = first(stand, &pins, &agent).await?;
     let id = before.id();
     drop(before);
-    // Another run: nothing is left of the first but the id and the agent's own memory.
+    // A new run: only the session id and the agent's own storage remain.
     let again = load(stand, Strategy::NativeResume)?;
     let recall = stand.prompt("recall");
     let prompt = match &recall {
@@ -187,7 +187,7 @@ pub async fn native_resume(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         Err(fault) => {
             let line = stand.fault(&fault);
             let what = format!(
-                "the session `{id}` was not taken up again: {}: {}",
+                "the session `{id}` was not resumed: {}: {}",
                 fault.code.as_str(),
                 fault.message
             );
@@ -207,7 +207,7 @@ pub async fn native_resume(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let failed = against.is_some();
     stand.verdict("A45-CONT-08", against, &lines);
     if recall.is_none() {
-        let why = "no prompt is known that asks for what was said before (`recall`)";
+        let why = "no prompt that asks for earlier messages: add `recall` to the --prompts file";
         stand.open("A45-SESS-07", Blocked::Skip(why.to_owned()));
     } else if failed {
         stand.open(
@@ -217,7 +217,7 @@ pub async fn native_resume(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     } else {
         let forgot = !said.text.contains(&token(stand));
         let against =
-            forgot.then(|| format!("the session `{id}` does not remember the run before"));
+            forgot.then(|| format!("the session `{id}` does not remember the previous run"));
         stand.verdict("A45-SESS-07", against, &lines);
     }
     Ok(())

@@ -1,9 +1,9 @@
-//! The agent's process as the kernel shows it: its command line, its environment, and what
-//! confines it.
+//! Inspects the agent's process through `/proc`: its command line, its environment, and its
+//! confinement.
 
 use super::stand::MARKER;
 
-/// A process that carries the marker of a case.
+/// A process with the marker of a case in its environment.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub pid: u32,
@@ -21,11 +21,12 @@ impl Seen {
     }
 }
 
-/// What is around a process, as long as it lives.
+/// The confinement of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Around {
-    /// Kinds of namespaces that it does not share with us, and those that it does.
+    /// Kinds of namespaces that it does not share with the harness.
     pub own: Vec<&'static str>,
+    /// Kinds of namespaces that it shares with the harness.
     pub shared: Vec<&'static str>,
     pub no_new_privileges: Option<String>,
     pub seccomp: Option<String>,
@@ -59,7 +60,7 @@ fn field_of(status: &str, field: &str) -> Option<String> {
     })
 }
 
-/// Every process with the marker; `None` where this system does not tell.
+/// All processes with the marker. `None` if `/proc` is not readable.
 pub fn all(marker: &str) -> Option<Vec<Seen>> {
     let wanted = format!("{MARKER}={marker}");
     let mut found = Vec::new();
@@ -106,7 +107,7 @@ fn texts(bytes: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// The outermost of them: the agent itself, not what it started.
+/// The outermost process with the marker: the agent itself, not its children.
 pub fn agent(marker: &str) -> Option<Seen> {
     let all = all(marker)?;
     let is_outer = |seen: &&Seen| !all.iter().any(|other| other.pid == seen.parent);
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_writes_is_read() {
+    fn proc_files_are_parsed() {
         assert_eq!(texts(b"a\0b c\0\0d\0"), ["a", "b c", "", "d"]);
         assert!(texts(b"").is_empty());
         let status = "Name:\tx\nPPid:\t12\nNoNewPrivs:\t1\n";
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_carries_an_unknown_marker() {
+    fn no_process_has_an_unknown_marker() {
         if let Some(all) = all("no such marker") {
             assert!(all.is_empty());
         }

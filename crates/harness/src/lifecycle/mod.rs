@@ -1,6 +1,6 @@
-//! A bundle through the whole runner: each case is a probe, which does one thing as a user of
-//! the runner would and judges what came of it. The manifest is the claim; the live agent, its
-//! process and the audit log are the evidence.
+//! Certifies a bundle through the runtime. Each case is a probe, which uses the runtime like a
+//! caller and checks the result. The manifest is the claim. The live agent, its process and the
+//! audit log are the evidence.
 
 mod audit;
 mod before;
@@ -28,7 +28,7 @@ use crate::suite::Case;
 use stand::Stand;
 pub use target::{BundleTarget, Choices};
 
-/// The probes, each with the statements that it can decide.
+/// The probes, each with the requirements that it can decide.
 pub const PROBES: Probes = Probes(&[
     ("install", &["A45-LIFE-02", "A29-REQ-07"]),
     ("version", &["A29-VER-02", "A45-LIFE-03", "A29-VER-06"]),
@@ -81,11 +81,11 @@ pub const PROBES: Probes = Probes(&[
     ("audit", &["A44-SEC-05", "A45-LIFE-07", "A45-SEC-03"]),
 ]);
 
-/// Plays a case of probes in a directory of its own.
+/// Plays a case of probes in its own directory.
 pub(crate) async fn play(case: &Case, setting: &Setting, root: &Path) -> Played {
     let begun = Instant::now();
     let Some(target) = setting.launcher.bundle() else {
-        let why = "this is about a bundle, and the target is a command";
+        let why = "this requires a bundle, but the target is a command";
         return Played::blocked(Blocked::NotApplicable(why.to_owned()));
     };
     let mut stand = Stand::new(target, setting, root);
@@ -96,7 +96,7 @@ pub(crate) async fn play(case: &Case, setting: &Setting, root: &Path) -> Played 
         Ok(())
     };
     let late = |seconds| {
-        let why = format!("the case did not come to its end within {seconds} s");
+        let why = format!("the case did not finish within {seconds} s");
         Blocked::Error(why)
     };
     let blocked = probe::bounded(setting, probes, late).await;
@@ -126,11 +126,11 @@ async fn play_probe(name: &str, stand: &mut Stand<'_>) -> Result<(), Blocked> {
         "idle" => turns::idle(stand).await,
         "teardown" => teardown::teardown(stand).await,
         "audit" => audit::audit(stand).await,
-        other => Err(Blocked::Error(format!("there is no probe `{other}`"))),
+        other => Err(Blocked::Error(format!("unknown probe `{other}`"))),
     }
 }
 
-/// The order in which stages must have begun.
+/// Whether stages started in order.
 fn in_order<T: PartialOrd>(stages: &[T]) -> bool {
     stages.is_sorted()
 }

@@ -1,6 +1,6 @@
-//! Modes and options: what the manifest says they add must stand in the command line and the
-//! environment of the agent's own process. What is expected is worked out here once more, so
-//! that the runner is judged too.
+//! Probes for modes and options. What they add, according to the manifest, must be in the command
+//! line and the environment of the agent's process. The expected values are computed independently
+//! of the runtime, so that the runtime is also checked.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use agentproto_runtime::arm::Spec;
 use agentproto_runtime::bundle::Bundle;
 use agentproto_runtime::choices::{Given, Wanted};
 
-/// A value for options that take any text; nothing is started with it.
+/// A value for options that take any text. Nothing is started with it.
 const ANY_TEXT: &str = "some-text";
 
-/// What a choice adds.
+/// The arguments and variables that a choice adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Patch {
     args: Vec<String>,
@@ -31,7 +31,7 @@ impl Patch {
     }
 }
 
-/// Where a process, or what would become one, can be looked at.
+/// Command line and environment of a process, or of a prepared launch.
 struct Shown {
     argv: Vec<String>,
     env: Vec<(String, String)>,
@@ -43,26 +43,26 @@ impl Shown {
         words.is_empty() || self.argv.windows(words.len()).any(|w| w == words)
     }
 
-    /// The first variable that is not as it should be.
+    /// The first variable that does not have the expected value.
     fn lacks_variable(&self, env: &[(String, String)]) -> Option<String> {
         env.iter().find_map(|(name, value)| {
             let found = self.env.iter().rev().find(|(n, _)| n == name);
             match found {
                 Some((_, found)) if found == value => None,
-                Some(_) => Some(format!("`{name}` has another value than `{value}`")),
-                None => Some(format!("`{name}` is not in the environment")),
+                Some(_) => Some(format!("`{name}` does not have the value `{value}`")),
+                None => Some(format!("the environment variable `{name}` is not set")),
             }
         })
     }
 
-    /// A process that gave itself a title has no command line any more.
+    /// Whether the process has overwritten its command line with a title.
     fn is_retitled(&self) -> bool {
         let words: Vec<&String> = self.argv.iter().filter(|w| !w.is_empty()).collect();
         matches!(words.as_slice(), [] | [_]) && !words.first().is_some_and(|w| w.contains('/'))
     }
 }
 
-/// Complaints by statement; a statement that was looked at without one is met.
+/// Violations by requirement. A requirement that was checked without a violation is met.
 #[derive(Default)]
 struct Findings(BTreeMap<&'static str, (Option<String>, Vec<u64>)>);
 
@@ -86,8 +86,8 @@ impl Findings {
     }
 }
 
-/// The words before what choices add; `None` where the agent is called by an adapter, which has
-/// a command line of its own.
+/// The arguments before those that choices add. `None` for an agent with an adapter, which has its
+/// own command line.
 fn base(bundle: &Bundle) -> Option<Vec<String>> {
     let agent = bundle.agent()?;
     let own = |key: &str| bundle.root().at(&["metadata", "agentproto", key]);
@@ -121,7 +121,7 @@ async fn show(stand: &mut Stand<'_>, wanted: Wanted) -> Result<Shown, Blocked> {
     let (session, seen) = stand.seen(&agent).await?;
     stand.close(&session).await;
     let Some(Seen { argv, env, pid, .. }) = seen else {
-        let why = "the agent's process was not seen while it ran";
+        let why = "the agent's process was not found while it ran";
         return Err(Blocked::NotVerified(why.to_owned()));
     };
     let masks = &agent.context.masks;
@@ -131,7 +131,7 @@ async fn show(stand: &mut Stand<'_>, wanted: Wanted) -> Result<Shown, Blocked> {
     Ok(Shown { argv, env, line })
 }
 
-/// What the runner would start.
+/// What the runtime would start.
 async fn prepared(stand: &mut Stand<'_>, wanted: Wanted) -> Result<Shown, Blocked> {
     let agent = stand.load(wanted).map_err(|fault| stand.refused(&fault))?;
     let Spec { argv, env } = agent.spec().await.map_err(|fault| stand.refused(&fault))?;
@@ -179,7 +179,7 @@ pub async fn modes(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         let shown = show(stand, wanted).await?;
         mode(stand, &mut findings, &shown, base.as_deref(), (id, patch));
     }
-    let nothing = "no mode adds anything that could be seen in the process";
+    let nothing = "no mode adds an argument or a variable";
     findings.tell(
         stand,
         &["A45-MODE-03", "A45-MODE-04", "A45-MODE-05"],
@@ -188,7 +188,7 @@ pub async fn modes(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     Ok(())
 }
 
-/// Without a mode the process is as `bin_args` say, and nothing of any mode is in it.
+/// Without a mode, the command line must contain `bin_args` and no arguments of any mode.
 fn unpatched(
     findings: &mut Findings,
     bare: &Shown,
@@ -205,10 +205,10 @@ fn unpatched(
     let against = if !bare.has_words(base) {
         let words = base.join(" ");
         Some(format!(
-            "without a mode the command line has not the `bin_args` {words}"
+            "without a mode, the command line does not contain the `bin_args` {words}"
         ))
     } else {
-        stray.map(|(id, _)| format!("without a mode the command line is that of the mode `{id}`"))
+        stray.map(|(id, _)| format!("without a mode, the command line is that of the mode `{id}`"))
     };
     findings.look("A45-MODE-05", against, bare.line);
 }
@@ -221,7 +221,7 @@ fn mode(
     (id, patch): (&str, &Patch),
 ) {
     if patch.is_empty() {
-        // `default` names what is there anyway; another one should be the agent's own.
+        // `default` names the normal behavior. Another empty mode should be a mode of the agent.
         let idle = stand.warnings(&["choice_without_effect"]);
         if let Some((message, line)) = idle.last().filter(|_| id != "default") {
             stand.doubtful("A45-MODE-03", message.clone(), &[*line]);
@@ -231,7 +231,7 @@ fn mode(
     if let Some(lacks) = shown.lacks_variable(&patch.env) {
         findings.look(
             "A45-MODE-03",
-            Some(format!("in the mode `{id}` {lacks}")),
+            Some(format!("in mode `{id}`, {lacks}")),
             shown.line,
         );
         return;
@@ -244,14 +244,15 @@ fn mode(
     };
     let words = patch.args.join(" ");
     let missing = !shown.has_words(&patch.args);
-    let against = missing.then(|| format!("in the mode `{id}` the command line lacks `{words}`"));
+    let against =
+        missing.then(|| format!("in mode `{id}`, the command line does not contain `{words}`"));
     findings.look("A45-MODE-03", against, shown.line);
     if missing || patch.args.is_empty() {
         return;
     }
     let whole: Vec<String> = base.iter().chain(&patch.args).cloned().collect();
     let against = (!shown.has_words(&whole))
-        .then(|| format!("in the mode `{id}` `{words}` does not follow `bin_args`"));
+        .then(|| format!("in mode `{id}`, `{words}` does not follow `bin_args`"));
     findings.look("A45-MODE-04", against, shown.line);
 }
 
@@ -262,7 +263,7 @@ struct Tried {
     template: Vec<String>,
     when_true: Vec<String>,
     env: Vec<(String, String)>,
-    /// It takes any text, and which one an agent would take nobody knows.
+    /// Whether it takes any text, so that a value the agent accepts is not known.
     is_free: bool,
 }
 
@@ -309,7 +310,7 @@ impl Tried {
     }
 }
 
-/// A value other than the default, of options that say which there are.
+/// A value other than the default, for options that restrict their values.
 fn other_value(option: AgentOption<'_>) -> Option<Value> {
     let default = option.default().map(to_json);
     match option.kind()? {
@@ -345,10 +346,10 @@ pub async fn options(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let mut findings = Findings::default();
     let mut plain = stand.wanted();
     plain.options.clear();
-    // An agent that does not even start without them says nothing about options.
+    // If the agent does not start without options, nothing can be said about them.
     show(stand, plain.clone()).await?;
     let bare = prepared(stand, plain.clone()).await?;
-    // Set to what they are anyway, options add nothing.
+    // Options that are set to their default must add nothing.
     let defaults: Vec<(String, Given)> = of_manifest()
         .filter_map(|o| Some((o.id()?.to_owned(), Given::Typed(to_json(o.default()?)))))
         .collect();
@@ -368,10 +369,10 @@ pub async fn options(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             true => prepared(stand, with).await?,
             false => match show(stand, with).await {
                 Ok(shown) => shown,
-                // Without it the agent starts; so it is the option.
+                // The agent starts without the option, so the option causes the failure.
                 Err(Blocked::NotVerified(why)) => {
                     let what = format!(
-                        "with `{}` set to {} the agent does not start: {why}",
+                        "with `{}` set to {}, the agent does not start: {why}",
                         option.id, option.value
                     );
                     findings.look(main_of(option), Some(what), bare.line);
@@ -387,7 +388,7 @@ pub async fn options(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     Ok(())
 }
 
-/// The statement that an option is mostly about.
+/// The main requirement for an option.
 fn main_of(option: &Tried) -> &'static str {
     match (option.template.is_empty(), option.when_true.is_empty()) {
         (false, _) => "A45-OPT-04",
@@ -397,22 +398,23 @@ fn main_of(option: &Tried) -> &'static str {
 }
 
 fn one_option(findings: &mut Findings, option: &Tried, shown: &Shown, has_argv: bool) {
-    let of = |what: String| format!("with `{}` set to {} {what}", option.id, option.value);
+    let of = |what: String| format!("with `{}` set to {}, {what}", option.id, option.value);
     let argv_shows = has_argv && !shown.is_retitled();
     let literal = |text: &String| text.contains("{value}");
     if argv_shows && !option.template.is_empty() {
         let left = shown.argv.iter().any(literal);
         let missing = !shown.has_words(&option.template);
         let words = option.template.join(" ");
-        let against = (missing && !left).then(|| of(format!("the command line lacks `{words}`")));
+        let against =
+            (missing && !left).then(|| of(format!("the command line does not contain `{words}`")));
         findings.look("A45-OPT-04", against, shown.line);
-        let against = left.then(|| of("the command line still has `{value}`".to_owned()));
+        let against = left.then(|| of("the command line still contains `{value}`".to_owned()));
         findings.look("A45-OPT-05", against, shown.line);
     }
     if argv_shows && !option.when_true.is_empty() {
         let words = option.words().join(" ");
         let missing = !shown.has_words(&option.when_true);
-        let against = missing.then(|| of(format!("the command line lacks `{words}`")));
+        let against = missing.then(|| of(format!("the command line does not contain `{words}`")));
         findings.look("A45-OPT-07", against, shown.line);
     }
     if !option.env.is_empty() {
@@ -434,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stand_together() {
+    fn arguments_must_be_consecutive() {
         let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
         let shown = shown(&["/x", "acp", "--model", "large"]);
         assert!(shown.has_words(&words("--model large")) && shown.has_words(&[]));
@@ -445,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_is_no_command_line() {
+    fn a_process_title_is_recognized() {
         assert!(shown(&["agent", ""]).is_retitled() && shown(&[]).is_retitled());
         assert!(!shown(&["/bin/agent"]).is_retitled());
         assert!(!shown(&["agent", "acp"]).is_retitled());

@@ -1,4 +1,4 @@
-//! Choices that the manifest does not offer are refused before anything runs.
+//! Checks that choices which the manifest does not offer are refused before anything runs.
 
 use super::stand::Stand;
 use crate::run::case::Blocked;
@@ -9,7 +9,7 @@ use agentproto_runtime::fault::Code;
 const NOBODY: &str = "no-such-choice";
 
 pub fn refusals(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    // What can be loaded at all, to begin with.
+    // Check first that the agent can be loaded at all.
     stand
         .load(stand.wanted())
         .map_err(|fault| stand.refused(&fault))?;
@@ -37,7 +37,7 @@ pub fn refusals(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         .filter_map(|option| Some((option.id()?.to_owned(), wrong_value(option)?)))
         .collect();
     if wrong.is_empty() {
-        let why = "the manifest has no option with a type that a value could miss".to_owned();
+        let why = "the manifest has no option with a restricted type".to_owned();
         stand.open("A45-OPT-09", Blocked::NotApplicable(why));
     }
     for (id, value) in wrong {
@@ -49,7 +49,7 @@ pub fn refusals(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     Ok(())
 }
 
-/// A value that an option cannot have.
+/// A value that is invalid for an option.
 fn wrong_value(option: AgentOption<'_>) -> Option<Given> {
     let text = match option.kind()? {
         "boolean" => "perhaps".to_owned(),
@@ -72,13 +72,13 @@ fn refused(stand: &mut Stand<'_>, id: &str, wanted: Wanted, code: Code) {
             let other = fault.code != code;
             let against = other.then(|| {
                 format!(
-                    "refused with `{}` and not with `{}`",
+                    "refused with `{}` instead of `{}`",
                     fault.code.as_str(),
                     code.as_str()
                 )
             });
             stand.verdict(id, against, &[line]);
         }
-        Ok(_) => stand.broken(id, format!("this was taken: {what}"), &[]),
+        Ok(_) => stand.broken(id, format!("this was accepted: {what}"), &[]),
     }
 }

@@ -1,4 +1,4 @@
-//! The declared sandbox: enforced clause by clause, and really around the agent's process.
+//! Checks the declared sandbox: every clause is enforced, and the agent's process is confined.
 
 use serde_json::{Value, json};
 
@@ -12,14 +12,14 @@ use agentproto_sandbox::confined::assess_all;
 
 pub async fn sandbox(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     if stand.subject.target.choices.sandboxing == Sandboxing::Off {
-        let why = "the run is without a sandbox (--sandbox off)";
+        let why = "the sandbox is disabled (--sandbox off)";
         return Err(Blocked::NotVerified(why.to_owned()));
     }
     let agent = stand.load(stand.wanted());
     let agent = agent.map_err(|fault| stand.refused(&fault))?;
     let spec = match agent.spec().await {
         Ok(spec) => spec,
-        // Commands before the agent run under the same sandbox.
+        // Commands that run before the agent use the same sandbox.
         Err(fault) => return judged(stand, &fault),
     };
     let launch = match agent.context.prepare(&spec.argv, &spec.env) {
@@ -39,7 +39,7 @@ pub async fn sandbox(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     stand.close(&session).await;
     let seen = seen.filter(|seen| !(seen.around.own.is_empty() && seen.around.shared.is_empty()));
     let Some(seen) = seen else {
-        let why = "the agent's process could not be looked at while it ran".to_owned();
+        let why = "the agent's process could not be inspected while it ran".to_owned();
         stand.open("A45-LIFE-04", Blocked::NotVerified(why));
         return Ok(());
     };
@@ -49,7 +49,7 @@ pub async fn sandbox(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     Ok(())
 }
 
-/// A refusal for the sandbox's sake is about the bundle, unless this machine can enforce nothing.
+/// A refusal because of the sandbox is a violation, unless this machine has no sandbox backend.
 fn judged(stand: &mut Stand<'_>, fault: &Fault) -> Result<(), Blocked> {
     let about = matches!(
         fault.code,
@@ -68,7 +68,7 @@ fn judged(stand: &mut Stand<'_>, fault: &Fault) -> Result<(), Blocked> {
     Ok(())
 }
 
-/// What the kernel says of the process; the complaint, if there is one.
+/// Notes what `/proc` shows about the process, and returns the violation, if any.
 fn confinement(stand: &Stand<'_>, seen: &Seen) -> (Option<String>, u64) {
     let around = &seen.around;
     let line = stand.note(&json!({
@@ -88,7 +88,9 @@ fn unconfined(around: &Around) -> Option<String> {
         .collect();
     if !shared.is_empty() {
         let kinds = shared.join(", ");
-        return Some(format!("the agent shares the host's namespaces: {kinds}"));
+        return Some(format!(
+            "the agent shares namespaces with the host: {kinds}"
+        ));
     }
     let privileges = around.no_new_privileges.as_deref() != Some("1");
     privileges.then(|| "the agent may gain privileges (no_new_privs is not set)".to_owned())
@@ -99,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_in_our_own_namespaces_is_not_confined() {
+    fn a_process_in_the_host_namespaces_is_not_confined() {
         let confined = Around {
             own: vec!["mnt", "net", "pid"],
             no_new_privileges: Some("1".to_owned()),

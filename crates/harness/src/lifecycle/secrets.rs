@@ -1,4 +1,4 @@
-//! Secrets: into the environment of the agent, and nowhere else.
+//! Checks that secrets reach the environment of the agent, and nothing else.
 
 use std::ffi::OsString;
 
@@ -18,11 +18,11 @@ pub async fn secrets(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         .map(str::to_owned)
         .collect();
     if names.is_empty() {
-        let why = "the manifest declares no variable for a login (`auth.state.env`)";
+        let why = "the manifest declares no environment variables for the login (`auth.state.env`)";
         return Err(Blocked::NotApplicable(why.to_owned()));
     }
     let mut context = stand.context().map_err(|fault| stand.refused(&fault))?;
-    // A value of ours: no real secret has to be there, and none is shown.
+    // Use a canary value, so that no real secret is needed or shown.
     let canary = format!("certify-canary-{}", stand.subject.marker);
     for name in &names {
         let env = std::sync::Arc::make_mut(&mut context.host_env);
@@ -35,7 +35,7 @@ pub async fn secrets(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let (started, seen) = stand.start_and_look(&agent).await;
     let session = match started {
         Ok(session) => Some(session),
-        // A key that is none may be refused; by then the process was there.
+        // The agent may reject the canary as a key. The process was already inspected.
         Err(fault) if seen.is_some() && fault.code != Code::StateUnwritable => {
             stand.fault(&fault);
             None
@@ -50,7 +50,7 @@ pub async fn secrets(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         stand.close(&session).await;
     }
     let Some(seen) = seen else {
-        let why = "the agent's process was not seen while it ran";
+        let why = "the agent's process was not found while it ran";
         return Err(Blocked::NotVerified(why.to_owned()));
     };
     let got: Vec<&String> = names
@@ -81,14 +81,14 @@ pub async fn secrets(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             .any(|value| value.len() > 3 && text.contains(value))
     };
     let in_argv = seen.argv.iter().any(|word| leaks(word));
-    let against = in_argv.then(|| "a secret stands in the command line of the agent".to_owned());
+    let against = in_argv.then(|| "a secret is in the command line of the agent".to_owned());
     stand.verdict("A45-AUTH-04", against, &[line]);
     let log = std::fs::read_to_string(audit::default_path(&home)).unwrap_or_default();
     let told = stand.log.lines().iter().any(|text| leaks(text));
     let against = if leaks(&log) {
-        Some("a secret stands in the audit log".to_owned())
+        Some("a secret is in the audit log".to_owned())
     } else if told {
-        Some("a secret stands in what the runner tells".to_owned())
+        Some("a secret is in the events of the runtime".to_owned())
     } else {
         None
     };

@@ -1,4 +1,5 @@
-//! Where a probe stands: a private state directory, a log of all that happens, and verdicts.
+//! The environment of a probe: a private state directory, a log of everything that happens, and
+//! verdicts.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -25,15 +26,15 @@ use agentproto_runtime::observe::{Observer, Stage};
 use agentproto_runtime::session::{Session, Turn};
 use agentproto_wire::Direction;
 
-/// By this variable the agent's process is found again.
+/// Environment variable that identifies the agent's process.
 pub const MARKER: &str = "AGENTPROTO_CERTIFY_CASE";
 
-/// Between two looks at the processes.
+/// Interval between two looks at the processes.
 const GLANCE: Duration = Duration::from_millis(10);
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// A stage that began.
+/// A stage that has started.
 #[derive(Clone, Debug)]
 pub struct Told {
     pub stage: Stage,
@@ -41,7 +42,7 @@ pub struct Told {
     pub at: Instant,
 }
 
-/// Writes down what the runner reports.
+/// Logs what the runtime reports.
 pub struct Observed {
     log: Arc<Log>,
     stages: Mutex<Vec<Told>>,
@@ -73,7 +74,7 @@ impl Observer for Observed {
     }
 }
 
-/// What a turn said.
+/// The events of a turn.
 #[derive(Default)]
 pub struct Said {
     pub events: Vec<(StreamEvent, u64)>,
@@ -103,7 +104,7 @@ impl Said {
     }
 }
 
-/// How a turn failed: `code: message`.
+/// How a turn failed, displayed as `code: message`.
 #[derive(Clone, Copy)]
 pub struct TurnError<'a> {
     code: &'a str,
@@ -122,7 +123,7 @@ impl fmt::Display for TurnError<'_> {
     }
 }
 
-/// A bundle, and what tells its processes from others.
+/// A bundle, and the marker that identifies its processes.
 pub struct Subject<'a> {
     pub target: &'a Arc<BundleTarget>,
     pub marker: String,
@@ -153,7 +154,7 @@ impl<'a> Stand<'a> {
         self.log.push(direction, what.to_string().as_bytes())
     }
 
-    /// A fault of the runner as evidence.
+    /// Logs an error of the runtime as evidence.
     pub fn fault(&self, fault: &Fault) -> u64 {
         self.note(&json!({
             "fault": fault.code.as_str(),
@@ -162,7 +163,7 @@ impl<'a> Stand<'a> {
         }))
     }
 
-    /// Why a case says nothing where the runner refused: what the caller owes is a skip.
+    /// The reason for no verdict if the runtime refused. What the caller must provide is a skip.
     pub fn refused(&self, fault: &Fault) -> Blocked {
         self.fault(fault);
         let hint = fault.hint.as_ref().map(|hint| format!(" ({hint})"));
@@ -179,7 +180,7 @@ impl<'a> Stand<'a> {
         }
     }
 
-    // --- the runner ----------------------------------------------------------------------
+    // --- runtime ---------------------------------------------------------------------------
 
     /// The workspace of the case.
     pub fn work(&self) -> PathBuf {
@@ -193,7 +194,7 @@ impl<'a> Stand<'a> {
             .context(&self.root, &self.work(), observer)
     }
 
-    /// What the caller chose.
+    /// The caller's choices.
     pub fn wanted(&self) -> Wanted {
         self.subject.target.choices.wanted.clone()
     }
@@ -212,7 +213,7 @@ impl<'a> Stand<'a> {
         };
         let mut agent = Agent::load(context, wishes)?;
         let own = self.setting.own_env(&self.root).map_err(|error| {
-            let what = format!("a home for the agent cannot be made: {error}");
+            let what = format!("cannot create a home directory for the agent: {error}");
             Fault::new(Code::StateUnwritable, what)
         })?;
         let given = self.subject.target.choices.env.iter().cloned();
@@ -222,7 +223,7 @@ impl<'a> Stand<'a> {
         Ok(agent)
     }
 
-    /// A session of an agent, as the caller chose it.
+    /// Opens a session with these choices.
     pub async fn session(&mut self, wanted: Wanted) -> Result<Session, Blocked> {
         let agent = self.load(wanted).map_err(|fault| self.refused(&fault))?;
         self.open_session(&agent, None).await
@@ -234,13 +235,13 @@ impl<'a> Stand<'a> {
         resume: Option<&str>,
     ) -> Result<Session, Blocked> {
         let begun = Instant::now();
-        let started = agent.start(resume).await;
+        let started = agent.start_or_resume(resume).await;
         self.played.startup += begun.elapsed();
         self.played.notes.push(Default::default());
         started.map_err(|fault| self.refused(&fault))
     }
 
-    /// Starts an agent, and looks at its process meanwhile: it may not live long.
+    /// Starts an agent, and looks at its process meanwhile, because it may not live long.
     pub async fn start_and_look(
         &mut self,
         agent: &Agent,
@@ -249,7 +250,7 @@ impl<'a> Stand<'a> {
         let begun = Instant::now();
         let mut seen = None;
         let started = {
-            let starting = agent.start(None);
+            let starting = agent.start();
             tokio::pin!(starting);
             loop {
                 tokio::select! {
@@ -263,13 +264,13 @@ impl<'a> Stand<'a> {
         };
         self.played.startup += begun.elapsed();
         if started.is_ok() {
-            // By now it is what it will be: a script may have become another program.
+            // Look again after the start: a script may have executed another program.
             seen = look::agent(&self.subject.marker).or(seen);
         }
         (started, seen)
     }
 
-    /// The process of an agent that lives in its turns only.
+    /// The process of an agent that only runs during its turns.
     pub async fn look_in_turn(&mut self, session: &Session) -> Result<Option<Seen>, Blocked> {
         let prompt = match self.prompt("slow") {
             Some(prompt) => prompt,
@@ -287,7 +288,7 @@ impl<'a> Stand<'a> {
                 event = turn.next() => {
                     if said.events.is_empty() {
                         seen = look::agent(&self.subject.marker).or(seen);
-                        // The rest of the turn is of no use.
+                        // The rest of the turn is not needed.
                         let _ = session.cancel().await;
                     }
                     match event {
@@ -306,7 +307,7 @@ impl<'a> Stand<'a> {
         Ok(seen)
     }
 
-    /// A session and the process behind it.
+    /// Opens a session, and returns it with its process.
     pub async fn seen(&mut self, agent: &Agent) -> Result<(Session, Option<Seen>), Blocked> {
         let (started, seen) = self.start_and_look(agent).await;
         let session = started.map_err(|fault| self.refused(&fault))?;
@@ -326,7 +327,7 @@ impl<'a> Stand<'a> {
         session.send(text)
     }
 
-    /// A whole turn.
+    /// Runs a whole turn.
     pub async fn turn(&mut self, session: &Session, text: &str) -> Result<Said, Blocked> {
         let mut turn = self
             .send(session, text)
@@ -334,7 +335,7 @@ impl<'a> Stand<'a> {
         Ok(self.follow(&mut turn).await)
     }
 
-    /// Takes the events of a turn until its end, or until patience ends.
+    /// Reads the events of a turn until its end or the time limit.
     pub async fn follow(&mut self, turn: &mut Turn) -> Said {
         let begun = Instant::now();
         let until = begun + self.setting.timeout;
@@ -363,7 +364,7 @@ impl<'a> Stand<'a> {
     }
 
     pub async fn close(&self, session: &Session) {
-        // The teardown has a probe of its own.
+        // A separate probe checks the teardown.
         if let Err(fault) = session.close().await {
             self.fault(&fault);
         }

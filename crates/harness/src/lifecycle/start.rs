@@ -1,4 +1,4 @@
-//! From nothing to an open session: every stage in its order, each in time.
+//! Checks the start up to an open session: every stage in order, and within its time limit.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ pub async fn start(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let agent = agent.map_err(|fault| stand.refused(&fault))?;
     stand.played.notes.push(Default::default());
     let begun = tokio::time::Instant::now();
-    let session = match agent.start(None).await {
+    let session = match agent.start().await {
         Ok(session) => session,
         Err(fault) => return failed(stand, &fault),
     };
@@ -29,7 +29,7 @@ pub async fn start(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     Ok(())
 }
 
-/// Which stage it broke in says which statement that is about.
+/// The stage that failed determines the violated requirement.
 fn failed(stand: &mut Stand<'_>, fault: &Fault) -> Result<(), Blocked> {
     let line = stand.fault(fault);
     let stage = stand.stages().last().map(|told| told.stage);
@@ -53,11 +53,11 @@ fn order(stand: &mut Stand<'_>) {
     let lines: Vec<u64> = told.iter().map(|t| t.line).collect();
     let names: Vec<&str> = stages.iter().map(|s| s.as_str()).collect();
     let names = names.join(", ");
-    let wrong = (!in_order(&stages)).then(|| format!("the stages were {names}"));
-    // The log is another witness than the observer.
+    let wrong = (!in_order(&stages)).then(|| format!("the stages are out of order: {names}"));
+    // The audit log is evidence independent of the observer.
     let logged = logged(stand);
     let differs = logged.is_some_and(|logged| logged != names);
-    let differs = differs.then(|| format!("the audit log has other stages than {names}"));
+    let differs = differs.then(|| format!("the audit log has different stages than {names}"));
     let missing = missing(
         &stages,
         &[
@@ -73,17 +73,19 @@ fn order(stand: &mut Stand<'_>) {
     stand.verdict("A29-SETUP-21", against, &lines);
     let checked = between(&stages, Stage::VersionCheck, Stage::Install, Stage::Spawn);
     let against = (!checked).then(|| {
-        format!("the version was not checked between install and spawn: the stages were {names}")
+        format!("the version was not checked between install and spawn (stages: {names})")
     });
     stand.verdict("A29-VER-08", against, &lines);
     match stand.subject.target.protocol() {
         "acp" => {
             let three = between(&stages, Stage::Handshake, Stage::Spawn, Stage::Session);
-            let against = (!three).then(|| format!("the stages were {names}"));
+            let against = (!three).then(|| {
+                format!("spawn, handshake and session did not follow each other (stages: {names})")
+            });
             stand.verdict("A44-LIFEC-01", against, &lines);
         }
         other => {
-            let why = format!("about ACP clients, and the protocol is {other}");
+            let why = format!("only for ACP, but the protocol is {other}");
             stand.open("A44-LIFEC-01", Blocked::NotApplicable(why));
         }
     }
@@ -91,10 +93,10 @@ fn order(stand: &mut Stand<'_>) {
 
 fn missing(stages: &[Stage], wanted: &[Stage]) -> Option<String> {
     let missing = wanted.iter().find(|stage| !stages.contains(stage))?;
-    Some(format!("there was no stage {}", missing.as_str()))
+    Some(format!("the stage {} is missing", missing.as_str()))
 }
 
-/// Whether a stage lies between two others, all of which took place.
+/// Whether a stage is between two others, and all three took place.
 fn between(stages: &[Stage], stage: Stage, after: Stage, before: Stage) -> bool {
     let at = |wanted: Stage| stages.iter().position(|stage| *stage == wanted);
     match (at(after), at(stage), at(before)) {
@@ -103,7 +105,7 @@ fn between(stages: &[Stage], stage: Stage, after: Stage, before: Stage) -> bool 
     }
 }
 
-/// The stages in the audit log, in their order.
+/// The stages in the audit log, in order.
 fn logged(stand: &Stand<'_>) -> Option<String> {
     let home = stand.context().ok()?.home;
     let text = std::fs::read_to_string(audit::default_path(&home)).ok()?;

@@ -1,4 +1,4 @@
-//! A bundle as a target: prepared once by the runner, then started over and over.
+//! A bundle as a target: the runtime prepares it once, then it is started for each case.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -22,16 +22,19 @@ use agentproto_runtime::observe::{Observer, Silent};
 use agentproto_sandbox::spawn::Options;
 use agentproto_text::redact::Masks;
 
-/// What a caller says of a bundle beside its name.
+/// What a caller chooses for a bundle.
 pub struct Choices {
+    /// Mode, options and continuation.
     pub wanted: Wanted,
+    /// Whether and how the sandbox is used.
     pub sandboxing: Sandboxing,
-    /// Installing, setup and logins are confirmed beforehand.
+    /// Whether installs, setup and logins are confirmed in advance.
     pub yes: bool,
+    /// The environment of the host.
     pub host_env: Vec<(OsString, OsString)>,
-    /// `--env`.
+    /// Additional environment variables (`--env`).
     pub env: Vec<(String, String)>,
-    /// Installed programs and logins of the user are used from there.
+    /// The user's home of agentproto, for installed programs and logins.
     pub home: Option<Home>,
 }
 
@@ -50,9 +53,11 @@ impl Default for Choices {
 
 /// A bundle as a target.
 pub struct BundleTarget {
+    /// The bundle.
     pub bundle: Bundle,
+    /// What the caller chose.
     pub choices: Choices,
-    /// A directory of the run, in which the bundle is prepared.
+    /// Directory of the run in which the bundle is prepared.
     place: PathBuf,
     ready: OnceCell<Result<(Arc<Context>, Spec), Fault>>,
 }
@@ -64,6 +69,7 @@ impl fmt::Debug for BundleTarget {
 }
 
 impl BundleTarget {
+    /// A target that is prepared below the directory `run`.
     pub fn new(bundle: Bundle, choices: Choices, run: &Path) -> BundleTarget {
         BundleTarget {
             bundle,
@@ -78,6 +84,7 @@ impl BundleTarget {
         self.bundle.text("protocol").unwrap_or_default()
     }
 
+    /// The id of the bundle, or else its path.
     pub fn name(&self) -> String {
         match self.bundle.text("id") {
             Ok(id) => id.to_owned(),
@@ -85,7 +92,7 @@ impl BundleTarget {
         }
     }
 
-    /// A context with a state directory of its own below `root`; the workspace is `cwd`.
+    /// A context with its own state directory below `root`. The workspace is `cwd`.
     pub fn context(
         &self,
         root: &Path,
@@ -94,7 +101,7 @@ impl BundleTarget {
     ) -> Result<Context, Fault> {
         let home = root.join("agentproto-home");
         let unwritable = |error: io::Error| {
-            let what = format!("`{}` cannot be made: {error}", home.display());
+            let what = format!("cannot create `{}`: {error}", home.display());
             Fault::new(Code::StateUnwritable, what)
         };
         self.furnish(&home).map_err(unwritable)?;
@@ -111,8 +118,9 @@ impl BundleTarget {
         Context::new(self.bundle.clone(), setting)
     }
 
-    /// What was installed, and the user's secrets, are found from there; audit log, setup ledger
-    /// and login states are the case's own.
+    /// Fills the state directory of a case. Installed programs and the user's secrets are linked,
+    /// and logins are copied. The audit log, the setup ledger and the login states belong to the
+    /// case.
     fn furnish(&self, home: &Path) -> io::Result<()> {
         if home.exists() {
             return Ok(());
@@ -137,7 +145,8 @@ impl BundleTarget {
         Ok(())
     }
 
-    /// Choices that the manifest does not offer are the caller's mistake; all else is judged.
+    /// Rejects choices that the manifest does not offer, because they are a mistake of the caller.
+    /// Other errors are left to the checks.
     pub fn check_choices(&self) -> Result<(), Fault> {
         let chosen = match self.bundle.agent() {
             Some(agent) => choices::choose(&self.bundle, agent, &self.choices.wanted),
@@ -157,7 +166,7 @@ impl BundleTarget {
         Fault::new(Code::ManifestInvalid, what).hint("name an AGENT-CLI.md")
     }
 
-    /// Everything up to the spawn, once for all cases: how the agent is started.
+    /// Runs everything before the spawn, once for all cases, and returns how to start the agent.
     pub async fn ready(&self) -> Result<&(Arc<Context>, Spec), Fault> {
         let made = self.ready.get_or_init(|| async {
             let cwd = self.place.join("work");
@@ -169,13 +178,13 @@ impl BundleTarget {
         made.await.as_ref().map_err(Clone::clone)
     }
 
-    /// Secrets that were resolved for it.
+    /// Masks for the secrets that were resolved for the bundle.
     pub fn masks(&self) -> Option<&Masks> {
         let ready = self.ready.get()?.as_ref().ok();
         ready.map(|(context, _)| &context.masks)
     }
 
-    /// How long the caller's patience is comes from the setting of the run.
+    /// Options for loading the agent. Probes replace the handshake timeout with that of the run.
     pub fn wishes(&self) -> Wishlist {
         Wishlist {
             wanted: self.choices.wanted.clone(),
@@ -184,8 +193,8 @@ impl BundleTarget {
         }
     }
 
-    /// Starts the agent for a case that speaks to it itself. The whole directory of the case is
-    /// its workspace: sessions of the case work below it.
+    /// Starts the agent for a case that talks to it directly. Its workspace is the whole directory
+    /// of the case, because the sessions of the case work below it.
     pub async fn start(
         &self,
         cwd: &Path,

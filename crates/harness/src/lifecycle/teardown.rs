@@ -1,4 +1,5 @@
-//! The end: close, end of input, SIGTERM, five seconds, SIGKILL, and nobody stays behind.
+//! Checks the teardown: close, end of stdin, SIGTERM, five seconds, SIGKILL, and no process is
+//! left.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
@@ -12,15 +13,17 @@ use crate::run::case::Blocked;
 use agentproto_runtime::observe::Stage;
 use agentproto_sandbox::spawn::Exit;
 
-/// How long an agent may take to answer the protocol's own close; then the runner goes on.
+/// How long an agent may take to answer the close request of the protocol. After that, the runtime
+/// continues.
 const CLOSING: Duration = Duration::from_millis(1900);
-/// Close, end of input, SIGTERM and five seconds, with some air for a busy machine.
+/// Maximum duration of close, end of stdin, SIGTERM and five seconds, plus a margin for a busy
+/// machine.
 const LADDER: Duration = Duration::from_secs(12);
 
 pub async fn teardown(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let session = stand.session(stand.wanted()).await?;
     if let Some(text) = stand.prompt("text") {
-        // What an agent leaves behind, it mostly starts in a turn.
+        // An agent usually starts the processes that it leaves behind in a turn.
         stand.turn(&session, &text).await?;
     }
     let begun = Instant::now();
@@ -31,7 +34,7 @@ pub async fn teardown(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         Ok(Ok(closed)) => closed.exit,
         Ok(Err(fault)) => return Err(stand.refused(&fault)),
         Err(_) => {
-            let what = "the runner did not come to an end with the agent".to_owned();
+            let what = "the runtime did not finish the teardown of the agent".to_owned();
             stand.broken("A44-SEC-08", what.clone(), &[]);
             return Err(Blocked::NotVerified(what));
         }
@@ -48,17 +51,17 @@ pub async fn teardown(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let slow = answering.filter(|time| *time >= CLOSING);
     let against = slow.map(|time| {
         format!(
-            "the agent did not answer the close of its session within {} ms",
+            "the agent did not answer the close of its session for {} ms",
             time.as_millis()
         )
     });
     stand.verdict("A45-LIFE-08", against, &[line]);
     let Some(left) = left else {
-        let why = "this system does not tell which processes there are".to_owned();
+        let why = "this system does not list its processes".to_owned();
         return Err(Blocked::NotVerified(why));
     };
     let against = if !left.is_empty() {
-        Some("processes of the agent are still there after the teardown".to_owned())
+        Some("processes of the agent are still running after the teardown".to_owned())
     } else if took > LADDER {
         Some(format!("the teardown took {} ms", took.as_millis()))
     } else {
@@ -66,7 +69,7 @@ pub async fn teardown(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     };
     stand.verdict("A44-SEC-08", against, &[line]);
     let Some(exit) = exit else {
-        let why = "the agent has no process of its own between turns".to_owned();
+        let why = "the agent has no process between turns".to_owned();
         for id in ["A45-LIFE-09", "A44-LIFEC-03"] {
             stand.open(id, Blocked::NotApplicable(why.clone()));
         }
@@ -84,12 +87,11 @@ pub async fn teardown(stand: &mut Stand<'_>) -> Result<(), Blocked> {
 fn forced(exit: &Exit) -> Option<String> {
     let killed = exit.status.signal() == Some(9);
     killed.then(|| {
-        "the agent had to be killed: it ended neither at the end of its input nor at SIGTERM"
-            .to_owned()
+        "the agent had to be killed: it did not exit at the end of stdin or on SIGTERM".to_owned()
     })
 }
 
-/// From the close of the session to the teardown of the process.
+/// The time from the close of the session to the teardown of the process.
 fn closing(stages: &[Told]) -> Option<Duration> {
     let at = |stage: Stage| stages.iter().find(|told| told.stage == stage).map(|t| t.at);
     Some(at(Stage::Teardown)?.duration_since(at(Stage::Close)?))

@@ -1,5 +1,4 @@
-//! Turns: the closed set of events, one end each, cancelled in time; and a session that nobody
-//! uses.
+//! Probes for turns: only known events, exactly one end, cancellation in time, and an idle session.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,13 +14,13 @@ use agentproto_runtime::arm::adapter::ENDED_AGAIN;
 use agentproto_runtime::event::{StopReason, StreamEvent};
 use agentproto_runtime::fault::Code;
 
-/// A cancelled turn is over within it.
+/// Time limit for the end of a canceled turn.
 const CANCELLED: Duration = Duration::from_secs(1);
-/// What the measurement itself may take on a busy machine.
+/// Margin for the measurement itself on a busy machine.
 const AIR: Duration = Duration::from_millis(400);
-/// How long a slow turn has to go on by itself.
+/// How long a slow turn must continue on its own.
 const BUSY: Duration = Duration::from_millis(300);
-/// In place of minutes.
+/// Idle limit for the test, instead of minutes.
 const IDLE: Duration = Duration::from_millis(300);
 
 /// Whether a flag of `capabilities` is declared.
@@ -35,7 +34,7 @@ pub async fn events(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let prompt = stand.need_prompt("text")?;
     let session = stand.session(stand.wanted()).await?;
     let first = stand.turn(&session, &prompt).await?;
-    // What comes after the end of a turn shows in the next one.
+    // Events after the end of a turn show up in the next turn.
     let second = match stand.send(&session, &prompt) {
         Ok(mut turn) => Some(stand.follow(&mut turn).await),
         Err(fault) if fault.code == Code::TurnsSpent => None,
@@ -50,7 +49,7 @@ pub async fn events(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let turns = || turns.into_iter().flatten();
     let odd = stand.warnings(&["protocol_garbage", "protocol_violation"]);
     let violated = turns().find_map(|said| said.error().filter(|e| e.is(Code::ProtocolViolation)));
-    // An end too many is about ends.
+    // A second end of a turn counts as a violation of EVT-07, not EVT-01.
     let (again, violated) = match violated {
         Some(error) if error.message.starts_with(ENDED_AGAIN) => (Some(error), None),
         violated => (None, violated),
@@ -65,14 +64,14 @@ pub async fn events(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     match (unended, failed) {
         (Some(what), _) => stand.broken("A45-EVT-07", what, &lines),
         (None, Some(error)) if error.is(Code::AgentExited) => {
-            let what = format!("the agent did not live to the end of the turn: {error}");
+            let what = format!("the agent exited before the end of the turn: {error}");
             stand.broken("A45-EVT-07", what, &lines);
         }
         (None, Some(error)) => {
             stand.open("A45-EVT-07", Blocked::NotVerified(error.to_string()));
         }
         (None, None) if is_odd => {
-            let why = "what came was not all of the protocol".to_owned();
+            let why = "the turn contained output that is not part of the protocol".to_owned();
             stand.open("A45-EVT-07", Blocked::NotVerified(why));
         }
         (None, None) => stand.met("A45-EVT-07", &lines),
@@ -85,21 +84,21 @@ pub async fn events(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         stand.open("A45-CAP-02", Blocked::NotVerified(error.to_string()));
     } else {
         let against = (chunks == 0)
-            .then(|| "`streaming` is declared, and the turn had no text-delta".to_owned());
+            .then(|| "`streaming` is declared, but the turn had no text-delta".to_owned());
         stand.verdict("A45-CAP-02", against, &lines);
     }
     Ok(())
 }
 
-/// A turn ends with exactly one turn-end or one error.
+/// Checks that a turn ends with exactly one turn-end or one error.
 fn not_ended(said: &Said) -> Option<String> {
     let ends = said.count(StreamEvent::is_last);
     let is_last = said.events.last().is_some_and(|(event, _)| event.is_last());
     match (said.ended, ends, is_last) {
         (true, 1, true) => None,
-        (false, _, _) => Some("the turn did not end in time".to_owned()),
+        (false, _, _) => Some("the turn did not end within the time limit".to_owned()),
         (true, ends, _) => Some(format!(
-            "the turn had {ends} ends, and one is its last event"
+            "the turn had {ends} end events; it must have exactly one, as the last event"
         )),
     }
 }
@@ -139,7 +138,7 @@ pub async fn tools(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         &said,
     );
     if calls.is_empty() {
-        let why = "the agent called no tool".to_owned();
+        let why = "the agent did not call a tool".to_owned();
         stand.open("A45-EVT-03", Blocked::NotVerified(why));
     } else {
         let against = nameless.map(|_| "a tool-call has no id or no name".to_owned());
@@ -150,12 +149,12 @@ pub async fn tools(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         );
     }
     if results == 0 {
-        let why = "no tool-result came".to_owned();
+        let why = "the agent sent no tool-result".to_owned();
         stand.open("A45-EVT-04", Blocked::NotVerified(why));
     } else {
         let against = stray
             .as_ref()
-            .map(|(id, _)| format!("the tool-result `{id}` is of no tool-call"));
+            .map(|(id, _)| format!("the tool-result `{id}` does not belong to a tool-call"));
         stand.verdict(
             "A45-EVT-04",
             against,
@@ -189,7 +188,7 @@ pub async fn questions(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     );
     match asked.first() {
         None => {
-            let why = "the agent asked nothing".to_owned();
+            let why = "the agent did not ask a question".to_owned();
             stand.open("A45-EVT-06", Blocked::NotVerified(why));
         }
         Some((_, line)) => {
@@ -212,7 +211,8 @@ async fn one_turn(stand: &mut Stand<'_>, key: &str) -> Result<Said, Blocked> {
     }
 }
 
-/// A declared capability must show; one that shows without being declared is a word too few.
+/// Checks a declared capability: it must be used. If it is used without being declared, that is a
+/// warning.
 fn claim(
     stand: &mut Stand<'_>,
     id: &str,
@@ -226,12 +226,12 @@ fn claim(
     match (declared, shown) {
         (true, true) => stand.met(id, &lines),
         (true, false) => {
-            let what =
-                format!("`{flag}` is declared, and the prompt that leads there gave no {event}");
+            let what = format!("`{flag}` is declared, but the prompt for it caused no {event}");
             stand.broken(id, what, &lines);
         }
         (false, true) => {
-            let what = format!("a {event} came, and the manifest does not declare `{flag}`");
+            let what =
+                format!("the agent sent a {event}, but the manifest does not declare `{flag}`");
             stand.doubtful(id, what, &lines);
         }
         (false, false) => {
@@ -249,7 +249,8 @@ pub async fn cancel(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         .map_err(|fault| stand.refused(&fault))?;
     let mut until = Instant::now() + stand.setting.timeout;
     let mut said = Said::default();
-    // From the first event on it must stay busy for a while, or the cancel would come too late.
+    // From its first event on, the turn must stay busy for a while. Otherwise the cancel would be
+    // too late.
     while let Ok(Some(event)) = timeout_at(until, turn.next()).await {
         if said.events.is_empty() {
             until = Instant::now() + BUSY;
@@ -258,7 +259,8 @@ pub async fn cancel(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     }
     if said.count(StreamEvent::is_last) > 0 || said.events.is_empty() {
         stand.close(&session).await;
-        let why = "the slow turn was over before it could be cancelled, or said nothing in time";
+        let why = "the slow turn ended before it could be canceled, or produced no event within \
+                   the time limit";
         return Err(Blocked::NotVerified(why.to_owned()));
     }
     stand.played.waits += BUSY;
@@ -278,20 +280,20 @@ pub async fn cancel(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     });
     let against = match reason {
         None => Some(match rest.error() {
-            Some(error) => format!("a cancelled turn ended with an error: {error}"),
-            None => "a cancelled turn did not end".to_owned(),
+            Some(error) => format!("a canceled turn ended with an error: {error}"),
+            None => "a canceled turn did not end".to_owned(),
         }),
         Some(StopReason::Cancelled) if took > CANCELLED + AIR => Some(format!(
-            "a cancelled turn ended after {} ms",
+            "a canceled turn ended only after {} ms",
             took.as_millis()
         )),
         Some(StopReason::Cancelled) => None,
-        Some(other) => Some(format!("a cancelled turn ended with {other:?}")),
+        Some(other) => Some(format!("a canceled turn ended with {other:?}")),
     };
     let against = match against {
         Some(against) => Some(against),
-        // The runner lets go of a turn whatever the agent does; the next one shows whether the
-        // agent did.
+        // The runtime ends a turn whatever the agent does. The next turn shows whether the agent
+        // has also ended it.
         None => deaf(stand, &session, &mut lines).await,
     };
     stand.verdict("A45-API-03", against, &lines);
@@ -299,6 +301,7 @@ pub async fn cancel(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     Ok(())
 }
 
+/// Whether the agent is still busy with the canceled turn, as the next prompt shows.
 async fn deaf(
     stand: &mut Stand<'_>,
     session: &agentproto_runtime::session::Session,
@@ -319,9 +322,7 @@ async fn deaf(
         };
         let message = busy?;
         if Instant::now() >= until {
-            return Some(format!(
-                "the agent went on with the turn that was cancelled: {message}"
-            ));
+            return Some(format!("the agent continued the canceled turn: {message}"));
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -344,9 +345,9 @@ pub async fn idle(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let against = if !session.is_closed() {
         Some("an idle session was not closed".to_owned())
     } else if !look::all(&stand.subject.marker).is_none_or(|left| left.is_empty()) {
-        Some("the agent of an idle session still runs".to_owned())
+        Some("the agent of an idle session is still running".to_owned())
     } else if session.send("hello").is_ok() {
-        Some("a session that was closed for being idle took another turn".to_owned())
+        Some("a session that was closed because it was idle accepted another turn".to_owned())
     } else {
         None
     };

@@ -1,4 +1,4 @@
-//! What the draft of version 2 asks of every message: V2-08, V2-10, V2-12, V2-13, V2-14.
+//! Requirements of the version 2 draft for every message: V2-08, V2-10, V2-12, V2-13, V2-14.
 
 use std::collections::HashMap;
 
@@ -9,22 +9,22 @@ use super::{Ledger, Monitor, Notes, Seen};
 
 #[derive(Default)]
 pub struct Draft {
-    /// By session and id.
+    /// Terminals by session and id.
     terminals: HashMap<(String, String), Terminal>,
-    /// The last entries of a plan, by session and id.
+    /// The last entries of each plan, by session and id.
     plans: HashMap<(String, String), (Vec<String>, u64)>,
-    /// Prompts so far: work of a later one cannot go on in a terminal that has ended.
+    /// Number of prompts so far. A terminal that ended during an earlier prompt cannot be reused.
     prompts: u64,
 }
 
 #[derive(Default)]
 struct Terminal {
     line: u64,
-    /// The prompt in whose work it ended.
+    /// Number of the prompt during which the terminal ended.
     ended: Option<u64>,
 }
 
-/// Terminals and plans that are remembered.
+/// Maximum number of terminals and plans that are remembered.
 const REMEMBERED: usize = 10_000;
 
 const STATES: &[&str] = &["running", "idle", "requires_action", "unknown"];
@@ -83,7 +83,7 @@ impl Monitor for Draft {
         } else if let Some((method, _)) = ours(seen) {
             match method {
                 "session/prompt" => self.prompts += 1,
-                // A replay tells of everything once more.
+                // A replay repeats all earlier updates.
                 "session/resume" => {
                     self.terminals.clear();
                     self.plans.clear();
@@ -143,7 +143,7 @@ impl Draft {
             return;
         }
         let Some(entries) = plan.get("entries").and_then(Value::as_array) else {
-            let what = "a plan of items has no list `entries`";
+            let what = "a plan of type `items` has no list `entries`";
             notes.broken("V2-14", what, &[number]);
             return;
         };
@@ -153,7 +153,7 @@ impl Draft {
             let members = ["content", "priority", "status"].into_iter();
             let mut missing = members.filter(|key| entry.get(key).is_none_or(|v| !v.is_string()));
             if let Some(key) = missing.next() {
-                let what = format!("an entry of a plan has no `{key}`");
+                let what = format!("a plan entry has no `{key}`");
                 notes.broken("V2-14", what, &[number]);
                 return;
             }
@@ -164,15 +164,16 @@ impl Draft {
             .collect();
         let key = (session.to_owned(), id.to_owned());
         match self.plans.get(&key) {
-            // A plan may be made anew; a shorter one without anything new looks like a part.
+            // A plan may be replaced, but a shorter one without new entries looks like a partial
+            // update.
             Some((before, line))
                 if !entries.is_empty()
                     && entries.len() < before.len()
                     && entries.iter().all(|entry| before.contains(entry)) =>
             {
                 let what = format!(
-                    "the plan has {} of the {} entries of the one before, and no new one; each \
-                     update must carry the whole plan",
+                    "the plan has {} of the previous {} entries and no new ones; each update must \
+                     contain the whole plan",
                     entries.len(),
                     before.len()
                 );
@@ -186,7 +187,7 @@ impl Draft {
         self.plans.insert(key, (entries, number));
     }
 
-    /// A command that starts in a terminal which ended before is another terminal.
+    /// Checks that a new command does not reuse the id of a terminal that has ended.
     fn terminal(&mut self, session: &str, told: &Value, number: u64, notes: &mut Notes) {
         let id = text(told, "terminalId");
         let key = (session.to_owned(), id.to_owned());
@@ -211,9 +212,8 @@ impl Draft {
             }
             Some(known) => {
                 if starts && !ends && known.ended.is_some_and(|ended| ended < now) {
-                    let what = format!(
-                        "the terminal \"{id}\" has ended, and a new command runs under its id"
-                    );
+                    let what =
+                        format!("the terminal \"{id}\" has ended, but a new command reuses its id");
                     notes.broken("V2-12", what, &[number, known.line]);
                     known.ended = None;
                 }
@@ -232,14 +232,19 @@ fn permission(params: &Value, number: u64, notes: &mut Notes) {
     let subject = params.get("subject").unwrap_or(&Value::Null);
     word(subject, "type", SUBJECTS, number, notes);
     if text(subject, "type") == "command" {
-        directory(subject, "the command that is asked about", number, notes);
+        directory(
+            subject,
+            "the command in the permission request",
+            number,
+            notes,
+        );
     }
     let call = subject.get("toolCall").unwrap_or(&Value::Null);
     word(call, "kind", KINDS, number, notes);
     word(call, "status", STATUSES, number, notes);
 }
 
-/// A word of a list that agents may add to, if they mark what is theirs.
+/// Checks a value of an open enum: agents may add values that start with `_`.
 fn word(told: &Value, key: &str, known: &[&str], number: u64, notes: &mut Notes) {
     let Some(word) = told.get(key).and_then(Value::as_str) else {
         return;
@@ -248,7 +253,8 @@ fn word(told: &Value, key: &str, known: &[&str], number: u64, notes: &mut Notes)
         true => notes.held("V2-10"),
         false => {
             let what = format!(
-                "`{key}` is \"{word}\", which the draft does not know; an own value starts with _"
+                "`{key}` is \"{word}\", which is not in the draft; custom values must start with \
+                 `_`"
             );
             notes.broken("V2-10", what, &[number]);
         }
@@ -262,7 +268,7 @@ fn directory(told: &Value, of: &str, number: u64, notes: &mut Notes) {
     match cwd.as_str().is_some_and(is_absolute) {
         true => notes.held("V2-13"),
         false => {
-            let what = format!("the cwd of {of} is {cwd}, which is no absolute path");
+            let what = format!("the cwd of {of} is {cwd}, which is not an absolute path");
             notes.broken("V2-13", what, &[number]);
         }
     }

@@ -1,4 +1,4 @@
-//! Questions to the user: EL-01, EL-02, EL-04, EL-06.
+//! Elicitations: EL-01, EL-02, EL-04, EL-06.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ pub struct Elicitations {
     issued: HashMap<String, (u64, bool)>,
 }
 
-/// So many ids are remembered.
+/// Maximum number of ids that are remembered.
 const REMEMBERED: usize = 10_000;
 
-/// Names of parameters that carry a secret.
+/// Names of URL parameters that contain a secret.
 const SECRETS: [&str; 8] = [
     "access_token",
     "api_key",
@@ -78,7 +78,7 @@ impl Elicitations {
                 notes.held("EL-04");
             }
             None => {
-                let what = format!("the elicitation \"{id}\" is completed, and was never begun");
+                let what = format!("the elicitation \"{id}\" is completed, but was never started");
                 notes.broken("EL-04", what, &[number]);
             }
         }
@@ -90,7 +90,7 @@ fn mode(params: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
     let (mode, is_announced) = match text(params, "mode") {
         "url" => ("url", can("url")),
         "form" => ("form", can("form")),
-        // What it may be is told by its shape; some mode must be announced for it.
+        // The shape monitor reports an unknown mode. Here, at least one mode must be announced.
         other => (other, can("form") || can("url")),
     };
     if is_announced {
@@ -100,9 +100,10 @@ fn mode(params: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
         return;
     }
     let what = match mode {
-        "" => "a question is asked, and the client announced no mode of `elicitation`".to_owned(),
+        "" => "the agent sent an elicitation, but the client announced no mode of `elicitation`"
+            .to_owned(),
         _ => format!(
-            "the mode \"{mode}\" is used, and the client did not announce `elicitation.{mode}`"
+            "the mode \"{mode}\" is used, but the client did not announce `elicitation.{mode}`"
         ),
     };
     notes.broken("EL-01", what, &with_start(number, ledger));
@@ -111,12 +112,13 @@ fn mode(params: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
 fn scope(params: &Value, number: u64, notes: &mut Notes) {
     match (params.get("sessionId"), params.get("requestId")) {
         (Some(_), Some(_)) => {
-            let what = "a question belongs to a session and to a request; it must name exactly one";
+            let what = "an elicitation has both `sessionId` and `requestId`; it must have exactly \
+                        one";
             notes.broken("EL-02", what, &[number]);
         }
         (None, None) => {
             let what =
-                "a question names neither `sessionId` nor `requestId`; it must name exactly one";
+                "an elicitation has neither `sessionId` nor `requestId`; it must have exactly one";
             notes.broken("EL-02", what, &[number]);
         }
         (Some(Value::String(_)), None) => {}
@@ -154,11 +156,11 @@ fn address(url: &str, number: u64, notes: &mut Notes) {
     if user.is_some() {
         notes.doubtful(
             "EL-06",
-            "the URL carries a user name or a password",
+            "the URL contains a user name or a password",
             &[number],
         );
     } else if let Some(name) = secret {
-        let what = format!("the URL carries what looks like a credential: `{name}`");
+        let what = format!("the URL contains what looks like a credential: `{name}`");
         notes.doubtful("EL-06", what, &[number]);
     } else if scheme.eq_ignore_ascii_case("https") || (scheme == "http" && is_loopback) {
         notes.held("EL-06");

@@ -1,4 +1,4 @@
-//! Envelopes: TR-05, TR-06, TR-07, and fields that JSON-RPC does not have.
+//! Envelopes: TR-05, TR-06, TR-07, and members that JSON-RPC does not define.
 
 use super::{Ledger, Monitor, Notes, Seen};
 use agentproto_wire::{Direction, Flaw, Kind};
@@ -11,7 +11,7 @@ impl Monitor for Envelopes {
         let Some(envelope) = seen.envelope else {
             return;
         };
-        // What is no message is told by the framing.
+        // The framing monitor reports what is not a message.
         if seen.line.direction != Direction::FromAgent || envelope.kind == Kind::Other {
             return;
         }
@@ -24,7 +24,7 @@ impl Monitor for Envelopes {
             let (statement, what) = match flaw {
                 Flaw::Version(found) => (
                     "TR-05",
-                    format!("`jsonrpc` is {found}; every message has `\"jsonrpc\": \"2.0\"`"),
+                    format!("`jsonrpc` is {found}; every message must have `\"jsonrpc\": \"2.0\"`"),
                 ),
                 Flaw::ResultAndError => (
                     "TR-06",
@@ -37,7 +37,7 @@ impl Monitor for Envelopes {
                 ),
                 Flaw::NoId => (
                     "TR-06",
-                    "a response has no `id`; it must repeat that of the request".to_owned(),
+                    "a response has no `id`; it must repeat the id of the request".to_owned(),
                 ),
                 Flaw::Error(why) => (
                     "TR-07",
@@ -47,7 +47,7 @@ impl Monitor for Envelopes {
                 ),
                 Flaw::Member(name) => (
                     "EX-01",
-                    format!("`{name}` stands beside the members of a JSON-RPC message; it is none"),
+                    format!("`{name}` is not a member of a JSON-RPC message"),
                 ),
                 _ => continue,
             };

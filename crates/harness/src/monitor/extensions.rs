@@ -10,7 +10,7 @@ use agentproto_wire::Direction;
 #[derive(Default)]
 pub struct Extensions;
 
-/// `_meta` is looked for so deep.
+/// Maximum depth at which `_meta` is searched.
 const DEPTH: usize = 16;
 
 impl Monitor for Extensions {
@@ -34,7 +34,8 @@ fn method(method: &str, number: u64, notes: &mut Notes) {
     match shape::side(method) {
         Some(Side::Client | Side::Both) => notes.held("EX-02"),
         Some(Side::Agent) => {
-            let what = format!("`{method}` is a method of agents, and the agent calls it");
+            let what =
+                format!("the agent calls `{method}`, which is a method of agents, not of clients");
             notes.broken("EX-02", what, &[number]);
         }
         None if method.starts_with('_') => notes.held("EX-02"),
@@ -44,14 +45,14 @@ fn method(method: &str, number: u64, notes: &mut Notes) {
         }
         None => {
             let what = format!(
-                "`{method}` is no method of the protocol; methods of your own start with `_`"
+                "`{method}` is not a method of the protocol; custom methods must start with `_`"
             );
             notes.broken("EX-02", what, &[number]);
         }
     }
 }
 
-/// Every `_meta` of a message; what is free JSON is not looked into.
+/// Checks every `_meta` of a message. Members with arbitrary JSON are skipped.
 fn traces(value: &Value, at: &str, number: u64, depth: usize, notes: &mut Notes) {
     if depth == 0 {
         return;
@@ -89,8 +90,8 @@ fn context(meta: &Map<String, Value>, at: &str, number: u64, notes: &mut Notes) 
             false => {
                 let at = format!("{at}/_meta/{key}");
                 let what = format!(
-                    "`{at}` is {value}; the name is reserved for the trace context of the W3C, \
-                     which looks different"
+                    "`{at}` is {value}; the name is reserved for the W3C trace context, and this \
+                     is not a valid value"
                 );
                 notes.broken_at("EX-08", at, what, &[number]);
             }
@@ -152,7 +153,7 @@ mod tests {
     use super::{is_baggage, is_parent, is_state};
 
     #[test]
-    fn trace_contexts() {
+    fn invalid_trace_contexts_are_rejected() {
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         assert!(is_parent(parent));
         for wrong in [

@@ -1,56 +1,57 @@
-//! How JSON stands in lines: one whole value in each, or not. What is broken is still read where
-//! it can be, so that one fault of framing does not look like ten others.
+//! Framing of JSON in lines: each line should contain exactly one value. Invalid framing is still
+//! parsed as far as possible, so that one framing error does not cause other violations.
 
 use serde_json::Value;
 
 use agentproto_text::strict_json::{self, DEEPEST, Odd, Oddity};
 use agentproto_wire::{Direction, Line};
 
-/// A value that is spread over lines is followed so far.
+/// Maximum number of lines of a value that spans several lines.
 const LINES: u64 = 10_000;
+/// Maximum number of bytes of such a value.
 const BYTES: usize = 1 << 20;
 
-/// What a line is, seen as a carrier of JSON.
+/// The framing of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// Exactly one JSON value.
     Whole,
-    /// What readers of such a value disagree about.
+    /// Something that JSON parsers treat differently.
     Ambiguous(String),
     /// More than one value.
     Several(usize),
-    /// The beginning of a value that goes on in the next line, or not at all.
+    /// The start of a value that may continue on the next line.
     Begun,
-    /// A part of what an earlier line began.
+    /// The middle of a value that started on an earlier line.
     Continued,
-    /// The end of what that line began.
+    /// The end of the value that started on line `from`.
     Joined {
         from: u64,
     },
-    /// What that line began was never ended.
+    /// The value that started on line `from` was never completed.
     Unfinished {
         from: u64,
     },
-    /// The offset of the first byte that is no UTF-8.
+    /// Invalid UTF-8, with the offset of the first invalid byte.
     NotUtf8 {
         at: usize,
     },
     Empty,
-    /// No JSON, and why not.
+    /// Not JSON, with the reason.
     NotJson(String),
-    /// The process ended before the line did.
+    /// The process ended before the end of the line.
     NotEnded,
-    /// Too long to be kept, so not judged.
+    /// Too long to be kept, and therefore not checked.
     Cut,
 }
 
-/// Reads the agent's lines, one after the other.
+/// Reads the agent's lines in order.
 #[derive(Default)]
 pub struct Reader {
     open: Option<Open>,
 }
 
-/// A value that has begun and not ended.
+/// A value that has started but not ended.
 struct Open {
     from: u64,
     lines: u64,
@@ -61,7 +62,7 @@ struct Open {
 }
 
 impl Reader {
-    /// What the line is, and the values that could be read.
+    /// The framing of a line, and the values that could be parsed.
     pub fn read(&mut self, line: &Line) -> (Vec<Frame>, Vec<Value>) {
         match line.direction {
             Direction::ToAgent => {
@@ -116,7 +117,7 @@ impl Reader {
                 let frames = std::iter::once(Frame::Whole).chain(odd);
                 (frames.collect(), vec![value])
             }
-            // A part of a longer value can be a value too, but no message.
+            // A part of a longer value can itself be valid JSON, but it is not a message.
             Ok(value) if value.get("jsonrpc").is_some() => {
                 let open = self.open.take();
                 let from = open.map(|open| Frame::Unfinished { from: open.from });
@@ -144,7 +145,7 @@ impl Reader {
             let more = usize::from(!rest.is_empty());
             let frame = match rest.is_empty() || rest.starts_with('{') {
                 true => Frame::Several(values.len() + more),
-                false => Frame::NotJson(format!("after the JSON stands {}", quoted(rest))),
+                false => Frame::NotJson(format!("text after the JSON value: {}", quoted(rest))),
             };
             return (vec![frame], values);
         }
@@ -211,31 +212,31 @@ impl Open {
     }
 }
 
-/// RFC 8259 allows all of it, and warns of it: one reader sees another message than the next.
+/// Describes what RFC 8259 allows but warns about, because parsers disagree on the result.
 fn ambiguous(oddities: &[Oddity]) -> Vec<Frame> {
     let told = oddities.iter().filter_map(|oddity| {
         let at = &oddity.pointer;
         Some(match oddity.kind {
             Odd::DuplicateKey => format!(
-                "{at} stands twice in the same object: readers take the first, the last, or \
+                "duplicate key {at} in an object: parsers take the first value, the last, or \
                  neither (RFC 8259, section 4)"
             ),
             Odd::LoneSurrogate => format!(
-                "the text at {at:?} has half of a surrogate pair, which is no character (RFC \
-                 8259, section 8.2)"
+                "the string at {at:?} contains half of a surrogate pair, which is not a character \
+                 (RFC 8259, section 8.2)"
             ),
             Odd::TooDeep => format!(
-                "the message is nested deeper than {DEEPEST} levels, which not every reader \
-                 follows (RFC 8259, section 9)"
+                "the message is nested deeper than {DEEPEST} levels, which not every parser \
+                 supports (RFC 8259, section 9)"
             ),
-            // Ids of that size are ours, and must come back.
+            // The harness sends ids of that size, and the agent must return them.
             Odd::BigInteger => return None,
         })
     });
     told.map(Frame::Ambiguous).collect()
 }
 
-/// The beginning of a text, printable.
+/// The start of a text as a printable, quoted string.
 pub fn quoted(text: &str) -> String {
     let mut short: String = text.chars().take(80).collect();
     if short.len() < text.len() {

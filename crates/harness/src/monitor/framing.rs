@@ -6,9 +6,9 @@ use agentproto_wire::{Direction, Envelope, Flaw, Kind};
 
 #[derive(Default)]
 pub struct Framing {
-    /// A line that began a value, which is still open.
+    /// The line on which an incomplete value started.
     begun: Option<u64>,
-    /// The last line, where the process ended before it did.
+    /// The last line, if the process ended before the line did.
     not_ended: Option<u64>,
 }
 
@@ -31,14 +31,14 @@ impl Monitor for Framing {
     }
 
     fn end(&mut self, ending: &Ending, _: &Ledger, notes: &mut Notes) {
-        // A process that was killed may stop anywhere.
+        // A process that was killed may stop in the middle of a line.
         if !ending.is_orderly {
             return;
         }
         if let Some(from) = self.begun {
             notes.broken("TR-02", unfinished(from), &[from]);
         } else if let Some(line) = self.not_ended {
-            let what = "the last message has no line feed behind it";
+            let what = "the last message does not end with a line feed";
             notes.doubtful("TR-02", what, &[line]);
         }
     }
@@ -57,18 +57,18 @@ impl Framing {
             Frame::Whole => notes.held("TR-02"),
             Frame::Several(count) => {
                 let what =
-                    format!("{count} messages stand on one line; each needs a line of its own");
+                    format!("{count} messages on one line; each message must be on its own line");
                 notes.broken("TR-02", what, &[number]);
             }
-            // TR-03 asks for valid messages: this is one line and one value, so no other statement
-            // about lines is touched. Names only SHOULD be unique, so it is a warning.
+            // TR-03 requires valid messages. This is one value on one line, so no other framing
+            // requirement applies. Names only SHOULD be unique, so it is a warning.
             Frame::Ambiguous(why) => notes.doubtful("TR-03", why.clone(), &[number]),
             Frame::Begun => self.begun = Some(number),
             Frame::Continued => {}
             Frame::Joined { from } => {
                 self.begun = None;
                 let what = format!(
-                    "one message is spread over the lines {from} to {number}; it must stand on one line, \
+                    "one message spans the lines {from} to {number}; it must be on one line, \
                      without line feeds inside"
                 );
                 notes.broken("TR-02", what, &[*from, number]);
@@ -79,14 +79,15 @@ impl Framing {
             }
             Frame::NotUtf8 { at } => {
                 let byte = seen.line.bytes.get(*at).copied().unwrap_or_default();
-                let what = format!("byte 0x{byte:02x} at offset {at} of the line is no UTF-8");
+                let what =
+                    format!("byte 0x{byte:02x} at offset {at} of the line is not valid UTF-8");
                 notes.broken("TR-01", what, &[number]);
             }
             Frame::Empty => {
-                notes.doubtful("TR-03", "an empty line stands on stdout", &[number]);
+                notes.doubtful("TR-03", "empty line on stdout", &[number]);
             }
             Frame::NotJson(why) => {
-                let what = format!("a line on stdout is no JSON: {why}");
+                let what = format!("a line on stdout is not JSON: {why}");
                 notes.broken("TR-03", what, &[number]);
             }
             Frame::NotEnded => self.not_ended = seen.json.map(|_| number),
@@ -96,13 +97,13 @@ impl Framing {
 }
 
 fn unfinished(from: u64) -> String {
-    format!("the JSON that line {from} begins is not ended on it, nor on the lines after it")
+    format!("the JSON value that starts on line {from} is never completed")
 }
 
 fn stderr(seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
     match ledger.frames.first() {
         Some(Frame::NotUtf8 { at }) => {
-            let what = format!("stderr is no UTF-8 from byte {at} of this line on");
+            let what = format!("stderr is not valid UTF-8 from byte {at} of this line");
             notes.broken("TR-04", what, &[seen.line.number]);
         }
         _ if seen.line.bytes.is_empty() => {}
@@ -110,13 +111,13 @@ fn stderr(seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
     }
 }
 
-/// Why this JSON is no JSON-RPC message at all.
+/// Why a JSON value is not a JSON-RPC message at all.
 fn not_a_message(envelope: &Envelope) -> Option<String> {
     for flaw in &envelope.flaws {
         match flaw {
             Flaw::NotAnObject(found) => {
                 return Some(format!(
-                    "a line on stdout is {found}; a JSON-RPC message is an object"
+                    "a line on stdout is {found}; a JSON-RPC message must be an object"
                 ));
             }
             Flaw::Method(found) => {

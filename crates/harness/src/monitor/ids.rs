@@ -1,4 +1,4 @@
-//! Who answers what: TR-08, TR-09, TR-10, TR-17, CR-01, CR-02, EX-03.
+//! Requests and responses: TR-08, TR-09, TR-10, TR-17, CR-01, CR-02, EX-03.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,21 +9,22 @@ use agentproto_wire::{Direction, Flaw, Kind};
 
 #[derive(Default)]
 pub struct Ids {
-    /// Our notifications: method and line of those that nothing was blamed on yet.
+    /// Notifications of the client (method and line) that no response was attributed to yet.
     told: Vec<(String, u64)>,
-    /// Our requests that were answered under another id.
+    /// Requests of the client that were answered with a wrong id.
     misnamed: HashSet<String>,
-    /// Answers without an id that could be meant for more than one request.
+    /// Number of responses without an id that could belong to more than one request.
     nameless: usize,
-    /// Requests that we cancelled by `$/cancel_request`.
+    /// Requests that the client canceled with `$/cancel_request`, with the line.
     cancelled: HashMap<String, u64>,
-    /// Two of the agent's requests had one id, so our answer to one may have gone to the other.
+    /// Whether two open requests of the agent had the same id. Then a response may have reached the
+    /// wrong one.
     is_mixed_up: bool,
-    /// Requests of the agent that are open.
+    /// Number of open requests of the agent.
     open: u64,
 }
 
-/// So many notifications of ours are remembered.
+/// Maximum number of client notifications that are remembered.
 const TOLD: usize = 64;
 
 impl Monitor for Ids {
@@ -53,7 +54,7 @@ impl Monitor for Ids {
                 self.they_ask(id, number, ledger, notes);
             }
             (Direction::FromAgent, Kind::Response { id, is_error }) => {
-                // Told already: there is no id to judge.
+                // The missing id is already reported.
                 if envelope.flaws.contains(&Flaw::NoId) {
                     return;
                 }
@@ -70,13 +71,13 @@ impl Monitor for Ids {
         for (method, _) in self.told.drain(..) {
             notes.held(told_statement(&method));
         }
-        // What the agent owes is its own fault where everything else came to its end in order, or
-        // where the client waited for just this in vain.
+        // A missing response is the agent's fault in two cases: the connection ended in an orderly
+        // way, or the client waited for this response until the time limit.
         let mut open: Vec<&Asked> = ledger.to_agent.values().collect();
         open.retain(|asked| ending.is_orderly || ledger.given_up.contains(&id_key(&asked.id)));
         open.retain(|asked| asked.answers < asked.expected && !asked.is_flawed);
         open.retain(|asked| !self.misnamed.contains(&id_key(&asked.id)));
-        // A turn may wait for ever for an answer that its twin got.
+        // A turn may wait forever for a response that another request with the same id got.
         open.retain(|asked| !(self.is_mixed_up && asked.method == "session/prompt"));
         open.sort_by_key(|asked| asked.line);
         for asked in open.into_iter().skip(self.nameless) {
@@ -107,7 +108,7 @@ impl Ids {
                 );
                 notes.broken("TR-17", what, &[number, earlier.line]);
             }
-            // With nothing else open, no two ids can be the same.
+            // Ids can only collide if another request is open.
             _ if self.open > 0 => notes.held("TR-17"),
             _ => {}
         }
@@ -129,7 +130,7 @@ impl Ids {
             return;
         }
         let what = format!(
-            "`{}` with the id {} is answered again; a request gets exactly one response",
+            "`{}` with the id {} is answered again; a request must get exactly one response",
             asked.method, asked.id
         );
         let mut lines = vec![number, asked.line];
@@ -137,7 +138,7 @@ impl Ids {
         notes.broken(statement, what, &lines);
     }
 
-    /// A response to nothing that we asked under that id.
+    /// A response whose id matches no request of the client.
     fn stray(
         &mut self,
         id: &Value,
@@ -152,8 +153,8 @@ impl Ids {
             }
             if let Some((method, line)) = self.told.pop() {
                 let what = format!(
-                    "the notification `{method}` is answered with an error; notifications get no \
-                     response"
+                    "the notification `{method}` is answered with an error; notifications must not \
+                     be answered"
                 );
                 notes.broken(told_statement(&method), what, &[number, line]);
                 return;
@@ -161,13 +162,14 @@ impl Ids {
         }
         let Some(asked) = ledger.meant(id) else {
             self.nameless += usize::from(id.is_null());
-            let what = format!("a response has the id {id}, which no request of the client has");
+            let what =
+                format!("a response has the id {id}, which matches no request of the client");
             notes.broken("TR-08", what, &[number]);
             return;
         };
         self.misnamed.insert(id_key(&asked.id));
         let what = format!(
-            "`{}` was sent with the id {} and is answered with the id {id}; it must be the same, \
+            "`{}` was sent with the id {} but answered with the id {id}; it must be the same value \
              of the same JSON type",
             asked.method, asked.id
         );
@@ -175,7 +177,7 @@ impl Ids {
     }
 }
 
-/// The statement that forbids to answer such a notification.
+/// The requirement that forbids answering this notification.
 fn told_statement(method: &str) -> &'static str {
     match method {
         "$/cancel_request" => "CR-02",

@@ -1,4 +1,4 @@
-//! The answer to initialize: IN-06, AU-01 to AU-04.
+//! The response to `initialize`: IN-06, AU-01 to AU-04.
 
 use serde_json::Value;
 
@@ -20,8 +20,8 @@ impl Monitor for Initialize {
         match result.get("agentCapabilities") {
             Some(_) => notes.held("IN-06"),
             None => {
-                let what = "the answer has no `agentCapabilities`; the text demands them, the \
-                            schema takes their absence for none";
+                let what = "the response has no `agentCapabilities`; the spec text requires them, \
+                            but the schema treats them as optional";
                 notes.doubtful("IN-06", what, &lines);
             }
         }
@@ -36,7 +36,7 @@ impl Monitor for Initialize {
                 .filter(|id| !id.is_empty()),
         ) {
             Some(id) => {
-                let what = format!("two of the `authMethods` have the id \"{id}\"; ids are unique");
+                let what = format!("two `authMethods` have the id \"{id}\"; ids must be unique");
                 notes.broken("AU-01", what, &lines);
             }
             None => notes.held("AU-01"),
@@ -66,7 +66,7 @@ fn method(method: &Value, takes_terminal: bool, lines: &[u64], notes: &mut Notes
         match is_terminal {
             true => {
                 let what = format!(
-                    "the auth method \"{id}\" needs a terminal, and the client did not announce \
+                    "the auth method \"{id}\" needs a terminal, but the client did not announce \
                      `auth.terminal`"
                 );
                 notes.broken("AU-02", what, lines);
@@ -78,8 +78,8 @@ fn method(method: &Value, takes_terminal: bool, lines: &[u64], notes: &mut Notes
         match method.get("command") {
             Some(command) => {
                 let what = format!(
-                    "the terminal method \"{id}\" names the command {command}; the agent itself is \
-                     started, with `args` and `env`"
+                    "the terminal method \"{id}\" names the command {command}; clients start the \
+                     agent itself, with `args` and `env`"
                 );
                 notes.broken("AU-04", what, lines);
             }

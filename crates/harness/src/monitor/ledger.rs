@@ -1,5 +1,5 @@
-//! What the conversation has come to: open requests of both sides, capabilities, sessions.
-//! Monitors read it; it judges nothing.
+//! The state of a conversation: open requests of both sides, capabilities, sessions. Monitors read
+//! it. It checks nothing itself.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::Frame;
 use agentproto_wire::{Direction, Envelope, Kind};
 
-/// Answered requests that are remembered, so that a second answer is told as one.
+/// Maximum number of requests that are remembered. Answered ones are kept so that a second response
+/// is recognized.
 const REMEMBERED: usize = 20_000;
 
 /// A request that one side sent.
@@ -18,58 +19,62 @@ pub struct Asked {
     pub method: String,
     pub params: Value,
     pub line: u64,
-    /// Answers so far.
+    /// Number of responses so far.
     pub answers: u32,
-    /// The line of the first answer.
+    /// The line of the first response.
     pub answered: Option<u64>,
-    /// Answers that are due: more than one where an id was used again while it was open.
+    /// Number of responses that are due. More than one if the id was reused while it was open.
     pub expected: u32,
-    /// Its envelope was wrong on purpose, so nobody can be blamed for how it is answered.
+    /// Whether its envelope was invalid on purpose. Then any response is acceptable.
     pub is_flawed: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Session {
-    /// The line that made it known: the answer to session/new, or our session/load.
+    /// The line that made the session known: the response to `session/new`, or the client's
+    /// `session/load`.
     pub since: u64,
-    /// The line of the answer to session/close or session/delete.
+    /// The line of the response to `session/close` or `session/delete`.
     pub closed: Option<u64>,
     pub cwd: String,
-    /// The id of our open session/prompt.
+    /// The id of the client's open `session/prompt`.
     pub turn: Option<String>,
-    /// The line at which the current turn was cancelled.
+    /// The line at which the current turn was canceled.
     pub cancelled: Option<u64>,
-    /// The line of the last answer to a session/prompt, and whether it said `cancelled`.
+    /// The line of the last response to `session/prompt`, and whether its stop reason was
+    /// `cancelled`.
     pub last_answer: Option<(u64, bool)>,
-    /// A session/load is open: what comes is a replay.
+    /// Whether a `session/load` is open. Then updates are a replay.
     pub is_loading: bool,
-    /// The load or resume that opened it: the session is there only if that succeeds.
+    /// The load or resume that opened the session. If it fails, the session does not exist.
     opened_by: Option<String>,
 }
 
 #[derive(Default)]
 pub struct Ledger {
-    /// Our requests, by id (see `id_key`).
+    /// Requests of the client, by id (see `id_key`).
     pub to_agent: HashMap<String, Asked>,
-    /// The agent's requests.
+    /// Requests of the agent, by id.
     pub from_agent: HashMap<String, Asked>,
-    /// `params` of our last initialize, and `result` of its answer.
+    /// `params` of the last `initialize`.
     pub client: Value,
+    /// `result` of the response to it.
     pub agent: Value,
-    /// The line of that initialize.
+    /// The line of that `initialize`.
     pub started: Option<u64>,
     pub sessions: HashMap<String, Session>,
-    /// Lines of ours that no peer can take: bad JSON, bad envelopes. An error with the id null
-    /// may answer each.
+    /// Number of invalid lines that the client sent: bad JSON, bad envelopes. Each may be answered
+    /// with an error whose id is null.
     pub nonsense_sent: u32,
+    /// Number of such errors that the agent sent.
     pub nonsense_answered: u32,
-    /// How the line at hand carries its JSON; empty for further messages of the same line.
+    /// The framing of the current line. Empty for further messages on the same line.
     pub frames: Vec<Frame>,
-    /// Our requests, by id, that the client waited for in vain.
+    /// Ids of the client's requests that were not answered within the time limit.
     pub given_up: HashSet<String>,
 }
 
-/// Ids as keys: `1`, `"1"` and `null` are three different ones.
+/// An id as a key: `1`, `"1"` and `null` are different.
 pub fn id_key(id: &Value) -> String {
     id.to_string()
 }
@@ -88,13 +93,13 @@ impl Ledger {
         table.get(&id_key(id)).cloned()
     }
 
-    /// Whether a request of ours is about the session of this id.
+    /// Whether a request of the client names this session.
     pub fn we_named(&self, session: &str) -> bool {
         let mut ours = self.to_agent.values();
         ours.any(|asked| asked.params.get("sessionId").and_then(Value::as_str) == Some(session))
     }
 
-    /// Takes a line in, after the monitors saw it.
+    /// Adds a line, after the monitors have seen it.
     pub fn take(
         &mut self,
         direction: Direction,
@@ -144,7 +149,7 @@ impl Ledger {
                 } else if id.is_null() && *is_error && self.nonsense_answered < self.nonsense_sent {
                     self.nonsense_answered += 1;
                 } else if let Some(asked) = self.meant(id).cloned() {
-                    // The request stays open: nobody answered it by its name.
+                    // The request stays open, because the id of the response is wrong.
                     self.they_answer(&asked, *is_error, json, number);
                 }
                 forget_some(&mut self.to_agent);
@@ -154,7 +159,7 @@ impl Ledger {
                     asked.answers += 1;
                     asked.answered.get_or_insert(number);
                 } else if envelope.flaws.is_empty() {
-                    // An answer to nothing may be complained about.
+                    // The agent may complain about a response that matches no request.
                     self.nonsense_sent += 1;
                 }
                 forget_some(&mut self.from_agent);
@@ -170,7 +175,7 @@ impl Ledger {
             }
             (Kind::Other, Direction::ToAgent) => {
                 self.nonsense_sent += 1;
-                // It may be answered under the id that it has.
+                // The agent may answer with the id of the invalid message.
                 if let Some(id) = json.get("id") {
                     let asked = Asked {
                         id: id.clone(),
@@ -199,7 +204,7 @@ impl Ledger {
                 self.started = Some(number);
             }
             "session/load" | "session/resume" => {
-                // Its replay comes before the answer.
+                // The replay comes before the response.
                 if let Some(id) = asked.params.get("sessionId").and_then(Value::as_str) {
                     let is_known = self.sessions.get(id).is_some_and(|s| s.closed.is_none());
                     let session = self.sessions.entry(id.to_owned()).or_default();
@@ -268,8 +273,8 @@ impl Ledger {
         }
     }
 
-    /// The open request that an answer with the wrong id can only be meant for: the same id as
-    /// another JSON type, or, without an id, the only one that is open.
+    /// The open request that a response with a wrong id must belong to. This is a request with the
+    /// same id as another JSON type. Without an id, it is the only open request.
     pub fn meant(&self, id: &Value) -> Option<&Asked> {
         let is_open = |asked: &&Asked| asked.answers < asked.expected;
         match id {
@@ -290,26 +295,27 @@ impl Ledger {
         }
     }
 
-    /// How many of our requests with this method are open.
+    /// Number of open requests of the client with this method.
     pub fn open(&self, method: &str) -> usize {
         let open = self.to_agent.values();
         open.filter(|asked| asked.method == method && asked.answers < asked.expected)
             .count()
     }
 
-    /// A capability that the client announced, by its pointer below `clientCapabilities`.
+    /// Whether the client announced a capability, by its JSON Pointer below `clientCapabilities`.
     pub fn client_can(&self, pointer: &str) -> bool {
         let capabilities = self.client.get("clientCapabilities");
         is_on(capabilities.and_then(|c| c.pointer(pointer)))
     }
 
+    /// Whether the agent announced a capability, by its JSON Pointer below `agentCapabilities`.
     pub fn agent_can(&self, pointer: &str) -> bool {
         let capabilities = self.agent.get("agentCapabilities");
         is_on(capabilities.and_then(|c| c.pointer(pointer)))
     }
 
-    /// Whether the agent owes this method of ours its form. One that it answers without having
-    /// advertised it is told with IN-17, and what it says there binds nobody.
+    /// Whether the response to this method must have the specified shape. IN-17 reports methods
+    /// that the agent answers without having announced them, and their responses are not checked.
     pub fn agent_offers(&self, method: &str) -> bool {
         let capability = match method {
             "session/load" => "/loadSession",
@@ -321,7 +327,7 @@ impl Ledger {
             "logout" => "/auth/logout",
             _ => return true,
         };
-        // Where nobody was heard to introduce himself, nothing is known to be missing.
+        // Without a response to `initialize`, the capabilities are unknown.
         self.agent.is_null() || self.agent_can(capability)
     }
 }
@@ -332,12 +338,12 @@ fn forget_some(table: &mut HashMap<String, Asked>) {
     }
 }
 
-/// A capability is there as `true`, or as an object, empty or not.
+/// A capability is announced as `true`, or as an object, which may be empty.
 fn is_on(value: Option<&Value>) -> bool {
     matches!(value, Some(Value::Bool(true) | Value::Object(_)))
 }
 
-/// The session that a message names.
+/// The session id in a message.
 pub fn session_of(json: &Value) -> Option<&str> {
     json.pointer("/params/sessionId").and_then(Value::as_str)
 }

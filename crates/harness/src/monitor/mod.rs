@@ -1,7 +1,7 @@
-//! What is always watched, whatever a case does. A monitor sees every line of one connection
-//! once, in order, and notes where a statement held and where it was broken.
+//! Monitors: checks that always run, whatever a case does. A monitor sees every line of one
+//! connection once, in order, and notes whether requirements held or were violated.
 //!
-//! A statement that nothing touched is `not_verified`: silence proves nothing.
+//! A requirement that was never exercised is `not_verified`, because silence proves nothing.
 
 mod draft;
 mod elicitation;
@@ -42,24 +42,25 @@ pub use watch::Watch;
 
 use agentproto_wire::{Envelope, Line};
 
-/// Violations of one statement that one connection keeps; the rest is counted.
+/// Maximum number of violations of one requirement that are kept per connection. Others are only
+/// counted.
 const KEPT: usize = 4;
 
-/// A line with what is known of it.
+/// A line, with what is known about it.
 pub struct Seen<'a> {
     pub line: &'a Line,
-    /// `None` where the bytes are no JSON.
+    /// `None` if the bytes are not JSON.
     pub json: Option<&'a Value>,
     pub envelope: Option<&'a Envelope>,
-    /// The request that this answers; for both directions.
+    /// The request that this line answers, in either direction.
     pub answers: Option<&'a Asked>,
 }
 
-/// How the connection came to its end.
+/// How the connection ended.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
-    /// The harness let it run to its end: input closed after everything was answered. What an
-    /// agent still owes is only then its own fault.
+    /// Whether the harness closed stdin after everything was answered. Only then is a missing
+    /// response the agent's fault.
     pub is_orderly: bool,
     /// The number of the last line.
     pub last_line: u64,
@@ -67,7 +68,7 @@ pub struct Ending {
 
 pub trait Monitor: Send {
     fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes);
-    /// The connection is over.
+    /// Called at the end of the connection.
     fn end(&mut self, _ending: &Ending, _ledger: &Ledger, _notes: &mut Notes) {}
 }
 
@@ -103,7 +104,7 @@ pub fn acp_v2() -> Vec<Box<dyn Monitor>> {
     ]))]
 }
 
-/// What was noted, by requirement.
+/// What the monitors noted, by requirement id.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
     pub found: BTreeMap<&'static str, Found>,
@@ -111,7 +112,7 @@ pub struct Notes {
 
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// Occasions at which the statement could have been broken, and was not.
+    /// Number of times the requirement could have been violated, but was not.
     pub held: u64,
     pub broken: u64,
     pub violations: Vec<Violation>,
@@ -122,14 +123,14 @@ pub struct Violation {
     pub message: String,
     /// Line numbers that prove it.
     pub lines: Vec<u64>,
-    /// JSON Pointer of what is wrong, where one place in the message is.
+    /// JSON Pointer to the value that is wrong, if there is a single one.
     pub at: Option<String>,
-    /// Told as a warning, whatever the level of the statement: a heuristic.
+    /// Whether this is a heuristic, which is at most a warning.
     pub is_guess: bool,
 }
 
 impl Notes {
-    /// Takes in what was noted elsewhere.
+    /// Adds the notes of another monitor.
     fn take(&mut self, other: Notes) {
         for (requirement, found) in other.found {
             let own = self.found.entry(requirement).or_default();
@@ -149,7 +150,7 @@ impl Notes {
         self.note(requirement, None, message.into(), lines, false);
     }
 
-    /// As `broken`, with the JSON Pointer of what is wrong in the first of the lines.
+    /// Like `broken`, with the JSON Pointer to the error in the first of the lines.
     pub fn broken_at(
         &mut self,
         requirement: &'static str,
@@ -160,7 +161,7 @@ impl Notes {
         self.note(requirement, Some(at.into()), message.into(), lines, false);
     }
 
-    /// As `broken`, but never worse than a warning.
+    /// Like `broken`, but at most a warning.
     pub fn doubtful(
         &mut self,
         requirement: &'static str,
@@ -170,7 +171,7 @@ impl Notes {
         self.note(requirement, None, message.into(), lines, true);
     }
 
-    /// As `broken_at`, but never worse than a warning.
+    /// Like `broken_at`, but at most a warning.
     pub fn doubtful_at(
         &mut self,
         requirement: &'static str,

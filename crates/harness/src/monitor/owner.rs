@@ -1,10 +1,10 @@
-//! Which statement owns a defect of shape: the narrowest that speaks of it.
+//! Maps an invalid shape to the most specific requirement that covers it.
 
 use serde_json::Value;
 
 use crate::shape::{Defect, Fault};
 
-/// `None` where another monitor tells it.
+/// `None` if another monitor reports it.
 pub fn owner(method: &str, defect: &Defect, value: &Value) -> Option<&'static str> {
     let place = defect.place();
     let place = place.as_str();
@@ -67,7 +67,7 @@ fn set_up(place: &str, defect: &Defect) -> Option<&'static str> {
     }
 }
 
-/// The statement about a part of a config option; `None` if it is about something else.
+/// The requirement for a part of a config option. `None` if the place is not in one.
 fn option(place: &str, root: &str, defect: &Defect) -> Option<Option<&'static str>> {
     let part = place.strip_prefix(root)?;
     let is_missing = matches!(defect.fault, Fault::Missing { .. });
@@ -83,7 +83,7 @@ fn option(place: &str, root: &str, defect: &Defect) -> Option<Option<&'static st
 fn list(place: &str, defect: &Defect) -> Option<&'static str> {
     let is_null = matches!(&defect.fault, Fault::Type { found, .. } if found == "null");
     match place {
-        // What should be an empty list.
+        // It should be an empty list.
         "/sessions" if is_null => Some("LI-03"),
         "/nextCursor" => Some("LI-06"),
         "/sessions/*/updatedAt" => Some("LI-07"),
@@ -105,11 +105,11 @@ fn update(place: &str, defect: &Defect, params: &Value) -> Option<&'static str> 
         .pointer("/update/sessionUpdate")
         .and_then(Value::as_str);
     match (variant.unwrap_or_default(), place) {
-        // Told with the sessions that are alive.
+        // Reported by the monitor of sessions.
         (_, "/sessionId") => None,
         ("tool_call", "/update/toolCallId" | "/update/title") => Some("TC-01"),
         ("tool_call" | "tool_call_update", "/update/kind" | "/update/status") => Some("TC-04"),
-        // A line below the first is told with the places of tool calls.
+        // The monitor of tool calls reports lines smaller than 1.
         ("tool_call" | "tool_call_update", "/update/locations/*/line") => Some("TC-09"),
         ("plan", _) if defect.is_in("/update/entries") => Some("PL-01"),
         ("available_commands_update", _) if defect.is_in("/update/availableCommands") => {
@@ -136,7 +136,7 @@ fn permission(place: &str) -> Option<&'static str> {
 
 fn elicitation(place: &str, defect: &Defect) -> Option<&'static str> {
     match place {
-        // Told where the two scopes are weighed.
+        // Reported where the two scopes are compared.
         "/sessionId" | "/requestId" => None,
         "/elicitationId" => Some("EL-04"),
         _ if defect.is_in("/requestedSchema") => Some("EL-03"),

@@ -9,14 +9,14 @@ use super::{Ledger, Monitor, Notes, Seen};
 
 #[derive(Default)]
 pub struct Permissions {
-    /// Calls that were seen in progress, and those that were allowed: session, call, line.
+    /// Tool calls by session and id.
     calls: HashMap<(String, String), Call>,
-    /// Sessions in whose turn an update went to a call that nobody knows: it may be the missing
-    /// one.
+    /// Sessions with an update for an unknown tool call in the current turn. It may be the missing
+    /// update.
     astray: HashSet<String>,
 }
 
-/// So many calls are remembered.
+/// Maximum number of tool calls that are remembered.
 const REMEMBERED: usize = 20_000;
 
 #[derive(Default)]
@@ -106,7 +106,7 @@ impl Permissions {
                     }
                 }
             }
-            // It may have failed before it began.
+            // The tool call may have failed before it started.
             "failed" => call.granted = None,
             _ => {}
         }
@@ -114,7 +114,7 @@ impl Permissions {
 }
 
 fn never(id: &str) -> String {
-    format!("the tool call \"{id}\" was allowed, and never reported as `in_progress`")
+    format!("the tool call \"{id}\" was allowed, but never reported as `in_progress`")
 }
 
 fn options(params: &Value, number: u64, notes: &mut Notes) {
@@ -122,12 +122,12 @@ fn options(params: &Value, number: u64, notes: &mut Notes) {
         return;
     };
     if options.is_empty() {
-        let what = "`/params/options` is empty; there is nothing to choose from";
+        let what = "`/params/options` is empty; expected at least one option";
         return notes.broken_at("PE-02", "/params/options", what, &[number]);
     }
     let ids = options.iter().map(|option| text(option, "optionId"));
     if let Some(id) = repeated(ids.filter(|id| !id.is_empty())) {
-        let what = format!("two of the options have the `optionId` \"{id}\"; ids are unique");
+        let what = format!("two options have the `optionId` \"{id}\"; ids must be unique");
         notes.broken("PE-02", what, &[number]);
     }
 }

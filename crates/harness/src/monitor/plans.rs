@@ -9,11 +9,11 @@ use super::{Ledger, Monitor, Notes, Seen};
 
 #[derive(Default)]
 pub struct Plans {
-    /// The last plan of a session in its turn: entries and line.
+    /// The last plan of each session in the current turn: entries and line.
     plans: HashMap<String, (Vec<String>, u64)>,
 }
 
-/// Sessions that are remembered.
+/// Maximum number of sessions that are remembered.
 const REMEMBERED: usize = 1_000;
 
 impl Monitor for Plans {
@@ -32,7 +32,7 @@ impl Monitor for Plans {
 }
 
 impl Plans {
-    /// A plan may be made anew; a shorter one with nothing but old entries looks like a part.
+    /// A plan may be replaced, but a shorter one with only old entries looks like a partial update.
     fn plan(&mut self, session: &str, update: &Value, number: u64, notes: &mut Notes) {
         let entries = items(update, "entries").iter();
         let entries: Vec<String> = entries.map(|e| text(e, "content").to_owned()).collect();
@@ -43,8 +43,8 @@ impl Plans {
             match is_part {
                 true => {
                     let what = format!(
-                        "the plan has {} of the {} entries of the one before, and no new one; each \
-                         update must carry the whole plan",
+                        "the plan has {} of the previous {} entries and no new ones; each update \
+                         must contain the whole plan",
                         entries.len(),
                         before.len()
                     );
@@ -73,7 +73,8 @@ fn commands(update: &Value, number: u64, notes: &mut Notes) {
         let what = format!("two commands have the name \"{name}\"");
         notes.broken("SL-02", what, &[number]);
     } else if let Some(name) = names().find(|name| name.starts_with('/')) {
-        let what = format!("the command \"{name}\" has the slash in its name; clients add it");
+        let what =
+            format!("the command name \"{name}\" starts with a slash; clients add the slash");
         notes.broken("SL-02", what, &[number]);
     } else {
         notes.held("SL-02");

@@ -1,4 +1,4 @@
-//! What the agent asks of the client: FS-01 to FS-03, TE-01 to TE-05, TC-10, IN-11.
+//! Requests of the agent to the client: FS-01 to FS-03, TE-01 to TE-05, TC-10, IN-11.
 
 use std::collections::HashMap;
 
@@ -11,9 +11,9 @@ use super::{Ending, Ledger, Monitor, Notes, Seen};
 #[derive(Default)]
 pub struct Services {
     terminals: HashMap<String, Terminal>,
-    /// Kinds of tool calls in the turn at hand: what was done without the client.
+    /// Kinds of the tool calls in the current turn, which show what was done without the client.
     did: Vec<String>,
-    /// A service was used that the client does not have.
+    /// Whether a service was used that the client did not announce.
     is_unasked: bool,
 }
 
@@ -25,7 +25,7 @@ struct Terminal {
     was_misused: bool,
 }
 
-/// So many terminals are remembered.
+/// Maximum number of terminals that are remembered.
 const REMEMBERED: usize = 20_000;
 
 impl Monitor for Services {
@@ -84,11 +84,11 @@ impl Monitor for Services {
             }
             match terminal.killed {
                 Some(killed) => {
-                    let what = format!("the terminal \"{id}\" was killed, and never released");
+                    let what = format!("the terminal \"{id}\" was killed, but never released");
                     notes.broken("TE-04", what, &[terminal.created, killed]);
                 }
                 None => {
-                    let what = format!("the terminal \"{id}\" was created, and never released");
+                    let what = format!("the terminal \"{id}\" was created, but never released");
                     notes.broken("TE-02", what, &[terminal.created]);
                 }
             }
@@ -97,7 +97,7 @@ impl Monitor for Services {
 }
 
 impl Services {
-    /// Only what the client announced may be asked of it.
+    /// Checks that the agent uses only what the client announced.
     fn gate(&mut self, method: &str, number: u64, ledger: &Ledger, notes: &mut Notes) {
         let (statement, capability) = match method {
             "fs/read_text_file" => ("FS-01", "/fs/readTextFile"),
@@ -111,22 +111,22 @@ impl Services {
         }
         self.is_unasked = true;
         let lines = with_start(number, ledger);
-        // The modes of elicitation are judged beside it.
+        // The monitor of elicitations checks the modes.
         if !statement.is_empty() {
             let name = capability.trim_start_matches('/').replace('/', ".");
-            let what = format!("`{method}` is called, and the client did not announce `{name}`");
+            let what = format!("`{method}` is called, but the client did not announce `{name}`");
             notes.broken(statement, what, &lines);
         }
         if announces_nothing(ledger) {
             let what = format!(
-                "`{method}` is called, and the client announced nothing; what it does not announce \
-                 it does not have"
+                "`{method}` is called, but the client announced no capabilities; capabilities that \
+                 are not announced are not supported"
             );
             notes.broken("IN-11", what, &lines);
         }
     }
 
-    /// A turn did the work by itself where the client offers no help.
+    /// Notes that a turn completed without services that the client did not announce.
     fn hold_gates(&mut self, reason: &str, ledger: &Ledger, notes: &mut Notes) {
         let did = std::mem::take(&mut self.did);
         if std::mem::take(&mut self.is_unasked) || reason != "end_turn" {
@@ -182,7 +182,7 @@ impl Services {
         }
     }
 
-    /// Terminals that a tool call shows.
+    /// Checks the terminals that a tool call shows.
     fn content(&mut self, seen: &Seen<'_>, update: &Value, ledger: &Ledger, notes: &mut Notes) {
         let number = seen.line.number;
         let session = seen.json.and_then(super::session_of).unwrap_or_default();
@@ -196,7 +196,8 @@ impl Services {
             }
             let Some(terminal) = self.terminals.get_mut(id) else {
                 let what = format!(
-                    "a tool call shows the terminal \"{id}\", which no `terminal/create` gave"
+                    "a tool call shows the terminal \"{id}\", which was not created with \
+                     `terminal/create`"
                 );
                 notes.broken("TC-10", what, &[number]);
                 continue;
@@ -204,7 +205,7 @@ impl Services {
             match terminal.released.filter(|_| !terminal.was_shown) {
                 Some(released) => {
                     let what = format!(
-                        "a tool call shows the terminal \"{id}\" first when it is released already"
+                        "a tool call shows the terminal \"{id}\" only after it was released"
                     );
                     notes.broken("TC-10", what, &[number, released]);
                 }
@@ -238,7 +239,7 @@ fn path(method: &str, params: &Value, number: u64, notes: &mut Notes) {
         }
     }
     if params.get("line").and_then(Value::as_u64) == Some(0) {
-        let what = format!("`{method}`: `/params/line` is 0; lines count from 1");
+        let what = format!("`{method}`: `/params/line` is 0; line numbers start at 1");
         notes.broken_at("FS-04", "/params/line", what, &[number]);
     }
 }

@@ -9,14 +9,14 @@ use crate::shape::{self, Side};
 
 #[derive(Default)]
 pub struct Sessions {
-    /// Calls that name a session which an open session/new may still make known.
+    /// Calls with an unknown session id that an open `session/new` may still return.
     early: Vec<(String, u64)>,
-    /// A session was opened whose id cannot be used, so unknown ids prove nothing.
+    /// Whether a session without a usable id was opened. Then unknown ids prove nothing.
     is_blind: bool,
     opened: u64,
 }
 
-/// So many early calls are kept.
+/// Maximum number of early calls that are kept.
 const EARLY: usize = 256;
 
 impl Monitor for Sessions {
@@ -57,14 +57,14 @@ impl Sessions {
         }
         let id = match params.get("sessionId") {
             Some(Value::String(id)) => id,
-            // These two say themselves that a session must be named.
+            // Other requirements cover the missing session id of these two methods.
             _ if matches!(method, "session/request_permission" | "elicitation/create") => return,
             None => {
-                let what = format!("`{method}` names no session: `/params/sessionId` is missing");
+                let what = format!("`{method}`: `/params/sessionId` is missing");
                 return notes.broken_at("SE-14", "/params/sessionId", what, &[number]);
             }
             Some(other) => {
-                let what = format!("`{method}` names the session {other}; expected a string");
+                let what = format!("`{method}` has the session id {other}; expected a string");
                 return notes.broken("SE-14", what, &[number]);
             }
         };
@@ -72,8 +72,9 @@ impl Sessions {
             Some(session) => match session.closed {
                 None => notes.held("SE-14"),
                 Some(closed) if method == "session/update" => {
-                    let what =
-                        format!("an update for the session \"{id}\" comes after it was closed");
+                    let what = format!(
+                        "an update for the session \"{id}\" was sent after the session was closed"
+                    );
                     notes.broken("CL-03", what, &[number, closed]);
                 }
                 Some(closed) => {
@@ -82,8 +83,8 @@ impl Sessions {
                 }
             },
             None if self.is_blind => {}
-            // An agent that takes our prompt for a session that is not there answers under its
-            // name; whether it should take it is told with PT-07.
+            // The client sent a prompt for a session that does not exist, and the agent uses its
+            // id. PT-07 covers whether it should accept the prompt.
             None if ledger.we_named(id) => {}
             None if ledger.open("session/new") > 0 => {
                 if self.early.len() < EARLY {
@@ -97,7 +98,7 @@ impl Sessions {
     fn opened(&mut self, result: &Value, lines: &[u64], ledger: &Ledger, notes: &mut Notes) {
         let id = result.get("sessionId").and_then(Value::as_str);
         let Some(id) = id else {
-            // Its type is told with the shapes.
+            // The monitor of shapes reports the wrong type.
             self.is_blind = true;
             return;
         };
@@ -111,7 +112,7 @@ impl Sessions {
         match ledger.sessions.get(id) {
             Some(earlier) => {
                 self.is_blind = true;
-                let what = format!("session/new gives the id \"{id}\" a second time");
+                let what = format!("session/new returns the id \"{id}\" for a second time");
                 let mut lines = lines.to_vec();
                 lines.push(earlier.since);
                 notes.broken("SE-02", what, &lines);
@@ -123,9 +124,9 @@ impl Sessions {
         self.settle(Some(id), ledger, notes);
     }
 
-    /// Early calls are judged when it is known what was opened.
+    /// Checks early calls once it is known which session was opened.
     fn settle(&mut self, opened: Option<&str>, ledger: &Ledger, notes: &mut Notes) {
-        // The answer at hand is not in the ledger yet, so it counts as open.
+        // The ledger does not contain the current response yet, so its request counts as open.
         let may_follow = opened.is_some() && ledger.open("session/new") > 1;
         let mut rest = Vec::new();
         for (id, line) in std::mem::take(&mut self.early) {
@@ -142,7 +143,7 @@ impl Sessions {
 }
 
 fn nobody_opened(id: &str) -> String {
-    format!("the session \"{id}\" is named, and no session of that id was opened or loaded")
+    format!("unknown session \"{id}\": no session with this id was opened or loaded")
 }
 
 fn listed(result: &Value, lines: &[u64], notes: &mut Notes) {
@@ -164,7 +165,7 @@ fn listed(result: &Value, lines: &[u64], notes: &mut Notes) {
                 false => {
                     let at = format!("/result/sessions/{index}/updatedAt");
                     let what = format!(
-                        "session/list: `{at}` is \"{time}\"; expected a time of ISO 8601, as \
+                        "session/list: `{at}` is \"{time}\"; expected an ISO 8601 time such as \
                          2026-01-31T12:00:00Z"
                     );
                     notes.broken_at("LI-07", at, what, lines);
@@ -175,7 +176,8 @@ fn listed(result: &Value, lines: &[u64], notes: &mut Notes) {
         for path in others.iter().filter_map(Value::as_str) {
             if !is_absolute(path) {
                 let at = format!("/result/sessions/{index}/additionalDirectories");
-                let what = format!("session/list: `{at}` has \"{path}\"; expected absolute paths");
+                let what =
+                    format!("session/list: `{at}` contains \"{path}\"; expected absolute paths");
                 notes.broken_at("LI-02", at, what, lines);
             }
         }

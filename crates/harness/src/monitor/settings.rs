@@ -13,22 +13,23 @@ pub struct Settings {
     sessions: HashMap<String, Known>,
 }
 
-/// What a session said of its settings.
+/// The settings that a session reported.
 #[derive(Default)]
 struct Known {
     modes: HashSet<String>,
-    /// Values of the option that stands for the mode.
+    /// Values of the config option with the category `mode`.
     mode_values: HashSet<String>,
-    /// The list of modes was wrong in itself, and is no ground for more.
+    /// Whether the list of modes is invalid, and cannot be used for other checks.
     is_doubtful: bool,
     /// The line that listed the modes.
     modes_at: u64,
     /// The last list of options: id and value.
     options: Vec<(String, Value)>,
+    /// The line that listed the options.
     options_at: u64,
 }
 
-/// Sessions that are remembered.
+/// Maximum number of sessions that are remembered.
 const REMEMBERED: usize = 1_000;
 
 const CATEGORIES: [&str; 4] = ["mode", "model", "model_config", "thought_level"];
@@ -91,14 +92,14 @@ impl Known {
         let current = modes.get("currentModeId").and_then(Value::as_str);
         self.is_doubtful = repeated(ids()).is_some();
         if let Some(id) = repeated(ids()) {
-            let what = format!("two of the `availableModes` have the id \"{id}\"; ids are unique");
+            let what = format!("two `availableModes` have the id \"{id}\"; ids must be unique");
             notes.broken("MO-01", what, lines);
         } else if let Some(current) = current {
             match self.modes.contains(current) {
                 true => notes.held("MO-01"),
                 false => {
                     let what = format!(
-                        "`currentModeId` is \"{current}\", which is none of the `availableModes`: {}",
+                        "`currentModeId` is \"{current}\", which is not in `availableModes`: {}",
                         listed(ids())
                     );
                     notes.broken("MO-01", what, lines);
@@ -118,12 +119,11 @@ impl Known {
             return;
         }
         if self.modes.is_empty() {
-            let what = format!(
-                "the mode changes to \"{id}\", and the session never said which modes it has"
-            );
+            let what =
+                format!("the mode changes to \"{id}\", but the session never listed its modes");
             return notes.doubtful("MO-04", what, &[number]);
         }
-        let what = format!("the mode changes to \"{id}\", which is none of the `availableModes`");
+        let what = format!("the mode changes to \"{id}\", which is not in `availableModes`");
         notes.broken("MO-04", what, &[number, self.modes_at]);
     }
 
@@ -142,7 +142,8 @@ impl Known {
         self.options_at = number;
     }
 
-    /// Options may go for good reasons; that all that stay have changed tells of a partial list.
+    /// Checks that an update lists all options. Options may disappear legitimately, but if all
+    /// remaining ones have changed, the list is partial.
     fn is_full(&self, options: &[Value], number: u64, notes: &mut Notes) {
         if self.options.is_empty() {
             return;
@@ -154,7 +155,7 @@ impl Known {
             return notes.held("CO-06");
         }
         let what = format!(
-            "the update lists {} of {} options; {} are missing, and it must carry all of them",
+            "the update lists {} of {} options and must list all of them; missing: {}",
             options.len(),
             self.options.len(),
             listed(gone.into_iter())
@@ -166,7 +167,7 @@ impl Known {
                 id == text(option, "id") && Some(value) == option.get("currentValue")
             })
         };
-        // Another model has other options: they go with it, and what stays is told with it.
+        // A different model may have different options.
         let models = options.iter().filter(|o| text(o, "category") == "model");
         let is_other_model = models.clone().any(|option| !is_same(&option));
         match options.iter().any(|option| is_same(&option)) {
@@ -186,7 +187,7 @@ fn judge(options: &[Value], root: &str, lines: &[u64], ledger: &Ledger, notes: &
     let ids = options.iter().map(|option| text(option, "id"));
     match repeated(ids.filter(|id| !id.is_empty())) {
         Some(id) => {
-            let what = format!("two config options have the id \"{id}\"; ids are unique");
+            let what = format!("two config options have the id \"{id}\"; ids must be unique");
             notes.broken("CO-02", what, lines);
         }
         None if options.len() > 1 => notes.held("CO-02"),
@@ -204,8 +205,8 @@ fn judge(options: &[Value], root: &str, lines: &[u64], ledger: &Ledger, notes: &
                 false => {
                     let at = format!("{at}/category");
                     let what = format!(
-                        "`{at}` is \"{category}\"; expected one of {}, or a name of your own with \
-                         `_` in front",
+                        "`{at}` is \"{category}\"; expected one of {}, or a custom name that \
+                         starts with `_`",
                         listed(CATEGORIES.into_iter())
                     );
                     notes.broken_at("CO-08", at, what, lines);
@@ -220,7 +221,7 @@ fn kind(option: &Value, at: &str, lines: &[u64], ledger: &Ledger, notes: &mut No
     match text(option, "type") {
         "boolean" if !takes_boolean => {
             let what = format!(
-                "`{at}` is boolean, and the client did not announce `session.configOptions.boolean`"
+                "`{at}` is boolean, but the client did not announce `session.configOptions.boolean`"
             );
             let first = lines.first().copied().unwrap_or_default();
             notes.broken_at("CO-03", at, what, &with_start(first, ledger));
@@ -240,7 +241,7 @@ fn kind(option: &Value, at: &str, lines: &[u64], ledger: &Ledger, notes: &mut No
                 false => {
                     let at = format!("{at}/currentValue");
                     let what = format!(
-                        "`{at}` is \"{current}\", which is none of its options: {}",
+                        "`{at}` is \"{current}\", which is not one of its options: {}",
                         listed(values.into_iter())
                     );
                     notes.broken_at("CO-02", at, what, lines);

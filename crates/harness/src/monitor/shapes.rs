@@ -1,4 +1,5 @@
-//! Shapes of everything that the agent says; each defect is told at the statement that owns it.
+//! Checks the shape of everything that the agent sends, and reports each error under the
+//! requirement that covers it.
 
 use serde_json::Value;
 
@@ -65,17 +66,17 @@ fn statement(method: &str, defect: &Defect, value: &Value) -> Option<&'static st
     }
 }
 
-/// The statement about a key that the protocol does not have.
+/// The requirement for a key that the protocol does not define.
 fn unknown(method: &str, defect: &Defect, value: &Value) -> Option<&'static str> {
     let variant = value
         .pointer("/update/sessionUpdate")
         .and_then(Value::as_str);
     match defect.key() {
-        // A form describes itself; what is in it is judged as a form.
+        // The content of a form is checked as a form.
         _ if defect.is_in("/requestedSchema") => None,
-        // Its right name is missing, and that is told.
+        // The correct key is missing, which is already reported.
         "modeId" if variant == Some("current_mode_update") => None,
-        // Which of the two scopes it has is weighed elsewhere.
+        // Reported where the two scopes are compared.
         "sessionId" | "requestId" | "toolCallId" if method == "elicitation/create" => None,
         "command" if method == "initialize" && defect.is_in("/authMethods") => None,
         _ if method == "initialize" && defect.is_in("/agentCapabilities") => Some("EX-07"),
@@ -83,7 +84,7 @@ fn unknown(method: &str, defect: &Defect, value: &Value) -> Option<&'static str>
     }
 }
 
-/// Never worse than a warning: drafts, and null where an empty object is meant.
+/// Errors that are at most a warning: drafts, and null instead of an empty object.
 fn is_warning(method: &str, defect: &Defect, value: &Value) -> bool {
     let empty = [
         "authenticate",
@@ -96,7 +97,7 @@ fn is_warning(method: &str, defect: &Defect, value: &Value) -> bool {
     matches!(defect.fault, Fault::Draft | Fault::DraftVariant) || is_null
 }
 
-/// The statements that this message could have broken by its shape.
+/// The requirements that this message could have violated by its shape.
 fn touched(method: &str, value: &Value) -> Vec<&'static str> {
     let mut touched = vec!["EX-01", "TR-22"];
     let has = |pointer: &str| value.pointer(pointer).is_some_and(|v| !v.is_null());

@@ -1,6 +1,6 @@
-//! Times of ISO 8601.
+//! ISO 8601 times.
 
-/// A date, or a date and a time, with or without an offset.
+/// Whether a text is a date, or a date and a time, with or without an offset.
 pub fn is_time(text: &str) -> bool {
     let (date, time) = match text.split_once(['T', 't']) {
         Some((date, time)) => (date, Some(time)),
@@ -63,7 +63,7 @@ mod tests {
     use super::is_time;
 
     #[test]
-    fn times() {
+    fn only_iso_8601_times_are_accepted() {
         let right = [
             "2026-01-31T12:00:00Z",
             "2026-01-31T12:00:00.123456+02:00",

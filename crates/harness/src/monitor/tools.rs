@@ -9,26 +9,27 @@ use super::{Ledger, Monitor, Notes, Seen};
 
 #[derive(Default)]
 pub struct Tools {
-    /// Calls by session and id.
+    /// Tool calls by session and id.
     calls: HashMap<String, HashMap<String, Call>>,
-    /// Sessions in whose turn an update went to a call that nobody knows: it may be the end of
-    /// any of them.
+    /// Sessions with an update for an unknown tool call in the current turn. It may be the end of
+    /// any tool call.
     astray: HashSet<String>,
 }
 
-/// So many calls of a session are remembered, and so many sessions.
+/// Maximum number of tool calls that are remembered per session.
 const REMEMBERED: usize = 20_000;
+/// Maximum number of sessions that are remembered.
 const SESSIONS: usize = 1_000;
 
 struct Call {
-    /// The line of its tool_call, if it had one.
+    /// The line of its `tool_call`, if there was one.
     announced: Option<u64>,
     /// The line that first named it.
     since: u64,
     status: Status,
     /// The line that set the status.
     at: u64,
-    /// It belongs to a turn that is over.
+    /// Whether it belongs to a turn that is over.
     is_old: bool,
 }
 
@@ -36,7 +37,8 @@ struct Call {
 enum Status {
     Open,
     Over,
-    /// A word that the protocol does not have: told elsewhere, and no ground for more.
+    /// A status that the protocol does not define. It is reported elsewhere, and not used for other
+    /// checks.
     Odd,
 }
 
@@ -76,7 +78,7 @@ impl Monitor for Tools {
         } else if let Some((session, result)) = turn_end(seen) {
             self.turn_over(session, text(result, "stopReason"), number, notes);
         } else if let Some(("session/load", params)) = ours(seen) {
-            // Its calls are announced again.
+            // A load announces its tool calls again.
             self.calls.remove(text(params, "sessionId"));
         }
     }
@@ -94,8 +96,8 @@ impl Tools {
         match calls.get(id).and_then(|call| call.announced) {
             Some(earlier) => {
                 let what = format!(
-                    "the tool call \"{id}\" is announced a second time; ids are unique in a \
-                     session, and changes come as `tool_call_update`"
+                    "the tool call \"{id}\" is announced a second time; ids must be unique within \
+                     a session, and changes must be sent as `tool_call_update`"
                 );
                 notes.broken("TC-02", what, &[number, earlier]);
             }
@@ -105,7 +107,7 @@ impl Tools {
         let call = Call {
             announced: Some(number),
             since: number,
-            // Without a word it is pending.
+            // The default is pending.
             status: Status::of(update).unwrap_or(Status::Open),
             at: number,
             is_old: false,
@@ -124,7 +126,7 @@ impl Tools {
         calls.entry(id.clone()).or_insert(Call {
             announced: None,
             since: number,
-            // Only named so far: nothing says that it is under way.
+            // A permission request alone does not show that it is running.
             status: Status::of(call).unwrap_or(Status::Odd),
             at: number,
             is_old: false,
@@ -143,8 +145,8 @@ impl Tools {
             }
             self.astray.insert(session.to_owned());
             let what = format!(
-                "an update goes to the tool call \"{id}\", which no `tool_call` and no permission \
-                 request announced"
+                "an update refers to the tool call \"{id}\", which was not announced by a \
+                 `tool_call` or a permission request"
             );
             return notes.broken("TC-03", what, &[number]);
         };
@@ -154,7 +156,7 @@ impl Tools {
         };
         if call.status == Status::Over && status == Status::Open {
             let what = format!(
-                "the tool call \"{id}\" was over, and its status goes back to \"{}\"",
+                "the tool call \"{id}\" was over, but its status changes back to \"{}\"",
                 text(update, "status")
             );
             notes.broken("TC-05", what, &[number, call.at]);
@@ -184,13 +186,13 @@ impl Tools {
         }
         open.sort_unstable();
         for (since, id) in open {
-            let what = format!("the turn ends, and the tool call \"{id}\" is still open");
+            let what = format!("the turn ended, but the tool call \"{id}\" is still open");
             notes.broken("TC-07", what, &[number, since]);
         }
     }
 }
 
-/// Paths and lines of a tool call.
+/// Checks the paths and line numbers of a tool call.
 fn places(call: &Value, root: &str, number: u64, notes: &mut Notes) {
     for (index, place) in items(call, "locations").iter().enumerate() {
         let at = format!("{root}/locations/{index}");
@@ -199,10 +201,10 @@ fn places(call: &Value, root: &str, number: u64, notes: &mut Notes) {
             None | Some(Value::Null) => {}
             Some(line) if line.as_u64() == Some(0) => {
                 let at = format!("{at}/line");
-                let what = format!("`{at}` is 0; lines count from 1");
+                let what = format!("`{at}` is 0; line numbers start at 1");
                 notes.broken_at("TC-09", at, what, &[number]);
             }
-            // What is no count at all is told with the shapes.
+            // The monitor of shapes reports a value that is not an integer.
             Some(_) => notes.held("TC-09"),
         }
     }

@@ -9,23 +9,24 @@ use super::{Ending, Ledger, Monitor, Notes, Seen};
 
 #[derive(Default)]
 pub struct Turns {
-    /// Sessions whose last turn was cancelled: whether something came after its end.
+    /// Sessions whose last turn was canceled, and whether something was sent after its end.
     cancelled: HashMap<String, bool>,
     /// Messages by session and kind of chunk.
     messages: HashMap<(String, String), Messages>,
-    /// A notice or a compaction came in a turn.
+    /// Whether a notice was sent in the current turn.
     noticed: bool,
+    /// Whether a compaction was sent in the current turn.
     compacted: bool,
 }
 
 #[derive(Default)]
 struct Messages {
     current: Option<(String, u64)>,
-    /// Messages that another one followed.
+    /// Messages that are complete, because another one followed.
     over: HashSet<String>,
 }
 
-/// So many ids of messages are remembered.
+/// Maximum number of message ids that are remembered.
 const REMEMBERED: usize = 10_000;
 
 impl Monitor for Turns {
@@ -42,7 +43,7 @@ impl Monitor for Turns {
             let session = text(params, "sessionId");
             match method {
                 "session/prompt" => self.forget_turn(session, notes),
-                // What was said before is said again.
+                // A load replays earlier messages.
                 "session/load" => self.messages.retain(|(s, _), _| s != session),
                 _ => {}
             }
@@ -88,7 +89,7 @@ impl Turns {
         }
     }
 
-    /// A part of a turn that comes when the turn is over.
+    /// Reports a part of a turn that is sent after the turn is over.
     fn late(&mut self, id: &str, kind: &str, number: u64, ledger: &Ledger, notes: &mut Notes) {
         let Some(session) = ledger.sessions.get(id) else {
             return;
@@ -102,7 +103,7 @@ impl Turns {
         if let Some(came) = self.cancelled.get_mut(id) {
             *came = true;
         }
-        let what = format!("`{kind}` comes after the answer that ended the cancelled turn");
+        let what = format!("`{kind}` was sent after the response that ended the canceled turn");
         notes.broken("PT-10", what, &[number, answer]);
     }
 
@@ -126,7 +127,7 @@ impl Turns {
             Some((current, line)) if messages.over.contains(id) => {
                 let what = format!(
                     "a chunk belongs to the message \"{id}\" again, after chunks of \"{current}\"; \
-                     a new id means that the message before is over"
+                     a new message id ends the previous message"
                 );
                 notes.broken("PT-18", what, &[number, *line]);
             }
@@ -144,7 +145,7 @@ impl Turns {
         }
     }
 
-    /// What must not come without being asked for did not come in a whole turn.
+    /// Notes that a whole turn had no notices or compactions that the client did not ask for.
     fn hold_gates(&mut self, ledger: &Ledger, notes: &mut Notes) {
         if !ledger.client_can("/session/notices") && !self.noticed {
             notes.held("NO-01");
@@ -169,13 +170,13 @@ fn gate(
         return;
     }
     let what = format!(
-        "`{kind}` is sent, and the client did not announce `{}`",
+        "`{kind}` is sent, but the client did not announce `{}`",
         capability.trim_start_matches('/').replace('/', ".")
     );
     notes.broken(statement, what, &with_start(number, ledger));
 }
 
-/// The line, and that in which the client said what it can do.
+/// The line, and the line of the client's capabilities.
 pub fn with_start(number: u64, ledger: &Ledger) -> Vec<u64> {
     [Some(number), ledger.started]
         .into_iter()
@@ -190,7 +191,7 @@ fn cost(update: &Value, number: u64, notes: &mut Notes) {
     let is_code = currency.len() == 3 && currency.bytes().all(|b| b.is_ascii_uppercase());
     if !is_code {
         let at = "/params/update/cost/currency";
-        let what = format!("`{at}` is \"{currency}\"; expected a code of ISO 4217, as USD");
+        let what = format!("`{at}` is \"{currency}\"; expected an ISO 4217 code such as USD");
         notes.broken_at("PT-19", at, what, &[number]);
     }
 }

@@ -1,10 +1,11 @@
-//! Shapes and rules of version 1 are no measure for an agent that chose a later one.
+//! Disables the checks for a protocol version if the agent chose a different version.
 
 use serde_json::Value;
 
 use super::view::result;
 use super::{Ending, Ledger, Monitor, Notes, Seen};
 
+/// Runs monitors for version 1, unless the agent chose a later version.
 pub struct FirstVersion {
     monitors: Vec<Box<dyn Monitor>>,
     is_later: bool,
@@ -43,8 +44,8 @@ impl Monitor for FirstVersion {
     }
 }
 
-/// The draft of version 2 is no measure for an agent that chose another version. What is noted
-/// before the choice waits for it.
+/// Runs monitors for the version 2 draft, if the agent chose it. Notes from before the choice are
+/// held back until then.
 pub struct SecondVersion {
     monitors: Vec<Box<dyn Monitor>>,
     /// `None` before the choice.

@@ -1,11 +1,11 @@
-//! How monitors look at a line.
+//! Helpers with which monitors look at a line.
 
 use serde_json::Value;
 
 use super::{Asked, Seen};
 use agentproto_wire::{Direction, Kind};
 
-/// A call of the agent: method and parameters.
+/// A request or notification of the agent: method and params.
 pub fn call<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a Value)> {
     if seen.line.direction != Direction::FromAgent {
         return None;
@@ -18,7 +18,7 @@ pub fn call<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a Value)> {
     }
 }
 
-/// An update of a session: its id (empty if there is none), its kind, and itself.
+/// A `session/update`: its session id (empty if missing), its kind, and the update itself.
 pub fn update<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a str, &'a Value)> {
     let (method, params) = call(seen)?;
     let update = params
@@ -31,7 +31,7 @@ pub fn update<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a str, &'a Value)> {
     ))
 }
 
-/// The agent's first result for a request, and the request.
+/// The agent's first result for a request, with the request.
 pub fn result<'a>(seen: &Seen<'a>) -> Option<(&'a Asked, &'a Value)> {
     let asked = seen.answers?;
     let is_answer = seen.line.direction == Direction::FromAgent;
@@ -42,7 +42,7 @@ pub fn result<'a>(seen: &Seen<'a>) -> Option<(&'a Asked, &'a Value)> {
     Some((asked, seen.json?.get("result")?))
 }
 
-/// Our first result for a request of the agent, and the request.
+/// The client's first result for a request of the agent, with the request.
 pub fn reply<'a>(seen: &Seen<'a>) -> Option<(&'a Asked, &'a Value)> {
     let asked = seen.answers?;
     if seen.line.direction != Direction::ToAgent || asked.answers > 0 {
@@ -51,7 +51,7 @@ pub fn reply<'a>(seen: &Seen<'a>) -> Option<(&'a Asked, &'a Value)> {
     Some((asked, seen.json?.get("result")?))
 }
 
-/// A request of ours, or a notification.
+/// A request or notification of the client.
 pub fn ours<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a Value)> {
     if seen.line.direction != Direction::ToAgent {
         return None;
@@ -64,7 +64,7 @@ pub fn ours<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a Value)> {
     }
 }
 
-/// The answer that ends a turn: session and result. Errors end it too, with null.
+/// The response that ends a turn: session and result. An error also ends it, with null.
 pub fn turn_end<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a Value)> {
     let asked = seen.answers?;
     let is_first = asked.answers < asked.expected;
@@ -85,7 +85,7 @@ pub fn items<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     list.map_or(&[], Vec::as_slice)
 }
 
-/// Absolute on any system: the agent may not run on ours.
+/// Whether a path is absolute on any system, because the agent may run on another one.
 pub fn is_absolute(path: &str) -> bool {
     let mut chars = path.chars();
     match (chars.next(), chars.next(), chars.next()) {
@@ -96,7 +96,7 @@ pub fn is_absolute(path: &str) -> bool {
     }
 }
 
-/// The first item that another one equals.
+/// The first item that equals an earlier one.
 pub fn repeated<'a>(items: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut seen = std::collections::HashSet::new();
     let mut items = items;

@@ -1,4 +1,4 @@
-//! Feeds the lines of one connection to its monitors.
+//! Passes the lines of one connection to its monitors.
 
 use serde_json::Value;
 
@@ -11,16 +11,16 @@ pub struct Watch {
     reader: Reader,
     ledger: Ledger,
     notes: Notes,
-    /// Whether the agent owed an answer when its input was closed.
+    /// Whether the agent owed a response when its stdin was closed.
     owed: Option<bool>,
 }
 
-/// What a line says; broken framing is noted, and read past where it can be.
+/// The content of a line. Invalid framing is noted, and parsed as far as possible.
 #[derive(Clone, Debug, Default)]
 pub struct Read {
     pub json: Option<Value>,
     pub envelope: Option<Envelope>,
-    /// Further messages that stand on the same line, against the rules.
+    /// Further messages on the same line, which the spec does not allow.
     pub rest: Vec<(Value, Envelope)>,
 }
 
@@ -35,9 +35,9 @@ impl Watch {
         }
     }
 
-    /// Takes the next line, of any direction.
+    /// Handles the next line, of any direction.
     pub fn line(&mut self, line: &Line) -> Read {
-        // An agent may take a carriage return for a part of the message, and refuse it.
+        // An agent may treat a carriage return as part of the message and reject it.
         if line.direction == Direction::ToAgent && line.bytes.last() == Some(&b'\r') {
             self.ledger.nonsense_sent += 1;
         }
@@ -78,19 +78,19 @@ impl Watch {
             .take(line.direction, line.number, json, envelope);
     }
 
-    /// The agent hears nothing more: what it owes now, nobody can wait for.
+    /// The agent's stdin was closed. Responses that it owes now cannot be expected.
     pub fn input_closed(&mut self) {
         let mut asked = self.ledger.to_agent.values();
         let owes = asked.any(|asked| asked.answers == 0);
         self.owed.get_or_insert(owes);
     }
 
-    /// Its answer was waited for as long as anything is, and did not come.
+    /// The response to this request did not arrive within the time limit.
     pub fn gave_up(&mut self, id: &Value) {
         self.ledger.given_up.insert(super::id_key(id));
     }
 
-    /// The end at this line; live and in a recording it is told by the same signs.
+    /// Describes the end of the connection. The same rules apply to live runs and recordings.
     pub fn ending(&self, last_line: u64, exits_by_itself: bool) -> Ending {
         Ending {
             is_orderly: exits_by_itself && self.owed == Some(false),
@@ -98,7 +98,7 @@ impl Watch {
         }
     }
 
-    /// The connection is over; what was noted in all of it.
+    /// Ends the connection and returns all notes.
     pub fn end(&mut self, ending: &Ending) -> Notes {
         for monitor in &mut self.monitors {
             monitor.end(ending, &self.ledger, &mut self.notes);

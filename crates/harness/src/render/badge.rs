@@ -1,4 +1,4 @@
-//! What the badge of a certification says.
+//! The text of the badge of a certification.
 
 use crate::model::Report;
 use agentproto_report::badge::{Badge, Color};
@@ -8,15 +8,15 @@ pub fn badge(report: &Report) -> Badge {
     let (message, color) = if summary.certified {
         (certified(report), Color::Green)
     } else if summary.fail > 0 && report.partial {
-        (format!("stopped, {} failing", summary.fail), Color::Red)
+        (format!("interrupted, {} failing", summary.fail), Color::Red)
     } else if summary.fail > 0 {
         (format!("{} failing", summary.fail), Color::Red)
     } else if report.partial {
-        ("stopped".to_owned(), Color::Yellow)
+        ("interrupted".to_owned(), Color::Yellow)
     } else if report.shard.is_some() {
         ("partial".to_owned(), Color::Yellow)
     } else if summary.error > 0 {
-        (format!("{} not judged", summary.error), Color::Yellow)
+        (format!("{} not checked", summary.error), Color::Yellow)
     } else {
         ("not certified".to_owned(), Color::Grey)
     };
@@ -27,7 +27,7 @@ pub fn badge(report: &Report) -> Badge {
     }
 }
 
-/// A certificate says how much of what MUST hold was put to the test.
+/// A certificate also says how many MUST requirements were tested.
 fn certified(report: &Report) -> String {
     match report.tested() {
         (tested, all) if tested < all => format!("certified, {tested}/{all} MUST tested"),
@@ -45,7 +45,7 @@ fn label(report: &Report) -> String {
     }
 }
 
-/// What people call the subject of a suite.
+/// The common name of what a suite tests.
 fn protocol(suite: &str) -> &str {
     match suite {
         "acp" => "ACP v1",

@@ -1,10 +1,10 @@
-//! What failed in an older report is known.
+//! Baselines: failures of an earlier report are known.
 
 use crate::model::{CaseResult, Report, Verdict};
 use agentproto_report::baseline::{self, Fixed};
 
-/// Marks the rows that failed in the baseline as well, and sums up again. Returns what failed
-/// there and passes here.
+/// Marks the rows that also failed in the baseline, and updates the summary. Returns what failed
+/// there and passes now.
 pub fn apply(report: &mut Report, baseline: &Report) -> Vec<Fixed> {
     let failed = |verdict| u8::from(matches!(verdict, Verdict::Fail | Verdict::Error));
     let know = |row: &mut CaseResult, known| row.known = known;

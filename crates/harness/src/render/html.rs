@@ -1,5 +1,5 @@
-//! The report as one page that a vendor can link to. Every row is in the markup, so that it
-//! reads without scripts; the script only filters and unfolds.
+//! The report as a single HTML page. Every row is in the markup, so the page also works without
+//! scripts. The script only filters and expands rows.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -50,8 +50,10 @@ fn draw(
     body.push_str("<h2 id=\"results\">All results</h2>\n");
     tools(body, report, sections)?;
     body.push_str(
-        "<p id=\"empty\" class=\"muted\" hidden>No row fits this filter. \
-         <kbd>Esc</kbd> in the search field, or Clear, shows all again.</p>\n",
+        "<p class=\"muted\">One row per requirement and case: a requirement that several cases \
+         check has several rows.</p>\n\
+         <p id=\"empty\" class=\"muted\" hidden>No rows match this filter. Press <kbd>Esc</kbd> in \
+         the search field, or Clear, to show all rows.</p>\n",
     );
     for (i, section) in sections.iter().enumerate() {
         rows(body, report, section, i, ids)?;
@@ -60,7 +62,7 @@ fn draw(
     footer(body, report)
 }
 
-/// Sentences of ours: what stands between backticks is code.
+/// Escapes text and marks up what is between backticks as code.
 fn prose(text: &str) -> String {
     if !text.matches('`').count().is_multiple_of(2) {
         return markup(text);
@@ -76,14 +78,14 @@ fn prose(text: &str) -> String {
     out
 }
 
-/// Who was certified, in two or three words.
+/// A short name for the certified agent.
 pub(super) fn name(report: &Report) -> String {
     let field = |key: &str| report.target.info.get(key).and_then(|v| v.as_str());
     let parts = [field("title").or(field("name")), field("version")];
     let parts: Vec<&str> = parts.into_iter().flatten().collect();
     match (parts.is_empty(), report.target.name.trim()) {
         (false, _) => parts.join(" "),
-        (true, "") => "An agent without a name".to_owned(),
+        (true, "") => "Unnamed agent".to_owned(),
         (true, name) => name.to_owned(),
     }
 }
@@ -149,7 +151,7 @@ fn header(body: &mut String, report: &Report) -> std::fmt::Result {
     Ok(())
 }
 
-/// What the agent said of itself, folded.
+/// Agent info: the command, and what the agent reported about itself. Collapsed by default.
 fn said(body: &mut String, report: &Report) -> std::fmt::Result {
     let target = &report.target;
     let said = json!({
@@ -160,13 +162,13 @@ fn said(body: &mut String, report: &Report) -> std::fmt::Result {
     let said = text::pretty(&said).unwrap_or_default();
     writeln!(
         body,
-        "<details class=\"said\"><summary>What the agent said of itself</summary>\
+        "<details class=\"said\"><summary>Agent info</summary>\
          <pre>{}</pre></details>",
         escape(&said)
     )
 }
 
-/// Failures and warnings in short, each with a link to its row.
+/// Failures and warnings in short form, each with a link to its row.
 fn mend(body: &mut String, sections: &[Section<'_>], ids: &Ids) -> std::fmt::Result {
     let all = || sections.iter().flat_map(|s| s.rows.iter().copied());
     let bad = all().filter(|r| words::needs_attention(r.verdict));
@@ -175,7 +177,7 @@ fn mend(body: &mut String, sections: &[Section<'_>], ids: &Ids) -> std::fmt::Res
     if bad.is_empty() {
         return Ok(());
     }
-    body.push_str("<h2>What to mend</h2>\n<ul class=\"mend\">\n");
+    body.push_str("<h2>What to fix</h2>\n<ul class=\"mend\">\n");
     for row in bad {
         let known = if row.known { " (known)" } else { "" };
         let hint = match (&row.hint, row.verdict) {
@@ -252,7 +254,7 @@ fn title(report: &Report, section: &Section<'_>) -> String {
     }
 }
 
-/// Why some rows have no verdict, and what would change that.
+/// Why some rows were not checked, and what would change that.
 fn unjudged(body: &mut String, report: &Report, options: &Options) -> std::fmt::Result {
     for verdict in [Verdict::Skip, Verdict::NotVerified, Verdict::NotApplicable] {
         let reasons = words::reasons(report, verdict);
@@ -294,7 +296,7 @@ fn unjudged(body: &mut String, report: &Report, options: &Options) -> std::fmt::
     Ok(())
 }
 
-/// The filters; hidden until the script is there to serve them.
+/// The filters. They are hidden until the script runs.
 fn tools(body: &mut String, report: &Report, sections: &[Section<'_>]) -> std::fmt::Result {
     body.push_str(
         "<div class=\"tools\" id=\"tools\" role=\"search\" aria-label=\"Filter the results\" hidden>\n\
@@ -311,7 +313,8 @@ fn tools(body: &mut String, report: &Report, sections: &[Section<'_>]) -> std::f
         )?;
     }
     body.push_str(
-        "</fieldset>\n<select id=\"level\" aria-label=\"Level\"><option value=\"\">Every level</option>",
+        "</fieldset>\n<select id=\"level\" aria-label=\"Level\"><option value=\"\">All \
+         levels</option>",
     );
     for level in [Level::Must, Level::Should, Level::May, Level::Info] {
         if report.results.iter().any(|r| r.level == level) {
@@ -319,7 +322,8 @@ fn tools(body: &mut String, report: &Report, sections: &[Section<'_>]) -> std::f
         }
     }
     body.push_str(
-        "</select>\n<select id=\"section\" aria-label=\"Section\"><option value=\"\">Every section</option>",
+        "</select>\n<select id=\"section\" aria-label=\"Section\"><option value=\"\">All \
+         sections</option>",
     );
     for (i, section) in sections.iter().enumerate() {
         let title = markup(&title(report, section));
@@ -329,7 +333,7 @@ fn tools(body: &mut String, report: &Report, sections: &[Section<'_>]) -> std::f
         "</select>\n<input type=\"search\" id=\"search\" placeholder=\"Search (press /)\" \
          aria-label=\"Search in all rows\" autocomplete=\"off\" spellcheck=\"false\">\n\
          <button type=\"button\" id=\"clear\">Clear</button>\n\
-         <button type=\"button\" id=\"fold\" aria-pressed=\"false\">Unfold all</button>\n\
+         <button type=\"button\" id=\"fold\" aria-pressed=\"false\">Expand all</button>\n\
          <output id=\"shown\" aria-live=\"polite\"></output>\n</div>\n",
     );
     Ok(())
@@ -378,7 +382,7 @@ fn row(body: &mut String, row: &CaseResult, section: usize, ids: &Ids) -> std::f
         prose(&row.statement),
         markup(&row.case),
     )?;
-    // What is watched over all cases has no time of its own.
+    // Monitors run in all cases and have no duration of their own.
     let took = match row.duration_ms > 0.0 {
         true => words::time(row.duration_ms),
         false => String::new(),
@@ -405,7 +409,7 @@ fn row(body: &mut String, row: &CaseResult, section: usize, ids: &Ids) -> std::f
         "<p class=\"links\"><a href=\"#{id}\">Link to this row</a>"
     )?;
     if let Some(file) = &row.transcript {
-        // A path below the report, whatever it looks like: never a scheme, never a root.
+        // Always a path below the report: never a URL scheme, never an absolute path.
         let address = percent_encode(file.trim_start_matches('/'));
         write!(body, "<a href=\"./{address}\">Transcript</a>")?;
     }
@@ -417,7 +421,7 @@ fn wire(body: &mut String, evidence: &Evidence) -> std::fmt::Result {
     let (class, arrow, direction) = match evidence.direction.as_str() {
         "to-agent" => ("to-agent", "→", "to the agent"),
         "from-agent" => ("from-agent", "←", "from the agent"),
-        "stderr" => ("stderr", "!", "standard error"),
+        "stderr" => ("stderr", "!", "stderr"),
         _ => ("process", "·", "process"),
     };
     write!(
@@ -431,7 +435,7 @@ fn wire(body: &mut String, evidence: &Evidence) -> std::fmt::Result {
         write!(body, "<span class=\"at\">at {}</span>", markup(pointer))?;
     }
     body.push_str("<span class=\"act\"></span></div><pre>");
-    // JSON escapes, so that the script can still read the line as JSON.
+    // Escape as JSON, so that the script can still parse the line.
     let put = |body: &mut String, text: &str| body.push_str(&escape(&text::json_plain(text)));
     match marked(evidence) {
         Some([before, here, after]) => {
@@ -447,7 +451,8 @@ fn wire(body: &mut String, evidence: &Evidence) -> std::fmt::Result {
     Ok(())
 }
 
-/// The text before the mark, in it, and after it. A saved report may say anything of it.
+/// The text before the mark, inside it, and after it. `None` if the mark is out of range, which a
+/// saved report may contain.
 fn marked(evidence: &Evidence) -> Option<[&str; 3]> {
     let (from, to) = evidence.mark.filter(|(from, to)| from < to)?;
     let text = evidence.text.as_str();
@@ -460,15 +465,15 @@ fn marked(evidence: &Evidence) -> Option<[&str; 3]> {
 fn footer(body: &mut String, report: &Report) -> std::fmt::Result {
     write!(
         body,
-        "<footer><p>{}</p><p>Made by {} {}. Only a MUST fails; n/a, skip and not verified are \
-         no passes.</p></footer>",
+        "<footer><p>{}</p><p>Written by {} {}. Only a violated MUST requirement is a failure. The \
+         verdicts n/a, skip and not verified do not count as passes.</p></footer>",
         markup(&words::timing(report)),
         markup(&report.tool.name),
         markup(&report.tool.version)
     )
 }
 
-/// Anchors of rows: the requirement for its worst row, with the case for the others.
+/// Anchors of rows: the requirement id for its worst row, and requirement and case for the others.
 struct Ids {
     by_row: HashMap<*const CaseResult, String>,
 }
@@ -504,7 +509,7 @@ impl Ids {
     }
 }
 
-/// Letters, digits and a few marks; the prefix keeps ours and theirs apart.
+/// An HTML id for a row. The prefix `row-` avoids collisions with the ids of the page itself.
 fn anchor(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let id: String = text

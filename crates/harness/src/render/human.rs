@@ -1,4 +1,4 @@
-//! The report for people: the verdict first, then each failure with what proves it.
+//! The report for the terminal: the verdict first, then each failure with its evidence.
 
 use std::io::{self, Write};
 
@@ -9,13 +9,13 @@ use agentproto_report::{Row, row};
 use agentproto_text::excerpt::shorten;
 use agentproto_text::{clip, count, plain};
 
-/// Ids that are named before "and N more".
+/// Maximum number of ids that are listed before "and N more".
 const MOST_IDS: usize = 8;
-/// Reasons that are told of each verdict.
+/// Maximum number of reasons that are listed per verdict.
 const MOST_REASONS: usize = 12;
-/// Evidence lines of one row.
+/// Maximum number of evidence lines per row.
 const MOST_EVIDENCE: usize = 12;
-/// An evidence line may be cut to so many screen lines.
+/// Maximum number of screen lines per evidence line.
 const EVIDENCE_LINES: usize = 3;
 
 pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
@@ -41,13 +41,13 @@ fn header(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     let certified = report.summary.certified;
     let mark = match certified {
         true => pen.good("CERTIFIED"),
-        // Whoever works on one statement is not told off for the others.
+        // A selection or a shard without failures: NOT CERTIFIED would read like a failure.
         false if words::is_part_that_holds(report) => pen.good("NOTHING FAILED"),
         false => pen.bad("NOT CERTIFIED"),
     };
     let why = match (&report.summary.reason, certified) {
         (Some(reason), false) if words::is_part_that_holds(report) => {
-            format!("; no certificate: {}", plain(reason))
+            format!("; not a certificate: {}", plain(reason))
         }
         (Some(reason), false) => format!(": {}", plain(reason)),
         (_, true) => words::untested(report).map_or_else(String::new, |u| format!(" ({u})")),
@@ -82,7 +82,7 @@ fn header(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     if report.partial {
         writeln!(
             out,
-            "  partial  the run was stopped before its end; what follows is what it saw"
+            "  partial  the run was interrupted; these are the results until then"
         )?;
     }
     let counts: Vec<String> = words::counts(&report.summary)
@@ -94,10 +94,14 @@ fn header(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
         n => format!(" ({n} known from the baseline)"),
     };
     let counts = match counts.is_empty() {
-        true => "nothing was judged".to_owned(),
+        true => "nothing was checked".to_owned(),
         false => counts.join(", "),
     };
-    writeln!(out, "  results  {counts}{known}\n")
+    let all = count(report.results.len(), "result", "results");
+    writeln!(
+        out,
+        "  results  {all}, one per requirement and case: {counts}{known}\n"
+    )
 }
 
 fn section_lines(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
@@ -132,7 +136,7 @@ fn section_lines(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<
     Ok(())
 }
 
-/// One row with all that it takes to mend it.
+/// One row with everything that is needed to fix it.
 fn finding(row: &CaseResult, options: &Options, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     let known = if row.known { ", known" } else { "" };
     let word = words::word(row.verdict).to_uppercase();
@@ -144,7 +148,7 @@ fn finding(row: &CaseResult, options: &Options, pen: &Pen, out: &mut dyn Write) 
         row.level.as_str(),
         pen.dim(&plain(&row.place()))
     )?;
-    pen.paragraph("asked", &row.statement, out)?;
+    pen.paragraph("spec", &row.statement, out)?;
     pen.paragraph("source", &row.source, out)?;
     pen.paragraph("seen", &row.message, out)?;
     for evidence in row.evidence.iter().take(MOST_EVIDENCE) {
@@ -155,7 +159,7 @@ fn finding(row: &CaseResult, options: &Options, pen: &Pen, out: &mut dyn Write) 
         writeln!(
             out,
             "           {}",
-            pen.dim(&format!("and {rest} lines more"))
+            pen.dim(&format!("and {rest} more lines"))
         )?;
     }
     match (&row.hint, row.verdict) {
@@ -174,7 +178,7 @@ fn finding(row: &CaseResult, options: &Options, pen: &Pen, out: &mut dyn Write) 
     writeln!(out)
 }
 
-/// What was not judged, by reason, and what would change that.
+/// What was not checked, grouped by reason, and what would change that.
 fn unjudged(report: &Report, options: &Options, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     for verdict in [Verdict::Skip, Verdict::NotVerified, Verdict::NotApplicable] {
         let reasons = words::reasons(report, verdict);
@@ -209,7 +213,7 @@ fn unjudged(report: &Report, options: &Options, pen: &Pen, out: &mut dyn Write) 
             let rows = reasons.iter().skip(MOST_REASONS).flat_map(|r| &r.rows);
             let rows: Vec<&CaseResult> = rows.copied().collect();
             let ids = id_list(&words::ids(&rows));
-            pen.wrapped("", &format!("{rest} for other reasons: {ids}"), out)?;
+            pen.wrapped("", &format!("{rest} more for other reasons: {ids}"), out)?;
         }
         if let Some(advice) = words::advice(verdict) {
             pen.wrapped("", advice, out)?;
@@ -219,7 +223,7 @@ fn unjudged(report: &Report, options: &Options, pen: &Pen, out: &mut dyn Write) 
             let before = format!("{} {before}", prompting.headline());
             pen.wrapped("", &before, out)?;
             writeln!(out)?;
-            // Never broken: it is there to be copied.
+            // Do not wrap these lines: they are meant to be copied.
             for line in prompting.yaml.lines() {
                 writeln!(out, "    {line}")?;
             }
@@ -231,7 +235,7 @@ fn unjudged(report: &Report, options: &Options, pen: &Pen, out: &mut dyn Write) 
     Ok(())
 }
 
-/// What to do now.
+/// What to do next.
 fn next(report: &Report, options: &Options, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     let steps = next::steps(report, options);
     if steps.is_empty() {

@@ -1,4 +1,4 @@
-//! Many reports on one page: a matrix of agents and sections.
+//! An index page of many reports: a matrix of agents and sections.
 
 use std::fmt::Write as _;
 use std::io;
@@ -15,32 +15,34 @@ use agentproto_text::replace_file;
 use agentproto_text::{self as text, clip, plain};
 
 const STYLE: &str = include_str!("assets/index.css");
-/// Of a column's title; longer ones would hide the matrix.
+/// Maximum number of characters in a column title, so that long titles do not hide the matrix.
 const MOST_CHARACTERS: usize = 60;
 
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    #[error("`{}` cannot be read: {error}", plain(&.dir.to_string_lossy()))]
+    #[error("cannot read `{}`: {error}", plain(&.dir.to_string_lossy()))]
     Unreadable { dir: PathBuf, error: io::Error },
     #[error(transparent)]
     Load(#[from] LoadError),
-    #[error("`{}` holds no report: neither NAME/report.json nor NAME.json", plain(&.0.to_string_lossy()))]
+    #[error("no report in `{}`: expected NAME/report.json or NAME.json", plain(&.0.to_string_lossy()))]
     Empty(PathBuf),
     #[error(transparent)]
     Write(#[from] WriteError),
 }
 
-/// A report and the page that shows it, relative to the index.
+/// A report, and the page that shows it, relative to the index.
 pub struct Entry {
     pub link: String,
-    /// The name of its directory or file.
+    /// The name of the report's directory or file.
     pub place: String,
     pub report: Report,
 }
 
-/// The reports of directories, in order of the agents' names. A directory is a report itself
-/// (`report.json`), or has some: `NAME/report.json`, and `NAME.json` that say they are reports.
-/// Links lead from `to` to them.
+/// Reads the reports in directories, sorted by the agents' names.
+///
+/// A directory is either a report itself (`report.json`), or it contains reports:
+/// `NAME/report.json`, or `NAME.json` files with the schema of a report. Links are relative to
+/// `to`.
 pub fn read(dirs: &[PathBuf], to: &Path) -> Result<Vec<Entry>, IndexError> {
     let mut entries = Vec::new();
     for dir in dirs {
@@ -51,7 +53,7 @@ pub fn read(dirs: &[PathBuf], to: &Path) -> Result<Vec<Entry>, IndexError> {
         entries.extend(found);
     }
     entries.sort_by_cached_key(|e: &Entry| (html::name(&e.report).to_lowercase(), e.place.clone()));
-    // Two ways to one report are one report.
+    // The same report may be reached through two directories.
     entries.dedup_by(|a, b| a.link == b.link);
     Ok(entries)
 }
@@ -78,7 +80,7 @@ fn read_one(dir: &Path, to: &Path) -> Result<Vec<Entry>, IndexError> {
         }
         match entry(&path, to) {
             Ok(entry) => entries.push(entry),
-            // Other JSON may lie beside reports; what is called report.json is meant.
+            // Other JSON files may be next to reports, but `report.json` must be a report.
             Err(LoadError::NotAReport { .. }) if !is_dir => {}
             Err(error) => return Err(error.into()),
         }
@@ -86,7 +88,7 @@ fn read_one(dir: &Path, to: &Path) -> Result<Vec<Entry>, IndexError> {
     Ok(entries)
 }
 
-/// A report by its directory or file.
+/// Loads a report from its directory or file.
 fn entry(path: &Path, to: &Path) -> Result<Entry, LoadError> {
     let (file, pages) = match path.is_dir() {
         true => {
@@ -114,7 +116,7 @@ fn entry(path: &Path, to: &Path) -> Result<Entry, LoadError> {
     })
 }
 
-/// The way from a directory to a file, with `/` between its parts.
+/// The relative path from a directory to a file, with `/` as the separator.
 fn relative(from: &Path, to: &Path) -> String {
     let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (from, to) = (whole(from), whole(to));
@@ -126,7 +128,8 @@ fn relative(from: &Path, to: &Path) -> String {
     up.chain(down).collect::<Vec<_>>().join("/")
 }
 
-/// Writes `index.html` and `index.md` for the reports of directories; the number of reports.
+/// Writes `index.html` and `index.md` for the reports in directories. Returns the number of
+/// reports.
 pub fn write(dirs: &[PathBuf], to: &Path) -> Result<usize, IndexError> {
     let entries = read(dirs, to)?;
     let page = page(&entries).map_err(|error| WriteError {
@@ -140,7 +143,7 @@ pub fn write(dirs: &[PathBuf], to: &Path) -> Result<usize, IndexError> {
     Ok(entries.len())
 }
 
-/// What an agent is called among the others: where two have one name, with their place.
+/// The display name of an agent. If several agents have the same name, the place is added.
 fn called(entry: &Entry, entries: &[Entry]) -> String {
     let name = html::name(&entry.report);
     let same = entries.iter().filter(|e| html::name(&e.report) == name);
@@ -150,14 +153,14 @@ fn called(entry: &Entry, entries: &[Entry]) -> String {
     }
 }
 
-/// Columns: suite and section, in an order that fits every report.
+/// Columns: suite and section, in an order that is consistent with every report.
 fn columns(entries: &[Entry]) -> Vec<order::Chapter> {
     let lists = entries.iter();
     let lists: Vec<_> = lists
         .map(|e| order::sections_of(&e.report.results))
         .collect();
     let mut all = order::interleave(&lists);
-    // Sections of a suite stand together.
+    // Keep the sections of a suite together.
     let suites: Vec<String> = {
         let names = all.iter().map(|(suite, _)| vec![suite.clone()]);
         order::interleave(&names.collect::<Vec<_>>())
@@ -167,7 +170,7 @@ fn columns(entries: &[Entry]) -> Vec<order::Chapter> {
     all
 }
 
-/// What came of one section: how many of those judged hold, and the worst verdict.
+/// The results of one section: how many of the checked rows hold, and the worst verdict.
 struct Cell {
     text: String,
     worst: Verdict,
@@ -219,8 +222,8 @@ fn draw(body: &mut String, entries: &[Entry]) -> std::fmt::Result {
         body,
         "<header class=\"top\"><h1>Certification reports</h1>\n\
          <button id=\"theme\" class=\"theme\" type=\"button\" hidden></button>\n\
-         <p>{}, {} certified. A cell says how many of the requirements that could be judged \
-         hold; its colour is that of the worst verdict in it.</p></header>\n<main>\n\
+         <p>{}, {} certified. A cell shows how many of the checked requirements hold. \
+         Its color is that of its worst verdict.</p></header>\n<main>\n\
          <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Agents by section\">\
          <table class=\"matrix\">\n<thead>",
         text::count(entries.len(), "agent", "agents"),
@@ -295,7 +298,7 @@ fn draw(body: &mut String, entries: &[Entry]) -> std::fmt::Result {
     let newest = entries.iter().map(|e| e.report.started).max().unwrap_or(0);
     write!(
         body,
-        "</ul>\n</main>\n<footer><p>The newest run is of {}.</p></footer>",
+        "</ul>\n</main>\n<footer><p>The newest run is from {}.</p></footer>",
         words::date(newest)
     )
 }
@@ -325,8 +328,8 @@ fn table(entries: &[Entry]) -> String {
     let mut lines = vec![
         "# Certification reports".to_owned(),
         String::new(),
-        "Each cell: requirements that hold / that could be judged. ✗ something failed, ? the \
-         harness could not judge, ! a warning."
+        "Each cell: requirements that hold / requirements that were checked. ✗ at least one \
+         failure, ? the harness could not check something, ! at least one warning."
             .to_owned(),
         String::new(),
         format!("| agent | verdict | {} |", names.join(" | ")),

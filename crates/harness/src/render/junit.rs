@@ -1,4 +1,4 @@
-//! JUnit XML: a suite per section, a case per row.
+//! JUnit XML: one suite per section, one test case per row.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const EVIDENCE_CHARACTERS: usize = 2000;
 impl Tests for Report {
     fn name(&self) -> String {
         let stopped = match self.partial {
-            true => " (stopped before its end)",
+            true => " (interrupted)",
             false => "",
         };
         format!("agentproto certify {}{stopped}", plain(&self.target.name))
@@ -52,7 +52,7 @@ impl Tests for Report {
                 row.level.as_str(),
                 plain_lines(&row.message)
             ),
-            format!("asked: {}", plain(&row.statement)),
+            format!("spec: {}", plain(&row.statement)),
             format!("source: {}", plain(&row.source)),
         ];
         for evidence in &row.evidence {

@@ -42,7 +42,7 @@ fn head(report: &Report, options: &Options) -> io::Result<Vec<u8>> {
     let verdicts = words::counts(&report.summary).into_iter();
     let verdicts: Vec<Verdict> = verdicts.map(|(verdict, _)| verdict).collect();
     if verdicts.is_empty() {
-        writeln!(out, "Nothing was judged.\n")?;
+        writeln!(out, "Nothing was checked.\n")?;
         return Ok(out);
     }
     let names: Vec<&str> = verdicts.iter().map(|v| words::word(*v)).collect();

@@ -1,4 +1,4 @@
-//! The shards of one run, put together to the report that the whole run would have made.
+//! Merges the shards of one run into the report that the whole run would have produced.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,31 +7,33 @@ use super::{order, words};
 use crate::model::{CaseResult, Report, Timing};
 use agentproto_text::plain;
 
-/// The case of rows that are watched in every case, and so in every shard.
+/// The `case` of monitor rows, which occur in every shard.
 const MONITOR: &str = "monitor";
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    #[error("there is nothing to merge")]
+    #[error("no reports to merge")]
     Nothing,
-    #[error("report {0} is of a whole run, not of a shard; merge takes what --shard I/N wrote")]
+    #[error(
+        "report {0} is from a whole run, not from a shard; merge expects reports of --shard I/N"
+    )]
     NotAShard(usize),
-    #[error("report {at} says that it is shard `{}`; a shard is I/N, with I from 1 to N", plain(.said))]
+    #[error("report {at} has the invalid shard `{}`: expected I/N, with I between 1 and N", plain(.said))]
     BadShard { at: usize, said: String },
-    #[error("report {0} is one of {1} shards, and the first one of {2}")]
+    #[error("report {0} is one of {1} shards, but the first report is one of {2}")]
     OtherCount(usize, usize, usize),
-    #[error("shard {0} is there twice: reports {1} and {2}")]
+    #[error("duplicate shard {0}: reports {1} and {2}")]
     Twice(usize, usize, usize),
-    #[error("of {total} shards these are missing: {}", numbers(.shards))]
+    #[error("missing shards (of {total}): {}", numbers(.shards))]
     Missing { shards: Vec<usize>, total: usize },
-    #[error("report {at} has another {what} than the first: `{}`, not `{}`", plain(.found), plain(.first))]
+    #[error("report {at} has a different {what} than the first report: `{}`, not `{}`", plain(.found), plain(.first))]
     Differs {
         at: usize,
         what: &'static str,
         found: String,
         first: String,
     },
-    #[error("case `{}` of suite `{}` ran in shard {first} and in shard {second}", plain(.case), plain(.suite))]
+    #[error("case `{}` of suite `{}` ran in both shard {first} and shard {second}", plain(.case), plain(.suite))]
     CaseTwice {
         suite: String,
         case: String,
@@ -45,7 +47,7 @@ fn numbers(list: &[usize]) -> String {
     all.join(", ")
 }
 
-/// Merges all shards of one run, in whatever order they come. Errors count reports from 1.
+/// Merges all shards of one run, in any order. Errors number the reports from 1.
 pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
     let mut shards = in_order(reports)?;
     let Some((_, first)) = shards.first() else {
@@ -80,7 +82,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
     Ok(merged)
 }
 
-/// The reports by shard number, each with its place on the command line.
+/// The reports sorted by shard number, each with its position on the command line.
 fn in_order(reports: Vec<Report>) -> Result<Vec<(usize, Report)>, MergeError> {
     let mut shards: Vec<(usize, usize, Report)> = Vec::new();
     let mut total = None;
@@ -120,7 +122,7 @@ fn shard_numbers(text: &str) -> Option<(usize, usize)> {
     (1..=total).contains(&index).then_some((index, total))
 }
 
-/// Whether a report is of the same run as the first.
+/// Checks that a report belongs to the same run as the first report.
 fn belongs(first: &Report, report: &Report, at: usize) -> Result<(), MergeError> {
     let suites = |r: &Report| {
         let all = r.suites.iter();
@@ -131,7 +133,7 @@ fn belongs(first: &Report, report: &Report, at: usize) -> Result<(), MergeError>
     let pairs = [
         ("tool version", tool(first), tool(report)),
         (
-            "kind of target",
+            "target kind",
             first.target.kind.clone(),
             report.target.kind.clone(),
         ),
@@ -160,7 +162,7 @@ fn belongs(first: &Report, report: &Report, at: usize) -> Result<(), MergeError>
             return differs(what, first, found);
         }
     }
-    // A shard whose agent never answered does not know who it is.
+    // A shard whose agent never answered does not contain the agent's info.
     let (a, b) = (&first.target.info, &report.target.info);
     if !a.is_null() && !b.is_null() && a != b {
         return differs("agent", a.to_string(), b.to_string());
@@ -192,7 +194,7 @@ fn each_case_once(shards: &[(usize, Report)]) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// Adds a row; a monitor of a requirement has one row in the end, its worst.
+/// Adds a row. The monitor of a requirement ends up with a single row: its worst.
 fn take(
     rows: &mut Vec<CaseResult>,
     monitors: &mut HashMap<(String, String), usize>,
@@ -212,7 +214,7 @@ fn take(
             if words::weight(row.verdict) < words::weight(there.verdict) {
                 std::mem::swap(there, &mut row);
             } else if row.verdict == there.verdict {
-                // News in one shard is news in all.
+                // A failure that is new in one shard is new in the merged report.
                 there.known &= row.known;
             }
             there.duration_ms = duration;

@@ -1,7 +1,8 @@
-//! A certification report in every form: one model (`harness::model`), one file per format.
+//! Renders a certification report in every format: one model (`harness::model`), one file per
+//! format.
 //!
-//! Renderers only read. Whatever an agent, a manifest or a saved file says is hostile here:
-//! it passes `report::text` on its way to a terminal, and the escaping of its format besides.
+//! Renderers only read. Text from an agent, a manifest or a saved file is untrusted: it passes
+//! through `report::text` before it reaches a terminal, and is escaped for its format.
 
 pub mod badge;
 pub mod baseline;
@@ -92,23 +93,23 @@ impl shared::Report for Report {
     }
 }
 
-/// What a renderer has to know besides the report.
+/// What a renderer needs to know besides the report.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The command that a stream of events names.
+    /// The subcommand that a stream of events names.
     pub command: String,
     pub color: bool,
-    /// Arrows and other characters beyond ASCII may be printed.
+    /// Whether arrows and other non-ASCII characters may be printed.
     pub unicode: bool,
-    /// Columns of the terminal.
+    /// Width of the terminal in columns.
     pub width: usize,
-    /// Where `write_all` has put, or will put, every form of the report.
+    /// The directory to which `write_all` writes every format of the report.
     pub report_dir: Option<PathBuf>,
-    /// The prompts file that was given.
+    /// The prompts file that was passed.
     pub prompts: Option<PathBuf>,
-    /// What failed in the baseline and does no more.
+    /// What failed in the baseline and passes now.
     pub fixed: Vec<Fixed>,
-    /// Address of the badge for Markdown; without one the badge is told in words.
+    /// Address of the badge image for Markdown. Without one, the badge is written as text.
     pub badge: Option<String>,
 }
 
@@ -148,7 +149,7 @@ pub fn render(
     format::end(rendered, out)
 }
 
-/// What `write_all` writes.
+/// The files that `write_all` writes.
 const FILES: [(&str, Format); 7] = [
     ("report.json", Format::Json),
     ("report.html", Format::Html),
@@ -159,7 +160,7 @@ const FILES: [(&str, Format); 7] = [
     ("badge.json", Format::BadgeJson),
 ];
 
-/// Writes every form of a report into a directory, which is made if it is not there.
+/// Writes every format of a report to a directory, which is created if it does not exist.
 pub fn write_all(report: &Report, dir: &Path, options: &Options) -> Result<(), WriteError> {
     let options = Options {
         color: false,
@@ -172,7 +173,7 @@ pub fn write_all(report: &Report, dir: &Path, options: &Options) -> Result<(), W
     })
 }
 
-/// Reads what `--output json` or `--report-dir` wrote.
+/// Reads a report that `--output json` or `--report-dir` wrote.
 pub fn load(path: &Path) -> Result<Report, LoadError> {
     files::load(path, SCHEMA, "certification report")
 }

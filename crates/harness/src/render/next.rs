@@ -1,4 +1,4 @@
-//! What to do after a run, by what came of it.
+//! Suggestions for what to do after a run, depending on its results.
 
 use super::{Options, prompting, words};
 use crate::model::{CaseResult, RECORDING, Report, Verdict};
@@ -13,58 +13,60 @@ pub fn steps(report: &Report, options: &Options) -> Vec<String> {
     let worst = first(report);
     if report.never_answered.is_some() && ran {
         steps.push(
-            "Start the command by hand and type a line: it must stay, and answer on standard \
-             output. Where it needs longer to start, raise --timeout."
+            "Start the command by hand and type a line: the agent must keep running and answer on \
+             stdout. If it needs more time to start, raise --timeout."
                 .to_owned(),
         );
     } else if let Some(row) = worst {
         let id = &row.requirement;
         if ran {
             steps.push(format!(
-                "Mend {id}, then run the same command with --only {id} until it passes."
+                "Fix {id}, then run the same command with --only {id} until it passes."
             ));
         }
         steps.push(format!(
-            "`agentproto explain {id}` says what is demanded, and what decides it."
+            "`agentproto explain {id}` shows the requirement and how it is checked."
         ));
         if ran && !report.partial && words::known(report) == 0 {
             steps.push(
-                "To go on with what fails today: --output json > baseline.json now, and \
-                 --baseline baseline.json from then on; only what is new fails."
+                "To accept the current failures: save them with --output json > baseline.json, \
+                 then pass --baseline baseline.json, so that only new failures count."
                     .to_owned(),
             );
         }
     } else if report.partial && ran {
-        steps.push("Run it again to its end: much was not looked at.".to_owned());
+        steps.push("Run it again to the end: many checks did not run.".to_owned());
     } else if report.summary.certified && ran && prompting::of(report).is_some() {
         steps.push(
-            "A certificate is worth what was tested: give the prompts above (--prompts FILE), or \
-             --mock-llm, and see more of it."
+            "A certificate covers only what was tested: pass the prompts above (--prompts FILE) or \
+             --mock-llm to test more."
                 .to_owned(),
         );
     } else if report.summary.certified && ran && options.report_dir.is_none() {
-        steps.push("Show it: --report-dir DIR writes the page to link to, and a badge.".to_owned());
+        steps.push(
+            "Share the result: --report-dir DIR writes a page to link to, and a badge.".to_owned(),
+        );
     }
     if report.shard.is_some() {
         steps.push(
-            "Save every shard with --output json, then `agentproto report merge` gives the \
-             verdict of the whole."
+            "Save every shard with --output json, then run `agentproto report merge` to get the \
+             verdict of the whole run."
                 .to_owned(),
         );
     }
     steps.push(match &options.report_dir {
         Some(dir) => {
             let page = dir.join("report.html");
-            format!("Every row with its wire lines: {}", page.to_string_lossy())
+            format!("All rows with their wire lines: {}", page.to_string_lossy())
         }
-        None => "Every row with its wire lines: --output html > report.html; every format and all \
+        None => "All rows with their wire lines: --output html > report.html. All formats and \
                  transcripts: --report-dir DIR."
             .to_owned(),
     });
     steps
 }
 
-/// The failure to begin with.
+/// The failure to fix first.
 fn first(report: &Report) -> Option<&CaseResult> {
     let of = |known: bool| {
         let mut rows = report.results.iter();

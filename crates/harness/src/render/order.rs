@@ -1,12 +1,13 @@
-//! The one order of rows: suites as the run named them, sections as they first come, then
-//! requirements and cases by name. A merged report is equal to a whole one through it.
+//! The order of rows: suites in the order of the run, sections in the order of their first row,
+//! then requirements and cases by name. The same order makes a merged report equal to that of a
+//! whole run.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 use crate::model::{CaseResult, Report};
 
-/// Puts the rows of a report in order. Whoever makes a report calls this once.
+/// Sorts the rows of a report. The code that creates a report calls this once.
 pub fn arrange(report: &mut Report) {
     let suites: Vec<String> = report.suites.iter().map(|s| s.name.clone()).collect();
     let sections = sections_of(&report.results);
@@ -56,8 +57,8 @@ fn ranks<K: std::hash::Hash + Eq>(keys: impl Iterator<Item = K>) -> HashMap<K, u
     ranks
 }
 
-/// One list that keeps the order of each: what a list has and the others lack stands behind
-/// what stood before it there.
+/// Merges lists into one that keeps the order of each list. An item that is missing in the earlier
+/// lists is inserted after its predecessor.
 pub(super) fn interleave<T: Clone + PartialEq>(lists: &[Vec<T>]) -> Vec<T> {
     let mut all: Vec<T> = Vec::new();
     for list in lists {
@@ -75,7 +76,7 @@ pub(super) fn interleave<T: Clone + PartialEq>(lists: &[Vec<T>]) -> Vec<T> {
     all
 }
 
-/// By text, with runs of digits by their value: `TR-9` before `TR-10`.
+/// Compares texts, with runs of digits compared by value: `TR-9` is before `TR-10`.
 pub(super) fn natural(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {
@@ -94,7 +95,7 @@ pub(super) fn natural(a: &str, b: &str) -> Ordering {
             continue;
         }
         match (left.chars().next(), right.chars().next()) {
-            // `01` and `1` have one value; the texts decide.
+            // `01` and `1` have the same value: compare the texts.
             (None, None) => return a.cmp(b),
             (None, Some(_)) => return Ordering::Less,
             (Some(_), None) => return Ordering::Greater,
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_count_by_value() {
+    fn digits_are_compared_by_value() {
         let mut ids = [
             "TR-10", "TR-9", "TR-09", "SE-2", "TR-x", "", "日-2", "日-10",
         ];
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_laid_into_each_other() {
+    fn interleave_keeps_the_order_of_each_list() {
         let lists = [vec!["a", "c"], vec!["a", "b", "c"], vec!["c", "d"]];
         assert_eq!(interleave(&lists), ["a", "b", "c", "d"]);
     }

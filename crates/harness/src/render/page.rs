@@ -1,5 +1,5 @@
-//! The frame of our HTML pages: one file, nothing from elsewhere, and a policy that forbids
-//! every script but ours.
+//! The frame of our HTML pages: one self-contained file, with a Content-Security-Policy that
+//! forbids every other script.
 
 use std::io::{self, Write};
 
@@ -17,7 +17,7 @@ pub(super) struct Page<'p> {
     pub title: &'p str,
     pub style: &'p str,
     pub script: &'p str,
-    /// Markup; whoever made it has escaped what is not ours.
+    /// HTML markup. The caller has escaped all untrusted text.
     pub body: &'p str,
 }
 
@@ -44,7 +44,7 @@ impl Page<'_> {
     }
 }
 
-/// The class that gives a verdict its colour. `skip` is taken by the skip link.
+/// The CSS class that gives a verdict its color. The name `skip` belongs to the skip link.
 pub(super) fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Skip => "skipped",
@@ -52,7 +52,7 @@ pub(super) fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A tick or a cross, drawn.
+/// A check mark or a cross as SVG.
 pub(super) fn stamp(good: bool) -> &'static str {
     if good {
         "<svg width=\"22\" height=\"22\" viewBox=\"0 0 22 22\" aria-hidden=\"true\">\

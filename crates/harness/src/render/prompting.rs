@@ -1,4 +1,4 @@
-//! Cases that wait for a prompt: which keys they lack, and a file that has them, to be pasted.
+//! Cases that need a prompt: which keys are missing, and a prompts file with them to copy.
 
 use std::path::Path;
 
@@ -6,37 +6,37 @@ use crate::model::{CaseResult, Report, Verdict};
 use crate::run::prompts::{KEYS, Key, NO_CALL, NO_PROMPT};
 use agentproto_text::count;
 
-/// What is asked of the user after the file.
-pub const AFTER: &str = "Or let a scripted model stand behind the agent: --mock-llm.";
+/// The alternative to a prompts file, printed after it.
+pub const AFTER: &str = "Or run the agent with a mock model: --mock-llm.";
 
-/// Ids that are named beside a key.
+/// Maximum number of requirement ids that are listed for a key.
 const MOST_IDS: usize = 4;
 
-/// A key that rows wait for.
+/// A missing key that rows need.
 struct Lacking<'r> {
     key: &'static Key,
-    /// Ids of statements, each once.
+    /// Requirement ids without duplicates.
     ids: Vec<&'r str>,
     is_call: bool,
 }
 
 pub struct Prompting {
-    /// So many rows wait.
+    /// Number of rows that need a prompt.
     pub rows: usize,
     /// A prompts file with every key that is missing.
     pub yaml: String,
 }
 
 impl Prompting {
-    /// `7 rows wait for prompts.`
+    /// `7 rows need a prompt.`
     pub fn headline(&self) -> String {
         match self.rows {
-            1 => "1 row waits for a prompt.".to_owned(),
-            rows => format!("{} wait for prompts.", count(rows, "row", "rows")),
+            1 => "1 row needs a prompt.".to_owned(),
+            rows => format!("{} need a prompt.", count(rows, "row", "rows")),
         }
     }
 
-    /// What is asked of the user before the file, who may have one already.
+    /// Instructions before the file. `given` is the prompts file that was passed, if any.
     pub fn before(&self, given: Option<&Path>) -> String {
         let (place, then) = match given {
             Some(file) => (format!("Add this to {}", file.display()), "run again"),
@@ -46,18 +46,18 @@ impl Prompting {
             ),
         };
         format!(
-            "Only you know which words make this agent do that. {place}, put in words that fit, \
-             leave out the keys that this agent has no use for, and {then}:"
+            "Only you know which prompts make this agent do that. {place}, adapt the prompts, \
+             remove the keys that do not apply to this agent, and {then}:"
         )
     }
 }
 
-/// Whether a row was skipped for want of a prompt.
+/// Whether a row was skipped because a prompt is missing.
 pub fn is_lacking(row: &CaseResult) -> bool {
     row.verdict == Verdict::Skip && !keys(row).is_empty()
 }
 
-/// `None` where every prompt is there.
+/// `None` if no prompt is missing.
 pub fn of(report: &Report) -> Option<Prompting> {
     let waiting = || report.results.iter().filter(|row| is_lacking(row));
     let mut all: Vec<Lacking> = Vec::new();
@@ -101,7 +101,7 @@ fn keys(row: &CaseResult) -> Vec<&'static str> {
 impl Lacking<'_> {
     fn lines(&self) -> String {
         let named = self.ids.iter().take(MOST_IDS).copied();
-        // What a report of others says never ends the comment.
+        // Ids from a foreign report must not end the YAML comment.
         let fits = |id: &&str| {
             id.chars()
                 .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
@@ -117,10 +117,10 @@ impl Lacking<'_> {
         } = self.key;
         match self.is_call {
             true => format!(
-                "# a call of your server that fits `{name}`; for {ids}\n\
+                "# a tool call of your server that fits `{name}` (for {ids})\n\
                  {name}: {{ name: TOOL, arguments: {{}} }}\n"
             ),
-            false => format!("# the agent {makes}; for {ids}\n{name}: {sample}\n"),
+            false => format!("# the agent {makes} (for {ids})\n{name}: {sample}\n"),
         }
     }
 }
@@ -131,7 +131,7 @@ mod tests {
     use crate::run::prompts;
 
     #[test]
-    fn every_sample_is_a_prompt() {
+    fn every_sample_is_a_valid_prompts_file() {
         for key in &KEYS {
             let lacking = Lacking {
                 key,

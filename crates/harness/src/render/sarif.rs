@@ -1,5 +1,5 @@
-//! SARIF 2.1.0: a rule per requirement, a result per failure and warning. What the harness
-//! could not judge is a notification of the tool, not a result about the agent.
+//! SARIF 2.1.0: a rule per requirement, a result per failure and warning. What the harness could
+//! not check is a notification of the tool, not a result about the agent.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -26,7 +26,7 @@ impl Log for Report {
     }
 
     fn rule(&self, row: &CaseResult) -> Rule {
-        // A set: the schema refuses a tag that is there twice.
+        // A set, because the SARIF schema does not allow duplicate tags.
         let tags = BTreeSet::from([row.suite.as_str(), &row.section, row.level.as_str()]);
         let help = format!("{} ({}): {}", row.source, row.level.as_str(), row.statement);
         Rule {
@@ -55,7 +55,7 @@ impl Log for Report {
         sarif::lines(&lines)
     }
 
-    /// The line of the transcript where there is one; the case in any case.
+    /// The line of the transcript, if there is one, and always the case.
     fn location(&self, row: &CaseResult) -> Value {
         let name = format!("{}/{}", row.suite, row.case);
         let mut location = object(json!({
@@ -68,7 +68,7 @@ impl Log for Report {
                 Verdict::Error => row.evidence.last(),
                 _ => words::proof(row),
             };
-            // SARIF counts lines in 32 bits.
+            // SARIF line numbers have 32 bits.
             let line = at.and_then(|e| i32::try_from(e.line).ok());
             if let Some(line) = line.filter(|n| *n > 0) {
                 place.insert("region".to_owned(), json!({ "startLine": line }));
@@ -78,7 +78,7 @@ impl Log for Report {
         Value::Object(location)
     }
 
-    /// Equal rows are told apart by order.
+    /// Equal rows are distinguished by their order.
     fn fingerprints(&self) -> Vec<String> {
         let mut seen: HashMap<[&str; 3], u32> = HashMap::new();
         let rows = self.results.iter();
@@ -106,11 +106,11 @@ impl Log for Report {
     }
 }
 
-/// Viewers refuse empty texts.
+/// The text, or a replacement if it is blank: SARIF viewers reject empty texts.
 fn filled<'t>(text: &'t str, instead: &'t str) -> &'t str {
     let texts = [text, instead];
     let full = texts.into_iter().find(|t| !t.trim().is_empty());
-    full.unwrap_or("nothing was said")
+    full.unwrap_or("no description")
 }
 
 fn level(verdict: Verdict, level: Level) -> sarif::Level {
@@ -133,8 +133,8 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_never_empty() {
+    fn empty_texts_are_replaced() {
         assert_eq!(filled(" ", "x"), "x");
-        assert_eq!(filled("", ""), "nothing was said");
+        assert_eq!(filled("", ""), "no description");
     }
 }

@@ -1,4 +1,4 @@
-//! What several formats say about a report: names, counts, times, groups.
+//! Texts that several formats share: names, counts, times, groups.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,16 +12,16 @@ pub use agentproto_report::words::{
 };
 use agentproto_text::count;
 
-/// What a verdict means, for people who see it for the first time.
+/// What a verdict means, for readers who see it for the first time.
 pub fn meaning(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Pass => "seen to hold",
-        Verdict::Fail => "a MUST that was seen broken",
-        Verdict::Warn => "not as it should be, and no failure",
-        Verdict::Skip => "the run was not given what it takes",
-        Verdict::NotApplicable => "the agent does not claim this",
-        Verdict::NotVerified => "nothing came that could have been judged",
-        Verdict::Error => "the harness could not judge",
+        Verdict::Pass => "the requirement holds",
+        Verdict::Fail => "a MUST requirement is violated",
+        Verdict::Warn => "not as it should be, but not a failure",
+        Verdict::Skip => "something was missing, for example a prompt",
+        Verdict::NotApplicable => "the agent does not claim this feature",
+        Verdict::NotVerified => "never exercised in this run",
+        Verdict::Error => "the harness could not check this",
     }
 }
 
@@ -36,7 +36,7 @@ pub fn tally<'r>(rows: impl IntoIterator<Item = &'r CaseResult>) -> Vec<(Verdict
     all.filter(|(_, n)| *n > 0).collect()
 }
 
-/// Verdicts that occur, in the order of a legend.
+/// Verdicts that occur and their counts, in the order of a legend.
 pub fn counts(summary: &Summary) -> Vec<(Verdict, usize)> {
     let all = [
         (Verdict::Pass, summary.pass),
@@ -50,7 +50,7 @@ pub fn counts(summary: &Summary) -> Vec<(Verdict, usize)> {
     all.into_iter().filter(|(_, n)| *n > 0).collect()
 }
 
-/// A selection or a shard in which something was seen to hold, and nothing failed.
+/// Whether this is a selection or a shard in which something passed and nothing failed.
 pub fn is_part_that_holds(report: &Report) -> bool {
     let summary = &report.summary;
     let is_part = report.selection || report.shard.is_some();
@@ -61,12 +61,12 @@ pub fn is_part_that_holds(report: &Report) -> bool {
         && summary.fail + summary.error == 0
 }
 
-/// Failing rows that the baseline knows.
+/// Number of failing rows that are known from the baseline.
 pub fn known(report: &Report) -> usize {
     report.results.iter().filter(|r| r.known).count()
 }
 
-/// Rows of one chapter, in the order of their first row.
+/// Rows of one section, in the order of the report.
 pub struct Section<'r> {
     pub suite: &'r str,
     pub name: &'r str,
@@ -107,47 +107,50 @@ pub fn sections(report: &Report) -> Vec<Section<'_>> {
     sections
 }
 
-/// Why rows have a verdict. Rows that wait for prompts are not among them: `prompting` has these.
+/// The reasons for a verdict, with their rows. Rows that need a prompt are excluded, because
+/// `prompting` lists them.
 pub fn reasons(report: &Report, verdict: Verdict) -> Vec<Reason<'_, CaseResult>> {
     let these = |row: &&CaseResult| row.verdict == verdict && !prompting::is_lacking(row);
     row::reasons(report.results.iter().filter(these))
 }
 
-/// How many rows have a verdict.
+/// Number of rows with a verdict.
 pub fn total(report: &Report, verdict: Verdict) -> usize {
     let rows = report.results.iter();
     rows.filter(|row| row.verdict == verdict).count()
 }
 
-/// Ids of rows, each once, in order.
+/// Requirement ids of rows in order, without duplicates.
 pub fn ids<'r>(rows: &[&'r CaseResult]) -> Vec<&'r str> {
     let mut seen = HashSet::new();
     let all = rows.iter().map(|row| row.requirement.as_str());
     all.filter(|id| seen.insert(*id)).collect()
 }
 
-/// The line that shows it best: where the fault stands, or the last that the agent wrote.
+/// The most relevant evidence: the line with a pointer to the error, or else the last line that the
+/// agent wrote.
 pub fn proof(row: &CaseResult) -> Option<&Evidence> {
     let marked = row.evidence.iter().find(|e| e.pointer.is_some());
     let said = || row.evidence.iter().rfind(|e| e.direction == "from-agent");
     marked.or_else(said).or(row.evidence.last())
 }
 
-/// What to do where no verdict was possible.
-pub const HARNESS_AT_FAULT: &str = "The harness could not judge: raise `--timeout`, lower \
-    `--jobs`, and report it if it stays";
+/// What to do if the harness could not reach a verdict.
+pub const HARNESS_AT_FAULT: &str = "The harness could not check this: raise `--timeout` or lower \
+                                    `--jobs`. If the problem persists, report a bug";
 
-/// What the user could do so that such rows are judged.
+/// What the user can do to get a verdict for such rows.
 pub fn advice(verdict: Verdict) -> Option<&'static str> {
     match verdict {
         Verdict::NotVerified => Some(
-            "Each line says why. Where nothing happened, other prompts may lead the agent there.",
+            "Each line gives the reason. Other prompts may make the agent do what was never \
+             exercised.",
         ),
         _ => None,
     }
 }
 
-/// `hermes 1.2.0, protocol 1`, as the agent gave it.
+/// Name, version and protocol version as the agent reported them: `hermes 1.2.0, protocol 1`.
 pub fn agent(report: &Report) -> String {
     let target = &report.target;
     let field = |key: &str| target.info.get(key).and_then(Value::as_str);
@@ -163,18 +166,21 @@ pub fn agent(report: &Report) -> String {
         other => parts.push(format!("protocol {other}")),
     }
     match parts.is_empty() {
-        true => "it did not say who it is".to_owned(),
+        true => "unknown (the agent did not identify itself)".to_owned(),
         false => parts.join(", "),
     }
 }
 
-/// How much of what MUST hold was never put to the test; `None` where all of it was.
+/// How many applicable MUST requirements were not tested. `None` if all of them were tested.
 pub fn untested(report: &Report) -> Option<String> {
     let (tested, all) = report.tested();
-    (tested < all).then(|| format!("{} of {all} MUST statements were not tested", all - tested))
+    (tested < all).then(|| {
+        let untested = all - tested;
+        format!("{untested} of {all} applicable MUST requirements were not tested")
+    })
 }
 
-/// `certified`, or why not.
+/// `certified`, or why it is not.
 pub fn verdict_line(report: &Report) -> String {
     match (&report.summary.reason, report.summary.certified) {
         (_, true) => match untested(report) {
@@ -186,26 +192,16 @@ pub fn verdict_line(report: &Report) -> String {
     }
 }
 
-/// The run judged by its own measure: wall time against what the agent and the waits cost.
+/// Duration and size of the run: `63.2 s, 104 agent processes, 4 at a time`.
 pub fn timing(report: &Report) -> String {
     let timing = &report.timing;
-    let floor = timing.startup_ms + timing.waits_ms;
-    let ratio = timing.wall_ms / floor;
-    let ratio = match floor > 0.0 && ratio.is_finite() {
-        true => format!(", wall is {ratio:.2} times that"),
-        false => String::new(),
-    };
-    format!(
-        "{} wall; start-up {} + enforced waits {} = {}{ratio}; {}, {}",
-        time(timing.wall_ms),
-        time(timing.startup_ms),
-        time(timing.waits_ms),
-        time(floor),
-        count(
-            usize::try_from(timing.processes).unwrap_or(usize::MAX),
-            "process",
-            "processes"
-        ),
-        count(timing.jobs, "job", "jobs"),
-    )
+    let wall = time(timing.wall_ms);
+    let processes = usize::try_from(timing.processes).unwrap_or(usize::MAX);
+    let processes = count(processes, "agent process", "agent processes");
+    match (timing.processes, timing.jobs) {
+        (0, _) => wall,
+        // A recording was not run.
+        (_, 0) => format!("{wall}, {processes}"),
+        (_, jobs) => format!("{wall}, {processes}, {jobs} at a time"),
+    }
 }

@@ -1,4 +1,4 @@
-//! Plays one case: from a fresh process to what it showed.
+//! Plays one case: starts a fresh process, runs the steps, and collects the results.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,23 +14,23 @@ use crate::suite::template::Bindings;
 use crate::suite::{Begin, Case, Protocol, refusal};
 use agentproto_wire::Transcript;
 
-/// A text that a case makes is at most so long.
+/// Maximum length in bytes of a text that a case generates.
 pub(super) const LONGEST_TEXT: usize = 32 << 20;
 
-/// What one requirement got in one case.
+/// A violation of one requirement in one case.
 #[derive(Clone, Debug)]
 pub struct Broken {
     pub requirement: String,
     pub message: String,
     pub lines: Vec<u64>,
-    /// JSON Pointer of what is wrong in one of them.
+    /// JSON Pointer to the value that is wrong in one of the lines.
     pub at: Option<String>,
     pub is_guess: bool,
-    /// The agent was gone in the middle of the case.
+    /// Whether the agent exited during the case.
     pub is_death: bool,
 }
 
-/// Why a case says nothing about the agent.
+/// Why a case has no verdict about the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blocked {
     NotApplicable(String),
@@ -39,20 +39,20 @@ pub enum Blocked {
     Error(String),
 }
 
-/// What a case showed.
+/// The results of a case.
 #[derive(Default)]
 pub struct Played {
     pub broken: Vec<Broken>,
     pub blocked: Option<Blocked>,
-    /// Requirements that stay open, each for a reason of its own.
+    /// Requirements without a verdict, each with its own reason.
     pub open: Vec<(String, Blocked)>,
-    /// Requirements with at least one expectation that was looked at.
+    /// Requirements with at least one expectation that was checked.
     pub looked_at: Vec<String>,
-    /// Lines that show what happened where nothing was broken.
+    /// Lines that show what happened if nothing is violated.
     pub shown: Vec<u64>,
-    /// Everything that was said, over all processes of the case.
+    /// Everything that was sent and received, over all processes of the case.
     pub transcript: Transcript,
-    /// What the monitors noted, process by process.
+    /// Notes of the monitors, one entry per process.
     pub notes: Vec<Notes>,
     pub duration: Duration,
     pub startup: Duration,
@@ -61,10 +61,10 @@ pub struct Played {
     pub initialize: Value,
 }
 
-/// Stops a case.
+/// Ends a case early.
 pub(super) enum Stop {
     Blocked(Blocked),
-    /// Something was broken, and nothing after it makes sense.
+    /// A requirement is violated, and the remaining steps make no sense.
     Broken,
 }
 
@@ -76,7 +76,7 @@ impl From<Blocked> for Stop {
 
 pub(super) type Step1 = Result<(), Stop>;
 
-/// What a step without expectations needs to go on.
+/// What a step without expectations needs in order to continue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Demand {
     Answer,
@@ -88,10 +88,10 @@ pub struct Player<'a> {
     pub(super) setting: &'a Setting,
     pub(super) protocol: Protocol,
     pub(super) connection: Option<Connection>,
-    /// What initialize offers; `None` says nothing of it.
+    /// Client capabilities for `initialize`. `None` leaves the member out.
     pub(super) client: Option<Value>,
     pub(super) known: Bindings,
-    /// Names of requests that were sent: id and line.
+    /// Requests that were sent, by name: id and transcript line.
     pub(super) sent: HashMap<String, (Value, u64)>,
     pub(super) root: PathBuf,
     pub(super) played: Played,
@@ -100,17 +100,17 @@ pub struct Player<'a> {
     /// Names of requests that are prompts.
     pub(super) prompted: HashSet<String>,
     pub(super) directories: usize,
-    /// Logged in by the harness, as a user would have to be again in the next process.
+    /// Whether the harness has logged in. A new process requires a new login.
     pub(super) is_logged_in: bool,
-    /// Where `wait_for` of each kind goes on.
+    /// The line after which the next `wait_for` starts to look.
     pub(super) seen_until: u64,
-    /// The steps of the case have begun.
+    /// Whether the steps of the case have started.
     pub(super) is_under_way: bool,
 }
 
 pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played {
     let begun = Instant::now();
-    // What the agent does not claim to have needs no prompt: that is looked at first.
+    // If a capability is missing, the case is not applicable, and a missing prompt does not matter.
     let claims = !case.needs.capabilities.is_empty();
     if let Some(blocked) = lacking(case, protocol, setting).filter(|_| !claims) {
         return Played::blocked(blocked);
@@ -118,7 +118,7 @@ pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played 
     let root = match setting.workspace.case() {
         Ok(root) => root,
         Err(error) => {
-            let why = format!("cannot make a directory for the case: {error}");
+            let why = format!("cannot create a directory for the case: {error}");
             return Played::blocked(Blocked::Error(why));
         }
     };
@@ -150,7 +150,7 @@ pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played 
     let outcome = match tokio::time::timeout(most, player.run()).await {
         Ok(outcome) => outcome,
         Err(_) => Err(Stop::Blocked(Blocked::Error(format!(
-            "the case did not come to its end within {} s",
+            "the case did not finish within {} s",
             most.as_secs()
         )))),
     };
@@ -162,7 +162,7 @@ pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played 
     player.played
 }
 
-/// What the caller did not give.
+/// What the caller did not provide: a prompt, or the mock model.
 fn lacking(case: &Case, protocol: Protocol, setting: &Setting) -> Option<Blocked> {
     let missing: Vec<&str> = case
         .needs
@@ -171,16 +171,16 @@ fn lacking(case: &Case, protocol: Protocol, setting: &Setting) -> Option<Blocked
         .filter(|key| !setting.prompts.contains_key(*key))
         .map(String::as_str)
         .collect();
-    // Which calls lead where depends on the tools that a server has.
+    // For MCP, the calls can also be derived from the server's tools, so they are checked later.
     if !missing.is_empty() && protocol != Protocol::Mcp {
         let keys = missing.join("`, `");
         return Some(Blocked::Skip(format!(
-            "{}: put `{keys}` into the file of --prompts",
+            "{}: add `{keys}` to the --prompts file",
             super::prompts::NO_PROMPT
         )));
     }
     if case.needs.model && setting.model.is_none() {
-        let why = "needs a model that can be asked what it saw: run with --mock-llm";
+        let why = "needs the mock model: run with --mock-llm";
         return Some(Blocked::Skip(why.to_owned()));
     }
     None
@@ -205,11 +205,11 @@ impl Player<'_> {
         let path = self.root.join(name);
         match std::fs::create_dir_all(&path) {
             Ok(()) => Ok(path.to_string_lossy().into_owned()),
-            Err(error) => Err(Blocked::Error(format!("cannot make a directory: {error}")).into()),
+            Err(error) => Err(Blocked::Error(format!("cannot create a directory: {error}")).into()),
         }
     }
 
-    // --- the beginning -------------------------------------------------------------------
+    // --- start -----------------------------------------------------------------------------
 
     async fn begin(&mut self, begin: Begin) -> Step1 {
         let begun = Instant::now();
@@ -235,14 +235,14 @@ impl Player<'_> {
         let own = || self.root.join("start");
         let cwd = launcher.cwd().map_or_else(own, Path::to_owned);
         if let Err(error) = std::fs::create_dir_all(&cwd) {
-            return Err(Blocked::Error(format!("cannot make a directory: {error}")).into());
+            return Err(Blocked::Error(format!("cannot create a directory: {error}")).into());
         }
         let so_far = (std::mem::take(&mut self.played.transcript), self.begun);
         let answers = &self.case.answers;
         let env = match self.setting.own_env(&self.root) {
             Ok(env) => env,
             Err(error) => {
-                let why = format!("cannot make a home for the agent: {error}");
+                let why = format!("cannot create a home directory for the agent: {error}");
                 return Err(Blocked::Error(why).into());
             }
         };
@@ -272,7 +272,7 @@ impl Player<'_> {
             return Err(Blocked::NotApplicable(why).into());
         }
         if !result.is_object() {
-            let why = "initialize was not answered with a result".to_owned();
+            let why = "`initialize` was not answered with a result".to_owned();
             return Err(Blocked::NotVerified(why).into());
         }
         if let Some(methods) = result.get("authMethods") {
@@ -283,7 +283,8 @@ impl Player<'_> {
         let method = self.auth_method().unwrap_or(Value::Null);
         self.known.bind("auth_method", method, vec![answer.line]);
         if self.protocol == Protocol::Mcp {
-            // What came together with the answer shall stand before it.
+            // Receive what came together with the response, so that it is logged before the next
+            // line is sent.
             let moment = Duration::from_millis(10);
             self.connection()?.listen(moment).await;
             let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
@@ -292,7 +293,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// All pages of tools/list as `$tools`, and what may be called as `$calls`.
+    /// Binds all pages of `tools/list` as `$tools`, and possible calls as `$calls`.
     pub(super) async fn list_tools(&mut self) -> Step1 {
         const PAGES: usize = 50;
         if !self.played.initialize["capabilities"]["tools"].is_object() {
@@ -305,7 +306,7 @@ impl Player<'_> {
             let page = self.exchange("tools/list", Some(params)).await?;
             lines.push(page.line);
             let Some(more) = page.json.pointer("/result/tools").and_then(Value::as_array) else {
-                let why = "tools/list was not answered with a list".to_owned();
+                let why = "`tools/list` was not answered with a list".to_owned();
                 return Err(Blocked::NotVerified(why).into());
             };
             tools.extend(more.iter().cloned());
@@ -320,10 +321,10 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// A request that only prepares something.
+    /// Sends a request of the setup and waits for the response.
     async fn exchange(&mut self, method: &str, params: Option<Value>) -> Result<Received, Stop> {
         let (setting, usual) = (self.setting, self.setting.timeout);
-        // A process needs its time to start.
+        // A process needs some time to start.
         let (patience, timeout) = match method {
             "initialize" => (Some(&setting.starts), setting.starts.time(usual * 2)),
             "session/new" => (Some(&setting.sessions), setting.sessions.time(usual)),
@@ -357,11 +358,11 @@ impl Player<'_> {
                     silence => {
                         let before = match silence {
                             Silence::TimedOut(time) if time < usual => {
-                                ", as it never was in this run"
+                                " (short limit: it was never answered in this run)"
                             }
                             _ => "",
                         };
-                        let why = format!("{method} was not answered: {silence}{before}");
+                        let why = format!("`{method}` was not answered: {silence}{before}");
                         Err(Blocked::NotVerified(why).into())
                     }
                 }
@@ -369,7 +370,7 @@ impl Player<'_> {
         }
     }
 
-    /// session/new with what the params do not say; logs in where the agent asks for it.
+    /// Sends `session/new` with defaults for missing params. Logs in if the agent requires it.
     pub(super) async fn open_session(&mut self, params: &Value, name: &str) -> Step1 {
         let mut whole = json!({"cwd": "$cwd", "mcpServers": []});
         if let (Some(whole), Some(more)) = (whole.as_object_mut(), params.as_object()) {
@@ -395,14 +396,14 @@ impl Player<'_> {
                 Ok(())
             }
             None if needs_login(&answer) => Err(Blocked::NotVerified(
-                "a session needs a login: name its method with --auth-method, or log in before"
+                "a session requires a login: pass a method with --auth-method, or log in first"
                     .to_owned(),
             )
             .into()),
             None => {
                 let said = answer.json.get("error").map(refusal);
                 let said = said.unwrap_or_else(|| "no sessionId".to_owned());
-                let why = format!("session/new gave no session: {said}");
+                let why = format!("`session/new` returned no session: {said}");
                 Err(Blocked::NotVerified(why).into())
             }
         }
@@ -422,7 +423,7 @@ impl Player<'_> {
         Ok(self.is_logged_in)
     }
 
-    /// The method to log in with.
+    /// The id of the method to log in with.
     fn auth_method(&self) -> Option<Value> {
         match &self.setting.login {
             Login::No => None,
@@ -476,19 +477,19 @@ impl Player<'_> {
             }
         }
         if self.case.needs.auth && self.setting.login == Login::No {
-            let why = "needs a login that may be tried: name its method with --auth-method";
+            let why = "needs a login: pass a method with --auth-method";
             return Err(Blocked::Skip(why.to_owned()).into());
         }
         Ok(())
     }
 
-    /// The line of a request that was sent under this name.
+    /// The transcript line of the request with this name.
     pub(super) fn sent_at(&self, name: Option<&str>) -> u64 {
         let sent = name.and_then(|name| self.sent.get(name));
         sent.map_or(0, |(_, line)| *line)
     }
 
-    /// A sentence with what is known put in.
+    /// Replaces the references in a message.
     pub(super) fn words(&self, text: &str) -> String {
         match self.known.fill(&Value::String(text.to_owned())) {
             Ok(Value::String(text)) => text,
@@ -502,7 +503,11 @@ impl Player<'_> {
     }
 
     pub(super) fn connection(&mut self) -> Result<&mut Connection, Stop> {
-        let gone = || Stop::Blocked(Blocked::Error("there is no process".to_owned()));
+        let gone = || {
+            Stop::Blocked(Blocked::Error(
+                "the agent process is not running".to_owned(),
+            ))
+        };
         self.connection.as_mut().ok_or_else(gone)
     }
 
@@ -520,7 +525,7 @@ impl Player<'_> {
         match path.starts_with(&self.root) && !up {
             true => Ok(path),
             false => {
-                let why = format!("{} is outside of the case", path.display());
+                let why = format!("{} is outside the directory of the case", path.display());
                 Err(Blocked::Error(why).into())
             }
         }
@@ -546,27 +551,27 @@ impl Player<'_> {
         self.write(&bytes).await
     }
 
-    /// Nothing can be sent any more: that is the agent's doing.
+    /// Handles a failed write, which the agent caused.
     pub(super) fn broken_off(&mut self, silence: &Silence) -> Stop {
         match silence {
             Silence::Ended(how) => self.died(how),
             _ => {
-                let message = format!("nothing could be sent to the agent: {silence}");
+                let message = format!("cannot send to the agent: {silence}");
                 self.break_all(&message, Vec::new());
                 Stop::Broken
             }
         }
     }
 
-    /// The agent is gone. In the middle of a case that breaks what the case decides, whichever
-    /// side noticed it first; before its first step nothing was decided yet.
+    /// Handles the exit of the agent. During a case, this violates everything that the case
+    /// decides, no matter how the exit was noticed. Before the first step, nothing is decided.
     pub(super) fn died(&mut self, how: &str) -> Stop {
         if !self.is_under_way {
-            return Blocked::NotVerified(format!("there is no agent to ask: {how}")).into();
+            return Blocked::NotVerified(format!("the agent is not running: {how}")).into();
         }
         let connection = self.connection.as_ref();
         let lines = connection.map_or_else(Vec::new, Connection::last_sent);
-        let message = format!("the agent died in the middle of the case: {how}");
+        let message = format!("the agent exited during the case: {how}");
         self.break_each(&message, lines, true);
         Stop::Broken
     }
@@ -588,7 +593,7 @@ impl Player<'_> {
         }
     }
 
-    /// Ends the process of now.
+    /// Ends the current process.
     pub(super) async fn hang_up(&mut self) {
         if let Some(connection) = self.connection.take() {
             self.played.agent += connection.waited;

@@ -1,4 +1,4 @@
-//! From what the cases showed to one row per case and requirement.
+//! Turns the results of the cases into one row per case and requirement.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,17 @@ use crate::suite::{Case, Requirement, Selection, Suite};
 use agentproto_wire::script::process_said;
 use agentproto_wire::{Direction, Transcript};
 
-/// So many of our own lines are shown with a fault.
+/// Number of lines sent by the harness that are shown with a violation.
 const LED_THERE: usize = 2;
-/// They are looked for so far back: an agent may have printed millions of lines since.
+/// How many lines back these are searched. An agent may have printed millions of lines since.
 const LOOKED_BACK: usize = 5_000;
 
-/// What to do where the agent was gone before it could be judged.
-const MEND_THE_DEATH: &str = "The agent ended here, and what is asked was not reached. Its last \
-    words are above; send it the lines of this case by hand, and mend what ends it first.";
+/// The hint if the agent exited before the requirement could be checked.
+const MEND_THE_DEATH: &str = "The agent exited before this could be checked. See the end of its \
+                              stderr above. Send it the lines of this case by hand, and first fix \
+                              what makes it exit.";
 
-/// What one statement came to over all transcripts.
+/// What monitors found about one requirement over all transcripts.
 #[derive(Default)]
 struct Watched {
     held: u64,
@@ -41,14 +42,14 @@ struct WatchedRow {
 
 pub struct Collected {
     rows: Vec<(usize, usize, CaseResult)>,
-    /// By suite and id of the monitor.
+    /// Findings of the monitors, by suite and monitor id.
     seen: BTreeMap<(usize, &'static str), Watched>,
     pub timing: Timing,
     transcripts: Vec<Transcribed>,
     keeps: bool,
     initialize: Value,
     faults: Vec<String>,
-    /// What was asked for. Of the rest only what is broken is news.
+    /// What was selected. For everything else, only violations are reported.
     only: Selection,
 }
 
@@ -102,7 +103,8 @@ impl Collected {
         }
     }
 
-    /// What a case is asked for; a mere witness decides nothing.
+    /// The requirements that a case decides. None if the case runs only because monitors need its
+    /// traffic.
     fn decided<'c>(&self, case: &'c Case) -> &'c [String] {
         match self.only.is_everything() || self.only.cases.contains(&case.id) {
             true => &case.decides,
@@ -110,7 +112,7 @@ impl Collected {
         }
     }
 
-    /// What the monitors noted in one case, or in a recording.
+    /// Adds what the monitors noted in one case, or in a recording.
     pub fn watched(&mut self, suite: usize, case: &str, transcript: &Transcript, notes: &[Notes]) {
         for notes in notes {
             for (id, found) in &notes.found {
@@ -136,30 +138,30 @@ impl Collected {
         }
     }
 
-    /// A case that was not played to its end.
+    /// Adds a case that was interrupted.
     pub fn stopped(&mut self, suite: usize, of: &Suite, case: &Case) {
         let index = of.cases.iter().position(|c| c.id == case.id);
         for id in self.decided(case) {
             if let Some(requirement) = of.requirement(id) {
                 let mut row = row(of, requirement, &case.id);
                 row.hint = None;
-                row.message = "the run was stopped before this case was over".to_owned();
+                row.message = "the run was interrupted before this case finished".to_owned();
                 self.rows.push((suite, index.unwrap_or(usize::MAX), row));
             }
         }
     }
 
-    /// A fault of our own.
+    /// Adds an internal error.
     pub fn fault(&mut self, what: &str) {
         self.faults.push(what.to_owned());
     }
 
-    /// The answer to initialize, where no case was played.
+    /// Sets the response to `initialize` if no case was played.
     pub fn initialized(&mut self, result: Value) {
         self.initialize = result;
     }
 
-    /// By statement the cases in which monitors saw it hold.
+    /// For each requirement id, the cases in which monitors confirmed it.
     pub fn seen(&self) -> BTreeMap<String, Vec<String>> {
         let mut seen: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for ((_, id), watched) in &self.seen {
@@ -169,7 +171,7 @@ impl Collected {
         seen
     }
 
-    /// What the agent said of itself.
+    /// Copies what the agent reported about itself in `initialize`.
     pub fn describe(&self, target: &mut Target) {
         let of = |key: &str| self.initialize.get(key).cloned().unwrap_or(Value::Null);
         let either = |a: &str, b: &str| match of(a) {
@@ -209,11 +211,11 @@ impl Collected {
                 requirement: "harness".to_owned(),
                 level: crate::model::Level::Must,
                 verdict: Verdict::Error,
-                message: format!("a fault of agentproto itself: {fault}"),
+                message: format!("internal error in agentproto: {fault}"),
                 source: String::new(),
                 section: "Harness".to_owned(),
-                statement: "The harness judges".to_owned(),
-                hint: Some("please report it with this output".to_owned()),
+                statement: "The harness reaches a verdict".to_owned(),
+                hint: Some("report this bug and include this output".to_owned()),
                 evidence: Vec::new(),
                 duration_ms: 0.0,
                 transcript: None,
@@ -223,8 +225,8 @@ impl Collected {
         (results, self.transcripts)
     }
 
-    /// Where no process ever answered, the first case of a suite tells it; the others saw the
-    /// same, and nothing of what they ask.
+    /// If no process ever answered, keeps only the failure of the first case of each suite. The
+    /// other cases failed for the same reason, and did not check their requirements.
     pub fn never_began(&mut self) {
         let mut told = Vec::new();
         self.rows.sort_by_key(|(suite, index, _)| (*suite, *index));
@@ -248,7 +250,7 @@ impl Collected {
         requirement: &Requirement,
     ) -> Option<CaseResult> {
         let mut row = row(suite, requirement, "monitor");
-        // What a monitor saw broken is told, also where a case is what decides the statement.
+        // Report a violation that a monitor found, even if only cases decide the requirement.
         let own = [requirement.id.clone()];
         let ids = match requirement.watched.as_slice() {
             [] => own.as_slice(),
@@ -260,7 +262,7 @@ impl Collected {
             .map(|(_, watched)| watched)
             .collect();
         let all: Vec<&WatchedRow> = seen.iter().flat_map(|w| &w.rows).collect();
-        // One fault is told once: the case that it happened in has told it.
+        // Do not report a violation again that the case itself has already reported.
         let has_told = |broken: &WatchedRow| {
             let mut rows = self.rows.iter().filter(|(suite, ..)| *suite == index);
             rows.any(|(_, _, row)| {
@@ -282,7 +284,7 @@ impl Collected {
             let times: u64 = seen.iter().map(|w| w.broken).sum();
             let mut message = format!("{} (case {}", first.message, first.case);
             if times > 1 {
-                message.push_str(&format!("; {times} times in all"));
+                message.push_str(&format!("; {times} times in total"));
             }
             message.push(')');
             for other in broken.iter().filter(|r| r.message != first.message).take(3) {
@@ -298,17 +300,17 @@ impl Collected {
         } else if held > 0 {
             row.hint = None;
             row.verdict = Verdict::Pass;
-            row.message = format!("held each of {held} times");
+            row.message = format!("checks passed: {held}");
         } else {
             row.hint = None;
-            row.message = "nothing happened that could have broken it".to_owned();
+            row.message = "never exercised in this run".to_owned();
         }
         Some(row)
     }
 }
 
 impl Collected {
-    /// Whether a monitor that saw nothing broken has something to say.
+    /// Whether a monitor without violations gets a row.
     fn tells(&self, suite: &Suite, requirement: &Requirement, held: u64) -> bool {
         let id = &requirement.id;
         let is_asked = self.only.statements.contains(id);
@@ -319,7 +321,7 @@ impl Collected {
         } else if held > 0 {
             is_asked || self.only.names_cases
         } else {
-            // Of what its cases decide they have told already.
+            // If cases decide the requirement, their rows are enough.
             is_asked && !suite.cases.iter().any(|case| case.decides.contains(id))
         }
     }
@@ -344,12 +346,12 @@ fn row(suite: &Suite, requirement: &Requirement, case: &str) -> CaseResult {
     }
 }
 
-/// Everything that broke one requirement.
+/// All violations of one requirement.
 fn broken<'p>(id: &'p str, played: &'p Played) -> impl Iterator<Item = &'p Broken> {
     played.broken.iter().filter(move |b| b.requirement == id)
 }
 
-/// What decides about a requirement that is broken: the first that is not a guess.
+/// The violation that decides the verdict: the first that is not a guess.
 fn decisive<'p>(id: &'p str, played: &'p Played) -> Option<&'p Broken> {
     let certain = broken(id, played).find(|b| !b.is_guess);
     certain.or_else(|| broken(id, played).next())
@@ -390,23 +392,25 @@ fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Ev
             let from = played.shown.len().saturating_sub(2);
             let lines = played.shown.get(from..).unwrap_or_default();
             let shown = glimpse(&played.transcript, lines);
-            (Verdict::Pass, "as it must be".to_owned(), shown)
+            (Verdict::Pass, "as required".to_owned(), shown)
         }
         None => (
             Verdict::NotVerified,
-            "nothing came that could have been judged".to_owned(),
+            "the case did not check this requirement".to_owned(),
             Vec::new(),
         ),
     }
 }
 
-/// Faulty lines, and what we said last before them: a cancel, a line that is no JSON, an answer.
+/// Adds the last lines that the harness sent before the violation: a cancel, invalid JSON, a
+/// response.
 fn with_what_led_there(transcript: &Transcript, lines: &[u64]) -> Vec<u64> {
     let is = |number: &u64, direction: Direction| {
         let line = transcript.line(*number);
         line.is_some_and(|line| line.direction == direction)
     };
-    // Where no line of the agent is wrong, one is missing, and all that we said led there.
+    // If no line of the agent is wrong, a line is missing, and everything that was sent is
+    // relevant.
     let said = lines.iter().copied();
     let last = said.filter(|line| is(line, Direction::FromAgent)).max();
     let last = last.unwrap_or(u64::MAX);
@@ -419,7 +423,7 @@ fn with_what_led_there(transcript: &Transcript, lines: &[u64]) -> Vec<u64> {
     all
 }
 
-/// The last lines that say something: that we closed the input is no news.
+/// The last relevant lines. The closing of stdin by the harness is left out.
 fn last_lines(transcript: &Transcript, count: usize) -> Vec<u64> {
     let all = transcript.numbers().rev().take(count + 1);
     let is_news = |number: &u64| {
@@ -433,7 +437,7 @@ fn last_lines(transcript: &Transcript, count: usize) -> Vec<u64> {
     lines
 }
 
-/// Where the transcript of a case stands below the report directory.
+/// Path of the transcript of a case, relative to the report directory.
 pub fn file_name(suite: &str, case: &str) -> String {
     let safe = |name: &str| -> String {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');

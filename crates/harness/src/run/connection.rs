@@ -1,5 +1,5 @@
-//! One process and the conversation with it: raw lines out and in, all of them written down,
-//! watched, and answered where the agent asks.
+//! One process and the conversation with it. All raw lines are recorded and passed to the monitors,
+//! and requests of the agent are answered.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -19,14 +19,15 @@ use crate::suite::Answers;
 use agentproto_sandbox::spawn::{Exit, Piece};
 use agentproto_wire::{Direction, Envelope, Kind, Line, Transcript};
 
-/// Messages that a case can still look at; older ones are in the transcript only.
+/// Maximum number of messages that a case can still look at. Older ones are only in the transcript.
 const REMEMBERED: usize = 20_000;
-/// All connections together remember so much; one that is over it keeps its last messages.
+/// Maximum number of bytes that all connections together remember. Above it, a connection keeps
+/// only its last `LEAST` messages.
 const HELD_BYTES: usize = 16 << 20;
 const LEAST: usize = 500;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// A message that came.
+/// A message that was received.
 #[derive(Clone)]
 pub struct Received {
     pub line: u64,
@@ -37,29 +38,29 @@ pub struct Received {
 
 pub enum Event {
     Message(Received),
-    /// A line that is no message, or one of standard error.
+    /// A line that is not a message, or a line of stderr.
     Other,
-    /// The agent closed its output.
+    /// The agent closed stdout.
     Over,
     TimedOut,
 }
 
-/// Why there is no answer.
+/// Why a response is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// Nothing came in time.
+    /// The time limit was reached.
     TimedOut(Duration),
-    /// What would have had to come before was over.
+    /// The turn or request that should have caused the message is over.
     TooLate,
-    /// The process is over: how, and its last words.
+    /// The process ended: how, and the end of its stderr.
     Ended(String),
 }
 
 impl std::fmt::Display for Silence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Silence::TimedOut(time) => write!(f, "nothing came within {} s", time.as_secs_f64()),
-            Silence::TooLate => write!(f, "the turn or request that was to bring it is over"),
+            Silence::TimedOut(time) => write!(f, "timed out after {} s", time.as_secs_f64()),
+            Silence::TooLate => write!(f, "the turn or request that should have caused it is over"),
             Silence::Ended(how) => write!(f, "{how}"),
         }
     }
@@ -73,14 +74,14 @@ pub struct Connection {
     pub services: Services,
     replies: mpsc::UnboundedReceiver<Value>,
     pub inbox: VecDeque<Received>,
-    /// What was written since the last line feed.
+    /// Bytes written since the last line feed.
     unended: Vec<u8>,
     next_id: u64,
     is_over: bool,
     exit: Option<(Exit, Duration)>,
-    /// Waited for the agent's answers.
+    /// Total time spent waiting for responses.
     pub waited: Duration,
-    /// The lines of ours that the agent heard last.
+    /// Transcript lines of the last messages that were sent.
     last_sent: VecDeque<u64>,
 }
 
@@ -92,7 +93,7 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    /// The transcript goes on where the last process of the case ended.
+    /// Starts a process. The transcript continues that of the previous process of the case.
     pub async fn start(
         launcher: &Launcher,
         cwd: &Path,
@@ -146,11 +147,11 @@ impl Connection {
         }
     }
 
-    /// Writes bytes as they are; what makes a line is written down as one.
+    /// Writes raw bytes. Each complete line is added to the transcript.
     pub async fn write(&mut self, bytes: &[u8], within: Duration) -> Result<u64, Silence> {
         let mut number = self.transcript.last();
         for piece in bytes.split_inclusive(|b| *b == b'\n') {
-            // A line may be written in pieces; it is one line all the same.
+            // A line may be written in several pieces.
             self.unended.extend_from_slice(piece);
             if self.unended.pop_if(|last| *last == b'\n').is_some() {
                 let whole = std::mem::take(&mut self.unended);
@@ -164,7 +165,7 @@ impl Connection {
             }
         }
         let Some(stdin) = &mut self.process.stdin else {
-            return Err(Silence::Ended("its input was closed before".to_owned()));
+            return Err(Silence::Ended("its stdin was already closed".to_owned()));
         };
         match timeout_at(Instant::now() + within, stdin.write_all(bytes)).await {
             Ok(Ok(())) => Ok(number),
@@ -179,12 +180,12 @@ impl Connection {
         self.write(&bytes, within).await
     }
 
-    /// What was said last, for whoever asks what killed the agent.
+    /// The last lines that were sent, as evidence if the agent exits.
     pub fn last_sent(&self) -> Vec<u64> {
         self.last_sent.iter().copied().collect()
     }
 
-    /// Nobody waits for this answer any more.
+    /// Stops waiting for the response to a request.
     pub fn give_up(&mut self, id: &Value) {
         self.watch.gave_up(id);
     }
@@ -195,7 +196,7 @@ impl Connection {
         json!(id)
     }
 
-    /// Sends a request; gives its id.
+    /// Sends a request and returns its id and transcript line.
     pub async fn request(
         &mut self,
         method: &str,
@@ -215,7 +216,7 @@ impl Connection {
         Ok((id, line))
     }
 
-    /// The next thing that happens.
+    /// Waits for the next event.
     pub async fn next(&mut self, until: Instant) -> Event {
         for line in self.process.stderr.take(false) {
             let line = self.note(Direction::Stderr, &line, true, None);
@@ -261,9 +262,9 @@ impl Connection {
         let (Some(json), Some(envelope)) = (read.json, read.envelope) else {
             return Event::Other;
         };
-        // A value takes more room than its text.
+        // A parsed value takes more memory than its text.
         let size = line.bytes.len() * 2 + 600;
-        // More than one message on a line is wrong, and told; each is heard all the same.
+        // More than one message on a line is a violation, but each message is still handled.
         let first = self.hear(line.number, json, envelope, size).await;
         for (json, envelope) in read.rest {
             self.hear(line.number, json, envelope, size).await;
@@ -295,7 +296,7 @@ impl Connection {
         received
     }
 
-    /// The first message since `from` (a line number) that fits; waits for it.
+    /// Waits for the first matching message after the transcript line `from`.
     pub async fn find(
         &mut self,
         from: u64,
@@ -333,7 +334,7 @@ impl Connection {
         outcome
     }
 
-    /// The answer to a request of ours.
+    /// Waits for the response to a request.
     pub async fn answer(&mut self, id: &Value, within: Duration) -> Result<Received, Silence> {
         let key = id_key(id);
         let fits = move |m: &Received| match &m.kind {
@@ -343,7 +344,7 @@ impl Connection {
         self.find(0, within, fits).await
     }
 
-    /// Listens for so long, whatever comes.
+    /// Collects messages for a fixed time.
     pub async fn listen(&mut self, time: Duration) -> Vec<Received> {
         let until = Instant::now() + time;
         let mut heard = Vec::new();
@@ -367,18 +368,18 @@ impl Connection {
     }
 
     pub fn signal(&self, number: i32) {
-        // One that has gone does not hear it.
+        // A process that has already exited cannot receive it.
         let _ = self.process.signal(number);
     }
 
-    /// Waits for the end of the process.
+    /// Waits until the process exits.
     pub async fn ended(&mut self, within: Duration) -> Option<Value> {
         if let Some((exit, after)) = &self.exit {
             return Some(exit_value(exit, *after));
         }
         let begun = Instant::now();
         let until = begun + within;
-        // What it still says is heard first.
+        // Read the remaining output first.
         loop {
             match self.next(until).await {
                 Event::Over => break,
@@ -403,7 +404,7 @@ impl Connection {
         value
     }
 
-    /// How a process that closed its output ended.
+    /// Describes how a process that closed stdout ended.
     async fn gone(&mut self) -> Silence {
         if self.exit.is_none() {
             let begun = Instant::now();
@@ -414,7 +415,7 @@ impl Connection {
                 }
                 Err(_) => {
                     return Silence::Ended(
-                        "the agent closed its output, and goes on running".to_owned(),
+                        "the agent closed stdout but is still running".to_owned(),
                     );
                 }
             }
@@ -425,12 +426,12 @@ impl Connection {
         };
         let words = self.last_words();
         Silence::Ended(match words.is_empty() {
-            true => format!("the agent {how}, and wrote nothing to standard error"),
-            false => format!("the agent {how}; its last words: {words}"),
+            true => format!("the agent {how} and wrote nothing to stderr"),
+            false => format!("the agent {how}; end of its stderr: {words}"),
         })
     }
 
-    /// The end of what it wrote to standard error.
+    /// The last lines that the agent wrote to stderr.
     pub fn last_words(&self) -> String {
         let mut words = Vec::new();
         for number in self.transcript.numbers().rev().take(2000) {
@@ -450,7 +451,7 @@ impl Connection {
         self.is_over
     }
 
-    /// Ends it, and gives what was written down and noted.
+    /// Ends the process, and returns the transcript and the notes of the monitors.
     pub async fn finish(mut self, grace: Duration) -> (Transcript, Notes) {
         if self.exit.is_none() {
             self.close_input();

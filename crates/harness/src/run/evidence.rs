@@ -1,5 +1,5 @@
-//! Lines of a transcript as evidence: in the order of the wire, long ones shortened around what
-//! is wrong in them.
+//! Quotes lines of a transcript as evidence: in wire order, and with long lines shortened around
+//! the error.
 
 use std::ops::Range;
 
@@ -8,18 +8,19 @@ use agentproto_text::excerpt::shorten;
 use agentproto_text::plain;
 use agentproto_wire::{Direction, Line, Transcript, span};
 
-/// Evidence is for reading: so many lines, of so many characters.
+/// Maximum number of evidence lines.
 const MOST_LINES: usize = 6;
+/// Maximum number of characters per evidence line.
 const LONGEST: usize = 1500;
-/// A row that passed needs less.
+/// Maximum number of characters per evidence line of a row that passed.
 const LONGEST_PASSED: usize = 300;
-/// Larger lines are not searched for the place of a fault.
+/// Maximum size in bytes of a line that is searched for the position of an error.
 const LARGEST: usize = 4 << 20;
 
-/// Lines that prove a fault; `at` is the JSON Pointer of it in one of them.
+/// Quotes the lines that prove a violation. `at` is the JSON Pointer to the error in one of them.
 pub fn proof(transcript: &Transcript, lines: &[u64], at: Option<&str>) -> Vec<Evidence> {
     let lines = chosen(transcript, lines);
-    // The whole message is no place in it.
+    // An empty pointer means the whole message and needs no mark.
     let at = at.filter(|at| !at.is_empty());
     let marked = at.and_then(|at| Some((at, place(&lines, at)?)));
     let mut quoted: Vec<Evidence> = Vec::new();
@@ -36,7 +37,7 @@ pub fn proof(transcript: &Transcript, lines: &[u64], at: Option<&str>) -> Vec<Ev
     quoted
 }
 
-/// Lines that show what happened where nothing is wrong.
+/// Quotes lines that show what happened if nothing is wrong.
 pub fn glimpse(transcript: &Transcript, lines: &[u64]) -> Vec<Evidence> {
     let lines = chosen(transcript, lines);
     let mut quoted: Vec<_> = lines
@@ -47,8 +48,8 @@ pub fn glimpse(transcript: &Transcript, lines: &[u64]) -> Vec<Evidence> {
     quoted
 }
 
-/// Where there are too many, what is named first and what is named last: the fault, and how it
-/// came to it.
+/// Selects lines. If there are too many, keeps the first and the last of the list: the error, and
+/// what led to it.
 fn chosen(transcript: &Transcript, lines: &[u64]) -> Vec<Line> {
     let mut numbers: Vec<u64> = Vec::new();
     for number in lines {
@@ -65,8 +66,8 @@ fn chosen(transcript: &Transcript, lines: &[u64]) -> Vec<Line> {
     found.collect()
 }
 
-/// The line of the agent in which the pointer leads to something, and the bytes of that. Where it
-/// leads nowhere, the line that comes first, and what the missing part should stand in.
+/// The line of the agent that contains the pointer, and the byte range of its value. If no line
+/// contains it, the first line, and the range of the closest parent.
 fn place(lines: &[Line], at: &str) -> Option<(u64, Range<usize>)> {
     let mut nearest = None;
     for line in lines {
@@ -88,14 +89,14 @@ fn place(lines: &[Line], at: &str) -> Option<(u64, Range<usize>)> {
 fn quote(line: &Line, mark: Option<Range<usize>>, longest: usize) -> Evidence {
     let text = line.text();
     let characters = |to: usize| text.get(..to).map_or(0, |before| before.chars().count());
-    // The whole line needs no mark.
+    // A mark over the whole line is useless.
     let mark = mark.filter(|mark| mark.len() < text.len());
     let mark = mark.map(|mark| characters(mark.start)..characters(mark.end));
     let (mut short, mark) = shorten(&text, mark, longest);
     if let Some(length) = line.cut {
-        short.push_str(&format!("… ({length} bytes in all)"));
+        short.push_str(&format!("… ({length} bytes in total)"));
     }
-    // What cannot be printed takes more room when it is shown; the mark moves along.
+    // Escaped characters take more space, so the mark moves.
     let shown = |from: usize, to: usize| {
         let part: String = short.chars().skip(from).take(to - from).collect();
         plain(&part).chars().count()
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_stand_in_the_order_of_the_wire_with_the_fault_marked() {
+    fn lines_are_in_wire_order_with_the_error_marked() {
         let long = format!(
             r#"{{"id":3,"pad":"{}","result":{{"stopReason":"do\u001bne"}}}}"#,
             "\u{1b}é".repeat(4000)
@@ -146,7 +147,7 @@ mod tests {
             (Direction::FromAgent, r#"{"method":"session/update"}"#),
             (Direction::FromAgent, &long),
         ]);
-        // The fault first, as monitors name it.
+        // Monitors name the line with the error first.
         let shown = proof(&transcript, &[4, 2, 3, 4], Some("/result/stopReason"));
         let lines: Vec<u64> = shown.iter().map(|e| e.line).collect();
         assert_eq!(lines, [2, 3, 4]);
@@ -157,17 +158,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_marks_what_it_should_stand_in() {
+    fn a_missing_member_marks_its_parent() {
         let transcript = transcript(&[(Direction::FromAgent, r#"{"id":1,"result":{"a":1}}"#)]);
         let shown = proof(&transcript, &[2], Some("/result/sessionId"));
         assert_eq!(marked(&shown[0]), r#"{"a":1}"#);
         let shown = proof(&transcript, &[2], Some("/error"));
-        assert!(shown[0].mark.is_none(), "the whole line is no place in it");
+        assert!(shown[0].mark.is_none(), "the whole line is not marked");
         assert_eq!(shown[0].pointer.as_deref(), Some("/error"));
     }
 
     #[test]
-    fn of_many_lines_the_first_and_last_named_are_kept() {
+    fn the_first_and_last_of_many_lines_are_kept() {
         let all: Vec<_> = (0..20).map(|_| (Direction::FromAgent, "{}")).collect();
         let transcript = transcript(&all);
         let named: Vec<u64> = std::iter::once(15).chain(2..12).collect();

@@ -1,24 +1,26 @@
-//! A home directory of its own for every case: what an agent keeps there outlives its process,
-//! but not the case, and nobody's real settings are touched.
+//! A separate home directory for every case. What an agent stores there is kept for all processes
+//! of the case and then deleted. The user's real settings are never touched.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Files of a template are settings, not data.
+/// Maximum size in bytes of a template file. Templates are for settings, not for data.
 const LARGEST: u64 = 1 << 20;
+/// Maximum number of files in a template.
 const MOST_FILES: usize = 1000;
 
 #[derive(Clone, Debug, Default)]
 pub struct Home {
-    /// Copied into each home.
+    /// Directory that is copied into each home.
     pub template: Option<PathBuf>,
-    /// Set for every process; `{home}` and `{model_url}` are put in.
+    /// Environment variables for every process. `{home}` and `{model_url}` are replaced.
     pub env: Vec<(String, String)>,
     pub model_url: Option<String>,
 }
 
 impl Home {
-    /// Makes the home of a case if it is not there yet; gives the variables that lead to it.
+    /// Creates the home of a case if it does not exist, and returns the environment variables for
+    /// it.
     pub fn furnish(&self, root: &Path) -> io::Result<Vec<(String, String)>> {
         let home = root.join("home");
         if !home.exists() {
@@ -46,7 +48,9 @@ impl Home {
         for entry in std::fs::read_dir(from)? {
             let entry = entry?;
             *left = left.checked_sub(1).ok_or_else(|| {
-                io::Error::other(format!("more than {MOST_FILES} files in the template"))
+                io::Error::other(format!(
+                    "the home template contains more than {MOST_FILES} files"
+                ))
             })?;
             let (source, target) = (entry.path(), to.join(entry.file_name()));
             let kind = entry.file_type()?;
@@ -57,7 +61,7 @@ impl Home {
                 if entry.metadata()?.len() > LARGEST {
                     let name = source.display();
                     return Err(io::Error::other(format!(
-                        "{name} is too large for a template"
+                        "{name} is too large for a home template (maximum: 1 MiB)"
                     )));
                 }
                 match std::fs::read_to_string(&source) {
@@ -75,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_home_is_made_from_its_template_once() {
+    fn a_home_is_created_from_its_template_only_once() {
         let root = std::env::temp_dir().join(format!("agentproto-home-{}", std::process::id()));
         let template = root.join("template");
         std::fs::create_dir_all(template.join(".x")).unwrap();

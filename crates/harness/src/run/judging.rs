@@ -1,10 +1,10 @@
-//! How a probe says what it found: each statement is met, broken, or open for a reason.
+//! How a probe reports its findings: each requirement is met, violated, or open for a reason.
 
 use super::case::{Blocked, Broken, Played};
 use crate::suite::Case;
 
 impl Played {
-    /// A case in which nothing was looked at.
+    /// A case in which nothing was checked.
     pub fn blocked(why: Blocked) -> Played {
         Played {
             blocked: Some(why),
@@ -21,7 +21,7 @@ impl Played {
         self.judge(id, message.into(), lines, false);
     }
 
-    /// Nothing that the text forbids, and yet not as it should be.
+    /// A suspected violation, which is at most a warning.
     pub fn doubtful(&mut self, id: &str, message: impl Into<String>, lines: &[u64]) {
         self.judge(id, message.into(), lines, true);
     }
@@ -38,12 +38,12 @@ impl Played {
         });
     }
 
-    /// One statement that cannot be decided here.
+    /// Leaves one requirement without a verdict.
     pub fn open(&mut self, id: &str, why: Blocked) {
         self.open.push((id.to_owned(), why));
     }
 
-    /// Met where there is nothing to say against it.
+    /// Reports a verdict: violated with a message, met without one.
     pub fn verdict(&mut self, id: &str, against: Option<String>, lines: &[u64]) {
         match against {
             Some(message) => self.broken(id, message, lines),
@@ -51,7 +51,8 @@ impl Played {
         }
     }
 
-    /// What was judged before a probe broke off stays judged; the rest is open.
+    /// Keeps the verdicts reached before a probe was aborted. The other requirements get its
+    /// reason.
     pub fn break_off(&mut self, case: &Case, blocked: &Blocked) {
         let is_judged = |id: &String| {
             self.looked_at.contains(id) || self.open.iter().any(|(known, _)| known == id)

@@ -1,5 +1,5 @@
-//! Runs suites against one target: cases side by side, each in processes of its own, and one
-//! report at the end.
+//! Runs suites against one target. Cases run in parallel, each in its own agent processes, and
+//! produce one report.
 
 pub(crate) mod case;
 mod collect;
@@ -41,61 +41,91 @@ pub use patience::Patience;
 use process::Launcher;
 pub use secrets::Secrets;
 
-/// More at a time is no use to anybody.
+/// Maximum number of cases that run in parallel.
 const MOST_JOBS: u32 = 1000;
 
-/// A model that can be asked what it was asked.
+/// The mock model, which records the requests that it receives.
 pub trait Model: Send + Sync {
-    /// The questions with this tag in what the user said.
+    /// The requests whose user message contains this tag.
     fn asked(&self, tag: &str) -> Value;
 }
 
-/// How to log in where a session needs it.
+/// How to log in if a session requires it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Login {
-    /// Not at all: a login may open a browser.
+    /// Do not log in: a login may open a browser.
     No,
+    /// The method with this id.
     With(String),
-    /// The first method that the agent itself handles.
+    /// The first method that the agent handles itself.
     First,
 }
 
-/// Everything that all cases share.
+/// Settings that all cases share.
 pub struct Setting {
+    /// What is certified, and how it is started.
     pub launcher: Launcher,
+    /// Prompts by key, from the prompts file.
     pub prompts: BTreeMap<String, String>,
+    /// Time limit for a response.
     pub timeout: Duration,
-    /// How long nothing may come, where that is the question.
+    /// How long to listen in order to check that nothing is sent.
     pub quiet: Duration,
-    /// From the end of input to force.
+    /// Time between closing stdin and killing the process.
     pub grace: Duration,
+    /// How to log in if a session requires it.
     pub login: Login,
+    /// The mock model, if the agent runs with it.
     pub model: Option<Arc<dyn Model>>,
+    /// Where cases create their directories.
     pub workspace: Workspace,
-    /// A home of its own for every case.
+    /// Gives every case its own home directory.
     pub home: Option<home::Home>,
-    /// A variable that names a directory in which the agent may keep things, case by case.
+    /// Environment variable with a directory for the agent's state, one per case.
     pub state_variable: Option<&'static str>,
-    /// What was learned about answers to initialize, to session/new, and to prompts.
+    /// What was learned about the time to answer `initialize`.
     pub starts: Patience,
+    /// What was learned about the time to answer `session/new`.
     pub sessions: Patience,
+    /// What was learned about the time to answer prompts.
     pub turns: Patience,
-    /// What no report may tell.
+    /// Values that must not appear in a report.
     pub secrets: Secrets,
 }
 
 impl Setting {
-    /// Whether all cases find what an agent keeps in one place: the user's own home.
+    /// Default settings for a target: 30 seconds for a response, no login, no mock model, and the
+    /// prompt that every agent understands.
+    pub fn new(launcher: Launcher, workspace: Workspace) -> Self {
+        Setting {
+            secrets: Secrets::of(&[], &launcher),
+            launcher,
+            prompts: prompts::of_anybody(),
+            timeout: Duration::from_secs(30),
+            quiet: Duration::from_millis(300),
+            grace: Duration::from_millis(1000),
+            login: Login::No,
+            model: None,
+            workspace,
+            home: None,
+            state_variable: None,
+            starts: Patience::default(),
+            sessions: Patience::default(),
+            turns: Patience::default(),
+        }
+    }
+
+    /// Whether all cases share the agent's state, because they use the home directory of the user.
     fn shares_home(&self) -> bool {
         self.home.is_none() && self.state_variable.is_none()
     }
 
-    /// However patient its steps are, a case has an end.
+    /// Time limit for a whole case.
     pub fn longest_case(&self) -> Duration {
         self.timeout * 6 + Duration::from_secs(20)
     }
 
-    /// Variables that differ from case to case.
+    /// Environment variables of one case.
     pub fn own_env(&self, root: &Path) -> io::Result<Vec<(String, String)>> {
         let mut env = match &self.home {
             Some(home) => home.furnish(root)?,
@@ -110,39 +140,58 @@ impl Setting {
     }
 }
 
-/// Which cases are run, and how many at a time.
+/// Which cases run, and how many in parallel.
 pub struct Options {
+    /// Maximum number of cases that run in parallel.
     pub jobs: usize,
-    /// This part of the cases: index from 1, of so many.
+    /// The shard to run: its number, starting at 1, and the number of shards.
     pub shard: Option<(usize, usize)>,
-    /// Set from outside: no new case is started, running ones are ended.
+    /// Set by the caller to interrupt the run: no new case starts, and running cases end.
     pub stop: &'static AtomicBool,
+    /// Whether the transcripts of all cases are kept.
     pub keep_transcripts: bool,
-    /// Only these.
+    /// The selected requirements and cases.
     pub only: Selection,
 }
 
-/// Hears how a run goes on.
+impl Default for Options {
+    /// All cases, two per processor at a time.
+    fn default() -> Self {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        Options {
+            jobs: 2 * cores,
+            shard: None,
+            stop: &NEVER,
+            keep_transcripts: false,
+            only: Selection::default(),
+        }
+    }
+}
+
+/// Receives the progress of a run.
 pub trait Progress: Send + Sync {
+    /// `what` is finished, as number `done` of `all` cases.
     fn done(&self, what: &str, done: usize, all: usize);
 }
 
-/// Nobody listens.
+/// Ignores the progress.
 impl Progress for () {
     fn done(&self, _: &str, _: usize, _: usize) {}
 }
 
+/// The monitors for a protocol.
 pub fn monitors(protocol: Protocol) -> Vec<Box<dyn Monitor>> {
     match protocol {
         Protocol::Acp | Protocol::Lifecycle => monitor::acp(),
         Protocol::Mcp => monitor::mcp(),
         Protocol::AcpV2 => monitor::acp_v2(),
-        // Their probes judge by themselves.
+        // The probes of this suite check everything themselves.
         Protocol::Sessions => Vec::new(),
     }
 }
 
-/// Runs the suites; whatever happens, there is a report.
+/// Runs the suites. The result is always a report, even if cases fail internally.
 pub async fn run(
     suites: Arc<Vec<Suite>>,
     target: Target,
@@ -166,7 +215,7 @@ pub async fn run(
             let Some((of, the_case)) = at(&suites, suite, case) else {
                 return (suite, case, None);
             };
-            // A logout is felt by every case that uses the same login: it has all places.
+            // A logout affects every case with the same login, so this case runs alone.
             let alone = setting.shares_home() && logs_out(&the_case.steps);
             let needed = if alone { jobs } else { 1 };
             let _place = places.acquire_many_owned(needed).await;
@@ -205,7 +254,7 @@ pub async fn run(
                 }
             }
             Err(error) => {
-                // A fault of ours in one case is told, and the others go on.
+                // An internal error in one case is reported, and the other cases continue.
                 collected.fault(&setting.secrets.text(&error.to_string()));
             }
         }
@@ -252,16 +301,18 @@ pub async fn run(
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 pub struct Ran {
+    /// The report.
     pub report: Report,
+    /// Transcripts that were kept.
     pub transcripts: Vec<Transcribed>,
-    /// By statement the cases in which monitors saw it hold.
+    /// For each requirement id, the cases in which monitors confirmed it.
     pub seen: BTreeMap<String, Vec<String>>,
 }
 
 impl Ran {
-    /// Nothing could be run at all.
+    /// The result if nothing could be run at all.
     pub fn failed(why: &str) -> Ran {
         let mut collected = Collected::new(Selection::default(), false);
         collected.fault(why);
@@ -289,7 +340,7 @@ impl Ran {
     }
 }
 
-/// A transcript that is worth keeping.
+/// A transcript that is kept.
 pub struct Transcribed {
     pub suite: String,
     pub case: String,
@@ -301,7 +352,7 @@ fn at(suites: &[Suite], suite: usize, case: usize) -> Option<(&Suite, &Case)> {
     Some((of, of.cases.get(case)?))
 }
 
-/// Whether a case ends a login.
+/// Whether a case logs out.
 fn logs_out(steps: &[Step]) -> bool {
     steps.iter().any(|step| match &step.what {
         What::Call(request, _) | What::Send(request) => {
@@ -314,7 +365,7 @@ fn logs_out(steps: &[Step]) -> bool {
     })
 }
 
-/// The cases of this run, by suite and index.
+/// The cases of this run, as indexes of suite and case.
 fn chosen(suites: &[Suite], options: &Options) -> Vec<(usize, usize)> {
     let mut work = Vec::new();
     for (suite, of) in suites.iter().enumerate() {
@@ -343,7 +394,7 @@ async fn stopped(stop: &AtomicBool) {
     }
 }
 
-/// Sums of one case.
+/// Adds the times of one case.
 fn add(timing: &mut Timing, played: &Played) {
     let ms = |time: Duration| time.as_secs_f64() * 1000.0;
     timing.startup_ms += ms(played.startup);
@@ -358,7 +409,7 @@ mod tests {
     use crate::suite;
 
     #[test]
-    fn cases_that_end_a_login_are_known() {
+    fn cases_that_log_out_are_recognized() {
         let mut found = Vec::new();
         for name in suite::names() {
             let suite = suite::built_in(name)

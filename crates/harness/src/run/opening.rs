@@ -1,22 +1,22 @@
-//! The first message of each protocol.
+//! Params of `initialize` for each protocol.
 
 use serde_json::{Value, json};
 
 use crate::suite::Protocol;
 
-/// Why an answer to initialize opens no conversation in the draft of version 2.
+/// Why a response to `initialize` shows that the agent does not support the draft of version 2.
 pub fn no_draft(answer: &Value) -> Option<String> {
-    /// The agent speaks no version that is as old as the one that was asked for.
+    /// Error code: the agent supports no version as old as the requested one.
     const UNSUPPORTED_VERSION: i64 = -32022;
     if answer.pointer("/error/code").and_then(Value::as_i64) == Some(UNSUPPORTED_VERSION) {
-        return Some("the agent does not speak version 2, the draft".to_owned());
+        return Some("the agent does not support version 2 (draft)".to_owned());
     }
     let version = answer.pointer("/result/protocolVersion")?;
     (version.as_f64() != Some(2.0))
-        .then(|| format!("the agent answered version {version}; the draft is version 2"))
+        .then(|| format!("the agent answered with version {version}, but the draft is version 2"))
 }
 
-/// Parameters of initialize; `client` are the capabilities, if any are told.
+/// Params of `initialize`. `client` are the client capabilities, if any are sent.
 pub fn initialize(protocol: Protocol, client: Option<Value>) -> Value {
     let me = json!({"name": "agentproto", "title": "agentproto certify", "version": env!("CARGO_PKG_VERSION")});
     let (mut params, capabilities) = match protocol {

@@ -1,21 +1,21 @@
-//! What earlier cases learned about an agent that never answers: the time limit is waited for a
-//! few times, and not in every case again.
+//! Remembers whether an agent never answers a kind of request. The full time limit is then waited
+//! out only a few times, not in every case.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// So many times in a row silence is waited out.
+/// Number of unanswered requests after which the time limit is shortened.
 const ENOUGH: u32 = 3;
-/// Afterwards an answer has so long to come.
+/// The shortened time limit.
 const SHORT: Duration = Duration::from_millis(500);
 
-/// Answers and silences to one kind of request.
+/// Number of answered and unanswered requests of one kind.
 #[derive(Default)]
 pub struct Patience {
     answered: AtomicU32,
     silent: AtomicU32,
-    /// What the first silence looked like.
+    /// What was observed when the first request was not answered.
     how: OnceLock<String>,
 }
 
@@ -28,25 +28,25 @@ impl Patience {
         self.silent.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// As `silent`, with what was seen in place of an answer.
+    /// Like `silent`, with what was observed instead of a response.
     pub fn silent_as(&self, how: &str) {
         let _ = self.how.set(how.to_owned());
         self.silent();
     }
 
-    /// What came in place of the first answer, where there never was one.
+    /// What was observed instead of the first response, if no request was ever answered.
     pub fn never_answered(&self) -> Option<String> {
         let silent = self.silent.load(Ordering::Relaxed);
         let never = self.answered.load(Ordering::Relaxed) == 0 && silent > 0;
         never.then(|| self.how.get().cloned().unwrap_or_default())
     }
 
-    /// Whether it was never answered, however often it was asked.
+    /// Whether no request was answered after several attempts.
     pub fn is_lost(&self) -> bool {
         self.answered.load(Ordering::Relaxed) == 0 && self.silent.load(Ordering::Relaxed) >= ENOUGH
     }
 
-    /// How long to wait this time.
+    /// The time limit for the next request.
     pub fn time(&self, usual: Duration) -> Duration {
         match self.is_lost() {
             true => usual.min(SHORT),
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patience_ends_where_nothing_was_ever_answered() {
+    fn the_limit_is_short_if_nothing_was_ever_answered() {
         let usual = Duration::from_secs(30);
         let patience = Patience::default();
         assert_eq!(patience.time(usual), usual);

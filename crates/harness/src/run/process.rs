@@ -1,4 +1,4 @@
-//! The agent under test as a process, however it was named.
+//! Starts the agent under test as a process: a command line, or a bundle.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -20,51 +20,62 @@ pub use agentproto_sandbox::plan::unconfined;
 use agentproto_sandbox::programs::find::{find_in, search_path};
 use agentproto_sandbox::spawn::{self, Bounds, Child, Exit, Lines, Options};
 
-/// The longest line that is judged, and what may wait for the judge: several agents run at once,
-/// and none may cost more than this.
+/// Maximum length of a line, and maximum number of unread bytes. Several agents run in parallel, so
+/// each must stay within these limits.
 const BOUNDS: Bounds = Bounds {
     line: 4 << 20,
     waiting: 5 << 20,
 };
-/// Of standard error so much is kept between two looks.
+/// Maximum number of bytes of stderr that are kept between two reads.
 const STDERR: usize = 1 << 20;
 
-/// What the cases of a run are about, and how it is started for each of them.
+/// What is certified, and how it is started for each case.
 #[derive(Clone, Debug)]
 pub enum Launcher {
+    /// A command line.
     Program(Program),
-    /// Started by the runner, under its declared sandbox.
+    /// A bundle, which the runtime starts in its declared sandbox.
     Bundle(Arc<BundleTarget>),
-    /// Not started at all: it runs already, under its URL.
+    /// A session host that is already running, reached by its URL.
     Host(Arc<HostTarget>),
 }
 
 /// A command line that can be started.
 #[derive(Clone, Debug)]
 pub struct Program {
+    /// Absolute path of the program, and its arguments.
     pub argv: Vec<OsString>,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Where it is started; a fresh directory where this is not said.
+    /// Working directory. `None` uses a fresh directory for each case.
     pub cwd: Option<PathBuf>,
 }
 
-/// Why a process of the target was not started.
+/// Why a process of the target could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("there is no program `{0}`")]
+    /// The program was not found.
+    #[error("program `{0}` not found")]
     NoProgram(String),
+    /// The program could not be started.
     #[error("cannot start `{program}`: {reason}")]
-    Failed { program: String, reason: String },
-    #[error("the target is a host of sessions, which is not started but asked by its URL")]
+    Failed {
+        /// Path of the program.
+        program: String,
+        /// The cause.
+        reason: String,
+    },
+    /// The target is a session host, which the harness does not start.
+    #[error("the target is a session host: it is reached by its URL and cannot be started")]
     Host,
-    /// The runner refused to start a bundle.
+    /// The runtime refused to start a bundle.
     #[error("{}: {}", .0.code.as_str(), .0.message)]
     Refused(Box<Fault>),
 }
 
 impl Program {
-    /// A command line in our own environment, with some variables more.
+    /// A command line in the current environment, plus the variables in `more`. Looks up the
+    /// program on PATH.
     pub fn new(argv: Vec<OsString>, more: &[(String, String)]) -> Result<Program, StartError> {
         let own: Vec<_> = std::env::vars_os().collect();
         let env = with(&own, more);
@@ -86,8 +97,8 @@ impl Program {
         })
     }
 
-    /// Starts it in a directory; everything that it starts ends with it. `more` wins over the
-    /// common environment.
+    /// Starts the program in a directory. All its descendants end with it. Variables in `more`
+    /// override `env`.
     pub async fn start(
         &self,
         cwd: &Path,
@@ -111,10 +122,10 @@ impl Program {
     }
 }
 
-const NO_PIPES: &str = "it has no pipes";
+const NO_PIPES: &str = "stdin or stdout is not a pipe";
 
 impl Launcher {
-    /// The environment that a started process has, as far as it is ours.
+    /// The environment of a started process, as far as the harness knows it.
     pub fn env(&self) -> Cow<'_, [(OsString, OsString)]> {
         match self {
             Launcher::Program(program) => Cow::Borrowed(&program.env),
@@ -123,7 +134,7 @@ impl Launcher {
         }
     }
 
-    /// Where the caller wants it started.
+    /// The working directory that the caller set, if any.
     pub fn cwd(&self) -> Option<&Path> {
         match self {
             Launcher::Program(program) => program.cwd.as_deref(),
@@ -131,6 +142,7 @@ impl Launcher {
         }
     }
 
+    /// The bundle, if the target is one.
     pub fn bundle(&self) -> Option<&Arc<BundleTarget>> {
         match self {
             Launcher::Bundle(bundle) => Some(bundle),
@@ -138,6 +150,7 @@ impl Launcher {
         }
     }
 
+    /// The session host, if the target is one.
     pub fn host(&self) -> Option<&Arc<HostTarget>> {
         match self {
             Launcher::Host(host) => Some(host),
@@ -145,7 +158,7 @@ impl Launcher {
         }
     }
 
-    /// Starts a process of it in a directory, as `Program::start` does.
+    /// Starts a process of the target in a directory, like `Program::start`.
     pub async fn start(
         &self,
         cwd: &Path,
@@ -169,7 +182,7 @@ impl Launcher {
     }
 }
 
-/// A place for standard error, and how a process is started that writes there.
+/// Creates a buffer for stderr, and spawn options that write to it.
 fn heard() -> (Stderr, Options) {
     let stderr = Stderr::default();
     let heard = stderr.clone();
@@ -181,7 +194,7 @@ fn heard() -> (Stderr, Options) {
     (stderr, options)
 }
 
-/// An environment with some variables set otherwise.
+/// An environment in which the variables of `more` are set or replaced.
 pub fn with(env: &[(OsString, OsString)], more: &[(String, String)]) -> Vec<(OsString, OsString)> {
     let is_set = |name: &OsString| more.iter().any(|(other, _)| name == other.as_str());
     let kept = env.iter().filter(|(name, _)| !is_set(name)).cloned();
@@ -189,7 +202,7 @@ pub fn with(env: &[(OsString, OsString)], more: &[(String, String)]) -> Vec<(OsS
     kept.chain(set).collect()
 }
 
-/// Standard error since the last look.
+/// Buffer for stderr since the last read.
 #[derive(Clone, Default)]
 pub struct Stderr {
     kept: Arc<Mutex<(Vec<u8>, u64)>>,
@@ -204,7 +217,7 @@ impl Stderr {
         kept.1 += (bytes.len() - room) as u64;
     }
 
-    /// Whole lines since the last look; with `all` also one that has no end yet.
+    /// Takes all complete lines since the last read. With `all`, also an incomplete last line.
     pub fn take(&self, all: bool) -> Vec<Vec<u8>> {
         let mut kept = self.kept.lock();
         let whole = match kept.0.iter().rposition(|b| *b == b'\n') {
@@ -230,7 +243,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// `None` for a process without pipes.
+    /// `None` if the process has no pipes.
     fn new(mut started: Started, stderr: Stderr) -> Option<Running> {
         let child = started.child();
         let (stdin, stdout) = (child.stdin.take()?, child.stdout.take()?);
@@ -257,7 +270,7 @@ impl Running {
         self.started.wait().await
     }
 
-    /// The end of it: end of input, a short grace, then by force.
+    /// Ends the process: closes stdin, waits for `grace`, then kills it.
     pub async fn end(&mut self, grace: Duration) -> Exit {
         self.stdin = None;
         match tokio::time::timeout(grace, self.started.wait()).await {
@@ -270,7 +283,7 @@ impl Running {
     }
 }
 
-/// How a process ended, as a case sees it.
+/// How a process ended, as the JSON value that a case sees.
 pub fn exit_value(exit: &Exit, after: Duration) -> Value {
     json!({
         "code": exit.status.code(),

@@ -1,24 +1,24 @@
-//! The prompts file: which text makes this agent do what.
+//! The prompts file: which prompt makes the agent do what.
 
 use std::collections::BTreeMap;
 
 use agentproto_manifest::fields::{self, Mistake};
 use agentproto_manifest::to_json;
 
-/// A key that cases ask for.
+/// A key of the prompts file.
 #[derive(Debug)]
 pub struct Key {
     pub name: &'static str,
     /// What the prompt must make the agent do.
     pub makes: &'static str,
-    /// Words that lead many agents there.
+    /// A prompt that works with many agents.
     pub sample: &'static str,
 }
 
 pub const KEYS: [Key; 12] = [
     Key {
         name: "text",
-        makes: "answers with a little text",
+        makes: "answers with some text",
         sample: "Say hello in one short sentence.",
     },
     Key {
@@ -28,7 +28,7 @@ pub const KEYS: [Key; 12] = [
     },
     Key {
         name: "permission",
-        makes: "asks before it acts: session/request_permission",
+        makes: "asks for permission: session/request_permission",
         sample: "Delete the file notes.txt.",
     },
     Key {
@@ -48,7 +48,7 @@ pub const KEYS: [Key; 12] = [
     },
     Key {
         name: "slow",
-        makes: "works for some seconds, so that it can be cancelled in the middle",
+        makes: "works for some seconds, so that the turn can be canceled",
         sample: "Write a poem of forty lines about herons.",
     },
     Key {
@@ -58,7 +58,7 @@ pub const KEYS: [Key; 12] = [
     },
     Key {
         name: "thought",
-        makes: "thinks aloud: session/update with agent_thought_chunk",
+        makes: "shows its reasoning: session/update with agent_thought_chunk",
         sample: "Think about whether 91 is a prime number.",
     },
     Key {
@@ -68,36 +68,37 @@ pub const KEYS: [Key; 12] = [
     },
     Key {
         name: "recall",
-        makes: "says again what the user said before in the session",
+        makes: "repeats what the user said earlier in the session",
         sample: "Repeat word for word what I said before.",
     },
     Key {
         name: "log",
-        makes: "logs something; only for MCP servers",
+        makes: "logs something (only for MCP servers)",
         sample: "Log something.",
     },
 ];
 
-/// How a case begins to say that it has no prompt, or no call of a tool.
-pub const NO_PROMPT: &str = "no prompt is known that leads there";
-pub const NO_CALL: &str = "no call is known that leads there";
+/// How the message of a case starts if a prompt is missing. `prompting` recognizes it.
+pub const NO_PROMPT: &str = "a prompt is missing";
+/// How the message of a case starts if a tool call is missing.
+pub const NO_CALL: &str = "a tool call is missing";
 
 /// The names of all keys.
 pub fn names() -> [&'static str; KEYS.len()] {
     KEYS.each_ref().map(|key| key.name)
 }
 
-/// Reads a prompts file, or says everything that is wrong with it.
+/// Parses a prompts file, or returns everything that is wrong with it.
 pub fn parse(text: &str) -> Result<BTreeMap<String, String>, Vec<Mistake>> {
-    let what = "a prompts file is a mapping of keys to prompts, such as `text: hello`";
+    let what = "a prompts file must be a mapping of keys to prompts, such as `text: hello`";
     fields::read(text, what, |root, notes| {
         notes.keys(root, "a prompts file", &names());
         let mut prompts = BTreeMap::new();
         for key in names() {
-            // A call of an MCP tool stands there as it is.
+            // The value may be the call of an MCP tool instead of a prompt.
             if let Some(call) = root.get(key).filter(|node| node.is_map()) {
-                notes.keys(call, "a call of a tool", &["name", "arguments"]);
-                notes.need(call, "name", "a call of a tool");
+                notes.keys(call, "a tool call", &["name", "arguments"]);
+                notes.need(call, "name", "a tool call");
                 prompts.insert(key.to_owned(), to_json(call).to_string());
             } else if let Some(text) = notes.string(root, key) {
                 prompts.insert(key.to_owned(), text);
@@ -107,14 +108,14 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, String>, Vec<Mistake>> {
     })
 }
 
-/// What anybody can be asked who was told nothing else.
+/// Default prompts, used without a prompts file.
 pub fn of_anybody() -> BTreeMap<String, String> {
     let text = KEYS.iter().find(|key| key.name == "text");
     let text = text.map(|key| (key.name.to_owned(), key.sample.to_owned()));
     text.into_iter().collect()
 }
 
-/// What our own mock agent listens to.
+/// Prompts for the mock agent.
 pub fn of_mock() -> BTreeMap<String, String> {
     let prompts = [
         ("text", "hello"),
@@ -133,7 +134,7 @@ pub fn of_mock() -> BTreeMap<String, String> {
     owned.into_iter().collect()
 }
 
-/// What the built-in script of the mock model listens to.
+/// Prompts for the built-in script of the mock model.
 pub fn of_mock_model() -> BTreeMap<String, String> {
     let prompts = names().map(|key| (key.to_owned(), format!("certify:{key}")));
     prompts.into_iter().collect()

@@ -1,5 +1,5 @@
-//! MCP servers that write down how an agent reached them: on stdio our own mock, over HTTP a
-//! listener on loopback.
+//! MCP servers that record how an agent connects to them: the mock server for stdio, and a listener
+//! on loopback for HTTP.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 
-/// The first request, or the last `initialize`.
+/// The first request, or the last `initialize` if there was one.
 type Heard = Arc<Mutex<Value>>;
 
 pub struct Recorder {
@@ -48,7 +48,7 @@ impl Recorder {
         let mut argv = vec![
             json!("mock"),
             json!("mcp"),
-            // What the agent under test was told is not meant for this one.
+            // The mock options of the agent under test must not apply to this server.
             json!("--scenario=default"),
             json!("--mutant="),
             json!("--variant="),
@@ -70,7 +70,7 @@ impl Recorder {
         })
     }
 
-    /// `env` are the headers.
+    /// The HTTP server. The `env` of the step becomes the headers.
     async fn http(name: &str, headers: &Value) -> Result<Recorder, String> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await;
         let listener = listener.map_err(|e| e.to_string())?;
@@ -97,7 +97,7 @@ impl Recorder {
         self.descriptor.clone()
     }
 
-    /// What was recorded; null so far.
+    /// What was recorded, or null if the agent has not connected.
     pub fn record(&self) -> Value {
         match &self.kept {
             Kept::File(path) => {
@@ -118,7 +118,7 @@ impl Drop for Recorder {
     }
 }
 
-/// Remembers the headers, and answers as an MCP server would.
+/// Records the headers, and answers like an MCP server.
 async fn answer(
     State(heard): State<Heard>,
     (verb, uri, version): (Method, Uri, Version),

@@ -1,4 +1,4 @@
-//! A recording under the eyes of the monitors: verdicts without a run.
+//! Checks a recorded transcript with the monitors, without a run.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ use crate::suite::{Protocol, Selection, Suite};
 use agentproto_wire::script::{process_said, processes};
 use agentproto_wire::{Direction, Transcript};
 
-/// Cases cannot be played on a recording; what is watched in every case can be seen in it.
+/// The `case` of the results. Cases cannot be played on a recording, but monitors can check it.
 const CASE: &str = "recording";
 
 pub fn judge(suites: &[Suite], mut target: Target, transcript: &Transcript) -> Report {
@@ -53,7 +53,7 @@ pub fn judge(suites: &[Suite], mut target: Target, transcript: &Transcript) -> R
     report
 }
 
-/// What the monitors note, process by process, and what the last initialize was answered with.
+/// The notes of the monitors for each process, and the response to the last `initialize`.
 fn watch(protocol: Protocol, transcript: &Transcript) -> (Vec<Notes>, Value) {
     let mut all = Vec::new();
     let mut initialize = Value::Null;
@@ -81,8 +81,8 @@ fn watch(protocol: Protocol, transcript: &Transcript) -> (Vec<Notes>, Value) {
     (all, initialize)
 }
 
-/// The protocol that is spoken, told by the first initialize: ACP counts its versions, MCP dates
-/// them.
+/// The protocol of a transcript, recognized by the first `initialize`: protocol versions are
+/// numbers in ACP, and dates in MCP.
 pub fn protocol(transcript: &Transcript) -> Protocol {
     let sent = transcript
         .lines()

@@ -1,4 +1,4 @@
-//! The recorded client against a live agent.
+//! Replays the client side of a recording against a live agent.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -14,14 +14,14 @@ use agentproto_sandbox::spawn::Piece;
 use agentproto_wire::rerun::{Rerun, Todo};
 use agentproto_wire::{Direction, Transcript};
 
-/// How long more may come after everything was answered.
+/// How long to wait for more messages after everything was answered.
 const QUIET: Duration = Duration::from_millis(300);
-/// From the end of input to force.
+/// Time between closing stdin and killing the process.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub struct Rerunning {
     pub transcript: Transcript,
-    /// For people: what did not go as in the recording.
+    /// Differences from the recording, as sentences.
     pub notes: Vec<String>,
 }
 
@@ -32,8 +32,8 @@ struct Live {
     is_over: bool,
 }
 
-/// Sends the client's side of a recording to a fresh process. `directory` takes the place of the
-/// recorded working directories.
+/// Sends the client's side of a recording to a fresh process. `directory` replaces the first
+/// recorded working directory. The others get temporary directories.
 pub async fn rerun(
     recording: &Transcript,
     lines: RangeInclusive<u64>,
@@ -45,12 +45,12 @@ pub async fn rerun(
     let mut script = Rerun::new(recording, lines);
     let failed = |error: std::io::Error| StartError::Failed {
         program: "replay".to_owned(),
-        reason: format!("no directory can be made: {error}"),
+        reason: format!("cannot create a directory: {error}"),
     };
     let spare = Workspace::new("certify").map_err(failed)?;
     if let Some(directory) = directory {
         for (count, old) in script.directories().iter().enumerate() {
-            // Two directories stay two.
+            // Different directories must stay different.
             let new = match count {
                 0 => directory.to_owned(),
                 _ => {
@@ -74,7 +74,9 @@ pub async fn rerun(
             Todo::Done => break,
             Todo::Send(bytes) => {
                 if !live.send(&bytes, within).await {
-                    script.notes.push("the agent takes nothing more".to_owned());
+                    script
+                        .notes
+                        .push("the agent no longer accepts input".to_owned());
                     break;
                 }
             }
@@ -84,11 +86,11 @@ pub async fn rerun(
                     script.notes.push(format!("the agent ended before {what}"));
                     break;
                 }
-                Err(_) => script.pass_over(&format!("{what} within {} s:", within.as_secs())),
+                Err(_) => script.pass_over(&format!("{what} (waited {} s)", within.as_secs())),
             },
         }
     }
-    // What came after the last answer may come now, too.
+    // Read what the recorded agent sent after its last response.
     for _ in 0..script.trailing().max(1) {
         if !matches!(timeout(QUIET, live.next(&mut script)).await, Ok(true)) {
             break;
@@ -136,7 +138,7 @@ impl Live {
         matches!(timeout(within, stdin.write_all(bytes)).await, Ok(Ok(())))
     }
 
-    /// Takes what comes next; false when nothing can come any more.
+    /// Reads the next output. Returns false at the end of stdout.
     async fn next(&mut self, script: &mut Rerun<'_>) -> bool {
         if self.is_over {
             return false;

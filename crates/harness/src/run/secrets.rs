@@ -1,5 +1,5 @@
-//! What a report must not tell: values that the caller gave to the agent, and logins. Judged is
-//! what really came; what leaves the harness has a mask in their place.
+//! Keeps secrets out of reports: values that the caller passes to the agent, and logins. The checks
+//! see the real values, but everything that leaves the harness is masked.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -16,10 +16,11 @@ use agentproto_text::credentials::is_secret_name;
 use agentproto_text::redact::Masks;
 use agentproto_wire::{Line, Transcript};
 
-/// A shorter value (`1`, `debug`, `en_US`) is a setting: blanked out wherever it stands, it
-/// would take half of every report with it.
+/// Minimum length of a secret. A shorter value (`1`, `debug`, `en_US`) is a setting, and masking it
+/// would make reports unreadable.
 const SHORTEST: usize = 6;
-/// A number of fewer digits is a port or a limit, and stands in JSON where a mask cannot.
+/// Minimum number of digits of a numeric secret. A shorter number is a port or a limit, and a mask
+/// would break the JSON around it.
 const DIGITS: usize = 12;
 
 /// All secrets of a run. Clones share them.
@@ -29,7 +30,7 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// The values of `--env`, and of variables whose names say that they hold a secret.
+    /// Collects the values of `--env`, and of variables whose names indicate a secret.
     pub fn of(given: &[(String, String)], launcher: &Launcher) -> Secrets {
         let secrets = Secrets::default();
         for (_, value) in given {
@@ -37,7 +38,7 @@ impl Secrets {
         }
         secrets.hide_named(&launcher.env(), is_secret_name);
         if let Some(token) = launcher.host().and_then(|host| host.token.as_ref()) {
-            // Whatever it looks like.
+            // Always masked, whatever it looks like.
             secrets.masks.add(token);
         }
         if let Some(bundle) = launcher.bundle() {
@@ -50,7 +51,7 @@ impl Secrets {
         secrets
     }
 
-    /// What an agent's auth methods name among the variables that it gets.
+    /// Adds the values of environment variables that the agent's auth methods name.
     pub fn of_methods(&self, methods: &Value, env: &[(OsString, OsString)]) {
         match methods {
             Value::String(name) => self.hide_named(env, |known| known == name),
@@ -75,9 +76,9 @@ impl Secrets {
         }
     }
 
-    /// In everything that a case showed.
+    /// Masks the secrets in everything that a case produced.
     pub fn leave(&self, played: &mut Played, bundle: Option<&BundleTarget>) {
-        // What the runner resolved for a bundle is known to its own masks.
+        // The runtime has its own masks for what it resolved for a bundle.
         let of_runner = bundle.and_then(BundleTarget::masks);
         for masks in [Some(&self.masks), of_runner].into_iter().flatten() {
             if !masks.is_empty() {
@@ -86,6 +87,7 @@ impl Secrets {
         }
     }
 
+    /// Masks the secrets in the description of the target.
     pub fn leave_target(&self, target: &mut Target) {
         target.name = self.text(&target.name).into_owned();
         for word in &mut target.command {
@@ -100,26 +102,28 @@ impl Secrets {
         }
     }
 
+    /// Masks the secrets in a text.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.masks.mask_cut(text)
     }
 
+    /// Masks the secrets in a transcript.
     pub fn transcript(&self, transcript: Transcript) -> Transcript {
         masked(transcript, &self.masks)
     }
 }
 
-/// Whether a value is worth hiding, and can be hidden.
+/// Whether a value should be masked, and can be masked.
 fn is_secret(value: &str) -> bool {
     let is_number = value.len() < DIGITS && value.bytes().all(|b| b.is_ascii_digit());
-    // Put in case by case: the value itself is never seen.
+    // These placeholders are replaced in each case, so the value itself never occurs.
     let is_template = value.contains("{home}") || value.contains("{model_url}");
     let is_place = || Path::new(value).is_absolute() && Path::new(value).exists();
     value.chars().count() >= SHORTEST
         && !is_number
         && !is_template
         && !is_place()
-        // What the suites themselves say is in every report, whatever anybody gives.
+        // Every report contains text of the suites, so a value that occurs there cannot be masked.
         && !suite::says(value)
 }
 
@@ -129,7 +133,7 @@ fn clean(played: &mut Played, masks: &Masks) {
             *text = masked;
         }
     };
-    // A pointer wears its own clothes; one that tells a secret is no help anyway.
+    // A JSON Pointer has its own escapes. Drop a pointer that contains a secret.
     let drop_telling = |at: &mut Option<String>| {
         let bare = |at: &String| at.replace("~1", "/").replace("~0", "~");
         let tells = |at: &String| matches!(masks.mask_cut(&bare(at)), Cow::Owned(_));
@@ -159,7 +163,7 @@ fn clean(played: &mut Played, masks: &Masks) {
     played.transcript = masked(transcript, masks);
 }
 
-/// The same lines under the same numbers.
+/// Masks a transcript and keeps the line numbers.
 fn masked(transcript: Transcript, masks: &Masks) -> Transcript {
     let holds = |line: Line| matches!(masked_line(&line, masks), Cow::Owned(_));
     if masks.is_empty() || !transcript.lines().any(holds) {
@@ -180,8 +184,8 @@ fn masked_line<'l>(line: &'l Line, masks: &Masks) -> Cow<'l, [u8]> {
     if !masked.contains(&b'\\') {
         return masked;
     }
-    // JSON has many ways to write a character: `\/`, `\u0061`. What is hidden that way is found
-    // in what the line says.
+    // JSON can escape any character (`\/`, `\u0061`), so secrets are also searched in the decoded
+    // values.
     let Ok(said) = serde_json::from_slice::<Value>(&masked) else {
         return masked;
     };
@@ -200,7 +204,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn settings_are_told_from_secrets() {
+    fn settings_are_distinguished_from_secrets() {
         for secret in [
             "hunter2",
             "a-token-of-the-caller",

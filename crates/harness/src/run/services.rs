@@ -1,5 +1,5 @@
-//! What the harness offers as a client: permissions, files, terminals, forms. As good as a real
-//! client, unless the case wants it otherwise.
+//! Services of the harness as a client: permissions, files, terminals, forms. It answers like a
+//! real client, unless the case says otherwise.
 
 mod files;
 mod forms;
@@ -19,12 +19,12 @@ pub type Reply = Result<Value, (i64, String)>;
 
 pub struct Services {
     pub answers: Answers,
-    /// Files are read and written below it only.
+    /// Files are read and written only below this directory.
     root: PathBuf,
     terminals: Terminals,
-    /// Requests that wait for the case, with their methods.
+    /// Requests that the case will answer, with their methods.
     held: Vec<(Value, String)>,
-    /// Whether the other side may still be asked by its number, for the case's own answers.
+    /// Requests received so far: method by id.
     seen: HashMap<String, String>,
 }
 
@@ -44,7 +44,7 @@ impl Services {
         }
     }
 
-    /// A request of the agent; gives the answer, unless it comes later.
+    /// Handles a request of the agent. Returns the response, unless it is sent later.
     pub fn asked(&mut self, id: &Value, method: &str, message: &Value) -> Option<Value> {
         self.seen.insert(id.to_string(), method.to_owned());
         let params = message.get("params").unwrap_or(&Value::Null);
@@ -67,7 +67,7 @@ impl Services {
             (answer, "session/request_permission") => permission(answer, params),
             (answer, "elicitation/create") => forms::answer(answer, params),
             (Answer::Refuse | Answer::Cancel, _) => {
-                Err((-32603, "the client does not want to".to_owned()))
+                Err((-32603, "the client refuses this request".to_owned()))
             }
             (_, "fs/read_text_file") => files::read(params, &self.root),
             (_, "fs/write_text_file") => files::write(params, &self.root),
@@ -83,12 +83,16 @@ impl Services {
                 let reply = self.terminals.asked(id, method, params, &self.root);
                 return reply.map(|reply| envelope(id, reply));
             }
-            _ => Err((-32601, format!("this client has no method `{method}`"))),
+            _ => Err((
+                -32601,
+                format!("this client does not support the method `{method}`"),
+            )),
         };
         Some(envelope(id, reply))
     }
 
-    /// `cancelled` for everything that is held: what a client owes after session/cancel.
+    /// Answers everything that is held back with `cancelled`, as a client must after
+    /// `session/cancel`.
     pub fn cancel_held(&mut self) -> Vec<Value> {
         let held = std::mem::take(&mut self.held);
         let answers = held.into_iter().map(|(id, method)| {
@@ -116,7 +120,7 @@ pub fn envelope(id: &Value, reply: Reply) -> Value {
     }
 }
 
-/// Chooses as a user would who always says the same.
+/// Chooses an option according to `answer`.
 fn permission(answer: Answer, params: &Value) -> Reply {
     let cancelled = json!({"outcome": {"outcome": "cancelled"}});
     let wanted = match answer {
@@ -131,7 +135,7 @@ fn permission(answer: Answer, params: &Value) -> Reply {
         options.iter().find(fits)
     };
     let chosen = wanted.iter().find_map(|kind| of(kind));
-    // Odd kinds are told by a monitor; the turn shall go on.
+    // A monitor reports unknown kinds. The turn must continue anyway.
     let chosen = match answer {
         Answer::Serve => chosen.or_else(|| options.first()),
         _ => chosen,

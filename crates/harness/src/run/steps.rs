@@ -1,4 +1,4 @@
-//! The steps of a case, one by one.
+//! Executes the steps of a case.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl Player<'_> {
                     .look(&format!("${of}/id"))
                     .map(|(id, _)| id.clone());
                 let Some(id) = id else {
-                    return Err(Blocked::Error(format!("${of} is no request")).into());
+                    return Err(Blocked::Error(format!("${of} is not a request")).into());
                 };
                 let mut message = self.fill(with)?;
                 if let Some(members) = message.as_object_mut() {
@@ -214,7 +214,7 @@ impl Player<'_> {
             }
             What::ReadFile { path, name } => {
                 let path = self.own_path(path)?;
-                // A file that is not there is a null to be judged.
+                // A missing file is bound as null.
                 let text = std::fs::read(&path).ok();
                 let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
                 self.known.bind(name, json!(text), Vec::new());
@@ -236,9 +236,9 @@ impl Player<'_> {
             What::Recorded { of, name, within } => {
                 let within = within.unwrap_or(self.setting.timeout);
                 let Some(recorder) = self.recorders.get(of) else {
-                    return Err(Blocked::Error(format!("there is no recorder `{of}`")).into());
+                    return Err(Blocked::Error(format!("unknown recorder `{of}`")).into());
                 };
-                // The agent is listened to meanwhile: it may have to be answered.
+                // Keep reading meanwhile: the agent may send requests.
                 let until = Instant::now() + within;
                 let mut record = recorder.record();
                 while record.is_null() && Instant::now() < until {
@@ -324,12 +324,15 @@ impl Player<'_> {
             What::LogIn => match self.log_in().await? {
                 true => Ok(()),
                 false => {
-                    let why = "no login succeeded: name its method with --auth-method";
+                    let why = "no login succeeded: pass a method with --auth-method";
                     Err(Blocked::NotVerified(why.to_owned()).into())
                 }
             },
-            // `lifecycle::play` has them.
-            What::Probe(name) => Err(Blocked::Error(format!("`{name}` needs the runner")).into()),
+            // Only `lifecycle::play` and `sessions::play` can run probes.
+            What::Probe(name) => Err(Blocked::Error(format!(
+                "the probe `{name}` is not allowed in this suite"
+            ))
+            .into()),
             What::NotVerified(why) => Err(Blocked::NotVerified(self.words(why)).into()),
             What::NotApplicable(why) => Err(Blocked::NotApplicable(self.words(why)).into()),
         }

@@ -1,4 +1,4 @@
-//! Requests, answers, turns: what a case says, waits for and judges.
+//! Requests, responses and turns: what a case sends, waits for and checks.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::monitor::id_key;
 use crate::suite::{Awaited, Expect, Prompt, PromptText, Protocol, Request, WaitFor, refusal};
 use agentproto_wire::Kind;
 
-/// For an answer that another one has overtaken.
+/// How long to wait for a response after a later request was answered.
 const AFTERWARDS: Duration = Duration::from_secs(1);
 
 impl Player<'_> {
@@ -38,7 +38,7 @@ impl Player<'_> {
         }
     }
 
-    /// Waits for the answer to a named request, and judges it.
+    /// Waits for the response to a named request, and checks it.
     pub(super) async fn receive(
         &mut self,
         name: &str,
@@ -48,9 +48,11 @@ impl Player<'_> {
         demand: Demand,
     ) -> Step1 {
         let Some((id, line)) = self.sent.get(name).cloned() else {
-            return Err(Blocked::Error(format!("no request was sent as `{name}`")).into());
+            return Err(
+                Blocked::Error(format!("no request was sent with the name `{name}`")).into(),
+            );
         };
-        // Where nothing of the kind was ever answered, the wait is short.
+        // If no request of this kind was ever answered, the time limit is short.
         let patience = match method {
             "initialize" => Some(&self.setting.starts),
             _ if self.prompted.contains(name) => Some(&self.setting.turns),
@@ -79,7 +81,7 @@ impl Player<'_> {
                         None => {
                             let said = answer.json.get("error").map(refusal);
                             let said = said.unwrap_or_default();
-                            let why = format!("{method} was refused: {said}");
+                            let why = format!("`{method}` was refused: {said}");
                             Err(Blocked::NotVerified(why).into())
                         }
                     };
@@ -88,15 +90,15 @@ impl Player<'_> {
             }
             Err(Silence::Ended(how)) if expect.is_empty() => Err(self.died(&how)),
             Err(silence) if expect.is_empty() => {
-                Err(Blocked::NotVerified(format!("{method} was not answered: {silence}")).into())
+                Err(Blocked::NotVerified(format!("`{method}` was not answered: {silence}")).into())
             }
             Err(silence) => {
                 let message = match expect.iter().find_map(|e| e.say.clone()) {
                     Some(say) => {
                         let said = self.words(&say);
-                        format!("{said} ({method} was not answered: {silence})")
+                        format!("{said} (`{method}` was not answered: {silence})")
                     }
-                    None => format!("{method} was not answered: {silence}"),
+                    None => format!("`{method}` was not answered: {silence}"),
                 };
                 let mut decided: Vec<&String> =
                     expect.iter().filter_map(|e| e.decides.as_ref()).collect();
@@ -120,7 +122,7 @@ impl Player<'_> {
         }
     }
 
-    /// Judges expectations; goes on after a broken one, so that one run shows them all.
+    /// Checks expectations. Continues after a violation, so that one run shows all of them.
     pub(super) fn judge(&mut self, here: Option<(&Value, &[u64])>, expect: &[Expect]) -> Step1 {
         for expect in expect {
             let decided: Vec<String> = match &expect.decides {
@@ -181,10 +183,10 @@ impl Player<'_> {
         let is_last = |m: &Received| until.as_ref().is_some_and(|key| answers(m, key));
         let fits = |m: &Received| wanted(m) || is_last(m);
         let Some(connection) = self.connection.as_mut() else {
-            return Err(Blocked::Error("there is no process".to_owned()).into());
+            return Err(Blocked::Error("the agent process is not running".to_owned()).into());
         };
         let found = match connection.find(from, within, fits).await {
-            // Answers need not come in order: one that is late by a little is one all the same.
+            // Responses may come out of order, so a slightly late one still counts.
             Ok(found) if !wanted(&found) && !ids.is_empty() => {
                 let late = connection.find(from, AFTERWARDS, wanted).await;
                 late.map_err(|_| Silence::TooLate)
@@ -206,10 +208,10 @@ impl Player<'_> {
             Err(silence) => {
                 let awaited = match &wait.what {
                     Awaited::Update(kinds) => format!("session/update {}", kinds.join(" or ")),
-                    Awaited::Answer(_) => "answer".to_owned(),
+                    Awaited::Answer(_) => "response".to_owned(),
                     Awaited::Request(method) | Awaited::Notification(method) => method.clone(),
                 };
-                let message = format!("no {awaited} came: {silence}");
+                let message = format!("no {awaited} received: {silence}");
                 if let (false, Silence::Ended(how)) = (wait.is_expected, &silence) {
                     return Err(self.died(how));
                 }
@@ -232,14 +234,14 @@ impl Player<'_> {
             PromptText::Key(key) => {
                 let text = self.setting.prompts.get(key);
                 let Some(text) = text else {
-                    let why = format!("no prompt `{key}` is known");
+                    let why = format!("the prompt `{key}` is missing");
                     return Err(Blocked::Skip(why).into());
                 };
-                // An agent that tells its model nothing of the directory needs it in the prompt.
+                // Some agents do not tell their model the directory, so the prompt can contain it.
                 let cwd = self.root.join("work");
                 let text = &text.replace("{cwd}", &cwd.to_string_lossy());
                 let text = match self.setting.model {
-                    // By its tag the model's log tells whose question it was.
+                    // The tag identifies the case in the log of the mock model.
                     Some(_) => format!("{text} {}", self.tag()),
                     None => text.clone(),
                 };
@@ -279,12 +281,12 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Any answer will do, an error too.
+    /// Checks that the agent answers a request. An error also counts.
     pub(super) async fn alive(&mut self) -> Step1 {
         let (timeout, protocol) = (self.setting.timeout, self.protocol);
         let cwd = self.root.join("work");
         let connection = self.connection()?;
-        // An agent that leaves custom requests open is no dead one.
+        // An agent that ignores custom requests is still alive, so a second request follows.
         let probes = match protocol {
             Protocol::Mcp => [("ping", json!({})), ("tools/list", json!({}))],
             _ => [
@@ -314,7 +316,7 @@ impl Player<'_> {
                 Ok(())
             }
             Err((silence, line)) => {
-                let message = format!("the agent does not answer any more: {silence}");
+                let message = format!("the agent no longer answers: {silence}");
                 self.break_all(&message, vec![line]);
                 Err(Stop::Broken)
             }

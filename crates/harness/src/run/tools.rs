@@ -1,15 +1,15 @@
-//! Which tools of an unknown MCP server may be called, and how.
+//! Decides which tools of an unknown MCP server may be called, and with which arguments.
 //!
-//! A prompts file names calls (`text: {name: list, arguments: {}}`), or texts for a tool that
-//! takes a prompt, as those of agents do. Without one only a tool is called that says of itself
-//! that it reads and changes nothing: all others may do anything.
+//! A prompts file contains calls (`text: {name: list, arguments: {}}`), or texts for a tool that
+//! takes a prompt, which is common for agents. Without a prompts file, only a tool that is marked
+//! read-only is called, because other tools may do anything.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// `params` of tools/call by the key of a prompts file; `text` is any harmless call, `bad` one
-/// without the arguments that its tool requires.
+/// `params` of `tools/call` by key of the prompts file. `text` is any harmless call. `bad` is a
+/// call without the required arguments.
 pub fn calls(tools: &[Value], prompts: &BTreeMap<String, String>) -> Value {
     let mut calls = Map::new();
     for (key, prompt) in prompts {
@@ -38,20 +38,20 @@ pub fn calls(tools: &[Value], prompts: &BTreeMap<String, String>) -> Value {
     Value::Object(calls)
 }
 
-/// What to do where no call is known for a key.
+/// The message if no call is known for a key.
 pub fn unknown(key: &str) -> String {
     match key {
-        "bad" => "no tool with required arguments may be called: none says that it only reads \
-             (`readOnlyHint`), and no call of one stands in the file of --prompts"
+        "bad" => "no tool with required arguments may be called: none is marked read-only \
+                  (`readOnlyHint`), and the --prompts file contains no call of one"
             .to_owned(),
         key => format!(
-            "{}: put `{key}: {{name: TOOL, arguments: {{…}}}}` into the file of --prompts",
+            "{}: add `{key}: {{name: TOOL, arguments: {{…}}}}` to the --prompts file",
             super::prompts::NO_CALL
         ),
     }
 }
 
-/// A call as it stands in a prompts file.
+/// A call from a prompts file.
 fn named(prompt: &str) -> Option<Value> {
     let call: Value = serde_json::from_str(prompt).ok()?;
     call.get("name")?.as_str()?;
@@ -59,7 +59,7 @@ fn named(prompt: &str) -> Option<Value> {
     Some(json!({"name": call.get("name"), "arguments": arguments}))
 }
 
-/// A tool that needs a prompt and nothing else: an agent.
+/// A call of a tool that requires only a prompt, which is how agents look.
 fn told(prompt: &str, tools: &[Value]) -> Option<Value> {
     let takes_prompt = |tool: &&Value| {
         let kind = tool.pointer("/inputSchema/properties/prompt/type");
@@ -69,8 +69,8 @@ fn told(prompt: &str, tools: &[Value]) -> Option<Value> {
     Some(json!({"name": tool.get("name"), "arguments": {"prompt": prompt}}))
 }
 
-/// A call that changes nothing, by the server's own word; best one that needs no arguments.
-/// What it says stands in reports, so nothing is asked that sounds of secrets.
+/// A call of a read-only tool, preferably without arguments. Its result appears in reports, so
+/// tools whose names suggest secrets are left out.
 fn harmless(tools: &[Value]) -> Option<Value> {
     let is_tame = |tool: &&Value| is_read_only(tool) && !is_private(tool);
     let mut reading: Vec<&Value> = tools.iter().filter(is_tame).collect();
@@ -114,7 +114,7 @@ fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Something of the type that a schema asks for.
+/// A value that fits a schema.
 fn example(schema: &Value) -> Value {
     let given = [
         schema.get("default"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_harmless_or_named_is_called() {
+    fn only_read_only_or_named_tools_are_called() {
         let wild = [tool("wipe", &[], false)];
         assert_eq!(calls_with(&wild, &[]), json!({}));
         let named = r#"{"name": "wipe"}"#;

@@ -1,4 +1,4 @@
-//! An event stream that is read while the probe does something else.
+//! Reads an event stream in the background while the probe does something else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use super::stand::read_json;
 use crate::probe::Log;
 use agentproto_wire::Direction;
 
-/// More than any probe waits for.
+/// Maximum number of events that are kept, more than any probe needs.
 const MOST_EVENTS: usize = 100_000;
 
 #[derive(Default)]
 struct Read {
     events: Vec<Event>,
     comments: Vec<(Instant, u64)>,
-    /// The stream is over.
+    /// Why the stream ended. `None` while it is open.
     ended: Option<String>,
 }
 
-/// A stream of events. Dropped, it is hung up.
+/// An event stream. Dropping it closes the connection.
 pub struct Follow {
     pub head: Head,
-    /// Lines of the request and of the head of its answer.
+    /// Transcript lines of the request and of the response head.
     pub lines: [u64; 2],
     read: Arc<Mutex<Read>>,
     heard: watch::Receiver<()>,
@@ -37,9 +37,9 @@ pub struct Follow {
 }
 
 enum Body {
-    /// Read all the time, until this is dropped.
-    Stream(#[allow(dead_code, reason = "what counts is its end")] AbortOnDrop),
-    /// Not a stream: read when it is asked for.
+    /// Read in the background until this is dropped.
+    Stream(#[allow(dead_code, reason = "only its drop matters")] AbortOnDrop),
+    /// Not a stream: read on demand.
     Whole(Box<Opened>),
     Taken,
 }
@@ -103,7 +103,7 @@ impl Follow {
         follow(Body::Stream(AbortOnDrop(reading)))
     }
 
-    /// The whole body, where it is no stream, and the line that it stands in.
+    /// The whole body if it is not a stream, and its transcript line.
     pub async fn whole(&mut self, within: Duration) -> Result<(Vec<u8>, Option<u64>), Trouble> {
         match std::mem::replace(&mut self.body, Body::Taken) {
             Body::Whole(opened) => {
@@ -133,13 +133,14 @@ impl Follow {
         read.comments.clone()
     }
 
-    /// Why there is no more to come.
+    /// Why the stream ended. `None` while it is open.
     pub fn ended(&self) -> Option<String> {
         let read = self.read.lock();
         read.ended.clone()
     }
 
-    /// Waits until something is true of what came; false where time or the stream is over first.
+    /// Waits until a condition on the events holds. Returns false if the time limit or the end of
+    /// the stream comes first.
     pub async fn until(
         &mut self,
         within: Duration,
@@ -176,21 +177,21 @@ impl Follow {
         }
     }
 
-    /// Ends of turns so far, with their lines.
+    /// Transcript lines of the turn ends so far.
     pub fn turn_ends(&self) -> Vec<u64> {
         let events = self.events();
         let ends = events.iter().filter(|event| is_turn_end(event));
         ends.flat_map(|event| event.lines.last().copied()).collect()
     }
 
-    /// Waits for so many ends of turns.
+    /// Waits for this number of turn ends.
     pub async fn turns(&mut self, count: usize, within: Duration) -> bool {
         let enough = |events: &[Event]| events.iter().filter(|e| is_turn_end(e)).count() >= count;
         self.until(within, enough).await
     }
 }
 
-/// The text of a `line` event, without colours.
+/// The text of a `line` event, without colors.
 pub fn line_of(event: &Event) -> Option<String> {
     if event.name != "line" {
         return None;
@@ -199,14 +200,14 @@ pub fn line_of(event: &Event) -> Option<String> {
     data.get("line").and_then(Value::as_str).map(uncoloured)
 }
 
-/// A line of the agent's own: what a host has to say about a session is no output.
+/// Whether a line is output of the agent, and not a message of the host about the session.
 pub fn is_said_by_agent(event: &Event) -> bool {
     let data = read_json(event.data.as_bytes()).ok();
     let stream = data.as_ref().and_then(|data| data.get("stream"));
     event.name == "line" && stream.and_then(Value::as_str) == Some("stdout")
 }
 
-/// However a host dresses it, the end of a turn calls itself so.
+/// Whether a line is the end of a turn, whatever its formatting.
 pub fn says_turn_end(line: &str) -> bool {
     line.contains("turn-end")
 }
@@ -215,7 +216,7 @@ fn is_turn_end(event: &Event) -> bool {
     line_of(event).is_some_and(|line| says_turn_end(&line))
 }
 
-/// Without escape sequences: a host may colour its lines.
+/// Removes escape sequences, because a host may color its lines.
 pub fn uncoloured(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
@@ -240,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_taken_off() {
+    fn colors_are_removed() {
         let red = "\u{1b}[1;31m── turn-end (end_turn) ──\u{1b}[0m";
         assert_eq!(uncoloured(red), "── turn-end (end_turn) ──");
         assert!(says_turn_end(&uncoloured(red)));

@@ -1,4 +1,4 @@
-//! Who is let in, and what is refused.
+//! Probes for access control and for refused requests.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::run::case::Blocked;
 /// A name that no host has.
 const NOBODY: &str = "no-such-thing-as-this";
 
-/// `adapter` is needed, and has to be known.
+/// Checks that `adapter` is required and must be known.
 pub async fn adapter(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let about = "A46-SPAWN-01";
     let whole = stand.spawn_request(json!({}))?;
@@ -20,7 +20,7 @@ pub async fn adapter(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     for (what, adapter) in [
         ("without `adapter`", None),
         ("with a number for `adapter`", Some(json!(7))),
-        ("with an adapter that nobody knows", Some(json!(NOBODY))),
+        ("with an unknown adapter", Some(json!(NOBODY))),
     ] {
         let mut body = whole.clone();
         match (&adapter, body.as_object_mut()) {
@@ -36,13 +36,13 @@ pub async fn adapter(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         }
         if !answer.is_ok() {
             if answer.status() >= 500 && answer.status() != 501 {
-                let why = format!("a spawn {what} is answered with {}", answer.told());
+                let why = format!("a spawn request {what} is answered with {}", answer.told());
                 stand.doubtful(about, why, &answer.lines);
                 is_told = true;
             }
             continue;
         }
-        // Some hosts open a record first, and tell of the failure there.
+        // Some hosts create a record first, and report the failure in it.
         let became = match stand.started(&answer) {
             Ok(started) => {
                 let (_, last) = stand
@@ -54,7 +54,7 @@ pub async fn adapter(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         };
         if became != "error" {
             let why = format!(
-                "a spawn {what} is answered with {}, and the session is {became}",
+                "a spawn request {what} is answered with {}, and the session is {became}",
                 answer.told()
             );
             stand.broken(about, why, &answer.lines);
@@ -69,7 +69,7 @@ pub async fn adapter(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         .ask("A46-COMPAT-03", "POST", &path, Some(&whole))
         .await?;
     if answer.is_ok() {
-        // Ours to end.
+        // Register the session, so that it is ended later.
         let _ = stand.started(&answer);
     }
     match (answer.status(), without.first()) {
@@ -78,20 +78,21 @@ pub async fn adapter(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             if text.contains("install") || text.contains("add ") {
                 stand.met("A46-COMPAT-03", lines);
             } else {
-                let why = format!("the message names no install command: {told}");
+                let why = format!("the message does not contain an install command: {told}");
                 stand.broken("A46-COMPAT-03", why, lines);
             }
         }
-        _ => stand.not_applicable("A46-COMPAT-03", "the host has adapters"),
+        _ => stand.not_applicable("A46-COMPAT-03", "the host has at least one adapter"),
     }
     Ok(())
 }
 
-/// Without the token nothing is told and nothing is done.
+/// Checks that nothing is returned or done without the token.
 pub async fn auth(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let about = "A46-SEC-02";
     let Some(token) = stand.subject.host.token.clone() else {
-        let why = "no token was given (--token-file): what gates this host cannot be tried";
+        let why = "no token was passed (--token-file), so the authentication of the host cannot be \
+                   tested";
         return Err(Blocked::NotVerified(why.to_owned()));
     };
     let wrong = "x".repeat(token.len().max(8));
@@ -124,7 +125,8 @@ pub async fn auth(stand: &mut Stand<'_>) -> Result<(), Blocked> {
                 Ok(mut follow) => {
                     let mut at = follow.lines.to_vec();
                     if method == "POST" && (200..300).contains(&follow.head.status) {
-                        // What a stranger has started is ours to end.
+                        // Register a session that was started without permission, so that it is
+                        // ended later.
                         let whole = follow.whole(stand.patience()).await;
                         let (body, line) = whole.unwrap_or_default();
                         at.extend(line);
@@ -135,11 +137,11 @@ pub async fn auth(stand: &mut Stand<'_>) -> Result<(), Blocked> {
                     }
                     (follow.head.status, at)
                 }
-                // Hanging up is a refusal, too.
+                // Closing the connection also counts as a refusal.
                 Err((Trouble::Garbled(_), _)) => continue,
                 Err((trouble, at)) => return Err(stand.failed(about, &trouble, at)),
             };
-            // 404 hides what there is; elsewhere a login waits.
+            // 404 hides what exists, and a redirect leads to a login.
             let is_refused = matches!(status, 300..=399 | 401 | 403..=405 | 407 | 429);
             if !is_refused {
                 let_in.push(format!("{method} {} {named} ({status})", shown(&path, &id)));
@@ -149,7 +151,8 @@ pub async fn auth(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             }
         }
     }
-    let against = (!let_in.is_empty()).then(|| format!("let in: {}", let_in.join(", ")));
+    let against = (!let_in.is_empty())
+        .then(|| format!("accepted without the right token: {}", let_in.join(", ")));
     stand.verdict(about, against, &lines);
     Ok(())
 }
@@ -158,11 +161,11 @@ fn shown(path: &str, id: &str) -> String {
     path.replace(&super::http::encoded(id), ":id")
 }
 
-/// A page of another site cannot reach a host on this machine through its name.
+/// Checks that a page of another site cannot reach a host on this machine through DNS rebinding.
 pub async fn rebinding(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let about = "SES-01";
     if !stand.subject.host.address.is_loopback() {
-        let why = "only a host on this machine is reached through a name that is bound to it anew";
+        let why = "DNS rebinding only affects a host on this machine";
         return Err(Blocked::NotApplicable(why.to_owned()));
     }
     let prefix = stand.subject.host.prefix.clone();
@@ -176,7 +179,7 @@ pub async fn rebinding(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         let request = stand.request("GET", &prefix, None, Who::Ourselves, &more);
         match stand.exchange(&request).await {
             Ok(answer) if answer.is_ok() => {
-                against = Some(format!("a request with {name}: {value} is served"));
+                against = Some(format!("a request with `{name}: {value}` is accepted"));
                 lines = answer.lines.to_vec();
             }
             Ok(answer) => lines.push(answer.lines[1]),
@@ -216,7 +219,7 @@ pub async fn unknown_session(stand: &mut Stand<'_>) -> Result<(), Blocked> {
                 serde_json::from_slice(&whole.0).unwrap_or_default()
             }
         };
-        // `ok` is a boolean there: it may say so, too.
+        // These routes have a boolean `ok`, so they may also answer with `false`.
         let says_no = may_say_no && said["ok"] == false;
         match [404, 410].contains(&status) || says_no {
             true => lines.push(at[1]),
@@ -231,7 +234,7 @@ pub async fn unknown_session(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     }
     let against = (!wrong.is_empty()).then(|| {
         format!(
-            "a session that nobody knows is not answered with 404: {}",
+            "requests for an unknown session are not answered with 404: {}",
             wrong.join(", ")
         )
     });
@@ -250,12 +253,16 @@ pub async fn bad_requests(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let mut wrong = Vec::new();
     let mut lines = Vec::new();
     for (what, path, body) in [
-        ("half an object to spawn", &spawn, "{\"adapter\":"),
+        (
+            "an incomplete JSON object to spawn",
+            &spawn,
+            "{\"adapter\":",
+        ),
         ("a list to spawn", &spawn, "[]"),
         ("a label that is a list", &spawn, odd.as_str()),
         ("a prompt without `prompt`", &prompt, "{}"),
         ("a prompt that is a number", &prompt, "{\"prompt\":5}"),
-        ("no JSON as a prompt", &prompt, "hello"),
+        ("a prompt that is not JSON", &prompt, "hello"),
     ] {
         let request = stand.request("POST", path, Some(body.as_bytes()), Who::Ourselves, &[]);
         let answer = match stand.exchange(&request).await {
@@ -273,15 +280,15 @@ pub async fn bad_requests(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             }
         }
     }
-    let against =
-        (!wrong.is_empty()).then(|| format!("not refused with a 4xx: {}", wrong.join(", ")));
+    let against = (!wrong.is_empty())
+        .then(|| format!("not rejected with a 4xx status: {}", wrong.join(", ")));
     stand.verdict(about, against, &lines);
     Ok(())
 }
 
 pub async fn unknown_members(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let about = "SES-04";
-    // What is refused here shall not be the adapter.
+    // Start a session first, to make sure that the adapter works.
     let session = stand.running(json!({})).await?;
     let more = json!({"somethingOfTomorrow": {"a": [1, null]}});
     let body = stand.spawn_request(more.clone())?;
@@ -299,7 +306,7 @@ pub async fn unknown_members(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         .find(|answer| !answer.is_ok());
     let against = refused.map(|answer| {
         format!(
-            "a request with a member more is answered with {}",
+            "a request with an additional member is answered with {}",
             answer.told()
         )
     });
@@ -320,14 +327,14 @@ pub async fn media_types(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let mut against = None;
     let mut lines = Vec::new();
     for (what, answer) in [
-        ("a spawn", &spawned),
+        ("the response to a spawn request", &spawned),
         ("a session", &one),
         ("the list", &list),
     ] {
         let media = answer.head.media_type();
         lines.push(answer.lines[1]);
         if media != "application/json" && !media.ends_with("+json") {
-            let value = answer.json.as_ref().map_or("no JSON", kind);
+            let value = answer.json.as_ref().map_or("not JSON", kind);
             against = Some(format!("{what} is {value}, sent as `{media}`"));
         }
     }

@@ -1,4 +1,5 @@
-//! HTTP/1.1 by hand: what a host sends is judged as it came, before any library repairs it.
+//! A minimal HTTP/1.1 client, so that responses are checked as received, before a library repairs
+//! them.
 
 use std::time::Duration;
 
@@ -8,31 +9,32 @@ use tokio::time::{Instant, timeout_at};
 
 use super::target::Address;
 
-/// A head that is longer is refused, and so is a body.
+/// Maximum number of bytes in a response head.
 const LONGEST_HEAD: usize = 64 << 10;
+/// Maximum number of bytes in a response body.
 const LONGEST_BODY: usize = 16 << 20;
-/// What is read at once.
+/// Number of bytes that are read at once.
 const PIECE: usize = 16 << 10;
 
-/// Why there is no answer.
+/// Why a response is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// Nobody listens there.
+    /// No connection is possible.
     Unreachable(String),
-    /// Nothing came in time.
+    /// The time limit was reached.
     Silent(Duration),
-    /// What came is no HTTP.
+    /// The response is not valid HTTP.
     Garbled(String),
 }
 
 impl Trouble {
     pub fn told(&self) -> String {
         match self {
-            Trouble::Unreachable(why) => format!("the host cannot be reached: {why}"),
+            Trouble::Unreachable(why) => format!("cannot reach the host: {why}"),
             Trouble::Silent(time) => {
-                format!("no answer came within {:.1} s", time.as_secs_f64())
+                format!("no response within {:.1} s", time.as_secs_f64())
             }
-            Trouble::Garbled(why) => format!("the answer is no HTTP: {why}"),
+            Trouble::Garbled(why) => format!("the response is not valid HTTP: {why}"),
         }
     }
 }
@@ -66,9 +68,9 @@ impl Request {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     pub status: u16,
-    /// As it came.
+    /// The status line as received.
     pub line: String,
-    /// Names in lower case.
+    /// Headers, with names in lower case.
     pub headers: Vec<(String, String)>,
 }
 
@@ -78,7 +80,7 @@ impl Head {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The media type without its parameters, in lower case.
+    /// The media type without parameters, in lower case.
     pub fn media_type(&self) -> String {
         let whole = self.header("content-type").unwrap_or_default();
         let bare = whole.split(';').next().unwrap_or_default();
@@ -91,7 +93,7 @@ impl Head {
         let line = lines.next().unwrap_or_default().to_owned();
         let garbled = || {
             let shown: String = line.chars().take(80).collect();
-            Trouble::Garbled(format!("`{shown}` is no status line"))
+            Trouble::Garbled(format!("`{shown}` is not a status line"))
         };
         let mut words = line.splitn(3, ' ');
         let version = words.next().unwrap_or_default();
@@ -104,7 +106,7 @@ impl Head {
         for header in lines.filter(|line| !line.is_empty()) {
             let Some((name, value)) = header.split_once(':') else {
                 let shown: String = header.chars().take(80).collect();
-                return Err(Trouble::Garbled(format!("`{shown}` is no header")));
+                return Err(Trouble::Garbled(format!("`{shown}` is not a header")));
             };
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
@@ -119,26 +121,26 @@ impl Head {
 trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
-/// How the end of a body is known.
+/// How the end of a body is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     Length(u64),
-    /// Bytes left of this chunk; `None` where the next one begins.
+    /// Bytes left in the current chunk. `None` before the next chunk.
     Chunked(Option<u64>),
     UntilEnd,
     Over,
 }
 
-/// An answer of which the body is still to come.
+/// A response whose body has not been read yet.
 pub struct Opened {
     pub head: Head,
     wire: Box<dyn Wire>,
-    /// Read, and not used yet.
+    /// Bytes that were read but not used yet.
     held: Vec<u8>,
     framing: Framing,
 }
 
-/// Sends a request and reads the head of its answer.
+/// Sends a request and reads the response head.
 pub async fn open(address: &Address, request: &[u8], within: Duration) -> Result<Opened, Trouble> {
     let until = Instant::now() + within;
     let silent = |_| Trouble::Silent(within);
@@ -147,7 +149,7 @@ pub async fn open(address: &Address, request: &[u8], within: Duration) -> Result
         .await
         .map_err(silent)?
         .map_err(|error| Trouble::Unreachable(error.to_string()))?;
-    // Small requests go at once.
+    // Send small requests immediately.
     let _ = stream.set_nodelay(true);
     let mut wire: Box<dyn Wire> = match address.is_tls {
         true => Box::new(
@@ -159,14 +161,15 @@ pub async fn open(address: &Address, request: &[u8], within: Duration) -> Result
         false => Box::new(stream),
     };
     let talking = async {
-        // A host may answer and hang up before it has read everything: its answer counts.
+        // A host may answer and close the connection before it has read everything. Its response
+        // counts.
         let sent = wire.write_all(request).await;
         let sent = sent.and(wire.flush().await);
         let mut held = Vec::new();
         loop {
             let (head, rest) = read_head(&mut wire, std::mem::take(&mut held), &sent).await?;
             held = rest;
-            // What comes before the answer.
+            // Skip interim responses (1xx).
             if !(100..200).contains(&head.status) {
                 return Ok((head, held));
             }
@@ -201,16 +204,16 @@ async fn read_head(
         let read = wire.read_buf(&mut held).await;
         match (&read, sent) {
             (Ok(0), Err(error)) | (Err(error), _) if held.is_empty() => {
-                return Err(Trouble::Garbled(format!("the connection broke: {error}")));
+                return Err(Trouble::Garbled(format!("the connection failed: {error}")));
             }
             (Ok(0), _) if held.is_empty() => {
-                let why = "the host closed the connection without a word";
+                let why = "the host closed the connection without a response";
                 return Err(Trouble::Garbled(why.to_owned()));
             }
             (Ok(0), _) | (Err(_), _) => {
-                // Perhaps it is not even meant as HTTP: the first line tells.
+                // If it is not HTTP at all, the first line shows it.
                 Head::parse(&held)?;
-                return Err(Trouble::Garbled("it ends within its head".to_owned()));
+                return Err(Trouble::Garbled("it ends within the head".to_owned()));
             }
             (Ok(_), _) => {}
         }
@@ -246,7 +249,7 @@ fn framing(head: &Head) -> Result<Framing, Trouble> {
 }
 
 impl Opened {
-    /// The whole body.
+    /// Reads the whole body.
     pub async fn body(mut self, within: Duration) -> Result<(Head, Vec<u8>), Trouble> {
         let until = Instant::now() + within;
         let mut body = Vec::new();
@@ -264,7 +267,7 @@ impl Opened {
         }
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// The next piece of the body, or `None` at its end.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Trouble> {
         loop {
             if let Some(piece) = self.take()? {
@@ -280,12 +283,12 @@ impl Opened {
                     self.framing = Framing::Over;
                     return Ok(None);
                 }
-                _ => return Err(Trouble::Garbled("its body ends too early".to_owned())),
+                _ => return Err(Trouble::Garbled("its body is incomplete".to_owned())),
             }
         }
     }
 
-    /// What of the body stands in the bytes that are there.
+    /// The part of the body that is in the bytes read so far.
     fn take(&mut self) -> Result<Option<Vec<u8>>, Trouble> {
         loop {
             match self.framing {
@@ -306,14 +309,14 @@ impl Opened {
                     Some(size) => self.framing = Framing::Chunked(Some(size)),
                 },
                 Framing::Chunked(Some(0)) => {
-                    // The line break after the chunk.
+                    // Skip the line break after the chunk.
                     match self.held.as_slice() {
                         [b'\r', b'\n', ..] => drop(self.held.drain(..2)),
                         [b'\n', ..] => drop(self.held.drain(..1)),
                         [] | [b'\r'] => return Ok(None),
                         _ => {
                             return Err(Trouble::Garbled(
-                                "a chunk is longer than it says".to_owned(),
+                                "a chunk is longer than its size".to_owned(),
                             ));
                         }
                     }
@@ -334,11 +337,11 @@ impl Opened {
         std::mem::replace(&mut self.held, rest)
     }
 
-    /// The line before a chunk, once it is there.
+    /// The size from the line before a chunk, once it is complete.
     fn chunk_size(&mut self) -> Result<Option<u64>, Trouble> {
         let Some(end) = memchr::memchr(b'\n', &self.held) else {
             return match self.held.len() > 64 {
-                true => Err(Trouble::Garbled("a chunk has no size".to_owned())),
+                true => Err(Trouble::Garbled("a chunk has no valid size".to_owned())),
                 false => Ok(None),
             };
         };
@@ -347,11 +350,11 @@ impl Opened {
         let size = text.split(';').next().unwrap_or_default().trim();
         let size = u64::from_str_radix(size, 16);
         size.map(Some)
-            .map_err(|_| Trouble::Garbled("a chunk has no size".to_owned()))
+            .map_err(|_| Trouble::Garbled("a chunk has no valid size".to_owned()))
     }
 }
 
-/// A part of a path: an id may hold whatever a host likes.
+/// Percent-encodes a path segment, because an id may contain any character.
 pub fn encoded(part: &str) -> String {
     let mut out = String::new();
     for byte in part.bytes() {
@@ -370,7 +373,7 @@ mod tests {
     use super::*;
     use tokio::net::TcpListener;
 
-    /// What the client makes of these bytes, sent in pieces.
+    /// The response that the client reads if the server sends these bytes in pieces.
     async fn answered(bytes: &'static [u8], size: usize) -> Result<(Head, Vec<u8>), Trouble> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
@@ -391,7 +394,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bodies_end_where_they_say() {
+    async fn bodies_of_all_framings_are_read() {
         for size in [1, 3, 1000] {
             let by_length = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhix";
             let (head, body) = answered(by_length, size).await.expect("an answer");
@@ -411,14 +414,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_http_is_told() {
+    async fn invalid_http_is_reported() {
         for (bytes, wanted) in [
-            (b"SSH-2.0-x\r\n".as_slice(), "no status line"),
-            (b"".as_slice(), "without a word"),
-            (b"HTTP/1.1 200 OK\r\nx: y\r\n".as_slice(), "within its head"),
+            (b"SSH-2.0-x\r\n".as_slice(), "not a status line"),
+            (b"".as_slice(), "without a response"),
+            (b"HTTP/1.1 200 OK\r\nx: y\r\n".as_slice(), "within the head"),
             (
                 b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx".as_slice(),
-                "too early",
+                "incomplete",
             ),
             (
                 b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\nx".as_slice(),
@@ -426,11 +429,11 @@ mod tests {
             ),
             (
                 b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n".as_slice(),
-                "no size",
+                "no valid size",
             ),
             (
                 b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nhello".as_slice(),
-                "longer than it says",
+                "longer than its size",
             ),
         ] {
             match answered(bytes, 1000).await {
@@ -441,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_put_into_paths_safely() {
+    fn ids_are_percent_encoded_in_paths() {
         assert_eq!(encoded("ses_1-a.b~"), "ses_1-a.b~");
         assert_eq!(encoded("a/b c?#ä"), "a%2Fb%20c%3F%23%C3%A4");
     }

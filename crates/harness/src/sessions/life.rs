@@ -1,4 +1,4 @@
-//! From the first status to the last.
+//! Probes for the lifecycle of a session: start, kill, delete.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use super::record::{self, Flaw, Known, kind, may_follow};
 use super::stand::{Answer, Stand};
 use crate::run::case::Blocked;
 
-/// `{ok, id}`, as several routes answer. What is wrong with it.
+/// What is wrong with an acknowledgement `{ok, id}`, which several routes return.
 pub fn acknowledged(answer: &Answer, id: &str, key: &str) -> Option<String> {
     if !answer.is_ok() {
         return Some(format!("answered with {}", answer.told()));
     }
     let value = match &answer.json {
-        Err(why) => return Some(format!("the answer is no JSON: {why}")),
+        Err(why) => return Some(format!("the response is not JSON: {why}")),
         Ok(value) => value,
     };
     acknowledgement(value, id, key)
@@ -24,9 +24,9 @@ pub fn acknowledgement(value: &Value, id: &str, key: &str) -> Option<String> {
         (Some(Value::Bool(_)), Some(found)) => {
             Some(format!("`{key}` is {found}, not the session's id"))
         }
-        (Some(Value::Bool(_)), None) => Some(format!("the answer has no `{key}`")),
+        (Some(Value::Bool(_)), None) => Some(format!("the response has no `{key}`")),
         (Some(ok), _) => Some(format!("`ok` is {}, not a boolean", kind(ok))),
-        (None, _) => Some("the answer has no `ok`".to_owned()),
+        (None, _) => Some("the response has no `ok`".to_owned()),
     }
 }
 
@@ -54,7 +54,7 @@ pub async fn ready(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let taken = stand.prompt("A46-STATUS-01", &started.id, &prompt).await?;
     let against = (!taken.is_ok()).then(|| {
         format!(
-            "the session is `running`, and its first prompt is answered with {}",
+            "the session is `running`, but its first prompt is answered with {}",
             taken.told()
         )
     });
@@ -70,7 +70,7 @@ pub async fn kill(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let answer = stand.ask("A46-HTTP-06", "POST", &path, None).await?;
     match acknowledged(&answer, &id, "id") {
         None if answer.value()["ok"] == false => {
-            let why = "`ok` is false, though the session was alive";
+            let why = "`ok` is false, but the session was alive";
             stand.doubtful("A46-HTTP-06", why, &answer.lines);
         }
         against => stand.verdict("A46-HTTP-06", against, &answer.lines),
@@ -80,9 +80,9 @@ pub async fn kill(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let status = last.value()["status"].clone();
     let against = match status.as_str() {
         Some("killed") => None,
-        Some(other) => Some(format!("a session that was killed is `{other}`")),
+        Some(other) => Some(format!("a killed session has the status `{other}`")),
         None => Some(format!(
-            "a session that was killed is answered with {}",
+            "a request for a killed session is answered with {}",
             last.told()
         )),
     };
@@ -101,11 +101,11 @@ pub async fn kill(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     stays_over(stand, &id).await
 }
 
-/// Whatever is asked of it, an ended session stays as it ended.
+/// Checks that an ended session keeps its status, whatever is requested.
 async fn stays_over(stand: &mut Stand<'_>, id: &str) -> Result<(), Blocked> {
     let taken = stand.prompt("A46-STATUS-09", id, "Are you there?").await?;
     if taken.is_ok() {
-        let why = "a prompt is taken by a session that has ended";
+        let why = "a session that has ended accepts a prompt";
         stand.broken("A46-STATUS-09", why, &taken.lines);
     }
     let path = stand.route(id, "/kill");
@@ -114,7 +114,10 @@ async fn stays_over(stand: &mut Stand<'_>, id: &str) -> Result<(), Blocked> {
     stand.played.waits += stand.setting.quiet;
     let answer = stand.get(id).await?;
     if !answer.is_ok() {
-        let why = format!("an ended session is answered with {}", answer.told());
+        let why = format!(
+            "a request for an ended session is answered with {}",
+            answer.told()
+        );
         stand.not_verified("A46-STATUS-09", why);
         return Ok(());
     }
@@ -158,9 +161,9 @@ pub async fn forget(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let is_listed = sessions.is_some_and(|all| all.iter().any(|entry| entry["id"] == *id));
     let lines = [answer.lines[1], after.lines[1]];
     let against = if after.is_ok() {
-        Some("a session that was forgotten is still told".to_owned())
+        Some("a deleted session can still be read".to_owned())
     } else if is_listed {
-        Some("a session that was forgotten is still in the list".to_owned())
+        Some("a deleted session is still in the list".to_owned())
     } else {
         None
     };
@@ -168,7 +171,7 @@ pub async fn forget(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     Ok(())
 }
 
-/// DELETE ends what lives.
+/// Checks that DELETE ends a live session.
 pub async fn forget_alive(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let session = stand.running(json!({})).await?;
     let id = session.id;
@@ -183,18 +186,18 @@ pub async fn forget_alive(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         stand.broken("A46-STATUS-05", why, &answer.lines);
         return Ok(());
     }
-    // A host may keep the record, or let it go with the session.
+    // A host may keep the record, or delete it with the session.
     let over = |record: &Value| !record::is_alive(record["status"].as_str().unwrap_or("starting"));
     let after = stand.get(&id).await?;
     if after.is_ok() {
         let (_, last) = stand.until(&id, over).await?;
         let status = last.value()["status"].clone();
         let against = (last.is_ok() && status != "killed")
-            .then(|| format!("after DELETE the session is {status}, not \"killed\""));
+            .then(|| format!("after DELETE, the session is {status}, not \"killed\""));
         stand.verdict("A46-STATUS-05", against, &last.lines);
         return Ok(());
     }
-    // The record is gone: whoever watched has seen the end.
+    // The record is gone, so the end must be visible in the event stream.
     let patience = stand.patience();
     let told = |events: &[super::sse::Event]| {
         events
@@ -218,17 +221,17 @@ pub async fn forget_alive(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         (Some((_, lines)), _) => stand.met("A46-STATUS-05", &lines),
         (None, Some(_)) => stand.met("A46-STATUS-05", &after.lines),
         (None, None) => {
-            let why = "the record is gone, and the stream of the session goes on";
+            let why = "the record is gone, but the stream of the session continues";
             stand.doubtful("A46-STATUS-05", why, &answer.lines);
         }
     }
     Ok(())
 }
 
-/// Two agents at once, each in a directory of its own.
+/// Checks that two agents run at the same time, each in its own directory.
 pub async fn many(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     if stand.subject.host.cwd.is_some() || !stand.subject.host.address.is_loopback() {
-        let why = "only on this machine two directories can be made for it";
+        let why = "needs two directories, which can only be created if the host is on this machine";
         return Err(Blocked::Skip(why.to_owned()));
     }
     let prompt = stand.need_prompt("text")?;
@@ -240,8 +243,9 @@ pub async fn many(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         lines.extend(session.lines);
         ids.push((session.id, session.record["cwd"].clone()));
     }
-    let mut against = (ids.first().map(|s| &s.1) == ids.get(1).map(|s| &s.1))
-        .then(|| "two sessions were asked for in two directories, and are in one".to_owned());
+    let mut against = (ids.first().map(|s| &s.1) == ids.get(1).map(|s| &s.1)).then(|| {
+        "two sessions were requested in two directories, but run in the same one".to_owned()
+    });
     let mut follows = Vec::new();
     for (id, _) in &ids {
         follows.push(stand.following(id).await?);
@@ -250,7 +254,7 @@ pub async fn many(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         let answer = stand.prompt("A46-SCOPE-01", id, &prompt).await?;
         if !answer.is_ok() {
             against = Some(format!(
-                "beside another session a prompt is answered with {}",
+                "while another session is running, a prompt is answered with {}",
                 answer.told()
             ));
             lines = answer.lines.to_vec();
@@ -259,13 +263,13 @@ pub async fn many(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     for (follow, (id, _)) in follows.iter_mut().zip(&ids) {
         let said = |events: &[super::sse::Event]| events.iter().any(|e| e.name == "line");
         if against.is_none() && !follow.until(stand.patience(), said).await {
-            let why = format!("nothing came from session {id}");
+            let why = format!("session {id} sent nothing");
             return Err(Blocked::NotVerified(why));
         }
         let now = stand.get(id).await?;
         if now.value()["status"] != "running" {
             against = Some(format!(
-                "beside another session one is {}",
+                "while another session is running, a session has the status {}",
                 now.value()["status"]
             ));
             lines = now.lines.to_vec();

@@ -1,4 +1,4 @@
-//! A small MCP client over streamable HTTP: answers come as JSON, or as an event stream.
+//! A small MCP client over streamable HTTP. Responses may be JSON or an event stream.
 
 use std::time::Duration;
 
@@ -9,45 +9,45 @@ use super::sse::Event;
 use super::stand::{Stand, Who, read_json};
 use crate::run::case::Blocked;
 
-/// The version that we ask for; the host may choose another.
+/// The protocol version that the client requests. The host may choose a different one.
 const VERSION: &str = "2025-06-18";
-/// Pages of tools that are read.
+/// Maximum number of pages of tools that are read.
 const PAGES: usize = 50;
 
 pub struct Mcp {
     session: Option<String>,
     version: Option<String>,
     next: u64,
-    /// By name.
+    /// All tools, in the order of the pages.
     pub tools: Vec<Value>,
     pub lines: Vec<u64>,
 }
 
-/// The answer to one request.
+/// The response to one request.
 pub struct Said {
     pub message: Value,
     pub lines: Vec<u64>,
 }
 
-/// What a tool gave.
+/// The result of a tool call.
 pub struct Given {
-    /// A JSON-RPC error, or a result that calls itself one.
+    /// The message of a JSON-RPC error, or of a result with `isError`.
     pub error: Option<String>,
-    /// The structured content, or the JSON of the text.
+    /// The structured content, or the text parsed as JSON.
     pub value: Value,
     pub text: String,
     pub lines: Vec<u64>,
 }
 
-/// Why there is no conversation.
+/// Why a request failed.
 enum Closed {
-    /// The host has no MCP server there.
+    /// The host has no MCP server at this path.
     Absent(String),
     Failed(String),
 }
 
 impl Mcp {
-    /// Opens a conversation and reads the tools. Without a server nothing here applies.
+    /// Opens a connection and reads the tools. Not applicable without an MCP server.
     pub async fn open(stand: &mut Stand<'_>) -> Result<Mcp, Blocked> {
         let mut mcp = Mcp {
             session: None,
@@ -64,10 +64,15 @@ impl Mcp {
                 "the host has no MCP server at {} ({why})",
                 stand.subject.host.mcp
             )),
-            Closed::Failed(why) => Blocked::NotVerified(format!("MCP cannot be opened: {why}")),
+            Closed::Failed(why) => {
+                Blocked::NotVerified(format!("cannot connect to the MCP server: {why}"))
+            }
         })?;
         let Some(result) = said.message.get("result").filter(|r| r.is_object()) else {
-            let why = format!("MCP cannot be opened: {}", said.message["error"]);
+            let why = format!(
+                "cannot connect to the MCP server: {}",
+                said.message["error"]
+            );
             return Err(Blocked::NotVerified(why));
         };
         mcp.version = result["protocolVersion"].as_str().map(str::to_owned);
@@ -89,7 +94,7 @@ impl Mcp {
                 .pointer("/result/tools")
                 .and_then(Value::as_array);
             let Some(tools) = tools else {
-                let why = format!("tools/list was answered with {}", page.message);
+                let why = format!("`tools/list` was answered with {}", page.message);
                 return Err(Blocked::NotVerified(why));
             };
             self.tools.extend(tools.iter().cloned());
@@ -118,7 +123,7 @@ impl Mcp {
         let said = self.request(stand, method, params).await;
         said.map_err(|closed| match closed {
             Closed::Absent(why) | Closed::Failed(why) => {
-                Blocked::NotVerified(format!("{method} over MCP: {why}"))
+                Blocked::NotVerified(format!("`{method}` over MCP: {why}"))
             }
         })
     }
@@ -209,7 +214,7 @@ impl Mcp {
                     .until(patience, |events| answer(events).is_some())
                     .await;
                 let (message, at) = answer(&follow.events())
-                    .ok_or_else(|| Closed::Failed("the stream holds no answer".to_owned()))?;
+                    .ok_or_else(|| Closed::Failed("the stream contains no response".to_owned()))?;
                 lines.extend(at);
                 message
             }
@@ -220,19 +225,19 @@ impl Mcp {
                     .map_err(|trouble| Closed::Failed(trouble.told()))?;
                 lines.extend(line);
                 read_json(&body)
-                    .map_err(|why| Closed::Failed(format!("the answer is no JSON: {why}")))?
+                    .map_err(|why| Closed::Failed(format!("the response is not JSON: {why}")))?
             }
         };
         if message["id"] != id {
             return Err(Closed::Failed(format!(
-                "the answer has another id: {message}"
+                "the response has a different id: {message}"
             )));
         }
         Ok(Said { message, lines })
     }
 }
 
-/// The lines of an output, however a host hands them over.
+/// The lines of an output, in any shape that a host may return.
 pub fn lines_of(given: &Given) -> Option<Vec<String>> {
     let one = |item: &Value| match item {
         Value::String(text) => Some(text.clone()),

@@ -1,5 +1,5 @@
-//! A host of sessions by its URL (AIP-46): each case is a probe, which does one thing as a client
-//! of the host would and judges what came back, byte by byte.
+//! Certifies a session host by its URL (AIP-46). Each case is a probe, which acts like a client of
+//! the host and checks the raw bytes of the responses.
 
 mod follow;
 mod gates;
@@ -29,7 +29,7 @@ pub use http::encoded;
 use stand::Stand;
 pub use target::{Address, HostTarget, USUAL_ADAPTER};
 
-/// The probes, each with the statements that it can decide.
+/// The probes, each with the requirements that it can decide.
 pub const PROBES: Probes = Probes(&[
     (
         "record",
@@ -117,19 +117,19 @@ pub const PROBES: Probes = Probes(&[
 pub(crate) async fn play(case: &Case, setting: &Setting, root: &Path) -> Played {
     let begun = Instant::now();
     let Some(host) = setting.launcher.host() else {
-        let why = "this is about a host of sessions: name it with --url";
+        let why = "this requires a session host: pass its address with --url";
         return Played::blocked(Blocked::NotApplicable(why.to_owned()));
     };
     let mut stand = Stand::new(host, setting, root);
     let probes = async {
         for name in probe::of(case) {
-            // On the heap: some of them are large.
+            // Boxed, because some of these futures are large.
             Box::pin(play_probe(name, &mut stand)).await?;
         }
         Ok(())
     };
     let late = |seconds| {
-        let why = format!("the host did not let the case come to its end within {seconds} s");
+        let why = format!("the case did not finish within {seconds} s because of the host");
         Blocked::NotVerified(why)
     };
     let blocked = probe::bounded(setting, probes, late).await;
@@ -172,6 +172,6 @@ async fn play_probe(name: &str, stand: &mut Stand<'_>) -> Result<(), Blocked> {
         "bad-requests" => gates::bad_requests(stand).await,
         "unknown-members" => gates::unknown_members(stand).await,
         "media-types" => gates::media_types(stand).await,
-        other => Err(Blocked::Error(format!("there is no probe `{other}`"))),
+        other => Err(Blocked::Error(format!("unknown probe `{other}`"))),
     }
 }

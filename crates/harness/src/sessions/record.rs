@@ -1,4 +1,4 @@
-//! The record of a session, member by member (AIP-46, Session data model).
+//! Checks the session record, member by member (AIP-46, Session data model).
 
 use std::path::Path;
 
@@ -6,27 +6,27 @@ pub use agentproto_text::strict_json::type_name as kind;
 use agentproto_text::time;
 use serde_json::Value;
 
-/// What is wrong with a member: against the text, or only odd.
+/// What is wrong with a member: a violation, or only a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flaw {
     Wrong(String),
     Odd(String),
 }
 
-/// What the prober knows beforehand.
+/// What the probe already knows about the session.
 #[derive(Clone, Debug, Default)]
 pub struct Known<'a> {
     pub adapter: Option<&'a str>,
     pub label: Option<&'a str>,
-    /// Seconds since 1970 between which it was started, by a clock that the host shares.
+    /// Time range of the start in seconds since 1970. Only set if the host uses the same clock.
     pub between: Option<(f64, f64)>,
 }
 
-/// A member and the statement about it.
+/// A member, and the requirement for it.
 pub struct Member {
     pub name: &'static str,
     pub requirement: &'static str,
-    /// The same in every answer.
+    /// Whether it must be the same in every response.
     pub is_constant: bool,
 }
 
@@ -57,7 +57,7 @@ pub fn is_alive(status: &str) -> bool {
     matches!(status, "starting" | "running")
 }
 
-/// Whether one status may be seen after another, perhaps with some in between.
+/// Whether a status may be observed after another, possibly with others in between.
 pub fn may_follow(before: &str, after: &str) -> bool {
     match before {
         _ if before == after => true,
@@ -86,14 +86,16 @@ pub fn flaw(name: &str, record: &Value, known: &Known<'_>) -> Option<Flaw> {
     match name {
         "adapterSlug" => match known.adapter {
             Some(asked) if asked != text => wrong(format!(
-                "`adapterSlug` is `{text}`, and `{asked}` was asked for"
+                "`adapterSlug` is `{text}`, but `{asked}` was requested"
             )),
             _ => None,
         },
-        "cwd" if !is_absolute(text) => wrong(format!("`cwd` is `{text}`, which is not absolute")),
-        "status" if !STATUSES.contains(&text) => {
-            wrong(format!("`status` is `{text}`, which is none of the five"))
+        "cwd" if !is_absolute(text) => {
+            wrong(format!("`cwd` is `{text}`, which is not an absolute path"))
         }
+        "status" if !STATUSES.contains(&text) => wrong(format!(
+            "`status` is `{text}`, which is not one of the five statuses"
+        )),
         "startedAt" => started(text, known),
         _ => None,
     }
@@ -102,15 +104,15 @@ pub fn flaw(name: &str, record: &Value, known: &Known<'_>) -> Option<Flaw> {
 fn started(text: &str, known: &Known<'_>) -> Option<Flaw> {
     let Some(at) = time::seconds(text) else {
         return Some(Flaw::Wrong(format!(
-            "`startedAt` is `{text}`, which is not ISO-8601"
+            "`startedAt` is `{text}`, which is not ISO 8601"
         )));
     };
     let (from, to) = known.between?;
-    // A clock of whole seconds is a clock.
+    // Allow for clocks with a resolution of one second.
     let is_then = (from - 2.0..=to + 2.0).contains(&at);
     (!is_then).then(|| {
         Flaw::Wrong(format!(
-            "`startedAt` is `{text}`, which is not when it was started"
+            "`startedAt` is `{text}`, which is not the time of the start"
         ))
     })
 }
@@ -123,12 +125,10 @@ fn optional(name: &str, value: Option<&Value>, record: &Value, known: &Known<'_>
         let is_null = value.is_some();
         return match name {
             "endedAt" if is_over => wrong(format!(
-                "`endedAt` is missing in a session that is `{status}`"
+                "`endedAt` is missing, but the session is `{status}`"
             )),
             "label" if known.label.is_some() => wrong("`label` is missing".to_owned()),
-            _ if is_null => Some(Flaw::Odd(format!(
-                "`{name}` is null, and would better be left out"
-            ))),
+            _ if is_null => Some(Flaw::Odd(format!("`{name}` is null; leave it out instead"))),
             _ => None,
         };
     };
@@ -136,7 +136,7 @@ fn optional(name: &str, value: Option<&Value>, record: &Value, known: &Known<'_>
         "exitCode" => match value.as_i64() {
             None => wrong(format!("`exitCode` is {value}, not an integer")),
             Some(code) if is_alive(status) && code != -1 => wrong(format!(
-                "`exitCode` is {code} in a session that is `{status}`"
+                "`exitCode` is {code}, but the session is `{status}`"
             )),
             Some(_) => None,
         },
@@ -152,14 +152,14 @@ fn time(name: &str, value: &Value, record: &Value, status: &str) -> Option<Flaw>
         return wrong(format!("`{name}` is {}, not a string", kind(value)));
     };
     let Some(at) = time::seconds(text) else {
-        return wrong(format!("`{name}` is `{text}`, which is not ISO-8601"));
+        return wrong(format!("`{name}` is `{text}`, which is not ISO 8601"));
     };
     if name == "endedAt" && is_alive(status) {
-        return wrong(format!("`endedAt` stands in a session that is `{status}`"));
+        return wrong(format!("`endedAt` is set, but the session is `{status}`"));
     }
     let started = record["startedAt"].as_str();
     match started.and_then(time::seconds) {
-        // Clocks of whole seconds round as they like.
+        // Allow for clocks with a resolution of one second.
         Some(started) if at + 1.0 < started => {
             wrong(format!("`{name}` is `{text}`, which is before `startedAt`"))
         }
@@ -167,7 +167,7 @@ fn time(name: &str, value: &Value, record: &Value, status: &str) -> Option<Flaw>
     }
 }
 
-/// Members that the text does not name.
+/// Members that the spec does not define.
 pub fn added(record: &Value) -> Vec<&str> {
     let members = record.as_object().into_iter().flatten();
     let names = members.map(|(name, _)| name.as_str());
@@ -176,7 +176,7 @@ pub fn added(record: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Every flaw of a whole record that is against the text.
+/// All violations in a whole record.
 pub fn flaws(record: &Value, known: &Known<'_>) -> Vec<String> {
     let all = MEMBERS.iter().filter_map(|m| flaw(m.name, record, known));
     all.filter_map(|flaw| match flaw {
@@ -194,7 +194,7 @@ fn is_absolute(path: &str) -> bool {
     path.starts_with('/') || path.starts_with("\\\\") || is_drive
 }
 
-/// Whether two paths lead to one place, as far as this machine can tell.
+/// Whether two paths refer to the same place, as far as this machine can tell.
 pub fn same_place(a: &str, b: &str) -> bool {
     let bare = |path: &str| path.trim_end_matches('/').to_owned();
     let real = |path: &str| Path::new(path).canonicalize().ok();
@@ -215,7 +215,7 @@ mod tests {
 
     // A46-MODEL-01 to 10.
     #[test]
-    fn each_member_has_its_flaws() {
+    fn invalid_members_are_found() {
         let known = Known {
             adapter: Some("x"),
             ..Known::default()
@@ -265,7 +265,7 @@ mod tests {
 
     // A46-STATUS-09.
     #[test]
-    fn ends_are_final() {
+    fn final_statuses_do_not_change() {
         for (before, after, may) in [
             ("starting", "killed", true),
             ("running", "running", true),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_compared_as_places() {
+    fn paths_are_compared_without_trailing_slashes() {
         assert!(is_absolute("/a") && is_absolute("C:\\a") && is_absolute("\\\\host\\a"));
         assert!(!is_absolute("a/b") && !is_absolute("C:a") && !is_absolute("~/a"));
         assert!(same_place("/no/such/", "/no/such"));

@@ -1,4 +1,5 @@
-//! The routes and the record that they show: three answers about one session are compared.
+//! Probes for the routes and the session record: three responses about the same session are
+//! compared.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,7 +9,7 @@ use super::record::{self, Flaw, Known, MEMBERS, kind, same_place};
 use super::stand::{Answer, Stand, Who};
 use crate::run::case::Blocked;
 
-/// Free text, with everything that a careless host would change.
+/// A label with characters that a careless host might change.
 const LABEL: &str = "Größe \"42\"\t<b>\\n</b> — 日本語 🦀";
 
 fn now() -> f64 {
@@ -16,9 +17,9 @@ fn now() -> f64 {
     since.map_or(0.0, |since| since.as_secs_f64())
 }
 
-/// One answer that shows the record.
+/// A response that contains the record.
 struct Shown {
-    /// The statement about its route.
+    /// The requirement for its route.
     route: &'static str,
     name: &'static str,
     record: Value,
@@ -39,10 +40,10 @@ pub async fn record(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         .await?;
     let against = match (&answer.json, answer.status()) {
         (Ok(Value::Object(_)), 200) => None,
-        (Ok(value), 200) => Some(format!("the answer is {}, not a Session", kind(value))),
-        (Err(why), 200) => Some(format!("the answer is no JSON: {why}")),
+        (Ok(value), 200) => Some(format!("the response is {}, not a Session", kind(value))),
+        (Err(why), 200) => Some(format!("the response is not JSON: {why}")),
         _ => Some(format!(
-            "a session that was just started is answered with {}",
+            "a request for a session that was just started is answered with {}",
             answer.told()
         )),
     };
@@ -69,14 +70,14 @@ pub async fn record(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         between: stand.subject.host.address.is_loopback().then_some(between),
     };
     for member in &MEMBERS {
-        // It has a case of its own.
+        // A separate case checks it.
         if member.name == "lastOutputAt" {
             continue;
         }
         compare(stand, member, &shown, &known);
     }
     for one in &shown {
-        // What was not said against a route speaks for it.
+        // A route without violations is met.
         if !stand.played.looked_at.iter().any(|id| id == one.route) {
             stand.met(one.route, &[one.line]);
         }
@@ -88,34 +89,37 @@ pub async fn record(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         .flat_map(|one| record::added(&one.record))
         .collect();
     match added.is_empty() {
-        true => stand.not_applicable("A46-MODEL-11", "the host adds no members of its own"),
+        true => stand.not_applicable("A46-MODEL-11", "the host does not add members"),
         false => stand.met("A46-MODEL-11", &lines),
     }
     Ok(())
 }
 
-/// The answer to the spawn: a Session under 201.
+/// Checks the response to a spawn request: a Session with status 201.
 fn spawned(stand: &mut Stand<'_>, answer: &Answer) -> Result<Shown, Blocked> {
     let status = answer.status();
     if !answer.is_ok() {
         if status >= 500 && status != 501 {
-            let why = format!("a spawn is answered with {}", answer.told());
+            let why = format!("a spawn request is answered with {}", answer.told());
             stand.broken("A46-HTTP-03", why, &answer.lines);
         }
         return Err(stand.refused(answer));
     }
     if status != 201 {
-        let why = format!("a spawn is answered with {status}, not 201");
+        let why = format!("a spawn request is answered with {status}, not 201");
         stand.broken("A46-HTTP-03", why, &answer.lines);
     }
     match &answer.json {
         Ok(Value::Object(_)) => {}
         Ok(value) => {
-            let why = format!("the answer to a spawn is {}, not a Session", kind(value));
+            let why = format!(
+                "the response to a spawn request is {}, not a Session",
+                kind(value)
+            );
             stand.broken("A46-HTTP-03", why, &answer.lines);
         }
         Err(why) => {
-            let why = format!("the answer to a spawn is no JSON: {why}");
+            let why = format!("the response to a spawn request is not JSON: {why}");
             stand.broken("A46-HTTP-03", why, &answer.lines);
         }
     }
@@ -124,30 +128,33 @@ fn spawned(stand: &mut Stand<'_>, answer: &Answer) -> Result<Shown, Blocked> {
         .get("id")
         .filter(|id| id.as_str().is_none_or(str::is_empty))
     {
-        let why = format!("`id` is {id}, not a string that names the session");
+        let why = format!("`id` is {id}, not a non-empty string");
         stand.broken("A46-MODEL-01", why, &answer.lines);
     }
     Ok(Shown {
         route: "A46-HTTP-03",
-        name: "the answer to the spawn",
+        name: "the response to the spawn request",
         record,
         line: answer.lines[1],
     })
 }
 
-/// The list, and what it says of the session.
+/// Checks the list, and returns its entry for the session.
 async fn listed(stand: &mut Stand<'_>, id: &str) -> Result<Option<Shown>, Blocked> {
     let prefix = stand.subject.host.prefix.clone();
     let answer = stand.ask("A46-HTTP-02", "GET", &prefix, None).await?;
     let list = answer.value().get("sessions");
     let against = match (&answer.json, answer.status()) {
-        (Err(why), 200) => Some(format!("the answer is no JSON: {why}")),
+        (Err(why), 200) => Some(format!("the response is not JSON: {why}")),
         (Ok(_), 200) => match list {
             Some(Value::Array(_)) => None,
             Some(other) => Some(format!("`sessions` is {}, not a list", kind(other))),
-            None => Some("the answer has no `sessions`".to_owned()),
+            None => Some("the response has no `sessions`".to_owned()),
         },
-        _ => Some(format!("the list is answered with {}", answer.told())),
+        _ => Some(format!(
+            "the request for the list is answered with {}",
+            answer.told()
+        )),
     };
     if let Some(why) = against {
         stand.broken("A46-HTTP-02", why, &answer.lines);
@@ -167,19 +174,20 @@ async fn listed(stand: &mut Stand<'_>, id: &str) -> Result<Option<Shown>, Blocke
             }))
         }
         [] => {
-            let why = "the list does not have a session that was just started";
+            let why = "the list does not contain a session that was just started";
             stand.broken("A46-HTTP-02", why, &answer.lines);
             Ok(None)
         }
         _ => {
-            let why = "the list has a session more than once";
+            let why = "the list contains a session more than once";
             stand.broken("A46-HTTP-02", why, &answer.lines);
             Ok(None)
         }
     }
 }
 
-/// A member that is wrong everywhere is a fault of the record; in one answer only, of that route.
+/// If a member is wrong in all responses, the record is at fault. If it is wrong in only one, that
+/// route is at fault.
 fn compare(stand: &mut Stand<'_>, member: &record::Member, shown: &[Shown], known: &Known<'_>) {
     let flaws: Vec<Option<Flaw>> = shown
         .iter()
@@ -198,7 +206,7 @@ fn compare(stand: &mut Stand<'_>, member: &record::Member, shown: &[Shown], know
     for (one, flaw) in shown.iter().zip(&flaws) {
         match flaw {
             Some(Flaw::Wrong(why)) => {
-                let why = format!("{why} in {}, while it is right elsewhere", one.name);
+                let why = format!("{why} in {}, but correct in other responses", one.name);
                 stand.broken(one.route, why, &[one.line]);
             }
             Some(Flaw::Odd(why)) => stand.doubtful(id, why.clone(), &[one.line]),
@@ -213,7 +221,7 @@ fn compare(stand: &mut Stand<'_>, member: &record::Member, shown: &[Shown], know
     let other = values.find(|(_, value)| member.is_constant && *value != first);
     match other {
         Some((other, value)) => {
-            let told = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
+            let told = |value: Option<&Value>| value.map_or("missing".to_owned(), Value::to_string);
             let why = format!(
                 "`{}` is {} in {name} and {} in {other}",
                 member.name,
@@ -226,23 +234,24 @@ fn compare(stand: &mut Stand<'_>, member: &record::Member, shown: &[Shown], know
     }
 }
 
-/// What the spawner wrote comes back as it was written.
+/// Checks that the label is returned unchanged.
 fn label(stand: &mut Stand<'_>, shown: &[Shown]) {
     let labels = shown
         .iter()
         .filter_map(|one| Some((one, one.record.get("label")?.as_str()?)));
     let labels: Vec<(&Shown, &str)> = labels.collect();
     if labels.is_empty() {
-        let why = "no answer has the label";
+        let why = "no response contains the label";
         return stand.not_verified("A46-SPAWN-05", why);
     }
     let lines: Vec<u64> = labels.iter().map(|(one, _)| one.line).collect();
     let changed = labels.iter().find(|(_, label)| *label != LABEL);
-    let against = changed.map(|(_, label)| format!("the label {LABEL:?} came back as {label:?}"));
+    let against =
+        changed.map(|(_, label)| format!("the label {LABEL:?} was returned as {label:?}"));
     stand.verdict("A46-SPAWN-05", against, &lines);
 }
 
-/// Every route is there, under one prefix.
+/// Checks that every route exists, under one prefix.
 pub async fn routes(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let session = stand.running(json!({})).await?;
     let id = session.id;
@@ -260,7 +269,7 @@ pub async fn routes(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let mut missing = Vec::new();
     let mut lines = session.lines;
     let mut note = |what: String, status: u16, at: [u64; 2]| {
-        // What a route refuses is told otherwise; these say that it is not there.
+        // These statuses mean that the route does not exist.
         if [404, 405, 501].contains(&status) {
             missing.push(format!("{what} ({status})"));
             lines.extend(at);
@@ -302,22 +311,22 @@ pub async fn routes(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             Err((trouble, at)) => return Err(stand.failed("A46-HTTP-01", &trouble, at)),
         }
     }
-    let against = (!missing.is_empty()).then(|| format!("not there: {}", missing.join(", ")));
+    let against = (!missing.is_empty()).then(|| format!("missing routes: {}", missing.join(", ")));
     stand.verdict("A46-HTTP-01", against, &lines);
     Ok(())
 }
 
-/// A directory that the caller names is the one.
+/// Checks that a session runs in the directory that the caller names.
 pub async fn cwd(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let skip = || {
-        let why = "the host is elsewhere: name a directory that it has with --cwd";
+        let why = "the host is on another machine: pass one of its directories with --cwd";
         Blocked::Skip(why.to_owned())
     };
     let wanted = stand.cwd("work")?.ok_or_else(skip)?;
     let first = stand.spawn(json!({"cwd": wanted})).await?;
     let found = first.record["cwd"].as_str().unwrap_or_default().to_owned();
     let against = (!same_place(&found, &wanted))
-        .then(|| format!("`cwd` was {wanted}, and the session is in {found}"));
+        .then(|| format!("`cwd` was {wanted}, but the session is in {found}"));
     stand.verdict("A46-WS-04", against, &first.lines);
 
     let slug = first.record["workspaceSlug"].clone();
@@ -326,15 +335,18 @@ pub async fn cwd(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let second = stand.spawn(both).await?;
     let found = second.record["cwd"].as_str().unwrap_or_default().to_owned();
     let against = (!same_place(&found, &other)).then(|| {
-        format!("`cwd` was {other} beside the workspace {slug}, and the session is in {found}")
+        format!(
+            "`cwd` was {other} together with the workspace {slug}, but the session is in {found}"
+        )
     });
     stand.verdict("A46-SPAWN-03", against, &second.lines);
     Ok(())
 }
 
-/// Without `cwd` and workspace the host finds a place, or demands one.
+/// Checks a spawn request without `cwd` and workspace: the host chooses a directory, or requires
+/// one.
 pub async fn workspace(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    // What is refused here shall not be the adapter.
+    // Start a session first, to make sure that the adapter works.
     stand.spawn(json!({})).await?;
     let body = json!({"adapter": stand.subject.host.adapter()});
     let path = stand.spawn_route();
@@ -349,22 +361,25 @@ pub async fn workspace(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             .into_iter()
             .find_map(|name| record::flaw(name, &started.record, &known));
         let against = flaw.map(|flaw| match flaw {
-            Flaw::Wrong(why) | Flaw::Odd(why) => format!("spawned without a workspace: {why}"),
+            Flaw::Wrong(why) | Flaw::Odd(why) => format!("started without a workspace: {why}"),
         });
         stand.verdict("A46-SPAWN-02", against, &started.lines);
-        let why = "the host finds a directory where none is named";
+        let why = "the host chooses a directory if none is named";
         stand.not_applicable("A46-WS-08", why);
     } else if (400..500).contains(&status) {
         stand.met("A46-WS-08", &answer.lines);
-        let why = format!("the host demands `cwd` ({})", answer.told());
+        let why = format!("the host requires `cwd` ({})", answer.told());
         stand.not_applicable("A46-SPAWN-02", why);
     } else {
         let why = format!(
-            "a spawn without `cwd` and workspace is answered with {}",
+            "a spawn request without `cwd` and workspace is answered with {}",
             answer.told()
         );
         stand.broken("A46-SPAWN-02", why, &answer.lines);
-        stand.not_verified("A46-WS-08", "a demand for `cwd` would be a 4xx");
+        stand.not_verified(
+            "A46-WS-08",
+            "a host that requires `cwd` must answer with a 4xx status",
+        );
     }
     Ok(())
 }

@@ -1,30 +1,30 @@
-//! Server-sent events as the HTML standard reads them, line by line.
+//! Parses server-sent events as the HTML standard defines them, line by line.
 
-/// One message.
+/// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// `message` where none is named.
+    /// The event name, or `message` if there is none.
     pub name: String,
     pub data: String,
     pub id: Option<String>,
-    /// Transcript lines that it stands in.
+    /// Transcript lines that contain the event.
     pub lines: Vec<u64>,
 }
 
-/// What one line came to.
+/// The meaning of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     Comment,
     Event(Event),
-    /// A field of a message that goes on.
+    /// A field of an event that is not complete yet.
     Field,
 }
 
-/// Cuts bytes into lines at LF, CR or both.
+/// Splits bytes into lines at LF, CR or CRLF.
 #[derive(Default)]
 pub struct Lines {
     held: Vec<u8>,
-    /// The last byte was a CR: an LF after it belongs to it.
+    /// Whether the last byte was a CR, so that an LF after it belongs to the same line break.
     after_cr: bool,
     begun: bool,
 }
@@ -53,7 +53,7 @@ impl Lines {
     }
 }
 
-/// Puts lines together to messages.
+/// Assembles lines into events.
 #[derive(Default)]
 pub struct Reader {
     name: String,
@@ -63,7 +63,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A line with its number in the transcript.
+    /// Handles a line, with its number in the transcript.
     pub fn line(&mut self, line: &[u8], number: u64) -> Heard {
         let text = String::from_utf8_lossy(line);
         if text.is_empty() {
@@ -88,7 +88,7 @@ impl Reader {
         let name = std::mem::take(&mut self.name);
         let data = std::mem::take(&mut self.data).join("\n");
         let lines = std::mem::take(&mut self.lines);
-        // Without data there is no message, whatever it was called.
+        // An event without data is ignored, whatever its name.
         if data.is_empty() {
             return Heard::Field;
         }
@@ -111,7 +111,7 @@ mod tests {
     fn events(text: &str) -> (Vec<(String, String)>, usize) {
         let mut all = Vec::new();
         let mut comments = 0;
-        // However it is cut, it is the same.
+        // The result must not depend on how the bytes are split.
         let mut lines = Lines::default();
         let mut reader = Reader::default();
         for piece in text.as_bytes().chunks(3) {

@@ -1,4 +1,4 @@
-//! Where a probe stands: before a host, with a log of all that is asked and answered.
+//! The environment of a probe: a host, and a log of all requests and responses.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,25 +17,26 @@ use crate::run::case::Blocked;
 use agentproto_text::strict_json;
 use agentproto_wire::Direction;
 
-/// The end of an answer has so long at least.
+/// Minimum time limit for the body of a response.
 const LAST_WORDS: Duration = Duration::from_millis(40);
 
-/// Who asks.
+/// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who<'a> {
     /// With the caller's token, if there is one.
     Ourselves,
+    /// Without a token.
     Nobody,
     /// With this token.
     Stranger(&'a str),
 }
 
-/// An answer, with the lines that it and its request stand in.
+/// A response, with the transcript lines of the request and the response.
 #[derive(Debug)]
 pub struct Answer {
     pub head: Head,
     pub body: Vec<u8>,
-    /// The one JSON value of the body, or why there is none.
+    /// The JSON value of the body, or why there is none.
     pub json: Result<Value, String>,
     pub lines: [u64; 2],
 }
@@ -53,7 +54,7 @@ impl Answer {
         self.json.as_ref().unwrap_or(&Value::Null)
     }
 
-    /// `404 Not Found`, and what the host says to it.
+    /// The status, such as `404 Not Found`, and the message of the host.
     pub fn told(&self) -> String {
         let line = self.head.line.split_once(' ').map_or("", |(_, rest)| rest);
         let said = match &self.json {
@@ -72,10 +73,10 @@ impl Answer {
     }
 }
 
-/// A host, and the sessions that a case has there.
+/// A host, and the sessions of a case.
 pub struct Subject<'a> {
     pub host: &'a Arc<HostTarget>,
-    /// Sessions to be ended.
+    /// Ids of the sessions that must be ended.
     pub alive: Vec<String>,
     pub seen: Vec<Seen>,
 }
@@ -91,7 +92,7 @@ impl<'a> Stand<'a> {
         })
     }
 
-    /// One statement that does not apply to this host.
+    /// Marks one requirement as not applicable to this host.
     pub fn not_applicable(&mut self, id: &str, why: impl Into<String>) {
         self.open(id, Blocked::NotApplicable(why.into()));
     }
@@ -100,14 +101,14 @@ impl<'a> Stand<'a> {
         self.open(id, Blocked::NotVerified(why.into()));
     }
 
-    // --- asking --------------------------------------------------------------------------
+    // --- requests --------------------------------------------------------------------------
 
-    /// How long an answer may take.
+    /// The time limit for a response.
     pub fn patience(&self) -> Duration {
         self.setting.starts.time(self.setting.timeout)
     }
 
-    /// The path of a session's route.
+    /// The path of a route of a session.
     pub fn route(&self, id: &str, rest: &str) -> String {
         format!("{}/{}{rest}", self.subject.host.prefix, encoded(id))
     }
@@ -151,7 +152,7 @@ impl<'a> Stand<'a> {
         }
     }
 
-    /// In one line, without the token.
+    /// Logs a request in one line, without the token.
     fn note_request(&self, request: &Request) -> u64 {
         let mut text = format!("{} {}", request.method, request.path);
         for (name, value) in &request.headers {
@@ -195,7 +196,7 @@ impl<'a> Stand<'a> {
         self.log.push_short(Direction::Process, what.as_bytes())
     }
 
-    /// Sends a request and takes its whole answer.
+    /// Sends a request and reads the whole response.
     pub async fn exchange(&mut self, request: &Request) -> Result<Answer, (Trouble, [u64; 2])> {
         let asked = self.note_request(request);
         let begun = Instant::now();
@@ -226,8 +227,8 @@ impl<'a> Stand<'a> {
         }
     }
 
-    /// Asks a route that is there for a statement: where it does not answer, that one is broken,
-    /// unless nobody is there at all.
+    /// Sends a request to a route for which a requirement exists. Without a response, that
+    /// requirement is violated, unless the host is unreachable.
     pub async fn ask(
         &mut self,
         id: &str,
@@ -248,7 +249,7 @@ impl<'a> Stand<'a> {
         Blocked::NotVerified(trouble.told())
     }
 
-    /// Opens the stream of a session.
+    /// Opens the event stream of a session.
     pub async fn follow(&mut self, id: &str) -> Result<Follow, (Trouble, [u64; 2])> {
         let path = self.route(id, "/stream");
         let accept = [("accept", "text/event-stream".to_owned())];
@@ -276,7 +277,7 @@ impl<'a> Stand<'a> {
     }
 }
 
-/// Exactly one JSON value, read to the letter.
+/// Parses exactly one JSON value, strictly.
 pub fn read_json(bytes: &[u8]) -> Result<Value, String> {
     let strict = strict_json::read(bytes).map_err(|error| error.to_string())?;
     let twice = strict
@@ -284,7 +285,7 @@ pub fn read_json(bytes: &[u8]) -> Result<Value, String> {
         .iter()
         .find(|odd| odd.kind == strict_json::Odd::DuplicateKey);
     match twice {
-        Some(odd) => Err(format!("`{}` stands in it twice", odd.pointer)),
+        Some(odd) => Err(format!("duplicate key `{}`", odd.pointer)),
         None => Ok(strict.value),
     }
 }

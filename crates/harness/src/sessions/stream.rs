@@ -1,4 +1,4 @@
-//! The event stream of a session.
+//! Probes for the event stream of a session.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::sse::Event;
 use super::stand::{Stand, read_json};
 use crate::run::case::Blocked;
 
-/// Thirty seconds, and a moment for the way.
+/// Thirty seconds, plus a margin for the transmission.
 const LONGEST_SILENCE: Duration = Duration::from_millis(31_500);
 
 pub async fn stream(stand: &mut Stand<'_>) -> Result<(), Blocked> {
@@ -24,35 +24,35 @@ pub async fn stream(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let against = match follow.head.status {
         200 if media == "text/event-stream" => None,
         200 => Some(format!(
-            "its content type is `{media}`, not text/event-stream"
+            "the content type is `{media}`, not text/event-stream"
         )),
         _ => Some(format!("answered with {}", follow.head.line)),
     };
     let is_stream = against.is_none();
     stand.verdict("A46-HTTP-08", against, &follow.lines);
     if !is_stream {
-        return Err(Blocked::NotVerified("there is no event stream".to_owned()));
+        return Err(Blocked::NotVerified(
+            "the response is not an event stream".to_owned(),
+        ));
     }
     stand.prompted(&id, &prompt).await?;
     follow.turns(1, stand.patience()).await;
     let events = follow.events();
     if events.is_empty() {
-        let why = "nothing came over the stream in a whole turn";
+        let why = "the stream sent nothing during a whole turn";
         let lines = follow.lines;
         stand.broken("A46-SSE-02", why, &lines);
-        return Err(Blocked::NotVerified(
-            "nothing came over the stream".to_owned(),
-        ));
+        return Err(Blocked::NotVerified("the stream sent nothing".to_owned()));
     }
     messages(stand, &events, &follow.lines);
     let others: Vec<&Event> = events.iter().filter(|e| e.name != "line").collect();
     match others.first() {
         Some(first) => stand.met("A46-SSE-04", &first.lines),
-        None => stand.not_applicable("A46-SSE-04", "the host sends `line` events only"),
+        None => stand.not_applicable("A46-SSE-04", "the host sends only `line` events"),
     }
     let now = stand.get(&id).await?;
     match now.value().get("lastOutputAt") {
-        None => stand.not_applicable("A46-MODEL-08", "the host does not tell `lastOutputAt`"),
+        None => stand.not_applicable("A46-MODEL-08", "the host does not report `lastOutputAt`"),
         Some(_) => match record::flaw("lastOutputAt", now.value(), &Known::default()) {
             Some(Flaw::Wrong(why)) => stand.broken("A46-MODEL-08", why, &now.lines),
             Some(Flaw::Odd(why)) => stand.doubtful("A46-MODEL-08", why, &now.lines),
@@ -62,7 +62,7 @@ pub async fn stream(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     Ok(())
 }
 
-/// Each message is JSON; output comes as `line`.
+/// Checks that each event is JSON, and that output is sent as `line`.
 fn messages(stand: &mut Stand<'_>, events: &[Event], opened: &[u64]) {
     let parsed: Vec<(&Event, Result<Value, String>)> = events
         .iter()
@@ -72,16 +72,16 @@ fn messages(stand: &mut Stand<'_>, events: &[Event], opened: &[u64]) {
         .iter()
         .find_map(|(event, data)| Some((*event, data.as_ref().err()?)));
     match garbled {
-        // What the text does not know may follow other rules.
+        // Events that the spec does not define may follow other rules.
         Some((event, why)) if event.name != "line" => {
-            let why = format!("the data of `{}` is no JSON: {why}", event.name);
+            let why = format!("the data of `{}` is not JSON: {why}", event.name);
             stand.doubtful("A46-SSE-01", why, &event.lines);
         }
         Some((event, why)) => {
-            let why = format!("the data of a `line` is no JSON: {why}");
+            let why = format!("the data of a `line` event is not JSON: {why}");
             stand.broken("A46-SSE-01", why, &event.lines);
-            stand.not_verified("A46-SSE-02", "the data cannot be read");
-            stand.not_verified("A46-SSE-03", "the data cannot be read");
+            stand.not_verified("A46-SSE-02", "the data cannot be parsed");
+            stand.not_verified("A46-SSE-03", "the data cannot be parsed");
             return;
         }
         None => {
@@ -100,13 +100,16 @@ fn messages(stand: &mut Stand<'_>, events: &[Event], opened: &[u64]) {
             .find(|(_, data)| data.as_ref().is_ok_and(|data| data["line"].is_string()));
         let (why, at) = match misnamed {
             Some((event, _)) => (
-                format!("output comes as event `{}`, not `line`", event.name),
+                format!("output is sent as the event `{}`, not `line`", event.name),
                 event.lines.clone(),
             ),
-            None => ("no `line` came in a whole turn".to_owned(), opened.to_vec()),
+            None => (
+                "the stream sent no `line` event during a whole turn".to_owned(),
+                opened.to_vec(),
+            ),
         };
         stand.broken("A46-SSE-02", why, &at);
-        stand.not_verified("A46-SSE-03", "no `line` came");
+        stand.not_verified("A46-SSE-03", "the stream sent no `line` event");
         return;
     }
     let shown: Vec<u64> = lines
@@ -133,7 +136,7 @@ fn messages(stand: &mut Stand<'_>, events: &[Event], opened: &[u64]) {
         Some((event, stream)) => {
             let why = match stream {
                 None => "a `line` event has no `stream`".to_owned(),
-                Some(stream) => format!("`stream` is {stream}, neither stdout nor stderr"),
+                Some(stream) => format!("`stream` is {stream}, not \"stdout\" or \"stderr\""),
             };
             stand.broken("A46-SSE-03", why, &event.lines);
         }
@@ -141,11 +144,11 @@ fn messages(stand: &mut Stand<'_>, events: &[Event], opened: &[u64]) {
     }
 }
 
-/// Over a silent stream a comment comes in time.
+/// Checks that a comment is sent in time on a silent stream.
 pub async fn keep_alive(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     if stand.setting.timeout < LONGEST_SILENCE {
         return Err(Blocked::NotVerified(
-            "a silent stream has to be watched for 30 s: run with --timeout 32".to_owned(),
+            "this check watches a silent stream for 30 s: run with --timeout 32".to_owned(),
         ));
     }
     let session = stand.running(json!({})).await?;
@@ -156,11 +159,11 @@ pub async fn keep_alive(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     match (comment, follow.ended()) {
         (Some((_, line)), _) => stand.met("A46-SSE-06", &[line]),
         (None, Some(why)) => {
-            let why = format!("the stream of a live session ended in silence: {why}");
+            let why = format!("the stream of a live session ended without a comment: {why}");
             stand.broken("A46-SSE-06", why, &follow.lines);
         }
         (None, None) => {
-            let why = "no comment came over a silent stream within 30 s";
+            let why = "a silent stream sent no comment within 30 s";
             stand.broken("A46-SSE-06", why, &follow.lines);
         }
     }

@@ -1,4 +1,4 @@
-//! A host under its URL: where it is, who we are to it, and what it is asked to run.
+//! A session host as a target: its address, the token for it, and the adapter that it runs.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,46 +7,47 @@ use std::path::PathBuf;
 use fluent_uri::Uri;
 use zeroize::Zeroizing;
 
-/// The adapter that is tried where the caller names none: hosts that bundle our mocks have it.
+/// The adapter that is used if the caller names none. Hosts that bundle the mock agents have it.
 pub const USUAL_ADAPTER: &str = "mock-acp";
 
-/// Where a host listens.
+/// The address of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     pub host: String,
     pub port: u16,
     pub is_tls: bool,
-    /// What stands before every path; without a slash at its end.
+    /// Prefix of every path, without a trailing slash.
     pub base: String,
 }
 
 impl Address {
-    /// Reads `http://127.0.0.1:4711` or `https://host/behind/a/path`.
+    /// Parses `http://127.0.0.1:4711` or `https://host/behind/a/path`.
     pub fn parse(text: &str) -> Result<Address, String> {
-        let uri = Uri::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
+        let uri =
+            Uri::parse(text).map_err(|error| format!("`{text}` is not a valid URL: {error}"))?;
         let is_tls = match uri.scheme().as_str().to_ascii_lowercase().as_str() {
             "http" => false,
             "https" => true,
             other => {
-                return Err(format!(
-                    "`{other}:` is not spoken here, only http and https"
-                ));
+                return Err(format!("unsupported scheme `{other}`: use http or https"));
             }
         };
         let authority = uri
             .authority()
             .filter(|authority| !authority.host().is_empty())
-            .ok_or_else(|| format!("`{text}` names no host"))?;
+            .ok_or_else(|| format!("`{text}` has no host name"))?;
         if authority.userinfo().is_some() {
-            return Err("a URL does not hold a password here: give it as --token-file".to_owned());
+            return Err("the URL must not contain a password: use --token-file".to_owned());
         }
         if uri.query().is_some() || uri.fragment().is_some() {
-            return Err(format!("`{text}` is more than the address of a host"));
+            return Err(format!("`{text}` must not have a query or a fragment"));
         }
         let usual = if is_tls { 443 } else { 80 };
         let port = match authority.port().map(|port| port.as_str()) {
             None | Some("") => usual,
-            Some(port) => port.parse().map_err(|_| format!("`{port}` is no port"))?,
+            Some(port) => port
+                .parse()
+                .map_err(|_| format!("`{port}` is not a valid port"))?,
         };
         Ok(Address {
             host: authority.host().to_owned(),
@@ -56,12 +57,12 @@ impl Address {
         })
     }
 
-    /// As sockets take it: without the brackets of an IPv6 address.
+    /// The host name for sockets: an IPv6 address without brackets.
     pub fn name(&self) -> &str {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// As the `Host` header has it.
+    /// The value of the `Host` header.
     pub fn authority(&self) -> String {
         let usual = if self.is_tls { 443 } else { 80 };
         match self.port == usual {
@@ -70,7 +71,7 @@ impl Address {
         }
     }
 
-    /// On this very machine.
+    /// Whether the host is on this machine.
     pub fn is_loopback(&self) -> bool {
         let name = self.name();
         let is_local = name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
@@ -78,22 +79,25 @@ impl Address {
     }
 }
 
-/// A host as a target.
+/// A session host as a target.
 #[derive(Clone)]
 pub struct HostTarget {
+    /// Its address.
     pub address: Address,
-    /// The prefix of the routes.
+    /// Prefix of the session routes.
     pub prefix: String,
-    /// Where its MCP server is, if it has one.
+    /// Path of its MCP server.
     pub mcp: String,
+    /// Bearer token, if the host requires one.
     pub token: Option<Zeroizing<String>>,
-    /// What the caller named.
+    /// The adapter that the caller named.
     pub adapter: Option<String>,
-    /// Where sessions run; without it a directory of the case, if the host is on this machine.
+    /// Working directory of the sessions. Without it, a directory of the case is used if the host
+    /// is on this machine.
     pub cwd: Option<PathBuf>,
 }
 
-/// The token stays out of it.
+/// Leaves out the token.
 impl fmt::Debug for HostTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HostTarget({})", self.address.authority())
@@ -101,6 +105,7 @@ impl fmt::Debug for HostTarget {
 }
 
 impl HostTarget {
+    /// A host with the default routes.
     pub fn new(address: Address, token: Option<String>) -> HostTarget {
         HostTarget {
             address,
@@ -112,6 +117,7 @@ impl HostTarget {
         }
     }
 
+    /// The adapter to run: the caller's, or else [`USUAL_ADAPTER`].
     pub fn adapter(&self) -> &str {
         self.adapter.as_deref().unwrap_or(USUAL_ADAPTER)
     }
@@ -122,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read() {
+    fn addresses_are_parsed() {
         let of = |text: &str| {
             let address = Address::parse(text).expect(text);
             (

@@ -1,4 +1,4 @@
-//! A host behind TLS is believed as the system believes it.
+//! TLS connections to a host, verified with the certificates of the system.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The five MCP tools: the same sessions through another door.
+//! Probes for the five MCP tools, which give access to the same sessions.
 
 use serde_json::{Value, json};
 
@@ -21,13 +21,12 @@ pub async fn tools(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let mcp = Mcp::open(stand).await?;
     let missing = TOOLS.into_iter().filter(|name| mcp.tool(name).is_none());
     let missing: Vec<&str> = missing.collect();
-    let against =
-        (!missing.is_empty()).then(|| format!("not among the tools: {}", missing.join(", ")));
+    let against = (!missing.is_empty()).then(|| format!("missing tools: {}", missing.join(", ")));
     stand.verdict("A46-MCP-01", against, &mcp.lines);
     Ok(())
 }
 
-/// A conversation in which the tool is there, and what its schema lacks.
+/// Connects to the MCP server, and checks that it has the tool and that the tool has these inputs.
 async fn with_tool(
     stand: &mut Stand<'_>,
     id: &str,
@@ -36,9 +35,9 @@ async fn with_tool(
 ) -> Result<Mcp, Blocked> {
     let mcp = Mcp::open(stand).await?;
     let Some(tool) = mcp.tool(name) else {
-        return Err(Blocked::NotVerified(format!("there is no tool `{name}`")));
+        return Err(Blocked::NotVerified(format!("missing tool `{name}`")));
     };
-    // A schema that names nothing takes everything.
+    // A schema without properties accepts any input.
     if let Some(known) = tool["inputSchema"]["properties"]
         .as_object()
         .filter(|p| !p.is_empty())
@@ -49,14 +48,14 @@ async fn with_tool(
             .filter(|i| !known.contains_key(*i))
             .collect();
         if !missing.is_empty() {
-            let why = format!("`{name}` does not know the input {}", missing.join(", "));
+            let why = format!("`{name}` does not have the input {}", missing.join(", "));
             stand.broken(id, why, &mcp.lines);
         }
     }
     Ok(mcp)
 }
 
-/// The tool's answer has to be none of an error.
+/// Checks that the result of a tool is not an error.
 fn succeeded(stand: &mut Stand<'_>, id: &str, given: &Given) -> Result<(), Blocked> {
     match &given.error {
         None => Ok(()),
@@ -77,7 +76,7 @@ async fn started(
     id: &str,
     more: Value,
 ) -> Result<Given, Blocked> {
-    // What the host refuses over HTTP too says nothing about the tool.
+    // If the host also refuses over HTTP, that says nothing about the tool.
     let body = stand.spawn_request(more)?;
     let given = mcp.give(stand, "start_agent_session", body).await?;
     if given.error.is_some() {
@@ -102,10 +101,11 @@ pub async fn start(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         between: None,
     };
     let against = match given.value.is_object() {
-        false => Some("the answer is no Session in JSON".to_owned()),
+        false => Some("the result is not a Session as JSON".to_owned()),
         true => {
             let flaws = record::flaws(&given.value, &known);
-            (!flaws.is_empty()).then(|| format!("the answer is no Session: {}", flaws.join("; ")))
+            (!flaws.is_empty())
+                .then(|| format!("the result is not a valid Session: {}", flaws.join("; ")))
         }
     };
     let against = match against {
@@ -116,15 +116,15 @@ pub async fn start(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     started_with_a_prompt(stand, &mut mcp, about).await
 }
 
-/// The directory was asked for, as every spawn of a probe does.
+/// Checks that the session runs in the requested directory.
 fn elsewhere(stand: &Stand<'_>, record: &Value) -> Result<Option<String>, Blocked> {
     let found = record["cwd"].as_str().unwrap_or_default();
     let wanted = stand.cwd("work")?;
     let wanted = wanted.filter(|wanted| !same_place(found, wanted));
-    Ok(wanted.map(|wanted| format!("`cwd` was {wanted}, and the session is in {found}")))
+    Ok(wanted.map(|wanted| format!("`cwd` was {wanted}, but the session is in {found}")))
 }
 
-/// `prompt` of the tool is said to the agent, where a prompt is known that it answers.
+/// Checks that the agent gets the `prompt` of the tool, if there is a prompt that it answers.
 async fn started_with_a_prompt(
     stand: &mut Stand<'_>,
     mcp: &mut Mcp,
@@ -139,13 +139,13 @@ async fn started_with_a_prompt(
     };
     let mut follow = stand.following(id).await?;
     if !has_spoken(stand, &mut follow).await {
-        let why = "a session that was started with a `prompt` says nothing";
+        let why = "a session that was started with a `prompt` produces no output";
         stand.broken(about, why, &given.lines);
     }
     Ok(())
 }
 
-/// A turn has ended, or the agent has said something at least.
+/// Whether a turn has ended, or the agent has at least produced output.
 async fn has_spoken(stand: &Stand<'_>, follow: &mut Follow) -> bool {
     let patience = stand.patience();
     follow.turns(1, patience).await || follow.events().iter().any(is_said_by_agent)
@@ -162,7 +162,7 @@ pub async fn prompt(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let given = mcp.give(stand, "prompt_agent_session", arguments).await;
     let given = match given {
         Err(Blocked::NotVerified(why)) => {
-            let why = format!("a slow turn, and no answer before its end: {why}");
+            let why = format!("the tool did not answer before the end of a slow turn: {why}");
             stand.broken(about, why, &follow.lines);
             return Ok(());
         }
@@ -171,12 +171,12 @@ pub async fn prompt(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let ends = follow.turn_ends();
     succeeded(stand, about, &given)?;
     let against =
-        (!ends.is_empty()).then(|| "the tool answered only when the turn was over".to_owned());
+        (!ends.is_empty()).then(|| "the tool answered only after the turn had ended".to_owned());
     stand.verdict(about, against, &given.lines);
     is_said(stand, &mut mcp, about).await
 }
 
-/// What the tool takes reaches the agent, where a prompt is known that it answers.
+/// Checks that a prompt of the tool reaches the agent, if there is a prompt that it answers.
 async fn is_said(stand: &mut Stand<'_>, mcp: &mut Mcp, about: &str) -> Result<(), Blocked> {
     let Ok(text) = stand.need_prompt("text") else {
         return Ok(());
@@ -187,7 +187,7 @@ async fn is_said(stand: &mut Stand<'_>, mcp: &mut Mcp, about: &str) -> Result<()
     let given = mcp.give(stand, "prompt_agent_session", arguments).await?;
     succeeded(stand, about, &given)?;
     if !has_spoken(stand, &mut follow).await {
-        let why = "a prompt that the tool took leads to no turn";
+        let why = "a prompt that the tool accepted does not start a turn";
         stand.broken(about, why, &given.lines);
     }
     Ok(())
@@ -206,18 +206,18 @@ pub async fn overlap(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     match (&given.error, follow.turn_ends().is_empty()) {
         (Some(_), _) => stand.met(about, &given.lines),
         (None, true) => {
-            let why = "a prompt during a turn is taken";
+            let why = "a prompt during a turn is accepted";
             stand.broken(about, why, &given.lines);
         }
         (None, false) => {
-            let why = "the turn was over before the second prompt came: `slow` is too quick";
+            let why = "the turn ended before the second prompt: the `slow` prompt is too fast";
             stand.not_verified(about, why);
         }
     }
     Ok(())
 }
 
-/// What the tool lists: the sessions, and the line of the answer.
+/// The sessions that the tool lists, and the transcript lines of the response.
 async fn listed(
     stand: &mut Stand<'_>,
     mcp: &mut Mcp,
@@ -229,7 +229,7 @@ async fn listed(
     match given.value.get("sessions").and_then(Value::as_array) {
         Some(sessions) => Ok((sessions.clone(), given.lines)),
         None => {
-            let why = "the answer has no list `sessions`";
+            let why = "the result has no list `sessions`";
             stand.broken(about, why, &given.lines);
             Err(Blocked::NotVerified(why.to_owned()))
         }
@@ -254,23 +254,23 @@ pub async fn list(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let mut against = match (has(&all, &alive.id), has(&all, &dead.id)) {
         (true, true) => None,
         (false, _) => Some("a live session is not in the list".to_owned()),
-        (_, false) => Some("without `onlyAlive` an ended session is not in the list".to_owned()),
+        (_, false) => Some("without `onlyAlive`, an ended session is not in the list".to_owned()),
     };
     let mut shown = lines;
     if against.is_none() {
         let (some, lines) = listed(stand, &mut mcp, about, json!({"onlyAlive": true})).await?;
         shown = lines;
         if !has(&some, &alive.id) {
-            against = Some("with `onlyAlive` a live session is not in the list".to_owned());
+            against = Some("with `onlyAlive`, a live session is not in the list".to_owned());
         } else if has(&some, &dead.id) {
-            against = Some("with `onlyAlive` an ended session is in the list".to_owned());
+            against = Some("with `onlyAlive`, an ended session is in the list".to_owned());
         }
     }
     stand.verdict(about, against, &shown);
     Ok(())
 }
 
-/// The lines that the tool gives.
+/// The output lines that the tool returns.
 async fn lines(
     stand: &mut Stand<'_>,
     mcp: &mut Mcp,
@@ -284,21 +284,23 @@ async fn lines(
     match lines_of(&given) {
         Some(lines) => Ok((lines.iter().map(|l| uncoloured(l)).collect(), given.lines)),
         None => {
-            let why = "the answer holds no lines";
+            let why = "the result contains no lines";
             stand.broken(about, why, &given.lines);
             Err(Blocked::NotVerified(why.to_owned()))
         }
     }
 }
 
-/// A session that has said something.
+/// Starts a session in which the agent has produced output.
 async fn after_a_turn(stand: &mut Stand<'_>) -> Result<String, Blocked> {
     let prompt = stand.need_prompt("text")?;
     let session = stand.running(json!({})).await?;
     let mut follow = stand.following(&session.id).await?;
     stand.prompted(&session.id, &prompt).await?;
     if !has_spoken(stand, &mut follow).await {
-        return Err(Blocked::NotVerified("the turn said nothing".to_owned()));
+        return Err(Blocked::NotVerified(
+            "the turn produced no output".to_owned(),
+        ));
     }
     Ok(session.id)
 }
@@ -310,7 +312,7 @@ pub async fn output(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let id = after_a_turn(stand).await?;
     let (all, shown) = lines(stand, &mut mcp, about, json!({"sessionId": id})).await?;
     if all.is_empty() {
-        let why = "after a turn the tool gives no line";
+        let why = "after a turn, the tool returns no lines";
         stand.broken(about, why, &shown);
         return Ok(());
     }
@@ -321,8 +323,9 @@ pub async fn output(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             .get(all.len().saturating_sub(count)..)
             .unwrap_or_default();
         if last != wanted {
-            let why =
-                format!("with lastN {count} it gives {last:?}, and the last lines are {wanted:?}");
+            let why = format!(
+                "with lastN {count}, the tool returns {last:?}, but the last lines are {wanted:?}"
+            );
             stand.broken(about, why, &shown);
             return Ok(());
         }
@@ -345,39 +348,39 @@ pub async fn kill(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let over = |record: &Value| !is_alive(record["status"].as_str().unwrap_or("starting"));
     let (is_over, last) = stand.until(&session.id, over).await?;
     let against = (!is_over || last.value()["status"] != "killed")
-        .then(|| format!("a session that was killed is {}", last.value()["status"]));
+        .then(|| format!("a killed session has the status {}", last.value()["status"]));
     let lines: Vec<u64> = given.lines.into_iter().chain([last.lines[1]]).collect();
     stand.verdict(about, against, &lines);
     Ok(())
 }
 
-/// Whatever is done at one door is seen at the other.
+/// Checks that changes through MCP are visible over HTTP, and vice versa.
 pub async fn registry(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let about = "A46-MCP-07";
     let mut mcp = Mcp::open(stand).await?;
     let missing = TOOLS.into_iter().find(|name| mcp.tool(name).is_none());
     if let Some(name) = missing {
-        return Err(Blocked::NotVerified(format!("there is no tool `{name}`")));
+        return Err(Blocked::NotVerified(format!("missing tool `{name}`")));
     }
-    // By tool, seen over HTTP.
+    // Started with the tool, read over HTTP.
     let given = started(stand, &mut mcp, "", json!({"label": "two doors"})).await?;
     let id = given.value["id"].as_str().unwrap_or_default().to_owned();
     let seen = stand.get(&id).await?;
     if !seen.is_ok() {
         let why = format!(
-            "a session that a tool started is answered with {} over HTTP",
+            "a session that the tool started is answered with {} over HTTP",
             seen.told()
         );
         stand.broken(about, why, &seen.lines);
         return Ok(());
     }
     if let Some(name) = differs(&given.value, seen.value()) {
-        let why = format!("`{name}` is not the same by tool and over HTTP");
+        let why = format!("`{name}` differs between the tool and HTTP");
         let lines: Vec<u64> = given.lines.iter().copied().chain([seen.lines[1]]).collect();
         stand.broken(about, why, &lines);
         return Ok(());
     }
-    // Over HTTP, seen by tool.
+    // Started over HTTP, read with the tool.
     let said = after_a_turn(stand).await?;
     let (all, shown) = listed(stand, &mut mcp, about, json!({})).await?;
     let entry = all.iter().find(|entry| entry["id"] == *said);
@@ -387,7 +390,7 @@ pub async fn registry(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             Some("a session that was started over HTTP is not in the list of the tool".to_owned())
         }
         Some(entry) => differs(entry, record.value())
-            .map(|name| format!("`{name}` is not the same by tool and over HTTP")),
+            .map(|name| format!("`{name}` differs between the tool and HTTP")),
     };
     if against.is_some() {
         stand.verdict(about, against, &shown);
@@ -396,7 +399,7 @@ pub async fn registry(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let (lines, shown) = lines(stand, &mut mcp, about, json!({"sessionId": said})).await?;
     let against = lines
         .is_empty()
-        .then(|| "what was said in a turn over HTTP is not in the output of the tool".to_owned());
+        .then(|| "the output of a turn over HTTP is not in the output of the tool".to_owned());
     if against.is_some() {
         stand.verdict(about, against, &shown);
         return Ok(());
@@ -404,7 +407,7 @@ pub async fn registry(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     ended_for_both(stand, &mut mcp, about, &said).await
 }
 
-/// Ended over HTTP, ended by tool.
+/// Checks that a session that was killed over HTTP is also ended for the tool.
 async fn ended_for_both(
     stand: &mut Stand<'_>,
     mcp: &mut Mcp,
@@ -424,13 +427,16 @@ async fn ended_for_both(
     let by_tool = entry.map_or(&Value::Null, |entry| &entry["status"]);
     let over_http = &record.value()["status"];
     let against = (by_tool != over_http).then(|| {
-        format!("after a kill over HTTP its status is {over_http} there, and {by_tool} by tool")
+        format!(
+            "after a kill over HTTP, the status is {over_http} over HTTP, but {by_tool} in the \
+             tool"
+        )
     });
     stand.verdict(about, against, &shown);
     Ok(())
 }
 
-/// A member that is constant, and told otherwise.
+/// The first constant member that differs.
 fn differs(a: &Value, b: &Value) -> Option<&'static str> {
     let members = record::MEMBERS.iter().filter(|member| member.is_constant);
     let names = members.map(|member| member.name);

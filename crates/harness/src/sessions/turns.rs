@@ -1,4 +1,4 @@
-//! Turns: one after the other, never two at once, and what is seen of them.
+//! Probes for turns: one after the other, never two at once, and their output lines.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::life::acknowledged;
 use super::stand::{Answer, Stand};
 use crate::run::case::Blocked;
 
-/// After its end was told a turn may take so long to be over.
+/// How long a turn may stay busy after its end was reported.
 const AFTERGLOW: Duration = Duration::from_secs(2);
 
 pub async fn turn(stand: &mut Stand<'_>) -> Result<(), Blocked> {
@@ -22,23 +22,23 @@ pub async fn turn(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let is_taken = taken(stand, &answer, &id);
     if !is_taken {
         return Err(Blocked::NotVerified(format!(
-            "the prompt was not taken: {}",
+            "the prompt was not accepted: {}",
             answer.told()
         )));
     }
     let patience = stand.patience();
     let is_told = follow.turns(1, patience).await;
     if is_told {
-        // A second end would come at once.
+        // A second end would follow immediately.
         let quiet = stand.setting.quiet;
         follow.turns(2, quiet).await;
         stand.played.waits += quiet;
         let ends = follow.turn_ends();
-        let against = (ends.len() > 1).then(|| format!("one turn ended {} times", ends.len()));
+        let against = (ends.len() > 1).then(|| format!("the turn ended {} times", ends.len()));
         stand.verdict("A46-TURN-06", against, &ends);
     } else {
         let why = format!(
-            "no line told the end of a turn within {:.0} s",
+            "no line reported the end of the turn within {:.0} s",
             patience.as_secs_f64()
         );
         stand.broken("A46-TURN-06", why, &answer.lines);
@@ -47,11 +47,11 @@ pub async fn turn(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     goes_on(stand, &id, &prompt, is_told).await
 }
 
-/// `{ok: true, id}`.
+/// Checks the response `{ok: true, id}`.
 fn taken(stand: &mut Stand<'_>, answer: &Answer, id: &str) -> bool {
     let against = match acknowledged(answer, id, "id") {
         None if answer.value()["ok"] != true => {
-            Some("`ok` is false for a prompt that was taken".to_owned())
+            Some("`ok` is false for a prompt that was accepted".to_owned())
         }
         against => against,
     };
@@ -60,7 +60,7 @@ fn taken(stand: &mut Stand<'_>, answer: &Answer, id: &str) -> bool {
     is_ok
 }
 
-/// The session lives on, and takes another prompt.
+/// Checks that the session stays alive and accepts another prompt.
 async fn goes_on(
     stand: &mut Stand<'_>,
     id: &str,
@@ -70,11 +70,11 @@ async fn goes_on(
     let now = stand.get(id).await?;
     let status = now.value()["status"].clone();
     if status != "running" {
-        let why = format!("after its turn the session is {status}, not \"running\"");
+        let why = format!("after the turn, the session is {status}, not \"running\"");
         stand.broken("A46-TURN-01", why, &now.lines);
         return Ok(());
     }
-    // Where no end was told, the turn may still go on.
+    // If no end was reported, the turn may still be running.
     let until = Instant::now()
         + match is_told {
             true => AFTERGLOW,
@@ -95,7 +95,7 @@ async fn goes_on(
     }
 }
 
-/// How the turn reads.
+/// Checks the output lines of a turn.
 fn lines(stand: &mut Stand<'_>, events: &[super::sse::Event], asked: &Answer) {
     let told: Vec<(String, Vec<u64>)> = events
         .iter()
@@ -106,18 +106,18 @@ fn lines(stand: &mut Stand<'_>, events: &[super::sse::Event], asked: &Answer) {
     match said.first() {
         Some((_, lines)) => stand.met("A46-PROJ-01", lines),
         None => {
-            let why = "a turn that says something shows no line of it";
+            let why = "the stream has no output line of the turn";
             stand.broken("A46-PROJ-01", why, &asked.lines);
         }
     }
     let split = told.iter().find(|(line, _)| line.contains(['\n', '\r']));
     match (split, said.first()) {
         (Some((line, lines)), _) => {
-            let why = format!("a line holds a line break: {line:?}");
+            let why = format!("a line contains a line break: {line:?}");
             stand.broken("A46-PROJ-02", why, lines);
         }
         (None, Some((_, lines))) => stand.met("A46-PROJ-02", lines),
-        (None, None) => stand.not_verified("A46-PROJ-02", "no line of text came"),
+        (None, None) => stand.not_verified("A46-PROJ-02", "the stream sent no line of text"),
     }
     match told.iter().find(|(line, _)| says_turn_end(line)) {
         Some((line, lines)) => {
@@ -125,15 +125,16 @@ fn lines(stand: &mut Stand<'_>, events: &[super::sse::Event], asked: &Answer) {
                 .split_once("turn-end (")
                 .and_then(|(_, rest)| rest.split_once(')'))
                 .is_some_and(|(reason, _)| !reason.is_empty());
-            let against = (!has_reason)
-                .then(|| format!("the line does not tell why the turn ended: {line:?}"));
+            let against = (!has_reason).then(|| {
+                format!("the line does not contain the reason for the end of the turn: {line:?}")
+            });
             stand.verdict("A46-PROJ-07", against, lines);
         }
-        None => stand.not_verified("A46-PROJ-07", "no line told the end of the turn"),
+        None => stand.not_verified("A46-PROJ-07", "no line reported the end of the turn"),
     }
 }
 
-/// What was said in the first turn is known in the second.
+/// Checks that the second turn knows what was said in the first.
 pub async fn recall(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let text = stand.need_prompt("text")?;
     let recall = stand.need_prompt("recall")?;
@@ -167,16 +168,14 @@ pub async fn recall(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         return Err(Blocked::NotVerified(why));
     }
     let against = knows.is_none().then(|| {
-        format!(
-            "the agent does not know what was said to it before: `{token}` is not in its answer"
-        )
+        format!("the agent does not remember the first turn: `{token}` is not in its answer")
     });
     stand.verdict("A46-TURN-02", against.clone(), &lines);
     stand.verdict("A46-TURN-03", against, &lines);
     Ok(())
 }
 
-/// A prompt right after the end of a turn.
+/// Sends a prompt right after the end of a turn.
 async fn again(stand: &mut Stand<'_>, id: &str, text: &str) -> Result<Answer, Blocked> {
     let until = Instant::now() + AFTERGLOW;
     loop {
@@ -186,7 +185,7 @@ async fn again(stand: &mut Stand<'_>, id: &str, text: &str) -> Result<Answer, Bl
         }
         if answer.status() != 409 || Instant::now() >= until {
             return Err(Blocked::NotVerified(format!(
-                "the second prompt was not taken: {}",
+                "the second prompt was not accepted: {}",
                 answer.told()
             )));
         }
@@ -194,7 +193,7 @@ async fn again(stand: &mut Stand<'_>, id: &str, text: &str) -> Result<Answer, Bl
     }
 }
 
-/// Something that nobody says by chance, and that differs from session to session.
+/// A hash that an agent does not say by chance, different for each session.
 fn fingerprint(id: &str) -> u32 {
     id.bytes().fold(0x811c_9dc5, |hash: u32, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
@@ -210,16 +209,16 @@ pub async fn overlap(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let first = stand.prompt("A46-HTTP-05", &id, &slow).await?;
     if !first.is_ok() {
         return Err(Blocked::NotVerified(format!(
-            "the first prompt was not taken: {}",
+            "the first prompt was not accepted: {}",
             first.told()
         )));
     }
     let ends = follow.turn_ends();
     if !ends.is_empty() {
-        let why = "the prompt was answered only when its turn was over";
+        let why = "the prompt was answered only after its turn had ended";
         let lines: Vec<u64> = ends.into_iter().chain(first.lines).collect();
         stand.doubtful("A46-HTTP-05", why, &lines);
-        let why = "the turn was over before a second prompt could be sent".to_owned();
+        let why = "the turn ended before a second prompt could be sent".to_owned();
         return Err(Blocked::NotVerified(why));
     }
     stand.met("A46-HTTP-05", &first.lines);
@@ -228,11 +227,11 @@ pub async fn overlap(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     match second.status() {
         409 => stand.met("A46-TURN-04", &lines),
         _ if second.is_ok() && !follow.turn_ends().is_empty() => {
-            let why = "the turn was over before the second prompt came: `slow` is too quick";
+            let why = "the turn ended before the second prompt: the `slow` prompt is too fast";
             stand.not_verified("A46-TURN-04", why);
         }
         _ if second.is_ok() => {
-            let why = "a prompt during a turn is taken";
+            let why = "a prompt during a turn is accepted";
             stand.broken("A46-TURN-04", why, &lines);
         }
         _ => {
@@ -246,11 +245,11 @@ pub async fn overlap(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     Ok(())
 }
 
-/// A spawn with a prompt begins a turn by itself.
+/// Checks that a spawn request with a prompt starts a turn.
 pub async fn first_prompt(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let about = "A46-SPAWN-04";
     let text = stand.need_prompt("text")?;
-    // While a slow turn goes on, another prompt is refused: that shows it best.
+    // During a slow turn, another prompt is refused, which is the clearest evidence.
     let slow = stand.need_prompt("slow").ok();
     let prompt = slow.clone().unwrap_or_else(|| text.clone());
     let started = stand.spawn(json!({"prompt": prompt})).await?;
@@ -262,7 +261,8 @@ pub async fn first_prompt(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         match is_told {
             true => stand.met(about, &ends),
             false => {
-                let why = "a session that was started with a prompt tells no end of a turn";
+                let why = "a session that was started with a prompt does not report the end of a \
+                           turn";
                 stand.broken(about, why, &started.lines);
             }
         }
@@ -273,19 +273,22 @@ pub async fn first_prompt(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     match other.status() {
         409 => stand.met(about, &lines),
         _ if other.is_ok() && follow.turn_ends().is_empty() => {
-            let why = "a session that was started with a prompt has no turn that goes on";
+            let why = "a session that was started with a prompt has no running turn";
             stand.broken(about, why, &lines);
         }
         _ if other.is_ok() => stand.met(about, &follow.turn_ends()),
         _ => {
-            let why = format!("whether a turn goes on cannot be told: {}", other.told());
+            let why = format!(
+                "cannot determine whether a turn is running: {}",
+                other.told()
+            );
             stand.not_verified(about, why);
         }
     }
     Ok(())
 }
 
-/// A turn in which something happens that has a prefix of its own.
+/// Checks a turn in which something happens that has its own prefix.
 pub async fn prefix(
     stand: &mut Stand<'_>,
     key: &str,
@@ -307,9 +310,9 @@ pub async fn prefix(
     let events = follow.events();
     match events.iter().find(|event| begins(event)) {
         Some(event) => stand.met(id, &event.lines),
-        // Whoever waits for an answer does not come to the end of its turn.
+        // A turn that waits for an answer does not end.
         None if !is_enough && key != "permission" => {
-            let why = format!("neither `{prefix}` nor the end of the turn came");
+            let why = format!("the stream sent neither `{prefix}` nor the end of the turn");
             return Err(Blocked::NotVerified(why));
         }
         None => {
@@ -317,7 +320,7 @@ pub async fn prefix(
             let lines: Vec<u64> = lines
                 .flat_map(|event| event.lines.last().copied())
                 .collect();
-            let why = format!("no line of the turn begins with `{prefix}`");
+            let why = format!("no line of the turn starts with `{prefix}`");
             stand.broken(id, why, &lines);
         }
     }

@@ -1,4 +1,5 @@
-//! Sessions of a probe: started, watched until they are ready, prompted, and ended with the case.
+//! The sessions of a probe: started, awaited until they are ready, prompted, and ended with the
+//! case.
 
 use std::time::Duration;
 
@@ -10,21 +11,21 @@ use super::http;
 use super::stand::{Answer, Stand, Who};
 use crate::run::case::Blocked;
 
-/// Between two looks at a session.
+/// Initial interval between two reads of a session.
 const GLANCE: Duration = Duration::from_millis(40);
-/// What is cleaned up has so long to go.
+/// Time limit for each request of the cleanup.
 const CLEAN_UP: Duration = Duration::from_secs(5);
 
 /// A session that a probe has started.
 #[derive(Clone, Debug)]
 pub struct Started {
     pub id: String,
-    /// The record as the last answer had it.
+    /// The record from the last response.
     pub record: Value,
     pub lines: Vec<u64>,
 }
 
-/// A status that a session was seen in.
+/// A status that a session was observed in.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub id: String,
@@ -33,7 +34,7 @@ pub struct Seen {
 }
 
 impl Stand<'_> {
-    /// A directory for a session, where one can be made.
+    /// A directory for a session, if one can be created.
     pub fn cwd(&self, name: &str) -> Result<Option<String>, Blocked> {
         if let Some(cwd) = &self.subject.host.cwd {
             return Ok(Some(cwd.to_string_lossy().into_owned()));
@@ -43,11 +44,11 @@ impl Stand<'_> {
         }
         let path = self.root.join(name);
         std::fs::create_dir_all(&path)
-            .map_err(|error| Blocked::Error(format!("cannot make a directory: {error}")))?;
+            .map_err(|error| Blocked::Error(format!("cannot create a directory: {error}")))?;
         Ok(Some(path.to_string_lossy().into_owned()))
     }
 
-    /// A spawn request in a directory of the case, with more members.
+    /// A spawn request in a directory of the case, with additional members.
     pub fn spawn_request(&self, more: Value) -> Result<Value, Blocked> {
         let mut body = json!({"adapter": self.subject.host.adapter()});
         if let Some(cwd) = self.cwd("work")? {
@@ -59,13 +60,14 @@ impl Stand<'_> {
         Ok(body)
     }
 
-    /// Why a refused spawn says nothing about the host.
+    /// The reason for no verdict if the host refused to start the adapter.
     pub fn refused(&self, answer: &Answer) -> Blocked {
         let adapter = self.subject.host.adapter();
         let told = answer.told();
         match &self.subject.host.adapter {
             None => Blocked::Skip(format!(
-                "this host did not start `{adapter}` ({told}): name an adapter of its own with --adapter"
+                "this host did not start `{adapter}` ({told}): name one of its adapters with \
+                 --adapter"
             )),
             Some(_) => Blocked::NotVerified(format!("the host did not start `{adapter}` ({told})")),
         }
@@ -79,14 +81,14 @@ impl Stand<'_> {
         self.started(&answer)
     }
 
-    /// The session of an answer to a spawn; from now on it is ours to end.
+    /// The session from the response to a spawn request. It is ended with the case.
     pub fn started(&mut self, answer: &Answer) -> Result<Started, Blocked> {
         if !answer.is_ok() {
             return Err(self.refused(answer));
         }
         let record = answer.value().clone();
         let Some(id) = record.get("id").and_then(Value::as_str) else {
-            let why = "the answer to a spawn has no `id`".to_owned();
+            let why = "the response to a spawn request has no `id`".to_owned();
             return Err(Blocked::NotVerified(why));
         };
         let id = id.to_owned();
@@ -99,14 +101,14 @@ impl Stand<'_> {
         })
     }
 
-    /// Ended with the case.
+    /// Registers a session that must be ended with the case.
     pub fn keep(&mut self, id: &str) {
         if !self.subject.alive.iter().any(|known| known == id) {
             self.subject.alive.push(id.to_owned());
         }
     }
 
-    /// A status as a record or an event tells it.
+    /// Records a status from a record or an event.
     pub fn saw(&mut self, record: &Value, line: u64) {
         let id = record.get("id").and_then(Value::as_str);
         let status = record.get("status").and_then(Value::as_str);
@@ -119,7 +121,7 @@ impl Stand<'_> {
         }
     }
 
-    /// The record as it is now.
+    /// Reads the current record.
     pub async fn get(&mut self, id: &str) -> Result<Answer, Blocked> {
         let path = self.route(id, "");
         let answer = self.ask("", "GET", &path, None).await?;
@@ -130,7 +132,8 @@ impl Stand<'_> {
         Ok(answer)
     }
 
-    /// Looks until the record is as it should be, or patience ends; the last record either way.
+    /// Reads the record until it meets a condition or the time limit is reached. Returns the last
+    /// response in both cases.
     pub async fn until(
         &mut self,
         id: &str,
@@ -149,7 +152,7 @@ impl Stand<'_> {
         }
     }
 
-    /// A session that is ready for a turn.
+    /// Starts a session and waits until it is ready for a turn.
     pub async fn running(&mut self, more: Value) -> Result<Started, Blocked> {
         let started = self.spawn(more).await?;
         self.ready(started).await
@@ -169,10 +172,10 @@ impl Stand<'_> {
                 ..started
             }),
             Some(other) => Err(Blocked::NotVerified(format!(
-                "the session did not become `running`: it is `{other}`"
+                "the session did not become `running`, it is `{other}`"
             ))),
             None => Err(Blocked::NotVerified(format!(
-                "the session's status cannot be read ({})",
+                "cannot read the status of the session ({})",
                 answer.told()
             ))),
         }
@@ -180,41 +183,41 @@ impl Stand<'_> {
 
     // --- prompts -------------------------------------------------------------------------
 
-    /// Sends a prompt; `about` is the statement that a missing answer breaks.
+    /// Sends a prompt. `about` is the requirement that a missing response violates.
     pub async fn prompt(&mut self, about: &str, id: &str, text: &str) -> Result<Answer, Blocked> {
         let path = self.route(id, "/prompt");
         let body = json!({"prompt": text});
         self.ask(about, "POST", &path, Some(&body)).await
     }
 
-    /// Sends a prompt that has to be taken, or the case says nothing.
+    /// Sends a prompt that must be accepted. Otherwise the case has no verdict.
     pub async fn prompted(&mut self, id: &str, text: &str) -> Result<Answer, Blocked> {
         let answer = self.prompt("", id, text).await?;
         match answer.is_ok() {
             true => Ok(answer),
             false => Err(Blocked::NotVerified(format!(
-                "the prompt was not taken: {}",
+                "the prompt was not accepted: {}",
                 answer.told()
             ))),
         }
     }
 
-    /// A stream that is open, or the case says nothing.
+    /// Opens the event stream. Without one, the case has no verdict.
     pub async fn following(&mut self, id: &str) -> Result<Follow, Blocked> {
         let follow = self.follow(id).await;
         let follow = follow.map_err(|(trouble, _)| Blocked::NotVerified(trouble.told()))?;
         match follow.is_stream() {
             true => Ok(follow),
             false => Err(Blocked::NotVerified(format!(
-                "there is no event stream to watch: {}",
+                "cannot open the event stream: {}",
                 follow.head.line
             ))),
         }
     }
 
-    // --- the end -------------------------------------------------------------------------
+    // --- cleanup ---------------------------------------------------------------------------
 
-    /// Ends what the case has started. Nothing of it is judged.
+    /// Ends everything that the case has started. The results are ignored.
     pub async fn clean_up(&mut self) {
         let alive = std::mem::take(&mut self.subject.alive);
         if alive.is_empty() || self.setting.starts.is_lost() {

@@ -1,10 +1,10 @@
-//! One thing that is wrong with a value.
+//! One error in a value.
 
 use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defect {
-    /// JSON pointer; for a missing key, where it should stand.
+    /// JSON Pointer. For a missing key, where the key should be.
     pub at: String,
     pub fault: Fault,
 }
@@ -14,12 +14,12 @@ pub enum Fault {
     Missing {
         expected: String,
     },
-    /// Another JSON type.
+    /// A different JSON type.
     Type {
         expected: String,
         found: String,
     },
-    /// The right type, but none of the values that are allowed.
+    /// The right type, but not an allowed value.
     Value {
         expected: String,
         found: String,
@@ -28,18 +28,18 @@ pub enum Fault {
     Unknown,
     /// A key of a draft of the protocol.
     Draft,
-    /// A variant of a draft.
+    /// A variant of a draft of the protocol.
     DraftVariant,
-    /// The name of a known key or variant, spelled in another case.
+    /// A known key or variant in a different case.
     Case {
         right: String,
     },
-    /// As the JSON Schema validator says.
+    /// An error of the JSON Schema validator.
     Schema(String),
 }
 
 impl Defect {
-    /// Whether only a name is wrong; whatever is known has its shape.
+    /// Whether only a key is unknown, and everything else is valid.
     pub fn is_about_a_name(&self) -> bool {
         matches!(self.fault, Fault::Unknown | Fault::Draft)
     }
@@ -49,13 +49,13 @@ impl Defect {
         self.at.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Whether it stands at this pointer or below.
+    /// Whether the error is at this pointer or below.
     pub fn is_in(&self, pointer: &str) -> bool {
         let rest = self.at.strip_prefix(pointer);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// The pointer with `*` for every item of a list.
+    /// The pointer with `*` for every list index.
     pub fn place(&self) -> String {
         let parts = self.at.split('/');
         let parts = parts.map(|part| match part.parse::<usize>() {
@@ -65,7 +65,7 @@ impl Defect {
         parts.collect::<Vec<_>>().join("/")
     }
 
-    /// In words; `root` is where the value stands in the message.
+    /// The error as a message. `root` is the position of the value in the message.
     pub fn message(&self, root: &str) -> String {
         let at = format!("`{root}{}`", self.at);
         match &self.fault {
@@ -77,22 +77,20 @@ impl Defect {
                 format!("{at} is {found}; expected {expected}")
             }
             Fault::Unknown => {
-                format!(
-                    "{at} is no field of this type; what is not in the protocol belongs into `_meta`"
-                )
+                format!("{at} is not a field of this type; put custom fields into `_meta`")
             }
             Fault::Draft | Fault::DraftVariant => {
                 format!("{at} is part of a draft of the protocol, not of version 1")
             }
             Fault::Case { right } => {
-                format!("{at} is spelled in another case; the protocol says `{right}`")
+                format!("{at} has the wrong case; the protocol uses `{right}`")
             }
             Fault::Schema(why) => format!("{at}: {why}"),
         }
     }
 }
 
-/// A value in a message: short.
+/// A value for a message, shortened.
 pub fn shown(value: &Value) -> String {
     let text = value.to_string();
     let mut short: String = text.chars().take(60).collect();

@@ -3,7 +3,7 @@
 use agent_client_protocol::v1::schema as acp;
 use schemars::{Schema, schema_for};
 
-/// Who answers a method.
+/// Which side answers a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The client calls, the agent answers.
@@ -14,7 +14,7 @@ pub enum Side {
     Both,
 }
 
-/// Name, side, and what the agent says with it.
+/// Name, side, and the schema of what the agent sends.
 type Method = (&'static str, Side, fn() -> Schema);
 
 pub const COUNT: usize = 25;
@@ -54,7 +54,7 @@ static METHODS: [Method; COUNT] = [
     ("session/prompt", Side::Agent, || {
         schema_for!(acp::PromptResponse)
     }),
-    // A notification of the client: the agent says nothing.
+    // A notification of the client, to which the agent sends nothing.
     ("session/cancel", Side::Agent, || {
         schema_for!(acp::CancelNotification)
     }),
@@ -96,7 +96,7 @@ static METHODS: [Method; COUNT] = [
     }),
 ];
 
-/// Methods of the drafts: no promise yet, but no invention either.
+/// Methods of the drafts, which are not custom methods either.
 const DRAFTS: [&str; 13] = [
     "auth/status",
     "auth/status_update",
@@ -113,12 +113,13 @@ const DRAFTS: [&str; 13] = [
     "proxy/successor",
 ];
 
+/// Index and schema of what the agent sends with a method.
 pub fn said(method: &str) -> Option<(usize, fn() -> Schema)> {
     let place = METHODS.iter().position(|(name, ..)| *name == method)?;
     METHODS.get(place).map(|(_, _, make)| (place, *make))
 }
 
-/// Who answers a method, if it is one of the protocol.
+/// Which side answers a method, if it is in the protocol.
 pub fn side(method: &str) -> Option<Side> {
     let found = METHODS.iter().find(|(name, ..)| *name == method);
     found.map(|(_, side, _)| *side)
@@ -128,7 +129,7 @@ pub fn is_draft(method: &str) -> bool {
     DRAFTS.contains(&method)
 }
 
-/// Fields and variants of the drafts, by their place; `*` stands for an item of a list.
+/// Fields and variants of the drafts, by their position. `*` matches any list index.
 pub const DRAFT_PLACES: [&str; 12] = [
     "/agentCapabilities/providers",
     "/agentCapabilities/sessionCapabilities/fork",

@@ -1,17 +1,18 @@
-//! Shapes: what the agent may say with each method of ACP v1, from the types of the official
-//! SDK, judged on the raw JSON. The types mend what they read; this does not.
+//! Shapes: the structure of what the agent sends with each method of ACP v1. The schemas are
+//! derived from the types of the official SDK and checked against the raw JSON, because the types
+//! accept and repair invalid values.
 //!
-//! Why not the evaluator of the linter (`shape` in `agentproto-lint`): the two ask different
-//! questions. The linter judges every subschema by itself, in the order of the schema, and
-//! reports the keyword that failed with the rule that the schema names for it. Here everything
-//! that applies to a value is collected first, through `$ref`, `allOf` and the variant that a
-//! tag means: derived schemas leave objects open, so a key is unknown only if no part of the
-//! schema has it, and it may be a known one in another case or one of a draft. Unions have no
-//! mark and are decided by their tags, or by trial. The common part would be the reading of
-//! `$ref` and `type`; an evaluator with both orders is longer than the two.
+//! This is a separate evaluator from that of the linter (`shape` in `agentproto-lint`), because the
+//! two answer different questions. The linter checks every subschema on its own, in schema order,
+//! and reports the failed keyword with the rule that the schema names for it. Here, everything that
+//! applies to a value is collected first, through `$ref`, `allOf` and the variant that a tag
+//! selects. Derived schemas leave objects open, so a key is unknown only if no part of the schema
+//! has it. It may also be a known key in a different case, or a key of a draft. Unions have no
+//! marker and are decided by their tags, or by trial. The two could share only the handling of
+//! `$ref` and `type`, and a combined evaluator would be longer than both.
 //!
-//! The walk passes over some keywords (the one value of `requestedSchema.type`, for example);
-//! for those the `jsonschema` crate is asked where the walk finds nothing wrong.
+//! The walk ignores some keywords, such as the single value of `requestedSchema.type`. If the walk
+//! finds no error, the `jsonschema` crate checks the value again.
 
 mod defect;
 mod methods;
@@ -25,10 +26,10 @@ use serde_json::Value;
 pub use defect::{Defect, Fault};
 pub use methods::{Side, is_draft, side};
 
-/// What one method says, as a JSON Schema.
+/// The JSON Schema of what an agent sends with one method.
 pub struct Shape {
     schema: Value,
-    /// The second opinion: where the walk finds nothing wrong and this does.
+    /// Second check, used if the walk finds no error.
     validator: Option<jsonschema::Validator>,
 }
 
@@ -39,7 +40,7 @@ impl Shape {
         Shape { schema, validator }
     }
 
-    /// Everything that is wrong with a value; unknown keys are among it.
+    /// Everything that is wrong with a value, including unknown keys.
     pub fn judge(&self, value: &Value) -> Vec<Defect> {
         let mut defects = walk::walk(&self.schema, value);
         let sound = defects.iter().all(Defect::is_about_a_name);
@@ -57,8 +58,8 @@ impl Shape {
     }
 }
 
-/// What an agent says with a method: the result of a request to it, the parameters of a call
-/// of its own. `None` for methods that the protocol does not have, or not yet for good.
+/// The shape of what an agent sends with a method: the result of a request to it, or the params of
+/// its own call. `None` for methods that are not in the protocol, or only in a draft.
 pub fn of(method: &str) -> Option<&'static Shape> {
     static SHAPES: [OnceLock<Shape>; methods::COUNT] = [const { OnceLock::new() }; methods::COUNT];
     let (place, make) = methods::said(method)?;

@@ -24,7 +24,7 @@ fn every_schema_compiles() {
 }
 
 #[test]
-fn sound_values_have_no_defect() {
+fn valid_values_have_no_errors() {
     let sound = [
         ("initialize", json!({ "protocolVersion": 1 })),
         (
@@ -72,7 +72,7 @@ fn sound_values_have_no_defect() {
 }
 
 #[test]
-fn defects_are_told_where_they_are() {
+fn errors_name_the_position_and_the_expected_value() {
     let cases = [
         (
             "initialize",
@@ -101,14 +101,13 @@ fn defects_are_told_where_they_are() {
                 json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "T",
                 "raw_input": {} }),
             ),
-            "`/update/raw_input` is spelled in another case; the protocol says `rawInput`",
+            "`/update/raw_input` has the wrong case; the protocol uses `rawInput`",
         ),
         (
             "session/update",
             update(json!({ "sessionUpdate": "agentMessageChunk",
                 "content": { "type": "text", "text": "a" } })),
-            "`/update/sessionUpdate` is spelled in another case; the protocol says \
-             `agent_message_chunk`",
+            "`/update/sessionUpdate` has the wrong case; the protocol uses `agent_message_chunk`",
         ),
         (
             "session/update",
@@ -119,8 +118,7 @@ fn defects_are_told_where_they_are() {
             "session/update",
             update(json!({ "sessionUpdate": "agent_message_chunk",
                 "content": { "type": "text", "text": "a", "mood": 1 } })),
-            "`/update/content/mood` is no field of this type; what is not in the protocol \
-             belongs into `_meta`",
+            "`/update/content/mood` is not a field of this type; put custom fields into `_meta`",
         ),
         (
             "session/update",
@@ -145,9 +143,9 @@ fn defects_are_told_where_they_are() {
     }
 }
 
-/// The walk and the validator agree on what is sound, whatever the value.
+/// The walk and the validator agree on which values are valid.
 #[test]
-fn the_second_opinion_is_never_needed_for_these() {
+fn the_walk_and_the_validator_agree() {
     let odd = [
         json!(null),
         json!([]),

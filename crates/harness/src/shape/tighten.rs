@@ -1,4 +1,5 @@
-//! Where a derived schema takes more than the protocol has, or less than every reader takes.
+//! Adapts derived schemas: removes what the protocol does not allow, and adds what every parser
+//! accepts.
 
 use serde_json::{Value, json};
 
@@ -10,13 +11,13 @@ pub fn tighten(mut schema: Value) -> Value {
 fn visit(node: &mut Value) {
     match node {
         Value::Object(object) => {
-            // Variants for what a reader does not know yet: a reader's leniency, no licence.
+            // Remove variants for unknown values: they are for tolerant readers, not for senders.
             for union in ["anyOf", "oneOf"] {
                 if let Some(Value::Array(branches)) = object.get_mut(union) {
                     branches.retain(|branch| branch.get("not").is_none());
                 }
             }
-            // Null stands for the default there, by the schema's own mark.
+            // A marker of the schema says that null means the default.
             let mark = object.get("x-deserialize-default-on-null");
             if mark == Some(&Value::Bool(true))
                 && let Some(Value::String(name)) = object.get("type").cloned()

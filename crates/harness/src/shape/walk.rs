@@ -1,5 +1,5 @@
-//! Walks a value along a schema. Unions are decided by their tag, so that a message tells what
-//! is wrong with the variant that was meant, and keys that no type has are seen.
+//! Walks a value along a schema. Unions are decided by their tag, so that errors refer to the
+//! intended variant, and unknown keys are found.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::defect::{Defect, Fault, shown};
 use super::methods::{DRAFT_PLACES, DRAFT_VARIANTS};
 use agentproto_wire::envelope::type_name;
 
-/// Defects that are told of one value.
+/// Maximum number of errors per value.
 const MOST: usize = 32;
 
 pub fn walk(schema: &Value, value: &Value) -> Vec<Defect> {
@@ -24,13 +24,13 @@ struct Walk<'s> {
     defects: Vec<Defect>,
 }
 
-/// Every schema that a value has to meet, with the unions decided.
+/// All schemas that apply to a value, with the unions decided.
 #[derive(Default)]
 struct Applied<'s> {
     schemas: Vec<&'s Value>,
-    /// A tag that a variant does not declare, because it is the one without.
+    /// Tags that are allowed although the selected variant does not declare them.
     tags: Vec<&'s str>,
-    /// A union could not be decided: what the keys should be is not known.
+    /// Whether a union could not be decided, so that the allowed keys are unknown.
     is_lost: bool,
 }
 
@@ -131,7 +131,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Whether a value is one of a list of words; an open list takes every string.
+    /// Whether a value is in a list of constants. An open list accepts every string.
     fn is_word(&mut self, words: &[&Value], is_open: bool, value: &Value, at: &str) -> bool {
         if words.contains(&value) || (is_open && value.is_string()) {
             return true;
@@ -236,7 +236,7 @@ impl<'s> Walk<'s> {
         let expected = match (low, high, short) {
             (Some(low), ..) => format!("at least {low}"),
             (_, Some(high), _) => format!("at most {high}"),
-            (.., Some(_)) => "a text that is not empty".to_owned(),
+            (.., Some(_)) => "a non-empty string".to_owned(),
             _ => return,
         };
         let found = shown(value);
@@ -275,7 +275,7 @@ impl<'s> Walk<'s> {
             let schema = typed.iter().find_map(|t| t.get(key));
             let expected = schema.map_or_else(String::new, |s| self.described(s));
             let at = format!("{at}/{}", escaped(key));
-            // A tag is told of where its union is decided.
+            // A missing tag is already reported where its union is decided.
             if !self.defects.iter().any(|d| d.at == at) {
                 self.tell(&at, Fault::Missing { expected });
             }
@@ -304,7 +304,7 @@ impl<'s> Walk<'s> {
         self.tell(at, defect.fault);
     }
 
-    /// What a schema asks for, in words.
+    /// What a schema expects, in words.
     fn described(&self, schema: &'s Value) -> String {
         let target = self.referred(schema).unwrap_or(schema);
         let branches = list(target, "oneOf").iter().chain(list(target, "anyOf"));
@@ -324,7 +324,7 @@ fn list<'v>(schema: &'v Value, key: &str) -> &'v [Value] {
     list.map_or(&[], Vec::as_slice)
 }
 
-/// The property that tells a variant from the others, and its value.
+/// The property that identifies a variant, and its value.
 fn tag(branch: &Value) -> Option<(&str, &Value)> {
     let properties = branch.get("properties")?.as_object()?;
     let mut tags = properties.iter();
@@ -383,7 +383,7 @@ fn found(value: &Value) -> String {
     }
 }
 
-/// The same letters in another case: `raw_input` and `rawInput`.
+/// Whether two names have the same letters in a different case: `raw_input` and `rawInput`.
 fn is_twin(one: &str, other: &str) -> bool {
     let letters = |word: &str| {
         let kept = word.chars().filter(|c| *c != '_' && *c != '-');

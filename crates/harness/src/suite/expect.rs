@@ -1,4 +1,4 @@
-//! What a case demands of a value, and whether it holds.
+//! Expectations: what a case requires of a value, and whether the value meets it.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use agentproto_wire::envelope::type_name;
 pub struct Expect {
     pub at: Place,
     pub test: Test,
-    /// What to say where it does not hold; else it is told from the test.
+    /// Message for a violation. Without one, the message is derived from the test.
     pub say: Option<String>,
-    /// The one requirement of the case that this decides.
+    /// The only requirement of the case that this decides.
     pub decides: Option<String>,
-    /// A heuristic: never worse than a warning.
+    /// Whether this is a heuristic: a violation is at most a warning.
     pub is_guess: bool,
     pub line: u32,
 }
@@ -24,19 +24,19 @@ pub struct Expect {
 /// Where to look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A pointer into the message at hand.
+    /// A JSON Pointer into the current message.
     Here(String),
-    /// `$name/pointer`.
+    /// `$name/pointer` into a binding.
     Named(String),
 }
 
 #[derive(Debug)]
 pub enum Test {
-    /// An answer with a result.
+    /// A response with a result.
     Result,
-    /// An answer with an error; of one of these codes, if any are given.
+    /// A response with an error. If codes are given, with one of these codes.
     Error(Vec<i64>),
-    /// Any answer at all.
+    /// Any response.
     Answer,
     Is(Template),
     IsNot(Template),
@@ -45,33 +45,33 @@ pub enum Test {
     Present(bool),
     NonEmpty,
     Matches(Box<regress::Regex>, String),
-    /// A list has the value, a text the part.
+    /// A list that contains the value, or a string that contains the text.
     Contains(Template),
     Lacks(Template),
-    /// All members of a list differ.
+    /// A list without duplicates.
     Distinct,
-    /// A list whose members are those of another, in any order.
+    /// A list with the same members as another, in any order.
     SameMembers(Template),
     /// An absolute path.
     Absolute,
     AtLeast(f64),
     AtMost(f64),
-    /// So many members.
+    /// A list with this number of members.
     Length(u64),
     /// A JSON Schema.
     Schema(Box<Value>, Box<jsonschema::Validator>),
 }
 
-/// What was wrong, and where it was seen.
+/// A violated expectation: what is wrong, and in which lines.
 pub struct Unmet {
     pub message: String,
     pub lines: Vec<u64>,
-    /// JSON Pointer below the message that was looked at.
+    /// JSON Pointer to the value within the message.
     pub at: Option<String>,
 }
 
 impl Expect {
-    /// `here` is the message at hand with its lines.
+    /// Checks the expectation. `here` is the current message with its transcript lines.
     pub fn check(&self, here: Option<(&Value, &[u64])>, known: &Bindings) -> Result<(), Unmet> {
         let (found, lines) = match &self.at {
             Place::Here(pointer) => match here {
@@ -93,7 +93,13 @@ impl Expect {
         let place = match &self.at {
             Place::Here(pointer) if pointer.is_empty() => String::new(),
             Place::Here(pointer) => format!("{pointer}: "),
-            Place::Named(path) => format!("{path}: "),
+            // The name of a binding means nothing to a reader of the report: keep only the pointer
+            // into it.
+            Place::Named(path) if self.say.is_some() => match path.split_once('/') {
+                Some((_, pointer)) => format!("/{pointer}: "),
+                None => String::new(),
+            },
+            Place::Named(path) => format!("{}: ", path.trim_start_matches('$')),
         };
         let message = match &self.say {
             Some(say) => {
@@ -132,7 +138,7 @@ impl Test {
                 Some(error) => format!("expected a result, found the error {}", refusal(error)),
                 None => told,
             }),
-            Test::Answer => ok(found.is_some(), &|| "an answer".to_owned()),
+            Test::Answer => ok(found.is_some(), &|| "a response".to_owned()),
             Test::Error(codes) => {
                 let error = found.and_then(|m| m.get("error"));
                 let code = error.and_then(|e| e.get("code")).and_then(Value::as_i64);
@@ -144,7 +150,7 @@ impl Test {
                     [] => "an error".to_owned(),
                     codes => {
                         let codes: Vec<String> = codes.iter().map(i64::to_string).collect();
-                        format!("an error with the code {}", codes.join(" or "))
+                        format!("an error with code {}", codes.join(" or "))
                     }
                 })
             }
@@ -172,14 +178,14 @@ impl Test {
                 )
             }
             Test::Type(name) => ok(found.is_some_and(|f| is_of(f, name)), &|| {
-                format!("a value of the type {name}")
+                format!("a value of type {name}")
             }),
             Test::Present(wanted) => {
                 ok(
                     found.is_some_and(|f| !f.is_null()) == *wanted,
                     &|| match wanted {
-                        true => "something".to_owned(),
-                        false => "nothing".to_owned(),
+                        true => "a value".to_owned(),
+                        false => "no value".to_owned(),
                     },
                 )
             }
@@ -190,23 +196,23 @@ impl Test {
                     Some(Value::Object(members)) => !members.is_empty(),
                     _ => false,
                 };
-                ok(filled, &|| "something that is not empty".to_owned())
+                ok(filled, &|| "a non-empty value".to_owned())
             }
             Test::Matches(regex, pattern) => {
                 let text = found.and_then(Value::as_str);
                 let fits = text.is_some_and(|t| t.len() < 65536 && regex.find(t).is_some());
-                ok(fits, &|| format!("a text that matches {pattern}"))
+                ok(fits, &|| format!("a string that matches {pattern}"))
             }
             Test::Contains(template) => {
                 let wanted = fill(template)?;
                 ok(contains(found, &wanted), &|| {
-                    format!("something with {} in it", show(Some(&wanted)))
+                    format!("a value that contains {}", show(Some(&wanted)))
                 })
             }
             Test::Lacks(template) => {
                 let unwanted = fill(template)?;
                 ok(!contains(found, &unwanted), &|| {
-                    format!("nothing with {} in it", show(Some(&unwanted)))
+                    format!("a value that does not contain {}", show(Some(&unwanted)))
                 })
             }
             Test::Distinct => {
@@ -216,7 +222,7 @@ impl Test {
                     seen.sort();
                     seen.windows(2).all(|pair| pair.first() != pair.last())
                 });
-                ok(differ, &|| "a list whose members all differ".to_owned())
+                ok(differ, &|| "a list without duplicates".to_owned())
             }
             Test::SameMembers(template) => {
                 let wanted = fill(template)?;
@@ -228,7 +234,7 @@ impl Test {
                 };
                 let (ours, theirs) = (sorted(Some(&wanted)), sorted(found));
                 ok(ours.is_some() && ours == theirs, &|| {
-                    format!("the members of {}", show(Some(&wanted)))
+                    format!("the same members as {}", show(Some(&wanted)))
                 })
             }
             Test::Absolute => ok(
@@ -249,17 +255,17 @@ impl Test {
                 found
                     .and_then(Value::as_array)
                     .is_some_and(|items| items.len() as u64 == *length),
-                &|| format!("a list of {length}"),
+                &|| format!("a list of length {length}"),
             ),
             Test::Schema(_, validator) => {
                 let Some(found) = found else {
-                    return Err("expected something, found nothing".to_owned());
+                    return Err("expected a value, found nothing".to_owned());
                 };
                 match validator.iter_errors(found).next() {
                     None => Ok(()),
                     Some(error) => {
                         let place = error.instance_path().to_string();
-                        // It quotes the value, however long that is.
+                        // The error quotes the whole value, which may be long.
                         let why = without_middle(&error.to_string());
                         Err(match place.is_empty() {
                             true => why,
@@ -272,7 +278,7 @@ impl Test {
     }
 }
 
-/// Numbers are the same by their value: `1` and `1.0` are one number in JSON.
+/// Compares values. Numbers are equal if their values are: `1` and `1.0` are the same in JSON.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
@@ -303,7 +309,7 @@ fn is_of(value: &Value, name: &str) -> bool {
     }
 }
 
-/// Why a value does not fit: the value comes first, the reason last, and the value may be long.
+/// Shortens a schema error. It starts with the value, which may be long, and ends with the reason.
 fn without_middle(text: &str) -> String {
     const HEAD: usize = 120;
     const TAIL: usize = 160;
@@ -316,8 +322,7 @@ fn without_middle(text: &str) -> String {
     format!("{head} … {tail}")
 }
 
-/// A value in a message: short, with its type where that is what matters.
-/// A JSON-RPC error in words: what it says and its code. Data often differ from run to run.
+/// Message and code of a JSON-RPC error. `data` is left out, because it often differs between runs.
 pub fn refusal(error: &Value) -> String {
     let message = error.get("message").and_then(Value::as_str);
     match (message, error.get("code")) {
@@ -329,6 +334,7 @@ pub fn refusal(error: &Value) -> String {
     }
 }
 
+/// A value for a message: shortened, and then with its type.
 fn show(value: Option<&Value>) -> String {
     const LONGEST: usize = 120;
     let Some(value) = value else {
@@ -355,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_value_does_not_hide_why_it_is_wrong() {
+    fn the_reason_is_kept_when_a_long_value_is_shortened() {
         let schema = json!({"minItems": 2});
         let validator = jsonschema::validator_for(&schema).unwrap();
         let test = Test::Schema(Box::new(schema), Box::new(validator));
@@ -366,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_hold_where_they_should_and_only_there() {
+    fn each_test_accepts_and_rejects_the_right_values() {
         assert!(holds(Test::Result, json!({"result": null})));
         assert!(!holds(Test::Result, json!({"error": {"code": 1}})));
         assert!(holds(

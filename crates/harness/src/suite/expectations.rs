@@ -1,4 +1,4 @@
-//! The expectations of a case: each is a mapping with one test, and where to look.
+//! Parses the expectations of a case: each is a mapping with one test, and where to look.
 
 use super::read::Reader;
 use super::steps::At;
@@ -28,7 +28,7 @@ const TESTS: [&str; 19] = [
     "schema",
 ];
 
-/// Every test of an expectation.
+/// Names of all tests that an expectation can have.
 pub fn test_names() -> impl Iterator<Item = &'static str> {
     TESTS.into_iter()
 }
@@ -61,7 +61,7 @@ impl At<'_, '_> {
         let (Some(entry), None) = (tests.next(), tests.next()) else {
             notes.wrong(
                 node.span,
-                "an expectation has exactly one test, such as `is`, `type` or `error`",
+                "an expectation must have exactly one test, such as `is`, `type` or `error`",
             );
             return None;
         };
@@ -72,7 +72,7 @@ impl At<'_, '_> {
             "" => Place::Here(at),
             path if path.starts_with('/') => Place::Here(at),
             _ => {
-                let wanted = "`at` is a JSON pointer (`/result/x`) or `$name/pointer`";
+                let wanted = "`at` must be a JSON Pointer (`/result/x`) or `$name/pointer`";
                 notes.wrong(node.get("at").map_or(node.span, |n| n.span), wanted);
                 return None;
             }
@@ -83,7 +83,7 @@ impl At<'_, '_> {
         {
             notes.wrong(
                 place.span,
-                format!("`{id}` is none of those that the case decides"),
+                format!("`{id}` is not in `decides` of this case"),
             );
         }
         Some(Expect {
@@ -134,7 +134,7 @@ fn test(name: &str, value: &Node, node: &Node, notes: &mut Notes) -> Option<Test
             match regress::Regex::new(&pattern) {
                 Ok(regex) => Test::Matches(Box::new(regex), pattern),
                 Err(error) => {
-                    notes.wrong(value.span, format!("not an ECMAScript pattern: {error}"));
+                    notes.wrong(value.span, format!("invalid ECMAScript pattern: {error}"));
                     return None;
                 }
             }
@@ -167,7 +167,7 @@ fn test(name: &str, value: &Node, node: &Node, notes: &mut Notes) -> Option<Test
             match jsonschema::validator_for(&schema) {
                 Ok(validator) => Test::Schema(Box::new(schema), Box::new(validator)),
                 Err(error) => {
-                    notes.wrong(value.span, format!("not a JSON Schema: {error}"));
+                    notes.wrong(value.span, format!("invalid JSON Schema: {error}"));
                     return None;
                 }
             }
@@ -175,7 +175,7 @@ fn test(name: &str, value: &Node, node: &Node, notes: &mut Notes) -> Option<Test
     })
 }
 
-/// Tests that ask nothing further are switched on, and never off.
+/// Reports a value other than `true`, for tests without a parameter.
 fn affirmed(value: &Node, name: &str, notes: &mut Notes) {
     if value.as_bool() != Some(true) {
         notes.wrong(value.span, format!("`{name}` must be true"));
@@ -192,7 +192,10 @@ fn codes(value: &Node, notes: &mut Notes) -> Vec<i64> {
         Some(codes) if value.is_seq() => codes,
         _ => {
             if value.as_str() != Some("any") {
-                notes.wrong(value.span, "`error` is `any`, a code, or a list of codes");
+                notes.wrong(
+                    value.span,
+                    "`error` must be `any`, a code, or a list of codes",
+                );
             }
             Vec::new()
         }

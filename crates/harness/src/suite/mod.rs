@@ -1,7 +1,8 @@
 //! Suites as data: requirements, and the cases that decide them.
 //!
-//! A suite is a YAML file; `schemas/suite.schema.json` is its schema, `read` its reader. Our own
-//! suites are such files too, embedded in the binary; vendors write theirs in the same words.
+//! A suite is a YAML file. `schemas/suite.schema.json` is its schema, and the module `read` parses
+//! it. The built-in suites are such files embedded in the binary. Vendors write their own suites in
+//! the same format.
 
 mod built_in;
 mod expect;
@@ -26,58 +27,68 @@ pub use steps::step_names;
 
 use crate::model::Level;
 
-/// What the cases of a suite speak, or look at.
+/// What the cases of a suite talk to, and in which protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
+    /// An ACP agent over stdio, version 1.
     Acp,
-    /// The draft of version 2.
+    /// An ACP agent over stdio, draft of version 2.
     AcpV2,
+    /// An MCP server over stdio.
     Mcp,
-    /// A bundle through the whole runner.
+    /// A bundle, through the runtime.
     Lifecycle,
-    /// A host of many sessions, by its URL (AIP-46).
+    /// A session host by its URL (AIP-46).
     Sessions,
 }
 
-/// Statements of a spec, and the cases that decide them.
+/// Requirements of a spec, and the cases that decide them.
 #[derive(Debug)]
 pub struct Suite {
+    /// Name, such as `acp`.
     pub name: String,
+    /// Title for people.
     pub title: String,
+    /// What the cases talk to.
     pub protocol: Protocol,
+    /// The requirements, in the order of the file.
     pub requirements: Vec<Requirement>,
+    /// The cases, in the order of the file.
     pub cases: Vec<Case>,
 }
 
 impl Suite {
+    /// The requirement with this id.
     pub fn requirement(&self, id: &str) -> Option<&Requirement> {
         self.requirements.iter().find(|r| r.id == id)
     }
 }
 
-/// A statement of a spec.
+/// A numbered statement of a spec.
 #[derive(Clone, Debug)]
 pub struct Requirement {
+    /// Id, such as `TR-03`.
     pub id: String,
+    /// How strongly the spec requires it.
     pub level: Level,
-    /// What the text demands, in our words.
+    /// What the spec requires, in plain words.
     pub statement: String,
-    /// Where it stands: `ACP v1, prompt-turn`.
+    /// Where the spec says so, for example `ACP v1, prompt-turn`.
     pub source: String,
-    /// The chapter of the suite.
+    /// Section of the suite.
     pub section: String,
-    /// What to do where it is broken.
+    /// How to fix a violation.
     pub hint: Option<String>,
-    /// Monitors that watch it in every case, by the ids of what they note.
+    /// Ids of the monitors that check it in every case.
     pub watched: Vec<String>,
-    /// Rows of the register that it decides too.
+    /// Ids in the register of requirements that it also decides.
     pub register: Vec<String>,
 }
 
-/// How far the harness goes before the first step.
+/// How far the harness goes before the first step of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Begin {
-    /// The process runs; nothing was sent.
+    /// The process is running, and nothing was sent.
     Process,
     /// `initialize` was answered.
     Initialized,
@@ -85,37 +96,43 @@ pub enum Begin {
     Session,
 }
 
-/// A conversation with the target, and the statements that it decides.
+/// A conversation with the target, and the requirements that it decides.
 #[derive(Debug)]
 pub struct Case {
+    /// Id, unique within the suite.
     pub id: String,
+    /// Title for people.
     pub title: String,
-    /// Requirements that it decides.
+    /// Ids of the requirements that it decides.
     pub decides: Vec<String>,
+    /// How far the harness goes before the first step.
     pub begin: Begin,
-    /// `clientCapabilities`; `None` sends none at all.
+    /// `clientCapabilities` of `initialize`. `None` leaves the member out.
     pub client: Option<Value>,
-    /// More members of the first session/new.
+    /// Additional members of the first `session/new`.
     pub session: Option<Value>,
+    /// Preconditions.
     pub needs: Needs,
+    /// How the harness answers the agent's requests.
     pub answers: Answers,
+    /// The steps, in order.
     pub steps: Vec<Step>,
     /// Line of the case in its file.
     pub line: u32,
 }
 
-/// What must be there, else the case says nothing about the agent.
+/// Preconditions of a case. If one is not met, the case has no verdict about the agent.
 #[derive(Debug, Default)]
 pub struct Needs {
-    /// Pointers below `agentCapabilities` (or `capabilities` in MCP).
+    /// JSON Pointers below `agentCapabilities` (`capabilities` in MCP) that must be present.
     pub capabilities: Vec<String>,
     /// Keys of the prompts file.
     pub prompts: Vec<String>,
-    /// A way to log in must be known.
+    /// Whether a login method must be known.
     pub auth: bool,
-    /// The mock model must be behind the agent.
+    /// Whether the agent must run with the mock model.
     pub model: bool,
-    /// Looked at after the begin.
+    /// Expectations that are checked after `begin`.
     pub that: Vec<Expect>,
 }
 
@@ -125,22 +142,22 @@ pub struct Answers {
     pub permission: Answer,
     pub fs: Answer,
     pub terminal: Answer,
-    /// terminal/wait_for_exit alone.
+    /// `terminal/wait_for_exit` only.
     pub terminal_exit: Answer,
     pub elicitation: Answer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// As a good client does: allow, serve, accept.
+    /// Like a good client: allow, serve, accept.
     Serve,
-    /// A refusal in the protocol's own words: reject, decline.
+    /// Refuse as the protocol provides: reject, decline.
     Refuse,
-    /// Cancelled by the user.
+    /// Canceled by the user.
     Cancel,
     /// A JSON-RPC error.
     Error(i64),
-    /// Not yet: until the case answers, or the turn is cancelled.
+    /// Answer later: when the case answers, or when the turn is canceled.
     Hold,
 }
 
@@ -162,16 +179,16 @@ pub struct Step {
     pub what: What,
 }
 
-/// A JSON value in which strings that start with `$` stand for what was seen before.
+/// A JSON value in which strings that start with `$` refer to bindings of earlier steps.
 pub type Template = Value;
 
 #[derive(Debug)]
 pub enum What {
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for the response.
     Call(Request, Vec<Expect>),
     /// Sends a request.
     Send(Request),
-    /// Waits for the answer to a request that was sent.
+    /// Waits for the response to a request that was sent earlier.
     Receive {
         of: String,
         within: Option<Duration>,
@@ -181,30 +198,30 @@ pub enum What {
         method: String,
         params: Template,
     },
-    /// Bytes as they are.
+    /// Sends raw bytes.
     Raw(Vec<Vec<u8>>),
-    /// A message as it is, wrong members and all.
+    /// Sends a message as it is, including invalid members.
     Message(Template),
-    /// The answer to a request of the agent that was held.
+    /// Answers a request of the agent that was held back.
     Answer {
         of: String,
         with: Template,
     },
-    /// Waits for something that the agent sends by itself.
+    /// Waits for a message that the agent sends on its own.
     WaitFor(WaitFor),
-    /// Listens for a while. What comes is bound.
+    /// Listens for a while and binds the messages that arrive.
     Quiet {
         time: Option<Duration>,
         name: Option<String>,
     },
     Expect(Vec<Expect>),
-    /// A turn with the prompt of a key, from prompt to answer.
+    /// Runs a whole turn with the prompt of a key: sends the prompt and waits for the response.
     Turn(Prompt, Vec<Expect>),
-    /// Only its beginning.
+    /// Starts a turn without waiting for its end.
     Prompt(Prompt),
-    /// session/cancel, and `cancelled` for every question that is still open.
+    /// Sends `session/cancel`, and answers all open permission requests with `cancelled`.
     Cancel,
-    /// Binds all updates that came so far for a session.
+    /// Binds all updates of a session so far.
     Updates {
         session: Template,
         since: Option<String>,
@@ -213,7 +230,7 @@ pub enum What {
     Bind {
         name: String,
         value: Template,
-        /// A text, so many times after itself.
+        /// How often a text is repeated.
         times: u64,
     },
     /// Adds a value to a list.
@@ -225,21 +242,21 @@ pub enum What {
         params: Template,
         name: String,
     },
-    /// Another process of the same agent, as far as this; the first one is ended.
+    /// Stops the process and starts another one of the same agent, up to `begin`.
     Restart {
         begin: Begin,
-        /// What the client offers this time, where that is not what the case says.
+        /// Client capabilities that replace those of the case.
         client: Option<Value>,
     },
-    /// Closes the agent's input.
+    /// Closes the agent's stdin.
     EndInput,
     Signal(i32),
-    /// Waits for the end of the process; binds `$exit`.
+    /// Waits until the process exits, and binds `$exit`.
     Exit {
         within: Option<Duration>,
         expect: Vec<Expect>,
     },
-    /// Any answer to any request shows that it lives.
+    /// Checks that the agent still answers a request.
     Alive,
     ForEach {
         list: Template,
@@ -250,64 +267,65 @@ pub enum What {
         times: u64,
         steps: Vec<Step>,
     },
-    /// Only where all of these hold.
+    /// Runs the steps only if all of these hold.
     When {
         that: Vec<Expect>,
         steps: Vec<Step>,
     },
-    /// An empty directory; bound to its path.
+    /// Creates an empty directory and binds its path.
     Directory(String),
-    /// Writes a file, or binds what is in one.
+    /// Writes a file.
     WriteFile {
         path: Template,
         text: Template,
     },
+    /// Binds the content of a file.
     ReadFile {
         path: Template,
         name: String,
     },
-    /// Descriptor of an MCP server that writes down how it was started, and what it recorded.
+    /// Binds the descriptor of an MCP server that records how it is started and what it is asked.
     Recorder {
         name: String,
         transport: String,
         env: Template,
         args: Template,
     },
+    /// Binds what such an MCP server recorded.
     Recorded {
         of: String,
         name: String,
-        /// Wait until it has heard so many requests.
+        /// How long to wait until the server has received a request.
         within: Option<Duration>,
     },
-    /// Binds what the mock model was asked so far.
+    /// Binds the requests that the mock model received so far.
     Model {
         name: String,
     },
-    /// Binds all messages of the agent so far; with a method, its requests and notifications.
+    /// Binds all messages of the agent so far. With a method: only its requests and notifications.
     Messages {
         method: Option<String>,
-        /// Only since this request was sent.
+        /// Only messages after this request was sent.
         since: Option<String>,
         name: String,
     },
-    /// Binds what the agent said: the text of its message chunks in one piece.
+    /// Binds what the agent said: the joined text of its message chunks.
     Said {
         session: Template,
         since: Option<String>,
         name: String,
     },
-    /// Binds the lines of standard error so far.
+    /// Binds the lines of stderr so far.
     Stderr {
         name: String,
     },
-    /// Logs in with the method of the run.
+    /// Logs in with the login method of the run.
     LogIn,
-    /// Something that is done through the runner, or to a host of sessions: only in suites of
-    /// those.
+    /// Runs a probe through the runtime or against a session host. Only in suites for those.
     Probe(String),
-    /// Ends the case here: there is nothing that could be judged.
+    /// Ends the case as not verified, with this reason.
     NotVerified(String),
-    /// Ends the case here: the agent does not claim what this is about.
+    /// Ends the case as not applicable, because the agent does not claim the feature.
     NotApplicable(String),
 }
 
@@ -315,11 +333,11 @@ pub enum What {
 pub struct Request {
     pub method: String,
     pub params: Option<Template>,
-    /// `None` takes the next number.
+    /// `None` uses the next number.
     pub id: Option<Template>,
     pub name: Option<String>,
     pub within: Option<Duration>,
-    /// Without expectations: an error is an answer too.
+    /// Whether an error is accepted as the response of a call without expectations.
     pub takes_errors: bool,
 }
 
@@ -341,13 +359,14 @@ pub enum PromptText {
 #[derive(Debug)]
 pub struct WaitFor {
     pub what: Awaited,
-    /// Only a message that satisfies these counts.
+    /// Only a message that meets these expectations counts.
     pub which: Vec<Expect>,
     pub name: Option<String>,
     pub within: Option<Duration>,
-    /// Where it does not come the case is not verified; else it is a violation.
+    /// Whether it is a violation if no such message arrives. Otherwise the case is not verified.
     pub is_expected: bool,
-    /// Stops when the request of this name is answered: it will not come any more.
+    /// Stops waiting when the request of this name is answered, because the message cannot arrive
+    /// after that.
     pub unless: Option<String>,
     pub say: Option<String>,
     pub expect: Vec<Expect>,
@@ -355,9 +374,9 @@ pub struct WaitFor {
 
 #[derive(Debug)]
 pub enum Awaited {
-    /// An answer with one of these ids: for lines that were sent raw.
+    /// A response with one of these ids, for requests that were sent raw.
     Answer(Vec<Template>),
-    /// `session/update` of one of these kinds.
+    /// A `session/update` of one of these kinds.
     Update(Vec<String>),
     Request(String),
     Notification(String),

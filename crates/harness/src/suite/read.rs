@@ -1,4 +1,4 @@
-//! YAML text → `Suite`.
+//! Parses YAML text into a `Suite`.
 
 use std::collections::HashSet;
 
@@ -12,10 +12,10 @@ use crate::{lifecycle, sessions};
 use agentproto_manifest::fields::{self, Mistake, Notes};
 use agentproto_manifest::{LineIndex, Node, to_json};
 
-/// What a suite file starts with, so that another YAML file is not taken for one.
+/// The value of `suite`, which identifies a suite file among other YAML files.
 pub const FORMAT: &str = "agentproto.suite/v1";
 
-/// A reader with the places of lines.
+/// The source text, with an index of its lines.
 pub struct Reader<'t> {
     pub text: &'t str,
     pub lines: LineIndex,
@@ -27,17 +27,18 @@ impl Reader<'_> {
     }
 }
 
-/// Reads a suite, or says everything that is wrong with it.
+/// Parses a suite, or returns everything that is wrong with it.
 pub fn parse(text: &str) -> Result<Suite, Vec<Mistake>> {
     let reader = Reader {
         text,
         lines: LineIndex::new(text),
     };
-    let what = "a suite is a mapping with `suite`, `name`, `requirements` and `cases`";
+    let what = "a suite must be a mapping with `suite`, `name`, `requirements` and `cases`";
     fields::read(text, what, |root, notes| suite(root, &reader, notes))
 }
 
-/// One suite out of several files, which say the same of themselves: a chapter each.
+/// Parses a suite that is split into several files, one per section. All files have the same
+/// `name`, `title` and `protocol`.
 pub fn parse_all(texts: &[&str]) -> Result<Suite, Vec<Mistake>> {
     let mut whole: Option<Suite> = None;
     for text in texts {
@@ -96,7 +97,7 @@ fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
     for (requirement, node) in requirements.iter().zip(items) {
         if !ids.insert(requirement.id.clone()) {
             let id = &requirement.id;
-            notes.wrong(node.span, format!("the requirement `{id}` stands twice"));
+            notes.wrong(node.span, format!("duplicate requirement `{id}`"));
         }
     }
     let items = notes.items(root, "cases");
@@ -110,14 +111,14 @@ fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
             notes.wrong(node.span, why);
         }
         if !names.insert(case.id.clone()) {
-            notes.wrong(node.span, format!("the case `{}` stands twice", case.id));
+            notes.wrong(node.span, format!("duplicate case `{}`", case.id));
         }
         let decided = node.get("decides").unwrap_or(node);
         for id in &case.decides {
             if !ids.contains(id) {
                 notes.wrong(
                     decided.span,
-                    format!("`{id}` is none of the `requirements` of this file"),
+                    format!("`{id}` is not in `requirements` of this file"),
                 );
             }
         }
@@ -131,10 +132,11 @@ fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
     }
 }
 
-/// Some suites are all probes, each of its own kind; the others have none.
+/// Checks that suites of probes contain only probes of their kind, and that other suites contain
+/// none.
 fn probes_fit(protocol: Protocol, steps: &[Step]) -> Result<(), String> {
     let (what, of_it): (_, fn(&str) -> bool) = match protocol {
-        Protocol::Lifecycle => ("the lifecycle", |name| {
+        Protocol::Lifecycle => ("lifecycle", |name| {
             lifecycle::PROBES.names().any(|known| known == name)
         }),
         Protocol::Sessions => ("sessions", |name| {
@@ -144,7 +146,8 @@ fn probes_fit(protocol: Protocol, steps: &[Step]) -> Result<(), String> {
             let any = steps.iter().any(|step| matches!(step.what, What::Probe(_)));
             return match any {
                 true => Err(
-                    "`probe` is for suites with `protocol: lifecycle` or `protocol: sessions`"
+                    "`probe` is only allowed in suites with `protocol: lifecycle` or `protocol: \
+                     sessions`"
                         .to_owned(),
                 ),
                 false => Ok(()),
@@ -155,9 +158,9 @@ fn probes_fit(protocol: Protocol, steps: &[Step]) -> Result<(), String> {
         match &step.what {
             What::Probe(name) if of_it(name) => {}
             What::Probe(name) => {
-                return Err(format!("`{name}` is no probe of a suite of {what}"));
+                return Err(format!("`{name}` is not a probe of {what} suites"));
             }
-            _ => return Err(format!("in a suite of {what} each step is a `probe`")),
+            _ => return Err(format!("every step of a {what} suite must be a `probe`")),
         }
     }
     Ok(())
@@ -179,7 +182,7 @@ fn requirement(node: &Node, source: &str, section: &str, notes: &mut Notes) -> R
     let level = notes.word(node, "level", "MUST", &["MUST", "SHOULD", "MAY", "INFO"]);
     let page = notes.string(node, "source").unwrap_or_default();
     let id = notes.need(node, "id", what);
-    // `true`: by the monitor of the same name.
+    // `true` means the monitor with the same id.
     let watched = match node.get("watched").map(Node::as_bool) {
         Some(Some(true)) => vec![id.clone()],
         Some(Some(false)) => Vec::new(),
@@ -224,17 +227,20 @@ fn case(node: &Node, protocol: Protocol, reader: &Reader<'_>, notes: &mut Notes)
     if decides.is_empty() {
         notes.wrong(
             node.span,
-            "a case needs `decides`: the requirements that it decides",
+            "`decides` is missing: list the requirements that this case decides",
         );
     }
     if node.is_map() && !node.has("steps") {
-        notes.wrong(node.span, "a case needs `steps`");
+        notes.wrong(node.span, "`steps` is missing");
     }
     if let Some(steps) = node.get("steps")
         && steps.is_seq()
         && steps.items().is_empty()
     {
-        notes.wrong(steps.span, "a case without steps decides nothing");
+        notes.wrong(
+            steps.span,
+            "`steps` is empty: a case needs at least one step",
+        );
     }
     Case {
         id: notes.need(node, "id", what),
@@ -258,7 +264,7 @@ fn case(node: &Node, protocol: Protocol, reader: &Reader<'_>, notes: &mut Notes)
     }
 }
 
-/// `all` (the default), `none`, `unsaid`, or the capabilities themselves.
+/// Parses `client`: `all` (the default), `none`, `unsaid`, or a mapping of capabilities.
 fn client(node: &Node, protocol: Protocol, notes: &mut Notes) -> Option<Value> {
     let Some(client) = node.get("client") else {
         return Some(everything(protocol));
@@ -269,14 +275,14 @@ fn client(node: &Node, protocol: Protocol, notes: &mut Notes) -> Option<Value> {
         Some("unsaid") => None,
         None if client.is_map() => Some(to_json(client)),
         _ => {
-            let wanted = "`client` is `all`, `none`, `unsaid`, or a mapping of capabilities";
+            let wanted = "`client` must be `all`, `none`, `unsaid`, or a mapping of capabilities";
             notes.wrong(client.span, wanted);
             None
         }
     }
 }
 
-/// Everything that a client can offer.
+/// All capabilities that a client can offer.
 fn everything(protocol: Protocol) -> Value {
     if protocol == Protocol::Mcp {
         return serde_json::json!({
@@ -343,7 +349,7 @@ fn answer(node: &Node, key: &str, notes: &mut Notes) -> Answer {
         Some("hold") => Answer::Hold,
         _ => {
             let wanted =
-                format!("`{key}` is `serve`, `refuse`, `cancel`, `hold`, or an error code");
+                format!("`{key}` must be `serve`, `refuse`, `cancel`, `hold`, or an error code");
             notes.wrong(value.span, wanted);
             Answer::Serve
         }

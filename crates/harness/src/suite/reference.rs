@@ -1,19 +1,19 @@
-//! A suite as a page for people.
+//! A suite as a Markdown page.
 
 use super::{Needs, Suite};
 
-/// docs/suites/NAME.md: every statement, and every case with what it decides.
+/// The content of docs/suites/NAME.md: every requirement, and every case with what it decides.
 pub fn reference(suite: &Suite) -> String {
     let is_watched = suite.requirements.iter().any(|r| !r.watched.is_empty());
     let monitors = match is_watched {
-        true => ", and with monitors that watch every line of every case",
+        true => ", and with monitors that check every line of every case",
         false => "",
     };
     let mut out = format!(
         "# {}\n\n\
          <!-- Generated from suites/{name}; `UPDATE_DOCS=1 cargo test --test judges` writes this \
          file. -->\n\n\
-         `agentproto certify --suite {name}` decides {} statements with {} cases{monitors}.\n",
+         `agentproto certify --suite {name}` checks {} requirements with {} cases{monitors}.\n",
         escaped(&suite.title),
         suite.requirements.len(),
         suite.cases.len(),
@@ -27,7 +27,7 @@ pub fn reference(suite: &Suite) -> String {
     }
     for section in sections {
         out.push_str(&format!("\n## {}\n\n", escaped(section)));
-        out.push_str("| statement | level | | decided by |\n|---|---|---|---|\n");
+        out.push_str("| requirement | level | | decided by |\n|---|---|---|---|\n");
         let here = suite.requirements.iter().filter(|r| r.section == section);
         for requirement in here.clone() {
             let cases = suite.cases.iter();
@@ -64,7 +64,7 @@ pub fn reference(suite: &Suite) -> String {
 }
 
 impl Needs {
-    /// `; needs prompt `slow``; nothing where nothing is needed.
+    /// `; needs prompt `slow``, or an empty string if nothing is needed.
     pub fn told(&self) -> String {
         let mut needs: Vec<String> = Vec::new();
         let capabilities = self.capabilities.iter();
@@ -80,7 +80,7 @@ impl Needs {
     }
 }
 
-/// Text in a cell of a table.
+/// Escapes text for a table cell.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

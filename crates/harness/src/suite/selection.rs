@@ -1,37 +1,40 @@
-//! What the words of `--only` mean: ids, their beginnings, and sections.
+//! Resolves the arguments of `--only`: ids, prefixes of ids, and sections.
 
 use std::collections::BTreeSet;
 
 use super::{Requirement, Suite};
 use agentproto_text::closest_of;
 
-/// What is to be judged; empty means everything.
+/// What to check. An empty selection means everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Ids of statements.
+    /// Requirement ids.
     pub statements: BTreeSet<String>,
-    /// Ids of cases that were asked for.
+    /// Ids of the selected cases.
     pub cases: BTreeSet<String>,
-    /// A case was named itself: all that is seen to hold in it is told.
+    /// Whether a case was named directly. Then everything that passes in it is reported.
     pub names_cases: bool,
-    /// Some statement is decided by monitors alone: the other cases are run too, for what can be
-    /// seen in them.
+    /// Whether some requirement is decided by monitors only. Then the other cases also run, because
+    /// the monitors need their traffic.
     pub needs_witnesses: bool,
 }
 
-/// A word that means nothing here.
+/// An argument of `--only` that matches nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
+    /// The argument.
     pub word: String,
+    /// The closest known id, if any.
     pub meant: Option<String>,
 }
 
 impl Selection {
+    /// Whether nothing was selected, which means that everything is checked.
     pub fn is_everything(&self) -> bool {
         self.statements.is_empty() && self.cases.is_empty()
     }
 
-    /// What the words mean in these suites.
+    /// Resolves the arguments against these suites.
     pub fn of(words: &[String], suites: &[Suite]) -> Result<Selection, Unknown> {
         let mut all = Selection::default();
         for word in words {
@@ -60,14 +63,14 @@ impl Selection {
     }
 }
 
-/// `PT`, `PT-02`, or the beginning of its section's title.
+/// Whether an argument names a requirement: `PT`, `PT-02`, or the start of its section title.
 fn is_named(word: &str, requirement: &Requirement) -> bool {
     let title = requirement.section.to_lowercase();
     begins(word, &requirement.id)
         || (word.chars().count() > 3 && title.starts_with(&word.to_lowercase()))
 }
 
-/// The id itself, or whole parts of its beginning: `PT` of `PT-02`, and not `PT-0`.
+/// Whether `word` is the id itself, or a prefix of whole parts: `PT` of `PT-02`, but not `PT-0`.
 pub fn begins(word: &str, id: &str) -> bool {
     let start = id.get(..word.len());
     let rest = id.get(word.len()..).unwrap_or_default();
@@ -102,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_ids_beginnings_and_sections() {
+    fn arguments_are_ids_prefixes_or_sections() {
         let one = of(&["PT-01"]).expect("known");
         assert_eq!(one.statements.iter().collect::<Vec<_>>(), ["PT-01"]);
         assert!(!one.cases.is_empty() && !one.needs_witnesses);
@@ -121,14 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn what_only_monitors_decide_needs_witnesses() {
+    fn a_requirement_of_monitors_only_needs_the_other_cases() {
         let watched = of(&["TR-03"]).expect("known");
         assert!(watched.needs_witnesses && watched.cases.is_empty());
         assert_eq!(watched.statements.iter().collect::<Vec<_>>(), ["TR-03"]);
     }
 
     #[test]
-    fn what_means_nothing_is_told_with_what_may_be_meant() {
+    fn an_unknown_argument_gets_a_suggestion() {
         let unknown = of(&["PT-0l"]).expect_err("unknown");
         assert_eq!(unknown.meant.as_deref(), Some("PT-01"));
         assert_eq!(of(&["quite-else-where"]).expect_err("unknown").meant, None);

@@ -1,4 +1,4 @@
-//! The steps of a case: each is a mapping with one key, its name.
+//! Parses the steps of a case: each is a mapping with one key, the name of the step.
 
 use std::time::Duration;
 
@@ -55,12 +55,12 @@ const MORE_STEPS: [&str; 9] = [
     "not_applicable",
 ];
 
-/// Every step that there is.
+/// Names of all steps.
 pub fn step_names() -> impl Iterator<Item = &'static str> {
     STEPS.into_iter().chain(MORE_STEPS)
 }
 
-/// A place in the case file, with the requirements that its expectations may name.
+/// Context of a step: the suite file, and the requirements that its expectations may name.
 pub(super) struct At<'a, 't> {
     pub(super) decides: &'a [String],
     pub(super) reader: &'a Reader<'t>,
@@ -87,7 +87,7 @@ impl At<'_, '_> {
         let [entry] = node.entries() else {
             notes.wrong(
                 node.span,
-                "a step is a mapping with one key, such as `call: {method: session/list}`",
+                "a step must be a mapping with one key, such as `call: {method: session/list}`",
             );
             return None;
         };
@@ -98,7 +98,7 @@ impl At<'_, '_> {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => "`agentproto schema --name suite` lists the steps".to_owned(),
             };
-            notes.wrong(entry.key_span, format!("there is no step `{name}`; {hint}"));
+            notes.wrong(entry.key_span, format!("unknown step `{name}`; {hint}"));
             return None;
         }
         Some(Step {
@@ -323,7 +323,7 @@ impl At<'_, '_> {
                     let known = known.join(", ");
                     notes.wrong(
                         value.span,
-                        format!("there is no probe `{probe}`; there are {known}"),
+                        format!("unknown probe `{probe}`; expected one of {known}"),
                     );
                 }
                 What::Probe(probe)
@@ -409,7 +409,7 @@ fn prompt(node: &Node, name: &str, notes: &mut Notes) -> Prompt {
         (None, Some(blocks)) => PromptText::Blocks(blocks),
         (Some(key), None) => PromptText::Key(key),
         _ => {
-            let wanted = format!("{what} needs `key` (of the prompts file) or `blocks`, not both");
+            let wanted = format!("{what} needs either `key` (of the prompts file) or `blocks`");
             notes.wrong(node.span, wanted);
             PromptText::Key(String::new())
         }
@@ -424,13 +424,13 @@ fn prompt(node: &Node, name: &str, notes: &mut Notes) -> Prompt {
     }
 }
 
-/// `text` with a line feed after it, `bytes` of base64 as they are, or `pieces` that are written
-/// one by one.
+/// Parses `raw`: `text` is sent with a line feed after it, `bytes` is base64, and `pieces` are
+/// written one by one.
 fn raw(node: &Node, notes: &mut Notes) -> Vec<Vec<u8>> {
     use base64::Engine;
     notes.keys(node, "`raw`", &["text", "bytes", "pieces"]);
     if node.is_map() && node.entries().len() != 1 {
-        let wanted = "`raw` needs one of `text`, `bytes` and `pieces`";
+        let wanted = "`raw` needs exactly one of `text`, `bytes` and `pieces`";
         notes.wrong(node.span, wanted);
     }
     if let Some(text) = notes.string(node, "text") {
@@ -440,7 +440,7 @@ fn raw(node: &Node, notes: &mut Notes) -> Vec<Vec<u8>> {
         return match base64::engine::general_purpose::STANDARD.decode(&text) {
             Ok(bytes) => vec![bytes],
             Err(error) => {
-                notes.wrong(node.span, format!("`bytes` is no base64: {error}"));
+                notes.wrong(node.span, format!("`bytes` is not valid base64: {error}"));
                 Vec::new()
             }
         };
@@ -456,7 +456,7 @@ fn seconds(node: &Node, key: &str, notes: &mut Notes) -> Option<Duration> {
         _ => {
             notes.wrong(
                 value.span,
-                format!("`{key}` must be a number of seconds, at most 600"),
+                format!("`{key}` must be a number of seconds between 0 and 600"),
             );
             None
         }

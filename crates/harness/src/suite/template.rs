@@ -1,10 +1,10 @@
-//! `$name/pointer` in a suite: what was seen before, put into what is sent or compared.
+//! Bindings of a case: `$name/pointer` refers to a value of an earlier step.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// A value with the lines that it came from.
+/// A value, with the transcript lines that it came from.
 #[derive(Clone, Debug, Default)]
 pub struct Bound {
     pub value: Value,
@@ -25,7 +25,7 @@ impl Bindings {
         self.names.get(name)
     }
 
-    /// What a `$name/pointer` stands for; `None` where there is no such thing.
+    /// The value that `$name/pointer` refers to. `None` if there is no such value.
     pub fn look(&self, path: &str) -> Option<(&Value, &[u64])> {
         let path = path.strip_prefix('$')?;
         let (name, pointer) = match path.find('/') {
@@ -39,7 +39,7 @@ impl Bindings {
             .map(|value| (value, bound.lines.as_slice()))
     }
 
-    /// A template with everything put in. What is not there is an error, told by its name.
+    /// Replaces all references in a template. An unknown reference is an error that names it.
     pub fn fill(&self, template: &Value) -> Result<Value, String> {
         Ok(match template {
             Value::String(text) => self.fill_text(text)?,
@@ -64,7 +64,7 @@ impl Bindings {
         }
         if text.starts_with('$') && !text.starts_with("${") {
             let found = self.look(text).map(|(value, _)| value.clone());
-            return found.ok_or_else(|| format!("{text} is not there"));
+            return found.ok_or_else(|| format!("{text} is not defined"));
         }
         let mut filled = String::new();
         let mut rest = text;
@@ -79,7 +79,7 @@ impl Bindings {
             match self.look(&path) {
                 Some((Value::String(text), _)) => filled.push_str(text),
                 Some((value, _)) => filled.push_str(&value.to_string()),
-                None => return Err(format!("{path} is not there")),
+                None => return Err(format!("{path} is not defined")),
             }
             rest = after.get(end + 1..).unwrap_or_default();
         }
@@ -94,7 +94,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn names_stand_for_what_was_seen() {
+    fn references_are_replaced_by_bound_values() {
         let mut bindings = Bindings::default();
         bindings.bind(
             "new",
@@ -111,6 +111,6 @@ mod tests {
             Ok(json!("<s-3>"))
         );
         assert_eq!(fill(json!("$$5")), Ok(json!("$5")));
-        assert_eq!(fill(json!("$none/x")), Err("$none/x is not there".into()));
+        assert_eq!(fill(json!("$none/x")), Err("$none/x is not defined".into()));
     }
 }

@@ -1,4 +1,4 @@
-//! What the server asks of the client: MCP-ELIC-01 to -03, -05 and -06, MCP-SAMP-01 and -02,
+//! Requests of the server to the client: MCP-ELIC-01 to -03, -05 and -06, MCP-SAMP-01 and -02,
 //! MCP-ROOT-01.
 
 use std::collections::HashSet;
@@ -11,9 +11,10 @@ use agentproto_wire::{Direction, Kind};
 
 #[derive(Default)]
 pub struct Asking {
-    /// The client said that it is ready; what comes before is another statement's.
+    /// Whether the client sent `notifications/initialized`. Another requirement covers earlier
+    /// requests.
     is_ready: bool,
-    /// `elicitationId` of questions by URL.
+    /// `elicitationId` of the URL elicitations.
     pages: HashSet<String>,
 }
 
@@ -41,7 +42,7 @@ impl Monitor for Asking {
             {
                 self.completed(params, number, notes);
             }
-            // A call came to its end without what the client cannot do.
+            // A tool call completed without features that the client does not support.
             (Direction::FromAgent, Kind::Response { .. })
                 if seen.answers.is_some_and(|a| a.method == "tools/call") =>
             {
@@ -66,7 +67,7 @@ impl Asking {
         let mode = params.get("mode");
         let word = mode.map_or(Some("form"), Value::as_str).unwrap_or_default();
         if !matches!(word, "form" | "url") {
-            let what = format!("`mode` is {}; it is `form` or `url`", show(mode));
+            let what = format!("`mode` is {}; it must be `form` or `url`", show(mode));
             notes.broken("MCP-ELIC-02", what, &lines);
             return;
         }
@@ -103,7 +104,7 @@ impl Asking {
             }
             _ => {
                 let what = format!(
-                    "a question by URL has the `elicitationId` {} and the `url` {}; it needs a \
+                    "a URL elicitation has the `elicitationId` {} and the `url` {}; it needs a \
                      string and a valid URL",
                     show(params.get("elicitationId")),
                     show(params.get("url"))
@@ -122,7 +123,8 @@ impl Asking {
             true => notes.held("MCP-ELIC-06"),
             false => {
                 let what = format!(
-                    "`notifications/elicitation/complete` names {}, which no question had",
+                    "`notifications/elicitation/complete` names {}, which is not the id of any \
+                     elicitation",
                     show(id)
                 );
                 notes.broken("MCP-ELIC-06", what, &[number]);
@@ -131,7 +133,7 @@ impl Asking {
     }
 }
 
-/// Whether the client takes questions of this mode. An empty object stands for forms.
+/// Whether the client supports elicitations of this mode. An empty object means forms.
 fn offers(ledger: &Ledger, mode: &str) -> bool {
     let offer = ledger.client.pointer("/capabilities/elicitation");
     let Some(offer) = offer.and_then(Value::as_object) else {
@@ -143,7 +145,7 @@ fn offers(ledger: &Ledger, mode: &str) -> bool {
     }
 }
 
-/// What a form has that a flat one has not.
+/// Why a form is not flat.
 fn nested(schema: Option<&Value>) -> Option<String> {
     let of = schema.and_then(|s| s.get("type")).and_then(Value::as_str);
     let properties = schema.and_then(|s| s.get("properties"));
@@ -156,7 +158,7 @@ fn nested(schema: Option<&Value>) -> Option<String> {
     let odd = properties.iter().find(|(_, field)| !is_flat(field));
     odd.map(|(name, field)| {
         format!(
-            "the field `{name}` of a form is {}; a field is a string, a number, a boolean or a \
+            "the form field `{name}` is {}; a field must be a string, a number, a boolean or a \
              choice",
             show(Some(field))
         )
@@ -191,7 +193,7 @@ fn sampling(params: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
         notes.broken("MCP-SAMP-01", what, &lines);
     } else if uses_tools && is_since(ledger, "2025-11-25") && !client_can(ledger, "/sampling/tools")
     {
-        let what = "a model is asked for with tools, but the client did not declare \
+        let what = "sampling is requested with tools, but the client did not declare \
                     `sampling.tools`";
         notes.broken("MCP-SAMP-01", what, &lines);
     } else {

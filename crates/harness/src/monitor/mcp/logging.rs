@@ -6,7 +6,7 @@ use super::super::{Ledger, Monitor, Notes, Seen};
 use super::{server_can, show};
 use agentproto_wire::{Direction, Kind};
 
-/// From loud to quiet, as syslog has them.
+/// The levels of syslog, from the most to the least severe.
 const LEVELS: [&str; 8] = [
     "emergency",
     "alert",
@@ -20,7 +20,7 @@ const LEVELS: [&str; 8] = [
 
 #[derive(Default)]
 pub struct Logging {
-    /// Index of the least level that the client wants, and the line of the answer that says so.
+    /// Index of the minimum level that the client set, and the line of the response to it.
     least: Option<(usize, u64)>,
 }
 
@@ -65,7 +65,7 @@ impl Logging {
         let level = params.and_then(|p| p.get("level"));
         let Some(rank) = rank(level) else {
             let what = format!(
-                "`level` of a log message is {}; it is one of {}",
+                "`level` of a log message is {}; it must be one of {}",
                 show(level),
                 LEVELS.join(", ")
             );
@@ -79,7 +79,8 @@ impl Logging {
         match self.least {
             Some((least, line)) if rank > least => {
                 let what = format!(
-                    "a log message has the level {}, though the client set another as the least",
+                    "a log message has the level {}, which is below the minimum level that the \
+                     client set",
                     show(level)
                 );
                 notes.broken("MCP-LOG-04", what, &[number, line]);

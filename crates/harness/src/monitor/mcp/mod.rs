@@ -1,5 +1,5 @@
-//! The monitors of MCP over stdio. What JSON-RPC and lines are about is judged as in ACP, under
-//! the ids of MCP.
+//! Monitors of MCP over stdio. JSON-RPC and framing are checked as in ACP, and reported with the
+//! requirement ids of MCP.
 
 mod asking;
 mod logging;
@@ -30,7 +30,7 @@ pub fn mcp() -> Vec<Box<dyn Monitor>> {
     ]
 }
 
-/// The statement of MCP that says the same as one of ACP.
+/// The MCP requirement that corresponds to one of ACP.
 fn named(acp: &str) -> Option<&'static str> {
     Some(match acp {
         "TR-01" => "MCP-STDIO-01",
@@ -43,12 +43,12 @@ fn named(acp: &str) -> Option<&'static str> {
         "TR-08" => "MCP-BASE-04",
         "TR-09" => "MCP-BASE-08",
         "TR-10" => "MCP-BASE-07",
-        // MCP is stricter about ids in use, and says nothing of the rest.
+        // MCP is stricter about the reuse of ids, and has no equivalent for the other requirements.
         _ => return None,
     })
 }
 
-/// A monitor of ACP whose notes go under the ids of MCP.
+/// A monitor of ACP whose notes are reported with the ids of MCP.
 struct Renamed<M>(M);
 
 impl<M: Monitor> Monitor for Renamed<M> {
@@ -81,7 +81,7 @@ fn rename(own: Notes, notes: &mut Notes) {
     }
 }
 
-/// A capability of the client, by its pointer below `capabilities`.
+/// Whether the client declared a capability, by its JSON Pointer below `capabilities`.
 fn client_can(ledger: &Ledger, pointer: &str) -> bool {
     can(&ledger.client, pointer)
 }
@@ -95,13 +95,13 @@ fn can(told: &Value, pointer: &str) -> bool {
     matches!(value, Some(Value::Bool(true) | Value::Object(_)))
 }
 
-/// Whether the revision that was agreed on is this one or a later one. Revisions are dates.
+/// Whether the negotiated revision is this one or a later one. Revisions are dates.
 fn is_since(ledger: &Ledger, revision: &str) -> bool {
     let agreed = ledger.agent.get("protocolVersion").and_then(Value::as_str);
     agreed.is_some_and(|agreed| agreed >= revision)
 }
 
-/// A value in a sentence: short.
+/// A value for a message, shortened.
 fn show(value: Option<&Value>) -> String {
     match value {
         None => "absent".to_owned(),

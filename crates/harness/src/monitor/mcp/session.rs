@@ -1,5 +1,5 @@
-//! The beginning of a connection, and the requests and notifications of the server as such:
-//! MCP-BASE-02, -03 and -09, MCP-LIFE-01 to -04 and -08.
+//! The start of a connection, and general requirements for requests and notifications of the
+//! server: MCP-BASE-02, -03 and -09, MCP-LIFE-01 to -04 and -08.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use agentproto_wire::{Direction, Kind};
 
 #[derive(Default)]
 pub struct Session {
-    /// The client said that it is ready.
+    /// Whether the client sent `notifications/initialized`.
     is_ready: bool,
 }
 
@@ -43,7 +43,7 @@ impl Monitor for Session {
                     let result = json.get("result").unwrap_or(&Value::Null);
                     match asked.method.as_str() {
                         "initialize" => initialized(result, &lines, notes),
-                        // Its own statement says what the answer is.
+                        // A separate requirement covers this response.
                         "ping" => {}
                         _ => object(&asked.method, result, &lines, notes),
                     }
@@ -60,7 +60,7 @@ impl Session {
             notes.held("MCP-LIFE-04");
             return;
         }
-        let what = format!("`{method}` is sent before the client said `notifications/initialized`");
+        let what = format!("`{method}` is sent before the client sent `notifications/initialized`");
         notes.broken("MCP-LIFE-04", what, &[number]);
     }
 }
@@ -75,12 +75,13 @@ fn id_of(id: &Value, method: &str, number: u64, ledger: &Ledger, notes: &mut Not
     match ledger.from_agent.get(&id_key(id)) {
         Some(earlier) => {
             let what = format!(
-                "`{method}` has the id {id}, which `{}` had before; ids are used once in a session",
+                "`{method}` has the id {id}, which `{}` already used; an id may be used only once \
+                 per session",
                 earlier.method
             );
             notes.broken("MCP-BASE-03", what, &[number, earlier.line]);
         }
-        // The first request cannot repeat anything.
+        // The first request cannot reuse an id.
         None if !ledger.from_agent.is_empty() => notes.held("MCP-BASE-03"),
         None => {}
     }
@@ -105,7 +106,7 @@ fn initialized(result: &Value, lines: &[u64], notes: &mut Notes) {
         "MCP-LIFE-02",
         capabilities.is_some_and(Value::is_object),
         format!(
-            "`capabilities` is {}; it must be an object, an empty one where there are none",
+            "`capabilities` is {}; it must be an object, which may be empty",
             show(capabilities)
         ),
     );
@@ -126,7 +127,7 @@ fn object(method: &str, result: &Value, lines: &[u64], notes: &mut Notes) {
         true => notes.held("MCP-BASE-09"),
         false => {
             let what = format!(
-                "the result of `{method}` is {}; a result is an object",
+                "the result of `{method}` is {}; it must be an object",
                 show(Some(result))
             );
             notes.broken("MCP-BASE-09", what, lines);
@@ -134,7 +135,7 @@ fn object(method: &str, result: &Value, lines: &[u64], notes: &mut Notes) {
     }
 }
 
-/// Notifications that need a capability of the server.
+/// Checks notifications that require a capability of the server.
 fn changed(method: &str, number: u64, ledger: &Ledger, notes: &mut Notes) {
     let needed = match method {
         "notifications/tools/list_changed" => "/tools/listChanged",

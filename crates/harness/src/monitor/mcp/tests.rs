@@ -1,5 +1,5 @@
-//! Short conversations, and exactly what they break. What a mutant of the mock shows is shown by
-//! the tests of the suite.
+//! Short conversations, with the exact violations that they cause. The tests of the suite cover the
+//! mutants of the mock server.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn holds(lines: &[&str], statement: &str) {
     let notes = play(lines);
     assert_eq!(broken(&notes), Vec::<String>::new(), "{}", say(&notes));
     let held = notes.found.get(statement).map_or(0, |found| found.held);
-    assert!(held > 0, "{statement} was not seen to hold in {lines:?}");
+    assert!(held > 0, "{statement} was not confirmed in {lines:?}");
 }
 
 const PING: &str = r#"< {"jsonrpc":"2.0","id":"a","method":"ping"}"#;
@@ -64,7 +64,7 @@ fn results_are_objects() {
 }
 
 #[test]
-fn changes_are_told_where_that_is_declared() {
+fn list_changed_requires_a_declared_capability() {
     let tools = r#"< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
     holds(&[tools], "MCP-LIFE-08");
     let prompts = r#"< {"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#;
@@ -72,7 +72,7 @@ fn changes_are_told_where_that_is_declared() {
 }
 
 #[test]
-fn the_server_cancels_what_it_asked() {
+fn the_server_cancels_only_its_own_requests() {
     let cancel =
         r#"< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}"#;
     holds(&[PING, cancel], "MCP-CANC-04");
@@ -80,7 +80,7 @@ fn the_server_cancels_what_it_asked() {
 }
 
 #[test]
-fn lists_of_tools() {
+fn tool_lists_are_checked() {
     let ask = r#"> {"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
     let more = r#"> {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":"c"}}"#;
     let page = |id: u64, rest: &str| {
@@ -91,7 +91,7 @@ fn lists_of_tools() {
     let last = page(3, &tool.replace(r#""t""#, r#""u""#));
     holds(&[ask, &first, more, &last], "MCP-PAGE-01");
     holds(&[ask, &first, more, &last], "MCP-TOOL-05");
-    // A name of the first page stands on the second again.
+    // The second page repeats a name of the first page.
     check(&[ask, &first, more, &page(3, tool)], &["MCP-TOOL-07 7 6"]);
     let wrong = [
         (page(2, r#"],"nextCursor":7"#), "MCP-PAGE-01 5 4"),
@@ -121,7 +121,7 @@ fn lists_of_tools() {
 }
 
 #[test]
-fn progress_is_told_while_the_work_goes_on() {
+fn progress_is_sent_only_before_the_response() {
     let ask = r#"> {"jsonrpc":"2.0","id":2,"method":"x","params":{"_meta":{"progressToken":7}}}"#;
     let progress = |n: &str| {
         let method = "notifications/progress";
@@ -136,13 +136,13 @@ fn progress_is_told_while_the_work_goes_on() {
     check(&[ask, &high, &low, answer], &["MCP-PROG-02 5 6"]);
     check(&[ask, &progress(r#""1""#), answer], &["MCP-PROG-02 5"]);
     check(&[ask, answer, &low], &["MCP-PROG-03 6 5 4"]);
-    // A task goes on after its first answer.
+    // A task continues after its first response.
     let task = r#"< {"jsonrpc":"2.0","id":2,"result":{"task":{}}}"#;
     check(&[ask, &low, task, &high], &[]);
 }
 
 #[test]
-fn what_the_client_is_asked() {
+fn requests_to_the_client_are_checked() {
     let sample = |params: &str| {
         let method = "sampling/createMessage";
         format!(r#"< {{"jsonrpc":"2.0","id":"a","method":"{method}","params":{{{params}}}}}"#)
@@ -164,7 +164,7 @@ fn what_the_client_is_asked() {
     check(&[end], &["MCP-ELIC-06 4"]);
     let odd = question(r#""mode":"url","message":"m","url":"a page","elicitationId":"e""#);
     check(&[&odd], &["MCP-ELIC-05 4"]);
-    // The client takes pages only.
+    // The client supports URLs only.
     let form = question(r#""message":"m","requestedSchema":{"type":"object","properties":{}}"#);
     check(&[&form], &["MCP-ELIC-01 4"]);
 }

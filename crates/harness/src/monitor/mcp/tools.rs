@@ -1,4 +1,4 @@
-//! Lists of tools and results of calls: MCP-TOOL-02 to -11, MCP-PAGE-01.
+//! Tool lists and results of tool calls: MCP-TOOL-02 to -11, MCP-PAGE-01.
 
 use std::collections::HashMap;
 
@@ -8,19 +8,19 @@ use super::super::{Asked, Ledger, Monitor, Notes, Seen};
 use super::{is_since, show};
 use agentproto_wire::{Direction, Kind};
 
-/// So many tools are kept for judging calls of them.
+/// Maximum number of tools that are remembered.
 const KEPT: usize = 2_000;
 
 #[derive(Default)]
 pub struct Tools {
     known: HashMap<String, Tool>,
-    /// Names in the list at hand, over all of its pages.
+    /// Names in the current list, over all of its pages.
     names: Vec<String>,
 }
 
 struct Tool {
     input: Option<jsonschema::Validator>,
-    /// What its results are promised to look like.
+    /// The schema of its structured results.
     output: Option<jsonschema::Validator>,
     has_output: bool,
 }
@@ -53,7 +53,7 @@ impl Monitor for Tools {
 impl Tools {
     fn list(&mut self, asked: &Asked, result: &Value, lines: &[u64], notes: &mut Notes) {
         match result.get("nextCursor") {
-            // Pages are only seen where there is a cursor.
+            // Pagination is only tested if there is a cursor.
             None => {}
             Some(Value::String(_)) => notes.held("MCP-PAGE-01"),
             odd => {
@@ -97,7 +97,7 @@ impl Tools {
                 let what = format!("more than one tool has the name `{name}`");
                 notes.broken("MCP-TOOL-07", what, lines);
             }
-            // The first name has nothing to differ from.
+            // The first name cannot be a duplicate.
             false if !self.names.is_empty() => notes.held("MCP-TOOL-07"),
             false => {}
         }
@@ -109,8 +109,8 @@ impl Tools {
             true => notes.held("MCP-TOOL-06"),
             false => {
                 let what = format!(
-                    "the name of a tool is {name:?}; it should have 1 to 128 of the letters, \
-                     digits, `_`, `-` and `.`"
+                    "the tool name {name:?} is invalid; it should have 1 to 128 characters out of \
+                     letters, digits, `_`, `-` and `.`"
                 );
                 notes.broken("MCP-TOOL-06", what, lines);
             }
@@ -125,7 +125,7 @@ impl Tools {
         ledger: &Ledger,
         notes: &mut Notes,
     ) {
-        // A task has its result later.
+        // A task returns its result later.
         if result.get("task").is_some() {
             return;
         }
@@ -136,8 +136,7 @@ impl Tools {
             notes.broken("MCP-TOOL-08", what, lines);
         } else if content.is_none() {
             let what = format!(
-                "`content` of a result is {}; it must be a list, an empty one where there is \
-                 nothing to say",
+                "`content` of a result is {}; it must be a list, which may be empty",
                 show(result.get("content"))
             );
             notes.broken("MCP-TOOL-08", what, lines);
@@ -161,7 +160,7 @@ impl Tools {
         let Some(tool) = tool.filter(|tool| tool.has_output) else {
             return;
         };
-        // What comes of bad arguments is another statement's.
+        // Another requirement covers calls with invalid arguments.
         let nothing = Value::Object(serde_json::Map::new());
         let arguments = asked.params.get("arguments").unwrap_or(&nothing);
         if !tool
@@ -175,7 +174,7 @@ impl Tools {
         let structure = result.get("structuredContent");
         let Some(structure) = structure.filter(|s| s.is_object()) else {
             let what = format!(
-                "`structuredContent` of a result is {}, though the tool `{name}` has an \
+                "`structuredContent` of a result is {}, but the tool `{name}` has an \
                  `outputSchema`",
                 show(structure)
             );
@@ -191,7 +190,7 @@ impl Tools {
             Some(error) => {
                 let place = error.instance_path().to_string();
                 let what = format!(
-                    "`structuredContent{place}` is not what the `outputSchema` of `{name}` says: \
+                    "`structuredContent{place}` does not match the `outputSchema` of `{name}`: \
                      {error}"
                 );
                 notes.broken("MCP-TOOL-11", what, lines);
@@ -209,8 +208,8 @@ fn input(
     let schema = tool.get("inputSchema");
     let Some(schema) = schema.filter(|s| s.is_object()) else {
         let what = format!(
-            "`inputSchema` of the tool `{name}` is {}; every tool has one, `{{\"type\": \
-             \"object\"}}` where it takes nothing",
+            "`inputSchema` of the tool `{name}` is {}; it is required, and must be `{{\"type\": \
+             \"object\"}}` for a tool without arguments",
             show(schema)
         );
         notes.broken("MCP-TOOL-03", what, lines);
@@ -248,7 +247,7 @@ fn output(
     (true, validator)
 }
 
-/// The schema of an object, or why it is none.
+/// The validator for an object schema, and what is wrong with the schema.
 fn compiled(schema: &Value) -> (Option<jsonschema::Validator>, Option<String>) {
     let of = schema.get("type");
     if of.and_then(Value::as_str) != Some("object") {
@@ -257,11 +256,11 @@ fn compiled(schema: &Value) -> (Option<jsonschema::Validator>, Option<String>) {
     }
     match jsonschema::validator_for(schema) {
         Ok(validator) => (Some(validator), None),
-        Err(error) => (None, Some(format!("is no valid JSON Schema: {error}"))),
+        Err(error) => (None, Some(format!("is not a valid JSON Schema: {error}"))),
     }
 }
 
-/// What is wrong with a block of content.
+/// What is wrong with a content block.
 fn odd_block(block: &Value) -> Option<String> {
     let kind = block.get("type").and_then(Value::as_str);
     let needed: &[&str] = match kind {
@@ -280,7 +279,8 @@ fn odd_block(block: &Value) -> Option<String> {
         }
         _ => {
             return Some(format!(
-                "content has the `type` {}; it is text, image, audio, resource_link or resource",
+                "content has the `type` {}; it must be text, image, audio, resource_link or \
+                 resource",
                 show(block.get("type"))
             ));
         }
@@ -289,6 +289,6 @@ fn odd_block(block: &Value) -> Option<String> {
     let missing = needed.iter().find(is_there)?;
     let kind = kind.unwrap_or_default();
     Some(format!(
-        "content of the type `{kind}` needs the string `{missing}`"
+        "content of type `{kind}` needs the string `{missing}`"
     ))
 }

@@ -1,6 +1,7 @@
-//! Progress, and the server's own cancellations: MCP-PROG-01 to -03, MCP-CANC-04.
+//! Progress, and cancellations by the server: MCP-PROG-01 to -03, MCP-CANC-04.
 //!
-//! Whether a cancelled request is answered is for a case to say: an answer may be on its way.
+//! Whether a canceled request is answered must be decided by a case, because the response may
+//! already be on its way.
 
 use std::collections::HashMap;
 
@@ -10,21 +11,21 @@ use super::super::{Ending, Ledger, Monitor, Notes, Seen, id_key};
 use super::show;
 use agentproto_wire::{Direction, Kind};
 
-/// So many tokens are remembered.
+/// Maximum number of tokens that are remembered.
 const TOKENS: usize = 10_000;
 
 #[derive(Default)]
 pub struct Work {
-    /// By the token that a request of ours carried.
+    /// Progress tokens of the client's requests.
     tokens: HashMap<String, Token>,
 }
 
 struct Token {
     request: String,
     line: u64,
-    /// The last progress that was told, and its line.
+    /// The last reported progress, and its line.
     last: Option<(f64, u64)>,
-    /// The line of the answer.
+    /// The line of the response.
     answered: Option<u64>,
 }
 
@@ -70,7 +71,7 @@ impl Monitor for Work {
 
 impl Work {
     fn answer(&mut self, id: &str, json: &Value, number: u64) {
-        // A task goes on after the answer that names it.
+        // A task continues after the response that names it.
         if json.pointer("/result/task").is_some() {
             return;
         }
@@ -84,7 +85,7 @@ impl Work {
         let token = named.and_then(|token| self.tokens.get_mut(&id_key(token)));
         let Some(token) = token else {
             let what = format!(
-                "progress names the token {}, which no request of the client carried",
+                "progress names the token {}, which is not in any request of the client",
                 show(named)
             );
             notes.broken("MCP-PROG-01", what, &[number]);
@@ -92,7 +93,7 @@ impl Work {
         };
         if let Some(answered) = token.answered {
             let what = format!(
-                "progress of the token {} is told after the request was answered",
+                "progress of the token {} is sent after the request was answered",
                 show(named)
             );
             notes.broken("MCP-PROG-03", what, &[number, answered, token.line]);
@@ -117,7 +118,7 @@ impl Work {
     }
 }
 
-/// The server takes back a question.
+/// Checks that the server cancels only its own requests.
 fn cancels(json: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
     let id = json.pointer("/params/requestId");
     match id.is_some_and(|id| ledger.from_agent.contains_key(&id_key(id))) {

@@ -1,4 +1,4 @@
-//! Conversations in short, and what must be noted about them: exactly that, and on which lines.
+//! Short conversations, with the exact violations and lines that the monitors must note.
 
 mod services;
 mod sessions;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::{Ending, Notes, Watch, acp};
 use agentproto_wire::{Direction, FIRST, Transcript};
 
-/// Plays a conversation: `>` is ours, `<` the agent's, `!` its stderr.
+/// Plays a conversation: `>` is a line of the client, `<` of the agent, and `!` of its stderr.
 pub fn play<L: AsRef<[u8]>>(conversation: &[L]) -> Notes {
     let mut transcript = Transcript::new();
     let mut watch = Watch::new(acp());
@@ -22,7 +22,7 @@ pub fn play<L: AsRef<[u8]>>(conversation: &[L]) -> Notes {
             b">" => Direction::ToAgent,
             b"<" => Direction::FromAgent,
             b"!" => Direction::Stderr,
-            _ => panic!("a line starts with >, < or !"),
+            _ => panic!("a line must start with >, < or !"),
         };
         let text = rest.strip_prefix(b" ").unwrap_or(rest);
         let number = transcript.push(direction, Duration::ZERO, text, true, None);
@@ -38,18 +38,18 @@ pub fn play<L: AsRef<[u8]>>(conversation: &[L]) -> Notes {
     notes
 }
 
-/// The place that a message names: it must be the one that the violation carries.
+/// The JSON Pointer that a message names. It must equal that of the violation.
 fn named(message: &str) -> Option<&str> {
     let mut quoted = message.split('`').skip(1).step_by(2);
     quoted.find(|quote| quote.starts_with('/'))
 }
 
-/// What was broken: statement and lines, guesses marked by `?`.
+/// The violations: requirement and lines. Guesses are marked with `?`.
 pub fn broken(notes: &Notes) -> Vec<String> {
     let found = notes.found.iter();
     let told = found.flat_map(|(statement, found)| {
         found.violations.iter().map(move |violation| {
-            // Counted from 1, as the tests write them.
+            // Numbered from 1, as in the tests.
             let lines = violation.lines.iter().map(|line| line + 1 - FIRST);
             let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
             let guess = if violation.is_guess { "?" } else { "" };
@@ -72,13 +72,13 @@ pub fn say(notes: &Notes) -> String {
     text
 }
 
-/// Each conversation breaks exactly what is said.
+/// Checks that a conversation causes exactly these violations.
 pub fn check<L: AsRef<[u8]>>(name: &str, conversation: &[L], expected: &[&str]) {
     let notes = play(conversation);
     assert_eq!(broken(&notes), expected, "{name}\n{}", say(&notes));
 }
 
-/// The conversation breaks nothing, and the statements held in it.
+/// Checks that a conversation causes no violations, and that the requirements held.
 pub fn holds<L: AsRef<[u8]>>(name: &str, conversation: &[L], statements: &[&str]) {
     let notes = play(conversation);
     assert_eq!(
@@ -89,11 +89,11 @@ pub fn holds<L: AsRef<[u8]>>(name: &str, conversation: &[L], statements: &[&str]
     );
     for statement in statements {
         let held = notes.found.get(statement).map_or(0, |found| found.held);
-        assert!(held > 0, "{name}: {statement} was not seen to hold");
+        assert!(held > 0, "{name}: {statement} was not confirmed");
     }
 }
 
-/// As `check`, for lines that were made.
+/// Like `check`, for generated lines.
 pub fn breaks(name: &str, conversation: Vec<String>, expected: &[&str]) {
     check(name, &conversation, expected);
 }

@@ -1,4 +1,4 @@
-//! Settings, files, terminals, questions.
+//! Settings, files, terminals, elicitations.
 
 use serde_json::{Value, json};
 

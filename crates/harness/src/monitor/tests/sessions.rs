@@ -37,9 +37,9 @@ fn updates_name_a_session_that_is_open() {
 }
 
 #[test]
-fn a_turn_that_we_asked_of_nobody_is_answered_under_its_name() {
-    let conversation = [OPEN, OPENED, &prompt("nobody"), &word("nobody"), END];
+fn updates_may_name_an_unknown_session_that_the_client_named() {
+    let conversation = [OPEN, OPENED, &prompt("unknown"), &word("unknown"), END];
     check("taken", &conversation, &[]);
-    let conversation = [OPEN, OPENED, &prompt("nobody"), &word("somebody"), END];
+    let conversation = [OPEN, OPENED, &prompt("unknown"), &word("other"), END];
     check("another", &conversation, &["SE-14 4"]);
 }

@@ -62,7 +62,7 @@ fn initialize() {
         with(json!({ "agentInfo": { "name": "a" } })),
         &["IN-07 2 1"],
     );
-    // Another version has other shapes.
+    // Other versions have different shapes.
     let later = json!({ "protocolVersion": 2, "capabilities": {}, "info": { "name": "a" } });
     keeps("version 2", start(json!({}), later), &["TR-05"]);
 }
@@ -239,10 +239,10 @@ fn a_loaded_session_may_answer_null() {
     breaks("text", load(json!("done")), &["SE-03 5 3"]);
 }
 
-/// The same wrong answers to methods that initialize did not advertise: IN-17 is a case's
-/// business, and nothing else is owed (IN-17).
+/// Invalid responses to methods that the agent did not announce in `initialize`. A case checks
+/// IN-17, and the monitors report nothing.
 #[test]
-fn what_is_not_offered_has_no_form() {
+fn responses_of_methods_that_are_not_announced_are_not_checked() {
     let asked = |capabilities: Value, method: &str, result: Value| {
         let agent = json!({ "protocolVersion": 1, "agentCapabilities": capabilities });
         let params = json!({ "sessionId": "s", "cwd": "/w", "mcpServers": [] });

@@ -1,4 +1,4 @@
-//! Lines of a conversation, made short.
+//! Short functions that create the lines of a conversation.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ fn line(mark: char, message: Value) -> String {
     format!("{mark} {message}")
 }
 
-/// A request of ours.
+/// A request of the client.
 pub fn ask(id: u64, method: &str, params: Value) -> String {
     let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
     line('>', message)
@@ -37,7 +37,7 @@ pub fn notify(method: &str, params: Value) -> String {
     )
 }
 
-/// Our answer to it.
+/// The client's result for a request of the agent.
 pub fn reply(id: u64, result: Value) -> String {
     line('>', json!({ "jsonrpc": "2.0", "id": id, "result": result }))
 }
@@ -56,13 +56,13 @@ pub fn words(text: &str) -> String {
     update("agent_message_chunk", json!({ "content": content }))
 }
 
-/// Lines 1 and 2: the start, with what the client can do and what the agent says.
+/// Lines 1 and 2: `initialize` with the capabilities of the client, and the agent's result.
 pub fn start(capabilities: Value, result: Value) -> Vec<String> {
     let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
     vec![ask(1, "initialize", params), answer(1, result)]
 }
 
-/// Lines 1 to 4: the start and the session `s`.
+/// Lines 1 to 4: `initialize`, and the session `s`.
 pub fn session(capabilities: Value) -> Vec<String> {
     session_with(capabilities, json!({ "sessionId": "s" }))
 }
@@ -80,7 +80,7 @@ pub fn session_with(capabilities: Value, result: Value) -> Vec<String> {
     lines
 }
 
-/// Lines 1 to 5: and a prompt with the id 3.
+/// Lines 1 to 5: like `session`, plus a prompt with the id 3.
 pub fn turn(capabilities: Value) -> Vec<String> {
     let mut lines = session(capabilities);
     lines.push(prompt(3));
@@ -100,7 +100,7 @@ pub fn end(id: u64) -> String {
     answer(id, json!({ "stopReason": "end_turn" }))
 }
 
-/// Everything that a client can have.
+/// All capabilities of a client.
 pub fn able() -> Value {
     json!({
         "fs": { "readTextFile": true, "writeTextFile": true },
@@ -111,7 +111,7 @@ pub fn able() -> Value {
     })
 }
 
-/// The lines, and some more.
+/// The lines, followed by `more`.
 pub fn then<const N: usize>(mut lines: Vec<String>, more: [String; N]) -> Vec<String> {
     lines.extend(more);
     lines

@@ -1,4 +1,4 @@
-//! Lines, envelopes, ids.
+//! Framing, envelopes, ids.
 
 use super::{check, holds, play};
 
@@ -8,7 +8,7 @@ const ERROR: &[u8] = br#"< {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"messa
 const NAMELESS: &[u8] = br#"< {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}"#;
 
 #[test]
-fn a_plain_exchange_holds() {
+fn a_valid_exchange_has_no_violations() {
     let statements = [
         "TR-01", "TR-02", "TR-03", "TR-05", "TR-06", "TR-08", "TR-09",
     ];
@@ -19,7 +19,7 @@ fn a_plain_exchange_holds() {
 }
 
 #[test]
-fn lines() {
+fn invalid_framing_is_reported() {
     let bad: &[u8] = b"< {\"jsonrpc\":\"2.0\",\"method\":\"_x\",\"params\":{\"a\":\"caf\xe9\"}}";
     check("latin 1", &[bad], &["TR-01 1"]);
     let spread: [&[u8]; 6] = [
@@ -71,7 +71,7 @@ fn lines() {
 }
 
 #[test]
-fn envelopes() {
+fn invalid_envelopes_are_reported() {
     let cases: [(&str, &[u8], &[&str]); 8] = [
         (
             "no version",
@@ -116,13 +116,13 @@ fn envelopes() {
 }
 
 #[test]
-fn ids() {
+fn wrong_ids_are_reported() {
     let text: &[u8] = br#"< {"jsonrpc":"2.0","id":"1","result":{"sessions":[]}}"#;
     check("number as text", &[ASK, text], &["TR-08 2 1"]);
     let lost: &[u8] = br#"< {"jsonrpc":"2.0","id":null,"result":{"sessions":[]}}"#;
     check("lost", &[ASK, lost], &["TR-08 2 1"]);
     let odd: &[u8] = br#"< {"jsonrpc":"2.0","id":7,"result":{}}"#;
-    check("nobody asked", &[ASK, ANSWER, odd], &["TR-08 3"]);
+    check("no such request", &[ASK, ANSWER, odd], &["TR-08 3"]);
     check("twice", &[ASK, ANSWER, ANSWER], &["TR-09 3 1 2"]);
     check("never", &[ASK], &["TR-09 1"]);
     let again: [&[u8]; 4] = [ASK, ASK, ANSWER, ANSWER];
@@ -130,7 +130,7 @@ fn ids() {
 }
 
 #[test]
-fn errors_without_an_id() {
+fn errors_without_an_id_answer_only_invalid_messages() {
     let notification: &[u8] = br#"> {"jsonrpc":"2.0","method":"_x"}"#;
     check("answered", &[notification, NAMELESS], &["TR-10 2 1"]);
     holds("silent", &[notification], &["TR-10"]);
@@ -163,7 +163,7 @@ fn custom_requests_are_answered() {
 }
 
 #[test]
-fn requests_of_the_agent() {
+fn open_requests_of_the_agent_have_different_ids() {
     let one: &[u8] = br#"< {"jsonrpc":"2.0","id":1,"method":"_ask"}"#;
     let two: &[u8] = br#"< {"jsonrpc":"2.0","id":2,"method":"_ask"}"#;
     let reply: &[u8] = br#"> {"jsonrpc":"2.0","id":1,"result":{}}"#;
@@ -172,6 +172,6 @@ fn requests_of_the_agent() {
     let notes = play(&[one, reply, one, reply]);
     assert!(
         !notes.found.contains_key("TR-17"),
-        "one at a time proves nothing"
+        "requests that are not open together prove nothing"
     );
 }

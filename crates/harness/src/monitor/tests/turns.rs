@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::talk::*;
 use super::{breaks, keeps};
 
-/// A turn with these lines in it, from line 6 on.
+/// A turn that contains these lines, starting at line 6.
 fn within<const N: usize>(capabilities: Value, lines: [String; N]) -> Vec<String> {
     let mut all = turn(capabilities);
     all.extend(lines);
@@ -14,7 +14,7 @@ fn within<const N: usize>(capabilities: Value, lines: [String; N]) -> Vec<String
 }
 
 #[test]
-fn ends_of_turns() {
+fn stop_reasons_and_canceled_turns_are_checked() {
     let ended = |result: Value| then(turn(json!({})), [answer(3, result)]);
     keeps(
         "end",
@@ -132,7 +132,7 @@ fn updates() {
 }
 
 #[test]
-fn gated_updates() {
+fn updates_that_need_a_capability_are_checked() {
     let notice = || update("notice", json!({ "severity": "info", "title": "a" }));
     let compaction = || {
         update(
@@ -233,7 +233,7 @@ fn tool_calls() {
 }
 
 #[test]
-fn places_of_tool_calls() {
+fn locations_of_tool_calls_are_checked() {
     let place = |place: Value| within(json!({}), [tool(json!({ "locations": [place] }))]);
     keeps(
         "sound",

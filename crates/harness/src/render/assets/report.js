@@ -32,7 +32,7 @@
     filter();
   };
 
-  // A link to a row opens it, whatever is filtered.
+  // A link to a row opens the row, even if the filter hides it.
   const open = () => {
     let id = location.hash.slice(1);
     try { id = decodeURIComponent(id); } catch { return; }
@@ -66,7 +66,7 @@
     button.addEventListener("click", () => run(button));
     return button;
   };
-  // Buttons of a row are made when it is first opened.
+  // The buttons of a row are created when it is first opened.
   const equip = (row) => {
     if (row.dataset.equipped) return;
     row.dataset.equipped = "yes";
@@ -101,7 +101,7 @@
     const opening = event.target.getAttribute("aria-pressed") !== "true";
     for (const { row } of rows) if (!row.hidden) row.open = opening;
     event.target.setAttribute("aria-pressed", String(opening));
-    event.target.textContent = opening ? "Fold all" : "Unfold all";
+    event.target.textContent = opening ? "Collapse all" : "Expand all";
   });
   document.getElementById("clear").addEventListener("click", clear);
   for (const control of [search, level, section, ...verdicts]) control.addEventListener("input", filter);

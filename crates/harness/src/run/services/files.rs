@@ -1,4 +1,4 @@
-//! fs/read_text_file and fs/write_text_file, below the directories of the case.
+//! `fs/read_text_file` and `fs/write_text_file`, limited to the directories of the case.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Reply;
 
-/// A test needs no larger files.
+/// Maximum size in bytes of a file that can be read.
 const MOST: u64 = 8 << 20;
 
 pub fn read(params: &Value, root: &Path) -> Reply {
@@ -41,7 +41,7 @@ fn inside(params: &Value, root: &Path) -> Result<PathBuf, (i64, String)> {
     let path = params.get("path").and_then(Value::as_str);
     let path = path.ok_or((-32602, "`path` is missing".to_owned()))?;
     let path = Path::new(path);
-    // A relative path is told by a monitor; the turn shall go on.
+    // A monitor reports relative paths. The turn must continue anyway.
     let path = match path.is_absolute() {
         true => path.to_owned(),
         false => root.join("work").join(path),
@@ -50,7 +50,7 @@ fn inside(params: &Value, root: &Path) -> Result<PathBuf, (i64, String)> {
         .components()
         .any(|c| matches!(c, std::path::Component::ParentDir));
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-    // The directory that exists decides: a link must not lead out.
+    // Resolve the deepest existing directory, so that a symlink cannot lead outside.
     let mut existing = path.as_path();
     let real = loop {
         match existing.canonicalize() {
@@ -62,10 +62,7 @@ fn inside(params: &Value, root: &Path) -> Result<PathBuf, (i64, String)> {
         }
     };
     if up || !real.starts_with(&root) {
-        return Err((
-            -32602,
-            format!("{} is outside of the session", path.display()),
-        ));
+        return Err((-32602, format!("{} is outside the session", path.display())));
     }
     Ok(path)
 }
@@ -75,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_below_the_root_only() {
+    fn only_files_below_the_root_are_accessible() {
         let dir = std::env::temp_dir().join(format!("agentproto-files-{}", std::process::id()));
         std::fs::create_dir_all(dir.join("work")).unwrap();
         let path = dir.join("work/a.txt");

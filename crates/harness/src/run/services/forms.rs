@@ -1,4 +1,4 @@
-//! elicitation/create: a form is filled in with the first thing that fits.
+//! `elicitation/create`: fills in a form with the first values that fit.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! terminal/*: real commands, below the directories of the case, that end with the connection.
+//! `terminal/*`: runs real commands in the directories of the case. They end with the connection.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -15,8 +15,9 @@ use super::{Reply, envelope};
 use agentproto_sandbox::programs::find::{find_in, search_path};
 use agentproto_sandbox::spawn::{self, Options, Piece};
 
-/// A test needs no more output, and no more terminals.
+/// Maximum number of output bytes that are kept per terminal.
 const MOST_OUTPUT: usize = 1 << 20;
+/// Maximum number of open terminals.
 const MOST_TERMINALS: usize = 32;
 
 pub struct Terminals {
@@ -43,7 +44,7 @@ impl Screen {
     fn add(&mut self, bytes: &[u8]) {
         self.text.extend_from_slice(bytes);
         if self.text.len() > self.limit {
-            // From the beginning, at a character boundary.
+            // Drop the oldest output, at a character boundary.
             let mut cut = self.text.len() - self.limit;
             while self.text.get(cut).is_some_and(|b| b & 0xC0 == 0x80) {
                 cut += 1;
@@ -77,7 +78,7 @@ impl Terminals {
         let name = params.get("terminalId").and_then(Value::as_str);
         let name = name.unwrap_or_default();
         let Some(terminal) = self.open.get_mut(name) else {
-            return Some(Err((-32602, format!("there is no terminal `{name}`"))));
+            return Some(Err((-32602, format!("unknown terminal `{name}`"))));
         };
         match method {
             "terminal/output" => {
@@ -110,7 +111,7 @@ impl Terminals {
             }
             _ => Some(Err((
                 -32601,
-                format!("this client has no method `{method}`"),
+                format!("this client does not support the method `{method}`"),
             ))),
         }
     }
@@ -140,13 +141,13 @@ impl Terminals {
         let cwd = cwd
             .filter(|cwd| cwd.is_absolute())
             .unwrap_or_else(|| root.join("work"));
-        // Agents differ on whether a command is one word or a line for the shell.
+        // Agents differ: a command is either a program name or a line for the shell.
         let argv = match find_in(&search_path(&env), &cwd, command.as_ref()) {
             Some(program) => [program.into_os_string()].into_iter().chain(args).collect(),
             None if args.is_empty() => {
                 vec!["/bin/sh".into(), "-c".into(), OsString::from(command)]
             }
-            None => return Err((-32603, format!("there is no program `{command}`"))),
+            None => return Err((-32603, format!("program `{command}` not found"))),
         };
         let limit = params.get("outputByteLimit").and_then(Value::as_u64);
         let limit = limit.map_or(MOST_OUTPUT, |n| {
@@ -172,8 +173,8 @@ impl Terminals {
     }
 }
 
-/// Runs a command until it ends, or until `killed` hears something: a kill, a release, the end
-/// of the connection.
+/// Runs a command until it exits, or until `killed` fires: after a kill, a release, or the end of
+/// the connection.
 async fn run(
     plan: agentproto_sandbox::plan::Plan,
     screen: Arc<Mutex<Screen>>,
@@ -212,7 +213,7 @@ async fn run(
             }
         }
     };
-    // It may have closed its output and go on.
+    // The command may have closed stdout and still be running.
     let exit = match is_killed {
         true => child.wait().await,
         false => {
