@@ -1,4 +1,4 @@
-//! What a request is refused with: one shape for HTTP, MCP and the command line.
+//! Errors of requests, in one shape for HTTP, MCP and the command line.
 
 use std::time::Duration;
 
@@ -6,22 +6,26 @@ use serde_json::{Value, json};
 
 use agentproto_runtime::{Code, Fault};
 
-/// `{"error":{"code","message","hint"?,"details"?}}` with its HTTP status.
+/// An error response: `{"error":{"code","message","hint"?,"details"?}}` with its HTTP status.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
+    /// HTTP status.
     pub status: u16,
-    /// Stable, lower snake case.
+    /// Stable code in lower snake case.
     pub code: &'static str,
+    /// What happened.
     pub message: String,
+    /// What the client can do about it.
     pub hint: Option<String>,
-    /// Boxed: most errors have none.
+    /// Data for programs. Boxed, because most errors have none.
     pub details: Box<Value>,
-    /// For what time alone puts right: `Retry-After` over HTTP.
+    /// How long to wait before retrying, if only time helps. Sent as `Retry-After` over HTTP.
     pub retry_after: Option<Duration>,
 }
 
 impl ApiError {
+    /// Creates an error without hint and details.
     pub fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
         ApiError {
             status,
@@ -33,17 +37,19 @@ impl ApiError {
         }
     }
 
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
+    /// Adds data for programs.
     pub fn details(mut self, details: Value) -> Self {
         self.details = Box::new(details);
         self
     }
 
-    /// Refused for so long. Whole seconds, upwards: who waits that long is not too early.
+    /// Sets how long to wait before retrying, rounded up to whole seconds.
     pub fn retry_after(mut self, wait: Duration) -> Self {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         let seconds = seconds.max(1);
@@ -51,6 +57,7 @@ impl ApiError {
         self.details(json!({ "retryAfterSeconds": seconds }))
     }
 
+    /// The JSON body of the response.
     pub fn to_json(&self) -> Value {
         let mut error = json!({ "code": self.code, "message": self.message });
         if let Some(hint) = &self.hint {
@@ -62,23 +69,21 @@ impl ApiError {
         json!({ "error": error })
     }
 
+    /// The error `session_not_found`.
     pub fn unknown_session(id: &str) -> Self {
-        // What a caller sends is quoted, but not without bound.
+        // The id comes from the client, so its quoted length is limited.
         let id: String = id.chars().take(64).collect();
-        ApiError::new(
-            404,
-            "session_not_found",
-            format!("there is no session `{id}`"),
-        )
-        .hint("GET /sessions lists them; a forgotten session does not come back")
+        ApiError::new(404, "session_not_found", format!("unknown session `{id}`"))
+            .hint("GET /sessions lists all sessions; a forgotten session cannot be restored")
     }
 
+    /// The error `bad_request`.
     pub fn bad_request(message: impl Into<String>) -> Self {
         ApiError::new(400, "bad_request", message)
     }
 }
 
-/// Refusals of the runtime, before a process exists.
+/// Converts errors of the runtime from before a process exists.
 impl From<Fault> for ApiError {
     fn from(fault: Fault) -> Self {
         let status = match fault.code {

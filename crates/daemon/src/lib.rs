@@ -1,5 +1,5 @@
-//! AIP-46: many agents on one host. One registry of sessions; HTTP, SSE, MCP and the dashboard
-//! are doors to it.
+//! AIP-46: hosts many agents on one machine. There is one registry of sessions. HTTP, SSE, MCP and
+//! the dashboard are interfaces to it.
 
 pub mod clock;
 mod error;

@@ -1,11 +1,11 @@
-//! A session as the outside sees it (AIP-46, Session data model).
+//! The public session record (AIP-46, Session data model).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use agentproto_runtime::Choice;
 
-/// Lifecycle phase (A46-STATUS-01 to 09).
+/// Lifecycle phase of a session (A46-STATUS-01 to 09).
 #[derive(
     Clone,
     Copy,
@@ -21,24 +21,31 @@ use agentproto_runtime::Choice;
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Status {
+    /// The agent is being started.
     Starting,
+    /// The agent is ready or works on a turn.
     Running,
+    /// The agent exited on its own.
     Exited,
+    /// A client or the host ended the session.
     Killed,
+    /// The session could not start, or ended with an error.
     Error,
 }
 
 impl Status {
+    /// The status as text, for example `running`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
+    /// Whether the session is starting or running.
     pub fn is_alive(self) -> bool {
         matches!(self, Status::Starting | Status::Running)
     }
 
-    /// The edges of the state machine; there are no others (A46-STATUS-09). The seed draws
-    /// none for a kill before the agent was ready: it ends as `killed`, too.
+    /// Whether the state machine allows this transition (A46-STATUS-09). AIP-46 draws no edge for a
+    /// kill before the agent is ready. Such a session also ends as `killed`.
     pub fn can_become(self, next: Status) -> bool {
         match self {
             Status::Starting => !matches!(next, Status::Starting | Status::Exited),
@@ -48,121 +55,129 @@ impl Status {
     }
 }
 
-/// The host's record of one running or ended agent (A46-MODEL-01 to 11). What stands below
-/// `label` is ours; clients that do not know it ignore it.
+/// The host's record of a running or ended agent (A46-MODEL-01 to 11). Fields after `label` are
+/// extensions, which other clients ignore.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
-    /// Stable for the session's life; opaque.
+    /// Opaque id, stable for the session's lifetime.
     pub id: String,
-    /// Slug of the AIP-45 manifest that is wrapped.
+    /// Slug of the wrapped AIP-45 manifest.
     pub adapter_slug: String,
-    /// The bound workspace, or `default`.
+    /// Slug of the workspace, or `default`.
     pub workspace_slug: String,
-    /// Absolute path that the agent runs in.
+    /// Absolute path of the agent's working directory.
     pub cwd: String,
+    /// Lifecycle phase.
     pub status: Status,
     /// ISO-8601 time of the spawn call.
     pub started_at: String,
-    /// ISO-8601, once the session is exited, killed or in error.
+    /// ISO-8601 time at which the session exited, was killed or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
     /// ISO-8601 time of the last output or projected line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_output_at: Option<String>,
-    /// The process's exit code, once it has one.
+    /// Exit code of the process, once it has exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Free text of whoever started it.
+    /// Free text of the client that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// A turn is going on.
+    /// Whether a turn is running.
     #[serde(default)]
     pub busy: bool,
-    /// Turns begun so far.
+    /// Number of turns started so far.
     #[serde(default)]
     pub turns: u64,
-    /// Why the session ended, where it did not end by itself.
+    /// Why the session ended, if it did not exit on its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The agent's own id of the session: what a later one resumes.
+    /// The agent's own id of the session, which can be resumed later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_session_id: Option<String>,
-    /// The agent can take this session up again after its end.
+    /// Whether the agent can resume this session after its end.
     #[serde(default)]
     pub resumable: bool,
-    /// The ended session that this one goes on with.
+    /// The ended session that this one continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_from: Option<String>,
-    /// What the agent waits for; open until it is answered or the turn ends.
+    /// Open questions of the agent. A question is open until it is answered or the turn ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending_permissions: Vec<Permission>,
-    /// What was odd about the spawn: an unknown workspace, a missing one.
+    /// Problems of the spawn that did not prevent it, such as an unknown workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
 
+/// A problem that did not prevent the spawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// Stable.
+    /// Stable code.
     pub code: String,
+    /// What happened.
     pub message: String,
 }
 
 /// A question of the agent that waits for an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Permission {
+    /// Identifies the question.
     pub id: String,
+    /// The question.
     pub message: String,
+    /// The answers to choose from.
     #[schemars(with = "Vec<Offered>")]
     pub options: Vec<Choice>,
 }
 
-/// How `Choice` stands in the API's document.
+/// The shape of `Choice` in the API document.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its shape is used")]
 struct Offered {
+    /// Identifies the answer.
     id: String,
+    /// The text to show.
     label: String,
     /// allow_once, allow_always, reject_once or reject_always.
     kind: Option<String>,
 }
 
-/// What starts a session (A46-SPAWN-01 to 05). Unknown members are ignored.
+/// A request to start a session (A46-SPAWN-01 to 05). Unknown members are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SpawnRequest {
     /// AIP-45 adapter slug.
     pub adapter: String,
-    /// Workspace handle; without it the active one.
+    /// Slug of the workspace to run in. Defaults to the active workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_slug: Option<String>,
-    /// Absolute path; wins over `workspaceSlug`.
+    /// Absolute path to run in. Takes precedence over `workspaceSlug`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The first prompt: the same as a start followed by a prompt.
+    /// First prompt. Has the same effect as a prompt sent after the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
     /// Free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// One of the manifest's modes. Ours, as are all below.
+    /// One of the manifest's modes. This and the following fields are extensions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// Values for the manifest's options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<std::collections::BTreeMap<String, serde_json::Value>>,
-    /// An ended session of this host to go on with; its agent has to be resumable.
+    /// An ended session of this host to continue. Its agent must be resumable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
 }
 
-/// Who asks (A46-SEC-06).
+/// Who sends a request (A46-SEC-06).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Principal {
-    /// The user whose daemon it is: over loopback with the token, or in the same process.
+    /// The user who runs the daemon: over loopback with the token, or in the same process.
     Local,
-    /// Whoever came over the network; bound to registered workspaces.
+    /// A client on the network. Limited to registered workspaces.
     Remote,
 }
 
@@ -172,7 +187,7 @@ mod tests {
     use strum::VariantArray;
 
     #[test]
-    fn ends_are_final_and_there_are_no_other_edges() {
+    fn only_the_specified_transitions_are_allowed() {
         for from in Status::VARIANTS {
             for to in Status::VARIANTS {
                 let wanted = matches!(

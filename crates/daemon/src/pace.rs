@@ -1,15 +1,17 @@
-//! How fast something may happen: buckets that fill with time.
+//! Rate limits with token buckets.
 
 use std::time::{Duration, Instant};
 
-/// A second in the long run, and at once.
+/// Token bucket: sustained rate per second, and burst size.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
+    /// Sustained rate per second.
     pub per_second: f64,
+    /// Burst size.
     pub at_once: f64,
 }
 
-/// What is left of a rate. The time is that of a clock that nobody can set.
+/// State of a token bucket, based on a monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket {
     left: f64,
@@ -29,12 +31,12 @@ impl Bucket {
         (self.left + more).min(rate.at_once)
     }
 
-    /// Nothing was taken for so long that it might as well be forgotten.
+    /// Whether it is full. A full bucket does not need to be remembered.
     pub fn is_full(&self, rate: Rate, now: Instant) -> bool {
         self.filled(rate, now) >= rate.at_once
     }
 
-    /// Takes one; how long to wait, where it comes too soon.
+    /// Takes one token, or returns how long to wait for the next one.
     pub fn draw(&mut self, rate: Rate, now: Instant) -> Result<(), Duration> {
         self.left = self.filled(rate, now);
         self.since = now;

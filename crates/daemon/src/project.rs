@@ -1,9 +1,9 @@
-//! Events as lines that a person reads (AIP-46, Output projection). No colours here: a terminal
-//! adds them, by the prefix.
+//! Projects events to lines of text (AIP-46, Output projection). Lines have no colors: terminals
+//! add them by prefix.
 
 use agentproto_runtime::StreamEvent;
 
-/// A longer line is cut in two: no reader has to hold one without end.
+/// Maximum length of a line in bytes. Longer lines are split.
 const LONGEST: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
@@ -25,7 +25,7 @@ pub struct Line {
     pub stream: Stream,
 }
 
-/// Joins pieces of text to lines. One per session.
+/// Joins pieces of text to lines. Each session has its own.
 #[derive(Default)]
 pub struct Projector {
     text: String,
@@ -75,7 +75,7 @@ impl Projector {
         lines
     }
 
-    /// What is left of a turn that has no end.
+    /// Emits the incomplete lines of a turn that has no end.
     pub fn flush(&mut self, lines: &mut Vec<Line>) {
         self.flush_thought(lines);
         self.flush_text(lines);
@@ -95,17 +95,18 @@ impl Projector {
     }
 }
 
-/// The line by which clients know that a turn is over (A46-TURN-06).
+/// The line by which clients recognize the end of a turn (A46-TURN-06).
 pub fn turn_end(reason: &str) -> Line {
     out(format!("── turn-end ({reason}) ──"))
 }
 
-/// `[error] message`, then the end of the child's standard error.
+/// `[error] message`, followed by the end of the child's stderr.
 pub fn error(message: &str, stderr: Option<&str>) -> Vec<Line> {
-    // The message ends with the tail where there is one; here it has lines of its own.
+    // The message may end with the stderr tail. It is removed here, because the tail gets its own
+    // lines.
     let message = match stderr.filter(|tail| !tail.is_empty()) {
         Some(tail) => message
-            .split("; its last words: ")
+            .split("; last stderr output: ")
             .next()
             .filter(|_| message.contains(tail)),
         None => None,
@@ -172,7 +173,7 @@ mod tests {
 
     // A46-PROJ-02 to 08.
     #[test]
-    fn the_table_of_the_seed() {
+    fn events_are_projected_like_in_aip_46() {
         let thought = |text: &str| StreamEvent::Thought { text: text.into() };
         let events = [
             delta("hel"),
@@ -223,13 +224,14 @@ mod tests {
     fn an_error_has_its_tail_and_ends_the_turn() {
         let event = StreamEvent::Error {
             code: "agent_exited".into(),
-            message: "the agent exited with status 3 in a turn; its last words: a\nb".into(),
+            message: "the agent exited with status 3 during a turn; last stderr output: a\nb"
+                .into(),
             hint: None,
             details: json!({ "stderr": "a\nb" }),
         };
         let wanted = [
             "x",
-            "[error] the agent exited with status 3 in a turn",
+            "[error] the agent exited with status 3 during a turn",
             "a",
             "b",
             "── turn-end (error) ──",
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_cut() {
+    fn an_overlong_line_is_split() {
         let lines = texts(&[
             delta(&"ä".repeat(LONGEST)),
             StreamEvent::TurnEnd {

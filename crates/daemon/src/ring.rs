@@ -1,6 +1,6 @@
-//! What a session has said lately, and whoever follows it. Each item is put into its final
-//! form once, however many readers there are; a reader that falls behind finds the rest in the
-//! log, or is told of the gap. Nobody waits for a reader.
+//! The recent output of a session, and its readers. Each item is serialized once, for all readers.
+//! A reader that falls behind gets older items from the log, or a gap event. Writers never wait for
+//! a reader.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use tokio::sync::watch;
 
 use crate::store::{Log, Row};
 
-/// Bounds of one session's ring.
+/// Limits of one session's ring.
 const MOST_ITEMS: usize = 4096;
 const MOST_BYTES: usize = 4 << 20;
-/// What a reader takes at once.
+/// Maximum number of items that a reader takes at once.
 const BATCH: usize = 256;
-/// What one look into the log brings, about.
+/// Approximate size in bytes of one page from the log.
 pub const PAGE_BYTES: usize = 1 << 20;
 
-/// What an item is, as the `event` field of SSE names it.
+/// The kind of an item: the `event` field of SSE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Kind {
-    /// A line of output, as the seed has it.
+    /// A line of output, as specified by AIP-46.
     Line,
-    /// A transition or a change of `busy`.
+    /// A change of status or of `busy`.
     Status,
     /// One event of the AIP-45 taxonomy.
     Event,
-    /// A question was put or closed.
+    /// A question was asked or closed.
     Permission,
-    /// A turn begins, with what the agent was told.
+    /// A turn started, with its prompt.
     Prompt,
 }
 
@@ -46,20 +46,20 @@ impl Kind {
     }
 }
 
-/// One item, ready to be sent.
+/// One item, ready to send.
 #[derive(Clone, Debug)]
 pub struct Item {
     pub seq: u64,
     pub epoch: u64,
     pub kind: Kind,
-    /// `id`, `event` and `data` fields, and the empty line.
+    /// The `id`, `event` and `data` fields, and the empty line.
     pub frame: Bytes,
     data: (usize, usize),
 }
 
 impl Item {
     pub fn new(epoch: u64, seq: u64, kind: Kind, data: &str) -> Self {
-        // JSON has no raw line breaks, so it is one `data` line.
+        // JSON has no raw line breaks, so it fits into one `data` line.
         let head = format!("id: {epoch:x}-{seq}\nevent: {}\ndata: ", kind.as_str());
         let start = head.len();
         let mut frame = head;
@@ -78,7 +78,7 @@ impl Item {
         format!("{:x}-{}", self.epoch, self.seq)
     }
 
-    /// The JSON of its `data`.
+    /// The JSON of its `data` field.
     pub fn data(&self) -> &str {
         let (from, to) = self.data;
         let bytes = self.frame.get(from..to).unwrap_or_default();
@@ -92,7 +92,7 @@ impl From<Row> for Item {
     }
 }
 
-/// Which item a client has seen last; what it sends is opaque to it, and may be anything.
+/// The last item that a client has seen. It comes from the client and may be invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     pub epoch: u64,
@@ -117,7 +117,7 @@ struct Ring {
     items: VecDeque<Item>,
     bytes: usize,
     next: u64,
-    /// From here on nothing is shown yet: it is on its way into the log.
+    /// Items from here on are not shown yet, because they are not in the log yet.
     held: Option<u64>,
 }
 
@@ -127,10 +127,10 @@ struct Tip {
     over: bool,
 }
 
-/// One session's output: written by one, followed by many.
+/// The output of one session, with one writer and many readers.
 pub struct Channel {
     session: String,
-    /// Of what is written from now on.
+    /// The epoch of new items.
     epoch: u64,
     ring: Mutex<Ring>,
     tip: watch::Sender<Tip>,
@@ -138,8 +138,8 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// `next` is the number of the first item that will be written; those before are in the
-    /// log, if anywhere.
+    /// `next` is the number of the first new item. Earlier items are in the log, if they still
+    /// exist.
     pub fn new(session: &str, epoch: u64, next: u64, over: bool, log: Log) -> Arc<Self> {
         Arc::new(Channel {
             session: session.to_owned(),
@@ -159,7 +159,7 @@ impl Channel {
         self.ring.lock()
     }
 
-    /// Writes one item for all readers, and into the log.
+    /// Writes one item for all readers and to the log.
     pub fn push(&self, kind: Kind, data: &Value) {
         let mut ring = self.ring();
         self.add(&mut ring, kind, data);
@@ -168,9 +168,9 @@ impl Channel {
         self.show(shown);
     }
 
-    /// As `push`, for what must not be lost once somebody has seen it: readers see it, and
-    /// what comes after it, when it is in the log; `before_shown` happens just before. One at
-    /// a time: the session's own writer.
+    /// Like `push`, for items that must not be lost once a reader has seen them. Readers see them,
+    /// and later items, only when they are in the log. `before_shown` runs just before that. Only
+    /// the session's own writer may call this, once at a time.
     pub async fn push_durable(&self, items: &[(Kind, Value)], before_shown: impl FnOnce()) {
         {
             let mut ring = self.ring();
@@ -198,25 +198,25 @@ impl Channel {
         self.tip.send_modify(|tip| tip.next = tip.next.max(shown));
     }
 
-    /// Nothing more will be written; readers come to their end.
+    /// Marks the end of the output. Readers end after the last item.
     pub fn close(&self) {
         self.tip.send_modify(|tip| tip.over = true);
     }
 
-    /// What the log has need not be kept here once nothing more comes.
+    /// Frees the memory of an ended session whose items are in the log.
     pub fn clear(&self) {
         let mut ring = self.ring();
         ring.items = VecDeque::new();
         ring.bytes = 0;
     }
 
-    /// Waits for the end with `over`.
+    /// Returns a watch whose `over` waits for the end.
     pub fn watch_end(&self) -> EndWatch {
         EndWatch(self.tip.subscribe())
     }
 
-    /// The items from `from` on, at most `limit`, and less where they are large; missing ones
-    /// are left out.
+    /// Items from `from` on, at most `limit`, and fewer if they are large. Missing items are
+    /// skipped.
     pub async fn page(&self, from: u64, limit: usize) -> Vec<Item> {
         let mut items: Vec<Item> = Vec::new();
         let mut from = from;
@@ -237,7 +237,7 @@ impl Channel {
                     return items;
                 }
             }
-            // What leaves the ring meanwhile is in the log by then.
+            // Items that leave the ring in the meantime are in the log by then.
             let rows = self
                 .log
                 .page(&self.session, from, limit - items.len())
@@ -254,12 +254,12 @@ impl Channel {
         }
     }
 
-    /// Whether there is anything after an item.
+    /// Whether there are items after `seq`.
     pub fn has_after(&self, seq: u64) -> bool {
         seq + 1 < self.ring().shown()
     }
 
-    /// The last `count` lines of output, as far as `most` bytes reach; at least one.
+    /// The last `count` lines of output, limited to `most` bytes, but at least one line.
     pub async fn last_lines(&self, count: usize, most: usize) -> Tail {
         let mut tail = Tail::default();
         {
@@ -289,15 +289,15 @@ impl Channel {
         tail
     }
 
-    /// First number in the ring, and the first one that nobody may see yet.
+    /// Number of the first item in the ring, and of the first item that is not shown yet.
     fn span(&self) -> (u64, u64) {
         let ring = self.ring();
         let first = ring.items.front().map_or(ring.next, |item| item.seq);
         (first, ring.shown())
     }
 
-    /// Where a client that has seen `cursor` goes on; `None` where that item is not known:
-    /// it has missed something, and nobody can say what.
+    /// Number of the item after `cursor`. `None` if the item at `cursor` is unknown: then the
+    /// client has missed items, and their number is unknown.
     pub async fn after(&self, cursor: Cursor) -> Option<u64> {
         let (_, next) = self.span();
         if cursor.seq >= next {
@@ -320,8 +320,8 @@ impl Channel {
         (known? == cursor.epoch).then_some(cursor.seq + 1)
     }
 
-    /// A reader of its own. Without a cursor it begins with what the ring has, or the end of
-    /// the log for a session that is over.
+    /// A new reader. Without a cursor it starts with the oldest item in the ring, or with the last
+    /// items in the log if the session has ended.
     pub async fn follow(self: &Arc<Self>, from: Begin) -> Follower {
         let (first, next) = self.span();
         let tip = self.tip.subscribe();
@@ -345,18 +345,18 @@ impl Channel {
             tip,
             at,
             gap,
-            // What stands before the oldest of a long session is no loss: nobody asked for it.
+            // Items before the start of the ring were not requested, so they are not a gap.
             begun: !matches!(from, Begin::Start),
         }
     }
 }
 
-/// The end of a session's output.
+/// The last lines of a session's output.
 #[derive(Default)]
 pub struct Tail {
-    /// Newest first while it is gathered, oldest first when it is given.
+    /// Newest first while collecting, oldest first in the result.
     pub items: Vec<Item>,
-    /// There were more, and no room for them.
+    /// Whether older lines were left out because of the size limit.
     pub is_cut: bool,
     bytes: usize,
 }
@@ -376,7 +376,7 @@ impl Tail {
     }
 }
 
-/// Who waits for nothing but the end.
+/// Waits for the end of a session's output.
 pub struct EndWatch(watch::Receiver<Tip>);
 
 impl EndWatch {
@@ -390,7 +390,7 @@ impl Ring {
         self.held.unwrap_or(self.next)
     }
 
-    /// Where an item stands, or the first after it.
+    /// Index of an item, or of the first item after it.
     fn place(&self, seq: u64) -> usize {
         self.items.partition_point(|item| item.seq < seq)
     }
@@ -407,7 +407,7 @@ impl Ring {
     }
 }
 
-/// Where a reader begins.
+/// Where a reader starts.
 #[derive(Clone, Copy, Debug)]
 pub enum Begin {
     Start,
@@ -415,18 +415,18 @@ pub enum Begin {
     After(Cursor),
 }
 
-/// One reader, at its own pace.
+/// One reader with its own position.
 pub struct Follower {
     channel: Arc<Channel>,
     tip: watch::Receiver<Tip>,
     at: u64,
-    /// Something is missing before `at`, and it is not known how much.
+    /// Whether an unknown number of items is missing before `at`.
     gap: bool,
     begun: bool,
 }
 
 impl Follower {
-    /// The next frames, as soon as there are any; `None` at the end of the session.
+    /// The next frames, as soon as there are any. `None` at the end of the session.
     pub async fn next(&mut self) -> Option<Vec<Bytes>> {
         loop {
             let tip = *self.tip.borrow_and_update();
@@ -457,7 +457,7 @@ impl Follower {
             frames.push(item.frame);
         }
         if frames.is_empty() {
-            // Nothing of it is left anywhere.
+            // None of these items still exists.
             frames.push(gap(Some(self.at), next));
             self.at = next;
         }
@@ -465,7 +465,7 @@ impl Follower {
     }
 }
 
-/// Tells a reader that items are missing. It has no id of its own: the next item has.
+/// Reports missing items to a reader. It has no id: the next item has one.
 fn gap(from: Option<u64>, to: u64) -> Bytes {
     let missed = from.map(|from| to.saturating_sub(from));
     Bytes::from(format!(

@@ -1,5 +1,5 @@
-//! Named directories (AIP-46, Workspaces): `workspaces.json` in the home, safe for several
-//! writers.
+//! Named directories (AIP-46, Workspaces), stored in `workspaces.json` in the home. Several
+//! processes may write it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use agentproto_text::time;
 
 const NAME: &str = "workspaces.json";
 const LOCK: &str = "workspaces";
-/// Without a registry, or outside it.
+/// Slug of sessions outside every workspace.
 pub const DEFAULT: &str = "default";
 
-/// The stored file (A46-WS-02, 03). What we do not know in it is kept.
+/// The stored file (A46-WS-02, 03). Unknown members are kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workspaces {
     pub version: u64,
@@ -53,7 +53,7 @@ impl Default for Workspaces {
     }
 }
 
-/// Where a session runs, and what is to be said of it.
+/// The directory of a session, with warnings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub slug: String,
@@ -62,24 +62,24 @@ pub struct Place {
 }
 
 impl Workspaces {
-    /// The file as it is now; none is an empty registry.
+    /// Reads the file. A missing file is an empty registry.
     pub fn load(home: &Home) -> Result<Workspaces, Fault> {
         let Some(bytes) = home.read(NAME)? else {
             return Ok(Workspaces::default());
         };
         let bad = |why: String| {
-            let what = format!("`{}` cannot be read: {why}", home.path(NAME).display());
+            let what = format!("cannot read `{}`: {why}", home.path(NAME).display());
             Fault::new(Code::ManifestInvalid, what)
-                .hint("mend it by hand, or move it away and add the workspaces again")
+                .hint("fix the file, or move it away and add the workspaces again")
         };
         let read: Workspaces = serde_json::from_slice(&bytes).map_err(|e| bad(e.to_string()))?;
         match read.version {
             1 => Ok(read),
-            other => Err(bad(format!("version {other} is not known, only 1"))),
+            other => Err(bad(format!("unknown version {other}, expected 1"))),
         }
     }
 
-    /// Changes the file; other writers wait (A46-REF-03).
+    /// Changes the file under a lock (A46-REF-03).
     pub fn change<T>(
         home: &Home,
         change: impl FnOnce(&mut Workspaces) -> Result<T, Fault>,
@@ -101,7 +101,8 @@ impl Workspaces {
         self.get(self.active.as_deref()?)
     }
 
-    /// Adds a directory, or changes the one of the same slug; the first one becomes active.
+    /// Adds a directory, or changes the workspace with the same slug. The first workspace becomes
+    /// active.
     pub fn add(
         &mut self,
         path: &Path,
@@ -110,16 +111,16 @@ impl Workspaces {
     ) -> Result<Workspace, Fault> {
         let whole = path.canonicalize().ok().filter(|path| path.is_dir());
         let Some(whole) = whole else {
-            let what = format!("`{}` is no directory", path.display());
+            let what = format!("`{}` is not a directory", path.display());
             return Err(Fault::new(Code::TargetUnknown, what).hint("name a directory that exists"));
         };
         let slug = match slug {
             Some(slug) if is_slug(slug) => slug.to_owned(),
             Some(slug) => {
                 let what = format!(
-                    "`{slug}` is no slug: letters a to z, digits, `-`, `_` and `.`, at most 64"
+                    "`{slug}` is not a slug: use letters a to z, digits, `-`, `_` and `.`, at most 64 characters"
                 );
-                return Err(Fault::new(Code::OptionInvalid, what).hint("give another `--slug`"));
+                return Err(Fault::new(Code::OptionInvalid, what).hint("choose another `--slug`"));
             }
             None => self.free_slug(&whole),
         };
@@ -153,7 +154,7 @@ impl Workspaces {
         Ok(added)
     }
 
-    /// A directory that is registered already keeps its slug.
+    /// A new slug, or the existing one if the directory is already registered.
     fn free_slug(&self, path: &Path) -> String {
         if let Some(known) = self.workspaces.iter().find(|w| w.path == path) {
             return known.slug.clone();
@@ -179,7 +180,7 @@ impl Workspaces {
         free.unwrap_or_else(|| base.to_owned())
     }
 
-    /// Takes one out; the active one leaves no other active.
+    /// Removes a workspace. After removing the active one, none is active.
     pub fn remove(&mut self, slug: &str) -> Result<Workspace, Fault> {
         let at = self.workspaces.iter().position(|w| w.slug == slug);
         let at = at.ok_or_else(|| self.unknown(slug))?;
@@ -199,19 +200,15 @@ impl Workspaces {
     fn unknown(&self, slug: &str) -> Fault {
         let known: Vec<&str> = self.workspaces.iter().map(|w| w.slug.as_str()).collect();
         let hint = match known.is_empty() {
-            true => "there is none yet: `agentproto workspace add PATH`".to_owned(),
-            false => format!("known are {}", known.join(", ")),
+            true => "add one with `agentproto workspace add PATH`".to_owned(),
+            false => format!("known workspaces: {}", known.join(", ")),
         };
-        Fault::new(
-            Code::TargetUnknown,
-            format!("there is no workspace `{slug}`"),
-        )
-        .hint(hint)
+        Fault::new(Code::TargetUnknown, format!("unknown workspace `{slug}`")).hint(hint)
     }
 
-    /// The seed's priority (A46-WS-04 to 07): `cwd`, the named workspace, the active one, the
-    /// host's own directory with a warning. A remote caller stays within the registered ones
-    /// (A46-SEC-06).
+    /// Resolves the directory in the order of AIP-46 (A46-WS-04 to 07): `cwd`, the named workspace,
+    /// the active one, then the host's own directory with a warning. A remote caller is limited to
+    /// registered workspaces (A46-SEC-06).
     pub fn resolve(
         &self,
         cwd: Option<&str>,
@@ -228,19 +225,16 @@ impl Workspaces {
         };
         let named = slug.and_then(|slug| self.get(slug));
         if let (Some(slug), None) = (slug, named) {
-            warn(
-                "workspace_unknown",
-                format!("there is no workspace `{slug}`"),
-            );
+            warn("workspace_unknown", format!("unknown workspace `{slug}`"));
         }
         let (slug, path) = match (cwd, named, self.active()) {
             (Some(cwd), _, _) => {
                 let path = PathBuf::from(cwd);
                 if !path.is_absolute() {
                     return Err(ApiError::bad_request(format!(
-                        "`cwd` is no absolute path: `{cwd}`"
+                        "`cwd` must be an absolute path, not `{cwd}`"
                     ))
-                    .hint("give the whole path, or a `workspaceSlug`"));
+                    .hint("use an absolute path or a `workspaceSlug`"));
                 }
                 let slug = self
                     .workspaces
@@ -270,17 +264,17 @@ impl Workspaces {
                 ApiError::new(
                     422,
                     "cwd_missing",
-                    format!("the directory `{}` is not there", path.display()),
+                    format!("the directory `{}` does not exist", path.display()),
                 )
-                .hint("make it, or name another one")
+                .hint("create it, or use another directory")
             })?;
         if principal == Principal::Remote && !self.contains(&whole) {
             return Err(ApiError::new(
                 403,
                 "cwd_outside_workspaces",
-                "this directory is in no registered workspace (AIP-46, Security)",
+                "this directory is not in a registered workspace (AIP-46, Security)",
             )
-            .hint("`agentproto workspace add PATH` on the host registers one"));
+            .hint("run `agentproto workspace add PATH` on the host to register it"));
         }
         Ok(Place {
             slug,
@@ -289,7 +283,8 @@ impl Workspaces {
         })
     }
 
-    /// Links are followed first: what counts is where the agent would really be.
+    /// Whether a directory is in a workspace. Links are resolved first, because the real location
+    /// counts.
     fn contains(&self, whole: &Path) -> bool {
         let mut roots = self
             .workspaces

@@ -1,4 +1,4 @@
-//! What goes back: JSON, and for every refusal the one shape of `ApiError`.
+//! Builds responses: JSON, and `ApiError` for every error.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::error::ApiError;
 
-/// JSON with its status.
+/// A JSON response with a status.
 pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(bytes) => {
@@ -26,8 +26,7 @@ pub fn ok(value: &impl Serialize) -> Response {
 }
 
 pub fn internal(why: &str) -> ApiError {
-    ApiError::new(500, "internal", format!("something broke inside: {why}"))
-        .hint("please report it")
+    ApiError::new(500, "internal", format!("internal error: {why}")).hint("please report it")
 }
 
 impl IntoResponse for ApiError {
@@ -50,8 +49,8 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Everything that goes out, whoever made it: not to be kept by anybody on the way, not to be
-/// taken for something else; and a refusal that is not ours gets our shape.
+/// Finishes every response: disables caching and content sniffing, and converts errors of other
+/// layers to `ApiError`.
 pub async fn finish(request: Request, next: Next) -> Response {
     let is_ours = !request.uri().path().starts_with("/mcp");
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
@@ -90,16 +89,16 @@ pub async fn finish(request: Request, next: Next) -> Response {
 fn named(status: StatusCode, method: &Method, path: &str) -> ApiError {
     let path: String = path.chars().take(128).collect();
     match status.as_u16() {
-        404 => ApiError::new(404, "not_found", format!("there is nothing at `{path}`"))
+        404 => ApiError::new(404, "not_found", format!("no route `{path}`"))
             .hint("GET /openapi.json lists all routes"),
         405 => ApiError::new(
             405,
             "method_not_allowed",
-            format!("`{path}` does not take {method}"),
+            format!("{method} is not allowed for `{path}`"),
         )
-        .hint("the header `Allow` names what it takes"),
-        400 => ApiError::bad_request(format!("`{path}` cannot be read"))
-            .hint("paths are UTF-8, percent-encoded"),
+        .hint("see the `Allow` header for the allowed methods"),
+        400 => ApiError::bad_request(format!("invalid path `{path}`"))
+            .hint("use UTF-8 with percent-encoding"),
         other => ApiError::new(
             other,
             "refused",

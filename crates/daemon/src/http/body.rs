@@ -1,5 +1,5 @@
-//! What comes in: JSON of a known type, bounded in size and in time. A wrong type names its
-//! field; nothing is dropped silently.
+//! Reads request bodies: JSON of a known type, with limits on size and time. Type errors name the
+//! field.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +16,26 @@ use serde::de::DeserializeOwned;
 use super::Door;
 use crate::error::ApiError;
 
-/// Of one body.
+/// Maximum size of a body in bytes.
 pub const MOST_BYTES: usize = 4 << 20;
-/// A sender that is refused is heard out so far, so that it sees the answer.
+/// Limit in bytes for draining a rejected body, so that the client sees the response.
 const HEARD_OUT: usize = 32 << 20;
 const HEARD_OUT_FOR: Duration = Duration::from_secs(2);
 
-/// The body as a `T`; members that it does not know are ignored.
+/// Parses the body as a `T`. Unknown members are ignored.
 pub async fn read<T: DeserializeOwned>(request: Request, within: Duration) -> Result<T, ApiError> {
     let (parts, body) = request.into_parts();
     if !is_json(&parts.headers) {
         hear_out(body).await;
         return Err(
-            ApiError::new(415, "unsupported_media_type", "the body has to be JSON")
+            ApiError::new(415, "unsupported_media_type", "the body must be JSON")
                 .hint("send the header `Content-Type: application/json`"),
         );
     }
     parse(&bytes(&parts.headers, body, within).await?)
 }
 
-/// For those behind us who read bodies themselves: they get them whole, within our limits.
+/// Middleware for handlers that read bodies themselves: passes the whole body, within the limits.
 pub async fn whole(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     match bytes(&parts.headers, body, door.times.body).await {
@@ -50,9 +50,9 @@ async fn bytes(headers: &HeaderMap, body: Body, within: Duration) -> Result<Byte
         ApiError::new(
             408,
             "body_timeout",
-            format!("the body did not come within {} s", within.as_secs()),
+            format!("the body was not received within {} s", within.as_secs()),
         )
-        .hint("send it again, whole")
+        .hint("send the complete body")
     })?
 }
 
@@ -75,8 +75,8 @@ async fn collect(headers: &HeaderMap, mut body: Body) -> Result<Bytes, ApiError>
     let mut all = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
-            ApiError::bad_request(format!("the body broke off: {error}"))
-                .hint("send it again, whole")
+            ApiError::bad_request(format!("the body was cut off: {error}"))
+                .hint("send the complete body")
         })?;
         if let Ok(data) = frame.into_data() {
             if all.len() + data.len() > MOST_BYTES {
@@ -89,7 +89,8 @@ async fn collect(headers: &HeaderMap, mut body: Body) -> Result<Bytes, ApiError>
     Ok(Bytes::from(all))
 }
 
-/// Reads and forgets: who is still sending would otherwise see a broken connection, not why.
+/// Drains a body. A client that is still sending would otherwise see a broken connection instead of
+/// the error.
 async fn hear_out(mut body: Body) {
     let hearing = async {
         let mut heard = 0;
@@ -109,7 +110,7 @@ fn too_large() -> ApiError {
         "body_too_large",
         format!("the body is larger than {} MiB", MOST_BYTES >> 20),
     )
-    .hint("put what is large into a file of the workspace, and name it in the prompt")
+    .hint("put large content into a file in the workspace, and name the file in the prompt")
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
@@ -127,13 +128,13 @@ fn refused(path: &str, error: &serde_json::Error, bytes: &[u8]) -> ApiError {
     use serde_json::error::Category;
     let at = serde_json::json!({ "line": error.line(), "column": error.column() });
     let text = error.to_string();
-    // The place stands in `details`, and in front.
+    // The position is in `details` and at the start of the message.
     let why = text.split(" at line ").next().unwrap_or(&text);
     if error.classify() != Category::Data {
         let what = match bytes.is_empty() {
-            true => "the body is empty, and JSON is wanted".to_owned(),
+            true => "the body is empty, expected JSON".to_owned(),
             false => format!(
-                "the body is no JSON: line {}, column {}: {why}",
+                "the body is not valid JSON: line {}, column {}: {why}",
                 error.line(),
                 error.column()
             ),
@@ -143,7 +144,7 @@ fn refused(path: &str, error: &serde_json::Error, bytes: &[u8]) -> ApiError {
             .details(at);
     }
     let (what, details) = match path {
-        "." => (format!("the body does not fit: {why}"), at),
+        "." => (format!("invalid body: {why}"), at),
         path => {
             let mut details = at;
             details["field"] = path.into();
@@ -151,7 +152,7 @@ fn refused(path: &str, error: &serde_json::Error, bytes: &[u8]) -> ApiError {
         }
     };
     ApiError::bad_request(what)
-        .hint("GET /openapi.json has the type of every field")
+        .hint("see GET /openapi.json for the type of every field")
         .details(details)
 }
 
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn errors_name_their_field_and_position() {
         let read: SpawnRequest = parse(br#"{"adapter":"x","cwd":null,"later":[1]}"#).expect("read");
         assert_eq!((read.adapter.as_str(), read.cwd), ("x", None));
         let field = refusal("{\"adapter\":\"x\",\n\"cwd\":5}");
@@ -179,7 +180,7 @@ mod tests {
         );
         let json = refusal("{\"adapter\":\n  oops}");
         assert_eq!((json.code, &json.details["line"]), ("bad_json", &2.into()));
-        assert_eq!(refusal("").message, "the body is empty, and JSON is wanted");
+        assert_eq!(refusal("").message, "the body is empty, expected JSON");
         assert_eq!(refusal("{} {}").code, "bad_request");
         assert_eq!(refusal("{\"adapter\":\"x\"} x").code, "bad_json");
         let missing = refusal("{}");
@@ -187,9 +188,9 @@ mod tests {
             missing.message.contains("missing field `adapter`"),
             "{missing}"
         );
-        assert!(refusal("[]").message.contains("does not fit"));
+        assert!(refusal("[]").message.contains("invalid body"));
         assert_eq!(refusal("{\"adapter\":\"x\",\"adapter\":\"y\"}").status, 400);
-        // A list where an object belongs, however deep it goes.
+        // Deeply nested lists where an object is expected.
         assert_eq!(refusal(&"[".repeat(100_000)).status, 400);
         let deep = format!("{{\"x\":{}", "[".repeat(100_000));
         assert_eq!(refusal(&deep).code, "bad_json");

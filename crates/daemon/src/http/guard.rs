@@ -1,5 +1,5 @@
-//! Who may come in. Every route passes here: the host that was meant, the page that asks, the
-//! pace, the token.
+//! Access control for every route: checks the Host header, the Origin, the rate limit and the
+//! token.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use super::tickets::Purpose;
 use crate::error::ApiError;
 use crate::model::Principal;
 
-/// Where a request came from; put beside it by the server.
+/// Where a request came from. The server adds it to the request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     pub address: SocketAddr,
     pub over_tls: bool,
 }
 
-/// Which names this host answers to.
+/// Host names that this server accepts.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// Bound to the network, too: then its addresses are names as well.
+    /// Whether it also listens on the network. Then its IP addresses are accepted.
     pub beyond_loopback: bool,
-    /// Named by whoever started it.
+    /// Further names, from `--allow-host`.
     pub also: Vec<String>,
 }
 
 impl Names {
-    /// A page of another site can only reach us under a name of that site (DNS rebinding); an
-    /// address in digits is no such name.
+    /// Whether a Host header is accepted. Prevents DNS rebinding: a page of another site can reach
+    /// this server only under a name of that site, never under an IP address.
     fn has(&self, host: &str) -> bool {
         let name = without_port(host);
         if name.eq_ignore_ascii_case("localhost") {
@@ -54,8 +54,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Only these answer without a token: the page, which has no data, its log-in, and whether the
-/// host lives.
+/// Routes without a token: the dashboard page, which has no data, its login, and the health check.
 fn is_open(path: &str) -> bool {
     matches!(path, "/" | "/healthz" | "/login")
 }
@@ -76,25 +75,24 @@ fn admit(door: &Door, request: &Request) -> Result<Principal, ApiError> {
     let over_tls = peer.is_some_and(|peer| peer.over_tls);
     let host = host(request)?;
     if !door.names.has(host) {
-        return Err(ApiError::new(
-            403,
-            "host_forbidden",
-            "this host does not answer to that name",
-        )
-        .hint("use its address, or start it with `--allow-host NAME`"));
+        return Err(
+            ApiError::new(403, "host_forbidden", "host name not allowed")
+                .hint("use the IP address, or start the host with `--allow-host NAME`"),
+        );
     }
     origin(request, host, over_tls)?;
     door.pace.take(address).map_err(slower)?;
     let path = request.uri().path();
     if !is_open(path) && !is_known(door, request.headers()) && !has_ticket(door, request) {
-        // Guessing is slow; who has the token is not held up by those who guess.
+        // Wrong tokens have their own limit, so that guessing does not slow down clients with the
+        // right token.
         door.pace.failed(address).map_err(slower)?;
         return Err(ApiError::new(
             401,
             "unauthorized",
             "the bearer token is missing or wrong",
         )
-        .hint("send `Authorization: Bearer TOKEN`; the token stands in `runtime.json` in the host's state directory"));
+        .hint("send `Authorization: Bearer TOKEN`; the token is in `runtime.json` in the host's state directory"));
     }
     Ok(match address {
         Some(address) if address.is_loopback() => Principal::Local,
@@ -103,39 +101,43 @@ fn admit(door: &Door, request: &Request) -> Result<Principal, ApiError> {
 }
 
 pub fn slower(wait: std::time::Duration) -> ApiError {
-    let error = ApiError::new(429, "too_many_requests", "requests come too fast");
+    let error = ApiError::new(429, "too_many_requests", "too many requests");
     let error = error.retry_after(wait);
     let seconds = error.retry_after.map_or(1, |wait| wait.as_secs());
-    error.hint(format!("ask again in {seconds} s"))
+    error.hint(format!("try again in {seconds} s"))
 }
 
-/// The one name that the request is for.
+/// The value of the only Host header.
 fn host(request: &Request) -> Result<&str, ApiError> {
     let odd = || {
-        ApiError::new(400, "host_missing", "a request names its host, once")
-            .hint("send one `Host` header")
+        ApiError::new(
+            400,
+            "host_missing",
+            "exactly one matching `Host` header is required",
+        )
+        .hint("send one `Host` header")
     };
     let mut named = request.headers().get_all(HOST).iter();
     let (Some(host), None) = (named.next(), named.next()) else {
         return Err(odd());
     };
     let host = host.to_str().map_err(|_| odd())?;
-    // In absolute form the target names it, too.
+    // A target in absolute form must name the same host.
     match request.uri().authority() {
         Some(authority) if authority.as_str() != host => Err(odd()),
         _ => Ok(host),
     }
 }
 
-/// What a browser sends for a page of another site is refused, whatever it asks for.
+/// Rejects requests that a browser sends for a page of another site.
 fn origin(request: &Request, host: &str, over_tls: bool) -> Result<(), ApiError> {
     let refused = || {
         ApiError::new(
             403,
             "origin_forbidden",
-            "pages of another origin have no access here",
+            "requests from another origin are not allowed",
         )
-        .hint("open the dashboard of this host, or use a client that is no browser")
+        .hint("open the dashboard of this host, or use a client other than a browser")
     };
     let headers = request.headers();
     let mut origins = headers.get_all(ORIGIN).iter();
@@ -149,7 +151,8 @@ fn origin(request: &Request, host: &str, over_tls: bool) -> Result<(), ApiError>
             return Err(refused());
         }
     }
-    // Sent by browsers even where `Origin` is not; following a link to the page is fine.
+    // Browsers send this header even without `Origin`. Following a link to the dashboard is
+    // allowed.
     let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
     match site {
         Some(b"cross-site" | b"same-site") if request.uri().path() != "/" => Err(refused()),
@@ -167,7 +170,7 @@ fn is_known(door: &Door, headers: &HeaderMap) -> bool {
     same && scheme.eq_ignore_ascii_case("bearer")
 }
 
-/// A ticket opens the stream that it was issued for, once.
+/// Whether the request has a ticket for this stream. A ticket is valid once.
 fn has_ticket(door: &Door, request: &Request) -> bool {
     let path = request.uri().path();
     let id = path

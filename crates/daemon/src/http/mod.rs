@@ -1,4 +1,4 @@
-//! The HTTP door to the registry: routes, streams, the page. One guard before all of it.
+//! The HTTP interface to the registry: routes, streams and the dashboard, all behind one guard.
 
 mod answer;
 mod body;
@@ -27,7 +27,7 @@ pub use guard::{Names, Peer};
 pub use pace::Rates;
 use tickets::{LINK_LIFE, Purpose, Tickets};
 
-/// What one who comes in meets.
+/// Shared state of the HTTP handlers.
 pub struct Door {
     pub registry: Registry,
     token: String,
@@ -37,12 +37,12 @@ pub struct Door {
     times: Times,
 }
 
-/// Waits that tests shorten.
+/// Timeouts, which tests shorten.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// For a whole body.
+    /// Time limit for receiving a whole body.
     pub body: Duration,
-    /// Between two signs of life of a stream.
+    /// Interval between keep-alives of a stream.
     pub keep_alive: Duration,
 }
 
@@ -77,14 +77,14 @@ impl Door {
         self
     }
 
-    /// What the link of `serve --open` carries: good for one log-in of the page.
+    /// A code for the link of `serve --open`. It is valid for one login of the dashboard.
     pub fn link_code(&self) -> Result<String, ApiError> {
         self.tickets.issue(Purpose::Link, LINK_LIFE)
     }
 }
 
-/// Everything under one guard. `mcp` is what answers below `/mcp`, on the same registry; the
-/// `Principal` stands in the extensions of each request.
+/// All routes behind one guard. `mcp` serves `/mcp` with the same registry. The guard puts the
+/// `Principal` into the extensions of each request.
 pub fn router(door: Arc<Door>, mcp: Router) -> Router {
     let mcp = mcp.layer(from_fn(rpc::typed));
     let mcp = mcp.layer(from_fn_with_state(Arc::clone(&door), body::whole));

@@ -1,5 +1,5 @@
-//! The OpenAPI document: made from the types that the routes read and write, and from one table
-//! of the routes. The tests hold each route's real answers against it.
+//! The OpenAPI document, generated from the types of the routes and from one table of routes. Tests
+//! check the real responses of each route against it.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ fn shape<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-/// One operation: what it is for, what it takes, what it answers besides what all answer.
+/// One operation: its purpose, its input, and its responses in addition to the common ones.
 struct Route {
     method: &'static str,
     path: &'static str,
@@ -47,10 +47,10 @@ enum Content {
     Document,
 }
 
-const UNKNOWN: (u16, &str) = (404, "There is no such session");
+const UNKNOWN: (u16, &str) = (404, "Unknown session");
 const FULL: (u16, &str) = (
     429,
-    "As many sessions live as this host lets in, or sessions are started too fast",
+    "Too many live sessions, or sessions are started too fast",
 );
 const NO_DISK: (u16, &str) = (507, "The state directory cannot be written");
 
@@ -83,7 +83,7 @@ fn routes() -> Vec<Route> {
                 "get",
                 "/",
                 "dashboard",
-                "The dashboard: a page without data; it asks for a token",
+                "The dashboard, a page without data that asks for a token",
                 (200, "The page", Content::Page),
                 &[],
             )
@@ -94,8 +94,12 @@ fn routes() -> Vec<Route> {
                 "get",
                 "/healthz",
                 "health",
-                "Whether the host lives",
-                (200, "It does", Content::Json(shape::<types::Health>)),
+                "Health check",
+                (
+                    200,
+                    "The host is running",
+                    Content::Json(shape::<types::Health>),
+                ),
                 &[],
             )
         },
@@ -106,9 +110,9 @@ fn routes() -> Vec<Route> {
                 "post",
                 "/login",
                 "login",
-                "The token, for the code of a one-time link",
+                "Exchange the code of a one-time link for the token",
                 (200, "The token", Content::Json(shape::<types::Token>)),
-                &[(401, "The link was used, or is too old")],
+                &[(401, "The link was already used or has expired")],
             )
         },
         route(
@@ -123,30 +127,30 @@ fn routes() -> Vec<Route> {
             "get",
             "/adapters",
             "listAdapters",
-            "Slugs that a spawn can name",
-            (200, "All of them", Content::Json(shape::<types::Adapters>)),
+            "List the slugs of all adapters",
+            (200, "All adapters", Content::Json(shape::<types::Adapters>)),
             &[],
         ),
         route(
             "get",
             "/workspaces",
             "listWorkspaces",
-            "The registered workspaces",
+            "List the registered workspaces",
             (
                 200,
-                "As they are stored",
+                "The workspaces as stored",
                 Content::Json(shape::<Workspaces>),
             ),
             &[(422, "The stored file cannot be read")],
         ),
         Route {
-            query: vec![parameter("alive", "boolean", "Only those that live")],
+            query: vec![parameter("alive", "boolean", "Only live sessions")],
             ..route(
                 "get",
                 "/sessions",
                 "listSessions",
-                "All sessions, oldest first",
-                (200, "All of them", Content::Json(shape::<types::Sessions>)),
+                "List all sessions, oldest first",
+                (200, "All sessions", Content::Json(shape::<types::Sessions>)),
                 &[],
             )
         },
@@ -159,22 +163,19 @@ fn routes() -> Vec<Route> {
                 "Start an agent",
                 (
                     201,
-                    "It starts; what fails from here on ends it as `error`",
+                    "The session is starting. If it fails later, it ends as `error`",
                     Content::Json(shape::<Session>),
                 ),
                 &[
-                    (
-                        404,
-                        "There is no such adapter, or no such session to resume",
-                    ),
+                    (404, "Unknown adapter, or unknown session to resume"),
                     (409, "The session to resume is alive"),
                     (
                         422,
-                        "The agent cannot be started as it is: setup, login, version, sandbox, directory",
+                        "The agent cannot be started because of setup, login, version, sandbox or directory",
                     ),
                     FULL,
                     (501, "No adapter is installed"),
-                    (503, "The host is being stopped"),
+                    (503, "The host is stopping"),
                     NO_DISK,
                 ],
             )
@@ -183,16 +184,20 @@ fn routes() -> Vec<Route> {
             "get",
             "/sessions/{id}",
             "getSession",
-            "One session",
-            (200, "Its record", Content::Json(shape::<Session>)),
+            "Get one session",
+            (200, "The session record", Content::Json(shape::<Session>)),
             &[UNKNOWN],
         ),
         route(
             "delete",
             "/sessions/{id}",
             "forgetSession",
-            "Kill a session if it lives, and forget it",
-            (200, "It is forgotten", Content::Json(shape::<types::Done>)),
+            "Kill a session if it is alive, and forget it",
+            (
+                200,
+                "The session is forgotten",
+                Content::Json(shape::<types::Done>),
+            ),
             &[UNKNOWN],
         ),
         Route {
@@ -201,15 +206,15 @@ fn routes() -> Vec<Route> {
                 "post",
                 "/sessions/{id}/prompt",
                 "promptSession",
-                "Begin a turn; the answer comes on the stream",
+                "Start a turn. The reply arrives on the stream",
                 (
                     200,
-                    "The turn has begun",
+                    "The turn has started",
                     Content::Json(shape::<types::Done>),
                 ),
                 &[
                     UNKNOWN,
-                    (409, "A turn is going on, or the session has ended"),
+                    (409, "A turn is running, or the session has ended"),
                 ],
             )
         },
@@ -217,10 +222,10 @@ fn routes() -> Vec<Route> {
             "post",
             "/sessions/{id}/interrupt",
             "interruptSession",
-            "End the turn, not the session; without a turn nothing happens",
+            "Cancel the turn, not the session. Without a turn nothing happens",
             (
                 200,
-                "The turn ends",
+                "The turn is being canceled",
                 Content::Json(shape::<types::Interrupted>),
             ),
             &[UNKNOWN],
@@ -229,10 +234,10 @@ fn routes() -> Vec<Route> {
             "post",
             "/sessions/{id}/kill",
             "killSession",
-            "End a session",
+            "Kill a session",
             (
                 200,
-                "It has ended; `ok` is false where it had before",
+                "The session has ended. `ok` is false if it had already ended",
                 Content::Json(shape::<types::Done>),
             ),
             &[UNKNOWN],
@@ -241,18 +246,18 @@ fn routes() -> Vec<Route> {
             "post",
             "/sessions/{id}/resume",
             "resumeSession",
-            "Go on with an ended session, as a new one",
+            "Continue an ended session in a new one",
             (201, "The new session", Content::Json(shape::<Session>)),
             &[
                 UNKNOWN,
                 (409, "The session is alive"),
                 (
                     422,
-                    "Its agent cannot take sessions up again, or cannot be started",
+                    "Its agent cannot resume sessions, or cannot be started",
                 ),
                 FULL,
                 (501, "No adapter is installed"),
-                (503, "The host is being stopped"),
+                (503, "The host is stopping"),
                 NO_DISK,
             ],
         ),
@@ -263,20 +268,28 @@ fn routes() -> Vec<Route> {
                 "/sessions/{id}/permissions/{rid}",
                 "answerPermission",
                 "Answer a question of the agent",
-                (200, "The agent has it", Content::Json(shape::<types::Done>)),
-                &[(404, "There is no such session, or no such open question")],
+                (
+                    200,
+                    "The answer was passed to the agent",
+                    Content::Json(shape::<types::Done>),
+                ),
+                &[(404, "Unknown session, or no open question with this id")],
             )
         },
         Route {
             query: vec![
-                parameter("after", "string", "Id of the last item that is known"),
-                parameter("limit", "integer", "1 to 1000; 200 without it"),
+                parameter("after", "string", "Id of the last known item"),
+                parameter(
+                    "limit",
+                    "integer",
+                    "Maximum number of events, 1 to 1000 (default 200)",
+                ),
             ],
             ..route(
                 "get",
                 "/sessions/{id}/events",
                 "listEvents",
-                "History: what the stream has sent, by pages",
+                "List the history of the stream, page by page",
                 (200, "One page", Content::Json(shape::<types::Events>)),
                 &[UNKNOWN],
             )
@@ -285,13 +298,13 @@ fn routes() -> Vec<Route> {
             query: vec![parameter(
                 "lastN",
                 "integer",
-                "1 to 1000; 200 without it. At most 1 MiB of them, then `truncated` is true",
+                "Number of lines, 1 to 1000 (default 200). If they exceed 1 MiB, older ones are left out and `truncated` is true",
             )],
             ..route(
                 "get",
                 "/sessions/{id}/output",
                 "getOutput",
-                "The last lines",
+                "Get the last lines of output",
                 (
                     200,
                     "Lines, oldest first",
@@ -302,13 +315,13 @@ fn routes() -> Vec<Route> {
         },
         Route {
             query: vec![
-                parameter("from", "string", "`now` skips what was said before"),
+                parameter("from", "string", "`now` skips earlier items"),
                 parameter(
                     "after",
                     "string",
-                    "Id of the last item that is known; `Last-Event-ID` wins",
+                    "Id of the last known item. `Last-Event-ID` takes precedence",
                 ),
-                parameter("ticket", "string", "In place of the token, once"),
+                parameter("ticket", "string", "Replaces the token, once"),
             ],
             ..route(
                 "get",
@@ -323,7 +336,7 @@ fn routes() -> Vec<Route> {
             "post",
             "/sessions/{id}/tickets",
             "issueTicket",
-            "A ticket that opens the stream once, for an EventSource",
+            "Issue a ticket that opens the stream once, for an EventSource",
             (201, "The ticket", Content::Json(shape::<types::Ticket>)),
             &[UNKNOWN],
         ),
@@ -381,24 +394,24 @@ fn operation(route: &Route, error: &Schema, generator: &mut SchemaGenerator) -> 
         json!({ "description": about, "content": content }),
     );
     let mut refused: Vec<(u16, &str)> = vec![
-        (400, "The request cannot be read as it should"),
+        (400, "The request is invalid"),
         (
             403,
-            "Another host or origin is meant, or the directory is outside the workspaces",
+            "The host name or origin is not allowed, or the directory is outside the workspaces",
         ),
-        (429, "Requests come too fast"),
-        (500, "A fault of the host itself"),
-        (503, "Too many connections, or the host is being stopped"),
+        (429, "Too many requests"),
+        (500, "Internal error of the host"),
+        (503, "Too many connections, or the host is stopping"),
     ];
     if !route.is_open {
         refused.push((401, "The token is missing or wrong"));
     }
     if route.body.is_some() {
-        refused.push((408, "The body did not come in time"));
+        refused.push((408, "The body was not received in time"));
         refused.push((413, "The body is larger than 4 MiB"));
         refused.push((415, "The body is not declared as JSON"));
     }
-    // What a route says of its own goes before what holds for all.
+    // A route's own descriptions take precedence over the common ones.
     for (status, about) in route.refused.iter().chain(&refused) {
         let content = json!({ "application/json": { "schema": error } });
         let mut answer = json!({ "description": about, "content": content });

@@ -1,4 +1,4 @@
-//! How fast one address may ask.
+//! Rate limits per client address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,15 +8,15 @@ use parking_lot::Mutex;
 
 use crate::pace::{Bucket, Rate};
 
-/// Addresses that are remembered; beyond that, full buckets are forgotten.
+/// Maximum number of remembered addresses. Beyond it, addresses with full buckets are removed.
 const MOST: usize = 10_000;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
-    /// For programs of this machine: only a loop gone wild meets it.
+    /// For local programs. Only a runaway loop reaches it.
     pub near: Rate,
     pub far: Rate,
-    /// Wrong tokens.
+    /// For wrong tokens.
     pub failed: Rate,
 }
 
@@ -52,7 +52,7 @@ impl Pace {
         }
     }
 
-    /// One request; how long to wait, where it comes too soon.
+    /// Counts one request. Returns how long to wait if there are too many.
     pub fn take(&self, address: Option<IpAddr>) -> Result<(), Duration> {
         let rate = match address {
             Some(address) if address.is_loopback() => self.rates.near,
@@ -61,7 +61,7 @@ impl Pace {
         draw(&self.all, address, rate, Instant::now())
     }
 
-    /// One wrong token.
+    /// Counts one wrong token.
     pub fn failed(&self, address: Option<IpAddr>) -> Result<(), Duration> {
         draw(&self.failed, address, self.rates.failed, Instant::now())
     }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_empties_and_fills_for_each_address_alone() {
+    fn each_address_has_its_own_bucket() {
         let buckets = Mutex::default();
         let rate = Rate {
             per_second: 2.0,

@@ -1,5 +1,5 @@
-//! The dashboard: one page without any asset of its own, embedded in the binary. It holds no
-//! data; what it shows it asks for, with a token.
+//! The dashboard: one page without external assets, embedded in the binary. It contains no data and
+//! requests everything with a token.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 const INDEX: &str = include_str!("dashboard/index.html");
 const STYLE: &str = include_str!("dashboard/style.css");
-/// In this order: each uses what stands before it.
+/// In this order, because each script uses the ones before it.
 const SCRIPTS: [&str; 14] = [
     include_str!("dashboard/dom.js"),
     include_str!("dashboard/text.js"),
@@ -35,8 +35,8 @@ struct Page {
 
 static PAGE: LazyLock<Page> = LazyLock::new(|| {
     let script = format!("\"use strict\";\n(() => {{\n{}}})();\n", SCRIPTS.join("\n"));
-    // Only what stands in the page runs and paints, by its hash, whatever an agent gets into its
-    // text; and no text becomes markup, whatever the page does with it.
+    // Only the embedded script and style are allowed, by their hashes, whatever text an agent
+    // injects. Trusted types prevent text from becoming markup.
     let policy = format!(
         "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src data:; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \

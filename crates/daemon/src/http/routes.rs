@@ -1,4 +1,4 @@
-//! The routes: each reads its request, asks the registry, and answers.
+//! The routes. Each parses its request, calls the registry, and builds the response.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::model::{Principal, SpawnRequest};
 use crate::workspaces::Workspaces;
 use agentproto_runtime::arm::desk::Answer;
 
-/// One page of events, without a wish and at most.
+/// Default and maximum number of events per page.
 const PAGE: usize = 200;
 const MOST_OF_A_PAGE: usize = 1000;
 
@@ -57,11 +57,12 @@ pub fn all(door: Arc<Door>) -> Router {
 fn asked<T>(query: Asked<T>) -> Result<T, ApiError> {
     let read = query.map(|Query(read)| read);
     read.map_err(|error| {
-        ApiError::bad_request(error.body_text()).hint("GET /openapi.json has every parameter")
+        ApiError::bad_request(error.body_text()).hint("see GET /openapi.json for all parameters")
     })
 }
 
-/// Goes on to its end whoever stops waiting for it: half a kill is none.
+/// Runs `work` to its end even if the client disconnects, because half a kill would leave a broken
+/// state.
 async fn whole<T: Send + 'static>(
     work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<T, ApiError> {
@@ -91,10 +92,12 @@ async fn login(State(door): Shared, request: Request) -> Answered {
     if !door.tickets.redeem(&login.code, &Purpose::Link) {
         let slow = door.pace.failed(peer.map(|peer| peer.address.ip()));
         slow.map_err(super::guard::slower)?;
-        return Err(
-            ApiError::new(401, "link_spent", "this link was used, or is too old")
-                .hint("paste the token of `runtime.json`, or run `serve --open` anew"),
-        );
+        return Err(ApiError::new(
+            401,
+            "link_spent",
+            "this link was already used or has expired",
+        )
+        .hint("paste the token from `runtime.json`, or run `serve --open` again"));
     }
     Ok(ok(&Token {
         token: door.token.clone(),
@@ -153,7 +156,9 @@ async fn spawn(
 
 fn not_empty(prompt: &str) -> Result<(), ApiError> {
     match prompt.trim().is_empty() {
-        true => Err(ApiError::bad_request("`prompt` is empty").hint("say something to the agent")),
+        true => {
+            Err(ApiError::bad_request("`prompt` is empty").hint("send a prompt that is not blank"))
+        }
         false => Ok(()),
     }
 }
@@ -214,9 +219,9 @@ async fn permission(
         (None, true) => Answer::Cancelled,
         _ => {
             return Err(ApiError::bad_request(
-                "one of `optionId` and `\"cancelled\": true` is wanted",
+                "exactly one of `optionId` and `\"cancelled\": true` is required",
             )
-            .hint("the options stand in `pendingPermissions` of the session"));
+            .hint("the options are in `pendingPermissions` of the session"));
         }
     };
     door.registry.answer(&id, &question, answer)?;
@@ -260,9 +265,9 @@ fn bounded(name: &str, value: usize) -> Result<usize, ApiError> {
     match (1..=MOST_OF_A_PAGE).contains(&value) {
         true => Ok(value),
         false => Err(ApiError::bad_request(format!(
-            "`{name}` is not between 1 and {MOST_OF_A_PAGE}"
+            "`{name}` must be between 1 and {MOST_OF_A_PAGE}, found {value}"
         ))
-        .hint("ask for less, and for the next page after it")),
+        .hint("use a smaller page, then request the next one")),
     }
 }
 

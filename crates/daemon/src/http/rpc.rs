@@ -1,6 +1,5 @@
-//! What `/mcp` refuses: always JSON, with a next step. The library behind it answers in words of
-//! its own, and mostly in plain text; here they get a shape. Statuses stay as the protocol has
-//! them.
+//! Errors of `/mcp`: always JSON, with a hint. The MCP library mostly responds in plain text, which
+//! is converted here. Status codes stay as the protocol defines them.
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
@@ -15,12 +14,12 @@ use serde_json::{Value, json};
 use super::{answer, body};
 use crate::error::ApiError;
 
-/// Of what the library says, at the most.
+/// Maximum size in bytes of the library's error text.
 const MOST_SAID: usize = 64 << 10;
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 
-/// Codes of JSON-RPC 2.0.
+/// Error codes of JSON-RPC 2.0.
 const NO_JSON: i64 = -32700;
 const NO_REQUEST: i64 = -32600;
 const NO_METHOD: i64 = -32601;
@@ -29,7 +28,7 @@ const INTERNAL: i64 = -32603;
 
 pub async fn typed(request: Request, next: Next) -> Response {
     let (asked, body) = request.into_parts();
-    // It comes whole, and within our limits.
+    // The body is complete and within the limits.
     let bytes = to_bytes(body, body::MOST_BYTES).await.unwrap_or_default();
     let mut inner = Request::new(Body::from(bytes.clone()));
     *inner.method_mut() = asked.method.clone();
@@ -63,7 +62,7 @@ async fn shaped(asked: &Parts, bytes: &Bytes, response: Response) -> Response {
     told
 }
 
-/// To a message, an error of JSON-RPC that belongs to no request; to all else, one of ours.
+/// For a POST, a JSON-RPC error without a request id. For other methods, an `ApiError`.
 fn refusal(asked: &Parts, bytes: &Bytes, status: StatusCode, said: &str) -> Response {
     let (code, error) = named(asked, bytes, status, said);
     if asked.method != Method::POST {
@@ -81,7 +80,7 @@ fn refusal(asked: &Parts, bytes: &Bytes, status: StatusCode, said: &str) -> Resp
     answer::json(status, &message)
 }
 
-/// By what was asked, not by the library's words.
+/// Determines the error from the request, not from the library's text.
 fn named(asked: &Parts, bytes: &Bytes, status: StatusCode, said: &str) -> (i64, ApiError) {
     let header = |name: &str| asked.headers.get(name).and_then(|v| v.to_str().ok());
     let refused = |code, message: &str| ApiError::new(status.as_u16(), code, message);
@@ -89,57 +88,57 @@ fn named(asked: &Parts, bytes: &Bytes, status: StatusCode, said: &str) -> (i64, 
     let error = match status.as_u16() {
         400 if !is_known(asked) => refused(
             "mcp_version_unsupported",
-            "`MCP-Protocol-Version` names no revision that is spoken here",
+            "unsupported `MCP-Protocol-Version`",
         )
         .hint(format!("send one of {}", versions().join(", "))),
         400 if !has_session => refused("mcp_session_missing", "`Mcp-Session-Id` is missing").hint(
-            "send `initialize` first, then the `Mcp-Session-Id` of its answer with each message",
+            "send `initialize` first, then the `Mcp-Session-Id` of its response with each message",
         ),
         404 if has_session => refused(
             "mcp_session_unknown",
-            "there is no MCP session of that id: it was ended, or the host was started anew",
+            "unknown MCP session: it has ended, or the host was restarted",
         )
-        .hint("send `initialize` without `Mcp-Session-Id` for a new one; agent sessions are not lost with it"),
-        405 => refused("method_not_allowed", &format!("`/mcp` does not take {} here", asked.method))
-            .hint("POST a message; the header `Allow` names what else it takes"),
-        406 => refused("not_acceptable", "`Accept` does not name what comes back").hint(match asked.method {
+        .hint("send `initialize` without `Mcp-Session-Id` to open a new one; agent sessions are not affected"),
+        405 => refused("method_not_allowed", &format!("{} is not allowed for `/mcp`", asked.method))
+            .hint("POST a message; see the `Allow` header for other methods"),
+        406 => refused("not_acceptable", "`Accept` does not include the response type").hint(match asked.method {
             Method::POST => "send `Accept: application/json, text/event-stream`",
             _ => "send `Accept: text/event-stream`",
         }),
         415 if !header(CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json")) => {
-            refused("unsupported_media_type", "the body has to be JSON")
+            refused("unsupported_media_type", "the body must be JSON")
                 .hint("send the header `Content-Type: application/json`")
         }
         415 => return no_message(status, bytes),
         500.. => return (INTERNAL, answer::internal(said)),
         _ => refused("bad_request", said).hint(
-            "send one message of JSON-RPC 2.0, as the revision in `MCP-Protocol-Version` has it",
+            "send one JSON-RPC 2.0 message that is valid in the revision of `MCP-Protocol-Version`",
         ),
     };
     (NO_REQUEST, error)
 }
 
-/// A body that the library could not read.
+/// The error for a body that the library could not parse.
 fn no_message(status: StatusCode, bytes: &Bytes) -> (i64, ApiError) {
     let refused = |code, message: String| ApiError::new(status.as_u16(), code, message);
     match serde_json::from_slice::<Value>(bytes) {
         Err(error) => (
             NO_JSON,
-            refused("bad_json", format!("the body is no JSON: {error}"))
+            refused("bad_json", format!("the body is not valid JSON: {error}"))
                 .hint("send one JSON object"),
         ),
         Ok(Value::Array(_)) => (
             NO_REQUEST,
-            refused("batch", "batches are not taken".to_owned())
-                .hint("send each message in a request of its own"),
+            refused("batch", "batches are not supported".to_owned())
+                .hint("send each message in its own request"),
         ),
         Ok(_) => (
             NO_REQUEST,
             refused(
                 "no_message",
-                "the body is no message of JSON-RPC 2.0".to_owned(),
+                "the body is not a JSON-RPC 2.0 message".to_owned(),
             )
-            .hint("send `jsonrpc` \"2.0\", a `method`, and an `id` where an answer is wanted"),
+            .hint("send `jsonrpc` \"2.0\", a `method`, and an `id` if you expect a response"),
         ),
     }
 }
@@ -158,15 +157,15 @@ fn is_known(asked: &Parts) -> bool {
     })
 }
 
-/// An error that the library tells as JSON-RPC has it, and without a next step.
+/// Adds a hint to a JSON-RPC error of the library.
 fn with_a_hint(mut message: Value) -> Value {
     let error = &mut message["error"];
     let has_hint = error["hint"].is_string() || error["data"]["hint"].is_string();
     let hint = match error["code"].as_i64() {
         _ if has_hint => return message,
-        Some(NO_METHOD) => "this server has `tools/list`, `tools/call` and `ping`",
-        Some(NO_PARAMETERS) => "`tools/list` has the schema of each tool's arguments",
-        _ => "send what the message says, as the revision in `MCP-Protocol-Version` has it",
+        Some(NO_METHOD) => "this server supports `tools/list`, `tools/call` and `ping`",
+        Some(NO_PARAMETERS) => "see `tools/list` for the schema of each tool's arguments",
+        _ => "send a message that is valid in the revision of `MCP-Protocol-Version`",
     };
     match &mut error["data"] {
         Value::Object(data) => {

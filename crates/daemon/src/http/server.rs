@@ -1,5 +1,5 @@
-//! From a listening socket to requests. Every connection is bounded: how many there are, how
-//! long a head may take, how long one may say nothing.
+//! Accepts connections and serves requests, with limits on the number of connections, the time for
+//! a request head, and idle time.
 
 use std::io;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::error::ApiError;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// At a time.
+    /// Maximum number of open connections.
     pub connections: usize,
-    /// For the head of a request, and for doing nothing between two.
+    /// Time limit for a request head, and for idling between two requests.
     pub head: Duration,
-    /// Of a head.
+    /// Maximum size of a request head in bytes.
     pub head_bytes: usize,
     pub headers: usize,
-    /// A peer that is gone without a word, or takes nothing of what is sent, is let go after so
-    /// long; a stream notices with its next sign of life.
+    /// Time after which an unresponsive peer is disconnected. A stream notices it at its next
+    /// keep-alive.
     pub gone: Duration,
-    /// At the end, for answers that are under way.
+    /// Time for running responses to finish when the server stops.
     pub last_words: Duration,
 }
 
@@ -48,7 +48,7 @@ impl Default for Limits {
     }
 }
 
-/// Serves until `stop` turns true; then lets answers that are under way finish.
+/// Serves until `stop` becomes true, then lets running responses finish.
 pub async fn serve(
     listener: TcpListener,
     app: Router,
@@ -66,7 +66,7 @@ pub async fn serve(
             Some(_) = connections.join_next() => continue,
         };
         let Ok((stream, address)) = accepted else {
-            // No descriptors left, or the peer was gone at once: neither is the end.
+            // Not fatal: too many open files, or the peer disconnected immediately.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -90,15 +90,15 @@ pub async fn serve(
 fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    // The kernel counts these in whole seconds, and takes no zero.
+    // The kernel counts whole seconds and rejects zero.
     let quarter = (limits.gone / 4).max(Duration::from_secs(1));
     let keepalive = TcpKeepalive::new()
         .with_time(quarter)
         .with_interval(quarter)
         .with_retries(3);
     socket.set_tcp_keepalive(&keepalive)?;
-    // Keep-alive asks only while nothing is under way; this bounds what is. Linux lets it win
-    // over the number of retries, so both have to say the same.
+    // TCP keep-alive only probes idle connections. This timeout covers unacknowledged data. On
+    // Linux it overrides the number of retries, so both must agree.
     socket.set_tcp_user_timeout(Some(limits.gone))
 }
 
@@ -144,17 +144,17 @@ async fn requests(
     let _ = serving.await;
 }
 
-/// Says why, and hangs up.
+/// Sends an error and closes the connection.
 async fn turn_away(mut stream: TcpStream) {
     let error = ApiError::new(503, "too_many_connections", "too many connections are open")
-        .hint("close some, or ask again later");
+        .hint("close some, or try again later");
     let body = error.to_json().to_string();
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
          Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    // What it asked is read, else the answer could be lost with the connection.
+    // The request is read, because the response could otherwise be lost with the connection.
     let saying = async {
         stream.write_all(answer.as_bytes()).await?;
         stream.shutdown().await?;

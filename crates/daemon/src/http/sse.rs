@@ -1,5 +1,5 @@
-//! One reader of a session, as server-sent events. Frames come ready from the ring; a reader
-//! takes them at its own pace, and nobody waits for it.
+//! Streams a session to one reader as server-sent events. Frames come ready-made from the ring.
+//! Each reader takes them at its own pace, and nothing waits for it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,24 +13,23 @@ use crate::error::ApiError;
 use crate::registry::Registry;
 use crate::ring::{Begin, Cursor, Follower};
 
-/// Before proxies give up an idle connection (A46-SSE-06).
+/// Keep-alive interval, shorter than the idle timeout of common proxies (A46-SSE-06).
 pub const KEEP_ALIVE: Duration = Duration::from_secs(25);
-/// Small frames travel together, up to so much.
+/// Maximum size in bytes of small frames that are sent together.
 const TOGETHER: usize = 32 << 10;
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// Where a reader begins: after the item that it names, with what comes from now on, or with
-/// what the ring has.
+/// Where a reader starts: after the named item, with new items only, or with the ring.
 pub fn begin(
     headers: &HeaderMap,
     after: Option<&str>,
     from: Option<&str>,
 ) -> Result<Begin, ApiError> {
-    // A browser that comes back by itself says where it was, whatever its URL says.
+    // A browser that reconnects sends its position, which takes precedence over the URL.
     let seen = headers.get(LAST_EVENT_ID).and_then(|v| v.to_str().ok());
     let seen = seen.or(after).filter(|seen| !seen.is_empty());
     if let Some(seen) = seen {
-        // What is no id of ours is answered with a gap, as one that is gone.
+        // An invalid id gives a gap, like an id that no longer exists.
         let unknown = Cursor {
             epoch: 0,
             seq: u64::MAX,
@@ -40,8 +39,8 @@ pub fn begin(
     match from {
         None | Some("start") => Ok(Begin::Start),
         Some("now") => Ok(Begin::Now),
-        Some(_) => Err(ApiError::bad_request("`from` is neither `start` nor `now`")
-            .hint("leave it out to begin with what the ring holds")),
+        Some(_) => Err(ApiError::bad_request("`from` must be `start` or `now`")
+            .hint("omit it to start with the buffered events")),
     }
 }
 
@@ -63,7 +62,7 @@ pub fn stream(
         registry,
         id,
         follower: Some(follower),
-        // A first sign of life; browsers come back after so many milliseconds.
+        // Sends a first frame at once. Browsers reconnect after this many milliseconds.
         ready: VecDeque::from([Bytes::from_static(b"retry: 1000\n\n")]),
         keep_alive,
     };
@@ -111,7 +110,7 @@ impl Reader {
         Some(Bytes::from(together))
     }
 
-    /// Nothing comes after it; a browser that comes back all the same gets it again.
+    /// The last frame. A browser that reconnects anyway gets it again.
     fn end(&self) -> Bytes {
         let mut data = json!({ "id": self.id });
         if let Ok(session) = self.registry.get(&self.id) {

@@ -1,6 +1,7 @@
-//! Short-lived, single-use stand-ins for the token, for places that cannot send a header: an
-//! `EventSource` opens one stream with one, a browser gets its token for the link that `serve
-//! --open` prints. Neither is worth anything afterwards, wherever its URL was written down.
+//! Short-lived, single-use substitutes for the token, for clients that cannot send a header. An
+//! `EventSource` opens one stream with a ticket. A browser gets its token through the link that
+//! `serve --open` prints. Both are worthless afterwards, so it does not matter if their URLs are
+//! logged.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,25 +13,26 @@ use crate::error::ApiError;
 use agentproto_runtime::Fault;
 use agentproto_runtime::secrets::random;
 
-/// Of a ticket for a stream.
+/// Lifetime of a stream ticket.
 pub const STREAM_LIFE: Duration = Duration::from_secs(30);
-/// Of a link for a browser.
+/// Lifetime of a login link.
 pub const LINK_LIFE: Duration = Duration::from_secs(300);
-/// Open at a time: a client that only takes some cannot fill the memory.
+/// Maximum number of unused tickets. Limits memory if a client only requests tickets.
 const MOST: usize = 10_000;
 
-/// What a ticket is good for.
+/// What a ticket is valid for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// One stream of this session.
     Stream(String),
-    /// The token itself, once.
+    /// The token itself.
     Link,
 }
 
 #[derive(Default)]
 pub struct Tickets {
-    /// By hash: what is in memory opens nothing, and looking it up tells nothing by its time.
+    /// Unused tickets by hash, so that memory contains no usable ticket and lookup times reveal
+    /// nothing.
     open: Mutex<HashMap<[u8; 32], (Purpose, Instant)>>,
 }
 
@@ -44,15 +46,15 @@ impl Tickets {
         }
         if open.len() >= MOST {
             return Err(
-                ApiError::new(429, "too_many_tickets", "too many tickets are unused")
-                    .hint("use those that were issued, or wait until they are over"),
+                ApiError::new(429, "too_many_tickets", "too many unused tickets")
+                    .hint("use the issued tickets, or wait until they expire"),
             );
         }
         open.insert(hash(&ticket), (purpose, now + life));
         Ok(ticket)
     }
 
-    /// Takes it; true if it was good for this, here and now.
+    /// Removes a ticket. Returns whether it was valid for this purpose and has not expired.
     pub fn redeem(&self, ticket: &str, purpose: &Purpose) -> bool {
         let mut open = self.open.lock();
         let found = open.remove(&hash(ticket));
@@ -69,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn once_for_one_thing_and_not_for_long() {
+    fn a_ticket_is_valid_once_for_one_purpose_until_it_expires() {
         let tickets = Tickets::default();
         let stream = |id: &str| Purpose::Stream(id.to_owned());
         let issue = |life| tickets.issue(stream("a"), life).expect("issued");
@@ -88,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_ones_are_bounded() {
+    fn the_number_of_unused_tickets_is_limited() {
         let tickets = Tickets::default();
         for _ in 0..MOST {
             tickets.issue(Purpose::Link, LINK_LIFE).expect("issued");

@@ -1,4 +1,4 @@
-//! A certificate and its key, for hosts that are reached over a network.
+//! Loads a certificate and its key, for hosts that are reached over a network.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Both as PEM; what is wrong comes back as a sentence.
+/// Both files are PEM. Errors are returned as text.
 pub fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     let bad = |path: &Path, why: String| format!("`{}`: {why}", path.display());
     let chain = CertificateDer::pem_file_iter(cert)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|e| bad(cert, e.to_string()))?;
     if chain.is_empty() {
-        return Err(bad(cert, "there is no certificate in it".to_owned()));
+        return Err(bad(cert, "no certificate found".to_owned()));
     }
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|e| bad(key, e.to_string()))?;
     let provider = Arc::new(ring::default_provider());

@@ -1,4 +1,4 @@
-//! What the routes take and give, besides sessions.
+//! Request and response types of the routes, besides sessions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,19 +8,19 @@ use crate::model::{Session, Status};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Sessions {
-    /// Oldest first.
+    /// All sessions, oldest first.
     pub sessions: Vec<Session>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct PromptRequest {
-    /// What the agent is told; not empty.
+    /// Text for the agent. Must not be empty.
     pub prompt: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Done {
-    /// Whether this request changed something: false for a session that had ended before.
+    /// Whether this request changed something. False for a session that had already ended.
     pub ok: bool,
     pub id: String,
 }
@@ -30,18 +30,18 @@ pub struct Done {
 pub struct Interrupted {
     pub ok: bool,
     pub id: String,
-    /// Whether there was a turn to end.
+    /// Whether a turn was running.
     pub was_busy: bool,
 }
 
-/// One of both.
+/// The answer to a question. Exactly one field must be set.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionAnswer {
-    /// One of the options that were offered.
+    /// Id of one of the offered options.
     #[serde(default)]
     pub option_id: Option<String>,
-    /// True: none of them.
+    /// True to cancel the question.
     #[serde(default)]
     pub cancelled: Option<bool>,
 }
@@ -49,17 +49,17 @@ pub struct PermissionAnswer {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Events<'a> {
     pub events: Vec<Event<'a>>,
-    /// Where the next page begins, as `after`; null at the end of what is there now.
+    /// Value of `after` for the next page, or null at the current end.
     pub next: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Event<'a> {
-    /// Opaque; the same as in the stream.
+    /// Opaque id, the same as in the stream.
     pub id: String,
     /// line, status, event, permission or prompt.
     pub event: &'static str,
-    /// What the stream has as `data`.
+    /// The same as `data` in the stream.
     #[schemars(with = "Value")]
     pub data: &'a serde_json::value::RawValue,
 }
@@ -70,22 +70,22 @@ pub struct Output {
     pub session_id: String,
     pub status: Status,
     pub lines: Vec<String>,
-    /// Older ones of the lines that were asked for are left out: an answer has about 1 MiB. They
-    /// are in the event history.
+    /// Whether older lines are left out because the response is limited to about 1 MiB. They are in
+    /// the event history.
     pub truncated: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ticket {
-    /// For `?ticket=` of this session's stream, once.
+    /// Value for `?ticket=` of this session's stream. Valid once.
     pub ticket: String,
     pub expires_in_ms: u64,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Login {
-    /// From the link that `serve --open` prints.
+    /// Code from the link that `serve --open` prints.
     pub code: String,
 }
 
@@ -97,18 +97,18 @@ pub struct Token {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Health {
     pub ok: bool,
-    /// `degraded` while the disk takes no more history.
+    /// `ok`, or `degraded` while the disk rejects new history.
     pub status: &'static str,
     pub version: &'static str,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Adapters {
-    /// Slugs that a spawn can name.
+    /// Slugs of all adapters that can be spawned.
     pub adapters: Vec<String>,
 }
 
-/// How every refusal looks.
+/// The body of every error response.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Error")]
 pub struct ErrorBody {
@@ -118,10 +118,10 @@ pub struct ErrorBody {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ErrorFields")]
 pub struct ErrorFields {
-    /// Stable.
+    /// Stable code.
     pub code: String,
     pub message: String,
-    /// What to do.
+    /// What the client can do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

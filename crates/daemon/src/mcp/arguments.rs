@@ -1,5 +1,5 @@
-//! What a call of a tool was given, read strictly: a wrong type is told with the argument's
-//! name. An argument that is null counts as left out, as in HTTP; unknown ones are ignored.
+//! Parses the arguments of a tool call. Type errors name the argument. Like over HTTP, null means
+//! omitted, and unknown arguments are ignored.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +17,7 @@ impl Arguments {
         Arguments(given.unwrap_or_default())
     }
 
-    /// As they came, for somebody else to read.
+    /// The arguments as received, to forward them.
     pub fn into_value(self) -> Value {
         Value::Object(self.0)
     }
@@ -34,7 +34,7 @@ impl Arguments {
         let text = self.maybe_text(name)?;
         text.ok_or_else(|| {
             ApiError::bad_request(format!("`{name}` is missing"))
-                .hint(format!("give `{name}` as a string"))
+                .hint(format!("pass `{name}` as a string"))
                 .details(json!({ "field": name }))
         })
     }
@@ -47,17 +47,17 @@ impl Arguments {
         self.maybe(name, "true or false", Value::as_bool)
     }
 
-    /// A whole number; `3.0` is one, as in JSON Schema.
+    /// An integer. Like in JSON Schema, `3.0` is one.
     pub fn maybe_count(
         &self,
         name: &str,
         range: RangeInclusive<u64>,
     ) -> Result<Option<u64>, ApiError> {
-        let wanted = format!("a whole number from {} to {}", range.start(), range.end());
+        let wanted = format!("an integer from {} to {}", range.start(), range.end());
         self.maybe(name, &wanted, |value| {
             let whole = value.as_u64().or_else(|| {
                 let number = value.as_f64().filter(|n| n.fract() == 0.0)?;
-                // Beyond these bounds it is out of every range.
+                // Larger numbers are out of every range.
                 (0.0..=1e15).contains(&number).then_some(number as u64)
             });
             whole.filter(|n| range.contains(n))
@@ -79,8 +79,8 @@ impl Arguments {
                 Value::Number(number) => number.to_string(),
                 other => kind(other).to_owned(),
             };
-            ApiError::bad_request(format!("`{name}` has to be {wanted}, but is {is}"))
-                .hint("`tools/list` has the schema of each tool's arguments")
+            ApiError::bad_request(format!("`{name}` must be {wanted}, but is {is}"))
+                .hint("see `tools/list` for the schema of each tool's arguments")
                 .details(json!({ "field": name }))
         })
     }
@@ -95,23 +95,20 @@ mod tests {
     }
 
     #[test]
-    fn wrong_types_are_told_with_the_name() {
+    fn type_errors_name_the_argument() {
         let wrong = given(json!({ "a": 7, "b": "yes", "c": 1.5, "d": 0, "e": "3" }));
         let said = |error: ApiError| (error.status, error.message);
         assert_eq!(
-            said(wrong.text("a").expect_err("no string")),
-            (400, "`a` has to be a string, but is 7".to_owned())
+            said(wrong.text("a").expect_err("not a string")),
+            (400, "`a` must be a string, but is 7".to_owned())
         );
         assert_eq!(
-            said(wrong.maybe_flag("b").expect_err("no boolean")),
-            (
-                400,
-                "`b` has to be true or false, but is a string".to_owned()
-            )
+            said(wrong.maybe_flag("b").expect_err("not a boolean")),
+            (400, "`b` must be true or false, but is a string".to_owned())
         );
         for (name, is) in [("c", "1.5"), ("d", "0"), ("e", "a string")] {
             let error = wrong.maybe_count(name, 1..=9).expect_err("out of range");
-            let wanted = format!("`{name}` has to be a whole number from 1 to 9, but is {is}");
+            let wanted = format!("`{name}` must be an integer from 1 to 9, but is {is}");
             assert_eq!(error.message, wanted);
         }
         assert_eq!(
@@ -121,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn right_types_and_nothing_are_taken() {
+    fn valid_and_omitted_arguments_are_accepted() {
         let right = given(json!({ "a": "x", "b": true, "c": 3.0, "n": null, "odd": [] }));
         assert_eq!(right.text("a").expect("a string"), "x");
         assert_eq!(right.maybe_flag("b").expect("a boolean"), Some(true));

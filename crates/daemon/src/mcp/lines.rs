@@ -1,8 +1,8 @@
-//! MCP over standard input and output: one message a line, each line bounded, every line that is
-//! no message answered as JSON-RPC 2.0 says, and nothing else on standard output.
+//! MCP over stdin and stdout: one message per line, with a limited length. A line that is not a
+//! message gets a JSON-RPC 2.0 error. Nothing else is written to stdout.
 //!
-//! Reading and writing have a thread each: standard streams may be files and terminals as well as
-//! pipes, and no async task ever waits for a client that does not read.
+//! Reading and writing have their own threads, because standard streams may also be files or
+//! terminals. No async task waits for a client that does not read.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,18 +20,18 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-/// As large as a body over HTTP.
+/// Maximum length of a message in bytes, the same as for a body over HTTP.
 const LONGEST: usize = super::LARGEST_BODY;
-/// What is read at a time.
+/// Number of bytes read at a time.
 const CHUNK: usize = 8 << 10;
-/// Messages that wait on either side.
+/// Maximum number of queued messages in each direction.
 const WAITING: usize = 64;
-/// Requests that are not answered yet; a client that asks on and does not read waits then.
+/// Maximum number of unanswered requests. A client that does not read the responses has to wait.
 const MOST_REQUESTS: usize = 64;
 
 type Message = RxJsonRpcMessage<RoleServer>;
 
-/// rmcp's side of the pipes. A clone reads on where the former stopped.
+/// The transport for rmcp. A clone continues to read where the original stopped.
 #[derive(Clone)]
 pub struct Lines {
     messages: Arc<tokio::sync::Mutex<mpsc::Receiver<Message>>>,
@@ -39,7 +39,7 @@ pub struct Lines {
     open: Open,
 }
 
-/// Requests under way, each with its place among the few that may be.
+/// Unanswered requests with their permits.
 #[derive(Clone, Default)]
 struct Open(Arc<Mutex<HashMap<RequestId, OwnedSemaphorePermit>>>);
 
@@ -49,7 +49,7 @@ impl Open {
         open.insert(id, permit);
     }
 
-    /// Answered, or cancelled and never answered.
+    /// Called when a request was answered or canceled.
     fn close(&self, id: &RequestId) {
         let mut open = self.0.lock();
         open.remove(id);
@@ -57,9 +57,9 @@ impl Open {
 }
 
 impl Lines {
-    /// Takes this process's standard streams.
+    /// Uses the standard streams of this process.
     pub fn stdio() -> io::Result<Lines> {
-        // Copies of our own: nobody else's lock or buffer is in the way.
+        // Duplicated descriptors, so that no other lock or buffer interferes.
         let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
         let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         Lines::over(input, output)
@@ -89,7 +89,7 @@ impl Lines {
         })
     }
 
-    /// Comes back once the client does not read any more.
+    /// Returns when the client no longer reads.
     pub async fn unread(&self) {
         self.out.0.closed().await;
     }
@@ -122,12 +122,12 @@ impl Transport<RoleServer> for Lines {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        // A later clone may go on; the streams close with the process.
+        // A later clone may continue. The streams close with the process.
         Ok(())
     }
 }
 
-/// The writer's side: whole lines, one after the other.
+/// The writer. Writes whole lines, one at a time.
 #[derive(Clone)]
 struct Out(mpsc::Sender<(Vec<u8>, oneshot::Sender<io::Result<()>>)>);
 
@@ -158,14 +158,14 @@ impl Out {
     }
 }
 
-/// What of a message can be known before it is read as one.
+/// The part of a message that is known before it is fully parsed.
 #[derive(Deserialize)]
 struct Envelope<'l> {
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'l RawValue>,
 }
 
-/// A null is there, too.
+/// A null id is also present.
 fn present<'l, D: Deserializer<'l>>(value: D) -> Result<Option<&'l RawValue>, D::Error> {
     <&RawValue>::deserialize(value).map(Some)
 }
@@ -185,14 +185,14 @@ struct Reader {
 }
 
 impl Reader {
-    /// Until the client closes its side, or nobody listens any more.
+    /// Reads until the client closes its side, or the receiver is gone.
     fn read(self, mut input: impl Read) {
         let mut splitter = splitter();
         let mut buffer = vec![0; CHUNK];
         let mut pieces = Vec::new();
         loop {
             let read = match input.read(&mut buffer) {
-                // What has no line feed is not a message.
+                // A rest without a line feed is not a message.
                 Ok(0) => return,
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -213,7 +213,7 @@ impl Reader {
                 "null",
                 -32600,
                 &format!("a message is longer than {} MiB", LONGEST >> 20),
-                "put what is large into a file of the workspace, and name it in the prompt",
+                "put large content into a file in the workspace, and name the file in the prompt",
             ),
         }
     }
@@ -225,7 +225,7 @@ impl Reader {
             return true;
         }
         match serde_json::from_slice::<Message>(line) {
-            // With an id that is none, it is a request that nobody could answer.
+            // With an invalid id, it is a request that cannot be answered.
             Ok(JsonRpcMessage::Notification(_)) if Envelope::id(line).is_some() => {
                 self.unreadable(line)
             }
@@ -254,27 +254,28 @@ impl Reader {
         self.to.blocking_send(message).is_ok()
     }
 
-    /// No message of MCP: the client is told, so that it does not wait for an answer in vain.
+    /// Responds to a line that is not an MCP message, so that the client does not wait for a
+    /// response.
     fn unreadable(&self, line: &[u8]) -> bool {
         let no_message = |id: &str, what: &str| {
-            let hint = "send `jsonrpc` \"2.0\", a `method`, and an `id` where an answer is wanted";
+            let hint = "send `jsonrpc` \"2.0\", a `method`, and an `id` if you expect a response";
             self.refuse(id, -32600, what, hint)
         };
         let Ok(value) = serde_json::from_slice::<Value>(line) else {
             let hint = "send each message as one line of JSON";
-            return self.refuse("null", -32700, "the line is no JSON", hint);
+            return self.refuse("null", -32700, "the line is not valid JSON", hint);
         };
         if value.is_array() {
-            let what = "batches are not taken: one message a line";
-            let hint = "send each message on a line of its own";
+            let what = "batches are not supported: send one message per line";
+            let hint = "send each message on its own line";
             return self.refuse("null", -32600, what, hint);
         }
         match Envelope::id(line) {
             Some(id) if value["id"].is_string() || value["id"].is_number() => {
-                no_message(id.get(), "this is no request of JSON-RPC 2.0")
+                no_message(id.get(), "not a JSON-RPC 2.0 request")
             }
             None if value["method"].is_string() => true,
-            _ => no_message("null", "this is no message of JSON-RPC 2.0"),
+            _ => no_message("null", "not a JSON-RPC 2.0 message"),
         }
     }
 
@@ -286,7 +287,7 @@ impl Reader {
     }
 }
 
-/// Only lines up to the bound are messages.
+/// Splits input into lines up to the maximum length.
 fn splitter() -> Splitter {
     Splitter::new(Bounds {
         line: LONGEST,
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_whole_or_nothing() {
+    fn only_complete_lines_are_returned() {
         assert_eq!(all(b"one\n\ntwo two two\nrest"), ["one", "", "two two two"]);
         let mut long = vec![b'x'; LONGEST + 1];
         long.extend_from_slice(b"\nnext\n");

@@ -1,5 +1,5 @@
-//! The registry as an MCP server (AIP-46, MCP tools): five tools, behind `/mcp` over streamable
-//! HTTP and on standard input and output. A tool and a route do the same to the same registry.
+//! The registry as an MCP server (AIP-46, MCP tools): five tools over streamable HTTP at `/mcp`,
+//! and over stdin and stdout. Tools and HTTP routes do the same on the same registry.
 
 mod arguments;
 mod lines;
@@ -34,26 +34,26 @@ pub use self::relay::{Daemon, Relay};
 pub use self::serve::{End, stdio};
 pub use self::tools::TOOL_NAMES;
 
-/// A client may be quiet for as long as a working day; what it left is forgotten then.
+/// Idle time after which an MCP session is removed.
 const IDLE: Duration = Duration::from_secs(12 * 60 * 60);
-/// As the other routes have it.
+/// Maximum body size in bytes, the same as for the other routes.
 const LARGEST_BODY: usize = 4 << 20;
 
 /// What a host offers over MCP.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Offer {
-    /// The tools' later names, too.
+    /// Whether the later names of the tools are also offered.
     pub aliases: bool,
 }
 
-/// Where a request comes in, and whose sessions it is about.
+/// Where requests arrive, and whose sessions they use.
 #[derive(Clone)]
 enum Door {
-    /// The pipes of whoever started this process: the sessions are its own.
+    /// The pipes of the process that started this one. The sessions are its own.
     Own(Registry),
-    /// The same pipes, to the sessions of a daemon that runs already.
+    /// The same pipes, with the sessions of a running daemon.
     Relay(Relay),
-    /// A route of the daemon; who asks was found out before it came here.
+    /// A route of the daemon. The principal was determined before.
     Http(Registry),
 }
 
@@ -71,7 +71,7 @@ impl Server {
         Server { door, offer }
     }
 
-    /// The same, on the sessions of a daemon.
+    /// Like `own`, but with the sessions of a daemon.
     pub fn relay(relay: Relay, offer: Offer) -> Self {
         let door = Door::Relay(relay);
         Server { door, offer }
@@ -101,7 +101,7 @@ impl Server {
     }
 }
 
-/// The service behind `/mcp`. Whoever nests it has checked token, Host and Origin before.
+/// The service behind `/mcp`. The router that nests it must check token, Host and Origin.
 pub fn service(
     registry: Registry,
     offer: Offer,
@@ -111,13 +111,13 @@ pub fn service(
     over_http(move || server.clone())
 }
 
-/// Any handler, set up for our router as the tools are.
+/// Any handler, configured for the router like the tools.
 pub fn over_http<S: ServerHandler>(
     make: impl Fn() -> S + Send + Sync + 'static,
 ) -> StreamableHttpService<S, LocalSessionManager> {
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(IDLE);
-    // The router checks Host and Origin for all routes, with what the host is bound to.
+    // The router checks Host and Origin for all routes, according to the host's address.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .with_json_response(true)
@@ -125,7 +125,7 @@ pub fn over_http<S: ServerHandler>(
     StreamableHttpService::new(move || Ok(make()), Arc::new(sessions), config)
 }
 
-/// How a host introduces itself.
+/// The server info and instructions for clients.
 fn introduction() -> ServerConfig {
     let capabilities = ServerCapabilities::builder().enable_tools().build();
     let this = Implementation::new("agentproto", env!("CARGO_PKG_VERSION"))
@@ -134,32 +134,32 @@ fn introduction() -> ServerConfig {
         .with_server_info(this)
         .with_instructions(
             "Runs coding agents on this machine as long-lived sessions (AIP-46). Start one with \
-             start_agent_session, then prompt_agent_session and read the reply with \
-             get_agent_session_output until its turn-end line; one turn at a time. Kill sessions \
-             that are no longer needed.",
+             start_agent_session, send prompts with prompt_agent_session, and read the reply with \
+             get_agent_session_output until its turn-end line. Only one turn runs at a time. Kill \
+             sessions that are no longer needed.",
         )
 }
 
-/// An error of the protocol says what to do, too: as `hint` of its data.
+/// A protocol error with a hint in its data.
 fn misused(code: ErrorCode, what: impl Into<String>, hint: &str) -> ErrorData {
     ErrorData::new(code, what.into(), Some(json!({ "hint": hint })))
 }
 
-const SCHEMAS: &str = "`tools/list` has the names of the tools and the schema of their arguments";
+const SCHEMAS: &str = "see `tools/list` for the tools and the schema of their arguments";
 
 fn unknown_tool(name: &str) -> ErrorData {
     let name: String = name.chars().take(64).collect();
-    let what = format!("there is no tool `{name}`");
+    let what = format!("unknown tool `{name}`");
     misused(ErrorCode::INVALID_PARAMS, what, SCHEMAS)
 }
 
-/// A refusal as the client's model can read it: the same JSON that HTTP answers with. Not as
-/// structured content, which has to be as the tool's output schema says.
+/// An error for the client's model, in the same JSON as over HTTP. It is not structured content,
+/// which would have to match the tool's output schema.
 fn refused(error: &ApiError) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(error.to_json().to_string())])
 }
 
-/// A known method whose parameters could not be read is no unknown method.
+/// A known method with invalid parameters is not reported as an unknown method.
 fn unreadable(request: &CustomRequest) -> ErrorData {
     let named = request
         .params
@@ -173,28 +173,28 @@ fn unreadable(request: &CustomRequest) -> ErrorData {
     match (request.method.as_str(), named, arguments) {
         ("tools/call", Some(Value::String(_)), Some(arguments)) if !arguments.is_object() => {
             invalid(format!(
-                "`arguments` has to be an object, but is {}",
+                "`arguments` must be an object, but is {}",
                 kind(arguments)
             ))
         }
         ("tools/call", Some(Value::String(_)), _) => {
-            invalid("the parameters of `tools/call` cannot be read".to_owned())
+            invalid("invalid parameters for `tools/call`".to_owned())
         }
         ("tools/call", named, _) => {
             let is = named.map_or("missing", kind);
-            invalid(format!("`name` has to be a string, but is {is}"))
+            invalid(format!("`name` must be a string, but is {is}"))
         }
         (method @ ("initialize" | "ping" | "tools/list"), _, _) => misused(
             ErrorCode::INVALID_PARAMS,
-            format!("the parameters of `{method}` cannot be read"),
-            "send them as the revision of MCP has it that the session speaks",
+            format!("invalid parameters for `{method}`"),
+            "send the parameters that the session's MCP revision defines",
         ),
         (method, _, _) => {
             let method: String = method.chars().take(64).collect();
             misused(
                 ErrorCode::METHOD_NOT_FOUND,
-                format!("there is no method `{method}`"),
-                "this server has `tools/list`, `tools/call` and `ping`",
+                format!("unknown method `{method}`"),
+                "this server supports `tools/list`, `tools/call` and `ping`",
             )
         }
     }
@@ -235,13 +235,13 @@ impl ServerHandler for Server {
         }
         let call = self.call(face, arguments, &context);
         let done = match face.verb {
-            // Nobody waits any more: what has not begun does not begin. The other verbs are
-            // done in a moment, or, as a kill, should come to their end.
+            // The client canceled the call, so a session that has not started yet is not started.
+            // The other tools finish quickly or, like a kill, should run to their end.
             Verb::Start => tokio::select! {
                 done = call => done,
                 () = context.ct.cancelled() => {
-                    let hint = "call it again if it is still wanted";
-                    Err(misused(ErrorCode::INTERNAL_ERROR, "the call was cancelled", hint))
+                    let hint = "call it again if you still need it";
+                    Err(misused(ErrorCode::INTERNAL_ERROR, "the call was canceled", hint))
                 }
             },
             _ => call.await,
@@ -258,24 +258,24 @@ impl ServerHandler for Server {
     }
 }
 
-/// There is one page only: a cursor is none of ours.
+/// There is only one page, so every cursor is unknown.
 fn first_page(page: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
     match page.and_then(|page| page.cursor.as_ref()) {
         None => Ok(()),
         Some(_) => Err(misused(
             ErrorCode::INVALID_PARAMS,
-            "`cursor` is none that this server gave: all tools are on one page",
-            "leave `cursor` out",
+            "unknown cursor: all tools are on one page",
+            "omit `cursor`",
         )),
     }
 }
 
-/// What a later text lets a caller ask for and this host does not do: left out silently, the
-/// agent would run in another place, or as another one, than was asked.
+/// Rejects arguments of later AIP texts that this host does not support. If they were ignored, the
+/// agent would run in another place or as another agent than requested.
 fn not_of_later_texts(arguments: &Arguments) -> Result<(), ApiError> {
     let known = [
-        ("ground", "name a `workspaceSlug` or a `cwd`"),
-        ("agent", "name an `adapter`"),
+        ("ground", "use `workspaceSlug` or `cwd`"),
+        ("agent", "use `adapter`"),
     ];
     match known.iter().find(|(name, _)| arguments.has(name)) {
         None => Ok(()),

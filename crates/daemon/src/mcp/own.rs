@@ -1,26 +1,26 @@
-//! A place for the sessions of one stdio server. They end with it, and so does what was kept of
-//! them; several such servers, and a daemon, share a home without getting in each other's way.
+//! A private state directory for the sessions of one stdio server. It is removed when the server
+//! ends. Several servers and a daemon can share a home without interfering with each other.
 
 use std::fs;
 
 use agentproto_runtime::Fault;
 use agentproto_runtime::home::{Home, Lock, unique};
 
-/// Below the home; one directory for each server.
+/// Directory in the home that contains one directory per server.
 const PLACE: &str = "stdio";
-/// Held by the server whose directory it is.
+/// Lock held by the server that owns the directory.
 const OWNER: &str = "owner";
 
-/// Gone when it is dropped.
+/// The directory is removed when this is dropped.
 pub struct Own {
     pub state: Home,
     _lock: Option<Lock>,
 }
 
 impl Own {
-    /// A new place; those that nobody owns any more are cleared away.
+    /// Creates a new directory, and removes those whose owner is gone.
     pub fn make(home: &Home) -> Result<Own, Fault> {
-        // Nobody clears away what was made and is not locked yet.
+        // Prevents other processes from removing the new directory before it is locked.
         let _turn = home.lock(PLACE)?;
         let place = home.dir(PLACE)?;
         for left in fs::read_dir(&place).into_iter().flatten().flatten() {
@@ -47,14 +47,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_apart_and_do_not_pile_up() {
+    fn directories_are_separate_and_stale_ones_are_removed() {
         let dir = tempfile::tempdir().expect("a directory");
         let home = Home::new(dir.path());
         let place = |own: &Own| own.state.root().to_owned();
         let first = Own::make(&home).expect("made");
         let second = Own::make(&home).expect("made");
         assert_ne!(place(&first), place(&second));
-        // As a server that was killed leaves it.
+        // A directory left behind by a killed server.
         let left = home.dir("stdio/1-0").expect("made");
         fs::write(left.join("sessions.db"), "x").expect("written");
         let third = Own::make(&home).expect("made");

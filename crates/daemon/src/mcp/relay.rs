@@ -1,5 +1,5 @@
-//! The tools of a daemon that runs already, from another process: each call is one request to
-//! its `/mcp`, so that there is one registry, however many clients there are (A46-MCP-07).
+//! Forwards tool calls to a running daemon. Each call is one request to its `/mcp`, so that there
+//! is only one registry, however many clients there are (A46-MCP-07).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use super::arguments::Arguments;
 use super::{misused, refused};
 use crate::error::ApiError;
 
-/// A kill waits for an agent that takes its time; nothing else takes any.
+/// Time limit of a call. Only a kill may take long, because it waits for the agent.
 const TIME_TO_ANSWER: Duration = Duration::from_secs(60);
 const TIME_TO_CONNECT: Duration = Duration::from_secs(5);
-/// Output that a client asked for, at the most.
+/// Maximum size of a response in bytes.
 const LONGEST_ANSWER: u64 = 64 << 20;
 
 #[derive(Clone)]
@@ -25,31 +25,31 @@ pub struct Relay {
     agent: ureq::Agent,
 }
 
-/// Finds the daemon of this user as it is reached now.
+/// Finds the current address of this user's daemon.
 pub type Look = dyn Fn() -> Option<Daemon> + Send + Sync;
 
 #[derive(Clone, PartialEq, Eq)]
 pub struct Daemon {
-    /// Without a slash at its end.
+    /// Base URL, without a trailing slash.
     pub url: String,
     pub token: String,
 }
 
-/// Why there is no answer, and whether the daemon may have heard the question.
+/// Why the response is missing, and whether the daemon may have received the request.
 struct Lost {
     why: String,
     was_heard: bool,
 }
 
 impl Relay {
-    /// To the daemon that is found, where it answers.
+    /// Connects to the daemon, if there is one that responds.
     pub fn find(look: impl Fn() -> Option<Daemon> + Send + Sync + 'static) -> Option<Relay> {
         let daemon = look()?;
         let agent: ureq::Agent = ureq::Agent::config_builder()
             .timeout_global(Some(TIME_TO_ANSWER))
             .timeout_connect(Some(TIME_TO_CONNECT))
             .http_status_as_error(false)
-            // The token goes nowhere but where the daemon's own file says.
+            // The token is sent only to the address in the daemon's own file.
             .proxy(None)
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -74,7 +74,7 @@ impl Relay {
         daemon.clone()
     }
 
-    /// Another daemon than the one that was asked, in the meantime.
+    /// The current daemon, if it is not the one that was asked.
     fn another(&self, than: &Daemon) -> Option<Daemon> {
         let now = (self.look)().filter(|now| now != than)?;
         let mut daemon = self.daemon.lock();
@@ -98,8 +98,8 @@ impl Relay {
         }
     }
 
-    /// A daemon that was started again has another address and token: it is asked instead, but
-    /// only where the first one cannot have done anything.
+    /// A restarted daemon has another address and token. The call is repeated there only if the
+    /// first daemon cannot have executed it.
     fn ask(&self, tool: &str, arguments: &Value) -> Result<Value, ApiError> {
         let daemon = self.daemon();
         match self.post(&daemon, tool, arguments) {
@@ -124,7 +124,7 @@ impl Relay {
         }
     }
 
-    /// One call without a session, as MCP has it since 2026-07-28.
+    /// One call without an MCP session, as possible since MCP 2026-07-28.
     fn post(&self, daemon: &Daemon, tool: &str, arguments: &Value) -> Result<(u16, Value), Lost> {
         let version = ProtocolVersion::V_2026_07_28;
         let meta = json!({
@@ -164,7 +164,7 @@ impl Relay {
     }
 }
 
-/// Nobody was there to hear it.
+/// Whether the request cannot have reached a daemon.
 fn was_refused(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
@@ -174,16 +174,16 @@ fn was_refused(error: &ureq::Error) -> bool {
     }
 }
 
-/// A refusal of the daemon's door, before any tool was called.
+/// An error of the daemon from before a tool was called.
 fn refusal(status: u16, body: &Value) -> ApiError {
     let error = &body["error"];
     let said = |key: &str| error[key].as_str().or(error["data"][key].as_str());
     let message = said("message").map(str::to_owned);
-    let message = message.unwrap_or_else(|| format!("the daemon answered {status}"));
+    let message = message.unwrap_or_else(|| format!("the daemon responded with {status}"));
     let error = ApiError::new(status, "daemon_refused", message);
     match said("hint") {
         Some(hint) => error.hint(hint),
-        None => error.hint("`agentproto serve` starts it again"),
+        None => error.hint("start it again with `agentproto serve`"),
     }
 }
 
@@ -193,10 +193,10 @@ fn unavailable(url: &str, why: &str) -> ApiError {
         "daemon_unavailable",
         format!("the daemon at {url} does not answer: {why}"),
     )
-    .hint("start it again with `agentproto serve`; sessions that lived have ended with it")
+    .hint("start it again with `agentproto serve`; its sessions have ended")
 }
 
-/// The answer of the daemon's tool, as it is.
+/// The result of the daemon's tool, unchanged.
 fn understood(answer: Value) -> Result<CallToolResult, ErrorData> {
     if let Some(error) = answer.get("error") {
         return Err(serde_json::from_value(error.clone()).unwrap_or_else(|_| odd()));
@@ -206,7 +206,7 @@ fn understood(answer: Value) -> Result<CallToolResult, ErrorData> {
 }
 
 fn odd() -> ErrorData {
-    let what = "the daemon's answer is no result of a tool";
-    let hint = "`agentproto serve` of the same version as this one answers as it should";
+    let what = "the daemon's response is not a tool result";
+    let hint = "run `agentproto serve` with the same version as this program";
     misused(ErrorCode::INTERNAL_ERROR, what, hint)
 }

@@ -1,4 +1,4 @@
-//! One client on this process's pipes, from its first line to its last.
+//! Serves one client on this process's pipes.
 
 use std::io;
 
@@ -7,16 +7,16 @@ use rmcp::service::{QuitReason, ServerInitializeError, serve_server};
 
 use super::lines::Lines;
 
-/// Why it is over.
+/// Why serving ended.
 #[derive(Debug)]
 pub enum End {
-    /// The client closed its side, or does not read any more.
+    /// The client closed its side, or no longer reads.
     Closed,
-    /// The server broke.
+    /// The server failed.
     Fault(String),
 }
 
-/// Serves until the client goes. What it sends before it begins is no reason to go.
+/// Serves until the client is gone. Invalid messages before `initialize` do not end it.
 pub async fn stdio(handler: impl ServerHandler + Clone) -> io::Result<End> {
     let lines = Lines::stdio()?;
     let unread = lines.clone();
@@ -32,7 +32,8 @@ async fn serve(handler: impl ServerHandler + Clone, lines: Lines) -> End {
             Ok(running) => running,
             Err(ServerInitializeError::ConnectionClosed(_)) => return End::Closed,
             Err(ServerInitializeError::TransportError { .. }) => return End::Closed,
-            // Out of turn, or refused and told so: the next message may be right.
+            // An unexpected or rejected first message was answered with an error. The next one may
+            // be valid.
             Err(_) => continue,
         };
         return match running.waiting().await {

@@ -1,5 +1,4 @@
-//! The five tools of AIP-46 (A46-MCP-01 to 06): what they are called, what they take, and what
-//! they do to the registry.
+//! The five tools of AIP-46 (A46-MCP-01 to 06): names, arguments, and implementation.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +13,7 @@ use crate::error::ApiError;
 use crate::model::{Principal, Session, SpawnRequest};
 use crate::registry::{Output, Registry};
 
-/// More lines than a client can want at once; the rest is in the event history.
+/// Maximum number of lines per request. Older ones are in the event history.
 const MOST_LINES: u64 = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +25,12 @@ pub enum Verb {
     Kill,
 }
 
-/// How a verb is known to clients.
+/// How a verb is presented to clients.
 pub struct Face {
     pub verb: Verb,
-    /// As AIP-46 has it.
+    /// Name in AIP-46.
     pub name: &'static str,
-    /// As later texts have it; offered only where the host was told to.
+    /// Name in later AIP texts. Offered only if the host is configured to.
     pub alias: &'static str,
     title: &'static str,
     description: &'static str,
@@ -43,51 +42,51 @@ pub const FACES: [Face; 5] = [
         name: "start_agent_session",
         alias: "agent_start",
         title: "Start an agent session",
-        description: "Starts an agent on this host and returns its Session. The agent lives on \
-            until the session is killed: send it further prompts instead of starting it again. \
-            The session is `starting` at first; a prompt may be given here or sent at once, it \
-            waits for the agent. It runs in `cwd`, else in the named workspace, else in the \
-            active one.",
+        description: "Starts an agent on this host and returns its Session. The agent keeps running \
+            until the session is killed, so send further prompts instead of starting it again. \
+            The session is `starting` at first. A prompt given here or sent at once waits until \
+            the agent is ready. The agent runs in `cwd`, or in the named workspace, or in the \
+            active workspace.",
     },
     Face {
         verb: Verb::Prompt,
         name: "prompt_agent_session",
         alias: "agent_prompt",
         title: "Prompt an agent session",
-        description: "Sends a prompt to a session and returns at once, without the reply. The \
-            reply comes as lines of get_agent_session_output; the turn is over when a line \
-            `── turn-end (reason) ──` stands there. While a turn goes on, another prompt is \
-            refused with `session_busy`.",
+        description: "Sends a prompt to a session and returns at once, without the reply. Read \
+            the reply with get_agent_session_output. The turn has ended when the output has a \
+            line `── turn-end (reason) ──`. While a turn is running, another prompt fails \
+            with `session_busy`.",
     },
     Face {
         verb: Verb::List,
         name: "list_agent_sessions",
         alias: "agent_sessions_list",
         title: "List agent sessions",
-        description: "Lists the sessions of this host, oldest first: those that live and those \
-            that have ended and were not forgotten.",
+        description: "Lists the sessions of this host, oldest first: live sessions, and ended \
+            sessions that were not forgotten.",
     },
     Face {
         verb: Verb::Output,
         name: "get_agent_session_output",
         alias: "agent_output",
         title: "Read the output of an agent session",
-        description: "Returns the last lines of a session's output, 200 unless `lastN` says \
-            otherwise, with its status. Prefixes: [thought], [tool], [tool-error], \
-            [awaiting input], [error]; `── turn-end (reason) ──` ends each turn. `truncated` is \
-            true where older ones of these lines are left out, since they are more than 1 MiB.",
+        description: "Returns the last lines of a session's output (200, or `lastN`) and its \
+            status. Prefixes: [thought], [tool], [tool-error], [awaiting input], [error]. \
+            `── turn-end (reason) ──` ends each turn. `truncated` is true if older lines were \
+            left out because the output exceeds 1 MiB.",
     },
     Face {
         verb: Verb::Kill,
         name: "kill_agent_session",
         alias: "agent_kill",
         title: "Kill an agent session",
-        description: "Ends a session and its agent, in the middle of a turn too. `ok` is false \
-            where it had ended before. Its output can still be read.",
+        description: "Ends a session and its agent, even during a turn. `ok` is false if it had \
+            already ended. Its output can still be read.",
     },
 ];
 
-/// As AIP-46 has them.
+/// Tool names in AIP-46.
 pub const TOOL_NAMES: [&str; 5] = [
     FACES[0].name,
     FACES[1].name,
@@ -97,7 +96,7 @@ pub const TOOL_NAMES: [&str; 5] = [
 ];
 
 impl Face {
-    /// The verb behind a name of a tool.
+    /// Finds a tool by name.
     pub fn find(name: &str, aliases: bool) -> Option<&'static Face> {
         FACES
             .iter()
@@ -112,7 +111,7 @@ impl Face {
     }
 }
 
-/// Made once: the tools of the spec in its order, and as many aliases after them.
+/// The tools of AIP-46 in its order, followed by their aliases. Built once.
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     let names = FACES.iter().map(|face| face.tool(face.name));
     names
@@ -131,7 +130,7 @@ struct Sessions {
     sessions: Vec<Session>,
 }
 
-/// What a prompt or a kill comes back with.
+/// Result of a prompt or a kill.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Done {
@@ -139,7 +138,8 @@ struct Done {
     session_id: String,
 }
 
-/// `uint64` and the like are Rust's; clients warn of formats that JSON Schema does not have.
+/// Removes formats such as `uint64`, which are specific to Rust. Clients warn about unknown
+/// formats.
 fn without_formats(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -154,30 +154,30 @@ fn without_formats(schema: &mut Value) {
 }
 
 impl Verb {
-    /// JSON Schema of the arguments. Unknown ones are allowed, and ignored.
+    /// JSON Schema of the arguments. Unknown arguments are allowed and ignored.
     fn input(self) -> JsonObject {
         let session = || json!({ "type": "string", "description": "`id` of the session" });
         let (properties, required): (Value, &[&str]) = match self {
             Verb::Start => (
                 json!({
                     "adapter": { "type": "string", "description": "Slug of the AIP-45 adapter to run" },
-                    "workspaceSlug": { "type": "string", "description": "Workspace to run in; without it the active one" },
-                    "cwd": { "type": "string", "description": "Absolute path to run in; wins over `workspaceSlug`" },
-                    "prompt": { "type": "string", "description": "First prompt; the same as a start followed by a prompt" },
-                    "label": { "type": "string", "description": "Free text to find the session again" },
+                    "workspaceSlug": { "type": "string", "description": "Workspace to run in. Defaults to the active one" },
+                    "cwd": { "type": "string", "description": "Absolute path to run in. Takes precedence over `workspaceSlug`" },
+                    "prompt": { "type": "string", "description": "First prompt. Has the same effect as a prompt sent after the start" },
+                    "label": { "type": "string", "description": "Free text that identifies the session" },
                 }),
                 &["adapter"],
             ),
             Verb::Prompt => (
                 json!({
                     "sessionId": session(),
-                    "prompt": { "type": "string", "description": "What to say to the agent" },
+                    "prompt": { "type": "string", "description": "Text for the agent" },
                 }),
                 &["sessionId", "prompt"],
             ),
             Verb::List => (
                 json!({
-                    "onlyAlive": { "type": "boolean", "description": "Leave out those that have ended" },
+                    "onlyAlive": { "type": "boolean", "description": "Return only live sessions" },
                 }),
                 &[],
             ),
@@ -188,7 +188,7 @@ impl Verb {
                         "type": "integer",
                         "minimum": 1,
                         "maximum": MOST_LINES,
-                        "description": "How many lines, counted from the end; 200 without it",
+                        "description": "Number of last lines to return (default 200)",
                     },
                 }),
                 &["sessionId"],
@@ -219,8 +219,8 @@ impl Verb {
         }
     }
 
-    /// Hints for clients that ask their user before they call. An agent may do anything, so
-    /// starting and prompting one counts as destructive and open.
+    /// Hints for clients that ask their user before a call. An agent may do anything, so starting
+    /// and prompting one counts as destructive and open-world.
     fn annotations(self, title: &str) -> ToolAnnotations {
         let read_only = matches!(self, Verb::List | Verb::Output);
         let hints = ToolAnnotations::with_title(title).read_only(read_only);
@@ -232,7 +232,7 @@ impl Verb {
         .open_world(matches!(self, Verb::Start | Verb::Prompt))
     }
 
-    /// Does it. What a refusal says is what HTTP says (A46-MCP-07).
+    /// Runs the tool. Errors are the same as over HTTP (A46-MCP-07).
     pub async fn call(
         self,
         arguments: &Arguments,
@@ -278,6 +278,12 @@ impl Verb {
                 serde_json::to_value(Done { ok, session_id })
             }
         };
-        done.map_err(|e| ApiError::new(500, "internal", format!("the result is no JSON: {e}")))
+        done.map_err(|e| {
+            ApiError::new(
+                500,
+                "internal",
+                format!("cannot write the result as JSON: {e}"),
+            )
+        })
     }
 }

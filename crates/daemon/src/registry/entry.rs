@@ -1,4 +1,4 @@
-//! One session: its record, its output, its agent.
+//! One session: its record, its output and its agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,36 +21,37 @@ use agentproto_runtime::observe::{Observer, Stage};
 use agentproto_sandbox::spawn::Exit;
 use agentproto_text::redact;
 
-/// Warnings that a record keeps.
+/// Maximum number of warnings in a record.
 const MOST_WARNINGS: usize = 20;
-/// From the end of the agent to the end of its turn.
+/// How long to wait for the end of a turn after its agent has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// Characters of a prompt that readers see: one that fills the ring would drive out all else.
+/// Maximum number of characters of a prompt shown to readers. A longer one would displace
+/// everything else in the ring.
 const SHOWN_OF_A_PROMPT: usize = 16 << 10;
 
 pub struct Entry {
     pub id: String,
     pub channel: Arc<Channel>,
     record: Mutex<Session>,
-    /// Joins the agent's words to lines.
+    /// Joins the agent's text to lines.
     pub(super) projector: Mutex<Projector>,
-    /// Takes known forms of secrets out of the agent's standard error.
+    /// Removes known forms of secrets from the agent's stderr.
     stderr: Mutex<redact::Stream>,
     live: Mutex<Live>,
-    /// Set once, by who wants the session to end.
+    /// The reason for a kill. Set once.
     pub(super) doomed: watch::Sender<Option<String>>,
     log: Log,
     file: SessionsFile,
     pub(super) clock: Clock,
 }
 
-/// The agent, and what it waits for.
+/// The agent and its pending work.
 #[derive(Default)]
 struct Live {
     session: Option<Arc<runtime::session::Session>>,
-    /// A prompt that came before the agent was ready.
+    /// A prompt that arrived before the agent was ready.
     first: Option<String>,
-    /// Who reads the turn that goes on.
+    /// The task that reads the current turn.
     pump: Option<JoinHandle<()>>,
 }
 
@@ -92,7 +93,7 @@ impl Entry {
         self.record().status.is_alive()
     }
 
-    /// Changes the record, and keeps it.
+    /// Changes the record and stores it.
     pub(super) fn update(&self, change: impl FnOnce(&mut Session)) -> Session {
         let mut record = self.record();
         change(&mut record);
@@ -102,7 +103,7 @@ impl Entry {
         now
     }
 
-    /// Changes the record; what is kept of it is kept already, or soon.
+    /// Changes the record without storing it, because it is stored elsewhere.
     pub(super) fn change(&self, change: impl FnOnce(&mut Session)) {
         change(&mut self.record());
     }
@@ -112,7 +113,7 @@ impl Entry {
         self.file.touch();
     }
 
-    /// One edge of the state machine; false where there is none.
+    /// Changes the status. Returns false if the transition is not allowed.
     pub(super) fn become_(&self, next: Status, change: impl FnOnce(&mut Session)) -> bool {
         let mut record = self.record();
         if !record.status.can_become(next) {
@@ -132,7 +133,7 @@ impl Entry {
         true
     }
 
-    /// Lines of output, with the time of the last one.
+    /// Publishes lines of output, and updates the time of the last output.
     pub(super) fn lines(&self, lines: &[Line]) {
         if lines.is_empty() {
             return;
@@ -144,7 +145,7 @@ impl Entry {
         }
     }
 
-    /// Takes the prompt, or says why not.
+    /// Accepts a prompt, or returns why it cannot.
     pub fn prompt(self: &Arc<Self>, prompt: String) -> Result<(), ApiError> {
         let mut live = self.live();
         let busy = |session: &Session| {
@@ -152,7 +153,7 @@ impl Entry {
                 409,
                 "session_busy",
                 format!(
-                    "session `{}` has a turn going on (AIP-46, Multi-turn semantics)",
+                    "session `{}` is busy: a turn is running (AIP-46, Multi-turn semantics)",
                     session.id
                 ),
             )
@@ -167,8 +168,8 @@ impl Entry {
                     record.status.as_str()
                 );
                 let hint = match record.resumable {
-                    true => "POST …/resume goes on with it in a new session",
-                    false => "start a new one",
+                    true => "POST …/resume to continue it in a new session",
+                    false => "start a new session",
                 };
                 return Err(ApiError::new(409, "session_ended", what).hint(hint));
             }
@@ -209,7 +210,7 @@ impl Entry {
         }
     }
 
-    /// The time that this session tells.
+    /// Current time for this session.
     fn now(&self) -> String {
         self.clock.now_for(&self.record())
     }
@@ -219,10 +220,10 @@ impl Entry {
         self.channel.push(Kind::Status, &told);
     }
 
-    /// The agent is ready: what came before goes to it.
+    /// Called when the agent is ready. Sends the prompt that arrived before.
     pub(super) fn ready(self: &Arc<Self>, session: Arc<runtime::session::Session>) {
         let first = {
-            // Nobody can come between the two: who sees it running can talk to it.
+            // Both under one lock: a client that sees the session running can prompt it.
             let mut live = self.live();
             live.session = Some(Arc::clone(&session));
             self.become_(Status::Running, |record| {
@@ -245,11 +246,11 @@ impl Entry {
         self.live().first = Some(prompt);
     }
 
-    /// The agent is let go; nothing of it stays.
+    /// Releases the agent and all its resources.
     pub(super) fn release(&self) {
         *self.live() = Live::default();
         self.channel.close();
-        // What is in the log need not be held in memory, too.
+        // Items in the log need not stay in memory.
         let (channel, log) = (Arc::clone(&self.channel), self.log.clone());
         tokio::spawn(async move {
             log.settle().await;
@@ -297,21 +298,19 @@ impl Entry {
                 404,
                 "permission_not_found",
                 format!(
-                    "no question `{}` is open",
+                    "no open question `{}`",
                     question.chars().take(64).collect::<String>()
                 ),
             )
-            .hint("GET /sessions/:id lists those that are, as `pendingPermissions`")
+            .hint("GET /sessions/:id lists open questions as `pendingPermissions`")
         };
         let asked = asked.ok_or_else(closed)?;
         if let Answer::Choice(choice) = &answer
             && !asked.options.iter().any(|option| option.id == *choice)
         {
             let offered: Vec<&str> = asked.options.iter().map(|o| o.id.as_str()).collect();
-            return Err(
-                ApiError::bad_request(format!("`{choice}` is none of the options"))
-                    .hint(format!("offered are {}", offered.join(", "))),
-            );
+            return Err(ApiError::bad_request(format!("unknown option `{choice}`"))
+                .hint(format!("the options are {}", offered.join(", "))));
         }
         let session = self.agent().ok_or_else(closed)?;
         if !session.answer(question, answer) {
@@ -333,7 +332,8 @@ impl Entry {
         }
     }
 
-    /// Ends the session, politely for a while, then not; false where it had ended before.
+    /// Ends the session: closes it, and kills it after a time limit. Returns false if it had
+    /// already ended.
     pub async fn kill(self: &Arc<Self>, why: &str, polite: Duration) -> bool {
         let first = self.doomed.send_if_modified(|doomed| {
             let first = doomed.is_none() && self.record().status.is_alive();
@@ -345,7 +345,8 @@ impl Entry {
         if let Some(session) = self.agent() {
             let closed = tokio::time::timeout(polite, session.close()).await;
             if let Some(pump) = self.take_pump() {
-                // The last words of a turn are worth a moment; an agent that says nothing is not.
+                // Wait briefly for the last events of the turn, then abort a turn that does not
+                // end.
                 let stuck = pump.abort_handle();
                 if tokio::time::timeout(LAST_WORDS, pump).await.is_err() {
                     stuck.abort();
@@ -354,16 +355,17 @@ impl Entry {
             let exit = closed.ok().and_then(Result::ok).and_then(|c| c.exit);
             self.killed(why, exit);
         }
-        // Whoever starts it sees that it is doomed, and ends it; others wait for the end.
+        // A session that is still starting is ended by its start task. All callers wait for the
+        // end.
         self.channel.watch_end().over().await;
         first
     }
 
-    /// The end of a running session that somebody wanted to end.
+    /// Ends a session that was killed.
     pub(super) fn killed(&self, why: &str, exit: Option<Exit>) {
         let is_busy = self.record().busy;
         if is_busy {
-            // Its turn has no end of its own any more.
+            // Its turn has no end event.
             let mut lines = Vec::new();
             self.projector.lock().flush(&mut lines);
             lines.push(crate::project::turn_end("cancelled"));
@@ -394,7 +396,7 @@ impl Entry {
     }
 }
 
-/// What the agent was told, for readers that show both sides of the talk.
+/// Data of a `prompt` event, for readers that show both sides of the conversation.
 fn prompt_data(prompt: &str, at: &str) -> Value {
     let prompt = &*redact::text(prompt);
     let end = prompt.char_indices().nth(SHOWN_OF_A_PROMPT);
@@ -406,7 +408,8 @@ fn prompt_data(prompt: &str, at: &str) -> Value {
     data
 }
 
-/// Hears what happens around the turns. Weak: the agent's context must not keep its session.
+/// Observes what happens around the turns. Holds a weak reference, because the agent's context must
+/// not keep its session alive.
 pub(super) struct Ear(pub std::sync::Weak<Entry>);
 
 impl Observer for Ear {
@@ -434,7 +437,7 @@ impl Observer for Ear {
     }
 }
 
-/// A fault of a session that never ran, told as the seed has it.
+/// The stderr tail in the details of an error.
 pub(super) fn told(details: &Value) -> Option<&str> {
     details.get("stderr").and_then(Value::as_str)
 }

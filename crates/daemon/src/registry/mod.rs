@@ -1,4 +1,4 @@
-//! All sessions of this host. Whoever asks, over whichever door, asks here (A46-MCP-07).
+//! All sessions of this host. Every interface uses this registry (A46-MCP-07).
 
 mod entry;
 mod recover;
@@ -30,38 +30,42 @@ use agentproto_runtime::home::Home;
 use agentproto_runtime::secrets::random;
 use agentproto_runtime::{Code, Fault};
 
-/// Where the log is, in the home.
+/// Name of the log in the state directory.
 const LOG: &str = "sessions.db";
-/// `get_agent_session_output` without a number.
+/// Default number of lines of `get_agent_session_output`.
 const LINES: usize = 200;
-/// Whoever is killed has so long to go by itself.
+/// Time for a killed agent to exit on its own.
 const POLITE: Duration = Duration::from_secs(3);
 
-/// How a host is set up.
+/// Configuration of a host.
 #[derive(Clone)]
 pub struct Config {
+    /// State directory of the user, with secrets, adapters and workspaces.
     pub home: Home,
-    /// Where the sessions themselves are kept: the home, unless others keep theirs there.
+    /// State directory for sessions. The same as `home`, unless several hosts share a home.
     pub state: Home,
-    /// Where slugs are looked up before the home's own adapters.
+    /// Directories in which slugs are looked up before the home's own adapters.
     pub adapters: Vec<PathBuf>,
-    /// Whether the mock agents of this binary are offered, too.
+    /// Whether the mock agents in this binary are available as adapters.
     pub bundled: bool,
+    /// Whether the declared sandbox is enforced.
     pub sandboxing: Sandboxing,
-    /// The environment that secrets and `passthrough` come from.
+    /// Environment for secrets and `passthrough`.
     pub host_env: Vec<(OsString, OsString)>,
-    /// Where a session without any workspace runs.
+    /// Working directory of sessions without a workspace.
     pub cwd: PathBuf,
-    /// Living sessions at a time.
+    /// Maximum number of live sessions.
     pub most_alive: usize,
-    /// Ended sessions that are remembered; the oldest go first.
+    /// Maximum number of ended sessions to remember. The oldest are removed first.
     pub most_ended: usize,
-    /// How fast sessions may be started, by whoever is near and by whoever is not.
+    /// Rate limit for starting sessions, applied separately to local and remote clients.
     pub starts: Rate,
+    /// Clock for the times in session records.
     pub clock: Clock,
 }
 
 impl Config {
+    /// The default configuration for a home.
     pub fn new(home: Home) -> Self {
         Config {
             state: home.clone(),
@@ -78,7 +82,7 @@ impl Config {
         }
     }
 
-    /// So many sessions a second in the long run; a host may be filled at once.
+    /// Sustained limit on new sessions per second. The burst size allows filling the host at once.
     pub fn starts(per_second: u32, most_alive: u32) -> Rate {
         Rate {
             per_second: f64::from(per_second),
@@ -87,7 +91,7 @@ impl Config {
     }
 }
 
-/// Clones are doors to the same sessions.
+/// The sessions of a host. Clones share the same sessions.
 #[derive(Clone)]
 pub struct Registry {
     shared: Arc<Shared>,
@@ -95,20 +99,20 @@ pub struct Registry {
 
 struct Shared {
     config: Config,
-    /// Of this life of the daemon: items of two lives are never taken for each other.
+    /// Random number of this daemon run, so that items of two runs are never confused.
     epoch: u64,
     sessions: RwLock<Sessions>,
     log: Log,
     file: SessionsFile,
     stopping: AtomicBool,
     starts: Mutex<Starts>,
-    /// The host's environment, for all sessions.
+    /// The host's environment, shared by all sessions.
     env: Arc<Vec<(OsString, OsString)>>,
-    /// Of adapters that are in use.
+    /// Manifests of adapters that are in use.
     manifests: Mutex<Vec<std::sync::Weak<agentproto_manifest::Document>>>,
 }
 
-/// Who comes over the network does not use up what the local user may start.
+/// Remote clients do not use up the limit of the local user.
 struct Starts {
     near: Bucket,
     far: Bucket,
@@ -117,7 +121,7 @@ struct Starts {
 #[derive(Default)]
 struct Sessions {
     by_id: HashMap<String, Arc<Entry>>,
-    /// In the order in which they were started.
+    /// In start order.
     order: Vec<Arc<Entry>>,
 }
 
@@ -128,8 +132,8 @@ pub struct Output {
     pub session_id: String,
     pub status: Status,
     pub lines: Vec<String>,
-    /// Older ones of the lines that were asked for are left out: an answer has about 1 MiB. They
-    /// are in the event history.
+    /// Whether older lines are left out because the response is limited to about 1 MiB. They are in
+    /// the event history.
     pub truncated: bool,
 }
 
@@ -137,13 +141,13 @@ pub struct Output {
 #[derive(Debug)]
 pub struct Page {
     pub items: Vec<Item>,
-    /// Where the next page begins; `None` at the end of what is there now.
+    /// Cursor of the next page, or `None` at the current end.
     pub next: Option<String>,
 }
 
 impl Registry {
-    /// Reads what an earlier life left, puts it right, and is ready. What is odd about it
-    /// comes back as sentences for whoever starts the host.
+    /// Opens the state directory, recovers sessions of an earlier run, and returns the registry.
+    /// Also returns warnings about the state, for the user who starts the host.
     pub fn open(config: Config) -> Result<(Registry, Vec<String>), Fault> {
         let path = config.state.path(LOG);
         config.state.dir("")?;
@@ -151,13 +155,13 @@ impl Registry {
         let mut warnings: Vec<String> = Vec::new();
         if let Some(aside) = aside {
             warnings.push(format!(
-                "the session log was damaged; it is kept as `{}`, and history begins anew",
+                "the session log was damaged: it was moved to `{}`, and a new one was started",
                 aside.display()
             ));
         }
         let (file, saved) = SessionsFile::open(&config.state);
         warnings.extend(saved.warning);
-        // By chance, not by the clock: a clock that is set back tells the same time twice.
+        // Random instead of time-based, because a clock that is set back repeats its times.
         let epoch = u64::from_be_bytes(random::bytes()?) >> 8;
         let full = Bucket::full(config.starts, Instant::now());
         let env = Arc::new(config.host_env.clone());
@@ -183,21 +187,22 @@ impl Registry {
             let shared = weak.upgrade()?;
             Some(Registry { shared }.list(false))
         }));
-        // What was put right is written before anything else can happen to it.
+        // Write recovered sessions before anything else can happen to them.
         registry.shared.file.write(&registry.list(false));
         Ok((registry, warnings))
     }
 
+    /// The configuration.
     pub fn config(&self) -> &Config {
         &self.shared.config
     }
 
-    /// The disk takes no more history at the moment.
+    /// Whether the disk currently rejects new history.
     pub fn is_degraded(&self) -> bool {
         self.shared.log.is_broken()
     }
 
-    /// Newest last.
+    /// All sessions, or only live ones, oldest first.
     pub fn list(&self, only_alive: bool) -> Vec<Session> {
         let sessions = self.shared.sessions.read();
         let records = sessions.order.iter().map(|entry| entry.snapshot());
@@ -206,11 +211,12 @@ impl Registry {
             .collect()
     }
 
+    /// The record of one session.
     pub fn get(&self, id: &str) -> Result<Session, ApiError> {
         Ok(self.entry(id)?.snapshot())
     }
 
-    /// Refuses ids of nobody.
+    /// Returns an error if the session is unknown.
     pub fn knows(&self, id: &str) -> Result<(), ApiError> {
         self.entry(id).map(drop)
     }
@@ -221,7 +227,7 @@ impl Registry {
         found.ok_or_else(|| ApiError::unknown_session(id))
     }
 
-    /// A session of this registry, with all that it writes to.
+    /// Creates the entry of a session with its log, file and clock.
     fn entry_of(&self, record: Session, channel: Arc<Channel>) -> Arc<Entry> {
         let shared = &self.shared;
         let clock = shared.config.clock.clone();
@@ -240,7 +246,7 @@ impl Registry {
         sessions.order.push(entry);
     }
 
-    /// Makes room among the ended ones.
+    /// Removes the oldest ended sessions beyond the limit.
     fn trim(&self) {
         let most = self.shared.config.most_ended;
         let mut sessions = self.shared.sessions.write();
@@ -261,17 +267,17 @@ impl Registry {
         });
     }
 
-    /// Sends a prompt; the answer comes as events (A46-TURN-04: one at a time).
+    /// Sends a prompt. The reply arrives as events. Only one turn runs at a time (A46-TURN-04).
     pub async fn prompt(&self, id: &str, prompt: String) -> Result<(), ApiError> {
         self.entry(id)?.prompt(prompt)?;
-        // The agent hears of it first, and thinks while the rest is done.
+        // Let the agent receive the prompt before the log is flushed.
         tokio::task::yield_now().await;
-        // Who was told that it has begun finds its end, whatever becomes of the host.
+        // A client that sees the turn start will also find its end, even after a crash of the host.
         self.shared.log.flush().await;
         Ok(())
     }
 
-    /// Ends the turn, not the session. Whether there was one.
+    /// Cancels the turn, not the session. Returns whether there was a turn.
     pub async fn interrupt(&self, id: &str) -> Result<bool, ApiError> {
         self.entry(id)?.interrupt().await
     }
@@ -281,12 +287,12 @@ impl Registry {
         self.entry(id)?.answer(question, answer)
     }
 
-    /// Ends the session; false where it had ended before.
+    /// Kills the session. Returns false if it had already ended.
     pub async fn kill(&self, id: &str) -> Result<bool, ApiError> {
         Ok(self.entry(id)?.kill("killed by a client", POLITE).await)
     }
 
-    /// Ends the session if it lives, and takes it out of the registry and the log.
+    /// Kills the session if it is alive, and removes it from the registry and the log.
     pub async fn forget(&self, id: &str) -> Result<bool, ApiError> {
         let entry = self.entry(id)?;
         entry.kill("killed by a client", POLITE).await;
@@ -301,7 +307,7 @@ impl Registry {
         Ok(known)
     }
 
-    /// The last lines, as many as an answer holds.
+    /// The last lines, limited to the size of a response.
     pub async fn output(&self, id: &str, last: Option<usize>) -> Result<Output, ApiError> {
         let entry = self.entry(id)?;
         let count = last.unwrap_or(LINES);
@@ -318,7 +324,7 @@ impl Registry {
         })
     }
 
-    /// Items after the one that a client has seen; all there are, without one.
+    /// Items after the last one that a client has seen, or all items without a cursor.
     pub async fn events(
         &self,
         id: &str,
@@ -341,13 +347,13 @@ impl Registry {
         Ok(Page { items, next })
     }
 
-    /// A reader of its own.
+    /// A new reader of a session.
     pub async fn follow(&self, id: &str, from: Begin) -> Result<Follower, ApiError> {
         let entry = self.entry(id)?;
         Ok(entry.channel.follow(from).await)
     }
 
-    /// The host stops: live sessions are killed (A46-STATUS-06), everything is written.
+    /// Stops the host: kills live sessions (A46-STATUS-06) and writes all state.
     pub async fn shutdown(&self) {
         self.shared.stopping.store(true, Ordering::Release);
         let alive: Vec<Arc<Entry>> = {
@@ -374,11 +380,11 @@ impl Registry {
 
 fn unknown_cursor(text: &str) -> ApiError {
     let text: String = text.chars().take(64).collect();
-    ApiError::bad_request(format!("`{text}` is no id of an event of this session"))
-        .hint("take `next` of the page before, the id of an event, or leave `after` out")
+    ApiError::bad_request(format!("unknown cursor `{text}`"))
+        .hint("use `next` of the previous page or the id of an event, or omit `after`")
 }
 
-/// A transition or a change of `busy`, as `status` events carry it.
+/// Data of a `status` event, for a change of status or of `busy`.
 fn status_data(session: &Session) -> Value {
     let mut data = json!({ "status": session.status, "busy": session.busy });
     if let Some(code) = session.exit_code {
@@ -390,13 +396,12 @@ fn status_data(session: &Session) -> Value {
     data
 }
 
-/// Refused once the host stops.
+/// The error for requests while the host stops.
 fn stopping() -> ApiError {
-    ApiError::new(503, "stopping", "the host is being stopped")
-        .hint("start it again, then ask again")
+    ApiError::new(503, "stopping", "the host is being stopped").hint("start it again, then retry")
 }
 
-/// What a fault of the runtime is called where a session has begun already.
+/// Whether an error of a turn also ends the session.
 fn is_fatal(code: &str) -> bool {
     let fatal = [Code::AgentExited, Code::ProtocolViolation];
     fatal.iter().any(|known| known.as_str() == code)

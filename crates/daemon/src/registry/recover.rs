@@ -1,5 +1,5 @@
-//! What an earlier life of the daemon left. A session that lived then is dead now: its agent
-//! went with the daemon. It is told so, and its turn gets its end; there are no ghosts.
+//! Recovers sessions of an earlier daemon run. A session that was alive then is dead now, because
+//! its agent ended with the daemon. It is marked as `error`, and its turn gets an end.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ impl Registry {
         self.trim();
     }
 
-    /// Straight into the log: nobody follows it yet.
+    /// Writes directly to the log, because nothing reads it yet.
     fn bury(&self, mut session: Session, next: u64) -> (Session, u64) {
         let was_busy = session.busy;
         session.status = Status::Error;
@@ -52,9 +52,8 @@ impl Registry {
     }
 }
 
-/// All sessions with the number of their next item, oldest first. The file has them in the order
-/// in which they were started, which the clock may not tell; those that only the log knows stand
-/// among them by their time.
+/// All sessions with the number of their next item, oldest first. The file has them in start order,
+/// which times may not reflect. Sessions that are only in the log are inserted by their time.
 fn in_order(saved: Vec<Session>, stored: Vec<Stored>) -> Vec<(Session, u64)> {
     let mut logged: HashMap<String, Stored> = HashMap::new();
     let mut order: Vec<String> = Vec::new();
@@ -62,7 +61,7 @@ fn in_order(saved: Vec<Session>, stored: Vec<Stored>) -> Vec<(Session, u64)> {
         order.push(one.session.id.clone());
         logged.insert(one.session.id.clone(), one);
     }
-    // What both know is told by the log; of a log that was lost, the file still knows it.
+    // If both know a session, the log is used. If the log was lost, the file still has it.
     let filed = saved
         .into_iter()
         .map(|session| match logged.remove(&session.id) {

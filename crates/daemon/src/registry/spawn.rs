@@ -1,4 +1,4 @@
-//! From a request to a running session.
+//! Starts sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,12 +20,13 @@ use agentproto_runtime::choices::{Given, Wanted};
 use agentproto_runtime::context::{Context, Setting};
 use agentproto_runtime::interact::Headless;
 
-/// Free text of a client.
+/// Maximum length of a label in bytes.
 const LONGEST_LABEL: usize = 1024;
 
 impl Registry {
-    /// Everything that can be refused is refused here, before a process exists: no session
-    /// then. The record comes back as `starting`; what fails later ends it as `error`.
+    /// Starts a session. Everything that can be rejected is rejected before a process exists, and
+    /// no session is created then. The record is returned as `starting`. Later failures end the
+    /// session as `error`.
     pub async fn spawn(
         &self,
         request: SpawnRequest,
@@ -91,7 +92,7 @@ impl Registry {
         let agent = Agent::load(Context::new(bundle, setting)?, wishes(&request))?;
         let ready = agent.prepare().await?;
         agent.confinable(&ready)?;
-        // From here on there is a session, whatever becomes of it.
+        // From here on the session exists, even if it fails.
         if let Some(prompt) = request.prompt {
             entry.hold_first(prompt);
         }
@@ -103,12 +104,12 @@ impl Registry {
         self.insert(Arc::clone(&entry));
         self.trim();
         tokio::spawn(start(entry, agent, ready, former));
-        // Who was told of it finds it, whatever becomes of the host.
+        // A client that knows the session will find it, even after a crash of the host.
         self.shared.log.flush().await;
         Ok(now)
     }
 
-    /// Takes an ended session up again, as a new one in the same place.
+    /// Resumes an ended session as a new one in the same directory.
     pub async fn resume(&self, id: &str, principal: Principal) -> Result<Session, ApiError> {
         let former = self.get(id)?;
         let request = SpawnRequest {
@@ -136,14 +137,14 @@ impl Registry {
             return Err(ApiError::new(
                 429,
                 "too_many_sessions",
-                format!("{alive} sessions are alive, and no more are let in"),
+                format!("too many live sessions ({alive})"),
             )
             .hint("kill one, or start the host with a higher `--max-sessions`"));
         }
         Ok(())
     }
 
-    /// A loop gone wild starts processes no faster than this, over whichever door.
+    /// Limits how fast sessions are started over any interface, for example by a runaway loop.
     fn may_start(&self, principal: Principal) -> Result<(), ApiError> {
         let mut starts = self.shared.starts.lock();
         let bucket = match principal {
@@ -156,29 +157,29 @@ impl Registry {
                 429,
                 "too_many_starts",
                 format!(
-                    "sessions are started too fast: {} a second in the long run",
+                    "sessions are started too fast: the limit is {} per second",
                     rate.per_second
                 ),
             )
             .retry_after(wait)
-            .hint("wait as long as `Retry-After` says, prompt a session that lives, or start the host with a higher `--spawn-rate`")
+            .hint("wait for `Retry-After`, prompt a live session, or start the host with a higher `--spawn-rate`")
         })
     }
 
-    /// The agent's own id of a session that has ended.
+    /// The agent's own id of an ended session.
     fn resumable(&self, id: &str) -> Result<String, ApiError> {
         let former = self.get(id)?;
         if former.status.is_alive() {
             return Err(
                 ApiError::new(409, "session_alive", format!("session `{id}` is alive"))
-                    .hint("prompt it; there is nothing to take up"),
+                    .hint("prompt it instead"),
             );
         }
         let refused = |why: &str| {
             ApiError::new(
                 422,
                 "continuation_unsupported",
-                format!("session `{id}` cannot be taken up again: {why}"),
+                format!("cannot resume session `{id}`: {why}"),
             )
             .hint("start a new session")
         };
@@ -189,10 +190,11 @@ impl Registry {
         }
         former
             .agent_session_id
-            .ok_or_else(|| refused("its agent never gave it an id"))
+            .ok_or_else(|| refused("its agent did not report a session id"))
     }
 
-    /// By slug only: a path would let a client run any manifest of the machine.
+    /// Finds an adapter by slug. Paths are not allowed, because a client could run any manifest on
+    /// the machine.
     fn adapter(&self, slug: &str) -> Result<Bundle, ApiError> {
         let config = &self.shared.config;
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
@@ -200,7 +202,7 @@ impl Registry {
             (1..=128).contains(&slug.len()) && slug.bytes().all(plain) && !slug.starts_with('.');
         if !is_slug {
             return Err(ApiError::bad_request(
-                "`adapter` is no slug: letters, digits, `-`, `_` and `.`",
+                "`adapter` is not a slug: use letters, digits, `-`, `_` and `.`",
             )
             .hint("name an adapter, not a path"));
         }
@@ -214,8 +216,8 @@ impl Registry {
         }
         let known = self.adapters();
         if known.is_empty() {
-            // A46-COMPAT-03.
-            return Err(ApiError::new(501, "no_adapters", "this host has no adapter installed")
+            // Without adapters, spawning is not implemented (A46-COMPAT-03).
+            return Err(ApiError::new(501, "no_adapters", "no adapter is installed on this host")
                 .hint(format!(
                     "put a bundle with an AGENT-CLI.md into `{}`, then `agentproto install SLUG`",
                     config.home.path("adapters").display()
@@ -225,18 +227,21 @@ impl Registry {
             .iter()
             .min_by_key(|name| strsim::levenshtein(name, slug));
         let hint = match close.filter(|name| strsim::levenshtein(name, slug) <= 3) {
-            Some(close) => format!("did you mean `{close}`? Known are {}", known.join(", ")),
-            None => format!("known are {}", known.join(", ")),
+            Some(close) => format!(
+                "did you mean `{close}`? Known adapters: {}",
+                known.join(", ")
+            ),
+            None => format!("known adapters: {}", known.join(", ")),
         };
         Err(ApiError::new(
             404,
             "adapter_not_found",
-            format!("there is no adapter `{slug}`"),
+            format!("unknown adapter `{slug}`"),
         )
         .hint(hint))
     }
 
-    /// The same manifest is held once, however many sessions it has; another text is another one.
+    /// Shares one copy of a manifest between its sessions. A changed text is a different manifest.
     fn shared(&self, mut bundle: Bundle) -> Bundle {
         let mut known = self.shared.manifests.lock();
         known.retain(|manifest| manifest.strong_count() > 0);
@@ -251,7 +256,7 @@ impl Registry {
         bundle
     }
 
-    /// Slugs that a spawn can name.
+    /// Slugs of all adapters that can be spawned.
     pub fn adapters(&self) -> Vec<String> {
         let config = &self.shared.config;
         let own = config.home.path("adapters");
@@ -279,8 +284,7 @@ impl Registry {
 }
 
 fn internal(why: &str) -> ApiError {
-    ApiError::new(500, "internal", format!("something broke inside: {why}"))
-        .hint("please report it")
+    ApiError::new(500, "internal", format!("internal error: {why}")).hint("please report it")
 }
 
 fn wishes(request: &SpawnRequest) -> Wishlist {
@@ -309,7 +313,7 @@ fn is_resumable(bundle: &Bundle) -> bool {
 /// Starts the agent, then watches it until its end.
 async fn start(entry: Arc<Entry>, agent: Agent, ready: Ready, former: Option<String>) {
     let mut doomed = entry.doomed.subscribe();
-    // On the heap, and gone with its end: what a beginning needs is not held for a session's life.
+    // Boxed, so that memory for the start is freed before the session runs.
     let beginning = Box::pin(async move { agent.begin(&ready, former.as_deref()).await });
     let begun = tokio::select! {
         biased;
@@ -327,12 +331,12 @@ async fn start(entry: Arc<Entry>, agent: Agent, ready: Ready, former: Option<Str
     let ended = session.ended();
     entry.ready(Arc::clone(&session));
     if doomed.borrow().is_some() {
-        // It was doomed between two looks.
+        // The kill arrived after the start but before this check.
         let why = doomed.borrow().clone().unwrap_or_default();
         let _ = tokio::time::timeout(Duration::from_secs(3), session.close()).await;
         return entry.killed(&why, None);
     }
-    // An agent may tell its session's id only in a turn.
+    // An agent may report its session id only during a turn.
     let mut over = entry.channel.watch_end();
     let closed = tokio::select! {
         closed = ended => closed,
@@ -340,7 +344,7 @@ async fn start(entry: Arc<Entry>, agent: Agent, ready: Ready, former: Option<Str
     };
     let own = session.id();
     entry.update(|record| record.agent_session_id = Some(own));
-    // A turn that goes on tells its own end first, and whether it was the agent's, too.
+    // A running turn publishes its own end first, and whether the agent ended with it.
     if let Some(pump) = entry.take_pump() {
         let _ = pump.await;
     }

@@ -1,4 +1,4 @@
-//! One turn, from its first event to its end.
+//! Runs one turn from its first event to its end.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use agentproto_runtime::StreamEvent;
 use agentproto_runtime::session::{Session, Turn};
 use agentproto_sandbox::spawn::Exit;
 
-/// Puts the events of a turn before all readers. Reads as fast as they come: no client slows
-/// the agent.
+/// Publishes the events of a turn to all readers. Reads them as fast as they arrive, so that no
+/// client slows down the agent.
 pub async fn pump(entry: Arc<Entry>, session: Arc<Session>, mut turn: Turn) {
     let mut fatal = None;
     let mut redactor = Redactor::default();
@@ -37,7 +37,7 @@ pub async fn pump(entry: Arc<Entry>, session: Arc<Session>, mut turn: Turn) {
     if entry.doomed.borrow().is_some() || !session.is_closed() {
         return;
     }
-    // The agent went with its turn.
+    // The agent exited during its turn.
     let exit = session.ended().await.and_then(|closed| closed.exit);
     match fatal {
         Some(message) => {
@@ -79,7 +79,8 @@ fn show(entry: &Entry, session: &Session, event: StreamEvent) {
     }
 }
 
-/// The end of the turn: in the log before anybody sees it, so that no finished turn is lost.
+/// Publishes the end of the turn. It is in the log before a reader sees it, so that no finished
+/// turn is lost.
 async fn end(entry: &Arc<Entry>, event: &StreamEvent) {
     let data = serde_json::to_value(event).unwrap_or_default();
     let mut items = vec![(Kind::Event, data)];
@@ -100,19 +101,20 @@ async fn end(entry: &Arc<Entry>, event: &StreamEvent) {
     over(&mut after);
     items.push((Kind::Status, status_data(&after)));
     entry.keep(after);
-    // Who has seen the end may prompt again at once; who sees no turn sees its end, too.
+    // A client that sees the end may prompt again at once. A record without a turn implies that its
+    // end is visible.
     entry
         .channel
         .push_durable(&items, || entry.change(over))
         .await;
 }
 
-/// The agent ended between turns (A46-STATUS-03).
+/// The agent exited between turns (A46-STATUS-03).
 pub fn left(entry: &Entry, exit: Option<Exit>) {
     entry.become_(Status::Exited, |record| record.exit_code = exit_code(exit));
 }
 
-/// As a shell tells it, where a signal ended it.
+/// The exit code, or 128 plus the signal number like in a shell.
 fn exit_code(exit: Option<Exit>) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt;
     let status = exit?.status;

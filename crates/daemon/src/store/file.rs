@@ -1,4 +1,4 @@
-//! `sessions.json` (A46-REF-02): written whole, a little after the last change.
+//! `sessions.json` (A46-REF-02): rewritten as a whole shortly after each change.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,19 +12,19 @@ use crate::model::Session;
 use agentproto_runtime::home::Home;
 
 const NAME: &str = "sessions.json";
-/// After a change, so that many changes are one write.
+/// Debounce: many changes become one write.
 const SETTLE: Duration = Duration::from_millis(250);
 
-/// What was found at start-up.
+/// The contents of the file at start-up.
 #[derive(Debug, Default)]
 pub struct Saved {
     pub sessions: Vec<Session>,
-    /// Told to whoever starts the daemon.
+    /// Warning for the user who starts the daemon.
     pub warning: Option<String>,
 }
 
-/// Writes the file off the async threads; a failed write is told once, and tried again with
-/// the next change.
+/// Writes the file outside the async threads. A failed write is reported once, and retried with the
+/// next change.
 #[derive(Clone)]
 pub struct SessionsFile {
     shared: Arc<Shared>,
@@ -37,8 +37,8 @@ struct Shared {
 }
 
 impl SessionsFile {
-    /// Reads what is there. A file that cannot be read is kept aside and reported; sessions in
-    /// it that make no sense are left out.
+    /// Reads the file. A file that cannot be parsed is moved aside and reported. Invalid sessions
+    /// in it are skipped.
     pub fn open(home: &Home) -> (SessionsFile, Saved) {
         let file = SessionsFile {
             shared: Arc::new(Shared {
@@ -66,11 +66,11 @@ impl SessionsFile {
         let listed = listed.and_then(|value| value.get("sessions")?.as_array().cloned());
         let Some(listed) = listed else {
             let kept = match set_aside(&path) {
-                Ok(aside) => format!("it is kept as `{}`", aside.display()),
-                Err(error) => format!("and it cannot be moved: {error}"),
+                Ok(aside) => format!("it was moved to `{}`", aside.display()),
+                Err(error) => format!("it cannot be moved: {error}"),
             };
             let warning = format!(
-                "`{}` cannot be read as a list of sessions; {kept}",
+                "cannot read `{}` as a list of sessions; {kept}",
                 path.display()
             );
             return (
@@ -88,7 +88,7 @@ impl SessionsFile {
             .collect();
         let warning = (sessions.len() < all).then(|| {
             format!(
-                "{} of {all} sessions in `{}` cannot be read and are left out",
+                "skipped {} of {all} sessions in `{}`: they cannot be read",
                 all - sessions.len(),
                 path.display()
             )
@@ -96,12 +96,12 @@ impl SessionsFile {
         (file, Saved { sessions, warning })
     }
 
-    /// Something changed; the file follows.
+    /// Schedules a write after a change.
     pub fn touch(&self) {
         self.shared.changed.notify_one();
     }
 
-    /// Follows the registry until it is dropped.
+    /// Writes after each change, until the registry is dropped.
     pub async fn follow(self, sessions: impl Fn() -> Option<Vec<Session>> + Send + 'static) {
         let mut pause = SETTLE;
         loop {
@@ -112,12 +112,12 @@ impl SessionsFile {
             let began = Instant::now();
             let written = tokio::task::spawn_blocking(move || file.write(&sessions));
             let _ = written.await;
-            // A long history is written less often, so that writing is never all it does.
+            // A long history takes longer to write, so it is written less often.
             pause = SETTLE.max(10 * began.elapsed());
         }
     }
 
-    /// Writes it now.
+    /// Writes the file now.
     pub fn write(&self, sessions: &[Session]) {
         let mut bytes = serde_json::to_vec_pretty(&json!({ "version": 1, "sessions": sessions }))
             .unwrap_or_default();
@@ -128,7 +128,7 @@ impl SessionsFile {
             Ok(()) => *is_told = false,
             Err(fault) if !*is_told => {
                 *is_told = true;
-                tracing::error!("{}; sessions go on", fault.message);
+                tracing::error!("{}; sessions continue", fault.message);
             }
             Err(_) => {}
         }

@@ -1,6 +1,6 @@
-//! What must survive the death of this process at once: a file of orders in front of the
-//! database. One write takes microseconds, a commit far longer; the database takes the same
-//! orders in its own time, and an order that it has is not taken from here again.
+//! A file of orders in front of the database, for data that must survive a crash at once. Writing
+//! to it takes microseconds, a commit takes far longer. The database gets the same orders later.
+//! Orders that it has are not replayed from here.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -13,15 +13,15 @@ use super::log::Order;
 use crate::model::Session;
 use crate::ring::{Item, Kind};
 
-/// Longer lines are not ours: an item is bounded far below.
+/// Maximum length of a line in bytes. Items are far smaller.
 const LONGEST: u64 = 64 << 20;
-/// What is not asked to be safe at once is held in memory up to here.
+/// Maximum number of bytes held in memory before they are written.
 const HELD: usize = 1 << 20;
 
 /// One order on its line.
 #[derive(Deserialize, Serialize)]
 struct Entry<'a> {
-    /// Numbers go up, over all lives of the host.
+    /// Order number. It increases across all runs of the host.
     n: u64,
     #[serde(flatten)]
     what: What<'a>,
@@ -44,13 +44,13 @@ enum What<'a> {
 pub struct Journal {
     file: File,
     length: u64,
-    /// Orders that are not in the file yet, and the number of the last.
+    /// Serialized orders that are not in the file yet, and the number of the last one.
     held: Vec<u8>,
     last_held: u64,
 }
 
 impl Journal {
-    /// Opens the file, and gives what an earlier life left in it: orders with their numbers.
+    /// Opens the file, and returns the orders of an earlier run with their numbers.
     pub fn open(path: &Path) -> io::Result<(Journal, Vec<(u64, Order)>)> {
         use std::os::unix::fs::OpenOptionsExt;
         let mut file = File::options()
@@ -61,7 +61,7 @@ impl Journal {
             .mode(0o600)
             .open(path)?;
         let (left, whole) = read(&mut file)?;
-        // What comes next does not go on with half a line.
+        // Cut off a partial line, so that new lines do not continue it.
         file.set_len(whole)?;
         let length = file.seek(SeekFrom::End(0))?;
         let journal = Journal {
@@ -73,8 +73,8 @@ impl Journal {
         Ok((journal, left))
     }
 
-    /// Holds an order until it is asked to be safe. What the database has up to `committed` need
-    /// not be held any longer.
+    /// Buffers an order until `save`. Orders up to `committed` are in the database and are dropped
+    /// from the buffer.
     pub fn hold(&mut self, n: u64, order: &Order, committed: u64) {
         if committed >= self.last_held {
             self.held.clear();
@@ -96,18 +96,18 @@ impl Journal {
         }
         self.last_held = n;
         if self.held.len() > HELD {
-            // Who asks is told where it fails again.
+            // A caller that needs the data safe calls `save` itself, and gets the error then.
             let _ = self.save();
         }
     }
 
-    /// Everything that is held goes into the file: from here on it outlives this process.
+    /// Writes all buffered orders to the file. After that they survive a crash of this process.
     pub fn save(&mut self) -> io::Result<()> {
         if self.held.is_empty() {
             return Ok(());
         }
         if let Err(error) = self.file.write_all(&self.held) {
-            // Half a line would hide the next ones.
+            // A partial line would corrupt the following ones.
             let _ = self.file.set_len(self.length);
             let _ = self.file.seek(SeekFrom::Start(self.length));
             return Err(error);
@@ -121,7 +121,7 @@ impl Journal {
         self.length
     }
 
-    /// The database has everything.
+    /// Empties the file, because the database has everything.
     pub fn clear(&mut self) {
         self.held.clear();
         if self.length > 0 && self.file.set_len(0).is_ok() {
@@ -131,8 +131,8 @@ impl Journal {
     }
 }
 
-/// Orders that can be read, and where the last whole line ends: the last may be cut, where the
-/// machine went down.
+/// Readable orders, and the end offset of the last complete line. The last line may be incomplete
+/// after a crash.
 fn read(file: &mut File) -> io::Result<(Vec<(u64, Order)>, u64)> {
     let mut lines = BufReader::new(file);
     let mut found = Vec::new();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_is_there_after_the_end_and_a_torn_line_is_not() {
+    fn saved_orders_are_read_back_and_a_partial_line_is_not() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("journal");
         let (mut journal, left) = Journal::open(&path).expect("opened");
@@ -213,13 +213,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_database_has_is_not_held() {
+    fn committed_orders_are_not_held() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("journal");
         let (mut journal, _) = Journal::open(&path).expect("opened");
         journal.hold(1, &item(0, "0"), 0);
         journal.hold(2, &item(1, "1"), 0);
-        // Both are in the database by now.
+        // Both are already in the database.
         journal.hold(3, &item(2, "2"), 2);
         journal.save().expect("written");
         let (_, left) = Journal::open(&path).expect("opened");

@@ -1,6 +1,6 @@
-//! The durable log behind the rings: one SQLite file, one thread that writes. Whatever waits is
-//! committed together, a moment after it came; what must be safe before that goes through the
-//! journal. A disk that is full costs history, never a session.
+//! The durable log behind the rings: one SQLite file with one writer thread. Queued orders are
+//! committed together after a short delay. Data that must be safe earlier goes through the journal.
+//! If the disk is full, history is lost, but sessions continue.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,15 +16,16 @@ use crate::model::Session;
 use crate::ring::{Item, Kind, PAGE_BYTES};
 use agentproto_runtime::{Code, Fault};
 
-/// Beyond so much that waits for the disk, items are left out of the log: a gap, not a stop.
+/// Maximum number of queued bytes. Beyond it, items are left out of the log, which leaves a gap.
 const MOST_WAITING: usize = 64 << 20;
-/// So many orders are not waited for more: the rings hold no more than a few times as much.
+/// Number of queued orders that triggers a commit without further delay. The rings hold only a few
+/// times as many.
 const ENOUGH: usize = 1024;
-/// Orders that come within so long are committed together.
+/// Delay before a commit, so that several orders are committed together.
 const LINGER: Duration = Duration::from_millis(50);
-/// A journal of so many bytes is brought to its end, whatever waits.
+/// Journal size in bytes above which all queued orders are committed at once.
 const LONG_JOURNAL: u64 = 32 << 20;
-/// After a failed commit the disk is tried again so often.
+/// Interval between retries after a failed commit.
 const AGAIN: Duration = Duration::from_secs(2);
 
 const SCHEMA: &str = "
@@ -38,7 +39,7 @@ CREATE TABLE IF NOT EXISTS items (
 CREATE TABLE IF NOT EXISTS applied (one INTEGER PRIMARY KEY, last INTEGER NOT NULL);
 ";
 
-/// One item as it stands in the log.
+/// One item in the log.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub seq: u64,
@@ -47,7 +48,7 @@ pub struct Row {
     pub data: String,
 }
 
-/// A session of an earlier life of the daemon.
+/// A session of an earlier run of the daemon.
 #[derive(Clone, Debug)]
 pub struct Stored {
     pub session: Session,
@@ -59,19 +60,19 @@ pub(super) enum Order {
     Item(Box<str>, Item),
     Record(Box<Session>),
     Forget(String),
-    /// Tells when everything before it was committed, or refused.
+    /// Signals when everything before it was committed or rejected.
     Settle(oneshot::Sender<()>),
     Stop,
 }
 
-/// What waits for the database.
+/// Orders that wait for the database.
 struct Queue {
     orders: Vec<Order>,
-    /// Number of the last order, and of the last that the database has.
+    /// Numbers of the last order and of the last committed order.
     last: u64,
     committed: u64,
     journal: Journal,
-    /// Somebody waits for the database.
+    /// Whether a caller waits for the database.
     is_urgent: bool,
 }
 
@@ -100,7 +101,7 @@ impl Drop for Shared {
 }
 
 impl Log {
-    /// Opens the log; one that cannot be read is kept aside, and where it went is told.
+    /// Opens the log. A damaged file is moved aside, and its new path is returned.
     pub fn open(path: &Path) -> Result<(Log, Option<PathBuf>), Fault> {
         let (connection, aside) = match connect(path) {
             Ok(connection) => (connection, None),
@@ -157,7 +158,7 @@ impl Log {
         put(&self.shared.queue, order);
     }
 
-    /// Puts one item on its way; never waits.
+    /// Queues one item, without waiting.
     pub fn append(&self, session: &str, item: Item) {
         let size = item.frame.len() + 128;
         let waiting = self.shared.waiting.fetch_add(size, Ordering::AcqRel);
@@ -168,7 +169,7 @@ impl Log {
         self.order(Order::Item(session.into(), item));
     }
 
-    /// The session's record as it is now.
+    /// Queues the session's current record.
     pub fn record(&self, session: Session) {
         self.order(Order::Record(Box::new(session)));
     }
@@ -177,7 +178,8 @@ impl Log {
         self.order(Order::Forget(id.to_owned()));
     }
 
-    /// From here on everything before it outlives this process, or the disk has refused it.
+    /// After this, all earlier orders survive a crash of this process, unless the disk rejected
+    /// them.
     pub async fn flush(&self) {
         let saved = self.shared.queue.0.lock().journal.save();
         if saved.is_err() {
@@ -185,14 +187,14 @@ impl Log {
         }
     }
 
-    /// Waits until everything before it is in the database, or the disk has refused it.
+    /// Waits until all earlier orders are in the database, or the disk has rejected them.
     pub async fn settle(&self) {
         let (done, waiting) = oneshot::channel();
         self.order(Order::Settle(done));
         let _ = waiting.await;
     }
 
-    /// The disk refuses to take more; rings go on.
+    /// Whether the disk rejects writes. The rings still work.
     pub fn is_broken(&self) -> bool {
         self.shared.broken.load(Ordering::Acquire)
     }
@@ -220,8 +222,8 @@ impl Log {
         self.read(rows).await.unwrap_or_default()
     }
 
-    /// The last lines of output before an item, newest first; no more after the one that goes
-    /// beyond so many bytes.
+    /// The last lines of output before an item, newest first. Stops after the line that exceeds
+    /// `bytes`.
     pub async fn lines_before(
         &self,
         session: &str,
@@ -250,7 +252,8 @@ impl Log {
         self.read(rows).await.unwrap_or_default()
     }
 
-    /// Off the async threads; a reader that fails finds nothing, which readers tell as a gap.
+    /// Reads outside the async threads. A failed read returns nothing, which readers report as a
+    /// gap.
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -264,7 +267,7 @@ impl Log {
         done.await.ok().flatten()
     }
 
-    /// Every session that the log knows, oldest first. Records that cannot be read are left out.
+    /// Every session in the log, oldest first. Records that cannot be parsed are skipped.
     pub fn stored(&self) -> Vec<Stored> {
         let reader = self.shared.reader.lock();
         let Some(reader) = reader.as_ref() else {
@@ -311,7 +314,7 @@ fn row(row: &rusqlite::Row) -> rusqlite::Result<Row> {
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    // Made by us before SQLite sees it: nobody else reads what agents say.
+    // Created with mode 0600 before SQLite opens it, so that other users cannot read it.
     if let Some(dir) = path.parent() {
         let _ = agentproto_runtime::home::make_dir(dir);
     }
@@ -323,7 +326,8 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // Commits survive the death of the process; of the machine, all but the last ones do.
+    // Commits survive a crash of the process. After a crash of the machine, the last ones may be
+    // lost.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "cache_size", -1024)?;
     connection.execute_batch(SCHEMA)?;
@@ -345,7 +349,7 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Beside its old place, with what belongs to it, under a name that is free.
+/// Moves a damaged file to a free name in the same directory, and removes its WAL files.
 pub fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
     let name = path
         .file_name()
@@ -369,9 +373,9 @@ pub fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
 }
 
 fn unusable(path: &Path, why: &str) -> Fault {
-    let what = format!("the session log `{}` cannot be used: {why}", path.display());
+    let what = format!("cannot use the session log `{}`: {why}", path.display());
     Fault::new(Code::StateUnwritable, what)
-        .hint("check the directory's owner and mode, make room, or set AGENTPROTO_HOME")
+        .hint("check the directory's owner and mode, free some disk space, or set AGENTPROTO_HOME")
 }
 
 struct Writer {
@@ -388,14 +392,14 @@ fn put(queue: &(Mutex<Queue>, Condvar), order: Order) {
     waits.journal.hold(n, &order, committed);
     waits.is_urgent |= matches!(order, Order::Settle(_) | Order::Stop);
     waits.orders.push(order);
-    // It sleeps before the first; later only what is urgent, or much, wakes it.
+    // Wakes the writer for the first order. Later only if an order is urgent or the queue is long.
     if waits.orders.len() == 1 || waits.is_urgent || waits.orders.len() == ENOUGH {
         queue.1.notify_one();
     }
 }
 
 impl Writer {
-    /// What an earlier life had in its journal and not in the database.
+    /// Applies orders of an earlier run that are in the journal but not in the database.
     fn take_up(&mut self, queue: &mut Queue, left: Vec<(u64, Order)>) {
         let applied: rusqlite::Result<i64> =
             self.connection
@@ -417,7 +421,7 @@ impl Writer {
             let mut waits = queue.0.lock();
             waits.committed = through;
             if waits.journal.length() > LONG_JOURNAL && !waits.orders.is_empty() {
-                // Everybody waits this once.
+                // All callers wait this time.
                 let (rest, through) = (std::mem::take(&mut waits.orders), waits.last);
                 let (_, is_over) = self.bring(rest, through);
                 waits.committed = through;
@@ -434,7 +438,7 @@ impl Writer {
         }
     }
 
-    /// Whether the database took it, and whether it was the last batch.
+    /// Commits a batch. Returns whether the database accepted it, and whether it was the last one.
     fn bring(&mut self, batch: Vec<Order>, through: u64) -> (bool, bool) {
         let is_kept = self.commit(&batch, through);
         let mut is_last = false;
@@ -454,7 +458,8 @@ impl Writer {
         (is_kept, is_last)
     }
 
-    /// A full disk is tried again now and then; in between, what comes is left out.
+    /// Commits a batch. After a failure the disk is retried at intervals, and orders in between are
+    /// dropped.
     fn commit(&mut self, batch: &[Order], through: u64) -> bool {
         let is_due = self.told.is_none_or(|at| at.elapsed() >= AGAIN);
         let is_empty = |order: &Order| matches!(order, Order::Settle(_) | Order::Stop);
@@ -468,7 +473,7 @@ impl Writer {
             Ok(()) => {
                 self.told = None;
                 if self.broken.swap(false, Ordering::AcqRel) {
-                    // As loud as its loss was.
+                    // Logged at the same level as the failure.
                     tracing::error!("the session log can be written again");
                 }
                 true
@@ -477,7 +482,7 @@ impl Writer {
                 self.told = Some(Instant::now());
                 if !self.broken.swap(true, Ordering::AcqRel) {
                     tracing::error!(
-                        "the session log cannot be written: {error}; sessions go on, and their history has a gap"
+                        "cannot write the session log: {error}; sessions continue, but their history has a gap"
                     );
                 }
                 false
@@ -520,7 +525,7 @@ impl Writer {
     }
 }
 
-/// Waits for orders, and a moment for more; all of them, and the number of the last.
+/// Waits for orders, and briefly for more. Returns all of them and the number of the last one.
 fn next(queue: &(Mutex<Queue>, Condvar)) -> (Vec<Order>, u64) {
     let mut waits = queue.0.lock();
     while waits.orders.is_empty() {
@@ -544,7 +549,7 @@ mod tests {
         Item::new(1, seq, Kind::Line, &format!("\"{seq}\""))
     }
 
-    /// What another life would find if this one were killed now.
+    /// A copy of the files as they would be after a crash now.
     fn snapshot(from: &Path) -> tempfile::TempDir {
         let to = tempfile::tempdir().expect("a directory");
         for entry in std::fs::read_dir(from).expect("readable") {
@@ -563,25 +568,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_flushed_survives_and_is_read_in_order() {
+    async fn flushed_orders_survive_and_are_read_in_order() {
         let dir = tempfile::tempdir().expect("a directory");
         let log = open(dir.path());
         log.append("a", line(0));
         log.flush().await;
         log.append("a", line(1));
         log.flush().await;
-        // The database lingers; the journal does not.
+        // The database commits later, but the journal is already written.
         let found = snapshot(dir.path());
         log.append("a", line(2));
         assert_eq!(seqs(&open(found.path()), "a").await, [0, 1]);
-        // A reader sees what was ordered before, flushed or not.
+        // A reader sees all earlier orders, flushed or not.
         assert_eq!(seqs(&log, "a").await, [0, 1, 2]);
         let found = snapshot(dir.path());
         assert_eq!(seqs(&open(found.path()), "a").await, [0, 1, 2]);
     }
 
     #[tokio::test]
-    async fn an_old_order_of_the_journal_does_not_come_again() {
+    async fn committed_orders_in_the_journal_are_not_replayed() {
         let dir = tempfile::tempdir().expect("a directory");
         {
             let log = open(dir.path());

@@ -1,5 +1,5 @@
-//! What outlives the daemon: a log of every item, and the sessions' records. The log is the
-//! authority; `sessions.json` is what the seed names, for people and other programs.
+//! State that outlives the daemon: a log of every item, and the session records. The log is
+//! authoritative. AIP-46 specifies `sessions.json` for users and other programs.
 
 mod file;
 mod journal;

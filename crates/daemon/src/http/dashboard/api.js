@@ -1,9 +1,9 @@
-// The daemon's HTTP interface, with the token of this tab. The token is sent as a header and
-// nowhere else: no address that this page ever asks for contains it.
+// The daemon's HTTP interface, with the token of this tab. The token is sent only as a header and
+// never appears in a URL.
 
 class ApiError extends Error {
   constructor(status, { code, message, hint } = {}) {
-    super(message || "the daemon answered with " + status);
+    super(message || "the daemon responded with " + status);
     Object.assign(this, { status, code: code || "", hint: hint || "" });
   }
 }
@@ -20,7 +20,10 @@ const api = {
     return { Authorization: "Bearer " + this.token, ...more };
   },
 
-  /** Asks, and reads the JSON; a refusal is an `ApiError`, silence is `Unreachable`. */
+  /**
+   * Sends a request and parses the JSON. Throws an `ApiError` for an error response, and
+   * `Unreachable` without a response.
+   */
   async ask(method, path, body) {
     const options = { method, headers: this.headers(), cache: "no-store", credentials: "omit" };
     if (body !== undefined) {
@@ -45,7 +48,7 @@ const api = {
   answer: (id, question, answer) =>
     api.ask("POST", of(id) + "/permissions/" + encodeURIComponent(question), answer),
 
-  /** The token for the code of a one-time link. */
+  /** Exchanges the code of a one-time link for the token. */
   async login(code) {
     const answer = await reach("/login", {
       method: "POST",
@@ -61,7 +64,7 @@ const of = id => "/sessions/" + encodeURIComponent(id);
 
 class Unreachable extends Error {}
 
-/** `fetch`, where no answer at all means that the daemon is gone. */
+/** Calls `fetch`. No response at all means that the daemon is gone. */
 async function reach(path, options) {
   let answer;
   try {
@@ -85,7 +88,7 @@ async function refusal(answer) {
   }
 }
 
-/** Listeners of one thing that happens. */
+/** Listeners of one event. */
 class Happening {
   #listeners = [];
 
@@ -98,10 +101,12 @@ class Happening {
   }
 }
 
-/** The daemon does not take the token (any more). */
+/** Fired when the daemon rejects the token. */
 const signedOut = new Happening();
 
-/** Whether the daemon answers. While it does not, one probe asks for all, ever less often. */
+/**
+ * Whether the daemon responds. While it does not, a single probe retries with increasing delays.
+ */
 const connection = {
   up: true,
   changed: new Happening(),

@@ -1,6 +1,6 @@
-// The chosen session: its record, its stream, what can be done with it.
+// The selected session: its record, its stream and its actions.
 
-/** Facts that need no name for the eye. */
+/** Facts that are shown without their name. */
 const PLAIN = new Set(["Adapter", "Workspace", "Directory"]);
 
 const detail = {
@@ -8,7 +8,7 @@ const detail = {
   record: null,
   stream: null,
   view: "talk",
-  /** What was written and not sent, by session. */
+  /** Unsent prompt text by session. */
   drafts: new Map(),
   asking: false,
   askAgain: false,
@@ -83,7 +83,7 @@ const detail = {
     questions.show("", []);
   },
 
-  /** From the ring's begin, or where the record of the past says. */
+  /** Starts streaming with the oldest buffered event. */
   listen() {
     this.stream?.close();
     const { id } = this;
@@ -91,11 +91,11 @@ const detail = {
     begin();
     const on = (event, data) => {
       if (this.id !== id) return;
-      // After a gap of unknown size the stream tells everything it has, anew.
+      // After a gap of unknown size, the stream repeats everything that it has.
       if (event === "gap" && data.missed === null) begin();
       this.heard(event, data);
     };
-    // A short walk through the list opens nothing on its way.
+    // Wait briefly, so that moving through the list does not open a stream for every session.
     clearTimeout(this.starting);
     this.starting = setTimeout(() => {
       if (this.id === id) this.stream = new Stream(id, on, () => this.pane.room());
@@ -116,15 +116,15 @@ const detail = {
         return this.refresh();
       case "status":
       case "permission":
-        // The record is the truth; the stream may be telling history.
+        // The record is authoritative, because the stream may be replaying history.
         this.refresh();
         return this.pane.take(event, data);
-      // Known to be in a turn: this is it.
+      // If the record says busy, the event belongs to the current turn.
       default: return this.pane.take(event, data, Boolean(this.record?.busy));
     }
   },
 
-  /** Everything there is, page by page, without what comes now. */
+  /** Loads the whole history page by page, without new events. */
   async fromBeginning() {
     const { id } = this;
     this.stream?.close();
@@ -139,8 +139,8 @@ const detail = {
       if (this.id !== id || this.stream) return;
       for (const { event, data } of page.events) this.pane.take(event, data);
       after = page.next;
-      const on = after ? el("button", { type: "button", class: "plain", onclick: event => { event.target.disabled = true; more().catch(failed); } }, "Read on") : null;
-      this.pane.foot(el("div", { class: "earlier" }, after ? "There is more. " : "This is all so far. ", on, " ", back));
+      const on = after ? el("button", { type: "button", class: "plain", onclick: event => { event.target.disabled = true; more().catch(failed); } }, "Load more") : null;
+      this.pane.foot(el("div", { class: "earlier" }, after ? "There is more. " : "End of the history. ", on, " ", back));
     };
     const failed = error => this.pane.foot(el("div", { class: "earlier" }, oneLine(error.message) + ". ", back));
     this.pane.stay();
@@ -158,7 +158,10 @@ const detail = {
     if (this.id) this.listen();
   },
 
-  /** The record anew; one question at a time, and one more if something happened meanwhile. */
+  /**
+   * Reloads the record. Only one request runs at a time, plus one more if something changed
+   * meanwhile.
+   */
   async refresh() {
     if (this.asking) {
       this.askAgain = true;
@@ -169,7 +172,7 @@ const detail = {
     this.asking = true;
     try {
       const record = await api.session(id);
-      // What was left or forgotten meanwhile does not come back.
+      // Ignore a session that was left or forgotten in the meantime.
       if (this.id === id) sessions.put(record);
     } catch (error) {
       if (error.status === 404 && this.id === id) this.gone();
@@ -251,16 +254,16 @@ const detail = {
     const before = box.disabled;
     if (!open && !before && document.activeElement === box) {
       this.wasWriting = true;
-      // Who has just sent something knows that the box is closed.
+      // A user who has just sent a prompt expects the box to be disabled.
       if (Date.now() - this.sentAt > STRAY) keys.holdBack();
     }
     box.disabled = !open;
     $("send").disabled = !open;
     show($("composer"), alive);
-    box.placeholder = open ? "Tell the agent something" : state === "starting" ? "The agent is starting …" : state === "asks" ? "The agent waits for your answer" : "The agent is working …";
-    setText($("composer-hint"), open ? "Enter sends, Shift+Enter starts a new line" : state === "asks" ? "A number answers, Esc cancels the question, i interrupts the turn" : "i or Esc interrupts the turn");
+    box.placeholder = open ? "Message to the agent" : state === "starting" ? "The agent is starting …" : state === "asks" ? "The agent is waiting for your answer" : "The agent is working …";
+    setText($("composer-hint"), open ? "Enter sends, Shift+Enter starts a new line" : state === "asks" ? "A number key answers, Esc cancels the question, i interrupts the turn" : "i or Esc interrupts the turn");
     if (open && before) {
-      // The 409 of a prompt that came too early has no meaning any more.
+      // An earlier error about a running turn no longer applies.
       problem($("composer-problem"), null);
       const free = [document.body, $("transcript"), $("title")].includes(document.activeElement);
       if (this.wasWriting && free && !document.querySelector("dialog[open]")) box.focus({ preventScroll: true });
@@ -268,7 +271,7 @@ const detail = {
     }
   },
 
-  /** Into the prompt, as soon as it is open. */
+  /** Focuses the prompt as soon as it is enabled. */
   write() {
     this.wasWriting = $("prompt").disabled;
     (this.wasWriting ? $("title") : $("prompt")).focus({ preventScroll: true });
@@ -307,7 +310,7 @@ const detail = {
     this.refresh();
   },
 
-  /** Runs an action, and tells what went wrong beside the prompt. */
+  /** Runs an action, and shows its error next to the prompt. */
   async act(action) {
     problem($("composer-problem"), null);
     try {
@@ -325,20 +328,20 @@ const detail = {
     if (!this.record?.busy) return;
     const { id } = this;
     const done = await this.act(() => api.interrupt(id));
-    if (done) say(done.wasBusy ? "Interrupted" : "There was no turn to interrupt");
+    if (done) say(done.wasBusy ? "Interrupted" : "No turn was running");
   },
 
   async kill() {
     const { id, record } = this;
     if (!record || !isAlive(record)) return;
-    const text = record.busy ? "Its turn ends, and so does its memory of the conversation." : "Its memory of the conversation ends with it.";
+    const text = record.busy ? "The running turn is canceled, and the agent's memory of the conversation is lost." : "The agent's memory of the conversation is lost.";
     if (await confirm(`Kill “${nameOf(record)}”?`, text, "Kill")) await this.act(() => api.kill(id));
   },
 
   async forget() {
     const { id, record } = this;
     if (!record) return;
-    const text = (isAlive(record) ? "It is alive and will be killed. " : "") + "Its history is removed for good.";
+    const text = (isAlive(record) ? "It is alive and will be killed. " : "") + "Its history is permanently removed.";
     if (!await confirm(`Forget “${nameOf(record)}”?`, text, "Forget")) return;
     await this.act(async () => {
       await api.forget(id);

@@ -1,6 +1,6 @@
-// Things that open above the page: a question before something is lost, a new session, help.
+// Dialogs: confirmation, new session and help.
 
-/** Asks first; true for yes. */
+/** Asks for confirmation. Resolves to true for yes. */
 function confirm(title, text, yes) {
   const dialog = $("ask");
   setText($("ask-title"), title);
@@ -8,7 +8,7 @@ function confirm(title, text, yes) {
   setText($("ask-yes"), yes);
   dialog.returnValue = "no";
   dialog.showModal();
-  // The harmless one: a stray Enter loses nothing.
+  // Focus the safe choice, so that an accidental Enter loses nothing.
   $("ask-no").focus();
   return new Promise(resolve => {
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
@@ -41,7 +41,7 @@ const newSession = {
         $("new-adapter").select();
       }
       if (!adapters.length) {
-        problem($("new-problem"), { message: "There is no adapter on this host.", hint: "Install one with `agentproto install`" });
+        problem($("new-problem"), { message: "No adapter is installed on this host.", hint: "Install one with `agentproto install`" });
       }
       this.workspaces(registry);
     } catch (error) {
@@ -67,7 +67,7 @@ const newSession = {
     const options = {};
     for (const line of $("new-options").value.split("\n").map(line => line.trim()).filter(Boolean)) {
       const [, name, value] = /^([^=\s]+)\s*=\s*(.*)$/.exec(line) ?? [];
-      if (!name) throw new ApiError(0, { message: `“${line}” is no option.`, hint: "Write name=value" });
+      if (!name) throw new ApiError(0, { message: `“${line}” is not an option.`, hint: "Write name=value" });
       options[name] = optionValue(value);
     }
     if (Object.keys(options).length) request.options = options;
@@ -98,7 +98,7 @@ const newSession = {
   },
 };
 
-/** Numbers and truth values are what they look like; all else is text. */
+/** Converts numbers, true and false. Everything else stays text. */
 function optionValue(text) {
   if (text === "true" || text === "false") return text === "true";
   return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
@@ -106,11 +106,11 @@ function optionValue(text) {
 
 const KEYS = [
   ["j k or ↓ ↑", "next, previous session"],
-  ["Enter", "write to the chosen session"],
+  ["Enter", "write to the selected session"],
   ["/", "filter"],
   ["n", "new session"],
   ["1 … 9", "answer the question"],
-  ["Esc", "cancel the question, else interrupt the turn"],
+  ["Esc", "cancel the question, or interrupt the turn"],
   ["i", "interrupt the turn"],
   ["t", "transcript or raw lines"],
   ["G", "newest output"],

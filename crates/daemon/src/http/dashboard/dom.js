@@ -1,4 +1,4 @@
-// Making and finding elements. Text goes in as text: there is no way from a string to markup.
+// Creates and finds elements. Text is always added as text and never parsed as markup.
 
 const $ = id => document.getElementById(id);
 
@@ -20,19 +20,19 @@ function show(node, visible) {
   node.hidden = !visible;
 }
 
-/** Sets text only where it changes: screen readers hear every change of a live region. */
+/** Sets text only if it changes, because screen readers announce every change of a live region. */
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** Says something to a screen reader. */
+/** Announces a text to screen readers. */
 function say(text) {
   const region = $("said");
-  // The same sentence twice is two events.
+  // Append a space to a repeated text, so that it is announced again.
   region.textContent = region.textContent === text ? text + "\u00a0" : text;
 }
 
-/** What went wrong and what to do, in a paragraph of class `problem`; nothing clears it. */
+/** Shows an error and its hint in a paragraph of class `problem`, or clears it without an error. */
 function problem(node, error) {
   show(node, Boolean(error));
   if (!error) {
@@ -49,7 +49,7 @@ function sentence(text) {
   return /[.!?…`)]$/.test(first) ? first : first + ".";
 }
 
-/** How long ago, in the largest unit that says something. */
+/** How long ago, in the largest suitable unit. */
 function age(iso, now = Date.now()) {
   const seconds = Math.max(0, Math.round((now - Date.parse(iso)) / 1000));
   if (Number.isNaN(seconds)) return "";
@@ -66,7 +66,7 @@ function clock(iso) {
 
 const plural = (count, one, many = one + "s") => count + " " + (count === 1 ? one : many);
 
-/** Kept over reloads where the browser lets us; without it everything works, once. */
+/** Storage that survives reloads, if the browser allows it. Everything works without it. */
 const kept = {
   get(store, name) {
     try {
@@ -80,7 +80,7 @@ const kept = {
       if (value) window[store].setItem("agentproto." + name, value);
       else window[store].removeItem("agentproto." + name);
     } catch {
-      // A browser that keeps nothing is no reason to stop.
+      // Storage may be disabled. The page works without it.
     }
   },
 };

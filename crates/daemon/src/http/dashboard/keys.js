@@ -1,7 +1,9 @@
-// Single keys. They do nothing while somebody writes, and can be turned off: speech input and
-// trembling hands make keys that nobody meant.
+// Single-key shortcuts. They are inactive while the user types, and they can be disabled, because
+// speech input and tremor cause unintended key presses.
 
-/** Somebody who was writing when the box closed may still be typing. */
+/**
+ * Milliseconds to ignore keys after the prompt was disabled, because the user may still be typing.
+ */
 const STRAY = 1500;
 
 const keys = {
@@ -17,7 +19,7 @@ const keys = {
     kept.set("localStorage", "keys", on ? "" : "off");
   },
 
-  /** The prompt was taken away under somebody's hands. */
+  /** Called when the prompt is disabled while the user types. */
   holdBack() {
     this.heldUntil = Date.now() + STRAY;
   },
@@ -33,7 +35,7 @@ const keys = {
 
   whileWriting(event) {
     if (event.key !== "Escape") {
-      // From the filter straight into the list.
+      // Move from the filter to the list.
       if (document.activeElement === $("filter") && ["ArrowDown", "Enter"].includes(event.key)) return () => list.move(list.order.includes(detail.id) ? 0 : 1);
       return null;
     }

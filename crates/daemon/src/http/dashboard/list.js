@@ -1,7 +1,7 @@
-// The list of sessions: by workspace, within it the living before the ended, those that need
-// somebody first.
+// The list of sessions, grouped by workspace. Live sessions come before ended ones, and those that
+// need an answer come first.
 
-/** Rows in the page at a time; a filter finds the others. */
+/** Maximum number of rows in the page. A filter finds the others. */
 const MOST_ROWS = 300;
 
 const CHIPS = [
@@ -15,11 +15,11 @@ const CHIPS = [
 const list = {
   chip: "all",
   words: [],
-  /** The ids as they stand, for moving by keys. */
+  /** The ids in display order, for moving by keys. */
   order: [],
   rows: new Map(),
   limit: MOST_ROWS,
-  /** What is shown, to know whether it changes. */
+  /** What is shown, to detect changes. */
   shape: "",
 
   begin() {
@@ -41,7 +41,7 @@ const list = {
     this.render();
   },
 
-  /** Once per frame of the screen, however much has changed. */
+  /** Renders at most once per animation frame. */
   soon() {
     if (this.isPlanned) return;
     this.isPlanned = true;
@@ -66,7 +66,7 @@ const list = {
     const [, , isChosen] = CHIPS.find(([name]) => name === this.chip);
     const shown = found.filter(isChosen).sort(compare);
     const rest = shown.length - this.limit;
-    // Rows that are the same stay the same: a click takes longer than a change of the clock.
+    // Unchanged rows are kept, because replacing a row during a click would lose the click.
     const shape = JSON.stringify([sessions.isLoaded, sessions.all.size === 0, found.length > 0, rest, shown.slice(0, this.limit)
       .map(session => [session.id, stateOf(session), nameOf(session), session.workspaceSlug])]);
     if (shape === this.shape) {
@@ -104,11 +104,11 @@ const list = {
 
   emptyText(found) {
     if (!sessions.isLoaded) return "Loading …";
-    if (!sessions.all.size) return "There are no sessions yet.";
-    return found ? "None of them is here." : "Nothing matches the filter.";
+    if (!sessions.all.size) return "No sessions yet.";
+    return found ? "No sessions in this group." : "Nothing matches the filter.";
   },
 
-  /** Puts new rows in; who had the focus on a row keeps it, and the place stays. */
+  /** Replaces the rows, and keeps focus and scroll position. */
   swap(parts) {
     const root = $("list");
     const focused = root.contains(document.activeElement) ? document.activeElement.dataset.id : undefined;
@@ -149,7 +149,7 @@ const list = {
     for (const node of $("list").querySelectorAll("time")) setText(node, age(node.dateTime));
   },
 
-  /** The session `step` rows away from the chosen one. */
+  /** Selects the session `step` rows away from the selected one. */
   move(step) {
     if (!this.order.length) return;
     const at = this.order.indexOf(detail.id);
@@ -168,7 +168,7 @@ function compare(a, b) {
     || b.startedAt.localeCompare(a.startedAt);
 }
 
-/** Workspaces in the order of their names; `default` last. */
+/** Groups sessions by workspace, sorted by name, with `default` last. */
 function groups(all) {
   const by = new Map();
   for (const session of all) {

@@ -1,6 +1,6 @@
-// How it begins: the token, then the list; the address says which session is chosen.
+// Start-up: gets the token, then loads the list. The URL fragment names the selected session.
 
-/** Chooses a session, or none. The address keeps it, so that Back and a reload work. */
+/** Selects a session, or none. The URL contains it, so that Back and reload work. */
 function go(id, replace = false) {
   const hash = id ? "#s=" + encodeURIComponent(id) : "";
   if (location.hash === hash) return;
@@ -17,7 +17,7 @@ function follow() {
   detail.open(fragment("s"));
 }
 
-/** Takes the one-time code out of the address before anything else happens. */
+/** Removes the one-time code from the URL before anything else happens. */
 function takeCode() {
   const code = fragment("code");
   if (code) history.replaceState(null, "", location.pathname);
@@ -68,7 +68,7 @@ function banner() {
   setText($("link-state"), isDown ? "Not connected" : "Connected");
   $("link-state").className = isDown ? "down" : "up";
   if (!isDown) {
-    say("The daemon answers again");
+    say("The daemon is back");
     if (api.token && !$("app").hidden) sessions.refresh(true);
     detail.stream?.again();
     detail.refresh();
@@ -93,7 +93,7 @@ async function main() {
     detail.leave();
     sessions.all.clear();
     sessions.isLoaded = false;
-    signOut("The token is forgotten.");
+    signOut("You are signed out.");
   });
   $("skip").addEventListener("click", event => {
     event.preventDefault();
@@ -102,9 +102,9 @@ async function main() {
   $("banner-retry").addEventListener("click", () => connection.probe());
   connection.changed.on(banner);
   signedOut.on(used => {
-    // The answer to a request with an older token says nothing about this one.
+    // A response to a request with an older token says nothing about the current one.
     if (used === "Bearer " + api.token && api.token && $("login").hidden) {
-      signOut("The daemon does not know this token any more; it may have been started anew.");
+      signOut("The daemon no longer accepts this token. It may have been restarted.");
     }
   });
   window.addEventListener("popstate", follow);

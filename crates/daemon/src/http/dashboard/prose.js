@@ -1,7 +1,7 @@
-// The text of a message as it streams in: paragraphs, headings, code. A little of Markdown is
-// shown as what it means, line by line; everything else stays as it was written.
+// Shows the text of a message as it streams in: paragraphs, headings and code. Renders a small part
+// of Markdown, line by line. Everything else is shown as written.
 
-/** Bounds of one piece, so that no single element grows without end. */
+/** Limits of one piece, so that no element grows without bound. */
 const PIECE_LINES = 40;
 const PIECE_CHARS = 4096;
 const INLINE = /(`[^`\n]+`|\*\*[^*\n]+\*\*)/;
@@ -18,7 +18,7 @@ class Prose {
   #chars = 0;
   #fence = "";
 
-  /** `made(piece)` hears of every piece, for whoever bounds their number. */
+  /** `made(piece)` is called for every new piece, to limit their number. */
   constructor(root, made) {
     this.#root = root;
     this.#made = made;
@@ -28,7 +28,7 @@ class Prose {
     this.#add(this.#cleaner.take(text));
   }
 
-  /** Nothing more comes. */
+  /** Called when the message is complete. */
   end() {
     this.#add(this.#cleaner.rest());
     if (this.#open) this.#line(this.#open, "");
@@ -45,7 +45,7 @@ class Prose {
       this.#open = this.#open.slice(PIECE_CHARS);
     }
     if (this.#open) {
-      // What has no end yet is shown as it is, and gets its form with its end.
+      // An incomplete line is shown as plain text, and is formatted when it is complete.
       this.#into(this.#fence ? "code" : "text").append(this.#tail);
       this.#tail.data = this.#open;
     } else {

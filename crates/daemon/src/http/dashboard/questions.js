@@ -1,6 +1,6 @@
-// Questions of the agent: one card for each that is open. The first one has the keys.
+// Questions of the agent: one card for each open question. Keys answer the first one.
 
-/** A card that has just come takes no answer: that click or key was meant for something else. */
+/** Milliseconds during which a new card ignores input, because it was meant for something else. */
 const FRESH = 400;
 
 const questions = {
@@ -24,8 +24,8 @@ const questions = {
     }
     const news = open.filter(question => !known.includes(question.id));
     if (news.length) say("The agent asks: " + oneLine(news[0].message));
-    // Nobody is torn away from what they write; and the card, not a button: a stray Enter
-    // allows nothing.
+    // Do not take the focus from a user who types. Focus the card and not a button, so that an
+    // accidental Enter allows nothing.
     if (!isWriting() && !document.querySelector("dialog[open]")) root.firstElementChild.focus({ preventScroll: true });
   },
 
@@ -54,7 +54,7 @@ const questions = {
     return card;
   },
 
-  /** The keys 1 to 9. */
+  /** Answers with the keys 1 to 9. */
   choose(n) {
     const question = this.open[0];
     const option = question?.options?.[n - 1];
@@ -79,7 +79,7 @@ const questions = {
       await api.answer(id, question.id, answer);
       say("Answered: " + oneLine(told || ""));
     } catch (error) {
-      // Somebody else was first: the next record says so.
+      // Another client answered first. The next record shows it.
       if (error.status !== 404 && card) problem(card.querySelector(".problem"), error);
       for (const button of buttons) button.disabled = false;
     }

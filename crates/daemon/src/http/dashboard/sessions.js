@@ -1,5 +1,5 @@
-// What is known of all sessions. Living ones are asked for often, ended ones seldom: there may
-// be thousands of them, and they do not change.
+// The records of all sessions. Live sessions are requested often. Ended ones are requested rarely,
+// because there may be thousands and they do not change.
 
 const EVERY = 2000;
 const EVERY_HIDDEN = 10000;
@@ -22,7 +22,7 @@ const sessions = {
     clearTimeout(this.timer);
   },
 
-  /** Asks now, and again after a while. */
+  /** Requests the sessions now, and again after an interval. */
   async refresh(whole = false) {
     clearTimeout(this.timer);
     try {
@@ -53,7 +53,7 @@ const sessions = {
     return undefined;
   },
 
-  /** The newest record of one session. */
+  /** Stores the newest record of one session. */
   put(session) {
     this.all.set(session.id, session);
     this.changed.fire();
@@ -70,7 +70,7 @@ document.addEventListener("visibilitychange", () => {
 const isAlive = session => session.status === "starting" || session.status === "running";
 const waits = session => session.pendingPermissions?.length > 0;
 
-/** What a session is doing, in one word for the eye and for sorting. */
+/** The state of a session in one word, for display and sorting. */
 function stateOf(session) {
   if (waits(session)) return "asks";
   if (session.status === "running") return session.busy ? "working" : "ready";

@@ -1,8 +1,10 @@
-// One session's server-sent events, read with `fetch` and not with `EventSource`: so the token
-// travels in a header (no ticket in an address), a refusal is readable, and there is one way in.
-// A lost connection is taken up again after the last event that was seen.
+// Reads the server-sent events of one session with `fetch` instead of `EventSource`. So the token
+// is sent in a header, without a ticket in a URL, and error responses can be read. A lost
+// connection resumes after the last event that was received.
 
-/** Longer than two keep-alives: a connection without any is dead, whatever TCP thinks. */
+/**
+ * Milliseconds without data after which a connection counts as dead. Longer than two keep-alives.
+ */
 const SILENCE = 70000;
 
 class Stream {
@@ -16,8 +18,8 @@ class Stream {
   #over = false;
 
   /**
-   * `on(event, data)` gets every frame; `connecting`, `live`, `refused`, `over` are ours.
-   * `room()` holds the reading up while there is none: the daemon waits for nobody.
+   * `on(event, data)` receives every frame, and the own events `connecting`, `live`, `refused` and
+   * `over`. `room()` pauses reading while the display has too many frames queued.
    */
   constructor(id, on, room) {
     this.#id = id;
@@ -32,7 +34,7 @@ class Stream {
     this.#abort.abort();
   }
 
-  /** The daemon is back: at once, and not when the wait is over. */
+  /** Reconnects at once when the daemon is back, instead of waiting for the timer. */
   again() {
     if (this.#over || !this.#timer) return;
     clearTimeout(this.#timer);
@@ -51,7 +53,7 @@ class Stream {
       const answer = await reach(of(this.#id) + "/stream", options);
       if (!answer.ok) {
         const error = await refusal(answer);
-        // Anything else will not be better in a second; the list tells when it is.
+        // Other errors will not disappear within a second. The list shows when they do.
         if (answer.status !== 429 && answer.status !== 503) {
           this.#over = answer.status !== 401;
           this.#on("refused", error);
@@ -63,7 +65,7 @@ class Stream {
       this.#on("live");
       await this.#read(answer.body.getReader());
     } catch {
-      // Cut, or never there: both are the same from here.
+      // The connection was cut or never existed. Both are handled the same way.
     }
     this.#later();
   }
@@ -75,7 +77,7 @@ class Stream {
     this.#tries += 1;
     this.#timer = setTimeout(() => {
       this.#timer = 0;
-      // While the daemon is gone one probe is enough; `again` comes with its answer.
+      // While the daemon is gone, one probe is enough. `again` is called when it responds.
       if (connection.up && api.token) this.#open();
       else this.#later();
     }, delay);
@@ -123,7 +125,7 @@ class Stream {
   }
 }
 
-/** Fields and lines of server-sent events, from pieces that may be cut anywhere. */
+/** Parses server-sent events from pieces that may be cut anywhere. */
 class FrameParser {
   #rest = "";
   #event = "";

@@ -1,9 +1,9 @@
-// The transcript as a conversation, made of the structured events: what was asked, what was
-// thought, done and said, and how each turn ended.
+// Shows the transcript as a conversation, from structured events: prompts, thoughts, tool calls,
+// replies, and how each turn ended.
 
-/** Characters of an argument, a result, a detail. */
+/** Maximum number of characters shown of an argument, a result or a detail. */
 const MOST_SHOWN = 100000;
-/** One group of standard error. */
+/** Limits of one group of stderr lines. */
 const GROUP_LINES = 200;
 const GROUP_CHARS = 16384;
 
@@ -51,7 +51,7 @@ class TalkWriter {
     }
   }
 
-  /** What follows does not belong to the message or thought before. */
+  /** Ends the current message or thought, because something else follows. */
   #close() {
     this.#text?.end();
     this.#thought?.prose.end();
@@ -107,7 +107,7 @@ class TalkWriter {
     this.#close();
     const known = this.#tools.get(id);
     if (known && !known.isDone) {
-      // The same call, told again with more of it.
+      // An update of the same call with more data.
       known.rename(name, kind, args);
       return;
     }
@@ -131,7 +131,7 @@ class TalkWriter {
     this.#asked.set(id, node);
   }
 
-  /** While it waits it stands above the prompt, with its buttons. */
+  /** While a question is open, it is shown above the prompt with its buttons. */
   #opened(id) {
     this.#asked.get(id)?.classList.add("open");
   }
@@ -163,9 +163,9 @@ class TalkWriter {
     this.#end("error");
   }
 
-  /** Standard output is what the events say already; standard error stands nowhere else. */
+  /** stdout lines repeat the structured events and are skipped. stderr appears only as lines. */
   #line({ line, stream }) {
-    // After an error its message and the tail of standard error follow as lines, up to the end.
+    // After an error, its message and the end of stderr follow as lines, until the end of the turn.
     if (line.startsWith("── turn-end")) this.#echo = false;
     if (stream !== "stderr" || this.#echo) return;
     if (!this.#stderr || this.#stderr.count >= GROUP_LINES || this.#stderr.chars >= GROUP_CHARS) {
@@ -188,14 +188,14 @@ class TalkWriter {
     if (this.#turn && data.busy === false) this.#end(ENDED.has(data.status) ? "gone" : "over");
     if (!ENDED.has(data.status)) return;
     this.#close();
-    // Why it ended stands above already, where the turn's error is the reason.
+    // The reason is already shown if it is the turn's error.
     const reason = data.reason === this.#lastError ? undefined : data.reason;
     this.#pane.add(el("div", { class: "mark ended " + data.status }, endText({ ...data, reason })));
   }
 
   #gap(data) {
     this.#close();
-    // Tools and questions of what was missed may have ended meanwhile.
+    // Tool calls and questions may have ended in the missing part.
     this.#tools.clear();
     this.#pane.add(el("div", { class: "mark gap" }, gapText(data)));
   }
@@ -203,8 +203,8 @@ class TalkWriter {
 
 const TURN_ENDS = {
   end_turn: "Turn ended",
-  max_tokens: "Turn ended: no tokens left",
-  max_turn_requests: "Turn ended: too many requests in one turn",
+  max_tokens: "Turn ended: token limit reached",
+  max_turn_requests: "Turn ended: request limit reached",
   refusal: "Turn ended: the agent refused",
   cancelled: "Turn interrupted",
   error: "Turn ended with an error",
@@ -212,12 +212,12 @@ const TURN_ENDS = {
   over: "Turn ended",
 };
 
-/** A text in parts of a bounded size. */
+/** Splits a text into parts of a limited size. */
 function* pieces(text) {
   for (let at = 0; at < text.length; at += PIECE_CHARS) yield text.slice(at, at + PIECE_CHARS);
 }
 
-/** A part that is made when somebody opens it. */
+/** A section whose content is created when it is opened. */
 function lazy(title, content, props) {
   const node = el("details", props || { class: "more" }, el("summary", {}, title));
   node.addEventListener("toggle", () => {
@@ -262,7 +262,7 @@ class ToolCall {
     this.#fill();
   }
 
-  /** The turn ended without a result. */
+  /** Called if the turn ended without a result. */
   abandoned() {
     this.#state("none", "no result");
   }

@@ -1,13 +1,13 @@
-// What agents say is text of strangers. Here it loses what could deceive the eye: escape
-// sequences of terminals, control characters, and marks that turn the order of letters around.
+// Cleans untrusted text of agents. Removes or replaces what could mislead a reader: terminal escape
+// sequences, control characters, and characters that change the text direction.
 
 const ESCAPES = new RegExp(
-  "\\x1b(?:\\[[0-?]*[ -/]*[@-~]" + // CSI: colours, cursor
+  "\\x1b(?:\\[[0-?]*[ -/]*[@-~]" + // CSI: colors, cursor
   "|\\][^\\x07\\x1b]*(?:\\x07|\\x1b\\\\)" + // OSC: titles, links
   "|[PX^_][^\\x1b]*\\x1b\\\\" + // DCS, SOS, PM, APC
-  "|[ -/]*[0-Z\\\\^-~])" + // two letters
+  "|[ -/]*[0-Z\\\\^-~])" + // two-character sequences
   "|\\x9b[0-?]*[ -/]*[@-~]", "g");
-/** The begin of an escape sequence whose rest may still come. */
+/** The start of an escape sequence whose rest may still arrive. */
 const OPEN_ESCAPE = /\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,2000}\x1b?|[PX^_][^\x1b]{0,2000}\x1b?)?$/;
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 const TURNING = /[\u202a-\u202e\u2066-\u2069]/g;
@@ -19,7 +19,7 @@ const visible = char => {
 };
 const named = char => "⟨U+" + char.charCodeAt(0).toString(16).toUpperCase() + "⟩";
 
-/** One piece of text, whole. */
+/** Cleans a complete text. */
 function clean(value) {
   const text = typeof value === "string" ? value : String(value ?? "");
   return text
@@ -31,7 +31,7 @@ function clean(value) {
 
 const oneLine = value => clean(value).replace(/\s*\n\s*/g, " ");
 
-/** Pieces of one text, as they come: an escape sequence may be cut in two. */
+/** Cleans a text that arrives in pieces. An escape sequence may be split between two pieces. */
 class Cleaner {
   #held = "";
 
@@ -53,7 +53,7 @@ class Cleaner {
   }
 }
 
-/** JSON as a person reads it; strings alone are themselves. */
+/** Formats a value as indented JSON. Strings are shown as they are. */
 function pretty(value) {
   if (typeof value === "string") return clean(value);
   try {
@@ -63,12 +63,12 @@ function pretty(value) {
   }
 }
 
-/** A long text, cut for display; the rest is a word. */
+/** Cuts a long text for display, and appends the number of omitted characters. */
 function bounded(text, most) {
   return text.length <= most ? text : text.slice(0, most) + `\n… ${text.length - most} more characters`;
 }
 
-/** The text in a tool's content, whatever shape the agent's protocol gave it. */
+/** The text in a tool's content, in any of the shapes that protocols use. */
 function contentText(value) {
   if (value === null || value === undefined) return "";
   if (typeof value === "string") return clean(value);

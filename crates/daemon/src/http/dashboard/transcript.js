@@ -1,13 +1,16 @@
-// The pane of a session's output. Frames wait in a queue and are shown once per frame of the
-// screen; what is shown is bounded, the oldest goes first. It stays at its end unless somebody
-// has scrolled up.
+// The pane with a session's output. Events are queued and rendered once per animation frame. The
+// number of elements is limited, and the oldest are removed first. The pane stays scrolled to its
+// end, unless the user has scrolled up.
 
-/** Pieces (paragraphs, calls, marks) that stay in the page; one of so many characters is one. */
+/**
+ * Maximum number of pieces (paragraphs, tool calls, marks) in the page. Long pieces count more than
+ * once.
+ */
 const MOST_PIECES = 1000;
 const CHARS_OF_A_PIECE = 4096;
-/** Frames that may wait; then the stream is read no further for a while. */
+/** Maximum number of queued events. Above it, the stream is paused. */
 const MOST_WAITING = 4000;
-/** Work in one frame of the screen, in milliseconds. */
+/** Time budget per animation frame, in milliseconds. */
 const BUDGET = 10;
 
 class Transcript {
@@ -18,7 +21,7 @@ class Transcript {
   #scheduled = false;
   #pieces = [];
   #first = 0;
-  /** What all pieces together count. */
+  /** Total weight of all pieces. */
   #weight = 0;
   #writer = null;
   #pinned = true;
@@ -34,7 +37,7 @@ class Transcript {
     new ResizeObserver(() => this.#settle()).observe(root);
   }
 
-  /** Empties it for another session or view; `Writer` makes elements of frames. */
+  /** Clears the pane for another session or view. `Writer` converts events to elements. */
   begin(Writer) {
     this.#queue = [];
     this.#at = 0;
@@ -50,17 +53,17 @@ class Transcript {
     show($("to-end"), false);
   }
 
-  /** `isNews`: it happens now, and is not history. */
+  /** `isNews`: whether the event is happening now, as opposed to history. */
   take(event, data, isNews = false) {
     this.#queue.push([event, data, isNews]);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // A hidden page gets no frames of the screen.
+    // Hidden pages get no animation frames.
     if (document.hidden) setTimeout(() => this.#flush(), 200);
     else requestAnimationFrame(() => this.#flush());
   }
 
-  /** Resolves once there is room for more. */
+  /** Resolves when the queue has space. */
   room() {
     if (this.#queue.length - this.#at < MOST_WAITING) return undefined;
     return new Promise(resolve => this.#drained.push(resolve));
@@ -71,32 +74,32 @@ class Transcript {
     this.#settle();
   }
 
-  /** What comes is read from its begin: do not run to its end. */
+  /** Does not scroll to the end, because the content is read from its start. */
   stay() {
     this.#pinned = false;
   }
 
-  /** Something that stays behind everything else; in the place of what was there. */
+  /** Shows a node after everything else. Replaces the previous one. */
   foot(node) {
     this.#foot?.remove();
     this.#foot = node;
     this.take("foot", null);
   }
 
-  /** For the writer: a new element at the end. */
+  /** For the writer: adds an element at the end. */
   add(node, chars = 0) {
     this.#root.append(node);
     this.track(node, chars);
     return node;
   }
 
-  /** For the writer: a new element for pieces; it goes with the last of them. */
+  /** For the writer: adds a container for pieces. It is removed with its last piece. */
   hold(node) {
     this.#root.append(node);
     return node;
   }
 
-  /** For the writer: counts an element, here or inside of another one; longer ones more. */
+  /** For the writer: counts an element. Longer ones count more. */
   track(node, chars = 0) {
     const weight = 1 + Math.floor(chars / CHARS_OF_A_PIECE);
     this.#pieces.push([node, weight]);
@@ -110,13 +113,13 @@ class Transcript {
       const [event, data, isNews] = this.#queue[this.#at++];
       if (!this.#begun) {
         this.#begun = true;
-        // A history from its begin starts with the begin.
+        // A complete history starts with the status `starting`.
         if (!(event === "status" && data.status === "starting") && event !== "gap") this.#earlier();
       }
       this.#writer.frame(event, data, isNews);
       if ((this.#at & 15) === 0 && performance.now() > until) break;
     }
-    // Where it belongs only now: behind everything.
+    // Moved here, because it belongs after everything else.
     if (this.#foot && this.#at >= this.#queue.length) this.#root.append(this.#foot);
     this.#trim();
     this.#settle();
@@ -140,7 +143,7 @@ class Transcript {
   }
 
   #trim() {
-    // Who reads further up keeps the ground under the feet, for a while.
+    // If the user has scrolled up, more pieces are kept, so that the text does not move.
     const most = this.#pinned ? MOST_PIECES : MOST_PIECES * 2;
     if (this.#weight <= most) return;
     this.#earlier();
@@ -150,7 +153,7 @@ class Transcript {
       this.#weight -= weight;
       const holder = node.parentElement;
       node.remove();
-      // A message whose pieces are all gone goes, too, unless it is still being written.
+      // Also remove a message whose pieces are all gone, unless it is still being written.
       const block = holder?.closest(".block");
       const isOver = block && block !== this.#root.lastElementChild;
       if (isOver && !block.querySelector(".text, .code, .heading, .line")) block.remove();
@@ -163,7 +166,7 @@ class Transcript {
 
   #earlier() {
     if (this.#root.firstElementChild?.classList.contains("earlier")) return;
-    const button = el("button", { type: "button", class: "plain", onclick: () => this.#onEarlier() }, "Read from the beginning");
+    const button = el("button", { type: "button", class: "plain", onclick: () => this.#onEarlier() }, "Read from the start");
     this.#root.prepend(el("div", { class: "earlier" }, "Earlier output is not shown. ", button));
   }
 
@@ -179,7 +182,7 @@ class Transcript {
   }
 }
 
-/** The raw lines, as every client of the protocol gets them. */
+/** Shows the raw lines, as every client of the protocol gets them. */
 class LineWriter {
   #pane;
   #block = null;
@@ -213,7 +216,7 @@ class LineWriter {
   }
 }
 
-/** By the prefixes of the protocol's table. */
+/** The kind of a line, from its prefix. */
 function kindOfLine(line) {
   const prefix = /^(?:\[(thought|tool|tool-error|awaiting input|error)\]|── (turn-end) )/.exec(line);
   return prefix ? "is-" + (prefix[1] || prefix[2]).replace(" ", "-") : "";
@@ -222,7 +225,7 @@ function kindOfLine(line) {
 const ENDED = new Set(["exited", "killed", "error"]);
 
 function gapText({ missed }) {
-  return typeof missed === "number" ? plural(missed, "event") + " were missed here" : "Something is missing before this";
+  return typeof missed === "number" ? plural(missed, "event") + " were missed here" : "Earlier output is missing here";
 }
 
 function endText({ status, exitCode, reason }) {
