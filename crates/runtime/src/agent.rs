@@ -1,4 +1,4 @@
-//! `load → start → send`: a manifest becomes a handle, a handle a session (A45-API-01).
+//! `load → start → send`: loads a manifest into a handle and opens sessions on it (A45-API-01).
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,10 +26,10 @@ use crate::version;
 use agentproto_manifest::views::{AgentCli, View};
 use agentproto_manifest::{Disk, RefRole, Workspace};
 
-/// A45-SESS-02.
+/// Default of `session.idle_timeout_ms` (A45-SESS-02).
 const IDLE: Duration = Duration::from_millis(600_000);
 
-/// How a caller wants an agent to be run.
+/// Options for running an agent.
 #[derive(Clone, Debug)]
 pub struct Wishlist {
     pub wanted: Wanted,
@@ -51,7 +51,7 @@ impl Default for Wishlist {
     }
 }
 
-/// Which protocol the agent speaks.
+/// The protocol that the agent speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
     Acp,
@@ -59,29 +59,29 @@ enum Protocol {
     Proprietary,
 }
 
-/// A manifest that was checked, with choices that hold. Nothing has run yet.
+/// A checked manifest with valid choices. Nothing has run yet.
 pub struct Agent {
     pub context: Arc<Context>,
     pub chosen: Chosen,
     protocol: Protocol,
     wishes: Wishlist,
-    /// Looked for and checked once per handle.
+    /// The installed program, found and checked once per handle.
     installed: OnceCell<install::Installed>,
-    /// A caller's own limit, shorter than the manifest's.
+    /// The caller's own idle limit. The shorter of this and the manifest's limit applies.
     idle: Option<Duration>,
 }
 
 impl Agent {
-    /// Checks a manifest and the caller's choices. Hard errors here, before anything runs:
-    /// an unknown protocol (A45-PROTO-04), a capability that the bound ACP.md lacks
-    /// (A45-CAP-10, A45-SESS-08), unknown choices.
+    /// Checks a manifest and the caller's choices before anything runs. These are hard errors: an
+    /// unknown protocol (A45-PROTO-04), a capability that is not in the bound ACP.md (A45-CAP-10,
+    /// A45-SESS-08), and unknown choices.
     pub fn load(context: Context, wishes: Wishlist) -> Result<Agent, Fault> {
         let bundle = &context.bundle;
         let Some(agent) = bundle.agent() else {
             return Err(Fault::new(
                 Code::ManifestInvalid,
                 format!(
-                    "{}: a CLI.md describes a tool, not an agent that can be talked to (AIP-29, AIP-45)",
+                    "{}: this CLI.md describes a tool, not an agent (AIP-29, AIP-45)",
                     bundle.path().display()
                 ),
             )
@@ -105,26 +105,37 @@ impl Agent {
         })
     }
 
-    /// Sessions are closed when idle for so long, where the manifest would wait longer.
+    /// Closes idle sessions after `limit` if the manifest's own limit is longer.
     pub fn idle_at_most(&mut self, limit: Duration) {
         self.idle = Some(limit);
     }
 
-    /// Everything up to the spawn; how the agent would be started, for who speaks to it himself.
+    /// Runs all stages before the spawn, and returns how to start the agent, for callers that talk
+    /// to it themselves.
     pub async fn spec(&self) -> Result<Spec, Fault> {
         let ready = self.ready().await?;
         Ok(self.spec_of(&ready))
     }
 
-    /// Everything up to an open session: install, version check, setup, auth, spawn,
-    /// handshake, session (A45-SETUP-05).
-    pub async fn start(&self, resume: Option<&str>) -> Result<Session, Fault> {
+    /// Runs all stages and opens a session: install, version check, setup, auth, spawn, handshake,
+    /// session (A45-SETUP-05).
+    pub async fn start(&self) -> Result<Session, Fault> {
+        self.start_or_resume(None).await
+    }
+
+    /// Like [`Agent::start`], but continues an earlier session by its id.
+    pub async fn resume(&self, id: &str) -> Result<Session, Fault> {
+        self.start_or_resume(Some(id)).await
+    }
+
+    /// Resumes the session if an id is given, and starts a new one otherwise.
+    pub async fn start_or_resume(&self, resume: Option<&str>) -> Result<Session, Fault> {
         let ready = self.prepare().await?;
         self.begin(&ready, resume).await
     }
 
-    /// The first half of `start`: everything that can refuse before a process of the agent
-    /// exists, but for its sandbox.
+    /// The first half of `start`: every check that can fail before an agent process exists, except
+    /// for the sandbox.
     pub async fn prepare(&self) -> Result<Ready, Fault> {
         let context = &self.context;
         let stage = |stage, detail: &str| context.observer.stage(stage, detail);
@@ -142,8 +153,8 @@ impl Agent {
         self.ready().await
     }
 
-    /// Whether the sandbox would let it start, told before anything starts. What hosts a
-    /// proprietary adapter is another program, which tells it itself.
+    /// Checks whether the sandbox can be enforced, before anything starts. A proprietary adapter
+    /// runs in another program, which checks this itself.
     pub fn confinable(&self, ready: &Ready) -> Result<(), Fault> {
         if self.protocol == Protocol::Proprietary {
             return Ok(());
@@ -159,7 +170,7 @@ impl Agent {
         stage(Stage::Spawn, &ready.bin.display().to_string());
         let desk = Desk::new(self.wishes.permissions.clone());
         let arm = self.arm(ready, &desk)?;
-        let opened = self.open(&*arm, resume, &stage).await;
+        let opened = self.open_session(&*arm, resume, &stage).await;
         match opened {
             Ok((id, negotiated)) => {
                 let details = json!({ "session": id, "agent": negotiated.name, "version": negotiated.version });
@@ -174,7 +185,7 @@ impl Agent {
             }
             Err(fault) => {
                 arm.stop().await;
-                // The agent's own words may hold what it was given.
+                // The agent's own text may contain secrets that it was given.
                 let fault = in_its_words(context, fault);
                 let details = json!({ "code": fault.code.as_str(), "message": fault.message });
                 context.audit.record("session.failed", details)?;
@@ -183,7 +194,7 @@ impl Agent {
         }
     }
 
-    async fn open(
+    async fn open_session(
         &self,
         arm: &dyn Arm,
         resume: Option<&str>,
@@ -197,7 +208,7 @@ impl Agent {
                 Code::HandshakeTimeout,
                 format!("the agent did not answer {what} within {} s{said}", limit.as_secs_f64()),
             )
-            .hint("check `bin_args`: an unknown subcommand often starts something else; `--handshake-timeout` gives it longer")
+            .hint("check `bin_args`: a wrong subcommand often starts something else; `--handshake-timeout` sets a longer limit")
         };
         arm.prepare().await?;
         stage(Stage::Handshake, self.context.bundle.text("protocol")?);
@@ -212,11 +223,11 @@ impl Agent {
         stage(Stage::Session, resume.unwrap_or("new"));
         match tokio::time::timeout(limit, arm.open(&open)).await {
             Ok(id) => Ok((id?, negotiated)),
-            Err(_) => Err(late("when a session was opened").await),
+            Err(_) => Err(late("the request to open a session").await),
         }
     }
 
-    /// Declared capabilities against negotiated ones.
+    /// Compares declared capabilities with negotiated ones.
     fn keeps_its_word(&self, negotiated: &Negotiated) -> Result<(), Fault> {
         let bundle = &self.context.bundle;
         let Some(agent) = bundle.agent() else {
@@ -230,7 +241,7 @@ impl Agent {
             let node = declared.node().get(flag).unwrap_or(declared.node());
             bundle
                 .fault(Code::CapabilityMismatch, node, what)
-                .hint("mend the manifest, or update the agent")
+                .hint("fix the manifest or update the agent")
         };
         let resumable = declared.resumable() == Some(true) || session == Some("resumable");
         if resumable && negotiated.resumable == Some(false) {
@@ -241,14 +252,14 @@ impl Agent {
         }
         if declared.multimodal() == Some(true) && negotiated.multimodal == Some(false) {
             return Err(lies(
-                "the manifest declares `multimodal`, but the running agent takes text only (AIP-45, Capabilities)",
+                "the manifest declares `multimodal`, but the running agent accepts only text (AIP-45, Capabilities)",
                 "multimodal",
             ));
         }
         Ok(())
     }
 
-    /// Install, version check, setup, auth: each tells its stage itself.
+    /// Runs install, version check, setup and auth. Each of them reports its own stage.
     async fn ready(&self) -> Result<Ready, Fault> {
         let context = &self.context;
         let found = self.installed.get_or_try_init(async || {
@@ -293,8 +304,8 @@ impl Agent {
         }
     }
 
-    /// The program with `bin_args`, then what mode and options append (A45-MODE-04). An MCP
-    /// server may be another program than `bin`, with arguments of its own.
+    /// The program with `bin_args`, then the arguments of mode and options (A45-MODE-04). An MCP
+    /// server may be another program than `bin`, with its own arguments.
     fn argv(&self, ready: &Ready) -> Vec<OsString> {
         let agent = self.context.bundle.agent();
         let server = agent.and_then(|agent| agent.mcp());
@@ -329,7 +340,7 @@ impl Agent {
         if self.chosen.strategy == Strategy::PinnedSession
             && let Some(other) = millis(pinned())
         {
-            // Two idle times for one process: the shorter one holds (A45-SESS-02, A45-CONT-12).
+            // One process has two idle limits: the shorter one applies (A45-SESS-02, A45-CONT-12).
             idle = idle.min(other);
         }
         if let Some(other) = self.idle {
@@ -344,7 +355,7 @@ impl Agent {
     }
 }
 
-/// A program with what its environment gets.
+/// An installed program and the environment to start it with.
 pub struct Ready {
     bin: PathBuf,
     env: Vec<(OsString, OsString)>,
@@ -367,14 +378,14 @@ fn protocol(bundle: &Bundle, agent: AgentCli) -> Result<Protocol, Fault> {
             .fault(
                 Code::ProtocolUnknown,
                 node,
-                &format!("the protocol `{other}` is not known to this runner: it speaks acp, mcp and proprietary (AIP-45, protocol discriminator)"),
+                &format!("unknown protocol `{other}`: this runner supports acp, mcp and proprietary (AIP-45, protocol discriminator)"),
             )
-            .hint("nothing was started; update agentproto, or mend the manifest")),
+            .hint("nothing was started; update agentproto or fix the manifest")),
     }
 }
 
-/// What the manifest declares has to stand in its ACP.md, too; of two vocabularies, only
-/// `resumable` and `multimodal` have a counterpart.
+/// Checks declared capabilities against the bound ACP.md. Only `resumable` and `multimodal` have a
+/// counterpart there.
 fn within_acp(bundle: &Bundle, agent: AgentCli) -> Result<(), Fault> {
     let Some(reference) = agent.acp() else {
         return Ok(());
@@ -385,11 +396,11 @@ fn within_acp(bundle: &Bundle, agent: AgentCli) -> Result<(), Fault> {
     let Some(doc) = found.document() else {
         return Err(bundle.invalid(
             node,
-            &format!("the ACP.md `{reference}` cannot be read (AIP-45, protocol discriminator)"),
+            &format!("cannot read the ACP.md `{reference}` (AIP-45, protocol discriminator)"),
         ));
     };
     let Some(View::Acp(acp)) = doc.view() else {
-        return Err(bundle.invalid(node, &format!("`{reference}` is no ACP.md (AIP-44)")));
+        return Err(bundle.invalid(node, &format!("`{reference}` is not an ACP.md (AIP-44)")));
     };
     let Some(profile) = acp.profile() else {
         return Ok(());
@@ -411,7 +422,7 @@ fn within_acp(bundle: &Bundle, agent: AgentCli) -> Result<(), Fault> {
     let takes = |kind| profile.agent_capability(&["promptCapabilities", kind]);
     if multimodal && takes("image") == Some(false) && takes("audio") != Some(true) {
         return Err(mismatch(
-            "`multimodal` is declared, but the ACP.md takes no images (AIP-45, Capabilities)",
+            "`multimodal` is declared, but the ACP.md does not accept images (AIP-45, Capabilities)",
         ));
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! The AIP-7 audit log: one line per event, each bound to the one before by its hash. A
-//! pointer to the newest line stands beside it, so that a cut-off end is noticed too.
+//! The AIP-7 audit log: one line per event, chained by hashes. A separate file points to the newest
+//! line, so that a truncated log is detected.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -18,19 +18,19 @@ use crate::home::{Home, make_dir};
 use agentproto_text::redact::Masks;
 
 pub const SCHEMA: &str = "agentgovernance/v1";
-/// What stands before the first line.
+/// The `prev` of the first line.
 const GENESIS: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
-/// No line of ours is longer; a longer one is not read whole into memory.
+/// Maximum length of a line in bytes. Longer lines are not read into memory.
 const LONGEST_LINE: u64 = 8 << 20;
-/// An agent decides what stands in `data`: beyond these it is named, not kept, or its line
-/// could not be read again.
+/// Limits on `data`, whose contents an agent controls. Values beyond them are replaced by size and
+/// hash, because a longer or deeper line could not be read back.
 const MOST_DATA: usize = 64 << 10;
 const DEEPEST: usize = 32;
 
-/// What the pointer to the newest line takes.
+/// Width in bytes of the pointer to the newest line.
 const HEAD_WIDTH: usize = 127;
 
-/// Writes events. Several processes may write to one log: each append holds its lock.
+/// Writes events. Several processes may write to one log, so each append holds the file's lock.
 pub struct Audit {
     path: PathBuf,
     actor: String,
@@ -39,11 +39,10 @@ pub struct Audit {
     log: Arc<Mutex<Option<Log>>>,
 }
 
-/// A log that this process has open, and the path of it.
+/// A log that is open in this process, with its path.
 type Open = (PathBuf, Weak<Mutex<Option<Log>>>);
 
-/// Many sessions of one host write to one log: it is open once, and what its last line was need
-/// not be read again.
+/// Logs open in this process. Sessions of one host share one open file and the cached last line.
 static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
 
 fn shared(path: &Path) -> Arc<Mutex<Option<Log>>> {
@@ -61,7 +60,7 @@ fn shared(path: &Path) -> Arc<Mutex<Option<Log>>> {
     log
 }
 
-/// Whether the open file is still the one of that path: a log may be moved away.
+/// Whether the open file is still the one at that path: the log may have been moved away.
 fn is_at(log: &Mutex<Option<Log>>, path: &Path) -> bool {
     let log = log.lock();
     let Some(log) = &*log else {
@@ -77,7 +76,8 @@ fn is_at(log: &Mutex<Option<Log>>, path: &Path) -> bool {
 struct Log {
     file: File,
     head: File,
-    /// Where our last line ended, and what it was; another writer makes it stale.
+    /// End offset and tip of the last line that this process wrote. Stale when another process has
+    /// written since.
     known: Option<(u64, Tip)>,
 }
 
@@ -107,7 +107,7 @@ struct Tip {
     hash: String,
 }
 
-/// Where the log of a home is.
+/// Path of a home's audit log.
 pub fn default_path(home: &Home) -> PathBuf {
     home.path("audit/audit-log.jsonl")
 }
@@ -117,8 +117,8 @@ fn head_path(log: &Path) -> PathBuf {
 }
 
 impl Audit {
-    /// The log of a home, which is opened when there is something to write. `entity` is what the
-    /// events are about.
+    /// The audit log of a home. The file is opened at the first event. `entity` is the subject of
+    /// the events.
     pub fn open(home: &Home, entity: &str, masks: Masks) -> Result<Self, Fault> {
         let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
         // SAFETY: no arguments, cannot fail.
@@ -132,7 +132,7 @@ impl Audit {
         })
     }
 
-    /// Appends one event; `data` is an object.
+    /// Appends one event. `data` must be an object.
     pub fn record(&self, event: &str, data: Value) -> Result<(), Fault> {
         let mut data = data;
         self.masks.mask_value(&mut data);
@@ -173,11 +173,11 @@ impl Audit {
         let mut line = serde_json::to_vec(&entry)?;
         line.push(b'\n');
         if let Err(error) = log.file.write_all_at(&line, end) {
-            // Half a line would break the chain for good.
+            // A partial line would break the chain permanently.
             let _ = log.file.set_len(end);
             return Err(error);
         }
-        // Of one length, and so written over in place.
+        // The pointer has a fixed length, so it can be overwritten in place.
         let head = json!({ "seq": seq, "hash": hash }).to_string();
         let head = format!("{head:<HEAD_WIDTH$}\n");
         log.head.write_all_at(head.as_bytes(), 0)?;
@@ -186,14 +186,14 @@ impl Audit {
     }
 }
 
-/// The lock of a file, for one append.
+/// Holds the lock of a file during one append.
 struct Locked(i32);
 
 impl Locked {
     fn new(file: &File) -> io::Result<Self> {
         let fd = file.as_raw_fd();
         loop {
-            // SAFETY: a descriptor that outlives the lock.
+            // SAFETY: the descriptor stays open longer than the lock.
             if unsafe { libc::flock(fd, libc::LOCK_EX) } == 0 {
                 return Ok(Locked(fd));
             }
@@ -207,21 +207,19 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: see `new`.
         unsafe { libc::flock(self.0, libc::LOCK_UN) };
     }
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Fault {
-    let what = format!(
-        "the audit log `{}` cannot be written: {error}",
-        path.display()
-    );
-    Fault::new(Code::StateUnwritable, what)
-        .hint("nothing runs without its audit (AIP-7): make room, or set AGENTPROTO_HOME")
+    let what = format!("cannot write the audit log `{}`: {error}", path.display());
+    Fault::new(Code::StateUnwritable, what).hint(
+        "nothing runs without an audit log (AIP-7): free some disk space, or set AGENTPROTO_HOME",
+    )
 }
 
-/// Puts size and hash in the place of what is too deep or too long, the longest first.
+/// Replaces values that are too deep or too long by size and hash, the longest first.
 fn bound(data: &mut Value) {
     flatten(data, DEEPEST);
     let mut total = data.to_string().len();
@@ -257,14 +255,14 @@ fn flatten(value: &mut Value, levels: usize) {
     }
 }
 
-/// What is left of a value that is not kept.
+/// Size and hash of a value that is not kept.
 fn digest(value: &Value) -> Value {
     let text = value.to_string();
     let hash = agentproto_text::hex(&Sha256::digest(text.as_bytes()));
     json!({ "bytes": text.len(), "sha256": hash })
 }
 
-/// Over the entry without its hash, keys in order of their names.
+/// Hash of the entry without its `hash` field, with keys sorted by name.
 fn hash_of(entry: &Map<String, Value>) -> String {
     let mut hasher = Sha256::new();
     let mut text = String::with_capacity(512);
@@ -310,7 +308,7 @@ fn last_line(file: &mut File, end: u64) -> io::Result<Option<Tip>> {
         return Ok(None);
     }
     let mut from = end;
-    // Nearly always it is short.
+    // The last line is nearly always short.
     let mut size = 4 << 10;
     let mut bytes = Vec::new();
     let line = loop {
@@ -333,7 +331,7 @@ fn last_line(file: &mut File, end: u64) -> io::Result<Option<Tip>> {
     match tip_of(line) {
         Some(tip) => Ok(Some(tip)),
         None => Err(io::Error::other(
-            "its last line is no audit event; `agentproto audit verify` says more",
+            "its last line is not an audit event; run `agentproto audit verify` for details",
         )),
     }
 }
@@ -346,22 +344,22 @@ fn tip_of(line: &[u8]) -> Option<Tip> {
     })
 }
 
-/// What a look at a whole log gave.
+/// Result of verifying a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
     pub events: u64,
-    /// Hash of the newest event; none in an empty log.
+    /// Hash of the newest event, or `None` for an empty log.
     pub head: Option<String>,
 }
 
-/// Checks every line of a log against the one before it, and the end against its pointer.
+/// Checks every line of a log against the previous one, and the last line against the pointer.
 pub fn verify(path: &Path) -> Result<Verified, Fault> {
     let broken = |line: u64, what: String| {
         Fault::new(
             Code::AuditBroken,
             format!("{}:{line}: {what}", path.display()),
         )
-        .hint("the log was changed after it was written: keep it as evidence, and start a new one")
+        .hint("the log was changed after it was written: keep it as evidence and start a new one")
         .details(json!({ "line": line }))
     };
     let unread = |e: io::Error| {
@@ -384,10 +382,10 @@ pub fn verify(path: &Path) -> Result<Verified, Fault> {
         }
         number += 1;
         let Some(text) = line.strip_suffix(b"\n") else {
-            return Err(broken(number, "the line does not end".into()));
+            return Err(broken(number, "the line has no line break".into()));
         };
         let Ok(Value::Object(mut entry)) = serde_json::from_slice(text) else {
-            return Err(broken(number, "the line is no JSON object".into()));
+            return Err(broken(number, "the line is not a JSON object".into()));
         };
         let said = match entry.remove("hash") {
             Some(Value::String(hash)) => hash,
@@ -406,7 +404,7 @@ pub fn verify(path: &Path) -> Result<Verified, Fault> {
         if entry.get("prev").and_then(Value::as_str) != Some(prev) {
             return Err(broken(
                 number,
-                "`prev` is not the hash of the event before".into(),
+                "`prev` is not the hash of the previous event".into(),
             ));
         }
         if hash_of(&entry) != said {
@@ -420,7 +418,7 @@ pub fn verify(path: &Path) -> Result<Verified, Fault> {
     {
         return Err(broken(
             number + 1,
-            "events are missing at the end: the pointer beside the log names another one".into(),
+            "events are missing at the end: the pointer file names another last event".into(),
         ));
     }
     Ok(Verified {
@@ -450,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_over_several_writers_verifies_and_holds_no_secret() {
+    fn a_chain_by_several_writers_verifies_and_contains_no_secret() {
         let (_dir, path) = log();
         assert_eq!(verify(&path).expect("whole").events, 6);
         let text = std::fs::read_to_string(&path).expect("readable");
@@ -458,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_is_noticed_at_its_line() {
+    fn every_change_is_detected_at_its_line() {
         let (_dir, path) = log();
         let text = std::fs::read_to_string(&path).expect("readable");
         let lines: Vec<&str> = text.lines().collect();
@@ -487,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_sends_cannot_break_the_log() {
+    fn data_of_an_agent_cannot_break_the_log() {
         let (dir, path) = log();
         let home = Home::new(dir.path());
         let audit = Audit::open(&home, "local:x", Masks::default()).expect("opened");
@@ -514,21 +512,21 @@ mod tests {
             .collect();
         assert!(text.len() < 2 * MOST_DATA);
         assert_eq!(entries[7]["data"]["name"], "Edit");
-        // {"text":"…"} is eleven bytes and its text.
+        // `{"text":"…"}` adds eleven bytes to the text.
         assert_eq!(entries[7]["data"]["args"]["bytes"], (9 << 20) + 11);
         assert_eq!(entries[8]["data"]["ok"], true);
         assert_eq!(entries[9]["data"], small);
     }
 
     #[test]
-    fn a_log_that_was_moved_away_is_begun_anew() {
+    fn a_new_log_is_started_after_the_old_one_was_moved() {
         let dir = tempfile::tempdir().expect("a directory");
         let home = Home::new(dir.path());
         let open = || Audit::open(&home, "local:x", Masks::default()).expect("opened");
         let path = default_path(&home);
         let before = open();
         before.record("test.one", json!({})).expect("written");
-        // Somebody holds it still, and somebody else rotates it.
+        // The log is rotated while `before` still has it open.
         let aside = path.with_extension("old");
         std::fs::rename(&path, &aside).expect("moved");
         let after = open();

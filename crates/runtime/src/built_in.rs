@@ -1,18 +1,37 @@
-//! Bundles that this binary carries, unpacked where they are wanted.
+//! Bundles that are embedded in this binary, unpacked on demand.
+//!
+//! Their program is agentproto itself. In a program that embeds the library it is that program,
+//! which recognizes the call by [`MARKER`].
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::fault::{Code, Fault};
 use crate::home::{Home, write_with_mode};
 use agentproto_mock_agents as mock;
+
+/// Environment variable that is set when an embedding program is started as a mock agent.
+pub const MARKER: &str = "AGENTPROTO_BUILT_IN";
+
+static EMBEDDED: AtomicBool = AtomicBool::new(false);
+
+/// Declares that this program is not agentproto, but runs mock agents when [`MARKER`] is set.
+pub fn set_embedded() {
+    EMBEDDED.store(true, Ordering::Relaxed);
+}
+
+/// Whether [`set_embedded`] was called.
+pub fn is_embedded() -> bool {
+    EMBEDDED.load(Ordering::Relaxed)
+}
 
 /// Names of the bundles.
 pub fn names() -> Vec<&'static str> {
     mock::bundles().iter().map(|bundle| bundle.name).collect()
 }
 
-/// The directory of a bundle, its files written; `None` where there is none of the name.
+/// Writes the files of a bundle and returns its directory, or `None` for an unknown name.
 pub fn unpack(name: &str, home: &Home) -> Result<Option<PathBuf>, Fault> {
     let Some(bundle) = mock::bundles().iter().find(|bundle| bundle.name == name) else {
         return Ok(None);
@@ -23,17 +42,17 @@ pub fn unpack(name: &str, home: &Home) -> Result<Option<PathBuf>, Fault> {
     for (path, bytes, executable) in bundle.files {
         let file = dir.join(path);
         let mode = if *executable { 0o700 } else { 0o600 };
-        // Another version of the same number may have written it.
+        // Another build with the same version number may have written other contents.
         if is_there(&file, bytes, mode) {
             continue;
         }
         write_with_mode(&file, bytes, mode).map_err(|e| {
             let what = format!(
-                "the bundled agent cannot be unpacked to `{}`: {e}",
+                "cannot unpack the bundled agent to `{}`: {e}",
                 file.display()
             );
             Fault::new(Code::StateUnwritable, what)
-                .hint("set AGENTPROTO_HOME to a directory of your own")
+                .hint("set AGENTPROTO_HOME to a directory that you can write to")
         })?;
     }
     Ok(Some(dir))
@@ -50,10 +69,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_lost_its_mode_or_text_is_written_again() {
+    fn a_file_with_another_mode_or_content_is_written_again() {
         let dir = tempfile::tempdir().expect("a directory");
         let home = Home::new(dir.path());
-        assert_eq!(unpack("nobody", &home).expect("no fault"), None);
+        assert_eq!(unpack("unknown", &home).expect("no fault"), None);
         for bundle in mock::bundles() {
             let at = unpack(bundle.name, &home)
                 .expect("unpacked")
@@ -78,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_executable_is_one_as_soon_as_it_is_there() {
+    fn a_file_has_its_mode_when_it_appears() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("program");
         write_with_mode(&file, b"#!", 0o700).expect("written");

@@ -1,4 +1,4 @@
-//! Discover: from what the caller names to a manifest that was read whole.
+//! Discovery: finds and reads the manifest that the caller names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use agentproto_manifest::views::{AgentCli, Cli, View};
 use agentproto_manifest::{Disk, Doctype, Document, Node, Span, Style, Value, Workspace};
 use agentproto_sandbox::policy::Place;
 
-/// Names of the manifest in a bundle directory, the first that is there.
+/// File names of the manifest in a bundle directory. The first one that exists is used.
 const NAMES: [&str; 2] = ["AGENT-CLI.md", "CLI.md"];
 
 static NOTHING: Node = Node {
@@ -18,18 +18,18 @@ static NOTHING: Node = Node {
     value: Value::Null,
 };
 
-/// A manifest with its directory.
+/// A manifest and its directory.
 #[derive(Clone, Debug)]
 pub struct Bundle {
     pub manifest: Arc<Document>,
-    /// Absolute; paths in the manifest are relative to it.
+    /// Absolute. Paths in the manifest are relative to it.
     pub dir: PathBuf,
-    /// Its files come out of this binary.
+    /// Whether its files were unpacked from this binary.
     pub built_in: bool,
 }
 
 impl Bundle {
-    /// Reads one manifest: AGENT-CLI.md or CLI.md, or what has their shape.
+    /// Reads one manifest: an AGENT-CLI.md, a CLI.md, or a file with the same shape.
     pub fn load(path: &Path) -> Result<Bundle, Fault> {
         let unread = |why: String| {
             let what = format!("{}: {why}", path.display());
@@ -45,7 +45,7 @@ impl Bundle {
             Some(View::AgentCli(_) | View::Cli(_)) => {}
             _ => {
                 let what = format!(
-                    "{}: this is neither an AGENT-CLI.md (AIP-45) nor a CLI.md (AIP-29)",
+                    "{}: not an AGENT-CLI.md (AIP-45) or a CLI.md (AIP-29)",
                     path.display()
                 );
                 return Err(Fault::new(Code::ManifestInvalid, what)
@@ -59,8 +59,8 @@ impl Bundle {
         })
     }
 
-    /// Looks a target up: a path, or a slug in the given directories, the home's own, and
-    /// among the bundles of this binary (A45-LIFE-01).
+    /// Finds a target: a path, or a slug. A slug is looked up in the given directories, then in the
+    /// home's `adapters`, then among the bundles in this binary (A45-LIFE-01).
     pub fn discover(target: &str, adapters: &[PathBuf], home: &Home) -> Result<Bundle, Fault> {
         let path = Path::new(target);
         if target.contains('/') || target.ends_with(".md") || target == "." || target == ".." {
@@ -76,15 +76,15 @@ impl Bundle {
             return Bundle::at(path);
         }
         Err(
-            Fault::new(Code::TargetUnknown, format!("there is no agent `{target}`")).hint(format!(
-                "looked in {}; give `--adapters DIR`, a path, or one of the bundled {}",
+            Fault::new(Code::TargetUnknown, format!("unknown agent `{target}`")).hint(format!(
+                "searched {}; use `--adapters DIR`, a path, or a bundled agent: {}",
                 home.path("adapters").display(),
                 crate::built_in::names().join(", ")
             )),
         )
     }
 
-    /// An adapter by its slug, in the given directories and the home's own.
+    /// Finds an adapter by its slug in the given directories and in the home's `adapters`.
     pub fn installed(
         slug: &str,
         adapters: &[PathBuf],
@@ -96,7 +96,7 @@ impl Bundle {
         found.map(|dir| Bundle::at(&dir)).transpose()
     }
 
-    /// One of the bundles of this binary.
+    /// Finds a bundle in this binary.
     pub fn bundled(slug: &str, home: &Home) -> Result<Option<Bundle>, Fault> {
         let Some(dir) = crate::built_in::unpack(slug, home)? else {
             return Ok(None);
@@ -106,7 +106,7 @@ impl Bundle {
         Ok(Some(bundle))
     }
 
-    /// A manifest file or a directory with one.
+    /// Loads a manifest file, or the manifest of a directory.
     fn at(path: &Path) -> Result<Bundle, Fault> {
         if !path.is_dir() {
             return Bundle::load(path);
@@ -115,7 +115,8 @@ impl Bundle {
         if let Some(file) = named.into_iter().find(|file| file.is_file()) {
             return Bundle::load(&file);
         }
-        // `HERMES.md`: an adapter's manifest is known by its shape, where it is the only one.
+        // An adapter's manifest may have another name, such as `HERMES.md`. It is recognized by its
+        // shape if it is the only one.
         let mut found: Vec<PathBuf> = Vec::new();
         for name in Workspace::new(&Disk, "/").manifests_in(path) {
             let file = path.join(&name);
@@ -130,13 +131,13 @@ impl Bundle {
             [only] => Bundle::load(only),
             [] => Err(Fault::new(
                 Code::TargetUnknown,
-                format!("there is no AGENT-CLI.md or CLI.md in `{}`", path.display()),
+                format!("no AGENT-CLI.md or CLI.md in `{}`", path.display()),
             )),
             several => Err(Fault::new(
                 Code::TargetUnknown,
-                format!("`{}` holds {} manifests", path.display(), several.len()),
+                format!("`{}` contains {} manifests", path.display(), several.len()),
             )
-            .hint("name the file")),
+            .hint("name one of the files")),
         }
     }
 
@@ -144,13 +145,13 @@ impl Bundle {
         &self.manifest.path
     }
 
-    /// The fields that AIP-29 and AIP-45 share: id, bin, install, version_check, setup, auth,
+    /// The fields that AIP-29 and AIP-45 share: id, bin, install, version_check, setup, auth and
     /// requires.
     pub fn common(&self) -> Cli<'_> {
         Cli(self.root())
     }
 
-    /// Of an AGENT-CLI.md.
+    /// The agent fields, or `None` if the manifest is not an AGENT-CLI.md.
     pub fn agent(&self) -> Option<AgentCli<'_>> {
         match self.manifest.view() {
             Some(View::AgentCli(agent)) => Some(agent),
@@ -159,12 +160,11 @@ impl Bundle {
     }
 
     pub fn root(&self) -> &Node {
-        // `load` refuses a manifest without one.
+        // `load` rejects a manifest without a root, so the fallback is never used.
         self.manifest.root.as_ref().unwrap_or(&NOTHING)
     }
 
-    /// The manifest's `id`, by which ledgers and caches know it, with its major version
-    /// (A29-ID-03 and its neighbours: id@major).
+    /// `id@major` (A29-ID-03 and following): the key of this bundle in ledgers and caches.
     pub fn identity(&self) -> Result<String, Fault> {
         let id = self.text("id")?;
         let version = self.text("version")?;
@@ -172,25 +172,25 @@ impl Bundle {
         Ok(format!("{id}@{major}"))
     }
 
-    /// A text field at the top that has to be there.
+    /// A required text field at the top level.
     pub fn text(&self, key: &str) -> Result<&str, Fault> {
         match self.root().get(key) {
             Some(node) => node.as_str().ok_or_else(|| {
                 self.invalid(
                     node,
-                    &format!("`{key}` must be a text, not {}", node.type_name()),
+                    &format!("`{key}` must be a string, not {}", node.type_name()),
                 )
             }),
             None => Err(self.invalid(self.root(), &format!("`{key}` is missing"))),
         }
     }
 
-    /// A fault at a place of the manifest.
+    /// An error at a place in the manifest.
     pub fn invalid(&self, node: &Node, what: &str) -> Fault {
         invalid(&self.manifest, node.span, what)
     }
 
-    /// As `invalid`, with another code.
+    /// Like `invalid`, with another code.
     pub fn fault(&self, code: Code, node: &Node, what: &str) -> Fault {
         let at = Place::new(&self.manifest, node.span);
         Fault::new(code, format!("{at}: {what}"))
@@ -200,5 +200,5 @@ impl Bundle {
 fn invalid(doc: &Document, span: Span, what: &str) -> Fault {
     let at = Place::new(doc, span);
     Fault::new(Code::ManifestInvalid, format!("{at}: {what}"))
-        .hint("`agentproto lint` says what the manifest needs")
+        .hint("run `agentproto lint` to see what is wrong with the manifest")
 }

@@ -1,5 +1,6 @@
-//! What the operator chose (AIP-9): mode, options, continuation; checked against the manifest
-//! and turned into patches, in the order bin_args → mode → options (A45-MODE-04).
+//! The operator's choices (AIP-9): mode, options and continuation. They are checked against the
+//! manifest and converted to arguments and variables, in the order bin_args → mode → options
+//! (A45-MODE-04).
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use agentproto_manifest::views::{AgentCli, AgentOption, View};
 use agentproto_manifest::{Disk, Node, Workspace, to_json};
 use agentproto_sandbox::policy::Place;
 
-/// What a caller asks for, before the manifest was looked at.
+/// The choices of a caller, before they are checked against the manifest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted {
     pub mode: Option<String>,
@@ -22,9 +23,9 @@ pub struct Wanted {
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Given {
-    /// From a command line: read as the option's type says.
+    /// From a command line, parsed according to the option's type.
     Text(String),
-    /// From JSON or YAML: of its own type, and no other is taken.
+    /// From JSON or YAML. Its type must be the option's type.
     Typed(Json),
 }
 
@@ -55,7 +56,7 @@ impl Wanted {
         let Some(View::Operator(operator)) = doc.view() else {
             return Err(Fault::new(
                 Code::ManifestInvalid,
-                format!("{}: this is no OPERATOR.md (AIP-9)", path.display()),
+                format!("{}: not an OPERATOR.md (AIP-9)", path.display()),
             ));
         };
         let Some(config) = operator.runtime().and_then(|runtime| runtime.config()) else {
@@ -66,7 +67,7 @@ impl Wanted {
                 Some(text) => Ok(Some(text.to_owned())),
                 None => Err(invalid(
                     node,
-                    &format!("`runtime.config.{key}` must be a text"),
+                    &format!("`runtime.config.{key}` must be a string"),
                 )),
             },
             None => Ok(None),
@@ -87,7 +88,8 @@ impl Wanted {
         })
     }
 
-    /// The other's choices where it has some: a command line beats an OPERATOR.md.
+    /// Merges the choices of `other`, which take precedence: a command line overrides an
+    /// OPERATOR.md.
     pub fn beaten_by(mut self, other: Wanted) -> Wanted {
         self.options
             .retain(|(id, _)| !other.options.iter().any(|(o, _)| o == id));
@@ -100,7 +102,7 @@ impl Wanted {
     }
 }
 
-/// How prior turns reach the agent.
+/// How earlier turns reach the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
@@ -116,20 +118,21 @@ impl Strategy {
     }
 }
 
-/// Choices that hold.
+/// Valid choices, as arguments and variables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chosen {
     /// Appended to `bin_args`, in order.
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
     pub strategy: Strategy,
-    /// A mode and options that patch nothing: they are the agent's own, set over the wire.
+    /// A mode and options without arguments or variables of their own. They are set over the
+    /// agent's protocol.
     pub wire_mode: Option<String>,
     pub wire_options: Vec<(String, Json)>,
 }
 
 impl Chosen {
-    /// Two turns with the same patch may share a process.
+    /// A text that is equal for equal choices. Turns with the same text may share a process.
     pub fn patch(&self) -> String {
         format!(
             "{:?}",
@@ -138,8 +141,8 @@ impl Chosen {
     }
 }
 
-/// Checks choices against the manifest; unknown names are hard errors (A45-MODE-06,
-/// A45-OPT-09, A45-OPT-10, A45-CONT-10).
+/// Checks choices against the manifest. Unknown names are hard errors (A45-MODE-06, A45-OPT-09,
+/// A45-OPT-10, A45-CONT-10).
 pub fn choose(bundle: &Bundle, agent: AgentCli, wanted: &Wanted) -> Result<Chosen, Fault> {
     let mut chosen = Chosen {
         args: Vec::new(),
@@ -175,7 +178,7 @@ pub fn choose(bundle: &Bundle, agent: AgentCli, wanted: &Wanted) -> Result<Chose
             ));
         }
     }
-    // In the order of the manifest: the same choices always give the same command line.
+    // In manifest order, so that the same choices always give the same command line.
     for option in agent.options() {
         let Some(id) = option.id() else { continue };
         let given = wanted.options.iter().rev().find(|(wanted, _)| wanted == id);
@@ -229,12 +232,12 @@ fn variables(env: Option<&Node>, value: Option<&str>) -> Vec<(String, String)> {
     entries.iter().map(pair).collect()
 }
 
-/// The value in the option's own type, within its bounds.
+/// The value in the option's own type, checked against its range.
 fn checked(option: AgentOption, id: &str, given: &Given) -> Result<Json, Fault> {
     let wrong = |what: String| {
         let fault = Fault::new(
             Code::OptionInvalid,
-            format!("the option `{id}` {what} (AIP-45, Options)"),
+            format!("option `{id}` {what} (AIP-45, Options)"),
         );
         match option.description() {
             Some(text) => fault.hint(text.to_owned()),
@@ -246,11 +249,11 @@ fn checked(option: AgentOption, id: &str, given: &Given) -> Result<Json, Fault> 
         (Given::Text(text), "boolean") => match text.as_str() {
             "true" => Json::Bool(true),
             "false" => Json::Bool(false),
-            _ => return Err(wrong(format!("is true or false, not `{text}`"))),
+            _ => return Err(wrong(format!("must be true or false, not `{text}`"))),
         },
         (Given::Text(text), "integer") => match text.parse::<i64>() {
             Ok(number) => number.into(),
-            Err(_) => return Err(wrong(format!("is a whole number, not `{text}`"))),
+            Err(_) => return Err(wrong(format!("must be an integer, not `{text}`"))),
         },
         (Given::Text(text), _) => text.as_str().into(),
         (Given::Typed(value), _) => value.clone(),
@@ -259,14 +262,14 @@ fn checked(option: AgentOption, id: &str, given: &Given) -> Result<Json, Fault> 
         ("boolean", Json::Bool(_)) => {}
         ("integer", Json::Number(number)) => {
             let Some(number) = number.as_i64() else {
-                return Err(wrong(format!("is a whole number, not {value}")));
+                return Err(wrong(format!("must be an integer, not {value}")));
             };
             if option.min().is_some_and(|min| number < min)
                 || option.max().is_some_and(|max| number > max)
             {
                 let edge = |edge: Option<i64>| edge.map_or("any".to_owned(), |e| e.to_string());
                 return Err(wrong(format!(
-                    "lies between {} and {}, so {number} is out of bounds",
+                    "must be between {} and {}, not {number}",
                     edge(option.min()),
                     edge(option.max())
                 )));
@@ -276,16 +279,16 @@ fn checked(option: AgentOption, id: &str, given: &Given) -> Result<Json, Fault> 
             if !option.values().any(|known| known == text) {
                 let known: Vec<&str> = option.values().collect();
                 return Err(wrong(format!(
-                    "is one of {}, not `{text}`",
+                    "must be one of {}, not `{text}`",
                     known.join(", ")
                 )));
             }
         }
         ("string", Json::String(_)) => {}
-        _ => return Err(wrong(format!("is of type {kind}, and {value} is not"))),
+        _ => return Err(wrong(format!("must be of type {kind}, not {value}"))),
     }
     if value.as_str().is_some_and(|text| text.contains('\0')) {
-        return Err(wrong("cannot hold a zero byte".to_owned()));
+        return Err(wrong("must not contain a NUL byte".to_owned()));
     }
     Ok(value)
 }
@@ -298,7 +301,7 @@ fn strategy(bundle: &Bundle, agent: AgentCli, wanted: Option<&str>) -> Result<St
         return Err(Fault::new(
             Code::ContinuationUnsupported,
             format!(
-                "the continuation `{id}` is not among those that the agent supports: {} (AIP-45, Continuation)",
+                "unsupported continuation `{id}`: the agent supports {} (AIP-45, Continuation)",
                 supported.join(", ")
             ),
         ));
@@ -306,7 +309,7 @@ fn strategy(bundle: &Bundle, agent: AgentCli, wanted: Option<&str>) -> Result<St
     let Ok(strategy) = id.parse::<Strategy>() else {
         return Err(Fault::new(
             Code::ContinuationUnsupported,
-            format!("the continuation `{id}` is unknown to this runner"),
+            format!("unknown continuation `{id}`"),
         ));
     };
     let resumable = agent.capabilities().and_then(|c| c.resumable()) == Some(true);
@@ -327,10 +330,10 @@ fn unknown<'k>(code: Code, what: &str, id: &str, known: impl Iterator<Item = &'k
         .iter()
         .filter(|k| strsim::jaro_winkler(k, id) > 0.8)
         .max_by(|a, b| strsim::jaro_winkler(a, id).total_cmp(&strsim::jaro_winkler(b, id)));
-    let fault = Fault::new(code, format!("the agent has no {what} `{id}`"));
+    let fault = Fault::new(code, format!("unknown {what} `{id}`"));
     match (near, known.is_empty()) {
         (Some(near), _) => fault.hint(format!("did you mean `{near}`?")),
-        (None, false) => fault.hint(format!("it has {}", known.join(", "))),
-        (None, true) => fault.hint(format!("its manifest declares no {what}s")),
+        (None, false) => fault.hint(format!("the agent has {}", known.join(", "))),
+        (None, true) => fault.hint(format!("the manifest declares no {what}s")),
     }
 }

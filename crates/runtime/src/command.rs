@@ -1,5 +1,5 @@
-//! Commands of a bundle, each under its sandbox: version checks, setup steps, logins, and the
-//! agent itself.
+//! Runs the commands of a bundle in its sandbox: version checks, setup steps, logins, and the agent
+//! itself.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,20 +18,20 @@ use agentproto_sandbox::policy::{self, Exec, Policy, Target};
 use agentproto_sandbox::spawn::{self, Bounds, Child, Exit, Options, Piece, Stdio};
 use agentproto_sandbox::{Standing, backend};
 
-/// What a command may print before the rest is dropped.
+/// Maximum number of bytes kept of a command's output.
 const MOST_OUTPUT: usize = 1 << 20;
 
-/// A line of a manifest that is to be executed.
+/// A command line from a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// Plain words: executed as they are.
+    /// Plain words, executed without a shell.
     Words(Vec<String>),
-    /// It uses the shell's language: pipes, variables, several commands.
+    /// Uses shell syntax, such as pipes, variables or several commands.
     Shell(String),
 }
 
 impl Line {
-    /// Splits a line as a shell would, where nothing but words and quotes is in it.
+    /// Splits a line like a shell does if it contains only words and quotes.
     pub fn parse(text: &str) -> Result<Line, String> {
         if uses_shell(text) {
             return Ok(Line::Shell(text.to_owned()));
@@ -39,12 +39,13 @@ impl Line {
         match shell_words::split(text) {
             Ok(words) if words.is_empty() => Err("the command is empty".to_owned()),
             Ok(words) => Ok(Line::Words(words)),
-            Err(_) => Err("a quote in the command does not close".to_owned()),
+            Err(_) => Err("unclosed quote in the command".to_owned()),
         }
     }
 }
 
-/// Whether anything outside of quotes means something to a shell but not to us.
+/// Whether anything outside quotes has a meaning to a shell that plain word splitting does not
+/// have.
 fn uses_shell(text: &str) -> bool {
     let mut quote = None;
     let mut chars = text.chars();
@@ -69,11 +70,11 @@ fn uses_shell(text: &str) -> bool {
     false
 }
 
-/// A command with what it gets.
+/// A command with its environment, timeout and stdio.
 pub struct Command {
-    /// The program as named, then its arguments.
+    /// The program, as named, and its arguments.
     pub argv: Vec<OsString>,
-    /// Wins over what the policy passes and sets.
+    /// Overrides the variables that the policy passes and sets.
     pub env: Vec<(OsString, OsString)>,
     pub timeout: Option<Duration>,
     pub stdio: Stdio,
@@ -89,7 +90,7 @@ impl Command {
         }
     }
 
-    /// A line of the manifest; the shell runs what uses its language.
+    /// Creates the command of a manifest line. A line with shell syntax runs in `/bin/sh`.
     pub fn line(line: Line) -> Self {
         match line {
             Line::Words(words) => Command::new(words),
@@ -102,23 +103,23 @@ impl Command {
 #[derive(Debug)]
 pub struct Finished {
     pub exit: Exit,
-    /// The beginning of its output, at most a mebibyte.
+    /// The first part of its stdout, at most one mebibyte.
     pub stdout: Vec<u8>,
-    /// The end of its errors.
+    /// The last part of its stderr.
     pub stderr: String,
 }
 
-/// Something that stands ready to be started.
+/// A command that is ready to start.
 pub struct Launch {
     what: What,
     /// The working directory as the child sees it.
     pub cwd: PathBuf,
-    /// What the child may do with files; `None` without a sandbox.
+    /// The policy that applies to the child, or `None` without a sandbox.
     pub policy: Option<Policy>,
 }
 
 impl Launch {
-    /// It may run as long as it likes.
+    /// Removes the time limit.
     pub fn without_timeout(&mut self) {
         if let What::Confined(prepared) = &mut self.what {
             prepared.without_timeout();
@@ -131,7 +132,7 @@ enum What {
     Open(Box<Plan>),
 }
 
-/// A started command; its way out of the sandbox lives as long as it.
+/// A started command. Its egress proxy lives as long as this value.
 pub enum Started {
     Confined(Box<Confined>),
     Open(Box<Child>),
@@ -152,7 +153,7 @@ impl Started {
         }
     }
 
-    /// End of input, SIGTERM, five seconds, SIGKILL (A45-LIFE-09).
+    /// Stops it: closes stdin, sends SIGTERM, waits five seconds, sends SIGKILL (A45-LIFE-09).
     pub async fn stop(&mut self) -> Exit {
         match self {
             Started::Confined(confined) => confined.stop().await,
@@ -162,7 +163,8 @@ impl Started {
 }
 
 impl Context {
-    /// Resolves the policy for a command, and refuses what cannot be enforced. Nothing runs.
+    /// Resolves the policy for a command, and returns an error if a clause cannot be enforced. Runs
+    /// nothing.
     pub fn prepare(
         &self,
         argv: &[OsString],
@@ -170,7 +172,7 @@ impl Context {
     ) -> Result<Launch, Fault> {
         let around = self.surroundings(env);
         let Some((name, rest)) = argv.split_first() else {
-            return Err(Fault::new(Code::SpawnFailed, "there is no command to run"));
+            return Err(Fault::new(Code::SpawnFailed, "no command to run"));
         };
         let program = around.find(name)?;
         let argv: Vec<OsString> = [program.into_os_string()]
@@ -191,8 +193,9 @@ impl Context {
         }
     }
 
-    /// A command that a confined agent asks for: under the agent's own policy, which it cannot
-    /// widen by what it names. The program is looked for where the agent itself could run it.
+    /// Prepares a command that a confined agent asks for. It runs under the agent's own policy, so
+    /// the agent cannot gain access this way. The program must be one that the agent could run
+    /// itself.
     pub fn prepare_within(
         &self,
         policy: &Policy,
@@ -202,7 +205,7 @@ impl Context {
     ) -> Result<Launch, Fault> {
         let mut policy = policy.clone();
         let Some((name, rest)) = argv.split_first() else {
-            return Err(Fault::new(Code::SpawnFailed, "there is no command to run"));
+            return Err(Fault::new(Code::SpawnFailed, "no command to run"));
         };
         if let Exec::Listed {
             fork: false,
@@ -210,12 +213,15 @@ impl Context {
             ..
         } = &policy.exec
         {
-            let what = format!("the sandbox forbids new processes: `{}`", clause.text);
+            let what = format!(
+                "the sandbox does not allow new processes: `{}`",
+                clause.text
+            );
             return Err(Fault::new(Code::SpawnFailed, what));
         }
         let program = policy.program(name, cwd).ok_or_else(|| {
             let what = format!(
-                "`{}` is no program that the sandbox lets run",
+                "the sandbox does not allow running `{}`",
                 name.to_string_lossy()
             );
             Fault::new(Code::ProgramNotFound, what)
@@ -232,7 +238,7 @@ impl Context {
         confine(policy, &argv)
     }
 
-    /// As `prepare_within`, for an agent that runs without a sandbox.
+    /// Like `prepare_within`, for an agent that runs without a sandbox.
     pub fn prepare_open(
         &self,
         argv: &[OsString],
@@ -246,7 +252,7 @@ impl Context {
         Ok(launch)
     }
 
-    /// Starts what was prepared.
+    /// Starts a prepared command.
     pub async fn launch(&self, launch: Launch, options: Options) -> Result<Started, Fault> {
         match launch.what {
             What::Confined(prepared) => {
@@ -263,7 +269,7 @@ impl Context {
         }
     }
 
-    /// Runs a command of the bundle to its end.
+    /// Runs a command of the bundle until it exits.
     pub async fn run(&self, command: Command) -> Result<Finished, Fault> {
         let launch = self.prepare(&command.argv, &command.env)?;
         let options = Options {
@@ -279,8 +285,8 @@ impl Context {
         Ok(finish(&mut started, &mut |_| {}).await)
     }
 
-    /// Runs a program of the host that is none of the bundle's, such as a package manager:
-    /// the declared sandbox is not about it, but nothing of it outlives us either.
+    /// Runs a program of the host that does not belong to the bundle, such as a package manager.
+    /// The declared sandbox does not apply to it, but none of its processes outlives this one.
     pub async fn run_host(
         &self,
         argv: &[OsString],
@@ -292,7 +298,7 @@ impl Context {
             .await
     }
 
-    /// As `run_host`; `heard` gets each line of standard output as it comes.
+    /// Like `run_host`. `heard` receives each line of stdout as it arrives.
     pub async fn run_host_heard(
         &self,
         argv: &[OsString],
@@ -305,7 +311,7 @@ impl Context {
         Ok(finish(&mut started, heard).await)
     }
 
-    /// As `run_host`, for who wants to talk with it.
+    /// Like `run_host`, but returns the running process, so that the caller can talk to it.
     pub async fn start_host(
         &self,
         argv: &[OsString],
@@ -315,7 +321,7 @@ impl Context {
     ) -> Result<Started, Fault> {
         let around = self.surroundings(env);
         let Some((name, rest)) = argv.split_first() else {
-            return Err(Fault::new(Code::SpawnFailed, "there is no command to run"));
+            return Err(Fault::new(Code::SpawnFailed, "no command to run"));
         };
         let argv: Vec<OsString> = [around.find(name)?.into_os_string()]
             .into_iter()
@@ -329,7 +335,7 @@ impl Context {
     }
 }
 
-/// Closes the input, takes what comes, and waits for the end.
+/// Closes stdin, collects the output, and waits for the exit.
 pub(super) async fn finish(
     started: &mut Started,
     heard: &mut (dyn FnMut(&[u8]) + Send),
@@ -380,7 +386,7 @@ fn open(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -> Launch {
     }
 }
 
-/// Why nothing was executed.
+/// The error for a command that could not be started.
 fn not_started(error: StartError) -> Fault {
     match &error {
         StartError::Unenforceable(list) => {
@@ -392,14 +398,14 @@ fn not_started(error: StartError) -> Fault {
             });
             let clauses: Vec<_> = open.collect();
             Fault::new(Code::SandboxUnenforceable, error.to_string())
-                .hint("`agentproto sandbox explain TARGET` shows each clause; `--sandbox off` runs without, at your own risk")
+                .hint("run `agentproto sandbox explain TARGET` to see each clause; `--sandbox off` runs without a sandbox, at your own risk")
                 .details(json!({ "clauses": clauses }))
         }
         _ => Fault::new(Code::SpawnFailed, error.to_string()),
     }
 }
 
-/// Every decision of the egress proxy goes into the audit log.
+/// Writes every decision of the egress proxy to the audit log.
 struct Egress(Context);
 
 impl AuditSink for Egress {
@@ -429,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_shell_means_goes_to_the_shell() {
+    fn shell_syntax_goes_to_the_shell() {
         for text in [
             "a | b",
             "a && b",

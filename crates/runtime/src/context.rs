@@ -1,4 +1,4 @@
-//! What every stage of the lifecycle works with.
+//! The data that every stage of the lifecycle works with.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,10 +29,10 @@ use agentproto_text::redact::Masks;
 )]
 #[strum(serialize_all = "lowercase")]
 pub enum Sandboxing {
-    /// Enforced or refused.
+    /// Enforced. If a clause cannot be enforced, nothing runs.
     #[default]
     Auto,
-    /// Not enforced: said aloud and written to the audit log.
+    /// Not enforced. A warning is printed and an entry is written to the audit log.
     Off,
 }
 
@@ -40,17 +40,17 @@ impl Sandboxing {
     pub const ALL: &[Sandboxing] = <Sandboxing as strum::VariantArray>::VARIANTS;
 }
 
-/// One bundle on this machine for one user in one workspace.
+/// A bundle on this machine, for one user in one workspace.
 #[derive(Clone)]
 pub struct Context {
     pub bundle: Bundle,
     pub home: Home,
-    /// The workspace: where the agent works.
+    /// The workspace: the working directory of the agent.
     pub cwd: PathBuf,
-    /// The caller's environment: one for all that one caller runs.
+    /// The caller's environment, shared by everything that one caller runs.
     pub host_env: Arc<Vec<(OsString, OsString)>>,
     pub sandboxing: Sandboxing,
-    /// `--yes`: install, setup and permissions are confirmed beforehand.
+    /// `--yes`: install, setup and permissions are confirmed in advance.
     pub yes: bool,
     pub observer: Arc<dyn Observer>,
     pub interact: Arc<dyn Interact>,
@@ -58,7 +58,7 @@ pub struct Context {
     pub audit: Arc<Audit>,
 }
 
-/// What a caller chooses; the rest is found.
+/// The options that a caller sets. The rest of a `Context` is derived.
 pub struct Setting {
     pub home: Home,
     pub cwd: PathBuf,
@@ -75,7 +75,10 @@ impl Context {
         let entity = format!("local:{}", bundle.path().display());
         let audit = Arc::new(Audit::open(&setting.home, &entity, masks.clone())?);
         let cwd = setting.cwd.canonicalize().map_err(|e| {
-            let what = format!("the working directory `{}`: {e}", setting.cwd.display());
+            let what = format!(
+                "cannot use the working directory `{}`: {e}",
+                setting.cwd.display()
+            );
             Fault::new(Code::TargetUnknown, what)
         })?;
         Ok(Context {
@@ -96,7 +99,7 @@ impl Context {
         })
     }
 
-    /// The value of a variable of the caller's environment.
+    /// The value of a variable in the caller's environment.
     pub fn variable(&self, name: &str) -> Option<&std::ffi::OsStr> {
         let (_, value) = self.host_env.iter().rev().find(|(n, _)| n == name)?;
         Some(value)
@@ -109,19 +112,28 @@ impl Context {
             .unwrap_or_else(|| PathBuf::from("/nonexistent"))
     }
 
-    /// What a policy of this bundle is resolved against; `env` wins over everything else.
+    /// The host environment to resolve the bundle's policy against. `env` overrides everything
+    /// else.
     pub fn surroundings(&self, env: &[(OsString, OsString)]) -> Surroundings {
         Surroundings {
             host_env: self.host_env.to_vec(),
             home: self.user_home(),
             cwd: self.cwd.clone(),
             bundle: self.bundle.dir.clone(),
-            extra_env: env.to_vec(),
+            extra_env: self.built_in_marker().chain(env.iter().cloned()).collect(),
         }
+    }
+
+    /// Tells an embedding program that it is started as a mock agent; see [`crate::built_in`].
+    fn built_in_marker(&self) -> impl Iterator<Item = (OsString, OsString)> {
+        let applies = self.bundle.built_in && crate::built_in::is_embedded();
+        applies
+            .then(|| (crate::built_in::MARKER.into(), "1".into()))
+            .into_iter()
     }
 }
 
-/// Secrets do not reach whoever watches; every transition reaches the audit log.
+/// Masks secrets before they reach the observer, and writes each stage to the audit log.
 struct Masked {
     inner: Arc<dyn Observer>,
     masks: Masks,
@@ -130,8 +142,8 @@ struct Masked {
 
 impl Observer for Masked {
     fn stage(&self, stage: Stage, detail: &str) {
-        // A log that cannot be written stops the run at its next step, which is told.
-        // A turn has entries of its own, which stop it.
+        // If the log cannot be written, the next step of the run fails and reports it. A turn has
+        // its own audit entries, which stop it.
         if stage != Stage::Turn {
             let event = format!("stage.{}", stage.as_str());
             let _ = self.audit.record(&event, json!({ "detail": detail }));

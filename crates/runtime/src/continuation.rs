@@ -1,4 +1,4 @@
-//! How prior turns reach an agent: the four strategies of AIP-45 behind one call.
+//! How earlier turns reach an agent: the four strategies of AIP-45 behind one call.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use crate::event::StreamEvent;
 use crate::fault::{Code, Fault};
 use crate::session::{Session, Turn, carries_over};
 
-/// A session that goes on, or the one that no longer fits and why.
+/// A session to continue, or one that can no longer be used, with the reason.
 type Known = Result<Arc<Session>, (Arc<Session>, &'static str)>;
 
-/// One message of a conversation, with what the caller knows of the ones before.
+/// One message of a conversation, with what the caller knows about earlier ones.
 #[derive(Clone, Debug, Default)]
 pub struct Ask {
     pub message: String,
-    /// By these two, and by the three others where the manifest says so, a pinned
-    /// process is found again.
+    /// A pinned process is found by `conversation` and `operator`, or by the fields that the
+    /// manifest's `key_scope` names.
     pub conversation: String,
     pub operator: String,
     pub user: String,
     pub workspace: String,
     pub guild: String,
-    /// For `transcript`: what was said, oldest first.
+    /// Earlier messages, oldest first. Used by `transcript`.
     pub history: Vec<Exchange>,
-    /// For `native-resume`: the session to go on with.
+    /// The session to resume. Used by `native-resume`.
     pub resume: Option<String>,
 }
 
@@ -37,16 +37,16 @@ pub struct Exchange {
     pub text: String,
 }
 
-/// A turn, and who owns its session.
+/// A turn and its session.
 pub struct Running {
     turn: Turn,
     session: Arc<Session>,
-    /// Closed when the turn is over.
+    /// Whether the session is closed when the turn ends.
     fleeting: bool,
 }
 
 impl Running {
-    /// The next event; after the last one the session is closed, unless it is pinned.
+    /// The next event. After the last one the session is closed, unless it is pinned.
     pub async fn next(&mut self) -> Option<StreamEvent> {
         let event = self.turn.next().await;
         if event.is_none() && self.fleeting {
@@ -69,12 +69,12 @@ struct Pin {
 #[derive(Default)]
 pub struct Pins {
     pins: Mutex<HashMap<String, Pin>>,
-    /// One per key, held while its process is looked for and started.
+    /// One lock per key, held while a process is looked up and started.
     starting: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl Pins {
-    /// Sends a message by the strategy that was chosen for the agent.
+    /// Sends a message with the strategy that was chosen for the agent.
     pub async fn send(&self, agent: &Agent, ask: Ask) -> Result<Running, Fault> {
         let fleeting = |session, message: String| -> Result<Running, Fault> {
             let session = Arc::new(session);
@@ -86,31 +86,32 @@ impl Pins {
         };
         match agent.chosen.strategy {
             // A45-CONT-03.
-            Strategy::None => fleeting(agent.start(None).await?, ask.message),
+            Strategy::None => fleeting(agent.start().await?, ask.message),
             // A45-CONT-07.
             Strategy::Transcript => {
                 let message = with_history(&ask.history, &ask.message);
-                fleeting(agent.start(None).await?, message)
+                fleeting(agent.start().await?, message)
             }
-            // A45-CONT-08; the first turn of a conversation has nothing to go on with.
-            Strategy::NativeResume => {
-                fleeting(agent.start(ask.resume.as_deref()).await?, ask.message)
-            }
+            // A45-CONT-08. The first turn of a conversation has nothing to resume.
+            Strategy::NativeResume => fleeting(
+                agent.start_or_resume(ask.resume.as_deref()).await?,
+                ask.message,
+            ),
             Strategy::PinnedSession if carries_over(&agent.context) => {
                 self.pinned(agent, ask).await
             }
-            // A45-SESS-04: what must not be remembered is not pinned.
+            // A45-SESS-04: a session whose turns must not share context is not pinned.
             Strategy::PinnedSession => {
                 agent.context.observer.warning(
                     "context_not_carried",
-                    "`session.context_carryover` is false: each turn gets a session of its own, nothing is pinned",
+                    "`session.context_carryover` is false: each turn gets its own session, and no process is pinned",
                 );
-                fleeting(agent.start(None).await?, ask.message)
+                fleeting(agent.start().await?, ask.message)
             }
         }
     }
 
-    /// A45-CONT-04: the same process, unless it is gone or was started otherwise.
+    /// A45-CONT-04: uses the same process, unless it exited or was started with other choices.
     async fn pinned(&self, agent: &Agent, ask: Ask) -> Result<Running, Fault> {
         let key = key(agent, &ask)?;
         let patch = agent.chosen.patch();
@@ -120,13 +121,11 @@ impl Pins {
             Some(Ok(session)) => session,
             other => {
                 if let Some(Err((old, why))) = other {
-                    let what = format!(
-                        "{why}: the pinned process is closed, and with it what it remembered"
-                    );
+                    let what = format!("{why}: closing the pinned process; its context is lost");
                     agent.context.observer.warning("pin_replaced", &what);
                     old.close().await?;
                 }
-                let session = Arc::new(agent.start(None).await?);
+                let session = Arc::new(agent.start().await?);
                 let pin = Pin {
                     session: Arc::clone(&session),
                     patch,
@@ -142,13 +141,16 @@ impl Pins {
         })
     }
 
-    /// The session of a key, or the one that no longer fits, taken out, and why it does not.
+    /// The pinned session of a key. A session that no longer fits is removed and returned with the
+    /// reason.
     fn known(&self, key: &str, patch: &str) -> Option<Known> {
         let mut pins = self.pins.lock();
         pins.retain(|_, pin| !pin.session.is_closed());
         let why = match pins.get(key)? {
             pin if pin.patch != patch => "mode or options have changed",
-            pin if pin.session.is_spent() => "the session has had its turns (`session.max_turns`)",
+            pin if pin.session.is_spent() => {
+                "the session has used all its turns (`session.max_turns`)"
+            }
             pin => return Some(Ok(Arc::clone(&pin.session))),
         };
         pins.remove(key).map(|pin| Err((pin.session, why)))
@@ -163,7 +165,7 @@ impl Pins {
         Ok(())
     }
 
-    /// Pinned processes that are alive.
+    /// Number of pinned processes that are alive.
     pub fn len(&self) -> usize {
         let pins = self.pins.lock();
         pins.values().filter(|pin| !pin.session.is_closed()).count()
@@ -173,7 +175,7 @@ impl Pins {
         self.len() == 0
     }
 
-    /// The lock of a key; those that nobody holds are forgotten.
+    /// The lock of a key. Locks that are not in use are removed.
     fn turnstile(&self, key: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut starting = self.starting.lock();
         starting.retain(|_, lock| Arc::strong_count(lock) > 1);
@@ -181,7 +183,7 @@ impl Pins {
     }
 }
 
-/// A45-CONT-13, A45-CONT-14.
+/// The key of a pinned process (A45-CONT-13, A45-CONT-14).
 fn key(agent: &Agent, ask: &Ask) -> Result<String, Fault> {
     let bundle = &agent.context.bundle;
     let pinned = bundle
@@ -200,9 +202,7 @@ fn key(agent: &Agent, ask: &Ask) -> Result<String, Fault> {
             "workspace" => &ask.workspace,
             "guild" => &ask.guild,
             other => {
-                let what = format!(
-                    "`key_scope` names `{other}`, which this runner does not know (AIP-45, Continuation)"
-                );
+                let what = format!("unknown name `{other}` in `key_scope` (AIP-45, Continuation)");
                 return Err(Fault::new(Code::ManifestInvalid, what));
             }
         };
@@ -211,7 +211,7 @@ fn key(agent: &Agent, ask: &Ask) -> Result<String, Fault> {
     Ok(format!("{parts:?}"))
 }
 
-/// What was said, as text before the new message.
+/// The new message with the earlier ones as text before it.
 pub fn with_history(history: &[Exchange], message: &str) -> String {
     if history.is_empty() {
         return message.to_owned();
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn history_stands_before_the_message() {
+    fn history_precedes_the_message() {
         let said = |by_user, text: &str| Exchange {
             by_user,
             text: text.to_owned(),

@@ -1,4 +1,5 @@
-//! The closed taxonomy of AIP-45: all that a host ever sees of an agent, whatever it speaks.
+//! Events of a turn: the closed taxonomy of AIP-45. Hosts see nothing else of an agent, whichever
+//! protocol it speaks.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,44 +8,68 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum StreamEvent {
+    /// A piece of the agent's answer.
     TextDelta {
+        /// The text to append.
         text: String,
     },
+    /// A piece of the agent's reasoning.
     Thought {
+        /// The text to append.
         text: String,
     },
+    /// The agent calls a tool.
     ToolCall {
+        /// Identifies the call within the session.
         id: String,
+        /// The tool's name or title.
         name: String,
+        /// The protocol's category of the tool, such as `read` or `execute`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kind: Option<String>,
+        /// The tool's input.
         args: Value,
     },
+    /// A tool call ended.
     ToolResult {
+        /// The id of the call.
         id: String,
+        /// Whether the tool succeeded.
         ok: bool,
+        /// The tool's output.
         content: Value,
     },
+    /// The agent asks the user a question.
     AgentPrompt {
+        /// Identifies the question, for the answer.
         id: String,
+        /// The question.
         message: String,
+        /// The answers to choose from.
         options: Vec<Choice>,
     },
+    /// The turn ended normally.
     TurnEnd {
+        /// Why it ended.
         reason: StopReason,
     },
+    /// The turn ended with an error.
     Error {
+        /// A stable error code (`Code::as_str`).
         code: String,
+        /// What happened.
         message: String,
+        /// What the user can do about it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
+        /// Data for programs.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         details: Value,
     },
 }
 
 impl StreamEvent {
-    /// Nothing of the turn comes after it.
+    /// Whether this is the last event of its turn.
     pub fn is_last(&self) -> bool {
         matches!(
             self,
@@ -53,23 +78,30 @@ impl StreamEvent {
     }
 }
 
-/// One of the answers that an agent offers.
+/// One of the answers that an agent offers for a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
+    /// Identifies the answer.
     pub id: String,
+    /// The text to show.
     pub label: String,
-    /// For permissions: allow_once, allow_always, reject_once, reject_always.
+    /// The effect of a permission: allow_once, allow_always, reject_once or reject_always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 }
 
-/// Why a turn is over, for every protocol arm.
+/// Why a turn ended, for every protocol arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
+    /// The agent finished its answer.
     EndTurn,
+    /// The model's token limit was reached.
     MaxTokens,
+    /// The limit on model requests per turn was reached.
     MaxTurnRequests,
+    /// The agent or its model refused.
     Refusal,
+    /// The client canceled the turn.
     Cancelled,
 }

@@ -1,11 +1,11 @@
-//! Why an agent was not run, or a turn not finished. Codes are stable: scripts, the daemon
-//! and the harness read them.
+//! Errors of the lifecycle and of turns. Their codes are stable, because scripts, the daemon and
+//! the harness read them.
 
 use serde_json::Value;
 
 use agentproto_sandbox::policy;
 
-/// Its text is in lower snake case; AOI events have it in upper case.
+/// Error code. Its text is in lower snake case. AOI events use the same text in upper case.
 #[derive(
     Clone,
     Copy,
@@ -19,56 +19,85 @@ use agentproto_sandbox::policy;
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum Code {
-    /// A45-PROTO-04.
+    /// The manifest names a protocol that this runtime does not support (A45-PROTO-04).
     ProtocolUnknown,
+    /// The program could not be installed.
     InstallFailed,
+    /// A downloaded file does not match `verify_sha256` in the manifest.
     Sha256Mismatch,
+    /// The installed version is outside the manifest's range, or could not be determined.
     VersionMismatch,
+    /// Setup steps are pending, and they cannot run without the user.
     SetupRequired,
+    /// A setup step failed.
     SetupFailed,
+    /// The agent needs a login.
     AuthRequired,
+    /// The manifest has no mode of that name.
     ModeUnknown,
+    /// The manifest has no option of that name.
     OptionUnknown,
+    /// The value of an option has the wrong type or is out of range.
     OptionInvalid,
+    /// The agent does not support the requested continuation strategy.
     ContinuationUnsupported,
+    /// The manifest declares a capability that its ACP.md or the running agent does not have.
     CapabilityMismatch,
+    /// At least one sandbox clause cannot be enforced on this machine.
     SandboxUnenforceable,
+    /// The manifest names a sandbox provider that this runtime does not support.
     SandboxUnsupportedProvider,
+    /// The sandbox has `read_only: true`, so no command may run in it.
     SandboxReadOnly,
+    /// The sandbox reference of the manifest cannot be resolved.
     SandboxRefUnresolvable,
+    /// The agent did not finish its handshake in time.
     HandshakeTimeout,
+    /// The agent process exited while the session was open.
     AgentExited,
+    /// The turn took longer than the caller allows.
     TurnTimeout,
-    /// No manifest behind a name.
+    /// No manifest, working directory or audit log exists under the given name.
     TargetUnknown,
+    /// The manifest could not be read.
     ManifestUnreadable,
+    /// The manifest is invalid.
     ManifestInvalid,
+    /// A program was not found, or the sandbox does not allow running it.
     ProgramNotFound,
+    /// A process could not be started.
     SpawnFailed,
-    /// The agent broke its protocol in a way that leaves nothing to go on with.
+    /// The agent violated its protocol, and the session cannot continue.
     ProtocolViolation,
-    /// The agent answered a turn with an error.
+    /// The agent responded to a turn with an error.
     TurnFailed,
-    /// `session.max_turns` is reached.
+    /// The session has used all turns of `session.max_turns`.
     TurnsSpent,
+    /// The agent does not know the session to resume.
     SessionUnknown,
+    /// The session is closed.
     SessionClosed,
+    /// Another turn of the session is still running.
     SessionBusy,
-    /// What hosts the adapter of a proprietary protocol is missing.
+    /// The adapter of a proprietary protocol, or a program that it needs, is missing.
     AdapterUnavailable,
+    /// A secret is missing or cannot be read.
     SecretUnavailable,
+    /// A file below `$AGENTPROTO_HOME` cannot be read or written.
     StateUnwritable,
+    /// The hash chain of the audit log is broken.
     AuditBroken,
-    /// The caller declined what was asked.
+    /// The user declined, or cannot be asked.
     Declined,
 }
 
 impl Code {
+    /// The code as text, for example `option_invalid`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// The caller asked for something that the manifest does not offer.
+    /// Whether the caller asked for something that the manifest or the session does not offer.
     pub fn is_choice(self) -> bool {
         matches!(
             self,
@@ -82,18 +111,22 @@ impl Code {
     }
 }
 
-/// What went wrong, and what to do.
+/// An error, with a hint on how to fix it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Fault {
+    /// Stable code for programs.
     pub code: Code,
+    /// What happened, in one sentence.
     pub message: String,
+    /// What the user can do about it.
     pub hint: Option<String>,
-    /// For programs: pending setup steps, clauses, exit status.
+    /// Data for programs, such as pending setup steps, sandbox clauses or an exit status.
     pub details: Box<Value>,
 }
 
 impl Fault {
+    /// Creates an error without hint and details.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Fault {
             code,
@@ -103,11 +136,13 @@ impl Fault {
         }
     }
 
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
+    /// Adds data for programs.
     pub fn details(mut self, details: Value) -> Self {
         self.details = Box::new(details);
         self
@@ -118,7 +153,8 @@ impl From<policy::Refusal> for Fault {
     fn from(refusal: policy::Refusal) -> Self {
         let code = refusal.code();
         let known = code.parse::<Code>();
-        // A tool that widens and a program that cannot be read have no code of their own here.
+        // These refusals have no code here: a tool that widens its sandbox, and an unreadable
+        // program.
         let code = known.unwrap_or(match refusal {
             policy::Refusal::Widens { .. } => Code::ManifestInvalid,
             _ => Code::SpawnFailed,
@@ -133,7 +169,7 @@ mod tests {
     use strum::VariantArray;
 
     #[test]
-    fn codes_are_read_as_they_are_written() {
+    fn codes_parse_from_their_text() {
         for code in Code::VARIANTS {
             assert_eq!(code.as_str().parse(), Ok(*code));
         }

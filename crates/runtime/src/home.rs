@@ -1,5 +1,5 @@
-//! `$AGENTPROTO_HOME`: everything that outlives a run. Directories 0700, files 0600, written
-//! whole or not at all.
+//! `$AGENTPROTO_HOME`: all state that outlives a run. Directories have mode 0700 and files 0600.
+//! Files are replaced atomically.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -28,9 +28,9 @@ impl Home {
             Some(root) => Ok(Home { root }),
             None => Err(Fault::new(
                 Code::StateUnwritable,
-                "there is no directory for the state: neither AGENTPROTO_HOME nor HOME is set",
+                "no state directory: neither AGENTPROTO_HOME nor HOME is set",
             )
-            .hint("set AGENTPROTO_HOME to a directory of your own")),
+            .hint("set AGENTPROTO_HOME to a directory that you can write to")),
         }
     }
 
@@ -42,20 +42,20 @@ impl Home {
         self.root.join(below)
     }
 
-    /// A directory of ours, made where it is missing; nobody else looks into it.
+    /// Creates a private directory (mode 0700) if it is missing.
     pub fn dir(&self, below: impl AsRef<Path>) -> Result<PathBuf, Fault> {
         let path = self.path(below);
         make_dir(&path).map_err(|e| unwritable(&path, &e))?;
         Ok(path)
     }
 
-    /// Replaces a file by a whole new one.
+    /// Replaces a file atomically.
     pub fn write(&self, below: impl AsRef<Path>, bytes: &[u8]) -> Result<(), Fault> {
         let path = self.path(below);
         write_private(&path, bytes).map_err(|e| unwritable(&path, &e))
     }
 
-    /// What a file holds; `None` where there is none.
+    /// The contents of a file, or `None` if it does not exist.
     pub fn read(&self, below: impl AsRef<Path>) -> Result<Option<Vec<u8>>, Fault> {
         let path = self.path(below);
         match fs::read(&path) {
@@ -65,7 +65,8 @@ impl Home {
         }
     }
 
-    /// Holds a named lock while the guard lives; others wait.
+    /// Takes a named lock, and waits while another process holds it. The lock is held until the
+    /// guard is dropped.
     pub fn lock(&self, name: &str) -> Result<Lock, Fault> {
         let dir = self.dir("locks")?;
         let path = dir.join(format!("{name}.lock"));
@@ -73,7 +74,7 @@ impl Home {
         held.ok_or_else(|| unwritable(&path, &io::Error::from(io::ErrorKind::WouldBlock)))
     }
 
-    /// As `lock`, without waiting: `None` while another process holds it.
+    /// Like `lock`, but returns `None` instead of waiting when another process holds the lock.
     pub fn try_lock(&self, name: &str) -> Result<Option<Lock>, Fault> {
         let dir = self.dir("locks")?;
         let path = dir.join(format!("{name}.lock"));
@@ -81,12 +82,12 @@ impl Home {
     }
 }
 
-/// Released when it is dropped.
+/// The lock is released when this is dropped.
 pub struct Lock {
     _file: File,
 }
 
-/// `None` where it is held, and the caller does not want to wait.
+/// `None` if `LOCK_NB` is set and another process holds the lock.
 fn lock_file(path: &Path, how: libc::c_int) -> io::Result<Option<Lock>> {
     let file = OpenOptions::new()
         .create(true)
@@ -95,7 +96,7 @@ fn lock_file(path: &Path, how: libc::c_int) -> io::Result<Option<Lock>> {
         .mode(0o600)
         .open(path)?;
     loop {
-        // SAFETY: a descriptor of ours.
+        // SAFETY: the descriptor belongs to `file`, which is open.
         if unsafe { libc::flock(file.as_raw_fd(), how) } == 0 {
             return Ok(Some(Lock { _file: file }));
         }
@@ -109,9 +110,11 @@ fn lock_file(path: &Path, how: libc::c_int) -> io::Result<Option<Lock>> {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Fault {
-    let what = format!("the state in `{}` cannot be used: {error}", path.display());
+    let what = format!("cannot use the state in `{}`: {error}", path.display());
     let hint = match error.raw_os_error() {
-        Some(libc::ENOSPC | libc::EDQUOT) => "the disk is full: make room and run again",
+        Some(libc::ENOSPC | libc::EDQUOT) => {
+            "the disk is full: free some space and run the command again"
+        }
         _ => "check the directory's owner and mode, or set AGENTPROTO_HOME",
     };
     Fault::new(Code::StateUnwritable, what).hint(hint)
@@ -124,12 +127,14 @@ pub fn make_dir(path: &Path) -> io::Result<()> {
         .create(path)
 }
 
-/// Written beside, then put in place: a reader sees the old file or the new one.
+/// Writes a temporary file in the same directory and renames it, so that a reader sees either the
+/// old file or the new one.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with_mode(path, bytes, 0o600)
 }
 
-/// The mode is set before the file is in place: who is killed in between leaves no half of it.
+/// Sets the mode before the rename: if the process is killed in between, no partial file is left in
+/// place.
 pub fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     make_dir(dir)?;
@@ -152,7 +157,7 @@ pub fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     written
 }
 
-/// A number that no other call of this process gets.
+/// A number that is unique within this process.
 pub fn unique() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -164,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_is_private_and_replaced_whole() {
+    fn state_is_private_and_replaced_atomically() {
         let dir = tempfile::tempdir().expect("a directory");
         let home = Home::new(dir.path().join("state"));
         assert_eq!(home.read("a/b.json").expect("readable"), None);
@@ -181,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_held_is_not_given_twice() {
+    fn a_held_lock_cannot_be_taken_again() {
         let dir = tempfile::tempdir().expect("a directory");
         let home = Home::new(dir.path());
         let held = home.try_lock("x").expect("usable");
@@ -193,13 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_cannot_be_written_is_a_typed_fault() {
+    fn unwritable_state_is_a_typed_error() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("file");
         fs::write(&file, "").expect("written");
         let fault = Home::new(&file)
             .write("x", b"1")
-            .expect_err("a file is no directory");
+            .expect_err("a file is not a directory");
         assert_eq!(fault.code, Code::StateUnwritable);
     }
 }

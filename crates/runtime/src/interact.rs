@@ -1,4 +1,4 @@
-//! Whoever can be asked: a terminal, a web page, or nobody.
+//! Asking the user: on a terminal, on a web page, or not at all (headless).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,11 +10,11 @@ pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<String, Fault>> + Se
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
-    /// Not shown while it is typed, nor anywhere else.
+    /// Never shown, not even while it is typed.
     Secret,
     /// The answer is `true` or `false`.
     Boolean,
-    /// The answer is one of these.
+    /// The answer is one of these values.
     Select(Vec<String>),
 }
 
@@ -26,14 +26,14 @@ pub struct Question {
 }
 
 pub trait Interact: Send + Sync {
-    /// Nobody is there to answer.
+    /// Whether the user cannot be asked.
     fn is_headless(&self) -> bool;
     fn ask<'a>(&'a self, question: &'a Question) -> Answering<'a>;
-    /// Shows something that has to be acted on elsewhere, such as a page to open.
+    /// Shows something that the user has to act on elsewhere, such as a page to open.
     fn show(&self, text: &str);
 }
 
-/// Nobody can be asked.
+/// Used when the user cannot be asked.
 pub struct Headless;
 
 impl Interact for Headless {
@@ -42,9 +42,9 @@ impl Interact for Headless {
     }
 
     fn ask<'a>(&'a self, question: &'a Question) -> Answering<'a> {
-        let what = format!("nobody is there to answer `{}`", question.message);
+        let what = format!("cannot ask `{}` without a terminal", question.message);
         Box::pin(std::future::ready(Err(
-            Fault::new(Code::Declined, what).hint("run it in a terminal")
+            Fault::new(Code::Declined, what).hint("run this command in a terminal")
         )))
     }
 

@@ -1,10 +1,11 @@
-//! From a manifest to a running agent: installed, confined, watched, and gone when it should
-//! be.
+//! Runs the agent that a manifest describes: installs it, starts it in its sandbox, records what it
+//! does, and ends every process with its session.
 
 pub mod agent;
 pub mod arm;
 pub mod audit;
 pub mod auth;
+mod builder;
 pub mod built_in;
 pub mod bundle;
 pub mod choices;
@@ -22,5 +23,12 @@ pub mod session;
 pub mod setup;
 pub mod version;
 
+pub use agent::Agent;
+pub use arm::desk::{Answer, Decision, Permissions};
+pub use builder::AgentBuilder;
+pub use context::Sandboxing;
 pub use event::{Choice, StopReason, StreamEvent};
 pub use fault::{Code, Fault};
+pub use interact::{Headless, Interact};
+pub use observe::{Observer, Silent, Stage};
+pub use session::{Session, Turn};

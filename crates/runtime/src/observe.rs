@@ -1,6 +1,6 @@
-//! Who watches a run: each stage of the lifecycle is told as it begins.
+//! Observers of a run. They are notified when each stage of the lifecycle starts.
 
-/// The lifecycle in its order (A45-SETUP-05).
+/// The stages of the lifecycle, in order (A45-SETUP-05).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Stage {
@@ -23,19 +23,19 @@ impl Stage {
     }
 }
 
-/// Hears what happens around the events of a turn. Texts hold no secrets.
+/// Receives what happens around the events of a turn. Texts contain no secrets.
 pub trait Observer: Send + Sync {
-    /// A stage begins; `detail` says what it works on.
+    /// A stage starts. `detail` names its subject, such as a program or a session.
     fn stage(&self, stage: Stage, detail: &str);
-    /// Something went on within a stage: a download, a package manager's line.
+    /// Progress within a stage, such as a download or a line of a package manager.
     fn progress(&self, stage: Stage, text: &str);
-    /// Something is odd and the run goes on; `code` is stable.
+    /// A problem that does not stop the run. `code` is stable.
     fn warning(&self, code: &str, message: &str);
-    /// A line that the agent wrote to standard error.
+    /// A line that the agent wrote to stderr.
     fn stderr(&self, _line: &str) {}
 }
 
-/// Nobody.
+/// An observer that ignores everything.
 pub struct Silent;
 
 impl Observer for Silent {

@@ -1,4 +1,4 @@
-//! A session: turns one after the other on one agent, then nothing.
+//! A session: runs turns one after the other on one agent, and then ends it.
 
 use std::borrow::Cow;
 use std::pin::Pin;
@@ -23,13 +23,14 @@ use crate::observe::Stage;
 use agentproto_sandbox::spawn::Exit;
 use agentproto_text::redact::{MaskedStream, Masks};
 
-/// Events that wait for a slow reader; beyond it, the agent's output waits in its own buffer.
+/// Maximum number of events queued for a slow reader. Beyond it, the agent's output waits in its
+/// own buffer.
 const WAITING: usize = 256;
 
-/// What the manifest and the caller say of a session.
+/// Limits of a session, from the manifest and the caller.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Between turns; then the session is closed.
+    /// Maximum time between two turns. After it, the session is closed.
     pub idle: Duration,
     pub most_turns: Option<u64>,
     pub turn_timeout: Option<Duration>,
@@ -38,11 +39,12 @@ pub struct Rules {
 /// How a session ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Closed {
-    /// The agent's end; `None` where it ran no process of its own at the time.
+    /// The agent's exit, or `None` if no agent process was running.
     pub exit: Option<Exit>,
 }
 
-/// An open session. Dropping it kills the agent and all that it started; `close` is polite.
+/// An open session. Dropping it kills the agent and all its children. `close` shuts it down in
+/// order.
 pub struct Session {
     inner: Arc<Inner>,
 }
@@ -56,18 +58,18 @@ struct Inner {
     turns: AtomicU64,
     busy: AtomicBool,
     closed: AtomicBool,
-    /// When a turn last began or ended. Held while a turn is let in, and while the session
-    /// is found idle: never both.
+    /// Time at which a turn last started or ended. The lock is held while a turn is admitted and
+    /// while idleness is checked, so that the two exclude each other.
     stirred: Mutex<Instant>,
     /// The newest turn.
     working: Mutex<Option<Working>>,
-    /// One closes, others wait for it.
+    /// Only one task closes the session. Others wait for it.
     closing: tokio::sync::Mutex<()>,
     ended: watch::Sender<Option<Closed>>,
 }
 
-/// A turn's task, and the wish to end it: its own, so that a late one is not taken for the
-/// next turn's.
+/// A turn's task and its cancel signal. Each turn has its own signal, so that a late cancel does
+/// not reach the next turn.
 struct Working {
     task: AbortHandle,
     cancel: watch::Sender<bool>,
@@ -81,7 +83,7 @@ impl Session {
         id: String,
         mut rules: Rules,
     ) -> Self {
-        // A second turn would know the first one (A45-SESS-04).
+        // A second turn would share the context of the first (A45-SESS-04).
         if !carries_over(&context) {
             rules.most_turns = Some(rules.most_turns.map_or(1, |most| most.min(1)));
         }
@@ -104,7 +106,7 @@ impl Session {
         Session { inner }
     }
 
-    /// The agent's own id of it: what a later run can resume.
+    /// The agent's own id of the session, which a later run can resume.
     pub fn id(&self) -> String {
         self.inner
             .arm
@@ -116,7 +118,8 @@ impl Session {
         self.inner.closed.load(Ordering::Acquire)
     }
 
-    /// Waits for its end, whoever brought it about: a caller, idleness, or the agent itself.
+    /// Waits until the session has ended, whether a caller closed it, it was idle, or the agent
+    /// exited.
     pub fn ended(&self) -> impl Future<Output = Option<Closed>> + Send + 'static {
         let mut ended = self.inner.ended.subscribe();
         async move {
@@ -125,14 +128,15 @@ impl Session {
         }
     }
 
-    /// Whether it has had all turns that it may have, and the last one is over.
+    /// Whether it has used all its turns, and the last one has ended.
     pub fn is_spent(&self) -> bool {
         let taken = self.inner.turns.load(Ordering::Acquire);
         let most = self.inner.rules.most_turns;
         most.is_some_and(|most| taken >= most) && !self.inner.busy.load(Ordering::Acquire)
     }
 
-    /// Begins a turn. One at a time (`session_busy`), no more than `max_turns`.
+    /// Starts a turn. Returns an error if another turn is running (`session_busy`), or if
+    /// `max_turns` is reached.
     pub fn send(&self, message: impl Into<String>) -> Result<Turn, Fault> {
         let inner = &self.inner;
         let mut stirred = inner.stirred.lock();
@@ -141,8 +145,8 @@ impl Session {
         }
         if inner.busy.swap(true, Ordering::AcqRel) {
             return Err(
-                Fault::new(Code::SessionBusy, "the turn before has not ended")
-                    .hint("wait for its end, or cancel it"),
+                Fault::new(Code::SessionBusy, "the previous turn is still running")
+                    .hint("wait until it ends, or cancel it"),
             );
         }
         let taken = inner.turns.load(Ordering::Acquire);
@@ -154,7 +158,7 @@ impl Session {
             };
             return Err(Fault::new(
                 Code::TurnsSpent,
-                format!("the session has had its turns, {taken} in all (`{key}`, AIP-45)"),
+                format!("the session has used all its turns ({taken}, `{key}`, AIP-45)"),
             )
             .hint("start a new session"));
         }
@@ -176,7 +180,7 @@ impl Session {
         })
     }
 
-    /// Ends the turn in flight, if there is one; it ends with `cancelled` within a second.
+    /// Cancels the running turn, if there is one. It ends with `cancelled` within a second.
     pub async fn cancel(&self) -> Result<bool, Fault> {
         let busy = self.inner.busy.load(Ordering::Acquire);
         if busy {
@@ -193,35 +197,36 @@ impl Session {
         Ok(busy)
     }
 
-    /// Text of others, as it may be shown and kept: without the secrets of this session.
+    /// Masks the secrets of this session in foreign text.
     pub fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.inner.context.masks.mask(text)
     }
 
-    /// Answers a question that came as `agent-prompt`; false where none of that id is open.
+    /// Answers a question that came as `agent-prompt`. Returns false if no question with that id is
+    /// open.
     pub fn answer(&self, id: &str, answer: Answer) -> bool {
         self.inner.desk.answer(id, answer)
     }
 
-    /// Whether a question waits for `answer`; the others are decided already.
+    /// Whether a question is waiting for `answer`. Others are already decided.
     pub fn is_asked(&self, id: &str) -> bool {
         self.inner.desk.is_open(id)
     }
 
-    /// The sessions that the agent knows.
+    /// The sessions that the agent knows about.
     pub async fn list(&self) -> Result<serde_json::Value, Fault> {
         self.inner.arm.list().await
     }
 
-    /// Closes the session and ends the agent: its protocol's close, end of input, SIGTERM,
-    /// five seconds, SIGKILL.
+    /// Closes the session and ends the agent: the protocol's close, end of stdin, SIGTERM, five
+    /// seconds, SIGKILL.
     pub async fn close(&self) -> Result<Closed, Fault> {
         self.inner.close("closed").await
     }
 }
 
 impl Drop for Session {
-    /// Without the turn's task nothing holds the agent, and what nothing holds is killed.
+    /// Aborts the turn's task. After that nothing references the agent, and it is killed.
     fn drop(&mut self) {
         let working = self.inner.working.lock().take();
         if let Some(working) = working {
@@ -260,7 +265,7 @@ impl Inner {
                 json!({ "session": self.id, "turn": number, "error": fault.code.as_str() })
             }
         };
-        // An end that cannot be audited is an error, too.
+        // A turn whose end cannot be audited ends with an error.
         let ended = ended.and_then(|reason| {
             self.context
                 .audit
@@ -285,13 +290,13 @@ impl Inner {
             let _ = sink.send(last).await;
             return;
         }
-        // Nobody can talk to this agent any more, so it must not stay; its last event does
-        // not wait for that, nor that for a slow reader.
+        // The agent is unusable, so it must not keep running. Sending the last event and closing do
+        // not wait for each other.
         let _ = tokio::join!(sink.send(last), self.close("broken"));
     }
 
-    /// The arm hears of a cancel only here, beside its own turn: after the end of the turn
-    /// it would keep it for the next one.
+    /// Passes a cancel to the arm only while its turn is running. After that the arm would keep the
+    /// cancel for the next turn.
     async fn bounded(
         &self,
         message: &str,
@@ -338,14 +343,14 @@ impl Inner {
         Err(Fault::new(
             Code::TurnTimeout,
             format!(
-                "the turn took longer than {} s and was cancelled",
+                "the turn took longer than {} s and was canceled",
                 limit.as_secs_f64()
             ),
         )
         .hint("give `--turn-timeout` more time"))
     }
 
-    /// When to look again; `None` where the session takes no more turns from now on.
+    /// Returns when to check again, or `None` if the session was idle and accepts no more turns.
     fn close_if_idle(&self, limit: Duration) -> Option<Instant> {
         let stirred = self.stirred.lock();
         let now = Instant::now();
@@ -386,14 +391,14 @@ impl Inner {
     }
 }
 
-/// Whether the manifest lets one turn know of another; it does unless it says no.
+/// Whether turns may share context. True unless the manifest sets `context_carryover: false`.
 pub(super) fn carries_over(context: &Context) -> bool {
     let session = context.bundle.agent().and_then(|agent| agent.session());
     session.and_then(|session| session.context_carryover()) != Some(false)
 }
 
-/// Closes a session that nobody uses (A45-SESS-02). Weak: a session that nobody holds is not
-/// kept alive by its own clock.
+/// Closes an unused session (A45-SESS-02). Holds a weak reference, so that the timer does not keep
+/// a dropped session alive.
 async fn idle(session: Weak<Inner>, limit: Duration) {
     let mut wake = Instant::now() + limit;
     loop {
@@ -408,17 +413,14 @@ async fn idle(session: Weak<Inner>, limit: Duration) {
             wake = later;
         } else {
             let observer = &inner.context.observer;
-            observer.warning(
-                "session_idle",
-                "the session was idle too long and is closed",
-            );
+            observer.warning("session_idle", "closing the session: it was idle too long");
             let _ = inner.close("idle").await;
             return;
         }
     }
 }
 
-/// Closes a session whose agent left between turns; in a turn, the turn itself finds out.
+/// Closes a session whose agent exited between turns. During a turn, the turn itself notices it.
 async fn left(session: Weak<Inner>, gone: impl Future<Output = ()>) {
     gone.await;
     let Some(inner) = session.upgrade() else {
@@ -437,7 +439,7 @@ async fn left(session: Weak<Inner>, gone: impl Future<Output = ()>) {
     }
 }
 
-/// A fault as the last event of a turn.
+/// Converts an error to the last event of a turn.
 pub fn error_event(fault: &Fault, masks: &Masks) -> StreamEvent {
     let mut details = fault.details.clone();
     masks.mask_value(&mut details);
@@ -452,11 +454,12 @@ pub fn error_event(fault: &Fault, masks: &Masks) -> StreamEvent {
     }
 }
 
-/// The events of one turn, in order, secrets masked; the last one is its end.
+/// The events of one turn, in order, with secrets masked. The last event is its end.
 pub struct Turn {
     events: mpsc::Receiver<StreamEvent>,
     masked: Masked,
-    /// The last event was given out: who else holds the sink has nothing more to say.
+    /// Set after the last event was returned. Later events from other holders of the sink are
+    /// ignored.
     over: bool,
 }
 
@@ -465,7 +468,7 @@ impl Turn {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// After the last event nobody waits for room among these any more.
+    /// Closes the channel after the last event, so that no sender waits for space in it.
     fn seen(&mut self, event: StreamEvent) -> StreamEvent {
         if event.is_last() {
             self.over = true;
@@ -500,7 +503,7 @@ impl Stream for Turn {
     }
 }
 
-/// Takes secrets out of events; text and thought may cut one in two.
+/// Masks secrets in events. A secret may be split across text or thought events.
 struct Masked {
     masks: Masks,
     text: MaskedStream,
@@ -518,7 +521,7 @@ impl Masked {
         }
     }
 
-    /// The event to show now, if any; more may stand in `ready`.
+    /// The event to return now, if any. Further events may be in `ready`.
     fn take(&mut self, event: StreamEvent) -> Option<StreamEvent> {
         if self.masks.is_empty() {
             return Some(event);

@@ -1,5 +1,5 @@
-//! Version check: the program says its version, and the manifest's range decides whether the
-//! bundle is available (A45-LIFE-03, A29-VER-08).
+//! Version check: asks the program for its version and compares it with the manifest's range. The
+//! bundle is available only if it matches (A45-LIFE-03, A29-VER-08).
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -16,23 +16,23 @@ use agentproto_manifest::range::{Range, Version};
 use agentproto_sandbox::helper::{self, matching};
 use agentproto_sandbox::spawn;
 
-/// `timeout_ms` where the manifest says nothing (A29-VER-07).
+/// Default of `timeout_ms` (A29-VER-07).
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Nobody waits longer for a version, whatever the manifest says.
+/// Upper limit for `timeout_ms`.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(10 * 60);
-/// Of the output, the part that the regular expression sees.
+/// Maximum number of bytes of output that the regular expression is applied to.
 const MOST_TEXT: usize = 32 << 10;
 const LONGEST_PATTERN: usize = 4096;
-/// More than its own limit on processor time, for a machine that is busy.
+/// Wall-clock limit. It is above the helper's CPU time limit, because the machine may be busy.
 const LONGEST_MATCH: Duration = Duration::from_secs(20);
 
-/// Makes sure that the program has a version that the manifest is for; installs once more
-/// where that can help (A29-VER-09).
+/// Checks that the program's version is in the manifest's range. If it is not, installs once more
+/// if that can help (A29-VER-09).
 pub async fn ensure(ctx: &Context, installed: &Installed) -> Result<(Version, Installed), Fault> {
     ensure_with(ctx, installed, install::Options::default()).await
 }
 
-/// As `ensure`; `options` are those of the first installation.
+/// Like `ensure`. `options` are those of the first installation.
 pub async fn ensure_with(
     ctx: &Context,
     installed: &Installed,
@@ -49,11 +49,11 @@ pub async fn ensure_with(
     if first.code != Code::VersionMismatch || !install::can_reinstall(ctx, options) {
         return Err(first);
     }
-    let text = format!("{}; installing once more", first.message);
+    let text = format!("{}; installing again", first.message);
     ctx.observer.progress(Stage::VersionCheck, &text);
     let again = match install::ensure(ctx, options).await {
         Ok(again) => again,
-        // Tampering is worse than an old version, and has to be said.
+        // Tampering is worse than an old version and must be reported.
         Err(fault) if fault.code == Code::Sha256Mismatch => return Err(fault),
         Err(fault) => {
             let message = format!("{}; installing it failed: {fault}", first.message);
@@ -63,14 +63,14 @@ pub async fn ensure_with(
     match check(ctx, &again).await {
         Ok(version) => Ok((version, again)),
         Err(fault) => {
-            // What we installed is of no use, and must not stand before a better one.
+            // The installed version is not usable and must not be chosen over a better one.
             install::forget(ctx)?;
             Err(fault)
         }
     }
 }
 
-/// What `version_check` asks for, read and checked.
+/// The `version_check` of the manifest, checked.
 struct Asked<'b> {
     cmd: &'b str,
     words: Vec<String>,
@@ -91,21 +91,21 @@ fn read(ctx: &Context) -> Result<Asked<'_>, Fault> {
         Some(node) => node
             .as_str()
             .map(|text| (text, node))
-            .ok_or_else(|| bundle.invalid(node, &format!("`{key}` must be a text"))),
-        None => Err(bundle.invalid(said.0, &format!("`version_check` needs `{key}`"))),
+            .ok_or_else(|| bundle.invalid(node, &format!("`{key}` must be a string"))),
+        None => Err(bundle.invalid(said.0, &format!("`version_check.{key}` is missing"))),
     };
     let (cmd, cmd_node) = field("cmd")?;
     let (pattern, pattern_node) = field("parse")?;
     let (range_text, range_node) = field("range")?;
     if pattern.len() > LONGEST_PATTERN || pattern.contains('\0') {
-        return Err(bundle.invalid(pattern_node, "`parse` is too long, or holds a NUL"));
+        return Err(bundle.invalid(pattern_node, "`parse` is too long or contains a NUL byte"));
     }
     let range = Range::parse(range_text)
-        .map_err(|e| bundle.invalid(range_node, &format!("`range` is no npm range: {e}")))?;
+        .map_err(|e| bundle.invalid(range_node, &format!("`range` is not an npm range: {e}")))?;
     let words = match Line::parse(cmd) {
         Ok(Line::Words(words)) => words,
         Ok(Line::Shell(_)) => {
-            let what = "`cmd` uses the shell's language; it is run as words, without a shell";
+            let what = "`cmd` uses shell syntax, but it runs without a shell";
             return Err(bundle.invalid(cmd_node, what));
         }
         Err(why) => return Err(bundle.invalid(cmd_node, &why)),
@@ -125,18 +125,18 @@ fn read(ctx: &Context) -> Result<Asked<'_>, Fault> {
     })
 }
 
-/// What one look at the version gave.
+/// Result of one version check.
 pub struct Probe {
-    /// Or why there is none.
+    /// The version, or why it could not be determined.
     pub found: Result<Version, String>,
     pub wanted: String,
     pub fits: bool,
-    /// All that was said came on standard error, though nothing failed.
+    /// Whether the command succeeded and wrote only to stderr.
     pub on_stderr: bool,
 }
 
 impl Probe {
-    /// What was found, for people.
+    /// The version that was found, or the reason why there is none, as text.
     pub fn told(&self) -> String {
         match &self.found {
             Ok(version) => version.to_string(),
@@ -144,12 +144,14 @@ impl Probe {
         }
     }
 
-    /// Why the bundle is not available (A29-VER-10).
+    /// The error if the bundle is not available (A29-VER-10).
     pub fn fault(&self, ctx: &Context, installed: &Installed) -> Option<Fault> {
         let (bin, wanted) = (installed.bin.display(), &self.wanted);
         let message = match &self.found {
             Ok(_) if self.fits => return None,
-            Ok(version) => format!("`{bin}` is {version}, and the manifest is for `{wanted}`"),
+            Ok(version) => {
+                format!("`{bin}` has version {version}, but the manifest requires `{wanted}`")
+            }
             Err(why) => why.clone(),
         };
         let details = json!({
@@ -158,7 +160,7 @@ impl Probe {
             "bin": bin.to_string(),
         });
         let hint = format!(
-            "put a version within `{wanted}` on PATH or correct `version_check` in {}; `agentproto install TARGET --reinstall` installs again",
+            "put a version in the range `{wanted}` on PATH, or fix `version_check` in {}; `agentproto install TARGET --reinstall` installs it again",
             ctx.bundle.path().display()
         );
         let fault = Fault::new(Code::VersionMismatch, ctx.masks.mask(&message));
@@ -166,7 +168,7 @@ impl Probe {
     }
 }
 
-/// One look at the version; outside of the range it is refused (A29-VER-06).
+/// Checks the version once, and returns an error if it is outside the range (A29-VER-06).
 pub async fn check(ctx: &Context, installed: &Installed) -> Result<Version, Fault> {
     let probe = probe(ctx, installed).await?;
     let seen = json!({ "found": probe.told(), "wanted": probe.wanted, "ok": probe.fits });
@@ -178,7 +180,7 @@ pub async fn check(ctx: &Context, installed: &Installed) -> Result<Version, Faul
     }
 }
 
-/// Asks the program for its version, and judges nothing.
+/// Asks the program for its version, without an error if it is outside the range.
 pub async fn probe(ctx: &Context, installed: &Installed) -> Result<Probe, Fault> {
     let asked = read(ctx)?;
     ctx.observer.stage(Stage::VersionCheck, asked.cmd);
@@ -192,7 +194,7 @@ pub async fn probe(ctx: &Context, installed: &Installed) -> Result<Probe, Fault>
     })
 }
 
-/// What the program says; the inner error is why that is no version.
+/// Runs the version command. The inner error says why no version was found.
 async fn look(
     ctx: &Context,
     installed: &Installed,
@@ -210,17 +212,17 @@ async fn look(
     command.timeout = Some(asked.timeout);
     let finished = match ctx.run(command).await {
         Ok(finished) => finished,
-        // A program for another machine, or half a program: another installation may help.
+        // The program may be damaged or built for another platform: installing again may help.
         Err(fault) if matches!(fault.code, Code::SpawnFailed | Code::ProgramNotFound) => {
-            return Ok(Err(format!("`{cmd}` cannot be run: {fault}")));
+            return Ok(Err(format!("cannot run `{cmd}`: {fault}")));
         }
         Err(fault) => return Err(fault),
     };
     if finished.exit.timed_out {
         let ms = asked.timeout.as_millis();
-        return Ok(Err(format!("`{cmd}` did not end within {ms} ms")));
+        return Ok(Err(format!("`{cmd}` did not exit within {ms} ms")));
     }
-    // Some tools tell their version on standard error.
+    // Some tools print their version to stderr.
     let mut output = String::from_utf8_lossy(&finished.stdout).into_owned();
     output.push_str(&finished.stderr);
     let status = finished.exit.status;
@@ -229,13 +231,15 @@ async fn look(
     let Some(group) = first_group(ctx, asked, &output).await? else {
         let said = output.trim().lines().next().unwrap_or_default();
         return Ok(Err(match status.success() {
-            true => format!("`{cmd}` told no version that `version_check.parse` finds: {said}"),
-            false => format!("`{cmd}` ended with {status}: {said}"),
+            true => {
+                format!("`version_check.parse` found no version in the output of `{cmd}`: {said}")
+            }
+            false => format!("`{cmd}` failed with {status}: {said}"),
         }));
     };
     if !status.success() {
-        // A29-VER-02: it should, and the version is told all the same.
-        let text = format!("`{cmd}` told a version, but ended with {status}");
+        // A29-VER-02: the command should exit with 0, but its version is used anyway.
+        let text = format!("`{cmd}` printed a version, but failed with {status}");
         ctx.observer.warning("version_check_exit", &text);
     }
     if let Some(version) = Version::parse(&group) {
@@ -243,16 +247,16 @@ async fn look(
     }
     let Some(version) = nearly(&group) else {
         return Ok(Err(format!(
-            "`{cmd}` told `{group}`, which is no version such as 1.2.3"
+            "`{cmd}` printed `{group}`, which is not a version such as 1.2.3"
         )));
     };
-    let text = format!("`{cmd}` told `{group}`, which is taken for {version}");
+    let text = format!("`{cmd}` printed `{group}`, which is read as {version}");
     ctx.observer.warning("version_not_semver", &text);
     Ok(Ok(version))
 }
 
-/// Tools with versions such as `6.1` or `2024.01.02` are meant to be described, too: missing
-/// numbers are zero, leading zeros and whatever follows the third number do not count.
+/// Parses versions such as `6.1` or `2024.01.02`, which some tools use. Missing numbers are zero.
+/// Leading zeros and everything after the third number are ignored.
 fn nearly(text: &str) -> Option<Version> {
     let text = text.trim();
     let numbers = text.strip_prefix('v').unwrap_or(text);
@@ -266,11 +270,11 @@ fn nearly(text: &str) -> Option<Version> {
     }
     parts.all(|rest| rest.is_some()).then_some(())?;
     let [major, minor, patch] = out;
-    // Through the parser once more, for its bounds.
+    // Parsed once more to check its limits.
     Version::parse(&format!("{major}.{minor}.{patch}"))
 }
 
-/// What the first group matched, found by a process that cannot run on for ever.
+/// The text of the first group. A helper process with a time limit does the matching.
 async fn first_group(
     ctx: &Context,
     asked: &Asked<'_>,
@@ -302,16 +306,18 @@ async fn first_group(
     let invalid = |what: &str| ctx.bundle.invalid(asked.pattern_node, what);
     if !finished.exit.status.success() {
         return Err(invalid(
-            "`parse` does not come to an end on the version that was told: it repeats what repeats",
+            "matching `parse` took too long: it has nested repetitions",
         ));
     }
     let answer: Value = serde_json::from_slice(&finished.stdout).unwrap_or_default();
     if let Some(error) = answer.get("error").and_then(Value::as_str) {
-        let what = format!("`parse` is no ECMAScript regular expression: {error}");
+        let what = format!("`parse` is not an ECMAScript regular expression: {error}");
         return Err(invalid(&what));
     }
     if answer.get("no_group").is_some() {
-        return Err(invalid("`parse` matched, but has no group for the version"));
+        return Err(invalid(
+            "`parse` matched, but has no capture group for the version",
+        ));
     }
     let group = answer.get("group").and_then(Value::as_str);
     Ok(group.map(str::to_owned))
@@ -322,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_that_are_nearly_semantic() {
+    fn versions_that_are_not_quite_semver() {
         let read = |text: &str| nearly(text).map(|v| v.to_string());
         for (text, version) in [
             ("6.1", "6.1.0"),

@@ -1,18 +1,18 @@
-// Hosts an npm package that implements AgentCliClient (AIP-45). Orders come as lines on
-// standard input; events of the taxonomy go as lines to standard output. The one argument is
-// the directory of the package.
+// Hosts an npm package that implements AgentCliClient (AIP-45). Reads orders as lines from stdin
+// and writes events of the taxonomy as lines to stdout. The only argument is the directory of the
+// package.
 
 import { readFileSync } from "node:fs";
 import { join, resolve, sep } from "node:path";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
-// Standard output belongs to the protocol: what the package prints goes to standard error.
+// stdout belongs to the protocol, so output of the package goes to stderr.
 const write = process.stdout.write.bind(process.stdout);
 process.stdout.write = process.stderr.write.bind(process.stderr);
 
 const METHODS = ["connect", "send", "cancel", "close"];
-// The reference emits these beside the closed set; hosts do not get them.
+// Events of the reference implementation that are not in the closed set. They are not passed on.
 const BESIDE = ["plan", "usage_update"];
 const REASONS = {
   completed: "end_turn",
@@ -32,7 +32,7 @@ function words(problem) {
   return problem instanceof Error ? problem.message : String(problem);
 }
 
-// The file that an ESM import of the package would get.
+// The file that an ESM import of the package would load.
 function entryOf(directory) {
   const manifest = JSON.parse(readFileSync(join(directory, "package.json"), "utf8"));
   const choose = (target) => {
@@ -50,7 +50,7 @@ function entryOf(directory) {
   const named = choose(manifest.exports) ?? manifest.main ?? "index.js";
   const file = resolve(directory, named);
   if (!file.startsWith(resolve(directory) + sep)) {
-    throw new Error(`package.json points out of the package: ${named}`);
+    throw new Error(`package.json points outside the package: ${named}`);
   }
   return file;
 }
@@ -59,13 +59,13 @@ function isClient(value) {
   return value !== null && typeof value === "object" && METHODS.every((name) => typeof value[name] === "function");
 }
 
-// A factory `createAgentCliClient`, or a ready client under any name.
+// Uses a factory `createAgentCliClient`, or an exported client under any name.
 async function clientOf(module, definition) {
   for (const place of [module, module.default]) {
     if (typeof place?.createAgentCliClient === "function") {
       const made = await place.createAgentCliClient(definition);
       if (isClient(made)) return made;
-      throw new Error(`createAgentCliClient() gave no AgentCliClient: ${METHODS.join(", ")} and events are its methods`);
+      throw new Error(`createAgentCliClient() did not return an AgentCliClient with the methods ${METHODS.join(", ")} and events`);
     }
   }
   const found = [module.default, ...Object.values(module)].find(isClient);
@@ -87,7 +87,7 @@ function optionOf(option) {
   return { id, label, kind };
 }
 
-// Both spellings of the taxonomy: `type` as in this runner, `kind` as in the reference.
+// Accepts both spellings of the taxonomy: `type` like this runner, `kind` like the reference.
 function eventOf(raw) {
   const type = raw?.type ?? raw?.kind;
   switch (type) {
@@ -106,19 +106,19 @@ function eventOf(raw) {
     }
     case "agent-prompt": {
       const options = Array.isArray(raw.options) ? raw.options.map(optionOf) : [];
-      const message = raw.message ?? raw.text ?? raw.toolName ?? "the agent asks";
+      const message = raw.message ?? raw.text ?? raw.toolName ?? "the agent asks a question";
       return { type, id: raw.id ?? raw.toolCallId, message, options };
     }
     case "turn-end": {
       const reason = raw.reason ?? "completed";
       if (reason === "error") return { type: "error", message: "the adapter ended the turn with an error" };
-      if (reason === "watchdog-timeout") return { type: "error", code: "turn_timeout", message: "the agent was silent for too long" };
+      if (reason === "watchdog-timeout") return { type: "error", code: "turn_timeout", message: "the agent sent nothing for too long" };
       return { type, reason: REASONS[reason] ?? reason, sessionId: sessionId() };
     }
     case "error": {
       const inner = raw.error ?? raw;
       const code = inner.code === undefined || inner.code === null ? undefined : String(inner.code);
-      return { type, message: String(inner.message ?? "no reason was given"), code, details: inner.data };
+      return { type, message: String(inner.message ?? "no reason given"), code, details: inner.data };
     }
     default:
       return raw;
@@ -130,7 +130,7 @@ function sessionId() {
   return typeof id === "string" && id !== "" ? id : undefined;
 }
 
-// Tells one event. A turn that failed may be ended once more; that is the same end.
+// Writes one event. After a failed turn, a second end with an error is ignored.
 function pass(raw) {
   if (BESIDE.includes(raw?.type ?? raw?.kind)) return;
   const event = eventOf(raw);
@@ -140,7 +140,7 @@ function pass(raw) {
   try {
     tell(line);
   } catch (problem) {
-    tell({ type: "error", message: `an event of the adapter is no JSON: ${words(problem)}`, turnId: turn?.id });
+    tell({ type: "error", message: `an event of the adapter cannot be written as JSON: ${words(problem)}`, turnId: turn?.id });
     if (turn) turn.over = "error";
     return;
   }
@@ -152,7 +152,7 @@ function fail(problem) {
   pass({ type: "error", message: words(problem) });
 }
 
-// One reader for all turns, or one for each where the package ends its stream with the turn.
+// One reader for all turns, or one per turn if the package ends its stream with the turn.
 function listen(stream) {
   const reading = (async () => {
     for await (const event of stream) pass(event);
@@ -208,7 +208,7 @@ const ORDERS = {
 };
 
 function finish(code) {
-  // What was told has to be out before the process goes.
+  // Flush the output before the process exits.
   write("", () => process.exit(code));
 }
 
@@ -240,13 +240,13 @@ lines.on("line", (line) => {
   try {
     order = JSON.parse(line);
   } catch {
-    process.stderr.write("an order could not be read\n");
+    process.stderr.write("received an invalid order\n");
     return;
   }
   if (order.op === "close") return end();
   const doing = ORDERS[order.op];
   if (!doing) return;
-  // Orders are taken as they come: a cancel must not wait for the send before it.
+  // Orders run concurrently: a cancel must not wait for the send before it.
   Promise.resolve()
     .then(() => doing(order))
     .catch((problem) => {

@@ -1,4 +1,4 @@
-//! Where questions of the agent are decided: permissions and elicitations (A45-SEC-03).
+//! Decides questions of the agent: permissions and elicitations (A45-SEC-03).
 
 use std::collections::HashMap;
 use std::str::Chars;
@@ -12,7 +12,7 @@ use super::Events;
 use crate::event::{Choice, StreamEvent};
 use crate::fault::Fault;
 
-/// Who decides.
+/// Who decides questions of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Permissions {
     /// The caller, through `Desk::answer`.
@@ -20,15 +20,15 @@ pub enum Permissions {
     Allow,
     #[default]
     Deny,
-    /// The first rule that fits; none means deny.
+    /// The first matching rule decides. Without a match the answer is deny.
     Rules(Vec<Rule>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// A pattern on the tool's name (ACP title): `*` fits any text, `?` one character.
+    /// A pattern for the tool's name (ACP title). `*` matches any text, `?` one character.
     pub tool: String,
-    /// The tool's kind, where only one is meant.
+    /// The tool's kind, if the rule applies only to one.
     pub kind: Option<String>,
     pub decision: Decision,
 }
@@ -45,31 +45,31 @@ impl Decision {
     pub const ALL: &[Decision] = <Decision as strum::VariantArray>::VARIANTS;
 }
 
-/// What the agent is told.
+/// The answer to a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// One of the choices, by its id.
     Choice(String),
-    /// Content for a form.
+    /// Content of a form.
     Content(Value),
-    /// No.
+    /// Rejected.
     Declined,
-    /// The turn was cancelled meanwhile, or nobody will answer.
+    /// The turn was canceled, or the question stays unanswered.
     Cancelled,
 }
 
-/// A question as an arm puts it.
+/// A question from an arm.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub id: String,
     pub message: String,
     pub choices: Vec<Choice>,
-    /// What rules look at.
+    /// The tool's name, for rules.
     pub tool: String,
     pub kind: Option<String>,
 }
 
-/// Decides, and lets the caller decide where it wants to.
+/// Answers questions by permissions, or passes them to the caller.
 #[derive(Clone)]
 pub struct Desk {
     permissions: Arc<Permissions>,
@@ -84,13 +84,13 @@ impl Desk {
         }
     }
 
-    /// Shows the question as `agent-prompt`, and waits for the decision; never for ever: a
-    /// cancelled turn answers it.
+    /// Sends the question as `agent-prompt` and waits for the decision. Canceling the turn also
+    /// answers it.
     pub async fn ask(&self, asked: Asked, events: &Events) -> Result<Answer, Fault> {
         self.show(asked, events).await?.answer().await
     }
 
-    /// The first half of `ask`, for who has to go on reading meanwhile.
+    /// The first half of `ask`, for callers that must keep reading while the question is open.
     pub async fn show(&self, asked: Asked, events: &Events) -> Result<Shown, Fault> {
         let decision = self.decide(&asked);
         let waiting = (decision == Decision::Ask).then(|| self.wait_for(&asked.id));
@@ -110,18 +110,18 @@ impl Desk {
         })
     }
 
-    /// The caller's answer; false where nothing of that id is open.
+    /// Passes on the caller's answer. Returns false if no question with that id is open.
     pub fn answer(&self, id: &str, answer: Answer) -> bool {
         let sender = self.pending.lock().remove(id);
         sender.is_some_and(|sender| sender.send(answer).is_ok())
     }
 
-    /// Whether a question waits for the caller.
+    /// Whether a question is waiting for the caller.
     pub fn is_open(&self, id: &str) -> bool {
         self.pending.lock().contains_key(id)
     }
 
-    /// Answers everything that is open with `Cancelled`.
+    /// Answers all open questions with `Cancelled`.
     pub fn cancel_all(&self) {
         let all = std::mem::take(&mut *self.pending.lock());
         for sender in all.into_values() {
@@ -154,7 +154,7 @@ impl Desk {
     }
 }
 
-/// A question that was shown; dropping it answers nothing.
+/// A question that was sent. Dropping it does not answer it.
 pub struct Shown {
     id: String,
     choices: Vec<Choice>,
@@ -183,7 +183,7 @@ impl Shown {
     }
 }
 
-/// The first choice of one of these kinds; where the agent offers none, it is told no.
+/// The first choice of one of these kinds, or `Declined` if the agent offers none.
 fn pick(choices: &[Choice], kinds: &[&str]) -> Answer {
     let of = |kind: &&str| choices.iter().find(|c| c.kind.as_deref() == Some(kind));
     match kinds.iter().find_map(of) {
@@ -192,8 +192,8 @@ fn pick(choices: &[Choice], kinds: &[&str]) -> Answer {
     }
 }
 
-/// A title is no path: `*` fits slashes, too. Only the last `*` is ever tried again, so that
-/// the time is bounded by the product of the lengths.
+/// Matches a pattern with `*` and `?`. `*` also matches slashes, because a title is not a path.
+/// Only the last `*` is retried, so the time is at most the product of the lengths.
 fn wildcard(pattern: &str, text: &str) -> bool {
     let (mut pattern, mut text) = (pattern.chars(), text.chars());
     let mut star: Option<(Chars, Chars)> = None;
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_looks_at_the_whole_title() {
+    fn a_rule_matches_the_whole_title() {
         let rule = |tool: &str, decision| Rule {
             tool: tool.into(),
             kind: None,

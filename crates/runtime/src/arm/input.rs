@@ -1,4 +1,4 @@
-//! The agent's standard input, shared by whoever writes to it.
+//! The agent's stdin, shared by several writers.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::sync::{Mutex, watch};
 
-/// Whole lines, one after the other. Clones write to the same pipe.
+/// Writes whole lines, one at a time. Clones write to the same pipe.
 #[derive(Clone)]
 pub struct Input {
     pipe: Arc<Mutex<Option<pipe::Sender>>>,
@@ -22,16 +22,16 @@ impl Input {
         }
     }
 
-    /// Writes bytes and a line feed. An agent that does not read holds it up until `close`.
+    /// Writes bytes and a line feed. Waits while the agent does not read, until `close`.
     pub async fn line(&self, mut bytes: Vec<u8>) -> io::Result<()> {
         bytes.push(b'\n');
         self.bytes(bytes).await
     }
 
-    /// Writes bytes as they are.
+    /// Writes bytes without a line feed.
     pub async fn bytes(&self, bytes: Vec<u8>) -> io::Result<()> {
         let mut closed = self.closed.subscribe();
-        // In a task of its own: a caller that is dropped must not leave half a line behind.
+        // Runs in its own task, so that a dropped caller does not leave half a line behind.
         let pipe = Arc::clone(&self.pipe);
         let writing = tokio::spawn(async move {
             let mut pipe = pipe.lock().await;
@@ -51,12 +51,12 @@ impl Input {
         writing.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Whether it was closed from here.
+    /// Whether it was closed by this side.
     pub fn is_closed(&self) -> bool {
         *self.closed.borrow()
     }
 
-    /// End of input, even where somebody is still writing.
+    /// Closes the pipe, even during a write.
     pub async fn close(&self) {
         self.closed.send_replace(true);
         *self.pipe.lock().await = None;

@@ -1,9 +1,9 @@
-//! JSON for the tests of the arms.
+//! Random JSON for the tests of the arms.
 
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// Any JSON, made of the words that arms look for.
+/// Any JSON, built from words that the arms look for.
 pub fn any_value() -> impl Strategy<Value = Value> {
     const WORDS: &str = "type|kind|event|msg|update|data|delta|text|message|content|thinking|id|call_id|name|tool|args|arguments|result|output|is_error|isError|exit_code|status|level|info|assistant|user|system|init|stream_event|content_block_delta|text_delta|thinking_delta|tool_use|tool_result|agent_message|agent_reasoning|exec_command_begin|exec_command_end|init|error|severity|success|session_id|parent_tool_use_id|subtype|requestedSchema|properties|required|enum|oneOf|const|default|url|boolean|string|role|tool_id|tool_name|parameters|invocation|structuredContent|stop_reason|end_turn|turnId|reason|é";
     let words: Vec<&str> = WORDS.split('|').collect();

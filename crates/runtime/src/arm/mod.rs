@@ -1,5 +1,5 @@
-//! Protocol arms: each speaks one protocol to the agent and translates it, once, into the
-//! events of AIP-45 (A45-EVT-09).
+//! Protocol arms. Each speaks one protocol with the agent and translates it into the events of
+//! AIP-45 (A45-EVT-09).
 
 pub mod acp;
 pub mod adapter;
@@ -32,96 +32,97 @@ use agentproto_sandbox::spawn::Exit;
 
 pub use proprietary::proprietary;
 
-/// From an agent that takes nothing more to its end; what ends it tells more than its silence.
+/// How long to wait for the exit of an agent that no longer reads. Its exit status and stderr
+/// explain more than the failed write.
 const LAST_WORD: Duration = Duration::from_millis(250);
 
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
 
-/// How the agent is started: the whole argv and what its environment gets beyond the policy.
+/// How the agent is started: its argv, and its environment in addition to the policy.
 #[derive(Clone, Debug)]
 pub struct Spec {
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// What the agent said of itself in the handshake.
+/// What the agent reported about itself in the handshake.
 #[derive(Clone, Debug, Default)]
 pub struct Negotiated {
     pub name: Option<String>,
     pub version: Option<String>,
-    /// Can it take a session up again? `None` where the protocol does not tell.
+    /// Whether it can resume sessions, or `None` if the protocol does not say.
     pub resumable: Option<bool>,
-    /// Does it take images? `None` where the protocol does not tell.
+    /// Whether it accepts images or audio, or `None` if the protocol does not say.
     pub multimodal: Option<bool>,
 }
 
-/// Where a session begins.
+/// How to open a session.
 #[derive(Clone, Debug)]
 pub struct Open {
-    /// A former session to go on with.
+    /// An earlier session to resume.
     pub resume: Option<String>,
 }
 
-/// A running agent behind its protocol. Calls come from one session, one turn at a time;
-/// `cancel` comes in between.
+/// A running agent behind its protocol. Calls come from one session, one turn at a time. `cancel`
+/// may be called during a turn.
 pub trait Arm: Send + Sync {
-    /// What has to be there before the agent can start, and may take its time: a download, a
-    /// person's consent. The handshake's time does not run yet.
+    /// Prepares what the agent needs before it starts, such as a download or the user's consent.
+    /// The handshake timeout does not apply yet.
     fn prepare(&self) -> Doing<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
-    /// Starts the agent and agrees on a protocol with it.
+    /// Starts the agent and negotiates the protocol with it.
     fn handshake(&self) -> Doing<'_, Negotiated>;
-    /// Opens a session, or takes one up again; its id.
+    /// Opens or resumes a session, and returns its id.
     fn open<'a>(&'a self, open: &'a Open) -> Doing<'a, String>;
-    /// One turn. Events go to the sink as they come; the end of the turn is the return value.
-    /// An agent that dies gives `agent_exited`.
+    /// Runs one turn. Events go to the sink as they arrive. The return value says how the turn
+    /// ended. If the agent exits, the error is `agent_exited`.
     fn turn<'a>(&'a self, message: &'a str, events: Events) -> Doing<'a, StopReason>;
-    /// Asks the agent to end the turn; the turn itself then returns `Cancelled`.
+    /// Asks the agent to end the turn, which then returns `Cancelled`.
     fn cancel(&self) -> Doing<'_, ()>;
-    /// Closes the session in the protocol's own way, where it has one.
+    /// Closes the session in the protocol's own way, if it has one.
     fn close(&self) -> Doing<'_, ()>;
-    /// Ends the process by the ladder; `None` where there is none.
+    /// Ends the process: end of stdin, SIGTERM, SIGKILL. `None` if there is none.
     fn stop(&self) -> Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>>;
-    /// What the agent said beside its protocol, for an error about its silence.
+    /// What the agent wrote outside its protocol, for an error about a missing answer.
     fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
         Box::pin(std::future::ready(None))
     }
-    /// Waits until the agent has ended on its own; for ever where no process stays between
-    /// turns. Asked for once the session is open; holds nothing of the agent.
+    /// Waits until the agent has exited on its own. Never returns if no process stays between
+    /// turns. Called once the session is open. The future holds no reference to the agent.
     fn gone(&self) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
         Box::pin(std::future::pending())
     }
-    /// The sessions that the agent knows.
+    /// The sessions that the agent knows about.
     fn list(&self) -> Doing<'_, Value> {
         let no = Fault::new(
             Code::CapabilityMismatch,
-            "the agent does not list its sessions",
+            "the agent does not support listing its sessions",
         );
         Box::pin(std::future::ready(Err(no)))
     }
-    /// What a later run resumes by, where the agent tells it only in a turn; it replaces the
-    /// id that `open` gave.
+    /// The id that a later run resumes by, if the agent reports it only during a turn. It replaces
+    /// the id that `open` returned.
     fn session_id(&self) -> Option<String> {
         None
     }
 }
 
-/// An agent that still runs, and cannot be told anything.
+/// The error for an agent that still runs, but has closed its stdin.
 fn closed_input() -> Fault {
-    let what = "the agent has closed its standard input in the middle of its session";
+    let what = "the agent closed its stdin during the session";
     Fault::new(Code::ProtocolViolation, what)
-        .hint("report it to the agent's author; the session cannot go on")
+        .hint("report it to the agent's author; the session cannot continue")
 }
 
-/// The beginning of a line that an agent wrote, fit for an error.
+/// The first part of a line that an agent wrote, masked, for an error message.
 fn quote(context: &crate::context::Context, line: &[u8]) -> String {
     const QUOTED: usize = 200;
     let text = String::from_utf8_lossy(line.get(..64 * QUOTED).unwrap_or(line));
     cut(&context.masks.mask(&text), QUOTED)
 }
 
-/// A fault in an agent's words: masked, and no longer than anybody reads.
+/// Masks and shortens an error that contains text of the agent.
 pub(super) fn in_its_words(context: &crate::context::Context, mut fault: Fault) -> Fault {
     const LONGEST: usize = 4000;
     const LARGEST: usize = 16 << 10;
@@ -143,13 +144,13 @@ fn cut(text: &str, characters: usize) -> String {
     }
 }
 
-/// What a process wrote to standard error, for an error about its silence.
+/// The end of a process's stderr, for an error about a missing answer.
 async fn words(process: &process::Process) -> Option<String> {
     let words = process.last_words().await;
-    (!words.is_empty()).then(|| format!("its last words: {words}"))
+    (!words.is_empty()).then(|| format!("last stderr output: {words}"))
 }
 
-/// A session's name until the agent gives it its own.
+/// A session id to use until the agent reports its own.
 fn provisional_id() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let micros = since.map_or(0, |since| since.as_micros());
@@ -157,7 +158,7 @@ fn provisional_id() -> String {
     format!("local-{:x}-{micros:x}-{number:x}", std::process::id())
 }
 
-/// Where an arm puts the events of a turn.
+/// The sink for the events of a turn.
 #[derive(Clone)]
 pub struct Events {
     sink: mpsc::Sender<StreamEvent>,
@@ -169,8 +170,8 @@ impl Events {
         Events { sink, audit }
     }
 
-    /// Waits while the reader is slow; a reader that has gone is no fault. Tool calls and
-    /// questions go into the audit log first (A45-LIFE-07, A45-SEC-03).
+    /// Sends an event. Waits while the reader is slow. A reader that is gone is not an error. Tool
+    /// calls and questions are written to the audit log first (A45-LIFE-07, A45-SEC-03).
     pub async fn emit(&self, event: StreamEvent) -> Result<(), Fault> {
         match &event {
             StreamEvent::ToolCall {
@@ -191,14 +192,14 @@ impl Events {
                 .record("agent.prompt", json!({ "id": id, "message": message }))?,
             _ => {}
         }
-        // Mostly there is room, and nothing has to wait.
+        // Usually there is space, and nothing has to wait.
         if let Err(TrySendError::Full(event)) = self.sink.try_send(event) {
             let _ = self.sink.send(event).await;
         }
         Ok(())
     }
 
-    /// Something of the arm's own that belongs into the audit log.
+    /// Writes an arm's own entry to the audit log.
     pub fn record(&self, event: &str, data: Value) -> Result<(), Fault> {
         self.audit.record(event, data)
     }

@@ -1,5 +1,6 @@
-//! npm packages that implement AgentCliClient (A45-CONF-05, A45-SEC-07): hosted in a Node
-//! process under the bundle's sandbox, behind a bridge that speaks as executable adapters do.
+//! npm packages that implement AgentCliClient (A45-CONF-05, A45-SEC-07). A package runs in a Node
+//! process in the bundle's sandbox. A bridge script speaks the same protocol as executable
+//! adapters.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -23,15 +24,15 @@ use agentproto_manifest::{Disk, Node, RefRole, Workspace};
 use agentproto_sandbox::spawn::{Exit, Options};
 
 const BRIDGE: &str = include_str!("bridge.mjs");
-/// For a slow network.
+/// Time limit for installing a package, sufficient for a slow network.
 const LONGEST_INSTALL: Duration = Duration::from_secs(600);
 
-/// Where the package comes from.
+/// Source of the package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Package {
-    /// A directory of the bundle: `metadata.agentproto.adapter_path`.
+    /// A directory in the bundle: `metadata.agentproto.adapter_path`.
     Bundled(PathBuf),
-    /// One exact version, installed once into our own state.
+    /// One exact version, installed once below the home.
     Pinned { name: String, version: String },
 }
 
@@ -50,7 +51,7 @@ impl Package {
         }
         if let Some(said) = own("adapter_version") {
             let Some(text) = said.as_str() else {
-                return Err(bundle.invalid(said, "`adapter_version` must be a text"));
+                return Err(bundle.invalid(said, "`adapter_version` must be a string"));
             };
             version = Some(text.to_owned());
         }
@@ -62,14 +63,13 @@ impl Package {
             }),
             Some(version) => {
                 let what = format!(
-                    "`{version}` is no exact version of `{name}`: ranges and tags change under your feet (AIP-45, Security)"
+                    "`{version}` is not an exact version of `{name}`: ranges and tags change over time (AIP-45, Security)"
                 );
                 Err(bundle.invalid(node, &what).hint(pin_hint(name)))
             }
             None => {
-                let what = format!(
-                    "no version of the adapter `{name}` is pinned, and the runner would execute whatever is newest (AIP-45, Security)"
-                );
+                let what =
+                    format!("the version of the adapter `{name}` is not pinned (AIP-45, Security)");
                 Err(bundle.invalid(node, &what).hint(pin_hint(name)))
             }
         }
@@ -78,23 +78,23 @@ impl Package {
 
 fn pin_hint(name: &str) -> String {
     format!(
-        "set `metadata.agentproto.adapter_version: 1.2.3`, or name `{name}@1.2.3` under `runner.needs.npm`"
+        "set `metadata.agentproto.adapter_version: 1.2.3`, or add `{name}@1.2.3` to `runner.needs.npm`"
     )
 }
 
 fn bundled(bundle: &Bundle, node: &Node) -> Result<Package, Fault> {
     let Some(text) = node.as_str() else {
-        return Err(bundle.invalid(node, "`adapter_path` must be a text"));
+        return Err(bundle.invalid(node, "`adapter_path` must be a string"));
     };
     let within = Path::new(text)
         .components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     let dir = bundle.dir.join(text);
     if !within || !dir.join("package.json").is_file() {
-        let what = format!("`adapter_path` is `{text}`, and no package of this bundle lies there");
+        let what = format!("`adapter_path` `{text}` is not a package in this bundle");
         return Err(bundle
             .invalid(node, &what)
-            .hint("it is a directory below the manifest with a `package.json` in it"));
+            .hint("use a directory below the manifest that contains a `package.json`"));
     }
     let dir = dir
         .components()
@@ -103,7 +103,7 @@ fn bundled(bundle: &Bundle, node: &Node) -> Result<Package, Fault> {
     Ok(Package::Bundled(dir))
 }
 
-/// `@scope/name@1.2.3` → name and version.
+/// Splits `@scope/name@1.2.3` into name and version.
 fn split(text: &str) -> (&str, Option<String>) {
     let at = text.rfind('@').filter(|at| *at > 0);
     match at.and_then(|at| text.split_at_checked(at)) {
@@ -112,7 +112,7 @@ fn split(text: &str) -> (&str, Option<String>) {
     }
 }
 
-/// What npm takes for a name: nothing that could leave our directory, or fetch from elsewhere.
+/// Whether it is a valid npm name that cannot point outside our directory or to another source.
 fn is_name(name: &str) -> bool {
     let part = |text: &str| {
         let fits = |b: u8| {
@@ -129,7 +129,7 @@ fn is_name(name: &str) -> bool {
     whole && name.len() <= 214
 }
 
-/// `runner.needs.npm`, inline or in the RUNNER.md.
+/// The version in `runner.needs.npm`, inline or in the RUNNER.md.
 fn pinned_by_runner(bundle: &Bundle, name: &str) -> Option<String> {
     let named = |runner: &Node| {
         let mut listed = runner.at(&["needs", "npm"])?.strings();
@@ -168,7 +168,7 @@ impl NodeAdapter {
         }
     }
 
-    /// The package installed and the bridge beside it; nothing runs yet.
+    /// Installs the package and writes the bridge. Nothing runs yet.
     async fn hosting(&self) -> Result<&Executable, Fault> {
         if let Some(hosted) = self.hosted.get() {
             return Ok(hosted);
@@ -193,8 +193,8 @@ impl NodeAdapter {
         Ok(self.hosted.get_or_init(|| hosted))
     }
 
-    /// The bridge as a program of its own, beside the package: a sandbox shows a script with
-    /// its interpreter and the package around it.
+    /// Writes the bridge as an executable next to the package, because a sandbox makes a script
+    /// visible together with its interpreter and the package around it.
     fn bridge(&self, prefix: &Path, node: &Path) -> Result<PathBuf, Fault> {
         let home = &self.context.home;
         let _alone = home.lock("npm")?;
@@ -213,13 +213,13 @@ impl NodeAdapter {
         }
         let mode = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(&path, mode).map_err(|e| {
-            let what = format!("`{}` cannot be made a program: {e}", path.display());
+            let what = format!("cannot make `{}` executable: {e}", path.display());
             Fault::new(Code::StateUnwritable, what)
         })?;
         Ok(path)
     }
 
-    /// The directory into which the package was installed, now or before.
+    /// The directory of the package, which is installed if it is missing.
     async fn installed(&self, name: &str, version: &str) -> Result<PathBuf, Fault> {
         let context = &self.context;
         let below = PathBuf::from("npm").join(format!("{name}@{version}"));
@@ -242,7 +242,7 @@ impl NodeAdapter {
                 context.home.dir(parent)?;
             }
             std::fs::rename(&fresh, &prefix).map_err(|e| {
-                let what = format!("`{}` cannot be put in place: {e}", prefix.display());
+                let what = format!("cannot create `{}`: {e}", prefix.display());
                 Fault::new(Code::StateUnwritable, what)
             })
         });
@@ -282,12 +282,13 @@ impl NodeAdapter {
         let finished = context.run_host(&argv, &env, into, options).await?;
         let failed = |why: String| {
             let why = context.masks.mask(&why).into_owned();
-            let what = format!("the adapter `{package}` could not be installed: {why}");
-            Fault::new(Code::AdapterUnavailable, what)
-                .hint("check the name, the version and the network; npm says more when run by hand")
+            let what = format!("cannot install the adapter `{package}`: {why}");
+            Fault::new(Code::AdapterUnavailable, what).hint(
+                "check the name, the version and the network, or run npm yourself to see more",
+            )
         };
         if finished.exit.timed_out {
-            return Err(failed("npm did not end within ten minutes".to_owned()));
+            return Err(failed("npm did not exit within ten minutes".to_owned()));
         }
         if !finished.exit.status.success() {
             let lines: Vec<&str> = finished.stderr.trim().lines().collect();
@@ -303,11 +304,11 @@ impl NodeAdapter {
         match version_in(into, name) {
             Some(found) if found == version => Ok(()),
             Some(found) => Err(failed(format!("npm installed version {found}"))),
-            None => Err(failed("npm installed no such package".to_owned())),
+            None => Err(failed("npm did not install the package".to_owned())),
         }
     }
 
-    /// Code of others is fetched only when somebody agrees.
+    /// Asks before code of others is downloaded.
     async fn confirm(&self, name: &str, version: &str) -> Result<(), Fault> {
         let context = &self.context;
         if context.yes {
@@ -316,12 +317,12 @@ impl NodeAdapter {
         let package = format!("{name}@{version}");
         if context.interact.is_headless() {
             let what = format!(
-                "the adapter `{package}` has to be installed, and nobody is there to confirm it"
+                "the adapter `{package}` is not installed, and its installation cannot be confirmed without a terminal"
             );
-            return Err(Fault::new(Code::AdapterUnavailable, what).hint("`--yes` confirms it"));
+            return Err(Fault::new(Code::AdapterUnavailable, what).hint("confirm with `--yes`"));
         }
         let question = Question {
-            message: format!("The adapter `{package}` is not there. Install it from npm?"),
+            message: format!("The adapter `{package}` is not installed. Install it from npm?"),
             kind: Kind::Boolean,
             default: Some("true".to_owned()),
         };
@@ -340,7 +341,7 @@ impl NodeAdapter {
     }
 }
 
-/// The version of a package below a prefix.
+/// The installed version of a package below a prefix.
 fn version_in(prefix: &Path, name: &str) -> Option<String> {
     let manifest = prefix.join("node_modules").join(name).join("package.json");
     let manifest: Value = serde_json::from_slice(&std::fs::read(manifest).ok()?).ok()?;
@@ -348,10 +349,9 @@ fn version_in(prefix: &Path, name: &str) -> Option<String> {
 }
 
 fn missing(program: &str) -> Fault {
-    let what =
-        format!("this agent speaks through an npm adapter, and `{program}` is not installed");
+    let what = format!("this agent needs an npm adapter, but `{program}` is not installed");
     Fault::new(Code::AdapterUnavailable, what)
-        .hint("install Node.js 18 or newer with npm, and see that both are in PATH")
+        .hint("install Node.js 18 or newer with npm, and make sure that both are on PATH")
 }
 
 impl Arm for NodeAdapter {

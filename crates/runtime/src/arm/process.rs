@@ -1,4 +1,4 @@
-//! The agent's process, as an arm holds it.
+//! The agent's process, owned by an arm.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -17,36 +17,36 @@ use crate::observe::Observer;
 use agentproto_sandbox::Policy;
 use agentproto_sandbox::spawn::{Bounds, Exit, Lines, Listener, Options};
 
-/// So much of the agent's last words goes into an error.
+/// Maximum number of bytes of stderr in an error.
 const LAST_WORDS: usize = 2000;
-/// So much of one line on standard error is told to who watches.
+/// Maximum number of bytes of one stderr line passed to the observer.
 const LONGEST_LINE: usize = 8 << 10;
 
-/// A started agent. Dropping it kills the agent and all that it started.
+/// A started agent. Dropping it kills the agent and all its children.
 pub struct Process {
     started: Mutex<Started>,
     context: Arc<Context>,
 }
 
-/// A process with its ends.
+/// A process with its pipes.
 pub struct Spawned {
     pub process: Process,
     pub wire: Wire,
-    /// The working directory as the agent sees it (A45-SBX-04).
+    /// The working directory, as the agent sees it (A45-SBX-04).
     pub cwd: PathBuf,
-    /// What it may do with files; `None` without a sandbox.
+    /// The policy that applies to it, or `None` without a sandbox.
     pub policy: Option<Policy>,
 }
 
-/// The agent's input and output. Its output is drained whatever the reader does.
+/// The agent's stdin and stdout. Its output is drained even if nothing reads it.
 pub struct Wire {
     pub stdin: pipe::Sender,
     pub stdout: Lines,
 }
 
 impl Process {
-    /// Starts the agent under its policy. `limits.timeout_ms` is for commands that it runs,
-    /// not for its session.
+    /// Starts the agent under its policy. `limits.timeout_ms` applies to commands that it runs, not
+    /// to its session.
     pub async fn start(
         context: Arc<Context>,
         spec: &Spec,
@@ -63,7 +63,10 @@ impl Process {
         let mut started = context.launch(launch, options).await?;
         let child = started.child();
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(Fault::new(Code::SpawnFailed, "the agent has no pipes"));
+            return Err(Fault::new(
+                Code::SpawnFailed,
+                "the agent process has no pipes",
+            ));
         };
         let process = Process {
             started: Mutex::new(started),
@@ -77,25 +80,25 @@ impl Process {
         })
     }
 
-    /// The end of the agent as a fault: waits for it, and kills where it only closed its
-    /// output.
+    /// The error for an agent that exited. Waits for the exit, and kills an agent that only closed
+    /// its stdout.
     pub async fn lost(&self, doing: &str) -> Fault {
         let mut started = self.started.lock().await;
         let exit = started.stop().await;
         let child = started.child();
         child.stderr.finish().await;
         let tail = self.tail(&child.stderr.text());
-        // A29-AUTH-11: an agent may say by its exit code that its login has run out.
+        // A29-AUTH-11: an agent may report an expired login by its exit code.
         if let Some(expired) = auth::expired(&self.context, exit.status, &tail) {
             return expired;
         }
         let how = describe(&exit);
         let what = match tail.is_empty() {
-            true => format!("the agent {how} {doing}, and wrote nothing to standard error"),
-            false => format!("the agent {how} {doing}; its last words: {tail}"),
+            true => format!("the agent {how} {doing} and wrote nothing to stderr"),
+            false => format!("the agent {how} {doing}; last stderr output: {tail}"),
         };
         Fault::new(Code::AgentExited, what)
-            .hint("run the agent by hand with the same arguments; `--sandbox off` tells whether the sandbox is in its way")
+            .hint("run the agent yourself with the same arguments; try `--sandbox off` to see whether the sandbox is the cause")
             .details(json!({
                 "exit_code": exit.status.code(),
                 "signal": exit.status.signal(),
@@ -103,14 +106,14 @@ impl Process {
             }))
     }
 
-    /// The last words of the agent so far.
+    /// The end of the agent's stderr so far.
     pub async fn last_words(&self) -> String {
         let mut started = self.started.lock().await;
         let text = started.child().stderr.text();
         self.tail(&text)
     }
 
-    /// To the agent's process group; one that has gone does not hear it.
+    /// Sends a signal to the agent's process group. Does nothing if it has exited.
     pub async fn signal(&self, number: i32) {
         let _ = self.started.lock().await.child().signal(number, false);
     }
@@ -129,8 +132,8 @@ impl Process {
     }
 }
 
-/// Tells the observer of standard error line by line. Of a line without end only the first
-/// part is told, so that memory stays bounded.
+/// Passes stderr to the observer line by line. Only the first part of an overlong line is passed
+/// on, to limit memory.
 fn listener(observer: Arc<dyn Observer>) -> Listener {
     let mut line: Vec<u8> = Vec::new();
     Box::new(move |bytes| {
@@ -149,11 +152,11 @@ fn listener(observer: Arc<dyn Observer>) -> Listener {
     })
 }
 
-/// `exited with status 3`, `was ended by signal 9`.
+/// For example `exited with status 3` or `was killed by signal 9`.
 pub fn describe(exit: &Exit) -> String {
     match (exit.status.code(), exit.status.signal()) {
         (Some(code), _) => format!("exited with status {code}"),
-        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
         (None, None) => "ended".to_owned(),
     }
 }

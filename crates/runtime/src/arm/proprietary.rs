@@ -1,4 +1,4 @@
-//! Which arm a proprietary protocol gets: an executable adapter, a codec, or an npm package.
+//! Chooses the arm for a proprietary protocol: an executable adapter, a codec, or an npm package.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use super::{Arm, Spec};
 use crate::context::Context;
 use crate::fault::Fault;
 
-/// The first that the manifest names under `metadata.agentproto`: `adapter_exec`, `codec`;
-/// else the package in `adapter` (A45-PROTO-03).
+/// Uses the first of `adapter_exec` and `codec` in `metadata.agentproto`, otherwise the package in
+/// `adapter` (A45-PROTO-03).
 pub fn proprietary(context: Arc<Context>, spec: Spec, desk: Desk) -> Result<Box<dyn Arm>, Fault> {
     if let Some(argv) = adapter::from_manifest(&context.bundle)? {
         return Ok(Box::new(Executable::new(context, argv, spec, desk)));

@@ -1,5 +1,5 @@
-//! The turn that is going on, between the task that reads the agent and the call that waits
-//! for the end of the turn.
+//! The current turn, shared by the task that reads the agent and the call that waits for the end of
+//! the turn.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{Events, LAST_WORD, closed_input};
 use crate::event::{StopReason, StreamEvent};
 use crate::fault::Fault;
 
-/// Whether the turn is to end early.
+/// Whether the turn is to be canceled.
 pub struct Cancel(watch::Sender<bool>);
 
 impl Default for Cancel {
@@ -23,8 +23,8 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// Called at the end of a turn, not at its beginning: a caller may cancel a turn that it
-    /// has sent before the turn runs.
+    /// Called at the end of a turn, not at its start, because a caller may cancel a turn before it
+    /// runs.
     pub fn reset(&self) {
         self.0.send_replace(false);
     }
@@ -45,19 +45,19 @@ impl Cancel {
     }
 }
 
-/// How the reader saw the turn end.
+/// How a turn ended, as seen by the reader.
 #[derive(Clone, Debug)]
 pub enum End {
     Reason(StopReason),
     Fault(Fault),
-    /// The agent's output has ended.
+    /// The agent's output ended.
     Lost,
 }
 
-/// Room for one turn at a time.
+/// Holds one turn at a time.
 pub struct Slot {
     going: Mutex<Option<Arc<Going>>>,
-    /// The agent's output has ended. Set and looked at while `going` is held.
+    /// Whether the agent's output has ended. Set and read while `going` is locked.
     lost: watch::Sender<bool>,
 }
 
@@ -71,7 +71,8 @@ impl Default for Slot {
 }
 
 impl Slot {
-    /// Opens a turn; the handshake is one without events. It goes on until it is dropped.
+    /// Opens a turn, which lasts until the returned value is dropped. A handshake is a turn without
+    /// events.
     pub fn begin(self: &Arc<Self>, events: Option<Events>) -> Turn {
         let going = Arc::new(Going {
             events,
@@ -90,12 +91,12 @@ impl Slot {
         }
     }
 
-    /// The turn that is going on.
+    /// The current turn.
     pub fn going(&self) -> Option<Arc<Going>> {
         self.going.lock().clone()
     }
 
-    /// The agent's output has ended: so has this turn, and every later one.
+    /// Marks the agent's output as ended, which ends the current turn and every later one.
     pub fn lose(&self) {
         let held = self.going.lock();
         self.lost.send_replace(true);
@@ -104,14 +105,14 @@ impl Slot {
         }
     }
 
-    /// Waits until the agent's output has ended, in a turn or between turns.
+    /// Waits until the agent's output has ended, during or between turns.
     pub async fn lost(&self) {
         let mut lost = self.lost.subscribe();
         let _ = lost.wait_for(|lost| *lost).await;
     }
 
-    /// After each write: where the agent did not take it, and its input was not closed from here,
-    /// the turn ends with the agent, or at once.
+    /// Called after each write. If the write failed and this side has not closed the input, the
+    /// turn ends when the agent exits, or after a short wait.
     pub async fn wrote(&self, input: &Input, written: &io::Result<()>) {
         if written.is_ok() || input.is_closed() || timeout(LAST_WORD, self.lost()).await.is_ok() {
             return;
@@ -122,7 +123,7 @@ impl Slot {
     }
 }
 
-/// A turn as the reader sees it.
+/// A turn, as seen by the reader.
 pub struct Going {
     events: Option<Events>,
     end: watch::Sender<Option<End>>,
@@ -130,13 +131,13 @@ pub struct Going {
 }
 
 impl Going {
-    /// Where questions are put; none in a handshake.
+    /// The sink for questions, or `None` in a handshake.
     pub fn events(&self) -> Option<&Events> {
         self.events.as_ref()
     }
 
-    /// Waits while the consumer is slow, but not longer than the turn lasts; what comes after
-    /// its end is dropped. What cannot be recorded ends the turn.
+    /// Sends an event. Waits while the consumer is slow, but not longer than the turn lasts. Events
+    /// after its end are dropped. An event that cannot be audited ends the turn.
     pub async fn emit(&self, event: StreamEvent) {
         let Some(events) = &self.events else { return };
         if self.end.borrow().is_some() {
@@ -153,13 +154,13 @@ impl Going {
         }
     }
 
-    /// Waits until nobody listens to the turn any more.
+    /// Waits until the turn is dropped.
     pub async fn left(&self) {
         let mut over = self.over.subscribe();
         let _ = over.wait_for(|over| *over).await;
     }
 
-    /// The first end counts; false for a later one.
+    /// Sets the end of the turn. Returns false if it has already ended.
     pub fn finish(&self, end: End) -> bool {
         self.end.send_if_modified(|known| {
             let first = known.is_none();
@@ -181,7 +182,7 @@ impl Going {
     }
 }
 
-/// Keeps a turn open; the reader stops writing to it when this is dropped.
+/// Keeps a turn open. When it is dropped, the reader no longer sends events to it.
 pub struct Turn {
     slot: Arc<Slot>,
     pub going: Arc<Going>,

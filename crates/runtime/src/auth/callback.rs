@@ -1,5 +1,5 @@
-//! A callback that the host allocates: one address on the loopback, unguessable, good for one
-//! request and a limited time (A29-SEC-06, A29-SEC-07).
+//! A callback URL on the loopback interface. It cannot be guessed, and it is valid for one request
+//! and a limited time (A29-SEC-06, A29-SEC-07).
 
 use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,22 +18,22 @@ use tokio::task::JoinSet;
 use crate::fault::{Code, Fault};
 use crate::secrets::random;
 
-/// Maximum size of a request. No browser sends more to come back from a login.
+/// Maximum size of a request. Browsers send less when they return from a login.
 const LONGEST_REQUEST: usize = 16 << 10;
 /// Maximum time for one connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum number of open connections.
 const MOST_AT_ONCE: usize = 32;
 
-/// What came back: the pairs of the query, decoded.
+/// The decoded pairs of the callback's query.
 pub type Query = Vec<(String, String)>;
 
-/// Why nothing came back.
+/// Why no callback arrived.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Missed {
-    #[error("nobody came back within {} s", .0.as_secs())]
+    #[error("no callback arrived within {} s", .0.as_secs())]
     Timeout(Duration),
-    #[error("the callback cannot be listened to: {0}")]
+    #[error("cannot listen for the callback: {0}")]
     Io(String),
 }
 
@@ -43,28 +43,28 @@ pub struct Callback {
     port: u16,
 }
 
-/// What a request has to have.
+/// The conditions for an accepted request.
 struct Gate {
     hosts: [String; 2],
     path: String,
-    /// OAuth's own, in the query.
+    /// The OAuth `state` that the query must contain.
     state: Option<String>,
-    /// Pages that may send somebody here; a plain visit names none.
+    /// Allowed values of the Origin header. A plain page visit has none.
     origins: Vec<String>,
-    /// Whether the one request that fits has come.
+    /// Whether the callback was already used.
     used: AtomicBool,
 }
 
 impl Callback {
-    /// Listens from now on. `path` only where somebody else has fixed it; then `state` is
-    /// what cannot be guessed.
+    /// Starts listening. A fixed `path` is used only together with `state`, which then is the
+    /// unguessable part.
     pub async fn open(
         path: Option<&str>,
         state: Option<String>,
         origins: &[String],
     ) -> Result<Callback, Fault> {
         let cannot = |e: std::io::Error| {
-            let what = format!("there is no address for the callback: {e}");
+            let what = format!("cannot open a port for the callback: {e}");
             Fault::new(Code::SpawnFailed, what)
         };
         let path = match (path, &state) {
@@ -93,7 +93,7 @@ impl Callback {
         format!("http://127.0.0.1:{}{}", self.port, self.gate.path)
     }
 
-    /// Waits for the one request that fits. Everything else is turned away and does not count.
+    /// Waits for the one matching request. Other requests are rejected and ignored.
     pub async fn wait(self, limit: Duration) -> Result<Query, Missed> {
         match tokio::time::timeout(limit, self.first()).await {
             Ok(result) => result,
@@ -118,7 +118,7 @@ impl Callback {
     }
 }
 
-/// Answers one request. Returns its query if it is the one that fits.
+/// Responds to one request. Returns its query if it is accepted.
 async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, gate: Arc<Gate>) -> Option<Query> {
     let came = OnceLock::new();
     let service = service_fn(|request| {
@@ -159,38 +159,38 @@ impl Gate {
             let values = headers.get_all(name).iter();
             values.map(|v| v.to_str().unwrap_or_default()).collect()
         };
-        // Another name for this address would let a page of that name speak to us.
+        // Prevents DNS rebinding: a page under another name for this address must not reach it.
         match all(HOST).as_slice() {
             [host] if self.hosts.iter().any(|h| h.eq_ignore_ascii_case(host)) => {}
-            _ => return Err((403, "not from this host")),
+            _ => return Err((403, "wrong Host header")),
         }
         let known = |origin: &str| self.origins.iter().any(|o| o.eq_ignore_ascii_case(origin));
         if !all(ORIGIN).iter().all(|origin| known(origin)) {
-            return Err((403, "not from this page"));
+            return Err((403, "origin not allowed"));
         }
-        // A target in absolute form is for a proxy.
+        // A target in absolute form is meant for a proxy.
         if uri.authority().is_some() || !same(uri.path(), &self.path) {
-            return Err((404, "there is nothing here"));
+            return Err((404, "not found"));
         }
         if request.method() != Method::GET {
-            return Err((405, "only a visit counts"));
+            return Err((405, "only GET is allowed"));
         }
         let query = decode(query);
         if let Some(state) = &self.state {
             let states: Vec<_> = query.iter().filter(|(name, _)| name == "state").collect();
             match states.as_slice() {
                 [(_, said)] if same(said, state) => {}
-                _ => return Err((403, "not the login that was begun")),
+                _ => return Err((403, "missing or wrong `state`")),
             }
         }
         if self.used.swap(true, Ordering::SeqCst) {
-            return Err((410, "this address was used already"));
+            return Err((410, "this address was already used"));
         }
         Ok(query)
     }
 }
 
-/// Takes as long for a near miss as for a wild one.
+/// Compares in constant time.
 fn same(said: &str, expected: &str) -> bool {
     let differing = said
         .bytes()
@@ -199,7 +199,7 @@ fn same(said: &str, expected: &str) -> bool {
     said.len() == expected.len() && differing == 0
 }
 
-/// The pairs of a query.
+/// Decodes the pairs of a query.
 pub fn decode(query: &str) -> Query {
     let pairs = query
         .split('&')
@@ -267,7 +267,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Hostile bytes are refused, and nothing else happens.
+        /// Hostile bytes are rejected without a panic.
         #[test]
         fn any_request(head in r"(GET|POST)?( |\r\n|:|/|\?|%|HTTP/1.1|Host|Origin|127.0.0.1:1|[a-z%é]){0,20}(\r\n\r\n)?") {
             let gate = Arc::new(Gate {

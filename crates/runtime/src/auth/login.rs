@@ -20,16 +20,15 @@ use crate::setup::tool::{self, Tool};
 use agentproto_manifest::views::Auth;
 use agentproto_sandbox::spawn::Stdio;
 
-/// Where a command finds the address of its callback.
+/// Variable that contains the callback URL for a login command.
 pub const CALLBACK_VARIABLE: &str = "AGENTPROTO_CALLBACK_URL";
-/// Commands that nobody sits in front of.
+/// Time limit for commands without a user.
 const UNATTENDED: Duration = Duration::from_secs(120);
 const CALLBACK_OPEN_FOR: Duration = Duration::from_secs(600);
-/// How long a finished login may take to show.
+/// How long the completion check may take to succeed after the login command.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether the completion check says that somebody is logged in; `None` without one
-/// (A29-AUTH-07).
+/// Whether the completion check reports a login, or `None` without a check (A29-AUTH-07).
 pub async fn completed(ctx: &Context, tool: &Tool, auth: Auth<'_>) -> Result<Option<bool>, Fault> {
     let check = auth.node().at(&["login", "completes_when"]);
     match step::check(&ctx.bundle, check, 15_000)? {
@@ -52,7 +51,8 @@ fn invalid(ctx: &Context, key: &str, why: &str) -> Fault {
     ctx.bundle.invalid(node, &format!("`auth.{key}`: {why}"))
 }
 
-/// Runs the login and waits until it shows. The state is authed afterwards.
+/// Runs the login command and waits until the completion check succeeds. The state is authed
+/// afterwards.
 pub async fn login(
     ctx: &Context,
     bin: &Path,
@@ -63,13 +63,13 @@ pub async fn login(
         return Ok(());
     };
     let Some((login, cmd)) = auth.login().and_then(|login| Some((login, login.cmd()?))) else {
-        return Err(required(ctx, "the bundle has no `auth.login.cmd` to run"));
+        return Err(required(ctx, "the bundle declares no `auth.login.cmd`"));
     };
     let interactive = login.interactive().unwrap_or(false);
     if interactive && ctx.interact.is_headless() {
         return Err(required(
             ctx,
-            "the login needs a person at a terminal (AIP-29 § Auth)",
+            "login requires a user at a terminal (AIP-29 § Auth)",
         ));
     }
     let _lock = state::lock(ctx).await?;
@@ -95,7 +95,7 @@ pub async fn login(
     let mut pause = Duration::from_millis(100);
     while completed(ctx, &tool, auth).await? == Some(false) {
         if tokio::time::Instant::now() + pause > until {
-            let why = format!("`{cmd}` ended, but `completes_when` does not see a login");
+            let why = format!("`{cmd}` exited, but `completes_when` still reports no login");
             return Err(failed(ctx, &why, "upstream_error"));
         }
         tokio::time::sleep(pause).await;
@@ -106,7 +106,7 @@ pub async fn login(
     kept.enter(ctx, State::Authed, "login completed")
 }
 
-/// A29-DEFCLI-06.
+/// A login error with a `reason` (A29-DEFCLI-06).
 fn failed(ctx: &Context, why: &str, reason: &str) -> Fault {
     let mut fault = required(ctx, why);
     if let Some(details) = fault.details.as_object_mut() {
@@ -115,8 +115,8 @@ fn failed(ctx: &Context, why: &str, reason: &str) -> Fault {
     fault
 }
 
-/// The command learns the address by environment; what comes back reaches it as one line on
-/// its input. A29-AUTH-06, A29-SEC-06.
+/// Runs a command with a callback. It finds the callback URL in its environment. The query of the
+/// callback is written as one line to its stdin (A29-AUTH-06, A29-SEC-06).
 async fn with_callback(
     ctx: &Context,
     tool: &Tool,
@@ -144,12 +144,12 @@ async fn with_callback(
     };
     tokio::select! {
         finished = started.finish() => Ok(finished),
-        () = waiting => Err(Fault::new(Code::AuthRequired, "the callback was given up")),
+        () = waiting => Err(Fault::new(Code::AuthRequired, "waiting for the callback was aborted")),
     }
 }
 
-/// Runs `refresh.cmd` (A29-AUTH-09, A29-DEFCLI-08). A failure that is no expiry leaves the
-/// login as it is.
+/// Runs `refresh.cmd` (A29-AUTH-09, A29-DEFCLI-08). A failure that does not mean expiry leaves the
+/// login state unchanged.
 pub async fn refresh(
     ctx: &Context,
     bin: &Path,
@@ -159,7 +159,7 @@ pub async fn refresh(
     let Some(cmd) = auth.and_then(|auth| auth.refresh()?.cmd()) else {
         return Err(Fault::new(
             Code::OptionInvalid,
-            "the bundle has no `auth.refresh.cmd` to run",
+            "the bundle declares no `auth.refresh.cmd`",
         ));
     };
     ctx.observer

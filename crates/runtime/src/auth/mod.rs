@@ -1,5 +1,5 @@
-//! Login as a state (AIP-29 § Login state machine): unknown, unauthed, authed. Secrets reach
-//! a child by its environment alone (A45-AUTH-03).
+//! Login state (AIP-29 § Login state machine): unknown, unauthed, authed. Secrets reach a child
+//! process only in its environment (A45-AUTH-03).
 
 pub mod callback;
 mod login;
@@ -27,13 +27,13 @@ use crate::setup::tool::Tool;
 use agentproto_manifest::Doctype;
 use agentproto_manifest::views::Auth;
 
-/// Reserved by AIP-29 for `auth_required` (A29-OUT-08).
+/// Exit code that AIP-29 reserves for `auth_required` (A29-OUT-08).
 const RESERVED: i32 = 4;
 
-/// Makes sure of a login and resolves the secrets; the variables for the child. The caller
-/// has checked the version: what was unknown is unauthed from here on (A29-LOGIN-02).
+/// Makes sure that the user is logged in, and returns the secrets as variables for the child. The
+/// caller has checked the version, so an unknown state becomes unauthed (A29-LOGIN-02).
 pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString)>, Fault> {
-    // A29-OPT-04.
+    // Without `auth` there is nothing to do (A29-OPT-04).
     let Some(auth) = ctx.bundle.common().auth() else {
         return Ok(Vec::new());
     };
@@ -46,7 +46,7 @@ pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString
         kept.enter(ctx, State::Unauthed, "the version check passed")?;
     }
     let names: Vec<&str> = names(auth).collect();
-    // One of the variables is enough: bundles list alternatives.
+    // One of the variables is enough, because bundles list alternatives.
     let by_variable = names
         .iter()
         .any(|name| secrets.iter().any(|(n, _)| n == name));
@@ -63,7 +63,8 @@ pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString
     Ok(secrets)
 }
 
-/// Unauthed: whoever is there is asked; else the caller hears of it at once (A29-LOGIN-05).
+/// Unauthed: asks the user to log in, or returns an error at once if the user cannot
+/// be asked (A29-LOGIN-05).
 async fn attempt(
     ctx: &Context,
     bin: &Path,
@@ -92,7 +93,7 @@ async fn attempt(
     }
 }
 
-/// A29-LOGIN-07: a refresh puts off the return to unauthed.
+/// Refreshes the login when it is due, which delays the return to unauthed (A29-LOGIN-07).
 async fn keep_fresh(
     ctx: &Context,
     bin: &Path,
@@ -104,7 +105,7 @@ async fn keep_fresh(
     };
     let mut kept = state::read(ctx)?;
     if kept.refreshed.is_none() {
-        // The count begins with the first run that is logged in.
+        // The interval starts with the first run that is logged in.
         kept.refreshed = Some(state::now());
         return kept.write(ctx);
     }
@@ -132,18 +133,18 @@ fn cadence(ctx: &Context, auth: Auth<'_>) -> Result<Option<Duration>, Fault> {
         Some(every) => Ok(Some(every)),
         None => {
             let what =
-                format!("`{every}` is no ISO-8601 duration, such as `PT24H` (AIP-29 § Auth)");
+                format!("`{every}` is not an ISO-8601 duration such as `PT24H` (AIP-29 § Auth)");
             Err(ctx.bundle.invalid(refresh.node(), &what))
         }
     }
 }
 
-/// Variables of `auth.state.env`.
+/// The variables of `auth.state.env`.
 fn names(auth: Auth<'_>) -> impl Iterator<Item = &str> {
     auth.state().into_iter().flat_map(|state| state.env())
 }
 
-/// Every variable that the bundle's secrets may arrive as.
+/// Every variable that the bundle's secrets may be passed in.
 fn all_names(auth: Auth<'_>, inventory: &Inventory) -> Vec<String> {
     let mut out: Vec<String> = names(auth).map(str::to_owned).collect();
     let exposed = inventory.entries.iter().flat_map(|entry| &entry.variables);
@@ -160,8 +161,8 @@ fn all_names(auth: Auth<'_>, inventory: &Inventory) -> Vec<String> {
     out
 }
 
-/// Secrets that can be had, as variables; each is masked and written down. `to` says who
-/// gets them.
+/// The available secrets as variables. Each is masked, and its read is audited. `to` names the
+/// receiver.
 pub async fn environment(ctx: &Context, to: &str) -> Result<Vec<(OsString, OsString)>, Fault> {
     let Some(auth) = ctx.bundle.common().auth() else {
         return Ok(Vec::new());
@@ -174,7 +175,7 @@ pub async fn environment(ctx: &Context, to: &str) -> Result<Vec<(OsString, OsStr
     for entry in &inventory.entries {
         for kind in &entry.unserved {
             let what = format!(
-                "`{}` is exposed as `{kind}`, which is not served",
+                "unsupported exposure `{kind}` of the secret `{}`",
                 entry.slug
             );
             ctx.observer.warning("exposure_unserved", &what);
@@ -189,7 +190,7 @@ pub async fn environment(ctx: &Context, to: &str) -> Result<Vec<(OsString, OsStr
     Ok(out)
 }
 
-/// Commands get what setup persisted, too.
+/// Adds the variables that setup stored.
 fn with_setup(
     ctx: &Context,
     secrets: &[(OsString, OsString)],
@@ -199,8 +200,8 @@ fn with_setup(
     Ok(env)
 }
 
-/// Logs in, whatever the state was (A29-LOGIN-08): by the bundle's command, or where it has
-/// none, by OAuth for each secret that says where.
+/// Logs in, whatever the current state (A29-LOGIN-08). Uses the bundle's command. Without one,
+/// uses OAuth for each secret with endpoints.
 pub async fn login(ctx: &Context, bin: &Path, patience: Option<Duration>) -> Result<(), Fault> {
     ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
     secrets::keyring::unlock(ctx).await?;
@@ -212,7 +213,7 @@ pub async fn login(ctx: &Context, bin: &Path, patience: Option<Duration>) -> Res
         .filter(|entry| entry.oauth.is_some());
     if let (false, Some(first)) = (has_command, by_oauth.next()) {
         if ctx.interact.is_headless() {
-            return Err(required(ctx, "the login needs a person with a browser"));
+            return Err(required(ctx, "login requires a user with a browser"));
         }
         for entry in [first].into_iter().chain(by_oauth) {
             if let Some(endpoints) = &entry.oauth {
@@ -227,7 +228,7 @@ pub async fn login(ctx: &Context, bin: &Path, patience: Option<Duration>) -> Res
     login::login(ctx, bin, env, patience.unwrap_or(PATIENCE)).await
 }
 
-/// Refreshes now: by the bundle's command, or the tokens that are kept.
+/// Refreshes now: with the bundle's command, or with the stored refresh tokens.
 pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Fault> {
     ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
     secrets::keyring::unlock(ctx).await?;
@@ -250,13 +251,13 @@ pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Fault> {
     login::refresh(ctx, bin, env).await
 }
 
-/// Logs out as far as we know: the next run starts from unknown. Setup stays (A29-SETUP-26).
+/// Resets the login state to unknown. Setup is kept (A29-SETUP-26).
 pub fn forget(ctx: &Context) -> Result<(), Fault> {
     state::read(ctx)?.enter(ctx, State::Unknown, "forgotten")
 }
 
-/// Whether an ended process says that the login has run out (A29-AUTH-11); the state falls
-/// back to unauthed (A29-LOGIN-04). `output` is what it said last.
+/// Checks whether an exited process reports an expired login (A29-AUTH-11). If so, the state
+/// becomes unauthed (A29-LOGIN-04). `output` is the end of its output.
 pub fn expired(ctx: &Context, status: ExitStatus, output: &str) -> Option<Fault> {
     let auth = ctx.bundle.common().auth()?;
     let code = status.code()?;
@@ -279,16 +280,16 @@ pub fn expired(ctx: &Context, status: ExitStatus, output: &str) -> Option<Fault>
     Some(fell.err().unwrap_or_else(|| required(ctx, &why)))
 }
 
-/// What there is to know without a login.
+/// The login state, determined without logging in.
 pub struct Status {
     pub state: State,
     pub since: Option<u64>,
     pub refreshed: Option<u64>,
-    /// When the next run refreshes, in seconds since 1970.
+    /// Time of the next refresh, in seconds since 1970.
     pub refresh_due: Option<u64>,
-    /// What `completes_when` says now.
+    /// Current result of `completes_when`.
     pub check: Option<bool>,
-    /// Each variable and where its value would come from.
+    /// Each variable, with the source of its value.
     pub variables: Vec<(String, Option<String>)>,
     pub login: Option<String>,
 }
@@ -309,7 +310,8 @@ impl Status {
     }
 }
 
-/// Looks, and changes nothing. Without a binary the completion check is left out.
+/// Determines the login state without changing it. Without a binary the completion check is
+/// skipped.
 pub async fn status(ctx: &Context, bin: Option<&Path>) -> Result<Status, Fault> {
     let kept = state::read(ctx)?;
     let Some(auth) = ctx.bundle.common().auth() else {
@@ -361,18 +363,18 @@ pub async fn status(ctx: &Context, bin: Option<&Path>) -> Result<Status, Fault> 
     })
 }
 
-/// `auth_required`, with the variables and the command that would help.
+/// The error `auth_required`, with the variables and the login command.
 fn required(ctx: &Context, why: &str) -> Fault {
     let auth = ctx.bundle.common().auth();
     let names: Vec<&str> = auth.into_iter().flat_map(names).collect();
     let login = auth.and_then(|auth| auth.login()?.cmd());
     let missing = match names.as_slice() {
         [] => String::new(),
-        [one] => format!("; `{one}` is set nowhere"),
+        [one] => format!("; `{one}` is not set"),
         several => format!("; none of `{}` is set", several.join("`, `")),
     };
     let what = match login {
-        Some(cmd) => format!("{why}{missing}; the login is `{cmd}` (AIP-29 § Auth)"),
+        Some(cmd) => format!("{why}{missing}; the login command is `{cmd}` (AIP-29 § Auth)"),
         None => format!("{why}{missing} (AIP-29 § Auth)"),
     };
     Fault::new(Code::AuthRequired, ctx.masks.mask(&what))
@@ -390,6 +392,6 @@ fn login_hint(ctx: &Context) -> String {
     match (login, set) {
         (Some(login), Some(set)) => format!("{login}; or {set}"),
         (Some(only), None) | (None, Some(only)) => only,
-        (None, None) => "the manifest names no way to log in".to_owned(),
+        (None, None) => "the manifest does not declare a way to log in".to_owned(),
     }
 }

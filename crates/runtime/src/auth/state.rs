@@ -1,4 +1,4 @@
-//! The login state of a bundle for a user, between runs.
+//! The login state of a bundle and user, kept between runs.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,7 +15,7 @@ use crate::setup::ledger::{text, user};
 
 const SCHEMA: &str = "agentproto.auth/v1";
 
-/// A29-LOGIN-01.
+/// The login state (A29-LOGIN-01).
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr,
 )]
@@ -34,14 +34,14 @@ impl State {
     }
 }
 
-/// As it is kept. Times are seconds since 1970.
+/// The stored record. Times are in seconds since 1970.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Kept {
     schema: String,
     pub bundle: String,
     pub state: State,
     pub since: u64,
-    /// The last refresh, or the login that began the count.
+    /// Time of the last refresh, or of the login if there was none.
     pub refreshed: Option<u64>,
 }
 
@@ -60,14 +60,14 @@ fn key(ctx: &Context) -> Result<String, Fault> {
     Ok(hash.get(..32).unwrap_or(&hash).to_owned())
 }
 
-/// Others wait: two logins at once would undo each other.
+/// Takes the login lock of the bundle. Two logins at once would overwrite each other.
 pub async fn lock(ctx: &Context) -> Result<Lock, Fault> {
     setup::lock(ctx, Stage::Auth, format!("auth-{}", key(ctx)?)).await
 }
 
 pub fn read(ctx: &Context) -> Result<Kept, Fault> {
     let bytes = ctx.home.read(format!("auth/{}.json", key(ctx)?))?;
-    // A file that is none says as much as no file.
+    // An invalid file is treated like a missing one.
     let kept: Option<Kept> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     Ok(match kept.filter(|kept| kept.schema == SCHEMA) {
         Some(kept) => kept,
@@ -88,7 +88,7 @@ impl Kept {
         ctx.home.write(format!("auth/{}.json", key(ctx)?), &bytes)
     }
 
-    /// Goes over to another state, and says so in the audit log.
+    /// Changes the state, and writes the change to the audit log.
     pub fn enter(&mut self, ctx: &Context, state: State, why: &str) -> Result<(), Fault> {
         if self.state != state {
             let event = json!({ "from": self.state.as_str(), "to": state.as_str(), "why": why });
@@ -103,7 +103,7 @@ impl Kept {
         self.write(ctx)
     }
 
-    /// A29-AUTH-09. A clock that was set back counts as no time.
+    /// Whether a refresh is due (A29-AUTH-09). If the clock was set back, no time has passed.
     pub fn is_due(&self, every: Duration) -> bool {
         let since = self.refreshed.map(|at| now().saturating_sub(at));
         since.is_some_and(|since| Duration::from_secs(since) >= every)

@@ -1,6 +1,6 @@
-//! Archives from anywhere: tar (plain, gzip, xz) and zip, taken apart without a way out of
-//! their directory. Files come first and links last, so that nothing is ever written through
-//! a link; sizes and counts are bounded.
+//! Unpacks untrusted archives: tar (plain, gzip, xz) and zip. No entry can be written outside the
+//! target directory. Files are written first and links last, so that nothing is written through a
+//! link. Size and number of entries are limited.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
@@ -9,17 +9,17 @@ use std::path::{Component, Path, PathBuf};
 
 use tar::EntryType;
 
-/// Names longer than this are nobody's.
+/// Maximum length of a name in bytes.
 const LONGEST_NAME: u64 = 4096;
-/// Extended headers of one entry.
+/// Maximum size in bytes of the extended headers of one entry.
 const LONGEST_HEADER: u64 = 64 << 10;
-/// Memory for the window of an xz stream, in KiB; the largest preset takes 65 MiB.
+/// Memory limit in KiB for decoding an xz stream. The largest preset needs 65 MiB.
 const XZ_MEMORY_KB: u32 = 256 << 10;
 
-/// How much an archive may be.
+/// Limits for unpacking an archive.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Unpacked, with all headers.
+    /// Unpacked size, including all headers.
     pub bytes: u64,
     pub entries: u64,
 }
@@ -33,17 +33,17 @@ impl Default for Limits {
     }
 }
 
-/// What a file turned out to be.
+/// What a file contained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Unpacked into the directory.
+    /// An archive, unpacked into the directory.
     Tree,
-    /// No archive: the program itself, written as the file of that name.
+    /// The program itself, without an archive around it.
     Program,
 }
 
-/// Takes a file apart into a new directory `into`. A file that is no archive is the program
-/// itself and is written to `alone`.
+/// Unpacks a file into the new directory `into`. A file that is not an archive is taken for the
+/// program itself and written to `alone`.
 pub fn unpack(file: &Path, into: &Path, alone: &Path, limits: Limits) -> Result<Content, String> {
     let mut source = File::open(file).map_err(text)?;
     let mut magic = [0; 6];
@@ -57,7 +57,7 @@ pub fn unpack(file: &Path, into: &Path, alone: &Path, limits: Limits) -> Result<
         return Ok(Content::Tree);
     }
     if start.starts_with(b"BZh") || start.starts_with(b"\x28\xb5\x2f\xfd") {
-        return Err("the archive is packed with bzip2 or zstd; gzip, xz and zip are read".into());
+        return Err("unsupported archive format bzip2 or zstd: use gzip, xz or zip".into());
     }
     let bytes: Box<dyn Read> = if start.starts_with(b"\x1f\x8b") {
         Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::new(
@@ -87,7 +87,7 @@ pub fn unpack(file: &Path, into: &Path, alone: &Path, limits: Limits) -> Result<
             Ok(Content::Tree)
         }
         false if first.trim_ascii_start().starts_with(b"<") => {
-            Err("what was fetched is a web page, not an archive".to_owned())
+            Err("the download is a web page, not an archive".to_owned())
         }
         false => {
             write_program(whole, alone).map_err(text)?;
@@ -96,26 +96,26 @@ pub fn unpack(file: &Path, into: &Path, alone: &Path, limits: Limits) -> Result<
     }
 }
 
-/// The program that a manifest names in an unpacked archive, made executable.
+/// Finds the program that a manifest names in an unpacked archive, and makes it executable.
 pub fn program(root: &Path, name: &str) -> Result<PathBuf, String> {
     let relative = clean(Path::new(name))?;
     let path = root.join(&relative);
-    let missing = || format!("there is no `{name}` in the archive");
+    let missing = || format!("no `{name}` in the archive");
     let real = path.canonicalize().map_err(|_| missing())?;
     let inside = root.canonicalize().map_err(text)?;
     if !real.starts_with(&inside) {
-        return Err(format!("`{name}` leads out of the archive"));
+        return Err(format!("`{name}` points outside the archive"));
     }
     let meta = fs::metadata(&real).map_err(|_| missing())?;
     if !meta.is_file() {
-        return Err(format!("`{name}` in the archive is no file"));
+        return Err(format!("`{name}` in the archive is not a file"));
     }
     fs::set_permissions(&real, fs::Permissions::from_mode(0o755)).map_err(text)?;
     Ok(path)
 }
 
 fn text(error: impl std::fmt::Display) -> String {
-    format!("the archive cannot be unpacked: {error}")
+    format!("cannot unpack the archive: {error}")
 }
 
 fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
@@ -131,7 +131,7 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(at)
 }
 
-/// Fails where more comes than was agreed.
+/// A reader that fails after a number of bytes.
 struct Bounded<R> {
     inner: R,
     left: u64,
@@ -143,12 +143,12 @@ impl<R: Read> Read for Bounded<R> {
         self.left = self
             .left
             .checked_sub(n as u64)
-            .ok_or_else(|| io::Error::other("it unpacks to more than is allowed"))?;
+            .ok_or_else(|| io::Error::other("it exceeds the size limit"))?;
         Ok(n)
     }
 }
 
-/// By its magic word or, before there was one, by its checksum.
+/// Detects a tar header by its magic or, in formats older than the magic, by its checksum.
 fn is_tar(block: &[u8]) -> bool {
     if block.get(257..262) == Some(b"ustar") {
         return true;
@@ -182,7 +182,7 @@ fn new_file(path: &Path, mode: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// A name inside of the archive: relative, and never upwards.
+/// A relative path inside the archive, without `..`.
 fn clean(name: &Path) -> Result<PathBuf, String> {
     let mut out = PathBuf::new();
     for part in name.components() {
@@ -191,7 +191,7 @@ fn clean(name: &Path) -> Result<PathBuf, String> {
             Component::CurDir => {}
             _ => {
                 return Err(format!(
-                    "`{}` leads out of the archive",
+                    "`{}` points outside the archive",
                     name.to_string_lossy()
                 ));
             }
@@ -199,16 +199,16 @@ fn clean(name: &Path) -> Result<PathBuf, String> {
     }
     match out.as_os_str().len() as u64 {
         0..=LONGEST_NAME => Ok(out),
-        _ => Err("the archive holds a name that is too long".to_owned()),
+        _ => Err("the archive contains a name that is too long".to_owned()),
     }
 }
 
-/// Where entries go.
+/// Writes the entries of an archive.
 struct Sink {
     root: PathBuf,
     left: u64,
     entries: u64,
-    /// Made at the end: hard links first, as they are files.
+    /// Links, created at the end. Hard links come first, because they are files.
     hard: Vec<(PathBuf, PathBuf)>,
     soft: Vec<(PathBuf, PathBuf)>,
 }
@@ -228,7 +228,7 @@ impl Sink {
         self.entries = self
             .entries
             .checked_sub(1)
-            .ok_or("the archive holds more files than are allowed")?;
+            .ok_or("the archive contains too many files")?;
         Ok(())
     }
 
@@ -239,17 +239,17 @@ impl Sink {
     fn file(&mut self, name: &Path, mode: u32, size: u64, from: impl Read) -> Result<(), String> {
         if size > self.left {
             return Err(format!(
-                "`{}` unpacks to more than is allowed",
+                "`{}` exceeds the size limit",
                 name.to_string_lossy()
             ));
         }
         let path = self.root.join(clean(name)?);
         make_dirs(path.parent().unwrap_or(&self.root)).map_err(text)?;
-        // As tar has it, a later entry of the same name takes the place.
+        // Like in tar, a later entry of the same name replaces the earlier one.
         if fs::symlink_metadata(&path).is_ok_and(|m| m.is_file()) {
             fs::remove_file(&path).map_err(text)?;
         }
-        // Neither set-id bits nor write access for others come out of an archive.
+        // Set-id bits and write access for others are never taken from an archive.
         let mode = if mode & 0o111 == 0 { 0o644 } else { 0o755 };
         let mut file = new_file(&path, mode).map_err(text)?;
         let mut from = Bounded {
@@ -268,7 +268,7 @@ impl Sink {
             let (from, to) = (root.join(clean(&target)?), root.join(clean(&name)?));
             if !fs::symlink_metadata(&from).is_ok_and(|m| m.is_file()) {
                 return Err(format!(
-                    "`{}` is a link to what is not in the archive",
+                    "`{}` links to a file that is not in the archive",
                     name.to_string_lossy()
                 ));
             }
@@ -291,7 +291,7 @@ impl Sink {
             match at.canonicalize() {
                 Ok(real) if real.starts_with(&root) => {}
                 Ok(_) => return Err(outside(&name, &target)),
-                // It leads nowhere now, and shall not lead anywhere later.
+                // A dangling link is removed, so that it cannot resolve later.
                 Err(_) => fs::remove_file(&at).map_err(text)?,
             }
         }
@@ -301,7 +301,7 @@ impl Sink {
 
 fn outside(name: &Path, target: &Path) -> String {
     format!(
-        "`{}` is a link to `{}`, out of the archive",
+        "`{}` links to `{}`, outside the archive",
         name.to_string_lossy(),
         target.to_string_lossy()
     )
@@ -311,8 +311,8 @@ fn make_dirs(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
-/// Entry by entry, with the long names read here: the library would read them into memory
-/// whole, however long.
+/// Reads tar entries. Long names are read here with a limit, because the library would read them
+/// into memory without one.
 fn tar_into(from: impl Read, sink: &mut Sink) -> Result<(), String> {
     let mut archive = tar::Archive::new(from);
     let mut long_name = None;
@@ -333,7 +333,7 @@ fn tar_into(from: impl Read, sink: &mut Sink) -> Result<(), String> {
                         b"path" => long_name = Some(pair.value_bytes().to_vec()),
                         b"linkpath" => long_link = Some(pair.value_bytes().to_vec()),
                         b"size" => {
-                            return Err("the archive holds a file of more than 8 GiB".to_owned());
+                            return Err("the archive contains a file of more than 8 GiB".to_owned());
                         }
                         key if key.starts_with(b"GNU.sparse") => return Err(sparse()),
                         _ => {}
@@ -354,7 +354,7 @@ fn tar_into(from: impl Read, sink: &mut Sink) -> Result<(), String> {
                 match (kind, target) {
                     (EntryType::Directory, _) => sink.dir(&name)?,
                     (EntryType::Regular | EntryType::Continuous, _) => {
-                        // Old archives mark a directory by its slash.
+                        // Old archives mark a directory by a trailing slash.
                         match name.as_os_str().as_encoded_bytes().ends_with(b"/") {
                             true => sink.dir(&name)?,
                             false => sink.file(&name, mode, size, &mut entry)?,
@@ -365,7 +365,7 @@ fn tar_into(from: impl Read, sink: &mut Sink) -> Result<(), String> {
                     (EntryType::GNUSparse, _) => return Err(sparse()),
                     _ => {
                         return Err(format!(
-                            "`{}` in the archive is neither file, directory nor link",
+                            "`{}` in the archive is not a file, a directory or a link",
                             name.to_string_lossy()
                         ));
                     }
@@ -377,19 +377,19 @@ fn tar_into(from: impl Read, sink: &mut Sink) -> Result<(), String> {
 }
 
 fn sparse() -> String {
-    "the archive holds sparse files, which are not unpacked".to_owned()
+    "the archive contains sparse files, which are not supported".to_owned()
 }
 
 fn long(entry: &mut impl Read, most: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     entry.take(most + 1).read_to_end(&mut bytes).map_err(text)?;
     if bytes.len() as u64 > most {
-        return Err("the archive holds a header that is too long".to_owned());
+        return Err("the archive contains a header that is too long".to_owned());
     }
     Ok(bytes)
 }
 
-/// Up to the first NUL, as tar ends its names.
+/// The name up to the first NUL, which ends names in tar.
 fn path_of(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
@@ -404,7 +404,7 @@ fn zip_into(source: File, sink: &mut Sink) -> Result<(), String> {
         let mut entry = archive.by_index(index).map_err(text)?;
         let name = PathBuf::from(entry.name().map_err(text)?.into_owned());
         if name.as_os_str().as_encoded_bytes().contains(&0) {
-            return Err("the archive holds a name with a NUL".to_owned());
+            return Err("the archive contains a name with a NUL byte".to_owned());
         }
         let mode = entry.unix_mode().unwrap_or(0o644);
         if entry.is_dir() {

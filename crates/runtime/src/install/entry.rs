@@ -1,22 +1,22 @@
-//! What an entry of `install` asks for, read from a manifest that nobody has to believe.
+//! Reads one entry of `install` from an untrusted manifest.
 
 use serde_json::{Value, json};
 
 use super::managers::Manager;
 use agentproto_manifest::views::InstallMethod;
 
-/// One way to install, checked (A29-INSTALL-02 to A29-INSTALL-15).
+/// One checked install method (A29-INSTALL-02 to A29-INSTALL-15).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Method {
     Package {
         manager: Manager,
         package: String,
-        /// `global` of npm, `user` of pip: not into a directory of ours.
+        /// `global` of npm or `user` of pip: not installed into a private directory.
         shared: bool,
     },
     /// A shell installer.
     Curl { url: String, sha256: Option<String> },
-    /// An archive, or the binary itself.
+    /// An archive or a plain binary.
     Download {
         url: String,
         extract_bin: String,
@@ -26,14 +26,14 @@ pub enum Method {
     Vendored { path: String },
 }
 
-/// Why an entry is passed over.
+/// Why an entry is skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skip {
     pub why: String,
-    /// A stable code where the author should hear of it; a machine that merely lacks a
-    /// package manager is nobody's mistake.
+    /// A stable warning code if the author should fix the entry. `None` if the machine merely has
+    /// no such package manager.
     pub warning: Option<&'static str>,
-    /// What would help.
+    /// What the user can do about it.
     pub hint: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Skip {
 impl Method {
     pub fn read(entry: InstallMethod<'_>) -> Result<Method, Skip> {
         let Some(name) = entry.method() else {
-            return Err(invalid("`method` is missing or no text"));
+            return Err(invalid("`method` is missing or not a string"));
         };
         let experimental = entry.experimental() == Some(true);
         if let Some(manager) = Manager::named(name) {
@@ -93,7 +93,7 @@ impl Method {
             _ if experimental => Err(experimental_entry(name)),
             _ => Err(Skip::warned(
                 "install_method_unknown",
-                format!("`{name}` is no install method of AIP-29"),
+                format!("`{name}` is not an install method of AIP-29"),
             )),
         }
     }
@@ -107,7 +107,7 @@ impl Method {
         }
     }
 
-    /// What is asked for, for people.
+    /// What is installed, as text for the user.
     pub fn subject(&self) -> &str {
         match self {
             Method::Package { package, .. } => package,
@@ -116,7 +116,7 @@ impl Method {
         }
     }
 
-    /// Whether what is fetched has to have a digest; `None` where nothing is fetched.
+    /// Whether the download has a SHA-256 to check, or `None` if nothing is downloaded.
     pub fn is_verified(&self) -> Option<bool> {
         match self {
             Method::Curl { sha256, .. } | Method::Download { sha256, .. } => Some(sha256.is_some()),
@@ -124,7 +124,7 @@ impl Method {
         }
     }
 
-    /// All that makes two entries the same; an installation remembers where it came from.
+    /// Identifies the method. An installation records the method that it came from.
     pub fn identity(&self) -> Value {
         match self {
             Method::Package {
@@ -149,7 +149,7 @@ fn invalid(why: &str) -> Skip {
     Skip::warned("install_entry_invalid", why)
 }
 
-/// A29-INSTALL-21.
+/// The entry is marked experimental (A29-INSTALL-21).
 fn experimental_entry(name: &str) -> Skip {
     Skip::warned(
         "install_method_experimental",
@@ -160,14 +160,14 @@ fn experimental_entry(name: &str) -> Skip {
 fn needed<'d>(value: Option<&'d str>, field: &str, method: &str) -> Result<&'d str, Skip> {
     match value {
         Some(text) if text.chars().any(char::is_control) => Err(invalid(&format!(
-            "`{field}` of `{method}` holds control characters"
+            "`{field}` of `{method}` contains control characters"
         ))),
         Some(text) if !text.trim().is_empty() => Ok(text),
-        _ => Err(invalid(&format!("`{method}` needs `{field}`"))),
+        _ => Err(invalid(&format!("`{method}` requires `{field}`"))),
     }
 }
 
-/// A digest that is there but no digest must not pass for none.
+/// An invalid digest is an error. It must not be treated like a missing one.
 fn digest(entry: InstallMethod<'_>) -> Result<Option<String>, Skip> {
     match entry.0.get("verify_sha256") {
         None => Ok(None),
@@ -175,7 +175,7 @@ fn digest(entry: InstallMethod<'_>) -> Result<Option<String>, Skip> {
             Some(hex) if hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()) => {
                 Ok(Some(hex))
             }
-            _ => Err(invalid("`verify_sha256` is no SHA-256: 64 hex digits")),
+            _ => Err(invalid("`verify_sha256` must be 64 hex digits")),
         },
     }
 }

@@ -1,6 +1,6 @@
-//! Files from the network: https only (http to this machine alone), bounded in size, time
-//! and redirects, hashed as they come. What has the wrong digest is gone before anybody
-//! could use it (A29-INSTALL-17, A29-SEC-02).
+//! Downloads over https (http only from this machine), with limits on size, time and redirects. The
+//! SHA-256 is computed during the download. A file with the wrong digest is deleted before it can
+//! be used (A29-INSTALL-17, A29-SEC-02).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -20,19 +20,19 @@ use crate::context::Context;
 use crate::observe::Stage;
 
 const MOST_REDIRECTS: usize = 10;
-/// From the first byte of the request to the last of the answer.
+/// Time limit for a whole download.
 const LONGEST: Duration = Duration::from_secs(20 * 60);
-/// A server that says nothing for so long says nothing more.
+/// Time limit without any received data.
 const IDLE: Duration = Duration::from_secs(90);
-/// Between two words to whoever watches.
+/// Interval between two progress reports.
 const TELL_EVERY: Duration = Duration::from_millis(500);
 
-/// What to fetch, and how much of it.
+/// A file to download, with its limits.
 pub struct Wanted {
     pub url: String,
     pub sha256: Option<String>,
     pub most: u64,
-    /// Created; removed again on any failure.
+    /// The target file. It is created, and removed again on any failure.
     pub to: PathBuf,
 }
 
@@ -42,38 +42,36 @@ pub enum FetchError {
     Refused(String),
     #[error("{0}")]
     Network(String),
-    #[error("the SHA-256 of `{url}` is {found}, and the manifest says {wanted}")]
+    #[error("SHA-256 mismatch for `{url}`: expected {wanted}, found {found}")]
     Digest {
         url: String,
         found: String,
         wanted: String,
     },
-    #[error("what was fetched cannot be written: {0}")]
+    #[error("cannot write the download: {0}")]
     Disk(#[source] io::Error),
 }
 
-/// Whether a URL may be fetched at all; `secure` where the one before was https.
+/// Whether a URL may be fetched. `secure` is set if a redirect from https leads to it.
 pub fn check_url(text: &str, secure: bool) -> Result<(), String> {
     let Ok(uri) = Uri::parse(text) else {
-        return Err(format!("`{text}` is no URL"));
+        return Err(format!("`{text}` is not a URL"));
     };
     let Some(authority) = uri.authority() else {
-        return Err(format!("`{text}` names no host"));
+        return Err(format!("`{text}` has no host"));
     };
     if authority.userinfo().is_some() {
-        return Err("a URL with a user or a password in it is not fetched".to_owned());
+        return Err("the URL must not contain a user name or password".to_owned());
     }
     let host = authority.host();
     match uri.scheme().as_str() {
         "https" if !host.is_empty() => Ok(()),
         "http" if secure => Err(format!(
-            "a redirect from https to http://{host} is not followed"
+            "redirect from https to http://{host} is not allowed"
         )),
         "http" if is_loopback(host) => Ok(()),
-        "http" => Err(format!(
-            "http://{host} can be changed by anybody on the way: only https is fetched"
-        )),
-        other => Err(format!("`{other}:` is not fetched, only https")),
+        "http" => Err(format!("http://{host} is not secure: use https")),
+        other => Err(format!("unsupported scheme `{other}:`: use https")),
     }
 }
 
@@ -82,7 +80,7 @@ fn is_loopback(host: &str) -> bool {
     bare.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|a| a.is_loopback())
 }
 
-/// Fetches a file; whoever watches hears how far it is.
+/// Downloads a file, and reports progress to the observer.
 pub async fn fetch(ctx: &Context, wanted: Wanted) -> Result<(), FetchError> {
     let proxy = Proxies::of(ctx);
     let cancelled = Arc::new(AtomicBool::new(false));
@@ -91,7 +89,7 @@ pub async fn fetch(ctx: &Context, wanted: Wanted) -> Result<(), FetchError> {
     let to = wanted.to.clone();
     let (say, mut told) = mpsc::unbounded_channel();
     let (done, outcome) = tokio::sync::oneshot::channel();
-    // A thread of its own: nobody has to wait for it when the caller has gone.
+    // Uses its own thread, so that nothing waits for it when the caller is gone.
     let started = std::thread::Builder::new()
         .name("fetch".to_owned())
         .spawn(move || {
@@ -118,14 +116,14 @@ pub async fn fetch(ctx: &Context, wanted: Wanted) -> Result<(), FetchError> {
                 let _ = std::fs::remove_file(&to);
                 let seconds = IDLE.as_secs();
                 return Err(FetchError::Network(format!(
-                    "`{url}` gave nothing for {seconds} s"
+                    "`{url}` sent nothing for {seconds} s"
                 )));
             }
         }
     }
     let result = outcome.await;
     drop(guard);
-    result.unwrap_or_else(|_| Err(FetchError::Network(format!("`{url}` was not fetched"))))
+    result.unwrap_or_else(|_| Err(FetchError::Network(format!("cannot fetch `{url}`"))))
 }
 
 struct CancelOnDrop(Arc<AtomicBool>);
@@ -168,7 +166,7 @@ impl Job<'_> {
             if !status.is_redirection() {
                 if !status.is_success() {
                     return Err(FetchError::Network(format!(
-                        "`{}` answered {status}",
+                        "`{}` responded with {status}",
                         self.wanted.url
                     )));
                 }
@@ -179,7 +177,7 @@ impl Job<'_> {
             let next = location.and_then(|l| l.to_str().ok());
             url = next.and_then(|next| resolve(&url, next)).ok_or_else(|| {
                 FetchError::Network(format!(
-                    "`{}` answered {status} without a place to go to",
+                    "`{}` responded with {status}, but without a valid `Location`",
                     self.wanted.url
                 ))
             })?;
@@ -196,7 +194,7 @@ impl Job<'_> {
         deadline: Instant,
     ) -> Result<ureq::http::Response<ureq::Body>, FetchError> {
         let network = |e: ureq::Error| {
-            FetchError::Network(format!("`{}` was not fetched: {e}", self.wanted.url))
+            FetchError::Network(format!("cannot fetch `{}`: {e}", self.wanted.url))
         };
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::PlatformVerifier)
@@ -207,7 +205,7 @@ impl Job<'_> {
             .max_redirects(0)
             .max_redirects_will_error(false)
             .http_status_as_error(false)
-            // The digest is over the bytes as they lie on the server.
+            // The digest is computed over the bytes as they are on the server.
             .accept_encoding("identity")
             .user_agent(concat!("agentproto/", env!("CARGO_PKG_VERSION")))
             .timeout_connect(Some(Duration::from_secs(30)))
@@ -236,10 +234,13 @@ impl Job<'_> {
         let mut last_told = Instant::now();
         loop {
             if self.cancelled.load(Ordering::Relaxed) {
-                return Err(FetchError::Network("cancelled".to_owned()));
+                return Err(FetchError::Network("canceled".to_owned()));
             }
             let n = body.read(&mut buffer).map_err(|e| {
-                FetchError::Network(format!("`{}` broke off: {e}", self.wanted.url))
+                FetchError::Network(format!(
+                    "the download of `{}` was interrupted: {e}",
+                    self.wanted.url
+                ))
             })?;
             if n == 0 {
                 break;
@@ -258,7 +259,7 @@ impl Job<'_> {
         }
         if total.is_some_and(|total| total != read) {
             return Err(FetchError::Network(format!(
-                "`{}` broke off after {read} bytes",
+                "the download of `{}` was interrupted after {read} bytes",
                 self.wanted.url
             )));
         }
@@ -283,7 +284,7 @@ fn create(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Where a `Location` leads.
+/// Resolves a `Location` header against the current URL.
 fn resolve(base: &str, location: &str) -> Option<String> {
     let base = Uri::parse(base).ok()?;
     let base = base.strip_fragment();
@@ -291,7 +292,7 @@ fn resolve(base: &str, location: &str) -> Option<String> {
     Some(target.resolve_against(&base).ok()?.to_string())
 }
 
-/// The caller's proxies, as programs agree on them.
+/// The caller's proxies, from the usual environment variables.
 struct Proxies {
     https: Option<String>,
     none: Vec<String>,
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn proxies_are_not_for_everybody() {
+    fn proxies_are_not_used_for_excluded_hosts() {
         let proxies = Proxies {
             https: Some("http://proxy.example:8080".to_owned()),
             none: vec!["corp.example".to_owned()],

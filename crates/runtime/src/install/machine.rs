@@ -1,4 +1,4 @@
-//! This machine, as `requires` sees it (A29-OPT-10 to A29-OPT-12, A29-INSTALL-16).
+//! Compares this machine with `requires` (A29-OPT-10 to A29-OPT-12, A29-INSTALL-16).
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -6,16 +6,16 @@ use std::path::Path;
 
 use agentproto_manifest::Node;
 
-/// Names as AIP-29 has them.
+/// Properties of this machine. Names of systems and architectures are those of AIP-29.
 pub struct Machine {
     pub os: &'static str,
     pub arch: &'static str,
     pub memory_mb: Option<u64>,
-    /// Free for us where tools are installed.
+    /// Free space where tools are installed.
     pub disk_mb: Option<u64>,
 }
 
-/// What of a `requires` this machine does not meet.
+/// A part of `requires` that this machine does not meet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Missed {
@@ -41,27 +41,27 @@ impl Machine {
         }
     }
 
-    /// Why this machine does not meet a `requires`, with both sides.
+    /// Why this machine does not meet `requires`, with the required and the actual value.
     pub fn misses(&self, requires: Option<&Node>) -> Option<Missed> {
         let requires = requires?;
         for (key, here) in [("os", self.os), ("arch", self.arch)] {
             let wanted = texts(requires.get(key));
             if !wanted.is_empty() && !wanted.contains(&here) {
                 let wanted = wanted.join(", ");
-                let why = format!("`requires.{key}` is {wanted}, and this machine is {here}");
+                let why = format!("`requires.{key}` is {wanted}, but this machine is {here}");
                 return Some(Missed { key, why });
             }
         }
         for (key, here, what) in [
             ("min_disk_mb", self.disk_mb, "are free"),
-            ("min_memory_mb", self.memory_mb, "of memory are there"),
+            ("min_memory_mb", self.memory_mb, "of memory are available"),
         ] {
             let wanted = requires.get(key).and_then(Node::as_int);
             let wanted = wanted.and_then(|mb| u64::try_from(mb).ok());
             if let (Some(wanted), Some(here)) = (wanted, here)
                 && here < wanted
             {
-                let why = format!("`requires.{key}` is {wanted} MB, and {here} MB {what}");
+                let why = format!("`requires.{key}` is {wanted} MB, but only {here} MB {what}");
                 return Some(Missed { key, why });
             }
         }
@@ -69,7 +69,7 @@ impl Machine {
     }
 }
 
-/// A list, or the one text in its place.
+/// The items of a list, or a single text as the only item.
 fn texts(node: Option<&Node>) -> Vec<&str> {
     let Some(node) = node else {
         return Vec::new();
@@ -115,7 +115,7 @@ mod tests {
 
     /// A29-INSTALL-16.
     #[test]
-    fn a_machine_meets_its_requirements_or_hears_numbers() {
+    fn unmet_requirements_are_reported_with_both_values() {
         for fine in [
             "{}",
             "{os: []}",
@@ -130,8 +130,8 @@ mod tests {
         assert!(no("{os: [darwin, windows]}").contains("darwin, windows"));
         assert!(no("{os: darwin}").contains("linux"));
         assert!(no("{arch: [x64]}").contains("arm64"));
-        assert!(no("{min_disk_mb: 501}").contains("501 MB, and 500 MB"));
-        assert!(no("{min_memory_mb: 2000}").contains("2000 MB, and 1000 MB"));
+        assert!(no("{min_disk_mb: 501}").contains("501 MB, but only 500 MB"));
+        assert!(no("{min_memory_mb: 2000}").contains("2000 MB, but only 1000 MB"));
     }
 
     #[test]

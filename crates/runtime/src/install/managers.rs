@@ -1,5 +1,5 @@
-//! Package managers: what each takes for a name, and the argv that installs it. No shell is
-//! ever between, and no name can be taken for an option.
+//! Package managers: the package names that each accepts, and the argv that installs a package.
+//! Commands run without a shell, and a name is never parsed as an option.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -47,13 +47,13 @@ impl Manager {
         }
     }
 
-    /// It changes the whole system, which only root may.
+    /// Whether it changes the whole system, which only root may do.
     pub fn needs_root(self) -> bool {
         matches!(self, Manager::Apt | Manager::Dnf | Manager::Pacman)
     }
 
-    /// Whether a text is a name of a package in the manager's own grammar, and nothing but:
-    /// no option, no URL, no path, no group.
+    /// Checks that a text is a package name in the manager's own grammar, and not an option, a URL,
+    /// a path or a group.
     pub fn check(self, package: &str) -> Result<(), String> {
         let fits = match self {
             Manager::Brew => is_brew(package),
@@ -68,14 +68,11 @@ impl Manager {
         };
         match fits && package.len() <= 256 {
             true => Ok(()),
-            false => Err(format!(
-                "`{package}` is no name of a {} package",
-                self.name()
-            )),
+            false => Err(format!("invalid {} package name `{package}`", self.name())),
         }
     }
 
-    /// The commands that install a package; `prefix` is a directory of ours.
+    /// The commands that install a package. `prefix` is a private directory of this installation.
     pub fn steps(self, package: &str, shared: bool, prefix: &Path) -> Vec<Step> {
         let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         let one = |argv: Vec<OsString>, env: &[(&str, OsString)]| {
@@ -123,7 +120,7 @@ impl Manager {
             Manager::Go => {
                 let package = match package.contains('@') {
                     true => package.to_owned(),
-                    // Outside of a module a version has to be named.
+                    // Outside a module, Go requires a version.
                     false => format!("{package}@latest"),
                 };
                 let argv = words(&["go", "install", &package]);
@@ -132,7 +129,7 @@ impl Manager {
         }
     }
 
-    /// The line that a person with the right to do so would type.
+    /// The command line that a user with the necessary rights would type.
     pub fn by_hand(self, package: &str) -> String {
         let step = self.steps(package, true, Path::new("")).into_iter().last();
         let words = step.map(|s| s.argv).unwrap_or_default();
@@ -145,7 +142,7 @@ impl Manager {
     }
 }
 
-/// An environment of its own: scripts in it find their packages without any variable.
+/// Installs into a virtual environment, whose scripts find their packages without any variable.
 fn pip(package: &str, shared: bool, prefix: &Path) -> Vec<Step> {
     let pip = |python: PathBuf, user: bool| {
         let mut argv: Vec<OsString> = vec![python.into()];
@@ -177,7 +174,7 @@ fn starts_plain(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
-/// Letters, digits, and these.
+/// Whether the text consists of letters, digits and the given characters.
 fn all(text: &str, others: &str) -> bool {
     text.chars()
         .all(|c| c.is_ascii_alphanumeric() || others.contains(c))
@@ -190,7 +187,7 @@ fn is_brew(text: &str) -> bool {
     (count == 1 || count == 3) && parts.all(|p| starts_plain(p) && all(p, "@._+-"))
 }
 
-/// `name[:arch][=version]`. A `-` at the end would mean removal.
+/// `name[:arch][=version]`. A trailing `-` would mean removal.
 fn is_apt(text: &str) -> bool {
     let (name, version) = match text.split_once('=') {
         Some((name, version)) => (name, Some(version)),
@@ -207,8 +204,8 @@ fn is_apt(text: &str) -> bool {
         && version.is_none_or(|v| starts_plain(v) && all(v, ".+~:-") && !v.ends_with('-'))
 }
 
-/// `name`, `@scope/name`, each with `@version` or `@tag`; nothing that npm would fetch from
-/// elsewhere than its registry.
+/// `name` or `@scope/name`, each optionally with `@version` or `@tag`. Anything that npm would
+/// fetch from outside its registry is rejected.
 fn is_npm(text: &str) -> bool {
     let part = |p: &str| starts_plain(p) && all(p, "._~-");
     let (scope, rest) = match text.strip_prefix('@') {
@@ -227,7 +224,7 @@ fn is_npm(text: &str) -> bool {
         && version.is_none_or(|v| !v.is_empty() && all(v, "._+^~<>=*|- "))
 }
 
-/// `name`, `name[extra]`, `name==1.2`: what PEP 508 has besides URLs and markers.
+/// `name`, `name[extra]` or `name==1.2`: PEP 508 without URLs and markers.
 fn is_pip(text: &str) -> bool {
     let end = text
         .find(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)))
@@ -262,7 +259,7 @@ fn is_cargo(text: &str) -> bool {
         && version.is_none_or(|v| !v.is_empty() && all(v, "._+^~<>=*-"))
 }
 
-/// An import path with `@version`; its first part is a host.
+/// An import path, optionally with `@version`. Its first part is a host.
 fn is_go(text: &str) -> bool {
     let (path, version) = match text.split_once('@') {
         Some((path, version)) => (path, Some(version)),
@@ -377,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn by_hand_is_what_a_person_types() {
+    fn by_hand_is_the_command_line_to_type() {
         assert_eq!(Manager::Apt.by_hand("gh"), "sudo apt-get install --yes gh");
         assert_eq!(Manager::Brew.by_hand("gh"), "brew install gh");
     }

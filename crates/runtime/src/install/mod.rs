@@ -1,6 +1,5 @@
-//! Install: from `bin` of a manifest to a program on this machine (A45-LIFE-02). What is
-//! there already is taken; otherwise the declared methods are tried in their order until one
-//! succeeds (A29-INSTALL-01).
+//! Install: finds the program that `bin` names, or installs it (A45-LIFE-02). The declared methods
+//! are tried in order until one succeeds (A29-INSTALL-01).
 
 pub mod archive;
 mod entry;
@@ -34,22 +33,22 @@ use store::Store;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// `--allow-unverified`: installers and archives without a SHA-256, too.
+    /// `--allow-unverified`: also use installers and archives without a SHA-256.
     pub allow_unverified: bool,
-    /// Installs even where the program is there.
+    /// Install even if the program is already there.
     pub reinstall: bool,
 }
 
-/// A program that stands ready.
+/// A program that is ready to use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
     /// Absolute.
     pub bin: PathBuf,
-    /// By which method we installed it; `None` where it was there.
+    /// The method that installed it, or `None` if it was already there.
     pub method: Option<String>,
 }
 
-/// Finds the program of a bundle, and installs it where it is missing.
+/// Finds the program of a bundle, and installs it if it is missing.
 pub async fn ensure(ctx: &Context, options: Options) -> Result<Installed, Fault> {
     let bin = bin_name(ctx)?;
     ctx.observer.stage(Stage::Install, bin);
@@ -63,54 +62,54 @@ pub async fn ensure(ctx: &Context, options: Options) -> Result<Installed, Fault>
     let home = ctx.home.clone();
     let name = format!("install-{}", store.identity);
     let _lock = apart(move || home.lock(&name)).await??;
-    // Another run may have installed it while we waited.
+    // Another process may have installed it while this one waited for the lock.
     if !options.reinstall
         && let Some(found) = find(ctx, &store, bin, &methods)
     {
         return Ok(found);
     }
     if let Some(why) = blocked(ctx) {
-        let what = format!("`{bin}` cannot be installed here: {why}");
+        let what = format!("cannot install `{bin}` on this machine: {why}");
         return Err(Fault::new(Code::InstallFailed, what)
-            .hint("use a machine that the manifest is for, or a manifest for this one"));
+            .hint("use a machine that meets `requires`, or a manifest for this machine"));
     }
     try_all(ctx, &store, bin, options).await
 }
 
-/// Work that blocks, on a thread that nobody has to wait for when the caller has gone: a
-/// runtime that shuts down would wait for its own.
+/// Runs blocking work on its own thread. Tokio's shutdown waits for its blocking threads, so those
+/// would delay the exit if the caller is gone.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
     let (done, outcome) = tokio::sync::oneshot::channel();
     let started = std::thread::Builder::new()
         .name("install".to_owned())
         .spawn(move || drop(done.send(work())));
-    started.map_err(|e| Fault::new(Code::InstallFailed, format!("no thread: {e}")))?;
+    started.map_err(|e| Fault::new(Code::InstallFailed, format!("cannot start a thread: {e}")))?;
     let ended = outcome.await;
     ended.map_err(|_| {
         Fault::new(
             Code::InstallFailed,
-            "a thread of the installation broke off",
+            "the installation thread stopped unexpectedly",
         )
     })
 }
 
-/// Why this machine may install nothing of the bundle (A29-INSTALL-16).
+/// Why the bundle cannot be installed on this machine (A29-INSTALL-16).
 fn blocked(ctx: &Context) -> Option<Missed> {
     Machine::here(&ctx.home.path("tools")).misses(ctx.bundle.root().get("requires"))
 }
 
-/// `bin`, as far as it can be a program's name (A29-REQ-08).
+/// The value of `bin`, checked to be usable as a program name (A29-REQ-08).
 fn bin_name(ctx: &Context) -> Result<&str, Fault> {
     let bin = ctx.bundle.text("bin")?;
     let odd = |c: char| c.is_whitespace() || c.is_control();
     if bin.is_empty() || bin.starts_with('-') || bin.chars().any(odd) || bin.ends_with(['/', '.']) {
         let node = ctx.bundle.root().get("bin").unwrap_or(ctx.bundle.root());
-        return Err(ctx.bundle.invalid(node, "`bin` is no name of a program"));
+        return Err(ctx.bundle.invalid(node, "`bin` is not a program name"));
     }
     Ok(bin)
 }
 
-/// The last part of `bin`: what a method has to bring.
+/// The last part of `bin`: the file name that a method has to install.
 fn file_name(bin: &str) -> &str {
     bin.rsplit('/').next().unwrap_or(bin)
 }
@@ -123,7 +122,8 @@ fn methods(ctx: &Context) -> Vec<Method> {
         .collect()
 }
 
-/// What is there already: by its path, installed by us, on PATH.
+/// Looks for the program: at its path in the bundle, in the store of earlier installations, then on
+/// PATH.
 fn find(ctx: &Context, store: &Store, bin: &str, methods: &[Method]) -> Option<Installed> {
     let there = |bin: PathBuf| Installed { bin, method: None };
     if ctx.bundle.built_in && bin == "agentproto" {
@@ -167,7 +167,7 @@ async fn try_all(
                     ctx.observer
                         .warning(code, &format!("install: {}", skip.why));
                 }
-                let text = format!("{name}: passed over, {}", skip.why);
+                let text = format!("{name}: skipped, {}", skip.why);
                 ctx.observer.progress(Stage::Install, &text);
                 hints.extend(skip.hint);
                 tried.push(json!({ "method": name, "skipped": skip.why }));
@@ -185,7 +185,7 @@ async fn try_all(
         }
         ctx.audit.record("install.attempt", what)?;
         if method.is_verified() == Some(false) {
-            let text = format!("`{subject}` has no SHA-256: whatever comes is used");
+            let text = format!("`{subject}` has no SHA-256: the download is not verified");
             ctx.observer.warning("install_unverified", &text);
         }
         let text = format!("{}: {subject}", method.name());
@@ -217,13 +217,13 @@ async fn try_all(
 
 fn none_worked(bin: &str, tried: Vec<serde_json::Value>, hints: Vec<String>) -> Fault {
     let mut message = match tried.is_empty() {
-        true => format!("`{bin}` is not there, and the manifest declares nothing to install"),
-        false => format!("no install method brought `{bin}`"),
+        true => format!("`{bin}` was not found, and the manifest declares no install method"),
+        false => format!("could not install `{bin}`"),
     };
     for one in &tried {
         let part = |key: &str| one.get(key).and_then(|v| v.as_str()).unwrap_or_default();
         let (how, why) = match one.get("skipped") {
-            Some(_) => ("passed over", part("skipped")),
+            Some(_) => ("skipped", part("skipped")),
             None => ("failed", part("failed")),
         };
         message.push_str(&format!("; {}: {how}, {why}", part("method")));
@@ -231,7 +231,9 @@ fn none_worked(bin: &str, tried: Vec<serde_json::Value>, hints: Vec<String>) -> 
     let mut hints = hints;
     hints.dedup();
     let hint = match hints.is_empty() {
-        true => format!("install `{bin}` yourself so that it is on PATH, then run again"),
+        true => {
+            format!("install `{bin}` yourself so that it is on PATH, then run the command again")
+        }
         false => hints.join("; or "),
     };
     Fault::new(Code::InstallFailed, message)
@@ -239,7 +241,7 @@ fn none_worked(bin: &str, tried: Vec<serde_json::Value>, hints: Vec<String>) -> 
         .details(json!({ "methods": tried }))
 }
 
-/// Whether a method can be tried on this machine at all.
+/// Whether a method can be tried on this machine.
 fn ready(
     ctx: &Context,
     entry: InstallMethod<'_>,
@@ -256,11 +258,13 @@ fn ready(
         } => manager_ready(ctx, *manager, package),
         Method::Curl { url, sha256 } | Method::Download { url, sha256, .. } => {
             fetch::check_url(url, false).map_err(Skip::new)?;
-            // A29-INSTALL-18.
+            // Unverified downloads need `--allow-unverified` (A29-INSTALL-18).
             if sha256.is_none() && !options.allow_unverified {
-                let mut skip =
-                    Skip::new("it has no `verify_sha256`, and nothing unverified is run");
-                skip.hint = Some("`--allow-unverified` takes it as it comes".to_owned());
+                let mut skip = Skip::new(
+                    "it has no `verify_sha256`, and unverified downloads are not allowed",
+                );
+                skip.hint =
+                    Some("use `--allow-unverified` to install without verification".to_owned());
                 return Err(skip);
             }
             Ok(())
@@ -273,33 +277,32 @@ fn ready(
 
 fn manager_ready(ctx: &Context, manager: Manager, package: &str) -> Result<(), Skip> {
     if on_path(ctx, manager.program()).is_none() {
-        return Err(Skip::new(format!(
-            "there is no `{}` on PATH",
-            manager.program()
-        )));
+        return Err(Skip::new(format!("no `{}` on PATH", manager.program())));
     }
     // SAFETY: no arguments, cannot fail.
     if manager.needs_root() && unsafe { libc::geteuid() } != 0 {
         let mut skip = Skip::new(format!("`{}` needs root", manager.program()));
-        skip.hint = Some(format!("`{}`", manager.by_hand(package)));
+        skip.hint = Some(format!("run `{}`", manager.by_hand(package)));
         return Err(skip);
     }
     Ok(())
 }
 
-/// Asked once, before the first method that changes anything.
+/// Asks for confirmation once, before the first method that changes anything.
 async fn confirm(ctx: &Context, bin: &str, method: &Method) -> Result<(), Fault> {
     if ctx.yes {
         return Ok(());
     }
     if ctx.interact.is_headless() {
-        let what = format!("`{bin}` has to be installed, and nobody is there to confirm it");
+        let what = format!(
+            "`{bin}` is not installed, and its installation cannot be confirmed without a terminal"
+        );
         return Err(Fault::new(Code::InstallFailed, what)
-            .hint("`--yes` confirms it; `agentproto install TARGET --dry-run` shows the plan"));
+            .hint("confirm with `--yes`; `agentproto install TARGET --dry-run` shows the plan"));
     }
     let question = Question {
         message: format!(
-            "`{bin}` is not there. Install it ({}: {})?",
+            "`{bin}` is not installed. Install it ({}: {})?",
             method.name(),
             method.subject()
         ),
@@ -315,8 +318,8 @@ async fn confirm(ctx: &Context, bin: &str, method: &Method) -> Result<(), Fault>
     }
 }
 
-/// Whether another installation could change anything: some method other than a file of the
-/// bundle is there to try.
+/// Whether installing again could help: at least one method that is not a file of the bundle can be
+/// tried.
 pub fn can_reinstall(ctx: &Context, options: Options) -> bool {
     let mut entries = ctx.bundle.common().install();
     blocked(ctx).is_none()
@@ -326,7 +329,7 @@ pub fn can_reinstall(ctx: &Context, options: Options) -> bool {
         })
 }
 
-/// Drops what we installed, so that it does not stand before what is on PATH.
+/// Removes the installation, so that it does not take precedence over a program on PATH.
 pub fn forget(ctx: &Context) -> Result<(), Fault> {
     Store::of(ctx)?.clear();
     Ok(())

@@ -1,4 +1,4 @@
-//! One method, carried out into a generation of its own.
+//! Runs one install method in a new directory of the store.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::observe::Stage;
 use agentproto_sandbox::programs::find::is_program;
 use agentproto_sandbox::spawn;
 
-/// No package manager and no installer works longer.
+/// Time limit for a package manager or an installer.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 const LARGEST_ARCHIVE: u64 = 2 << 30;
 const LONGEST_LINE: usize = 64 << 10;
 const LARGEST_SCRIPT: u64 = 16 << 20;
 
-/// Variables by which package managers are configured: proxies, mirrors, certificates.
+/// Variables that configure package managers: proxies, mirrors and certificates.
 const PASSED: [&str; 10] = [
     "http_proxy",
     "https_proxy",
@@ -57,13 +57,13 @@ const PASSED_GO: [&str; 9] = [
     "GOPATH",
     "GOROOT",
 ];
-/// Parts of the names of variables that hold secrets; no package gets to see them.
+/// Parts of variable names that indicate a secret. Such variables are not passed on.
 const SECRET: [&str; 4] = ["TOKEN", "SECRET", "PASSWORD", "AUTH"];
 
-/// How one method failed; the next one is tried.
+/// Why a method failed. The next one is tried, unless `last` is set.
 pub struct Failed {
     pub why: String,
-    /// Nothing further is tried.
+    /// If set, no further method is tried, and this error is returned.
     pub last: Option<Fault>,
 }
 
@@ -90,17 +90,17 @@ impl From<FetchError> for Failed {
     fn from(error: FetchError) -> Self {
         let why = error.to_string();
         let last = match &error {
-            // Somebody changed the file: no other way to the same program is safer now.
+            // The file was changed, so other sources of the same program are not trusted either.
             FetchError::Digest { found, wanted, .. } => {
                 let details = serde_json::json!({ "found": found, "wanted": wanted });
-                let hint = "nothing of it was used; check the source, then correct `verify_sha256` in the manifest";
+                let hint = "the download was discarded; check the source, then correct `verify_sha256` in the manifest";
                 let fault = Fault::new(Code::Sha256Mismatch, &why).hint(hint);
                 Some(fault.details(details))
             }
-            // A disk that is full stays full for the next method.
+            // A full disk would also fail the next method.
             FetchError::Disk(_) => Some(
                 Fault::new(Code::StateUnwritable, &why)
-                    .hint("make room, or set AGENTPROTO_HOME to another disk"),
+                    .hint("free some disk space, or set AGENTPROTO_HOME to another disk"),
             ),
             FetchError::Refused(_) | FetchError::Network(_) => None,
         };
@@ -108,7 +108,7 @@ impl From<FetchError> for Failed {
     }
 }
 
-/// Carries a method out; the program that it brought. Whatever fails leaves nothing behind.
+/// Runs a method and returns the installed program. A failed attempt leaves no files behind.
 pub async fn perform(
     ctx: &Context,
     store: &Store,
@@ -163,7 +163,7 @@ async fn install_package(
     match program {
         Some(program) => fresh.link(name, &program).map_err(|e| disk(&fresh.dir, &e)),
         None => Err(Failed::new(format!(
-            "`{package}` was installed, but brought no `{name}`"
+            "`{package}` was installed, but it does not contain `{name}`"
         ))),
     }
 }
@@ -197,7 +197,9 @@ async fn run_installer(
     let program = script::left_behind(&fresh.dir, name).or_else(|| on_path(ctx, name));
     match program {
         Some(program) => fresh.link(name, &program).map_err(|e| disk(&fresh.dir, &e)),
-        None => Err(Failed::new(format!("the installer left no `{name}`"))),
+        None => Err(Failed::new(format!(
+            "the installer did not install `{name}`"
+        ))),
     }
 }
 
@@ -238,17 +240,17 @@ async fn download(
 }
 
 fn disk(path: &Path, error: &std::io::Error) -> Failed {
-    let what = format!("`{}` cannot be written: {error}", path.display());
+    let what = format!("cannot write `{}`: {error}", path.display());
     Fault::new(Code::StateUnwritable, what).into()
 }
 
-/// What the caller's environment says about proxies and certificates. Passwords in it are
-/// not to be seen in what a program prints.
+/// Variables of the caller's environment for proxies and certificates. Passwords in them are masked
+/// in the output of programs.
 fn network(ctx: &Context) -> Vec<(OsString, OsString)> {
     passed(ctx, |name| PASSED.contains(&name))
 }
 
-/// And about mirrors and caches, for package managers.
+/// Like `network`, plus variables for mirrors and caches of package managers.
 pub fn configuration(ctx: &Context) -> Vec<(OsString, OsString)> {
     passed(ctx, |name| {
         let upper = name.to_ascii_uppercase();
@@ -272,14 +274,14 @@ fn passed(ctx: &Context, wanted: impl Fn(&str) -> bool) -> Vec<(OsString, OsStri
     out
 }
 
-/// Of `scheme://user:password@host`.
+/// The password in `scheme://user:password@host`.
 fn password_in(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let (user, _) = rest.split('/').next()?.rsplit_once('@')?;
     Some(user.split_once(':')?.1)
 }
 
-/// Runs a program of the host and passes on what it says.
+/// Runs a program of the host and forwards its output as progress.
 async fn run(
     ctx: &Context,
     argv: &[OsString],
@@ -304,7 +306,7 @@ async fn run(
                 let line: Vec<u8> = held.drain(..=at).collect();
                 say(&line);
             }
-            // A line without an end is not kept for ever.
+            // Limits the buffer for a line without an end.
             held.truncate(LONGEST_LINE);
         }),
         ..spawn::Options::default()
@@ -319,14 +321,14 @@ async fn run(
     if finished.exit.timed_out {
         let minutes = LONGEST.as_secs() / 60;
         return Err(Failed::new(format!(
-            "`{program}` did not end within {minutes} minutes"
+            "`{program}` did not exit within {minutes} minutes"
         )));
     }
     if !finished.exit.status.success() {
         let said: Vec<&str> = finished.stderr.trim().lines().collect();
         let said = said.get(said.len().saturating_sub(3)..).unwrap_or_default();
         return Err(Failed::new(format!(
-            "`{program}` ended with {}: {}",
+            "`{program}` failed with {}: {}",
             finished.exit.status,
             said.join(" / ")
         )));

@@ -1,4 +1,4 @@
-//! What an installation would do, without doing it.
+//! Shows what an installation would do.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use super::{Installed, Missed, Options, bin_name, blocked, find, methods, ready}
 use crate::context::Context;
 use crate::fault::Fault;
 
-/// In the order in which it would be tried.
+/// The installation plan, with steps in the order in which they would be tried.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub bin: String,
-    /// There already: nothing would be installed.
+    /// The program, if it is already there and nothing would be installed.
     pub found: Option<Installed>,
-    /// Why nothing can be installed on this machine.
+    /// Why the bundle cannot be installed on this machine.
     pub blocked: Option<Missed>,
     pub steps: Vec<Step>,
 }
@@ -29,12 +29,12 @@ pub struct Step {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// These commands, one after the other.
+    /// Runs these commands, one after the other.
     Run(Vec<Vec<String>>),
     Fetch {
         url: String,
         sha256: Option<String>,
-        /// What happens to it.
+        /// What happens to the downloaded file.
         then: String,
     },
     Use {
@@ -94,7 +94,7 @@ fn action(method: &Method, prefix: &std::path::Path) -> Action {
         Method::Curl { url, sha256 } => Action::Fetch {
             url: url.clone(),
             sha256: sha256.clone(),
-            then: "run it with its shell, in a home of its own".to_owned(),
+            then: "run it with its shell, with its own home directory".to_owned(),
         },
         Method::Download {
             url,
@@ -103,14 +103,14 @@ fn action(method: &Method, prefix: &std::path::Path) -> Action {
         } => Action::Fetch {
             url: url.clone(),
             sha256: sha256.clone(),
-            then: format!("unpack it and take `{extract_bin}`"),
+            then: format!("unpack it and use `{extract_bin}`"),
         },
         Method::Vendored { path } => Action::Use { path: path.clone() },
     }
 }
 
 impl Step {
-    /// For people.
+    /// The step as text for the user.
     pub fn text(&self) -> String {
         match &self.action {
             Action::Run(commands) => {
@@ -121,12 +121,12 @@ impl Step {
                 Some(sha256) => format!("fetch {url} (SHA-256 {sha256}), {then}"),
                 None => format!("fetch {url} (unverified), {then}"),
             },
-            Action::Use { path } => format!("use {path} of the bundle"),
-            Action::Skip { why, .. } => format!("passed over: {why}"),
+            Action::Use { path } => format!("use {path} from the bundle"),
+            Action::Skip { why, .. } => format!("skipped: {why}"),
         }
     }
 
-    /// For programs.
+    /// The step as JSON.
     pub fn json(&self) -> Value {
         let mut out = json!({ "method": self.method });
         let fields = match &self.action {

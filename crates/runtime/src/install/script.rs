@@ -1,4 +1,4 @@
-//! Shell installers: which shell runs one, and where it leaves the program.
+//! Shell installers: chooses the shell, and finds the installed program.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -10,16 +10,16 @@ use agentproto_sandbox::programs::find::is_program;
 
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "ksh", "zsh"];
 
-/// The shell and its options that the first line asks for.
+/// The shell and its options from the first line of the script.
 pub fn interpreter(script: &Path) -> Result<Vec<OsString>, String> {
     let mut start = Vec::new();
     let read = File::open(script).and_then(|f| f.take(512).read_to_end(&mut start));
-    read.map_err(|e| format!("the installer cannot be read: {e}"))?;
+    read.map_err(|e| format!("cannot read the installer: {e}"))?;
     let text = String::from_utf8_lossy(&start);
     let line = text.lines().next().unwrap_or_default();
     let Some(named) = line.strip_prefix("#!") else {
         return match text.trim_start().starts_with('<') {
-            true => Err("what was fetched is a web page, not an installer".to_owned()),
+            true => Err("the download is a web page, not an installer".to_owned()),
             false => Ok(vec!["/bin/sh".into()]),
         };
     };
@@ -31,23 +31,23 @@ pub fn interpreter(script: &Path) -> Result<Vec<OsString>, String> {
     }
     if !SHELLS.contains(&shell.as_str()) {
         return Err(format!(
-            "what was fetched asks for `{shell}`, and is no shell installer"
+            "the download is not a shell installer: its interpreter is `{shell}`"
         ));
     }
-    // None that would make anything but the file the script.
+    // Only options that still make the shell run the file.
     let option = |word: &str| {
         let letters = word.strip_prefix('-').unwrap_or_default();
         !letters.is_empty() && letters.bytes().all(|b| b"efuvx".contains(&b))
     };
-    // This one is where it is, whatever PATH says.
+    // `sh` has a fixed path that does not depend on PATH.
     let shell = if shell == "sh" { "/bin/sh" } else { &shell };
     let mut argv = vec![OsString::from(shell)];
     argv.extend(words.filter(|w| option(w)).map(OsString::from));
     Ok(argv)
 }
 
-/// A home and a place for temporary files that belong to this installation alone, and the
-/// names under which installers look for a place.
+/// Environment of an installer: a private home and temporary directory, and the variables that
+/// installers commonly read to find the target directory.
 pub fn environment(dir: &Path) -> io::Result<Vec<(OsString, OsString)>> {
     let (home, tmp, bin) = (dir.join("home"), dir.join("tmp"), dir.join("bin"));
     for made in [&home, &tmp, &bin] {
@@ -65,7 +65,7 @@ pub fn environment(dir: &Path) -> io::Result<Vec<(OsString, OsString)>> {
     Ok(pairs.into())
 }
 
-/// Where installers leave a program below their home.
+/// Finds the program in the places where installers put it below their home.
 pub fn left_behind(dir: &Path, name: &str) -> Option<PathBuf> {
     let home = dir.join("home");
     let mut places = vec![home.join(".local/bin"), home.join("bin")];

@@ -1,6 +1,7 @@
-//! `tools/<id>@<major>/` of the home: what we installed ourselves. Each installation is a
-//! generation in a directory that keeps its name, since many tools cannot be moved; the link
-//! `bin` points into the newest one and is replaced at once, when all is in place.
+//! `tools/<id>@<major>/` in the home: programs installed by this runtime. Each installation is a
+//! generation in its own directory, which is never renamed, because many tools cannot be moved. The
+//! link `bin` points to the newest generation and is replaced atomically when the generation is
+//! complete.
 
 use std::fs;
 use std::io;
@@ -17,12 +18,12 @@ use crate::home::{self, Home};
 use agentproto_sandbox::programs::companions::INSTALLED as RECORD;
 use agentproto_sandbox::programs::find::is_program;
 
-/// Longest record that is read back.
+/// Maximum size in bytes of a record that is read back.
 const LONGEST_RECORD: u64 = 64 << 10;
 
 pub struct Store {
     home: Home,
-    /// Below the home.
+    /// Path relative to the home.
     below: PathBuf,
     pub identity: String,
 }
@@ -30,7 +31,7 @@ pub struct Store {
 impl Store {
     pub fn of(ctx: &Context) -> Result<Store, Fault> {
         let identity = ctx.bundle.identity()?;
-        // It becomes the name of a directory.
+        // The identity becomes a directory name.
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let fits = identity.split_once('@').is_some_and(|(id, major)| {
             (1..=64).contains(&id.len())
@@ -54,8 +55,8 @@ impl Store {
         self.home.path(&self.below)
     }
 
-    /// What we installed before, as long as the manifest still declares the way by which it
-    /// came: another bundle of the same name does not get it.
+    /// An earlier installation, if the manifest still declares the method that it came from.
+    /// Another bundle with the same id does not get it.
     pub fn find(&self, ctx: &Context, name: &str, methods: &[Method]) -> Option<Installed> {
         let generation = self.current()?;
         let file = generation.join(RECORD);
@@ -75,7 +76,7 @@ impl Store {
         })
     }
 
-    /// The generation that `bin` points into.
+    /// The generation that `bin` points to.
     fn current(&self) -> Option<PathBuf> {
         let dir = self.dir();
         let to = fs::read_link(dir.join("bin")).ok()?;
@@ -83,13 +84,13 @@ impl Store {
         Some(dir.join(name))
     }
 
-    /// Everything of the bundle goes.
+    /// Removes everything that was installed for the bundle.
     pub fn clear(&self) {
         let _ = fs::remove_file(self.dir().join("bin"));
         let _ = fs::remove_dir_all(self.dir());
     }
 
-    /// A new generation, gone again unless it is kept.
+    /// Creates a new generation. It is removed when dropped, unless it is kept.
     pub fn fresh(&self) -> Result<Fresh, Fault> {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let name = format!(
@@ -102,11 +103,14 @@ impl Store {
         Ok(Fresh { dir, kept: false })
     }
 
-    /// Puts a generation in the place of the one before, which stays for those that still
-    /// run it; older ones and unfinished ones go.
+    /// Makes a generation the current one. The previous one stays for processes that still run it.
+    /// Older and unfinished ones are removed.
     pub fn keep(&self, mut fresh: Fresh, method: &Method) -> Result<PathBuf, Fault> {
         let unwritable = |e: io::Error| {
-            let what = format!("the installation in `{}`: {e}", fresh.dir.display());
+            let what = format!(
+                "cannot write the installation in `{}`: {e}",
+                fresh.dir.display()
+            );
             Fault::new(Code::StateUnwritable, what)
         };
         let name = fresh.dir.file_name().unwrap_or_default().to_owned();
@@ -133,14 +137,14 @@ impl Store {
     }
 }
 
-/// A generation that is being made.
+/// A generation under construction.
 pub struct Fresh {
     pub dir: PathBuf,
     kept: bool,
 }
 
 impl Fresh {
-    /// Makes `bin/<name>` point to a program elsewhere.
+    /// Creates the link `bin/<name>` to a program elsewhere.
     pub fn link(&self, name: &str, program: &Path) -> io::Result<()> {
         let bin = self.dir.join("bin");
         home::make_dir(&bin)?;
@@ -152,7 +156,7 @@ impl Drop for Fresh {
     fn drop(&mut self) {
         if !self.kept {
             let _ = fs::remove_dir_all(&self.dir);
-            // Nothing was ever installed: not even the bundle's own directory stays.
+            // If nothing was ever installed, the bundle's directory is empty and is removed.
             if let Some(parent) = self.dir.parent() {
                 let _ = fs::remove_dir(parent);
             }

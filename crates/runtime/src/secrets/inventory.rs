@@ -1,5 +1,5 @@
-//! SECRETS.md (AIP-19): which secrets there are, who may have them, and as which variable
-//! they arrive. Values are never in it.
+//! SECRETS.md (AIP-19): which secrets exist, who may read them, and which variables they are passed
+//! in. It never contains values.
 
 use crate::bundle::Bundle;
 use crate::fault::{Code, Fault};
@@ -7,7 +7,7 @@ use agentproto_manifest::views::View;
 use agentproto_manifest::{Disk, Document, Node, RefRole, Resolution, Workspace};
 use agentproto_sandbox::policy::Place;
 
-/// Fields that would hold a value, or open one.
+/// Fields that would contain a value or reveal one.
 const VALUES: [&str; 7] = [
     "value",
     "plaintext",
@@ -21,7 +21,7 @@ const VALUES: [&str; 7] = [
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     pub entries: Vec<Entry>,
-    /// Why the file that the bundle names gives nothing.
+    /// Why the file that the bundle names could not be used.
     pub unread: Option<String>,
 }
 
@@ -29,11 +29,11 @@ pub struct Inventory {
 pub struct Entry {
     pub slug: String,
     pub kind: Kind,
-    /// `scheme://driver/path`, where the host's own choice is overruled.
+    /// `scheme://driver/path`, if the entry overrides the host's own backend.
     pub backend: Option<String>,
-    /// Variables by which it arrives, with the field of a structured value.
+    /// Variables that it is passed in, with the field of a structured value.
     pub variables: Vec<(String, Option<String>)>,
-    /// Exposures that this host does not know how to serve.
+    /// Exposures that this host does not support.
     pub unserved: Vec<String>,
     pub bind: Option<Vec<Grant>>,
     pub oauth: Option<Endpoints>,
@@ -52,25 +52,25 @@ pub enum Kind {
 pub enum Grant {
     Tool(String),
     User(String),
-    /// Roles, capabilities, workflows and what is new: nothing here can tell.
+    /// Roles, capabilities, workflows and unknown kinds, which this host cannot decide.
     Undecidable(String),
 }
 
-/// Where an OAuth flow goes. AIP-19 leaves it to the host: `metadata.agentproto.oauth`.
+/// OAuth endpoints. AIP-19 leaves them to the host: `metadata.agentproto.oauth`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoints {
     pub authorize_url: String,
     pub token_url: String,
     pub client_id: String,
-    /// A variable of the caller's environment that holds the client's secret.
+    /// Variable of the caller's environment that contains the client secret.
     pub client_secret_env: Option<String>,
     pub scopes: Vec<String>,
-    /// Where the provider insists on a registered path.
+    /// Path of the redirect URL, if the provider requires a registered one.
     pub redirect_path: Option<String>,
 }
 
 impl Inventory {
-    /// Reads what `auth.ref` names.
+    /// Reads the file that `auth.ref` names.
     pub fn of(bundle: &Bundle) -> Result<Inventory, Fault> {
         let Some(node) = bundle.root().at(&["auth", "ref"]) else {
             return Ok(Inventory::default());
@@ -85,7 +85,7 @@ impl Inventory {
         };
         let doc = match workspace.resolve(&bundle.manifest, RefRole::Secrets, reference) {
             Resolution::Document(doc) => doc,
-            Resolution::Missing(_) => return Ok(unread("there is no such file".into())),
+            Resolution::Missing(_) => return Ok(unread("file not found".into())),
             Resolution::Unreadable(_, error) => return Ok(unread(error.to_string())),
             Resolution::External | Resolution::Absolute | Resolution::Escapes(_) => {
                 return Err(bundle.invalid(
@@ -99,7 +99,7 @@ impl Inventory {
                 let items = view.node().get("secrets").map_or(&[][..], Node::items);
                 read(&doc, items)
             }
-            _ => Ok(unread("it has no list `secrets` (AIP-19)".into())),
+            _ => Ok(unread("it has no `secrets` list (AIP-19)".into())),
         }
     }
 
@@ -107,7 +107,7 @@ impl Inventory {
         self.entries.iter().find(|e| e.slug == slug)
     }
 
-    /// The secret that arrives as a variable, with the field of it.
+    /// The secret that is passed in a variable, with the field to use.
     pub fn variable(&self, name: &str) -> Option<(&Entry, Option<&str>)> {
         let declared = self.entries.iter().find_map(|entry| {
             let (_, field) = entry.variables.iter().find(|(n, _)| n == name)?;
@@ -120,14 +120,14 @@ impl Inventory {
     }
 }
 
-/// `STRIPE_API_KEY` is `stripe-api-key`; a group before a `/` may be left out.
+/// `STRIPE_API_KEY` matches `stripe-api-key`. A group before a `/` may be omitted.
 fn is_convention(slug: &str, name: &str) -> bool {
     let variable = |text: &str| text.to_ascii_uppercase().replace(['-', '/'], "_");
     let own = slug.split_once('/').map_or(slug, |(_, own)| own);
     variable(slug) == name || variable(own) == name
 }
 
-/// The slug of a variable that no inventory mentions.
+/// The slug of a variable that is not in the inventory.
 pub fn conventional_slug(name: &str) -> String {
     name.to_ascii_lowercase().replace('_', "-")
 }
@@ -136,19 +136,19 @@ fn read(doc: &Document, items: &[Node]) -> Result<Inventory, Fault> {
     let invalid = |node: &Node, what: &str| {
         let at = Place::new(doc, node.span);
         Fault::new(Code::ManifestInvalid, format!("{at}: {what} (AIP-19)"))
-            .hint("`agentproto lint` says what a SECRETS.md needs")
+            .hint("run `agentproto lint` to see what is wrong with the SECRETS.md")
     };
     let mut out = Inventory::default();
     for item in items {
         let Some(slug) = item.str_at(&["slug"]) else {
-            return Err(invalid(item, "this secret has no `slug`"));
+            return Err(invalid(item, "`slug` is missing"));
         };
         if let Some(key) = VALUES.iter().find(|key| item.has(key)) {
-            let what = format!("`{slug}` has `{key}`: values never stand in a SECRETS.md");
+            let what = format!("`{slug}` has `{key}`: a SECRETS.md must not contain values");
             return Err(invalid(item.get(key).unwrap_or(item), &what));
         }
         if out.slug(slug).is_some() {
-            return Err(invalid(item, &format!("`{slug}` is declared twice")));
+            return Err(invalid(item, &format!("duplicate secret `{slug}`")));
         }
         let kind = match item.str_at(&["kind"]).unwrap_or("opaque") {
             "opaque" => Kind::Opaque,
@@ -156,7 +156,7 @@ fn read(doc: &Document, items: &[Node]) -> Result<Inventory, Fault> {
             "keypair" => Kind::Keypair,
             "json" => Kind::Json,
             other => {
-                let what = format!("`{other}` is no kind of secret");
+                let what = format!("unknown secret kind `{other}`");
                 return Err(invalid(item.get("kind").unwrap_or(item), &what));
             }
         };
@@ -185,7 +185,7 @@ fn exposures(item: &Node) -> Exposed {
                 variables.push((name.to_owned(), field));
             }
             (Some(kind @ ("file" | "egress-substitute")), _) => unserved.push(kind.to_owned()),
-            // Kinds to come are passed over.
+            // Unknown kinds are ignored.
             _ => {}
         }
     }
@@ -228,16 +228,16 @@ fn endpoints(item: &Node) -> Option<Endpoints> {
     })
 }
 
-/// What a bundle is called among tools, and who runs it.
+/// Who asks for a secret: the names of the bundle as a tool, and the users who run it.
 pub struct Requester<'r> {
     pub tools: Vec<&'r str>,
     pub users: Vec<String>,
 }
 
 impl Entry {
-    /// Whether the requester gets the value, and by which grant. Without a list the owner of
-    /// the store decides, who runs this; a grant that nothing here can decide leaves it to the
-    /// owner too.
+    /// Whether the requester may read the value, and by which grant. Without `access.bind`, the
+    /// owner of the store decides, who is running this process. The same applies to grants that
+    /// this host cannot decide.
     pub fn access(&self, who: &Requester) -> Result<String, String> {
         let Some(grants) = &self.bind else {
             return Ok("owner".to_owned());
@@ -256,9 +256,9 @@ impl Entry {
             }
         }
         match undecidable {
-            Some(kind) => Ok(format!("owner ({kind} is not decided here)")),
+            Some(kind) => Ok(format!("owner ({kind} grants are not evaluated)")),
             None => Err(format!(
-                "`access.bind` of `{}` grants it to nobody that this is",
+                "`access.bind` of `{}` does not grant access to this bundle or user",
                 self.slug
             )),
         }

@@ -1,5 +1,5 @@
-//! The store's key in the desktop's keyring (the Secret Service, by `secret-tool`), where
-//! there is one when the store is begun. Otherwise the key is a file.
+//! Keeps the store's key in the desktop keyring (Secret Service, through `secret-tool`) if one is
+//! available when the store is created. Otherwise the key is a file.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -21,14 +21,14 @@ use crate::observe::Stage;
 use crate::setup;
 use agentproto_sandbox::spawn::Options;
 
-/// Says that the key is there, and under which name.
+/// Marks that the key is in the keyring. The file contains its name there.
 pub const MARKER: &str = "secrets/keyring";
-/// `off` keeps new keys in a file.
+/// Set to `off` to keep new keys in a file.
 pub const SWITCH: &str = "AGENTPROTO_KEYRING";
 const PROGRAM: &str = "secret-tool";
-/// A person may have to unlock it.
+/// Timeout of one call. The user may have to unlock the keyring.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What the program needs to find the keyring, and to ask for its password.
+/// Variables that the program needs to find the keyring and to ask for its password.
 const PASSED: [&str; 5] = [
     "DBUS_SESSION_BUS_ADDRESS",
     "XDG_RUNTIME_DIR",
@@ -39,7 +39,7 @@ const PASSED: [&str; 5] = [
 
 type Key = Zeroizing<[u8; 32]>;
 
-/// Keys that were asked for, by their home; asked for once in a process.
+/// Keys by home directory. Each is read from the keyring once per process.
 static KNOWN: LazyLock<Mutex<HashMap<PathBuf, Key>>> = LazyLock::new(Mutex::default);
 
 pub(super) fn known(home: &Home) -> Option<Key> {
@@ -52,8 +52,8 @@ fn learn(home: &Home, key: Key) {
     known.insert(home.root().to_owned(), key);
 }
 
-/// Gets the key where the keyring has it, or begins one there. Call it before the store is
-/// used; it does nothing where the key is a file.
+/// Reads the key from the keyring, or creates one there. Call it before the store is used. It does
+/// nothing if the key is a file.
 pub async fn unlock(ctx: &Context) -> Result<(), Fault> {
     if let Some(name) = ctx.home.read(MARKER)? {
         if known(&ctx.home).is_some() {
@@ -67,11 +67,9 @@ pub async fn unlock(ctx: &Context) -> Result<(), Fault> {
             }
             Err(why) => Err(Fault::new(
                 Code::SecretUnavailable,
-                format!(
-                    "the key of the secret store is in the keyring, which does not give it: {why}"
-                ),
+                format!("cannot read the key of the secret store from the keyring: {why}"),
             )
-            .hint("unlock the keyring of your desktop and run again")),
+            .hint("unlock the keyring of your desktop and run the command again")),
         };
     }
     let is_new = ctx.home.read(KEY_FILE)?.is_none() && ctx.home.read(FILE)?.is_none();
@@ -84,7 +82,8 @@ pub async fn unlock(ctx: &Context) -> Result<(), Fault> {
     }
 }
 
-/// A new key; a keyring that does not take it leaves it to the file.
+/// Creates a key in the keyring. If the keyring does not accept it, the store falls back to a key
+/// file.
 async fn begin(ctx: &Context) -> Result<(), Fault> {
     let _one = setup::lock(ctx, Stage::Auth, "keyring".to_owned()).await?;
     if ctx.home.read(MARKER)?.is_some() || ctx.home.read(KEY_FILE)?.is_some() {
@@ -103,15 +102,16 @@ async fn begin(ctx: &Context) -> Result<(), Fault> {
     match back {
         Ok(back) if back == key => {
             let _lock = ctx.home.lock("secrets")?;
-            // Somebody without a keyring may have begun the store meanwhile.
+            // A process without a keyring may have created the store in the meantime.
             if ctx.home.read(KEY_FILE)?.is_none() {
                 ctx.home.write(MARKER, name.as_bytes())?;
                 learn(&ctx.home, key);
             }
         }
-        Ok(_) => ctx
-            .observer
-            .warning("keyring_unused", "the keyring gives back another key"),
+        Ok(_) => ctx.observer.warning(
+            "keyring_unused",
+            "the keyring returned a different key than was stored",
+        ),
         Err(why) => ctx.observer.warning("keyring_unused", &why),
     }
     Ok(())
@@ -128,10 +128,10 @@ async fn lookup(ctx: &Context, name: &str) -> Result<Key, String> {
     let bytes = bytes.map(Zeroizing::new).filter(|_| text.len() == 64);
     let key = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes.as_slice()).ok());
     key.map(Zeroizing::new)
-        .ok_or_else(|| "what it has under that name is no key".to_owned())
+        .ok_or_else(|| "the entry is not a valid key".to_owned())
 }
 
-/// One call; the secret goes by standard input alone.
+/// Calls the program. The secret is passed only on stdin.
 async fn call(
     ctx: &Context,
     verb: &[&str],

@@ -1,5 +1,5 @@
-//! Secrets (AIP-19): where values are kept, who gets them, and that every look at one is
-//! written down. No value ever stands in an argument, a log or an error.
+//! Secrets (AIP-19): storage, access checks, and an audit entry for every read. A value never
+//! appears in an argument, a log or an error.
 
 pub mod inventory;
 pub mod keyring;
@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::fault::Fault;
 use crate::setup::scope;
 
-/// A variable that setup persisted for this workspace; a secret one is masked from here on.
+/// A variable that setup stored for this workspace. A secret value is masked from now on.
 pub fn variable(ctx: &Context, name: &str, to: &str) -> Result<Option<Kept>, Fault> {
     let kept = Store::new(&ctx.home).get(&scope(ctx)?, Kind::Variable, name)?;
     if let Some(kept) = kept.as_ref().filter(|kept| kept.secret) {
@@ -37,7 +37,7 @@ pub fn keep_variable(ctx: &Context, name: &str, kept: Kept) -> Result<(), Fault>
     Store::new(&ctx.home).put(&scope(ctx)?, Kind::Variable, name, kept)
 }
 
-/// The value of a slug as it is kept; masked and written down.
+/// The stored value of a slug. It is masked, and the read is audited.
 pub fn slug(ctx: &Context, slug: &str, to: &str) -> Result<Option<Kept>, Fault> {
     let kept = Store::new(&ctx.home).find(&scope(ctx)?, Kind::Slug, slug)?;
     if let Some(kept) = &kept {
@@ -48,7 +48,7 @@ pub fn slug(ctx: &Context, slug: &str, to: &str) -> Result<Option<Kept>, Fault> 
     Ok(kept)
 }
 
-/// Drops a slug, in this workspace and everywhere; whether there was one.
+/// Removes a slug, for this workspace and for all. Returns whether it existed.
 pub fn forget_slug(ctx: &Context, slug: &str) -> Result<bool, Fault> {
     let was_there = Store::new(&ctx.home).remove(&scope(ctx)?, Kind::Slug, slug)?;
     if was_there {
@@ -57,21 +57,21 @@ pub fn forget_slug(ctx: &Context, slug: &str) -> Result<bool, Fault> {
     Ok(was_there)
 }
 
-/// In this workspace, or wherever the bundle runs for this user.
+/// Stores a slug for this workspace, or for every workspace of this user with this bundle.
 pub fn keep_slug(ctx: &Context, slug: &str, kept: Kept, everywhere: bool) -> Result<(), Fault> {
     ctx.audit
         .record("secret.write", json!({ "slug": slug, "backend": "store" }))?;
     let store = Store::new(&ctx.home);
     let scope = scope(ctx)?;
     if everywhere {
-        // An older one of the workspace would stand before it.
+        // An older value of the workspace would take precedence.
         store.remove(&scope, Kind::Slug, slug)?;
         return store.put(&scope.everywhere(), Kind::Slug, slug, kept);
     }
     store.put(&scope, Kind::Slug, slug, kept)
 }
 
-/// Where it is kept now, for the workspace or for all.
+/// Replaces a slug where it is stored now: for this workspace or for all.
 pub fn replace_slug(ctx: &Context, slug: &str, kept: Kept) -> Result<(), Fault> {
     let own = Store::new(&ctx.home).get(&scope(ctx)?, Kind::Slug, slug)?;
     keep_slug(ctx, slug, kept, own.is_none())

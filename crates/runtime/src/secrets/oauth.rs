@@ -1,5 +1,5 @@
-//! OAuth for a secret of kind `oauth`: authorization code with PKCE (RFC 7636, RFC 8252),
-//! and fresh tokens from a refresh token.
+//! OAuth for secrets of kind `oauth`: authorization code with PKCE (RFC 7636, RFC 8252), and
+//! refreshing tokens.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,17 +17,17 @@ use crate::context::Context;
 use crate::fault::{Code, Fault};
 use crate::setup::template::percent;
 
-/// A person reads, decides and types a second factor.
+/// Time limit for the user to log in and consent, including a second factor.
 pub const TIME_TO_CONSENT: Duration = Duration::from_secs(600);
-/// A token that dies on the way is of no use.
+/// Seconds before its expiry at which a token is refreshed.
 const MARGIN: u64 = 60;
 const TIME_TO_ANSWER: Duration = Duration::from_secs(30);
 const LONGEST_ANSWER: u64 = 1 << 20;
 
-/// Why there are no tokens, in words that hold none.
+/// Why getting tokens failed. The text contains no secrets.
 type Why = String;
 
-/// Sends the person to the provider and takes the tokens that come of it.
+/// Sends the user to the provider, and returns the tokens.
 pub async fn login(ctx: &Context, endpoints: &Endpoints) -> Result<Kept, Why> {
     usable(&endpoints.authorize_url)?;
     usable(&endpoints.token_url)?;
@@ -91,10 +91,10 @@ fn code(query: &Query) -> Result<String, Why> {
             more.unwrap_or_default()
         ));
     }
-    get("code").ok_or_else(|| "the provider sent no code back".to_owned())
+    get("code").ok_or_else(|| "the provider did not send a code".to_owned())
 }
 
-/// Tokens that are good for now: as kept, or refreshed and kept anew.
+/// Valid tokens: the stored ones, or refreshed and stored again if they have expired.
 pub async fn fresh(ctx: &Context, entry: &Entry, kept: Kept) -> Result<Kept, Fault> {
     let value: Option<Value> = serde_json::from_str(&kept.value).ok();
     let ends = value.and_then(|v| v.get("expiresAt")?.as_u64());
@@ -104,11 +104,11 @@ pub async fn fresh(ctx: &Context, entry: &Entry, kept: Kept) -> Result<Kept, Fau
     }
 }
 
-/// New tokens for the refresh token that is kept.
+/// Requests new tokens with the stored refresh token.
 pub async fn renew(ctx: &Context, entry: &Entry, kept: &Kept) -> Result<Kept, Fault> {
     let expired = |why: &str| {
         let what = format!(
-            "the login behind the secret `{}` has run out: {why}",
+            "the login for the secret `{}` has expired: {why}",
             entry.slug
         );
         let target = ctx.bundle.dir.display();
@@ -120,7 +120,7 @@ pub async fn renew(ctx: &Context, entry: &Entry, kept: &Kept) -> Result<Kept, Fa
     };
     let value: Value = serde_json::from_str(&kept.value).unwrap_or_default();
     let Some(refresh) = value.get("refreshToken").and_then(Value::as_str) else {
-        return Err(expired("there is no refresh token"));
+        return Err(expired("no refresh token is stored"));
     };
     let Some(endpoints) = &entry.oauth else {
         return Err(expired("its SECRETS.md entry has no token endpoint"));
@@ -133,7 +133,7 @@ pub async fn renew(ctx: &Context, entry: &Entry, kept: &Kept) -> Result<Kept, Fa
     Ok(renewed)
 }
 
-/// Some write milliseconds.
+/// Converts milliseconds to seconds: some providers use milliseconds.
 fn seconds(number: u64) -> u64 {
     if number > 100_000_000_000 {
         number / 1000
@@ -147,7 +147,7 @@ fn now() -> u64 {
     since.unwrap_or_default().as_secs()
 }
 
-/// One call of the token endpoint.
+/// Calls the token endpoint once.
 async fn exchange(
     ctx: &Context,
     endpoints: &Endpoints,
@@ -160,7 +160,8 @@ async fn exchange(
     let secret = match &endpoints.client_secret_env {
         Some(name) => {
             let value = ctx.variable(name).and_then(|v| v.to_str());
-            let value = value.ok_or_else(|| format!("the variable `{name}` is not set"))?;
+            let value =
+                value.ok_or_else(|| format!("the environment variable `{name}` is not set"))?;
             ctx.masks.add(value);
             Some(Zeroizing::new(value.to_owned()))
         }
@@ -182,13 +183,15 @@ async fn exchange(
         }
     }
     let Some(access) = get("access_token").filter(|_| status < 300) else {
-        // Nothing but the error's own name: the rest may repeat what was sent.
+        // Only the error code is reported: the rest may contain secrets that were sent.
         let error: String = get("error")
             .unwrap_or("no reason given")
             .chars()
             .take(80)
             .collect();
-        return Err(format!("the token endpoint answered {status}: {error}"));
+        return Err(format!(
+            "the token endpoint responded with {status}: {error}"
+        ));
     };
     let life = value.as_ref().and_then(|v| v.get("expires_in")?.as_u64());
     let tokens = json!({
@@ -206,7 +209,7 @@ fn post(url: &str, body: &str) -> Result<(u16, String), Why> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(TIME_TO_ANSWER))
         .http_status_as_error(false)
-        // A token goes nowhere but where the inventory says.
+        // No redirects: a token is only sent to the URL in the inventory.
         .max_redirects(0)
         .max_redirects_will_error(false)
         .build()
@@ -216,7 +219,7 @@ fn post(url: &str, body: &str) -> Result<(u16, String), Why> {
         .header("content-type", "application/x-www-form-urlencoded")
         .header("accept", "application/json")
         .send(body);
-    let mut response = sent.map_err(|e| format!("the token endpoint cannot be asked: {e}"))?;
+    let mut response = sent.map_err(|e| format!("cannot reach the token endpoint: {e}"))?;
     let status = response.status().as_u16();
     let text = response
         .body_mut()
@@ -225,11 +228,11 @@ fn post(url: &str, body: &str) -> Result<(u16, String), Why> {
         .read_to_string();
     Ok((
         status,
-        text.map_err(|e| format!("the token endpoint's answer cannot be read: {e}"))?,
+        text.map_err(|e| format!("cannot read the response of the token endpoint: {e}"))?,
     ))
 }
 
-/// Over TLS, or to this machine.
+/// Only https URLs, or http to this machine.
 fn usable(url: &str) -> Result<(), Why> {
     let host = origin(url).unwrap_or_default();
     let local = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
@@ -239,7 +242,7 @@ fn usable(url: &str) -> Result<(), Why> {
     });
     match host.starts_with("https://") || is_local {
         true => Ok(()),
-        false => Err(format!("`{url}` is no https URL")),
+        false => Err(format!("`{url}` is not an https URL")),
     }
 }
 

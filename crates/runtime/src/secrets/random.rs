@@ -1,20 +1,20 @@
-//! Bytes that nobody can guess.
+//! Random bytes for keys and tokens.
 
 use crate::fault::{Code, Fault};
 
-/// Random bytes of the operating system.
+/// Random bytes from the operating system.
 pub fn bytes<const N: usize>() -> Result<[u8; N], Fault> {
     let mut out = [0; N];
     let mut filled = 0;
     while let Some(rest) = out.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        // SAFETY: the pointer and the length are of one slice of ours.
+        // SAFETY: pointer and length belong to the same live slice.
         let got = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
         match usize::try_from(got) {
             Ok(got) => filled += got,
             Err(_) => {
                 let error = std::io::Error::last_os_error();
                 if error.kind() != std::io::ErrorKind::Interrupted {
-                    let what = format!("the system gives no random bytes: {error}");
+                    let what = format!("cannot get random bytes from the system: {error}");
                     return Err(Fault::new(Code::SecretUnavailable, what));
                 }
             }
@@ -23,7 +23,7 @@ pub fn bytes<const N: usize>() -> Result<[u8; N], Fault> {
     Ok(out)
 }
 
-/// 256 random bits, as a path or a query takes them.
+/// 256 random bits as hex digits, usable in paths and queries.
 pub fn token() -> Result<String, Fault> {
     let bytes: [u8; 32] = bytes()?;
     Ok(agentproto_text::hex(&bytes))

@@ -1,4 +1,4 @@
-//! From a variable's name to its value: the caller's environment, then the store.
+//! Resolves a variable to its value: from the caller's environment, then from the store.
 
 use std::ffi::OsString;
 
@@ -12,15 +12,15 @@ use crate::context::Context;
 use crate::fault::{Code, Fault};
 use crate::setup::ledger::user;
 
-/// A variable with its value, which is masked already.
+/// A variable with its value. The value is already masked.
 pub struct Resolved {
     pub name: String,
     pub value: OsString,
-    /// `environment`, `store`, …
+    /// Where the value came from: `environment` or `store`.
     pub source: String,
 }
 
-/// Resolves one name. `None`: nobody has it.
+/// Resolves one variable, or returns `None` if it has no value.
 pub async fn resolve(
     ctx: &Context,
     inventory: &Inventory,
@@ -33,7 +33,7 @@ pub async fn resolve(
         None => inventory::conventional_slug(name),
     };
     if let Some(value) = ctx.variable(name).filter(|v| !v.is_empty()) {
-        // Whatever is no UTF-8 is masked as it would be printed.
+        // A value that is not valid UTF-8 is masked in its printed form.
         ctx.masks.add(&value.to_string_lossy());
         revealed(ctx, &slug, name, "environment", "caller", to)?;
         return Ok(Some(Resolved {
@@ -68,7 +68,8 @@ pub async fn resolve(
     };
     ctx.masks.add(&value);
     if value.contains('\0') {
-        let what = format!("the secret `{slug}` holds a zero byte and fits no variable");
+        let what =
+            format!("the secret `{slug}` contains a NUL byte and cannot be passed in a variable");
         return Err(Fault::new(Code::SecretUnavailable, what));
     }
     revealed(ctx, &slug, name, &source, &granted_by, to)?;
@@ -79,7 +80,7 @@ pub async fn resolve(
     }))
 }
 
-/// Whether `resolve` would find something, without a look at it.
+/// Where `resolve` would find a value, without reading it for use.
 pub fn source(ctx: &Context, inventory: &Inventory, name: &str) -> Result<Option<String>, Fault> {
     if ctx.variable(name).is_some_and(|v| !v.is_empty()) {
         return Ok(Some("environment".to_owned()));
@@ -97,7 +98,7 @@ fn stored(ctx: &Context, slug: &str) -> Result<Option<Kept>, Fault> {
     Store::new(&ctx.home).find(&scope(ctx)?, Kind::Slug, slug)
 }
 
-/// `vault://env/NAME` and `vault://store/SLUG`; other vaults are somebody else's.
+/// Reads from `vault://env/NAME` or `vault://store/SLUG`. Other backends are not supported.
 fn from_backend(ctx: &Context, slug: &str, backend: &str) -> Result<(Option<Kept>, String), Fault> {
     let rest = backend.strip_prefix("vault://");
     match rest.and_then(|rest| rest.split_once('/')) {
@@ -112,13 +113,13 @@ fn from_backend(ctx: &Context, slug: &str, backend: &str) -> Result<(Option<Kept
         Some(("store", path)) => Ok((stored(ctx, path)?, "store".to_owned())),
         _ => Err(Fault::new(
             Code::SecretUnavailable,
-            format!("`{slug}` lies in `{backend}`, a backend that is not served here"),
+            format!("unsupported backend `{backend}` for the secret `{slug}`"),
         )
-        .hint("leave `backend` out, or use `vault://store/…` or `vault://env/NAME` (AIP-19)")),
+        .hint("remove `backend`, or use `vault://store/…` or `vault://env/NAME` (AIP-19)")),
     }
 }
 
-/// A structured value arrives by one of its fields.
+/// Extracts one field of a structured value.
 async fn shaped(
     ctx: &Context,
     entry: &Entry,
@@ -127,7 +128,7 @@ async fn shaped(
 ) -> Result<Zeroizing<String>, Fault> {
     let default = match entry.kind {
         Shape::Opaque => return Ok(Zeroizing::new(kept.value.clone())),
-        // The access part alone (AIP-19's examples).
+        // Only the access token, like in the examples of AIP-19.
         Shape::Oauth => Some("accessToken"),
         Shape::Keypair => Some("private"),
         Shape::Json => None,
@@ -137,7 +138,7 @@ async fn shaped(
         _ => kept,
     };
     let Ok(mut value) = serde_json::from_str::<Value>(&kept.value) else {
-        // Pasted by hand: the token itself.
+        // Not JSON: the token itself, pasted by the user.
         return Ok(Zeroizing::new(kept.value.clone()));
     };
     mask_all(ctx, &value);
@@ -151,7 +152,7 @@ async fn shaped(
             Code::SecretUnavailable,
             format!("the secret `{}` has no field `{field}`", entry.slug),
         )
-        .hint("enter it anew, or mend `exposures` in the SECRETS.md (AIP-19)")),
+        .hint("enter the secret again, or fix `exposures` in the SECRETS.md (AIP-19)")),
     }
 }
 
@@ -181,7 +182,7 @@ fn requester(ctx: &Context) -> Requester<'_> {
     }
 }
 
-/// Every look is written down, before the value is used (AIP-19 § Audit).
+/// Audits a read before the value is used (AIP-19 § Audit).
 fn revealed(
     ctx: &Context,
     slug: &str,

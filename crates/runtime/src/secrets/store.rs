@@ -1,5 +1,5 @@
-//! The encrypted store of a home: one file, rewritten whole, under a key that stands beside
-//! it or in the desktop's keyring. Names are encrypted along with the values.
+//! The encrypted secret store of a home: one file, replaced as a whole. Its key is in a file in the
+//! same directory or in the desktop keyring. Names are encrypted like values.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -15,11 +15,11 @@ use crate::home::Home;
 
 pub(super) const FILE: &str = "secrets/store";
 pub(super) const KEY_FILE: &str = "secrets/key";
-/// First line of the file; it is bound to what follows it.
+/// First line of the file, authenticated together with the encrypted data.
 const HEADER: &[u8] = b"agentproto-secrets 1\n";
 const NONCE: usize = 24;
 
-/// One value and whether it has to be hidden.
+/// A value, and whether it is a secret.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Kept {
     pub value: String,
@@ -38,12 +38,12 @@ impl std::fmt::Debug for Kept {
     }
 }
 
-/// To whom a value belongs: a bundle where it lies, in one workspace or in all.
+/// Owner of a value: a bundle at its location, in one workspace or in all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     /// `id@major`.
     pub bundle: String,
-    /// The bundle's directory: another bundle of the same id gets nothing.
+    /// The bundle's directory. Another bundle with the same id does not get the value.
     pub origin: String,
     pub workspace: Option<String>,
 }
@@ -93,7 +93,7 @@ impl Store {
         Ok(self.read()?.remove(&scope.slot(kind, name)))
     }
 
-    /// In the workspace, then wherever the user has it for the bundle.
+    /// Looks in the workspace first, then in the values for all workspaces.
     pub fn find(&self, scope: &Scope, kind: Kind, name: &str) -> Result<Option<Kept>, Fault> {
         let mut entries = self.read()?;
         let slots = [scope.slot(kind, name), scope.everywhere().slot(kind, name)];
@@ -106,7 +106,7 @@ impl Store {
         })
     }
 
-    /// Whether there was one.
+    /// Removes a value in both scopes. Returns whether there was one.
     pub fn remove(&self, scope: &Scope, kind: Kind, name: &str) -> Result<bool, Fault> {
         let mut was_there = false;
         self.change(|entries| {
@@ -129,21 +129,22 @@ impl Store {
             return Ok(Entries::new());
         };
         let Some(key) = self.key()? else {
-            return Err(self.broken("its key is gone"));
+            return Err(self.broken("its key is missing"));
         };
         let sealed = bytes.strip_prefix(HEADER);
         let Some((nonce, sealed)) = sealed.and_then(|rest| rest.split_first_chunk::<NONCE>())
         else {
-            return Err(self.broken("it does not begin as one"));
+            return Err(self.broken("it is not a secret store"));
         };
         let payload = Payload {
             msg: sealed,
             aad: HEADER,
         };
         let plain = cipher(&key).decrypt(&XNonce::from(*nonce), payload);
-        let plain = plain.map_err(|_| self.broken("it was changed, or sealed with another key"))?;
+        let plain =
+            plain.map_err(|_| self.broken("it was changed, or encrypted with another key"))?;
         let plain = Zeroizing::new(plain);
-        serde_json::from_slice(&plain).map_err(|_| self.broken("it holds something else"))
+        serde_json::from_slice(&plain).map_err(|_| self.broken("its contents are invalid"))
     }
 
     fn write(&self, entries: &Entries) -> Result<(), Fault> {
@@ -159,7 +160,7 @@ impl Store {
             aad: HEADER,
         };
         let sealed = cipher(&key).encrypt(&XNonce::from(nonce), payload);
-        let sealed = sealed.map_err(|_| self.broken("it cannot be sealed"))?;
+        let sealed = sealed.map_err(|_| self.broken("it cannot be encrypted"))?;
         self.home.write(FILE, &[HEADER, &nonce, &sealed].concat())
     }
 
@@ -167,7 +168,7 @@ impl Store {
         if self.home.path(keyring::MARKER).exists() {
             return match keyring::known(&self.home) {
                 Some(key) => Ok(Some(key)),
-                None => Err(self.broken("its key is in the keyring, which was not asked")),
+                None => Err(self.broken("its key is in the keyring, which was not unlocked")),
             };
         }
         let Some(bytes) = self.home.read(KEY_FILE)?.map(Zeroizing::new) else {
@@ -176,9 +177,9 @@ impl Store {
         let path = self.home.path(KEY_FILE);
         let open = std::fs::metadata(&path).is_ok_and(|meta| meta.mode() & 0o077 != 0);
         if open {
-            let what = format!("others may read the key `{}`", path.display());
+            let what = format!("the key `{}` is readable by other users", path.display());
             return Err(Fault::new(Code::SecretUnavailable, what).hint(
-                "take the right away (`chmod 600`), and replace the secrets if somebody did",
+                "run `chmod 600` on it, and replace the secrets if another user may have read it",
             ));
         }
         match <[u8; 32]>::try_from(bytes.as_slice()) {
@@ -195,12 +196,9 @@ impl Store {
 
     fn broken(&self, why: &str) -> Fault {
         let path = self.home.path(FILE);
-        let what = format!(
-            "the secret store `{}` cannot be opened: {why}",
-            path.display()
-        );
+        let what = format!("cannot open the secret store `{}`: {why}", path.display());
         Fault::new(Code::SecretUnavailable, what).hint(
-            "bring the store and its key back from a copy, or remove both and enter the secrets anew",
+            "restore the store and its key from a backup, or remove both and enter the secrets again",
         )
     }
 }

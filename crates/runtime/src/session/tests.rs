@@ -1,4 +1,4 @@
-//! Sessions over an arm that does as it is told.
+//! Tests of sessions with a fake arm.
 
 use super::*;
 use crate::arm::desk::Permissions;
@@ -10,7 +10,7 @@ use crate::interact::Headless;
 use crate::observe::Silent;
 use tokio::sync::Semaphore;
 
-/// Ends each turn as its message says, and keeps a cancel until it is used up.
+/// Ends each turn as its message says, and keeps a cancel until it is consumed.
 struct Fake {
     cancels: watch::Sender<bool>,
     stopping: Arc<Semaphore>,
@@ -109,13 +109,13 @@ fn ended(reason: StopReason) -> StreamEvent {
 }
 
 #[tokio::test]
-async fn a_cancel_is_of_its_own_turn() {
+async fn a_cancel_ends_only_its_own_turn() {
     let stage = stage();
     let mut turn = stage.session.send("wait").expect("sent");
     assert!(stage.session.cancel().await.expect("told"));
     assert_eq!(end(&mut turn).await, ended(StopReason::Cancelled));
     end(&mut stage.session.send("x").expect("sent")).await;
-    // Too late: the arm is done with the turn, the session is not yet.
+    // A late cancel: the arm has finished the turn, but the session has not.
     stage.session.inner.busy.store(true, Ordering::Release);
     assert!(stage.session.cancel().await.expect("told"));
     stage.session.inner.busy.store(false, Ordering::Release);
@@ -124,7 +124,7 @@ async fn a_cancel_is_of_its_own_turn() {
 }
 
 #[tokio::test]
-async fn a_session_at_work_is_not_idle_and_an_idle_one_takes_no_turn() {
+async fn a_busy_session_is_not_idle_and_an_idle_one_rejects_turns() {
     let Stage { session, .. } = &stage();
     let mut turn = session.send("wait").expect("sent");
     assert!(session.inner.close_if_idle(Duration::ZERO).is_some());
@@ -143,21 +143,21 @@ async fn a_session_at_work_is_not_idle_and_an_idle_one_takes_no_turn() {
 }
 
 #[tokio::test]
-async fn an_agent_that_broke_its_session_is_stopped_after_the_last_event() {
+async fn after_a_protocol_violation_the_agent_is_stopped_and_the_last_event_sent() {
     let stage = stage();
     let mut turn = stage.session.send("break").expect("sent");
-    // `stop` does not return yet, and the event is there.
+    // `stop` has not returned yet, but the event was sent.
     assert!(matches!(end(&mut turn).await, StreamEvent::Error { .. }));
     assert!(stage.session.is_closed() && !stage.stopped.load(Ordering::Acquire));
     stage.stopping.add_permits(1);
-    // Nobody calls `close`.
+    // The session calls `stop` without a call of `close`.
     while !stage.stopped.load(Ordering::Acquire) {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
-async fn a_turn_is_over_with_its_last_event_whoever_holds_the_sink() {
+async fn a_turn_ends_with_its_last_event_even_if_the_sink_is_still_held() {
     let text = |text: &str| StreamEvent::TextDelta { text: text.into() };
     for secret in [None, Some("hunter22")] {
         let masks = Masks::default();

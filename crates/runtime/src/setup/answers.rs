@@ -1,4 +1,4 @@
-//! Answers that a caller wrote down before: `id: value`, secrets by `{env: NAME}` only.
+//! Prepared answers to setup steps: `id: value`. Secrets must be given as `{env: NAME}`.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use agentproto_manifest::{Document, Node, Value, to_json};
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Answer {
     Literal(String),
-    /// From a variable of the caller's environment.
+    /// The value of a variable in the caller's environment.
     Variable(String),
 }
 
-/// By the step's id.
+/// Answers by step id.
 #[derive(Clone, Debug, Default)]
 pub struct Answers(BTreeMap<String, Answer>);
 
@@ -31,12 +31,18 @@ impl Answers {
             return Err(wrong(problem.message.clone()));
         }
         let Some(root) = doc.root.as_ref().filter(|root| root.is_map()) else {
-            return Err(wrong("answers are a mapping from step ids".to_owned()));
+            return Err(wrong(
+                "the answers must be a mapping of step ids to values".to_owned(),
+            ));
         };
         let mut out = BTreeMap::new();
         for entry in root.entries() {
-            let answer = answer(&entry.value)
-                .ok_or_else(|| wrong(format!("`{}` has no answer that fits", entry.key)))?;
+            let answer = answer(&entry.value).ok_or_else(|| {
+                wrong(format!(
+                    "the answer to `{}` must be a scalar or `{{env: NAME}}`",
+                    entry.key
+                ))
+            })?;
             out.insert(entry.key.to_string(), answer);
         }
         Ok(Answers(out))
@@ -46,7 +52,7 @@ impl Answers {
         self.0.contains_key(id)
     }
 
-    /// Ids that are no step's.
+    /// An id that does not belong to a step, if there is one.
     pub fn unknown<'s>(&'s self, known: &[&str]) -> Option<&'s str> {
         let mut ids = self.0.keys().map(String::as_str);
         ids.find(|id| !known.contains(id))
@@ -62,17 +68,19 @@ impl Answers {
         match self.0.get(id) {
             None => Ok(None),
             Some(Answer::Literal(_)) if secret => Err(invalid(format!(
-                "the answer to `{id}` is a secret and stands in the file itself"
+                "the answer to `{id}` is a secret, but the file contains it as plain text"
             ))
-            .hint("write `{env: NAME}` and give the value in that variable")),
+            .hint("write `{env: NAME}` and set that environment variable")),
             Some(Answer::Literal(text)) => Ok(Some(Zeroizing::new(text.clone()))),
             Some(Answer::Variable(name)) => {
                 let value = ctx.variable(name).map(|v| v.to_str().map(str::to_owned));
                 match value {
                     Some(Some(text)) => Ok(Some(Zeroizing::new(text))),
-                    Some(None) => Err(invalid(format!("the variable `{name}` is no text"))),
+                    Some(None) => Err(invalid(format!(
+                        "the environment variable `{name}` is not valid UTF-8"
+                    ))),
                     None => Err(invalid(format!(
-                        "the answer to `{id}` is in the variable `{name}`, which is not set"
+                        "the environment variable `{name}` for the answer to `{id}` is not set"
                     ))),
                 }
             }
@@ -99,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_and_what_is_none() {
+    fn valid_and_invalid_answers() {
         let good = Answers::parse("a.yaml", b"a: x\nb: true\nc: {env: C}\n".to_vec());
         let good = good.expect("answers");
         assert!(good.has("a") && good.has("b") && good.has("c"));

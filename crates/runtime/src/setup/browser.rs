@@ -1,4 +1,4 @@
-//! Steps that a person does in a browser: `oauth` and `external`.
+//! Setup steps that the user does in a browser: `oauth` and `external`.
 
 use zeroize::Zeroizing;
 
@@ -11,17 +11,17 @@ use crate::interact::{Kind, Question};
 use crate::secrets::inventory::{self, Inventory};
 use crate::secrets::{self, oauth};
 
-/// Where a callback does not name its parameter.
+/// Query parameters to try if the callback does not name one.
 const USUAL_PARAMETERS: [&str; 3] = ["value", "token", "code"];
 
 impl Run<'_> {
-    /// A29-SETUP-07, A29-SETUP-08.
+    /// Logs in with OAuth (A29-SETUP-07, A29-SETUP-08).
     pub async fn oauth(&mut self, step: &Step<'_>, slug: &str) -> Result<(), Fault> {
         let inventory = Inventory::of(&self.ctx.bundle)?;
         let Some(entry) = inventory.slug(slug) else {
             let why = match &inventory.unread {
-                Some(why) => format!("its secret `{slug}` is declared nowhere: {why}"),
-                None => format!("its secret `{slug}` stands in no SECRETS.md (`auth.ref`)"),
+                Some(why) => format!("its secret `{slug}` is not declared: {why}"),
+                None => format!("its secret `{slug}` is not declared in a SECRETS.md (`auth.ref`)"),
             };
             return Err(self.failed(step, &why));
         };
@@ -31,8 +31,8 @@ impl Run<'_> {
         }
         let Some(endpoints) = &entry.oauth else {
             let why = format!(
-                "the SECRETS.md says nothing of where to log in for `{slug}`: `authorize_url`, \
-                 `token_url` and `client_id` are wanted in its `metadata.agentproto.oauth`"
+                "the SECRETS.md declares no endpoints for `{slug}`: add `authorize_url`, \
+                 `token_url` and `client_id` to its `metadata.agentproto.oauth`"
             );
             return Err(self.failed(step, &why));
         };
@@ -42,7 +42,8 @@ impl Run<'_> {
         secrets::keep_slug(self.ctx, slug, tokens, false)
     }
 
-    /// A29-SETUP-09, A29-SETUP-10, A29-SETUP-29.
+    /// Opens a page and waits for its callback or for the user (A29-SETUP-09, A29-SETUP-10,
+    /// A29-SETUP-29).
     pub async fn external(
         &mut self,
         step: &Step<'_>,
@@ -65,7 +66,7 @@ impl Run<'_> {
         };
         let url = template::url(url, &given).map_err(|why| self.failed(step, &why))?;
         if !(url.starts_with("https://") || url.starts_with("http://")) {
-            return Err(self.failed(step, "its `url` is neither http nor https"));
+            return Err(self.failed(step, "its `url` must start with http:// or https://"));
         }
         let about = step
             .description
@@ -73,7 +74,7 @@ impl Run<'_> {
             .unwrap_or_default();
         let come_back = match &callback {
             Some(callback) if !url.contains(&template::percent(&callback.url())) => {
-                format!("\nIt has to lead back to {}", callback.url())
+                format!("\nIt must redirect to {}", callback.url())
             }
             _ => String::new(),
         };
@@ -95,7 +96,7 @@ impl Run<'_> {
                     _ => Err(self.failed(
                         step,
                         &format!(
-                            "the page came back without `{}`",
+                            "the callback has no parameter `{}`",
                             declared.param.unwrap_or("value")
                         ),
                     )),
@@ -105,7 +106,7 @@ impl Run<'_> {
         }
     }
 
-    /// Without a callback the person says when it is done, or brings the value.
+    /// Without a callback, the user confirms that it is done or enters the value.
     async fn by_hand(&mut self, step: &Step<'_>) -> Result<Option<Captured>, Fault> {
         if step.persist.is_some() {
             let hidden = !matches!(step.persist, Some(Persist::Cmd(_)));
@@ -134,12 +135,12 @@ impl Run<'_> {
         };
         match done {
             true => Ok(None),
-            false => Err(self.failed(step, "it was not done")),
+            false => Err(self.failed(step, "the user did not confirm it")),
         }
     }
 }
 
-/// What a page hands over is more often a credential than not.
+/// A value from a page is treated as a secret, because it usually is a credential.
 fn secret(value: &str) -> Captured {
     Captured {
         value: Zeroizing::new(value.to_owned()),

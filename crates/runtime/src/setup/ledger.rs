@@ -1,4 +1,5 @@
-//! What was done, for each bundle, workspace and user (A29-SETUP-24). No value stands here.
+//! Records which setup steps are done, per bundle, workspace and user (A29-SETUP-24). It contains
+//! no values.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,11 +27,11 @@ pub struct Ledger {
 pub struct Done {
     pub definition: String,
     pub at: String,
-    /// `done`, or `skipped` by its own check.
+    /// `done`, or `skipped` by the step's own check.
     pub how: String,
 }
 
-/// The three names under which a ledger is kept.
+/// The key of a ledger.
 #[derive(Clone, Debug)]
 pub struct Triple {
     pub bundle: String,
@@ -59,7 +60,7 @@ impl Triple {
     }
 }
 
-/// A path as a name: what is no text is told apart by its bytes.
+/// A path as text. A path that is not UTF-8 is represented by its escaped bytes.
 pub fn text(path: &Path) -> String {
     match path.to_str() {
         Some(text) => text.to_owned(),
@@ -90,10 +91,10 @@ impl Ledger {
         let ledger: Option<Ledger> = serde_json::from_slice(&bytes).ok();
         ledger.filter(|l| l.schema == SCHEMA).ok_or_else(|| {
             let what = format!(
-                "the setup ledger `{}` is not one",
+                "the setup ledger `{}` is invalid",
                 home.path(&path).display()
             );
-            Fault::new(Code::StateUnwritable, what).hint("remove it: setup then starts anew")
+            Fault::new(Code::StateUnwritable, what).hint("remove it to run all setup steps again")
         })
     }
 

@@ -1,5 +1,5 @@
-//! Setup: what a bundle needs once before it is ready (AIP-29 § Setup, AIP-45 § Setup). Each
-//! step is done a single time for each bundle, workspace and user.
+//! Setup: one-time steps before a bundle is ready (AIP-29 § Setup, AIP-45 § Setup). Each step runs
+//! once per bundle, workspace and user.
 
 pub mod answers;
 mod browser;
@@ -26,7 +26,7 @@ use crate::interact::{Kind, Question};
 use crate::observe::Stage;
 use crate::secrets::{self, Scope};
 
-/// Steps that are done again.
+/// Steps to run again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Redo {
     #[default]
@@ -45,17 +45,17 @@ impl Redo {
     }
 }
 
-/// What the caller of a setup decides.
+/// Options of a setup run.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
     pub redo: Redo,
     pub answers: Answers,
-    /// The caller asked for setup itself: nobody has to confirm it, and done steps that can
-    /// check themselves do so (A29-SETUP-25).
+    /// Whether the caller asked for setup itself. Then no confirmation is needed, and done steps
+    /// with a `skip_if` check again (A29-SETUP-25).
     pub asked_for: bool,
 }
 
-/// What a setup did.
+/// The outcome of each step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub steps: Vec<(String, Outcome)>,
@@ -65,9 +65,9 @@ pub struct Report {
 #[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     Done,
-    /// Its `skip_if` says that it is done.
+    /// Its `skip_if` reports that it is done.
     Skipped,
-    /// The ledger says that it is done.
+    /// The ledger records that it is done.
     #[strum(serialize = "done before")]
     Before,
 }
@@ -78,13 +78,13 @@ impl Outcome {
     }
 }
 
-/// Does what is pending; the variables that setup persisted, for every spawn (A45-SETUP-06).
+/// Runs pending steps, and returns the variables that setup stored, for every spawn (A45-SETUP-06).
 pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString)>, Fault> {
     run(ctx, bin, &Choices::default()).await?;
     variables(ctx)
 }
 
-/// Values that steps persisted as variables (A29-SETUP-17).
+/// Values that steps stored as variables (A29-SETUP-17).
 pub fn variables(ctx: &Context) -> Result<Vec<(OsString, OsString)>, Fault> {
     let mut out = Vec::new();
     for step in step::steps(&ctx.bundle)? {
@@ -97,7 +97,7 @@ pub fn variables(ctx: &Context) -> Result<Vec<(OsString, OsString)>, Fault> {
     Ok(out)
 }
 
-/// What an earlier step gave, where it was kept.
+/// The stored value of an earlier step, if there is one.
 fn kept_input(ctx: &Context, id: &str) -> Result<Option<secrets::Kept>, Fault> {
     let steps = step::steps(&ctx.bundle)?;
     match steps.iter().find(|step| step.id == id).map(|s| &s.persist) {
@@ -107,7 +107,7 @@ fn kept_input(ctx: &Context, id: &str) -> Result<Option<secrets::Kept>, Fault> {
     }
 }
 
-/// What `run` would do, as far as that can be said without doing anything: ids and kinds.
+/// Ids and kinds of the steps that `run` would do. `skip_if` commands are not run.
 pub fn pending(ctx: &Context, choices: &Choices) -> Result<Vec<(String, &'static str)>, Fault> {
     let steps = step::steps(&ctx.bundle)?;
     check_choices(&steps, choices)?;
@@ -121,11 +121,11 @@ pub fn pending(ctx: &Context, choices: &Choices) -> Result<Vec<(String, &'static
     Ok(pending)
 }
 
-/// Does what is pending, or what the caller wants done again.
+/// Runs pending steps, and those that the caller wants to run again.
 pub async fn run(ctx: &Context, bin: &Path, choices: &Choices) -> Result<Report, Fault> {
     let steps = step::steps(&ctx.bundle)?;
     check_choices(&steps, choices)?;
-    // A29-SETUP-27.
+    // Without steps there is nothing to do (A29-SETUP-27).
     if steps.is_empty() {
         return Ok(Report::default());
     }
@@ -197,16 +197,15 @@ fn check_choices(steps: &[Step], choices: &Choices) -> Result<(), Fault> {
         _ => choices.answers.unknown(&ids),
     };
     match unknown {
-        Some(id) => Err(Fault::new(
-            Code::OptionInvalid,
-            format!("there is no setup step `{id}`"),
-        )
-        .hint(format!("the steps are: {}", ids.join(", ")))),
+        Some(id) => Err(
+            Fault::new(Code::OptionInvalid, format!("unknown setup step `{id}`"))
+                .hint(format!("the steps are: {}", ids.join(", "))),
+        ),
         None => Ok(()),
     }
 }
 
-/// A step that persisted a variable is done only as long as the value is there.
+/// A step that stored a variable is done only while the value exists.
 fn is_done(ctx: &Context, ledger: &Ledger, step: &Step) -> Result<bool, Fault> {
     if !ledger.has(step.id, &step.hash) {
         return Ok(false);
@@ -219,7 +218,7 @@ fn is_done(ctx: &Context, ledger: &Ledger, step: &Step) -> Result<bool, Fault> {
     })
 }
 
-/// Others wait: two setups, or two logins, would get in each other's way.
+/// Takes a lock, so that two setups or logins do not interfere with each other.
 pub(super) async fn lock(ctx: &Context, stage: Stage, name: String) -> Result<Lock, Fault> {
     let home = ctx.home.clone();
     let mut taking = tokio::task::spawn_blocking(move || home.lock(&name));
@@ -227,14 +226,14 @@ pub(super) async fn lock(ctx: &Context, stage: Stage, name: String) -> Result<Lo
         Ok(taken) => taken,
         Err(_) => {
             ctx.observer
-                .progress(stage, "another process is at it: waiting until it is done");
+                .progress(stage, "waiting for another process to finish");
             taking.await
         }
     };
     taken.map_err(|e| Fault::new(Code::StateUnwritable, e.to_string()))?
 }
 
-/// Before anything runs: is everybody there who is needed?
+/// Asks for confirmation before any step runs, or checks that the steps can run without a user.
 async fn agree(
     ctx: &Context,
     run: &mut Run<'_>,
@@ -277,12 +276,12 @@ async fn agree(
     }
 }
 
-/// Whether a step cannot be done without a person.
+/// Whether a step needs a user.
 fn needs_somebody(ctx: &Context, step: &Step, choices: &Choices) -> bool {
     let answered = choices.answers.has(step.id);
     match &step.what {
         What::Cmd { interactive, .. } => *interactive,
-        // `--yes` takes what the manifest proposes (A29-SETUP-20).
+        // `--yes` accepts the manifest's defaults (A29-SETUP-20).
         What::Prompt { default, kind, .. } => {
             !answered && (!ctx.yes || default.is_none() || matches!(kind, Asked::Secret))
         }
@@ -291,7 +290,7 @@ fn needs_somebody(ctx: &Context, step: &Step, choices: &Choices) -> bool {
     }
 }
 
-/// A29-SETUP-31.
+/// The error `setup_required` with the pending steps (A29-SETUP-31).
 fn required(ctx: &Context, open: &[&Step]) -> Fault {
     let ids: Vec<&str> = open.iter().map(|s| s.id).collect();
     let pending: Vec<Value> = open
@@ -299,7 +298,7 @@ fn required(ctx: &Context, open: &[&Step]) -> Fault {
         .map(|s| json!({ "id": s.id, "kind": s.what.kind(), "description": s.description }))
         .collect();
     let what = format!(
-        "setup is not done: {} (AIP-29 § Setup)",
+        "pending setup steps: {} (AIP-29 § Setup)",
         ids.iter()
             .map(|id| format!("`{id}`"))
             .collect::<Vec<_>>()
@@ -313,7 +312,7 @@ fn required(ctx: &Context, open: &[&Step]) -> Fault {
         .details(json!({ "pending": pending }))
 }
 
-/// The scope of what setup keeps.
+/// The scope of values that setup stores.
 pub(super) fn scope(ctx: &Context) -> Result<Scope, Fault> {
     Ok(Scope {
         bundle: ctx.bundle.identity()?,

@@ -1,4 +1,4 @@
-//! Doing one step.
+//! Runs one setup step.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,20 +18,20 @@ use crate::observe::Stage;
 use crate::secrets::{self, Kept};
 use agentproto_sandbox::spawn::Stdio;
 
-/// A value is no book.
+/// Maximum size of a value in bytes.
 const LONGEST_VALUE: usize = 64 << 10;
 
-/// One pass over the steps; later ones may use what earlier ones gave.
+/// One run of the setup steps. Later steps may use the values of earlier ones.
 pub struct Run<'a> {
     pub ctx: &'a Context,
     choices: &'a Choices,
     tool: Tool,
     pub(super) given: Vec<Given>,
-    /// Whether the tool's environment is what is known by now.
+    /// Whether the tool's environment is up to date.
     settled: bool,
 }
 
-/// What a step gave.
+/// The value of a step.
 pub struct Captured {
     pub value: Zeroizing<String>,
     pub secret: bool,
@@ -48,7 +48,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A29-SETUP-14.
+    /// Whether `skip_if` says that the step is done (A29-SETUP-14).
     pub async fn is_skipped(&mut self, step: &Step<'_>) -> Result<bool, Fault> {
         match &step.skip_if {
             Some(check) => self.holds(step, check).await,
@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
             return Ok(None);
         }
         let Ok(text) = String::from_utf8(finished.stdout) else {
-            return Err(self.failed(step, "its output is no UTF-8"));
+            return Err(self.failed(step, "its output is not valid UTF-8"));
         };
         let value = Zeroizing::new(text);
         Ok(Some(Captured {
@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
         {
             shown = format!("{line}\n{shown}");
         }
-        // A29-SETUP-20; a secret has no default.
+        // The declared default (A29-SETUP-20). A secret has none.
         let default = default.filter(|_| !secret).map(str::to_owned);
         let question = Question {
             message: shown,
@@ -183,16 +183,17 @@ impl<'a> Run<'a> {
         match &kind {
             _ if value.is_empty() => Err(self.failed(step, "no value was given")),
             Kind::Boolean if !matches!(value.as_str(), "true" | "false") => {
-                Err(self.failed(step, "the answer is neither `true` nor `false`"))
+                Err(self.failed(step, "the answer must be `true` or `false`"))
             }
-            Kind::Select(list) if !list.contains(&value) => {
-                Err(self.failed(step, &format!("the answer is none of {}", list.join(", "))))
-            }
+            Kind::Select(list) if !list.contains(&value) => Err(self.failed(
+                step,
+                &format!("the answer must be one of {}", list.join(", ")),
+            )),
             _ => Ok(Captured { value, secret }),
         }
     }
 
-    /// Choices that a command prints: one per line, a label after a tab.
+    /// Runs a command that prints the choices: one per line, with an optional label after a tab.
     async fn printed(
         &mut self,
         step: &Step<'_>,
@@ -202,7 +203,7 @@ impl<'a> Run<'a> {
         let finished = self.execute(step, line, Some(timeout)).await?;
         if !tool::is_success(&finished) {
             let why = tool::ending(self.ctx, &finished);
-            return Err(self.failed(step, &format!("its choices cannot be listed: {why}")));
+            return Err(self.failed(step, &format!("cannot list its choices: {why}")));
         }
         let text = String::from_utf8_lossy(&finished.stdout);
         let (mut choices, mut labels) = (Vec::new(), Vec::new());
@@ -218,16 +219,16 @@ impl<'a> Run<'a> {
             }
         }
         match choices.is_empty() {
-            true => Err(self.failed(step, "its command prints no choices")),
+            true => Err(self.failed(step, "its command printed no choices")),
             false => Ok((choices, labels)),
         }
     }
 
-    /// Brings a value to where the step wants it (A29-SETUP-17 to A29-SETUP-19).
+    /// Stores a value where the step declares it (A29-SETUP-17 to A29-SETUP-19).
     async fn keep(&mut self, step: &Step<'_>, captured: Captured) -> Result<(), Fault> {
         let Captured { value, secret } = captured;
         if value.contains('\0') || value.len() > LONGEST_VALUE {
-            return Err(self.failed(step, "its value is too long, or holds a zero byte"));
+            return Err(self.failed(step, "its value is too long or contains a NUL byte"));
         }
         if secret {
             self.ctx.masks.add(&value);
@@ -251,7 +252,7 @@ impl<'a> Run<'a> {
                 let finished = finished.map_err(|fault| self.not_run(step, fault))?;
                 if !tool::is_success(&finished) {
                     let why = tool::ending(self.ctx, &finished);
-                    return Err(self.failed(step, &format!("its value was not taken: {why}")));
+                    return Err(self.failed(step, &format!("its `persist` command failed: {why}")));
                 }
             }
             None => {}
@@ -261,8 +262,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Commands see what earlier steps persisted, and the secrets that there are: a probe of
-    /// the finished setup needs them.
+    /// Updates the environment of commands: values that earlier steps stored, and available
+    /// secrets, which a check of the finished setup needs.
     async fn settle(&mut self) -> Result<(), Fault> {
         if !self.settled {
             self.tool.env = super::variables(self.ctx)?;
@@ -285,19 +286,19 @@ impl<'a> Run<'a> {
         finished.map_err(|fault| self.not_run(step, fault))
     }
 
-    /// Something was kept that commands should see.
+    /// Marks the environment of commands as outdated.
     pub fn changed(&mut self) {
         self.settled = false;
     }
 
-    /// What the caller wrote down; an answer to `external` may be a literal only where it is
-    /// no value to keep.
+    /// The caller's prepared answer. For `external` it may be a literal only if the value is not
+    /// stored.
     pub fn answer(&self, step: &Step<'_>) -> Result<Option<Zeroizing<String>>, Fault> {
         let secret = step.persist.is_some();
         self.choices.answers.get(self.ctx, step.id, secret)
     }
 
-    /// Values of earlier steps that were done in another run.
+    /// Loads values of earlier steps that were done in another run.
     pub fn recall(&mut self, text: &str) -> Result<(), Fault> {
         for name in template::names(text) {
             if self.given.iter().any(|given| given.name == name) {
@@ -320,18 +321,19 @@ impl<'a> Run<'a> {
         template::line(line, &self.given).map_err(|why| self.failed(step, &why))
     }
 
-    /// A29-SETUP-23.
+    /// The error of a failed step (A29-SETUP-23).
     pub fn failed(&self, step: &Step<'_>, why: &str) -> Fault {
-        let what = format!("the setup step `{}` failed: {why}", step.id);
+        let what = format!("setup step `{}` failed: {why}", step.id);
         let what = self.ctx.masks.mask(&what).into_owned();
         self.ctx
             .bundle
             .fault(Code::SetupFailed, step.node, &what)
-            .hint("steps before it stay done; mend the cause and run `agentproto setup` again")
+            .hint("earlier steps stay done; fix the cause and run `agentproto setup` again")
             .details(json!({ "step": step.id, "kind": step.what.kind() }))
     }
 
-    /// A sandbox that cannot be enforced keeps its own name; the rest is the step's failure.
+    /// A program that cannot be started is a failed step. Other errors, such as an unenforceable
+    /// sandbox, keep their code.
     fn not_run(&self, step: &Step<'_>, fault: Fault) -> Fault {
         match fault.code {
             Code::ProgramNotFound | Code::SpawnFailed => self.failed(step, &fault.message),

@@ -1,4 +1,4 @@
-//! One step of `setup` as the manifest has it (AIP-29 § Setup).
+//! One step of `setup`, read from the manifest (AIP-29 § Setup).
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct Step<'b> {
     pub what: What<'b>,
     pub skip_if: Option<Check<'b>>,
     pub persist: Option<Persist<'b>>,
-    /// Over its definition: a step that says something else now is another one.
+    /// Hash of its definition. A changed definition makes it a new step.
     pub hash: String,
 }
 
@@ -55,7 +55,7 @@ impl What<'_> {
     }
 }
 
-/// What a prompt takes.
+/// The kind of value that a prompt accepts.
 #[derive(Clone, Debug)]
 pub enum Asked<'b> {
     Text,
@@ -72,7 +72,7 @@ pub struct Callback<'b> {
     pub timeout: Duration,
 }
 
-/// A command and the exit code that means yes.
+/// A command, and the exit code that means yes.
 #[derive(Clone, Debug)]
 pub struct Check<'b> {
     pub line: &'b str,
@@ -87,7 +87,7 @@ pub enum Persist<'b> {
     Cmd(&'b str),
 }
 
-/// All steps in their order (A29-SETUP-22).
+/// All steps in order (A29-SETUP-22).
 pub fn steps(bundle: &Bundle) -> Result<Vec<Step<'_>>, Fault> {
     let Some(node) = bundle.root().get("setup") else {
         return Ok(Vec::new());
@@ -99,7 +99,7 @@ pub fn steps(bundle: &Bundle) -> Result<Vec<Step<'_>>, Fault> {
     for item in node.items() {
         let step = step(bundle, item)?;
         if out.iter().any(|s| s.id == step.id) {
-            let what = format!("two setup steps have the id `{}` (AIP-29 § Setup)", step.id);
+            let what = format!("duplicate setup step id `{}` (AIP-29 § Setup)", step.id);
             return Err(bundle.invalid(item, &what));
         }
         out.push(step);
@@ -111,7 +111,8 @@ fn step<'b>(bundle: &'b Bundle, node: &'b Node) -> Result<Step<'b>, Fault> {
     let view = SetupStep(node);
     let need = |value: Option<&'b str>, key: &str| {
         value.filter(|text| !text.trim().is_empty()).ok_or_else(|| {
-            let what = format!("this setup step needs `{key}`, a text (AIP-29 § Setup)");
+            let what =
+                format!("this setup step requires `{key}`, a non-empty string (AIP-29 § Setup)");
             bundle.invalid(node, &what)
         })
     };
@@ -119,7 +120,7 @@ fn step<'b>(bundle: &'b Bundle, node: &'b Node) -> Result<Step<'b>, Fault> {
     let what = match need(view.kind(), "kind")? {
         "cmd" => {
             let interactive = view.interactive().unwrap_or(false);
-            // Nobody is hurried who is asked something.
+            // Interactive commands have no default time limit, because they wait for the user.
             let default = if interactive { None } else { Some(60_000) };
             What::Cmd {
                 line: need(view.cmd(), "cmd")?,
@@ -144,7 +145,7 @@ fn step<'b>(bundle: &'b Bundle, node: &'b Node) -> Result<Step<'b>, Fault> {
         },
         other => {
             let what = format!(
-                "`{other}` is no kind of setup step: cmd, prompt, oauth or external (AIP-29 § Setup)"
+                "unknown setup step kind `{other}`: must be cmd, prompt, oauth or external (AIP-29 § Setup)"
             );
             return Err(bundle.invalid(node.get("kind").unwrap_or(node), &what));
         }
@@ -158,7 +159,7 @@ fn step<'b>(bundle: &'b Bundle, node: &'b Node) -> Result<Step<'b>, Fault> {
         } | What::Oauth { .. }
     );
     if let (true, Some(_)) = (captures, &persist) {
-        let what = "this step gives no value that `persist` could keep (AIP-29 § Setup)";
+        let what = "this step has no value for `persist` to store (AIP-29 § Setup)";
         return Err(bundle.invalid(node.get("persist").unwrap_or(node), what));
     }
     Ok(Step {
@@ -184,20 +185,21 @@ fn asked<'b>(bundle: &Bundle, node: &'b Node) -> Result<Asked<'b>, Fault> {
             match options.and_then(|o| Some((o.str_at(&["cmd"])?, o))) {
                 Some((line, options)) => Asked::SelectFrom(line, wait(options, 30_000)),
                 None if list.is_empty() || list.len() != given.len() => {
-                    let what = "a `select` needs `options`, a list of texts (AIP-29 § Setup)";
+                    let what = "a `select` requires `options`, a list of strings (AIP-29 § Setup)";
                     return Err(bundle.invalid(options.unwrap_or(node), what));
                 }
                 None => Asked::Select(list),
             }
         }
         other => {
-            let what = format!("`{other}` is no type of prompt: text, select, boolean or secret");
+            let what =
+                format!("unknown prompt type `{other}`: must be text, select, boolean or secret");
             return Err(bundle.invalid(node.get("type").unwrap_or(node), &what));
         }
     })
 }
 
-/// `skip_if` and `completes_when` have one shape.
+/// Reads `skip_if` or `completes_when`, which have the same shape.
 pub fn check<'b>(
     bundle: &Bundle,
     node: Option<&'b Node>,
@@ -207,7 +209,7 @@ pub fn check<'b>(
         return Ok(None);
     };
     let Some(line) = node.str_at(&["cmd"]) else {
-        return Err(bundle.invalid(node, "this check needs `cmd`, a text (AIP-29)"));
+        return Err(bundle.invalid(node, "this check requires `cmd`, a string (AIP-29)"));
     };
     Ok(Some(Check {
         line,
@@ -224,12 +226,12 @@ fn persist<'b>(bundle: &Bundle, step: &'b Node) -> Result<Option<Persist<'b>>, F
     match texts {
         [Some(name), None, None] if is_variable(name) => Ok(Some(Persist::Env(name))),
         [Some(name), None, None] => {
-            let what = format!("`{name}` cannot be the name of a variable");
+            let what = format!("`{name}` is not a valid environment variable name");
             Err(bundle.invalid(node, &what))
         }
         [None, Some(slug), None] => Ok(Some(Persist::Slug(slug))),
         [None, None, Some(line)] => Ok(Some(Persist::Cmd(line))),
-        // A29-SETUP-16.
+        // Exactly one target is allowed (A29-SETUP-16).
         _ => Err(bundle.invalid(
             node,
             "`persist` needs exactly one of `env`, `secret_slug` and `cmd` (AIP-29 § Setup)",
@@ -245,7 +247,7 @@ fn wait(node: &Node, default: i64) -> Duration {
     )
 }
 
-/// A day at most: no more than that is ever meant.
+/// A time limit, at most one day.
 fn millis(number: i64) -> Duration {
     Duration::from_millis(number.clamp(1, 86_400_000).unsigned_abs())
 }
@@ -258,7 +260,7 @@ fn scalar(node: &Node) -> Option<String> {
     }
 }
 
-/// What is said about a step is not part of it.
+/// Hash of a step without its description.
 fn definition(node: &Node) -> String {
     let mut json = to_json(node);
     if let Some(map) = json.as_object_mut() {

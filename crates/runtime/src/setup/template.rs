@@ -1,6 +1,6 @@
-//! Values in the lines of a manifest: `${value}`, `${input.ID}`, `${secrets.SLUG}` and
-//! `${callback_url}`. In plain words a value stays within its word; a shell gets it by
-//! environment, never as part of its program. A secret never becomes an argument (A45-AUTH-04).
+//! Placeholders in manifest lines: `${value}`, `${input.ID}`, `${secrets.SLUG}` and
+//! `${callback_url}`. In plain words, a value stays within its word. A shell gets values in its
+//! environment, never as part of its script. A secret never becomes an argument (A45-AUTH-04).
 
 use std::ffi::OsString;
 
@@ -8,10 +8,10 @@ use zeroize::Zeroizing;
 
 use crate::command::Line;
 
-/// A value that a line may use.
+/// A value for a placeholder.
 #[derive(Clone)]
 pub struct Given {
-    /// As it stands between the braces.
+    /// The text between the braces.
     pub name: String,
     pub value: Zeroizing<String>,
     pub secret: bool,
@@ -27,27 +27,27 @@ impl Given {
     }
 }
 
-/// What is executed.
+/// The command to execute.
 pub struct Ready {
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// Shells and their like read an argument as a program once more.
+/// Programs that interpret their arguments as commands.
 const INTERPRETERS: [&str; 9] = [
     "sh", "bash", "dash", "zsh", "ksh", "ash", "eval", "xargs", "env",
 ];
-/// What a shell does by itself: the words become no process's arguments.
+/// Shell built-ins: their words never become arguments of a process.
 const BUILT_IN: [&str; 5] = ["printf", "echo", ":", "export", "read"];
 
-/// Words that stand before the program.
+/// Words that may precede the program name.
 const BEFORE: [&str; 14] = [
     "if", "elif", "then", "else", "do", "while", "until", "!", "{", "}", "exec", "command",
     "builtin", "time",
 ];
-const NO_PROGRAM: &str = "the program itself must not be a value";
+const NO_PROGRAM: &str = "the program name must not contain a placeholder";
 
-/// Splits a text at its placeholders: what stands before each, its name, and the end.
+/// Splits a text at its placeholders: the text before each one with its name, and the rest.
 fn split(text: &str) -> (Vec<(&str, &str)>, &str) {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -67,24 +67,24 @@ fn split(text: &str) -> (Vec<(&str, &str)>, &str) {
     (parts, rest)
 }
 
-/// Everything else between `${` and `}` is the shell's.
+/// Whether a name is one of our placeholders. Other `${…}` belong to the shell.
 fn is_ours(name: &str) -> bool {
     matches!(name, "value" | "callback_url")
         || name.starts_with("input.")
         || name.starts_with("secrets.")
 }
 
-/// Names of the values that a text uses.
+/// Names of the placeholders in a text.
 pub fn names(text: &str) -> impl Iterator<Item = &str> {
     split(text).0.into_iter().map(|(_, name)| name)
 }
 
 fn lookup<'g>(given: &'g [Given], name: &str) -> Result<&'g Given, String> {
     let found = given.iter().find(|g| g.name == name);
-    found.ok_or_else(|| format!("nothing gives a value for `${{{name}}}`"))
+    found.ok_or_else(|| format!("no value for `${{{name}}}`"))
 }
 
-/// A URL with its values, each percent-encoded.
+/// A URL with percent-encoded values.
 pub fn url(text: &str, given: &[Given]) -> Result<String, String> {
     let (parts, end) = split(text);
     let mut out = String::new();
@@ -93,7 +93,7 @@ pub fn url(text: &str, given: &[Given]) -> Result<String, String> {
         let value = lookup(given, name)?;
         if value.secret {
             return Err(format!(
-                "`${{{name}}}` is a secret, which must not stand in a URL that is shown"
+                "`${{{name}}}` is a secret and must not appear in a URL"
             ));
         }
         out.push_str(&percent(&value.value));
@@ -115,7 +115,7 @@ pub fn percent(text: &str) -> String {
     out
 }
 
-/// A command line with its values.
+/// A command line with values.
 pub fn line(text: &str, given: &[Given]) -> Result<Ready, String> {
     let (parts, end) = split(text);
     let mut used = Vec::new();
@@ -138,7 +138,7 @@ pub fn line(text: &str, given: &[Given]) -> Result<Ready, String> {
     }
 }
 
-/// A name that the text does not have.
+/// A prefix that does not occur in the text.
 fn unused(text: &str) -> String {
     let mut stem = "AGENTPROTO_VALUE_".to_owned();
     while text.contains(&stem) {
@@ -160,7 +160,7 @@ fn plain_words(words: Vec<String>, marks: &[(String, &Given)]) -> Result<Ready, 
         let mut used = marks
             .iter()
             .filter(|(mark, _)| word.contains(mark.as_str()));
-        // A secret among them decides.
+        // If one of them is a secret, it is returned.
         let first = used.next();
         first
             .filter(|(_, g)| g.secret)
@@ -192,7 +192,7 @@ fn plain_words(words: Vec<String>, marks: &[(String, &Given)]) -> Result<Ready, 
     }
 }
 
-/// Puts the values in, in one pass: what looks like a mark within a value is none.
+/// Replaces marks by values in one pass, so that a value that looks like a mark is not replaced.
 fn fill(word: &str, marks: &[(String, &Given)]) -> String {
     let mut out = String::new();
     let mut rest = word;
@@ -213,26 +213,24 @@ fn fill(word: &str, marks: &[(String, &Given)]) -> String {
     out
 }
 
-/// `NAME=value` in front of a command.
+/// Splits `NAME=value` before a command.
 fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     is_variable(name).then_some((name, value))
 }
 
-/// Whether a shell takes it as the name of a variable.
+/// Whether a shell accepts it as a variable name.
 pub fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// The shell reads values from its environment; how depends on the quotes around.
+/// Makes the shell read values from its environment, according to the quotes around each.
 fn in_shell(script: &str, marks: &[(String, &Given)]) -> Result<Ready, String> {
     if !marks.is_empty() {
         for form in ["`", "$(", "<<", "()", "alias"] {
             if script.contains(form) {
-                return Err(format!(
-                    "a value cannot be put safely into a line with `{form}`"
-                ));
+                return Err(format!("a placeholder is not safe in a line with `{form}`"));
             }
         }
         for command in simple_commands(script) {
@@ -276,7 +274,7 @@ fn in_shell(script: &str, marks: &[(String, &Given)]) -> Result<Ready, String> {
     })
 }
 
-/// The pieces between `|`, `&`, `;`, brackets and line breaks that stand outside of quotes.
+/// Splits a script at `|`, `&`, `;`, parentheses and line breaks outside quotes.
 fn simple_commands(script: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut start = 0;
@@ -300,7 +298,7 @@ fn simple_commands(script: &str) -> Vec<&str> {
     out
 }
 
-/// Whether the values of one command reach it in a way that is safe.
+/// Checks that values reach a command in a safe way.
 fn check(command: &str, marks: &[(String, &Given)]) -> Result<(), String> {
     if !marks
         .iter()
@@ -308,8 +306,8 @@ fn check(command: &str, marks: &[(String, &Given)]) -> Result<(), String> {
     {
         return Ok(());
     }
-    let words = shell_words::split(command)
-        .map_err(|_| "a quote in the command does not close".to_owned())?;
+    let words =
+        shell_words::split(command).map_err(|_| "unclosed quote in the command".to_owned())?;
     let is_before = |w: &&String| BEFORE.contains(&w.as_str()) || assignment(w).is_some();
     let before = words.iter().take_while(is_before).count();
     let program = words.get(before).map_or("", String::as_str);
@@ -327,7 +325,7 @@ fn check(command: &str, marks: &[(String, &Given)]) -> Result<(), String> {
         }
         if INTERPRETERS.contains(&program) {
             return Err(format!(
-                "`{program}` would read the value of `${{{}}}` as a program",
+                "`{program}` would execute the value of `${{{}}}`",
                 given.name
             ));
         }
@@ -374,7 +372,7 @@ mod tests {
         let ready = line("T=${secrets.token} tool ${value}", &sly).expect("a line");
         assert_eq!(ready.argv, ["tool", "AGENTPROTO_VALUE_1Z"]);
         assert!(argv("${value} x").is_err());
-        assert!(argv("tool ${input.nobody}").is_err());
+        assert!(argv("tool ${input.unknown}").is_err());
     }
 
     #[test]
@@ -407,7 +405,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever the manifest and the answer hold: no panic, and no secret in an argument.
+        /// For any manifest and any answer: no panic, and no secret in an argument.
         #[test]
         fn any_line(
             line in r#"([a-z ]|\$\{value\}|\$\{input\.x\}|[|&;()<>'"`\\{}$=#*~\n]|printf |é){0,24}"#,
@@ -425,7 +423,7 @@ mod tests {
 
     /// A45-AUTH-04.
     #[test]
-    fn a_secret_is_no_argument() {
+    fn a_secret_never_becomes_an_argument() {
         for bad in [
             "tool login ${secrets.token}",
             "tool --token=${secrets.token} | cat",
@@ -453,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_encoded_and_hold_no_secret() {
+    fn urls_are_encoded_and_contain_no_secret() {
         let got = url("https://x/?r=${input.region}&v=${value}", &given());
         assert_eq!(
             got.expect("a URL"),

@@ -1,4 +1,5 @@
-//! Commands of setup and login: the bundle's binary by its name, under the bundle's sandbox.
+//! Runs commands of setup and login in the bundle's sandbox. They find the bundle's binary by its
+//! name.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,10 +13,10 @@ use crate::context::Context;
 use crate::fault::Fault;
 use agentproto_sandbox::spawn::{Options, Piece, Stdio};
 
-/// What a message shows of a command's end.
+/// Maximum number of characters of a command's output in a message.
 const MOST_WORDS: usize = 400;
 
-/// The environment that every command of a bundle gets on top of its policy.
+/// A bundle's binary with the environment that its commands get in addition to the policy.
 pub struct Tool {
     ctx: Context,
     bin: PathBuf,
@@ -23,7 +24,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// `bin` is found by its name, whatever `PATH` says.
+    /// Puts the directory of `bin` first on `PATH`, so that commands find it by name.
     pub fn new(ctx: &Context, bin: &Path) -> Self {
         let mut ctx = ctx.clone();
         if let Some(dir) = bin.parent().filter(|dir| dir.is_absolute()) {
@@ -74,15 +75,15 @@ impl Tool {
     }
 }
 
-/// How a command ended, in words, without secrets.
+/// How a command ended, as text without secrets.
 pub fn ending(ctx: &Context, finished: &Finished) -> String {
     use std::os::unix::process::ExitStatusExt;
     let status = &finished.exit.status;
     let how = match (finished.exit.timed_out, status.code(), status.signal()) {
-        (true, ..) => "it ran into its time limit".to_owned(),
-        (_, Some(code), _) => format!("it ended with exit code {code}"),
-        (_, None, Some(signal)) => format!("signal {signal} ended it"),
-        _ => "it ended".to_owned(),
+        (true, ..) => "time limit exceeded".to_owned(),
+        (_, Some(code), _) => format!("exit code {code}"),
+        (_, None, Some(signal)) => format!("killed by signal {signal}"),
+        _ => "unknown exit status".to_owned(),
     };
     match last_words(ctx, finished) {
         words if words.is_empty() => how,
@@ -90,14 +91,14 @@ pub fn ending(ctx: &Context, finished: &Finished) -> String {
     }
 }
 
-/// The end of what a command said, without secrets.
+/// The end of a command's output, without secrets.
 pub fn last_words(ctx: &Context, finished: &Finished) -> String {
     let stdout = String::from_utf8_lossy(&finished.stdout);
     let said = match finished.stderr.trim() {
         "" => stdout.trim(),
         said => said,
     };
-    // Masked whole: a cut could leave half a secret.
+    // Masked before it is cut, because a cut could leave half a secret.
     let masked = ctx.masks.mask(said);
     let lines: Vec<&str> = masked.lines().rev().take(4).collect();
     let text = lines.into_iter().rev().collect::<Vec<_>>().join(" / ");
@@ -109,14 +110,14 @@ pub fn is_success(finished: &Finished) -> bool {
     finished.exit.status.success() && !finished.exit.timed_out
 }
 
-/// A command that is talked with while it runs.
+/// A running command that the caller communicates with.
 pub struct Talk<S> {
     started: Started,
     show: S,
 }
 
 impl Tool {
-    /// Starts a command; what it prints is shown line by line.
+    /// Starts a command, and shows its output line by line.
     pub async fn start<S: FnMut(&str) + Send>(
         &self,
         ready: Ready,
@@ -145,7 +146,7 @@ impl<S: FnMut(&str) + Send> Talk<S> {
             while let Some(piece) = lines.next().await {
                 if let Piece::Line { bytes, .. } = piece {
                     (self.show)(&String::from_utf8_lossy(&bytes));
-                    // The end of it is enough to tell why it failed.
+                    // Only the last line is kept. It is enough to report a failure.
                     stdout = bytes;
                 }
             }

@@ -1,5 +1,5 @@
-//! The request of a turn, past the protocol library: its prompt goes straight to the wire, and
-//! its answer comes straight from there. Every turn waits for these two, and nothing else does.
+//! Sends the prompt of a turn directly to the wire, and receives its response from there. It
+//! bypasses the protocol library because every turn waits for these two messages.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-/// What became of a prompt: `Err(None)` where the agent will never answer.
+/// The outcome of a prompt: `Err(None)` if the agent will never respond.
 pub type Answered = Result<PromptResponse, Option<Error>>;
 
-/// The prompt that waits for its answer; the library's ids look otherwise.
+/// The prompt that waits for its response. Its ids cannot collide with those of the library.
 #[derive(Default)]
 pub struct Asked(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     last: u64,
-    /// Nothing more comes from the agent.
+    /// Whether no more messages can arrive from the agent.
     over: bool,
     waiting: Option<(String, oneshot::Sender<Result<PromptResponse, Error>>)>,
 }
@@ -46,7 +46,7 @@ impl Asked {
         self.0.lock()
     }
 
-    /// The line to send, and where its answer will come.
+    /// The line to send, and a future for its response.
     pub fn ask(
         &self,
         prompt: &PromptRequest,
@@ -74,7 +74,7 @@ impl Asked {
         Ok((line, answer))
     }
 
-    /// Whether the line is the answer that somebody waits for; then it has it now.
+    /// If the line is the expected response, delivers it and returns true.
     pub fn is_answer(&self, id: Option<&RawValue>, line: &str) -> bool {
         let Some(id) = id.and_then(|id| serde_json::from_str::<Cow<str>>(id.get()).ok()) else {
             return false;
@@ -84,12 +84,12 @@ impl Asked {
             return false;
         };
         drop(state);
-        // Whoever asked may have gone.
+        // The receiver may be gone.
         let _ = sender.send(read(line));
         true
     }
 
-    /// The agent says nothing more: whoever waits need not.
+    /// Called when no more messages can arrive. Wakes the waiting task.
     pub fn end(&self) {
         let mut state = self.state();
         state.over = true;
@@ -100,7 +100,7 @@ impl Asked {
 fn read(line: &str) -> Result<PromptResponse, Error> {
     let unreadable = |why: String| {
         let mut error = Error::internal_error();
-        error.message = format!("its answer to session/prompt cannot be read: {why}");
+        error.message = format!("its response to session/prompt is invalid: {why}");
         error
     };
     let response: Response =
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn its_own_answer_and_no_other_ends_it() {
+    async fn only_the_matching_response_ends_a_prompt() {
         let asked = Asked::default();
         let (first, _gone) = asked.ask(&prompt()).expect("a line");
         let (line, answer) = asked.ask(&prompt()).expect("a line");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_that_are_none_say_why() {
+    async fn invalid_responses_are_reported_with_the_reason() {
         for (answer, wanted) in [
             (r#""error":{"code":-32000,"message":"log in"}"#, "log in"),
             (
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_an_agent_that_is_gone() {
+    async fn prompts_end_when_the_agent_is_gone() {
         let asked = Asked::default();
         let (_, before) = asked.ask(&prompt()).expect("a line");
         asked.end();

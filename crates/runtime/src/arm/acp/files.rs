@@ -1,5 +1,5 @@
-//! Files for the agent: inside its working directory and its sandbox, whatever links say and
-//! whatever it renames.
+//! File access for the agent, limited to its working directory and its sandbox. Neither links nor
+//! renames can bypass the limits.
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -13,19 +13,19 @@ use std::path::{Component, Path, PathBuf};
 use agentproto_sandbox::Policy;
 use agentproto_sandbox::policy::Access;
 
-/// A larger file is no text for a prompt.
+/// Maximum size in bytes of a file to read.
 const LARGEST: u64 = 8 << 20;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Trouble {
     Missing,
-    /// The agent asked for something that it may not ask for.
+    /// The agent sent invalid parameters or asked for something that is not allowed.
     Params(String),
     Other(String),
 }
 
-/// Files and directories that keep their protection under every name: the agent can rename
-/// the directories above them, and we stand outside of its sandbox.
+/// Files and directories that stay protected under every name. The agent can rename the directories
+/// above them, and this process is not confined by its sandbox.
 #[derive(Default)]
 pub struct Guarded {
     hidden: HashSet<(u64, u64)>,
@@ -58,16 +58,16 @@ impl Guarded {
         let meta = file.metadata().map_err(failed)?;
         let identity = (meta.dev(), meta.ino());
         if self.hidden.contains(&identity) {
-            return Err(no("the sandbox denies it"));
+            return Err(no("the sandbox denies access"));
         }
         if access == Access::Write && self.read_only.contains(&identity) {
-            return Err(no("the sandbox grants reading only"));
+            return Err(no("the sandbox allows only reading"));
         }
         Ok(())
     }
 }
 
-/// The agent's working directory: where it sees it, and where it is.
+/// The agent's working directory, in its own view and on the host.
 pub struct Files<'p> {
     pub seen: PathBuf,
     pub host: PathBuf,
@@ -90,7 +90,7 @@ impl Files<'_> {
         self.guarded.check(&file, Access::Read)?;
         let meta = file.metadata().map_err(failed)?;
         if !meta.is_file() {
-            return Err(no("this is no regular file"));
+            return Err(no("not a regular file"));
         }
         if meta.len() > LARGEST {
             let what = format!("the file has {} bytes, more than {LARGEST}", meta.len());
@@ -98,10 +98,10 @@ impl Files<'_> {
         }
         let mut bytes = Vec::new();
         file.take(LARGEST).read_to_end(&mut bytes).map_err(failed)?;
-        String::from_utf8(bytes).map_err(|_| no("the file is no UTF-8 text"))
+        String::from_utf8(bytes).map_err(|_| no("the file is not valid UTF-8"))
     }
 
-    /// Writes a file whole; it and its directories are made where they are missing.
+    /// Writes a whole file. It and its directories are created if they are missing.
     pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
         let way = self.way(path, Access::Write)?;
         let (dir, name) = self.walk(&way, Access::Write)?;
@@ -109,13 +109,14 @@ impl Files<'_> {
         let mut file = open_below(dir.as_fd(), &name, flags, 0o644).map_err(failed)?;
         self.guarded.check(&file, Access::Write)?;
         if !file.metadata().map_err(failed)?.is_file() {
-            return Err(no("this is no regular file"));
+            return Err(no("not a regular file"));
         }
         file.set_len(0).map_err(failed)?;
         file.write_all(bytes).map_err(failed)
     }
 
-    /// The directory of the file, opened name by name; for writing it is made where missing.
+    /// Opens the directory of the file, component by component. For writing, missing directories
+    /// are created.
     fn walk(&self, way: &Way, access: Access) -> Result<(OwnedFd, PathBuf), Trouble> {
         let root = File::open(&way.root).map_err(failed)?;
         self.guarded.check(&root, access)?;
@@ -138,8 +139,8 @@ impl Files<'_> {
         Ok((dir, name))
     }
 
-    /// Where a path leads, where the sandbox grants that. Links are followed here, once, and
-    /// what they lead to is judged like any other path; afterwards none is followed.
+    /// Resolves a path that the sandbox allows. Links are followed only here, once, and their
+    /// target is checked like any other path.
     fn way(&self, path: &Path, access: Access) -> Result<Way, Trouble> {
         if !path.is_absolute() {
             return Err(no("the path is not absolute (ACP, file system)"));
@@ -152,7 +153,7 @@ impl Files<'_> {
         }
         let home = first.root.canonicalize().map_err(failed)?;
         let Ok(below) = real.strip_prefix(&home) else {
-            return Err(no("a link on the way leads out of the working directory"));
+            return Err(no("a symbolic link points outside the working directory"));
         };
         let inside = match self.policy.and_then(|p| p.on_host(path)) {
             Some((grant, _)) if first.root == grant.source => grant.at.join(below),
@@ -163,13 +164,13 @@ impl Files<'_> {
 
     fn granted(&self, path: &Path, access: Access) -> Result<Way, Trouble> {
         let Ok(below) = path.strip_prefix(&self.seen) else {
-            return Err(no(
-                "the path lies outside of the session's working directory",
-            ));
+            return Err(no("the path is outside the session's working directory"));
         };
         let plain = |part: Component| matches!(part, Component::Normal(_));
         if below.as_os_str().is_empty() || !below.components().all(plain) {
-            return Err(no("the path is no plain path to a file"));
+            return Err(no(
+                "the path must name a file and must not contain `.` or `..`",
+            ));
         }
         let Some(policy) = self.policy else {
             return Ok(Way {
@@ -178,14 +179,14 @@ impl Files<'_> {
             });
         };
         let Some((grant, _)) = policy.on_host(path) else {
-            return Err(no("the sandbox does not grant it"));
+            return Err(no("the sandbox does not allow access"));
         };
         if access == Access::Write && grant.access != Access::Write {
-            return Err(no("the sandbox grants reading only"));
+            return Err(no("the sandbox allows only reading"));
         }
         let below = path.strip_prefix(&grant.at).unwrap_or(Path::new(""));
         if below.as_os_str().is_empty() {
-            // The grant is the file itself.
+            // The grant is for the file itself.
             let root = grant.source.parent().unwrap_or(Path::new("/"));
             let name = grant.source.file_name().unwrap_or_default();
             return Ok(Way {
@@ -204,11 +205,11 @@ fn no(what: &str) -> Trouble {
     Trouble::Params(what.to_owned())
 }
 
-/// Without links, as far as it exists.
+/// The path without links, as far as it exists.
 fn real(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            // A link that leads nowhere would be followed when the file is made.
+            // A dangling link would be followed when the file is created.
             if path.is_symlink() {
                 return Err(io::Error::from_raw_os_error(libc::ELOOP));
             }
@@ -224,21 +225,22 @@ fn real(path: &Path) -> io::Result<PathBuf> {
 fn failed(error: io::Error) -> Trouble {
     match (error.kind(), error.raw_os_error()) {
         (io::ErrorKind::NotFound, _) => Trouble::Missing,
-        (_, Some(libc::EXDEV | libc::ELOOP)) => no("a link stands on the way"),
+        (_, Some(libc::EXDEV | libc::ELOOP)) => no("the path contains a symbolic link"),
         _ => Trouble::Other(error.to_string()),
     }
 }
 
-/// Opens one name or plain path below a directory; no link is followed.
+/// Opens a name or relative path below a directory, without following links.
 fn open_below(dir: BorrowedFd, path: &Path, flags: i32, mode: u64) -> io::Result<File> {
     let path = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: plain data; all zero is a valid value.
+    // SAFETY: plain data, for which all zeros are a valid value.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
     how.flags = (flags | libc::O_CLOEXEC) as u64;
     how.mode = mode;
     how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS;
     loop {
-        // SAFETY: a C string and a structure of the size given; the descriptor is new.
+        // SAFETY: the path is a C string, the structure has the given size, and the returned
+        // descriptor is new.
         let fd = unsafe {
             libc::syscall(
                 libc::SYS_openat2,
@@ -249,11 +251,11 @@ fn open_below(dir: BorrowedFd, path: &Path, flags: i32, mode: u64) -> io::Result
             )
         };
         if fd >= 0 {
-            // SAFETY: as above.
+            // SAFETY: see above.
             return Ok(unsafe { File::from_raw_fd(fd as i32) });
         }
         let error = io::Error::last_os_error();
-        // The kernel asks for another try where a rename came in between.
+        // The kernel asks to retry if a rename interfered.
         if error.raw_os_error() != Some(libc::EAGAIN) {
             return Err(error);
         }
@@ -262,7 +264,7 @@ fn open_below(dir: BorrowedFd, path: &Path, flags: i32, mode: u64) -> io::Result
 
 fn make_directory(dir: BorrowedFd, name: &Path) -> io::Result<()> {
     let name = CString::new(name.as_os_str().as_bytes())?;
-    // SAFETY: a C string and a descriptor that lives.
+    // SAFETY: the name is a C string, and the descriptor is open.
     match unsafe { libc::mkdirat(dir.as_raw_fd(), name.as_ptr(), 0o755) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leads_out() {
+    fn no_path_reaches_outside() {
         let dir = tempfile::tempdir().expect("a directory");
         let outside = tempfile::tempdir().expect("a directory");
         std::fs::write(outside.path().join("secret"), "x").expect("written");
@@ -343,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_denied_stays_denied_under_another_name() {
+    fn a_denied_file_stays_denied_after_a_rename() {
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(dir.path().join("sub")).expect("made");
         std::fs::write(dir.path().join("sub/.env"), "x").expect("written");
@@ -358,8 +360,8 @@ mod tests {
         std::fs::rename(dir.path().join("sub"), dir.path().join("other")).expect("renamed");
         let files = files(dir.path(), &guarded);
         let denied = files.read(Path::new("/workspace/other/.env"));
-        assert_eq!(denied, Err(no("the sandbox denies it")));
+        assert_eq!(denied, Err(no("the sandbox denies access")));
         let written = files.write(Path::new("/workspace/other/new"), b"x");
-        assert_eq!(written, Err(no("the sandbox grants reading only")));
+        assert_eq!(written, Err(no("the sandbox allows only reading")));
     }
 }

@@ -1,4 +1,4 @@
-//! A connected agent: requests, answers, and its end.
+//! A connected agent: its requests, their responses, and its end.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ use crate::context::Context;
 use crate::event::StopReason;
 use crate::fault::{Code, Fault};
 
-/// A cancelled turn is over by then, whatever the agent does (it has to end it itself: PT-11).
+/// After this time a canceled turn counts as ended, even if the agent has not ended it (PT-11).
 const AFTER_CANCEL: Duration = Duration::from_millis(900);
-/// The protocol's code for a missing login.
+/// The protocol's error code for a missing login.
 const AUTH_REQUIRED: i32 = -32000;
 
 /// A connected agent.
@@ -38,21 +38,21 @@ pub struct Live {
     pub agent: ConnectionTo<Agent>,
     pub shared: Arc<Shared>,
     pub services: Arc<Services>,
-    /// The working directory as the agent sees it.
+    /// The working directory, as the agent sees it.
     pub cwd: PathBuf,
     pub initialized: Mutex<Option<InitializeResponse>>,
     pub session: Mutex<Option<String>>,
-    /// Lines for the agent that are our own, and not the library's.
+    /// Sender for lines that bypass the library.
     pub wire: Mutex<Option<UnboundedSender<String>>>,
-    /// Whether the turn is to end; asked for at any time, also before the turn runs.
+    /// Whether the turn is to be canceled. May be set before the turn runs.
     pub cancel: Cancel,
-    /// A cancelled turn that the agent has not ended yet.
+    /// A canceled turn that the agent has not ended yet.
     pub stale: Mutex<Option<JoinHandle<()>>>,
     pub hang_up: Mutex<Option<oneshot::Sender<()>>>,
     pub tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// A session that was opened, with what it offers.
+/// An opened session, with the modes and options that it offers.
 pub struct Opened {
     pub id: String,
     pub modes: Option<SessionModeState>,
@@ -65,7 +65,7 @@ pub enum Refused {
 }
 
 impl Live {
-    /// Sends a request and waits for its answer, or for the end of the agent.
+    /// Sends a request and waits for its response, or for the end of the agent.
     pub async fn ask<R>(&self, request: R, doing: &str) -> Result<R::Response, Fault>
     where
         R: agent_client_protocol::JsonRpcRequest,
@@ -78,7 +78,7 @@ impl Live {
         }
     }
 
-    /// `Err(None)`: the agent has ended.
+    /// Returns `Err(None)` if the agent has exited.
     async fn request<R>(&self, request: R) -> Result<R::Response, Option<Error>>
     where
         R: agent_client_protocol::JsonRpcRequest,
@@ -92,7 +92,7 @@ impl Live {
         };
         match result {
             Some(Ok(answer)) => Ok(answer),
-            // The library invents an error for what the agent will never answer.
+            // The library returns its own error for a request that will never be answered.
             Some(Err(_)) | None if self.agent.is_incoming_closed() => Err(None),
             Some(Err(error)) => Err(Some(error)),
             None => Err(None),
@@ -106,7 +106,8 @@ impl Live {
                 let fault = self.process.lost(doing).await;
                 match self.shared.first_odd() {
                     Some(odd) => {
-                        let message = format!("{}; on standard output stood: {odd}", fault.message);
+                        let message =
+                            format!("{}; it wrote non-protocol output: {odd}", fault.message);
                         Fault { message, ..fault }
                     }
                     None => fault,
@@ -115,11 +116,12 @@ impl Live {
         }
     }
 
-    /// It takes nothing more: it has ended, has closed its input, or was stopped.
+    /// The error for an agent that no longer reads: it has exited, has closed its stdin, or was
+    /// stopped.
     async fn deaf(&self) -> Fault {
         let over = tokio::time::timeout(2 * LAST_WORD, self.shared.over());
         match over.await {
-            Ok(_) => self.ended("in the turn").await,
+            Ok(_) => self.ended("during the turn").await,
             Err(_) => Fault::new(Code::SessionClosed, "the agent is not running"),
         }
     }
@@ -140,17 +142,18 @@ impl Live {
                     modes: new.modes,
                     options: new.config_options.unwrap_or_default(),
                 }),
-                Err(error) => Err(refused(error, "when a session was opened").await),
+                Err(error) => Err(refused(error, "while opening a session").await),
             };
         };
-        let doing = "when a session was taken up again";
+        let doing = "while resuming a session";
         let capabilities = self
             .initialized
             .lock()
             .as_ref()
             .map(|i| i.agent_capabilities.clone());
         let capabilities = capabilities.unwrap_or_default();
-        // Resume does not repeat the conversation; load does, and we drop it.
+        // `session/resume` does not replay the conversation. `session/load` does, and the replay is
+        // ignored.
         if capabilities.session_capabilities.resume.is_some() {
             match self
                 .request(ResumeSessionRequest::new(id.clone(), cwd))
@@ -175,13 +178,13 @@ impl Live {
         } else {
             Err(Refused::Fault(Fault::new(
                 Code::CapabilityMismatch,
-                "the agent offers neither session/resume nor session/load, so no session can be taken up again",
+                "cannot resume a session: the agent supports neither session/resume nor session/load",
             )))
         }
     }
 
-    /// The agent's own methods in the order that it lists them; never one that wants a
-    /// terminal.
+    /// Tries the agent's own auth methods in the order in which it lists them. Methods that need a
+    /// terminal are skipped.
     pub async fn authenticate(&self, context: &Context) -> Result<(), Fault> {
         let methods = self
             .initialized
@@ -204,7 +207,7 @@ impl Live {
                     return Ok(());
                 }
                 Err(Some(error)) => last = Some(error),
-                Err(None) => return Err(self.ended("when it was asked to authenticate").await),
+                Err(None) => return Err(self.ended("while authenticating").await),
             }
         }
         Err(self.auth_required(context, last))
@@ -218,13 +221,13 @@ impl Live {
             .auth()
             .and_then(|a| a.login()?.cmd());
         let hint = match login {
-            Some(cmd) => format!("log in with `{cmd}`, or `agentproto auth login`"),
-            None => "give the agent its credentials (`auth.state.env` in the manifest), or log in with its own command".to_owned(),
+            Some(cmd) => format!("log in with `{cmd}` or `agentproto auth login`"),
+            None => "set the agent's credentials (`auth.state.env` in the manifest), or log in with its own command".to_owned(),
         };
         Fault::new(
             Code::AuthRequired,
             format!(
-                "the agent wants a login before it opens a session{said} (ACP, authentication)"
+                "the agent requires a login before it opens a session{said} (ACP, authentication)"
             ),
         )
         .hint(hint)
@@ -234,10 +237,7 @@ impl Live {
         let prompt = vec![ContentBlock::Text(TextContent::new(message))];
         let prompt = PromptRequest::new(session.to_owned(), prompt);
         let (line, answer) = self.shared.asked.ask(&prompt).map_err(|error| {
-            Fault::new(
-                Code::TurnFailed,
-                format!("the prompt cannot be sent: {error}"),
-            )
+            Fault::new(Code::TurnFailed, format!("cannot send the prompt: {error}"))
         })?;
         let mut answer = Box::pin(answer);
         let wire = self.wire.lock().clone();
@@ -246,7 +246,7 @@ impl Live {
         }
         let cancelled = async {
             self.cancel.wait().await;
-            // Where the wish came before the prompt went out, the agent has not heard it.
+            // The turn may have been canceled before the prompt was sent.
             let notice = CancelNotification::new(session.to_owned());
             let _ = self.agent.send_notification(notice);
             tokio::time::sleep(AFTER_CANCEL).await;
@@ -269,28 +269,25 @@ impl Live {
                 Stop::Cancelled => StopReason::Cancelled,
                 _ => StopReason::EndTurn,
             }),
-            Err(Some(error)) => Err(failed(&error, "in the turn")),
-            Err(None) => Err(self.ended("in the turn").await),
+            Err(Some(error)) => Err(failed(&error, "during the turn")),
+            Err(None) => Err(self.ended("during the turn").await),
         }
     }
 }
 
-/// An agent that refuses an id does not know it.
+/// An agent that rejects a session id does not know it.
 fn unknown(refused: Refused, id: &str) -> Refused {
     match refused {
         Refused::Fault(fault) if fault.code == Code::TurnFailed => Refused::Fault(Fault {
             code: Code::SessionUnknown,
-            message: format!(
-                "the session `{id}` cannot be taken up again: {}",
-                fault.message
-            ),
+            message: format!("cannot resume the session `{id}`: {}", fault.message),
             ..fault
         }),
         other => other,
     }
 }
 
-/// An error that the agent sent.
+/// Converts an error response of the agent.
 fn failed(error: &Error, doing: &str) -> Fault {
     let number = i32::from(error.code);
     let code = match number {
@@ -300,7 +297,7 @@ fn failed(error: &Error, doing: &str) -> Fault {
     Fault::new(
         code,
         format!(
-            "the agent answered with error {number} {doing}: {}",
+            "the agent responded with error {number} {doing}: {}",
             error.message
         ),
     )

@@ -1,4 +1,4 @@
-//! The ACP arm: the protocol library speaks, over a wire that passes through our hands.
+//! The ACP arm. It uses the protocol library over a wire that this module taps.
 
 mod asked;
 mod files;
@@ -37,10 +37,10 @@ use crate::event::StopReason;
 use crate::fault::{Code, Fault};
 use agentproto_sandbox::spawn::{Bounds, Exit};
 
-/// Closing a session is a courtesy; the process ends anyway.
+/// Time limit for closing a session, which is optional: the process is ended anyway.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// What the caller chose that is set over the wire rather than by argv or environment.
+/// Choices that are set over the protocol instead of argv or environment.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
     pub mode: Option<String>,
@@ -123,7 +123,7 @@ impl Acp {
         let agent = agent.await.map_err(|_| {
             Fault::new(
                 Code::SpawnFailed,
-                "the connection to the agent broke at once",
+                "the connection to the agent closed immediately",
             )
         })?;
         let live = Arc::new(Live {
@@ -155,14 +155,14 @@ impl Acp {
                     .terminal(true),
             )
             .client_info(Implementation::new("agentproto", env!("CARGO_PKG_VERSION")));
-        let answer = live.ask(request, "in the handshake").await?;
+        let answer = live.ask(request, "during the handshake").await?;
         if answer.protocol_version != ProtocolVersion::V1 {
             let theirs = serde_json::to_string(&answer.protocol_version).unwrap_or_default();
             return Err(Fault::new(
                 Code::ProtocolViolation,
-                format!("the agent speaks ACP version {theirs}, this runner version 1 (ACP, initialization)"),
+                format!("the agent uses ACP version {theirs}, but this runner supports version 1 (ACP, initialization)"),
             )
-            .hint("update the agent, or `agentproto`"));
+            .hint("update the agent or `agentproto`"));
         }
         let capabilities = &answer.agent_capabilities;
         let negotiated = Negotiated {
@@ -203,7 +203,8 @@ impl Acp {
         Ok(opened.id)
     }
 
-    /// Modes and options of the manifest that patch nothing are the agent's own.
+    /// Sets modes and options that have no arguments or variables in the manifest. They are the
+    /// agent's own.
     async fn choose(&self, live: &Live, opened: &Opened) -> Result<(), Fault> {
         let warn = |what: String| {
             self.context
@@ -214,17 +215,17 @@ impl Acp {
             let modes = opened.modes.iter().flat_map(|m| &m.available_modes);
             if modes.into_iter().any(|m| *m.id.0 == **mode) {
                 let request = SetSessionModeRequest::new(opened.id.clone(), mode.clone());
-                live.ask(request, "when its mode was set").await?;
+                live.ask(request, "while setting its mode").await?;
             } else {
                 warn(format!(
-                    "the mode `{mode}` patches nothing, and the agent offers none of that name"
+                    "the mode `{mode}` has no effect: it sets no arguments or variables, and the agent has no such mode"
                 ));
             }
         }
         for (id, value) in &self.wishes.options {
             let Some(option) = opened.options.iter().find(|o| *o.id.0 == **id) else {
                 warn(format!(
-                    "the option `{id}` patches nothing, and the agent offers none of that name"
+                    "the option `{id}` has no effect: it sets no arguments or variables, and the agent has no such option"
                 ));
                 continue;
             };
@@ -239,7 +240,7 @@ impl Acp {
                 }
                 _ => SetSessionConfigOptionRequest::new(opened.id.clone(), config, text.as_str()),
             };
-            live.ask(request, "when an option was set").await?;
+            live.ask(request, "while setting an option").await?;
         }
         Ok(())
     }
@@ -248,7 +249,7 @@ impl Acp {
         let live = self.live()?;
         let session = live.session.lock().clone();
         let session =
-            session.ok_or_else(|| Fault::new(Code::SessionClosed, "there is no open session"))?;
+            session.ok_or_else(|| Fault::new(Code::SessionClosed, "no session is open"))?;
         if live
             .stale
             .lock()
@@ -257,7 +258,7 @@ impl Acp {
         {
             return Err(Fault::new(
                 Code::SessionBusy,
-                "the agent has not ended the turn that was cancelled before (ACP, prompt turn)",
+                "the agent has not ended the previous, canceled turn (ACP, prompt turn)",
             )
             .hint("wait, or start a new session"));
         }
@@ -278,7 +279,10 @@ impl Acp {
             .as_ref()
             .is_some_and(|i| i.agent_capabilities.session_capabilities.close.is_some());
         if let (Some(session), true) = (session, offered) {
-            let closing = live.ask(CloseSessionRequest::new(session), "when it was closed");
+            let closing = live.ask(
+                CloseSessionRequest::new(session),
+                "while closing the session",
+            );
             let _ = tokio::time::timeout(CLOSING, closing).await;
         }
         Ok(())
@@ -291,7 +295,7 @@ impl Acp {
         if let Some(hang_up) = live.hang_up.lock().take() {
             let _ = hang_up.send(());
         }
-        // The library lets go of the agent's input, as we do; then it ends.
+        // The agent's stdin is closed when this side and the library have both released it.
         *live.wire.lock() = None;
         let tasks = std::mem::take(&mut *live.tasks.lock());
         let mut tasks = tasks.into_iter();
@@ -343,8 +347,8 @@ impl Arm for Acp {
             let odd = live.shared.first_odd();
             let errors = live.process.last_words().await;
             match (odd, errors.is_empty()) {
-                (Some(odd), _) => Some(format!("on standard output stood: {odd}")),
-                (None, false) => Some(format!("its last words: {errors}")),
+                (Some(odd), _) => Some(format!("the agent wrote non-protocol output: {odd}")),
+                (None, false) => Some(format!("last stderr output: {errors}")),
                 (None, true) => None,
             }
         })
@@ -371,11 +375,11 @@ impl Arm for Acp {
             if !offered {
                 return Err(Fault::new(
                     Code::CapabilityMismatch,
-                    "the agent does not list its sessions",
+                    "the agent does not support listing its sessions",
                 ));
             }
             let listed = live
-                .ask(ListSessionsRequest::new(), "when its sessions were listed")
+                .ask(ListSessionsRequest::new(), "while listing its sessions")
                 .await?;
             Ok(serde_json::to_value(listed.sessions).unwrap_or_default())
         })

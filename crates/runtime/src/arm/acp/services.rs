@@ -1,5 +1,5 @@
-//! What the agent may ask of us: permissions, files, terminals. Each within its sandbox and
-//! its working directory.
+//! Handles requests of the agent: permissions, files and terminals. Each is limited to its sandbox
+//! and working directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,11 +33,11 @@ pub struct Services {
     guarded: Guarded,
     terminals: Terminals,
     questions: AtomicU64,
-    /// Requests of the agent that it has not read the answer of.
+    /// Requests of the agent whose responses are not written yet.
     owed: AtomicUsize,
 }
 
-/// An agent that asks without reading the answers shall not fill our memory with them.
+/// Maximum number of unwritten responses. Limits memory for an agent that does not read them.
 const MOST_OWED: usize = 32;
 
 impl Services {
@@ -67,12 +67,12 @@ impl Services {
         }
     }
 
-    /// Takes a request on; false where too many wait for their answers.
+    /// Counts a new request. Returns false if too many responses are waiting.
     fn owe(&self) -> bool {
         self.owed.fetch_add(1, Ordering::Relaxed) < MOST_OWED
     }
 
-    /// An answer has gone out.
+    /// Called when a response was written.
     pub fn answered(&self) {
         let less = |owed: usize| Some(owed.saturating_sub(1));
         let _ = self
@@ -120,7 +120,7 @@ impl Services {
     ) -> RequestPermissionOutcome {
         let number = self.questions.fetch_add(1, Ordering::Relaxed);
         let fields = &request.tool_call.fields;
-        // A request may leave out what the call was announced as; rules look at that.
+        // A request may omit the title of the announced call, which rules match.
         let id = request.tool_call.tool_call_id.to_string();
         let (known, known_kind) = shared.announced(&id).unwrap_or((id, None));
         let tool = fields.title.clone().unwrap_or(known);
@@ -140,7 +140,7 @@ impl Services {
             tool,
         };
         let Some(events) = shared.events() else {
-            // Between turns nobody is asked.
+            // Between turns there is no one to ask.
             return RequestPermissionOutcome::Cancelled;
         };
         match desk.ask(asked, &events).await {
@@ -154,7 +154,7 @@ impl Services {
     }
 }
 
-/// The name of a unit variant on the wire.
+/// The wire name of a unit variant.
 fn name_of(kind: &impl serde::Serialize) -> Option<String> {
     match serde_json::to_value(kind) {
         Ok(Value::String(name)) => Some(name),
@@ -162,7 +162,7 @@ fn name_of(kind: &impl serde::Serialize) -> Option<String> {
     }
 }
 
-/// Lines from `line` on (counted from 1), at most `limit`.
+/// At most `limit` lines, starting with line `line` (counted from 1).
 fn part(text: String, line: Option<u32>, limit: Option<u32>) -> String {
     if line.is_none() && limit.is_none() {
         return text;
@@ -181,16 +181,14 @@ fn internal(what: &str) -> Error {
 
 fn trouble(trouble: Trouble, path: &Path) -> Error {
     match trouble {
-        Trouble::Missing => {
-            Error::new(-32002, format!("{}: there is no such file", path.display()))
-        }
+        Trouble::Missing => Error::new(-32002, format!("{}: file not found", path.display())),
         Trouble::Params(what) => Error::new(-32602, format!("{}: {what}", path.display())),
         Trouble::Other(what) => internal(&format!("{}: {what}", path.display())),
     }
 }
 
-/// Adds our answers to the library's connection. Each runs beside it: a terminal may take
-/// hours, and other messages must go on.
+/// Adds the request handlers to the library's connection. Each runs in its own task, because a
+/// terminal may run for hours while other messages continue.
 pub fn serve(
     builder: Builder<Client>,
     services: Arc<Services>,
@@ -204,7 +202,9 @@ pub fn serve(
                 async move |request: $request, responder, agent| {
                     let services = Arc::clone(&services);
                     if !services.owe() {
-                        let error = internal("too many requests wait for their answers: read them");
+                        let error = internal(
+                            "too many unread responses: read them before sending more requests",
+                        );
                         return responder.respond_with_error(error);
                     }
                     agent.spawn(async move {
@@ -298,7 +298,7 @@ pub fn serve(
 }
 
 fn no_terminal() -> Error {
-    Error::new(-32602, "there is no terminal of that id")
+    Error::new(-32602, "unknown terminal id")
 }
 
 fn status((code, signal): (Option<i32>, Option<i32>)) -> TerminalExitStatus {
@@ -312,7 +312,7 @@ mod tests {
     use super::part;
 
     #[test]
-    fn a_part_of_a_file_is_counted_from_one() {
+    fn lines_of_a_file_are_counted_from_one() {
         let text = || "a\nb\nc".to_owned();
         assert_eq!(part(text(), None, None), "a\nb\nc");
         assert_eq!(part(text(), Some(2), None), "b\nc");

@@ -1,5 +1,6 @@
-//! The wire between the agent and the protocol library: every line passes here, in order.
-//! Updates are translated at once; the rest goes on. What is no message is kept from both.
+//! The wire between the agent and the protocol library. Every line passes through here, in order.
+//! Updates are translated here, and other messages are passed on. Lines that are not messages reach
+//! neither.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -25,15 +26,15 @@ use crate::observe::Observer;
 use agentproto_sandbox::spawn::{Lines, Piece};
 use agentproto_text::redact::Masks;
 
-/// So much of an odd line is quoted.
+/// Maximum number of bytes quoted from an invalid line.
 const QUOTED: usize = 200;
-/// So many odd lines are told one by one.
+/// Maximum number of invalid lines that are reported one by one.
 const TOLD: u32 = 5;
 
-/// Announced tool calls that are remembered, for questions about them.
+/// Maximum number of announced tool calls to remember, for questions about them.
 const MOST_ANNOUNCED: usize = 10_000;
 
-/// A tool call's name and kind.
+/// Name and kind of a tool call.
 pub type Announced = (String, Option<String>);
 
 #[derive(Deserialize)]
@@ -46,16 +47,16 @@ struct Envelope<'l> {
     params: Option<&'l RawValue>,
 }
 
-/// What the arm and the tap share.
+/// State shared by the arm and the tap.
 pub struct Shared {
-    /// The session whose updates count, and where they go; `None` between turns.
+    /// The current session id and the sink for its updates, or `None` between turns.
     turn: Mutex<Option<Arc<(String, Events)>>>,
-    /// The prompt that the agent works on.
+    /// The prompt that the agent is working on.
     pub asked: Asked,
-    /// Why nothing more can come; the reason stands once it is set.
+    /// Why no more messages can arrive. Once set, it does not change.
     over: watch::Sender<Option<Over>>,
     first_odd: Mutex<Option<String>>,
-    /// Name and kind of the tool calls that were announced, by id.
+    /// Name and kind of announced tool calls, by id.
     announced: Mutex<HashMap<String, Announced>>,
     observer: Arc<dyn Observer>,
     masks: Masks,
@@ -63,7 +64,7 @@ pub struct Shared {
 
 #[derive(Clone, Debug)]
 pub enum Over {
-    /// The agent closed its output.
+    /// The agent closed its stdout.
     Ended,
     Broken(Fault),
 }
@@ -89,12 +90,12 @@ impl Shared {
         *self.turn() = None;
     }
 
-    /// Where events of the turn go, for what comes beside the updates.
+    /// The sink for events of the turn that are not updates.
     pub fn events(&self) -> Option<Events> {
         self.turn().as_ref().map(|turn| turn.1.clone())
     }
 
-    /// Waits until nothing more can come.
+    /// Waits until no more messages can arrive.
     pub async fn over(&self) -> Over {
         let mut over = self.over.subscribe();
         match over.wait_for(Option::is_some).await.as_deref() {
@@ -103,7 +104,7 @@ impl Shared {
         }
     }
 
-    /// Nothing more can come: whoever waits need not.
+    /// Marks that no more messages can arrive, and wakes all waiting tasks.
     fn end(&self, over: Over) {
         self.over.send_if_modified(|known| {
             let first = known.is_none();
@@ -115,7 +116,7 @@ impl Shared {
         self.asked.end();
     }
 
-    /// What a tool call was announced as.
+    /// Name and kind with which a tool call was announced.
     pub fn announced(&self, id: &str) -> Option<Announced> {
         let known = self.announced.lock();
         known.get(id).cloned()
@@ -130,7 +131,7 @@ impl Shared {
         known.insert(id.to_owned(), announced);
     }
 
-    /// The first line that was no message: often the reason for silence.
+    /// The first line that was not a message. It often explains a missing answer.
     pub fn first_odd(&self) -> Option<String> {
         self.first_odd.lock().clone()
     }
@@ -140,7 +141,7 @@ impl Shared {
     }
 }
 
-/// Reads the agent until it ends. Lines for the library go to `onward`.
+/// Reads the agent's output until it ends. Messages for the library go to `onward`.
 pub async fn read(
     mut lines: Lines,
     shared: Arc<Shared>,
@@ -163,7 +164,7 @@ pub async fn read(
     };
     reader.finish();
     shared.end(over);
-    // What is still to come has no reader; it is drained all the same.
+    // Later output has no reader, but it must be drained.
     while lines.next().await.is_some() {}
 }
 
@@ -171,7 +172,7 @@ struct Reader {
     shared: Arc<Shared>,
     tools: Tools,
     odd: u32,
-    /// Updates for a session that is not ours.
+    /// Number of updates for another session.
     strange: u32,
 }
 
@@ -185,18 +186,18 @@ impl Reader {
         }
     }
 
-    /// A line for the library; `None` where it was dealt with.
+    /// Handles a line. Returns it if it is for the library.
     async fn take(&mut self, piece: Piece) -> Result<Option<String>, Fault> {
         let bytes = match piece {
             Piece::Line { bytes, .. } => bytes,
             Piece::TooLong { length, .. } => {
                 return Err(broken(format!(
-                    "the agent sent a line of {length} bytes, more than the runner takes"
+                    "the agent sent a line of {length} bytes, which is too long"
                 )));
             }
             Piece::Gap { lines, .. } => {
                 return Err(broken(format!(
-                    "{lines} lines of the agent were lost: whoever reads the events was too slow"
+                    "{lines} lines of the agent were lost: its events were read too slowly"
                 )));
             }
         };
@@ -233,7 +234,7 @@ impl Reader {
         let params: Params = match serde_json::from_str(params) {
             Ok(params) => params,
             Err(error) => {
-                self.odd(&format!("session/update that cannot be read: {error}"));
+                self.odd(&format!("invalid session/update: {error}"));
                 return Ok(());
             }
         };
@@ -263,7 +264,7 @@ impl Reader {
 
     /// The turn that an update belongs to.
     fn turn_of(&mut self, session: &str) -> Option<Arc<(String, Events)>> {
-        // Outside of a turn: a replay, or something that came too late.
+        // Outside a turn it is a replay, or it arrived too late.
         let turn = self.shared.turn().clone()?;
         if turn.0 == session {
             return Some(turn);
@@ -272,32 +273,32 @@ impl Reader {
         if self.strange <= TOLD {
             self.shared.observer.warning(
                 "session_unknown",
-                "the agent sent an update for another session; it was dropped (ACP, prompt turn)",
+                "ignored an update for another session (ACP, prompt turn)",
             );
         }
         None
     }
 
-    /// Something that is no message, told a few times and then counted.
+    /// Handles non-protocol output. The first lines are reported, the rest are counted.
     fn odd(&mut self, what: &str) {
         self.odd = self.odd.saturating_add(1);
         if self.odd > TOLD {
             return;
         }
-        // Half a secret would not be known as one: masked first, cut afterwards.
+        // Masked before it is cut, because half a secret would not be recognized.
         let cut = cut(&self.shared.masks.mask(what));
         let mut first = self.shared.first_odd.lock();
         first.get_or_insert_with(|| cut.clone());
         drop(first);
         self.shared.observer.warning(
             "protocol_garbage",
-            &format!("the agent wrote something to standard output that is no ACP message (ACP, transports): {cut}"),
+            &format!("the agent wrote non-protocol output (ACP, transports): {cut}"),
         );
     }
 
     fn finish(&self) {
         if self.odd > TOLD {
-            let text = format!("{} lines of the agent were no ACP messages", self.odd);
+            let text = format!("{} lines of the agent were not ACP messages", self.odd);
             self.shared.observer.warning("protocol_garbage", &text);
         }
         if self.strange > TOLD {
@@ -321,10 +322,10 @@ fn cut(text: &str) -> String {
 
 fn broken(what: String) -> Fault {
     Fault::new(Code::ProtocolViolation, what)
-        .hint("report it to the agent's author; the session cannot go on")
+        .hint("report it to the agent's author; the session cannot continue")
 }
 
-/// Writes what the library says, line by line, until it has nothing more to say.
+/// Writes the lines of the library and of the arm to the agent's stdin.
 pub async fn write(
     mut stdin: pipe::Sender,
     mut lines: mpsc::UnboundedReceiver<String>,
@@ -335,7 +336,7 @@ pub async fn write(
     while let Some(mut line) = lines.next().await {
         line.push('\n');
         if stdin.write_all(line.as_bytes()).await.is_err() {
-            // Mostly it has ended, and its last words tell more.
+            // Usually the agent has exited, and its exit explains more.
             if timeout(LAST_WORD, shared.over()).await.is_err() {
                 shared.end(Over::Broken(closed_input()));
             }
@@ -386,7 +387,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_secret_at_the_cut_is_masked_whole() {
+    async fn a_secret_at_the_cut_is_fully_masked() {
         let masks = Masks::default();
         masks.add("hunter22-very-long");
         for lead in (QUOTED - 20)..=QUOTED {
@@ -402,7 +403,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn updates_for_another_session_are_told_a_few_times_and_counted() {
+    async fn the_first_updates_for_another_session_are_reported_and_the_rest_counted() {
         let (mut reader, heard) = reader(Masks::default());
         let home = tempfile::tempdir().expect("a directory");
         let home = crate::home::Home::new(home.path());

@@ -1,4 +1,4 @@
-//! Terminals for the agent: commands under the same sandbox as itself.
+//! Terminals for the agent: commands in the same sandbox as the agent.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -15,16 +15,16 @@ use crate::context::Context;
 use agentproto_sandbox::Policy;
 use agentproto_sandbox::spawn::{Bounds, Options, Piece};
 
-/// Output that is kept where the agent names no limit, and at most.
+/// Maximum number of bytes of output that are kept. The agent may set a lower limit.
 const KEPT: usize = 1 << 20;
-/// Terminals at a time.
+/// Maximum number of open terminals.
 const MOST: usize = 64;
 
 type Ended = (Option<i32>, Option<i32>);
 
 pub struct Terminals {
     context: Arc<Context>,
-    /// The agent's own: a command of it gets nothing more.
+    /// The agent's own policy, which also applies to its commands.
     policy: Option<Arc<Policy>>,
     /// The session's directory, as the agent sees it.
     cwd: PathBuf,
@@ -48,7 +48,7 @@ struct Output {
 }
 
 impl Output {
-    /// The newest output is kept, from a character's beginning on.
+    /// Appends output. Only the newest part is kept, starting at a character boundary.
     fn push(&mut self, bytes: &[u8]) {
         self.text.extend_from_slice(bytes);
         let over = self.text.len().saturating_sub(self.limit);
@@ -74,17 +74,18 @@ impl Terminals {
         }
     }
 
-    /// Starts a command; its id. AIP-36 `limits.timeout_ms` bounds it.
+    /// Starts a command and returns its id. AIP-36 `limits.timeout_ms` applies to it.
     pub async fn create(&self, request: CreateTerminalRequest) -> Result<String, String> {
         let slot = Arc::clone(&self.free).try_acquire_owned();
-        let slot = slot.map_err(|_| format!("{MOST} terminals are open: release some"))?;
+        let slot =
+            slot.map_err(|_| format!("too many open terminals (maximum {MOST}): release some"))?;
         let cwd = request.cwd.clone().unwrap_or_else(|| self.cwd.clone());
-        let below = cwd
-            .strip_prefix(&self.cwd)
-            .map_err(|_| "the terminal's directory lies outside of the session's".to_owned())?;
+        let below = cwd.strip_prefix(&self.cwd).map_err(|_| {
+            "the terminal's directory is outside the session's working directory".to_owned()
+        })?;
         let plain = |c: std::path::Component| matches!(c, std::path::Component::Normal(_));
         if !below.components().all(plain) {
-            return Err("the terminal's directory is no plain path".to_owned());
+            return Err("the terminal's directory must not contain `.` or `..`".to_owned());
         }
         let argv: Vec<OsString> = [&request.command]
             .into_iter()
@@ -150,7 +151,7 @@ impl Terminals {
             });
             let exit = tokio::select! {
                 exit = started.wait() => exit,
-                // Also where the terminals themselves are gone.
+                // The channel also closes when the terminals are dropped.
                 _ = killed.recv() => started.child().kill().await,
             };
             let _ = reading.await;
@@ -168,7 +169,7 @@ impl Terminals {
         Ok(id)
     }
 
-    /// Output so far, whether its beginning was cut off, and the end of the command.
+    /// Output so far, whether its start was cut off, and how the command ended.
     pub fn output(&self, id: &str) -> Option<(String, bool, Option<Ended>)> {
         let terminal = self.get(id)?;
         let ended = *terminal.ended.borrow();
@@ -186,7 +187,7 @@ impl Terminals {
         ended.ok().and_then(|ended| *ended)
     }
 
-    /// Ends the command; the terminal stays.
+    /// Kills the command. The terminal stays.
     pub async fn kill(&self, id: &str) -> bool {
         let Some(mut terminal) = self.get(id) else {
             return false;
@@ -196,7 +197,7 @@ impl Terminals {
         true
     }
 
-    /// Ends the command, and forgets the terminal.
+    /// Kills the command and removes the terminal.
     pub async fn release(&self, id: &str) -> bool {
         let known = self.kill(id).await;
         self.open.lock().remove(id);
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_output_is_kept_from_a_character_on() {
+    fn the_newest_output_is_kept_from_a_character_boundary() {
         let mut output = Output {
             text: Vec::new(),
             limit: 4,

@@ -1,5 +1,5 @@
-//! `session/update` → events. Read straight from the line: these are nearly all of an agent's
-//! traffic.
+//! Translates `session/update` into events. Parses the line directly, because these are nearly all
+//! of an agent's messages.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::event::StreamEvent;
 
-/// Tool calls remembered per session; an agent that never ends them shall not fill memory.
+/// Maximum number of remembered tool calls per session. Limits memory for an agent that never ends
+/// them.
 const MOST_TOOLS: usize = 100_000;
 
 #[derive(Deserialize)]
@@ -67,7 +68,7 @@ struct PlanEntry {
     status: String,
 }
 
-/// A line with a piece of text, read in one go: the most frequent message by far.
+/// A line with a piece of text, parsed in one step because it is by far the most frequent message.
 #[derive(Deserialize)]
 pub struct Chunk<'l> {
     #[serde(borrow)]
@@ -102,7 +103,7 @@ struct TextBlock<'l> {
 }
 
 impl<'l> Chunk<'l> {
-    /// `None` for every other message, however it is made.
+    /// `None` for every other message.
     pub fn read(line: &'l str) -> Option<Self> {
         memchr::memmem::find(line.as_bytes(), b"_chunk\"")?;
         let chunk: Chunk = serde_json::from_str(line).ok()?;
@@ -130,14 +131,14 @@ impl<'l> Chunk<'l> {
     }
 }
 
-/// What became of the tool calls of a session.
+/// Which tool calls of a session have ended.
 #[derive(Default)]
 pub struct Tools {
     ended: HashMap<String, bool>,
 }
 
 impl Tools {
-    /// The events of one update: none, one, or two for a tool call that was over at once.
+    /// The events of one update: none, one, or two if a new tool call has already ended.
     pub fn translate(&mut self, update: &Update) -> Result<Events, String> {
         match &*update.session_update {
             "agent_message_chunk" => Ok(one(
@@ -148,7 +149,7 @@ impl Tools {
             }
             "tool_call" | "tool_call_update" => self.tool(update),
             "plan" => Ok(one(plan(update)?)),
-            // The user's own words, commands, modes, usage: nothing of the taxonomy.
+            // User messages, commands, modes and usage are not in the taxonomy.
             _ => Ok(one(None)),
         }
     }
@@ -182,7 +183,7 @@ impl Tools {
     }
 }
 
-/// At most two, in order.
+/// At most two events, in order.
 pub type Events = [Option<StreamEvent>; 2];
 
 fn one(event: Option<StreamEvent>) -> Events {
@@ -199,10 +200,10 @@ fn text(update: &Update) -> Result<Option<String>, String> {
         return Err("a message chunk has no `content`".to_owned());
     };
     let block: Block = serde_json::from_str(content.get())
-        .map_err(|e| format!("the content of a message chunk is no content block: {e}"))?;
+        .map_err(|e| format!("the content of a message chunk is not a content block: {e}"))?;
     Ok(match &*block.kind {
         "text" => block.text,
-        // What is no text is named: the taxonomy has no other place for it.
+        // Content other than text is named, because the taxonomy has no event for it.
         "resource_link" => {
             let uri = block.uri.unwrap_or_default();
             let name = block.name.unwrap_or_else(|| uri.clone());
@@ -223,13 +224,13 @@ fn text(update: &Update) -> Result<Option<String>, String> {
     })
 }
 
-/// A plan is reasoning that is shown.
+/// A plan is reported as a thought.
 fn plan(update: &Update) -> Result<Option<StreamEvent>, String> {
     let Some(entries) = update.entries else {
         return Err("a plan has no `entries`".to_owned());
     };
     let entries: Vec<PlanEntry> = serde_json::from_str(entries.get())
-        .map_err(|e| format!("the entries of a plan cannot be read: {e}"))?;
+        .map_err(|e| format!("the entries of a plan are invalid: {e}"))?;
     let lines = entries.iter().map(|entry| {
         let mark = match entry.status.as_str() {
             "completed" => "x",
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_way_gives_what_the_long_way_gives() {
+    fn the_fast_path_gives_the_same_events() {
         let line = |method: &str, update: Value| {
             json!({"jsonrpc":"2.0","method":method,"params":{"sessionId":"s","update":update}})
                 .to_string()

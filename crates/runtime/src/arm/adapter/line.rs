@@ -1,4 +1,4 @@
-//! The lines between the runner and an adapter: orders in, events of the taxonomy out.
+//! The lines between the runner and an adapter: orders to it, events of the taxonomy from it.
 
 use agentproto_text::strict_json::read_repaired;
 use serde::{Deserialize, Serialize};
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::super::desk::Answer;
 use crate::event::{Choice, StopReason};
 
-/// What an adapter is told.
+/// A line to the adapter.
 #[derive(Debug, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum Order<'a> {
     Connect {
-        /// The working directory as the adapter sees it.
+        /// The working directory, as the adapter sees it.
         cwd: &'a str,
-        /// The agent's own command line: `bin`, `bin_args` and what mode and options add.
+        /// The agent's own command line: `bin`, `bin_args`, and the arguments of mode and options.
         command: &'a [String],
         #[serde(skip_serializing_if = "Option::is_none")]
         resume: Option<&'a str>,
@@ -57,7 +57,7 @@ impl<'a> From<&'a Answer> for Given<'a> {
     }
 }
 
-/// What an adapter says: one of these, whole, or it is refused.
+/// A line from the adapter. Anything else is rejected.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(
     tag = "type",
@@ -94,7 +94,7 @@ pub enum Said {
     },
     TurnEnd {
         reason: StopReason,
-        /// Where the agent has one only now.
+        /// Set if the agent reports its id only now.
         #[serde(default)]
         session_id: Option<String>,
     },
@@ -111,7 +111,7 @@ pub enum Said {
     },
 }
 
-/// A line with the turn it is about.
+/// A line and the id of its turn.
 #[derive(Debug, PartialEq)]
 pub struct Line {
     pub said: Said,
@@ -136,7 +136,7 @@ impl Line {
     }
 }
 
-/// Places within one line say nothing to a reader.
+/// The error without its position, which is of no use within one line.
 fn why(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.find(" at line ") {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_events_are_taken() {
+    fn complete_events_are_accepted() {
         for line in [
             json!({"type": "connected"}),
             json!({"type": "text-delta", "text": ""}),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_refused_with_the_reason() {
+    fn other_lines_are_rejected_with_the_reason() {
         for (line, said) in [
             (
                 json!({"type": "usage", "tokens": 3}),
@@ -204,14 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn half_a_character_does_not_end_a_turn() {
+    fn a_lone_surrogate_does_not_end_a_turn() {
         let line = Line::parse(br#"{"type":"text-delta","text":"\ud83d"}"#).expect("taken");
         let text = "\u{fffd}".to_owned();
         assert_eq!(line.said, Said::TextDelta { text });
     }
 
     #[test]
-    fn orders_as_written() {
+    fn orders_on_the_wire() {
         let text = |order: &Order| serde_json::to_value(order).expect("JSON");
         let command = ["a".to_owned()];
         let connect = Order::Connect {

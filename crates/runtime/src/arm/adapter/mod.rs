@@ -1,5 +1,5 @@
-//! Adapters of a proprietary protocol that are programs: orders go in as lines, events of the
-//! taxonomy come out as lines (A45-CONF-05). The npm adapters are one of them, behind a bridge.
+//! Adapters of proprietary protocols as programs. They read orders as lines and write events of the
+//! taxonomy as lines (A45-CONF-05). npm adapters use the same protocol through a bridge.
 
 mod line;
 mod reader;
@@ -28,18 +28,18 @@ use agentproto_sandbox::spawn::{Bounds, Exit};
 pub use line::Order;
 use reader::Shared;
 
-/// An adapter has a second to end a cancelled turn; its caller does not wait longer.
+/// How long to wait for the end of a canceled turn. An adapter has one second.
 const AFTER_CANCEL: Duration = Duration::from_millis(800);
 
-/// How the message of a fault begins where an adapter ends a turn that is not open.
+/// Start of the error message when an adapter ends a turn that is not open.
 pub const ENDED_AGAIN: &str = "the adapter ended a turn";
 
-/// A program of the bundle that speaks the events itself.
+/// A program of the bundle that writes the events itself.
 pub struct Executable {
     context: Arc<Context>,
-    /// Of the adapter.
+    /// The adapter's own command.
     program: Spec,
-    /// Of the agent that the adapter drives.
+    /// Command line of the agent that the adapter drives.
     command: Vec<String>,
     shared: Arc<Shared>,
     started: OnceLock<Started>,
@@ -54,7 +54,7 @@ struct Started {
 }
 
 impl Executable {
-    /// `argv` is the adapter's, as `from_manifest` gives it; `spec` is the agent's.
+    /// `argv` is the adapter's, from `from_manifest`. `spec` is the agent's.
     pub fn new(context: Arc<Context>, argv: Vec<OsString>, spec: Spec, desk: Desk) -> Executable {
         let words = spec.argv.iter();
         Executable {
@@ -92,7 +92,7 @@ impl Executable {
             Ok(()) => Ok(()),
             Err(_) => Err(Fault::new(
                 Code::SessionBusy,
-                "the adapter was started twice",
+                "the adapter is already started",
             )),
         }
     }
@@ -119,7 +119,7 @@ impl Executable {
                 Ok(id.unwrap_or_else(super::provisional_id))
             }
             Err(end) => Err(not_connected(
-                self.failed(started, end, "when it was to connect").await,
+                self.failed(started, end, "while connecting").await,
             )),
         }
     }
@@ -128,7 +128,7 @@ impl Executable {
         let started = self.started()?;
         self.settled(started).await?;
         if self.cancel.is_set() {
-            // The adapter need not hear of a turn that nobody wants any more.
+            // The turn was canceled before it started, so the adapter is not told about it.
             return Ok(StopReason::Cancelled);
         }
         let number = self.turns.fetch_add(1, Ordering::Relaxed) + 1;
@@ -168,11 +168,11 @@ impl Executable {
         self.shared.desk.cancel_all();
         match end {
             End::Reason(reason) => Ok(reason),
-            end => Err(self.failed(started, end, "in the turn").await),
+            end => Err(self.failed(started, end, "during the turn").await),
         }
     }
 
-    /// The former turn has to be over in the adapter, too, and to have ended once.
+    /// Checks that the adapter has ended the previous turn, exactly once.
     async fn settled(&self, started: &Started) -> Result<(), Fault> {
         if let Some(fault) = self.shared.complaint() {
             return Err(fault);
@@ -184,13 +184,13 @@ impl Executable {
             return Ok(());
         }
         if self.shared.is_lost() {
-            return Err(self.failed(started, End::Lost, "in the turn").await);
+            return Err(self.failed(started, End::Lost, "during the turn").await);
         }
         Err(Fault::new(
             Code::ProtocolViolation,
-            "the adapter did not end the cancelled turn within a second, so the next one cannot begin (AIP-45, adapter guide, lifecycle invariants)",
+            "the adapter did not end the canceled turn within a second, so the next one cannot start (AIP-45, adapter guide, lifecycle invariants)",
         )
-        .hint("`cancel` has to be followed by one `turn-end` with the reason `cancelled`"))
+        .hint("after `cancel`, the adapter must send one `turn-end` with the reason `cancelled`"))
     }
 
     async fn failed(&self, started: &Started, end: End, doing: &str) -> Fault {
@@ -207,7 +207,7 @@ impl Executable {
         }
     }
 
-    /// Gives an order and waits for something; that may come before the order is taken.
+    /// Sends an order and waits for `wait`, which may complete before the order was written.
     async fn telling<T>(&self, order: &Order<'_>, wait: impl Future<Output = T>) -> T {
         tokio::pin!(wait);
         tokio::select! {
@@ -219,13 +219,13 @@ impl Executable {
     }
 
     fn started(&self) -> Result<&Started, Fault> {
-        let missing = || Fault::new(Code::SessionClosed, "the adapter was not started");
+        let missing = || Fault::new(Code::SessionClosed, "the adapter is not running");
         self.started.get().ok_or_else(missing)
     }
 }
 
 impl Arm for Executable {
-    /// The adapter is asked to connect when the session opens.
+    /// Only starts the adapter. It connects when the session opens.
     fn handshake(&self) -> Doing<'_, Negotiated> {
         Box::pin(async move {
             self.start().await?;
@@ -291,8 +291,8 @@ impl Arm for Executable {
     }
 }
 
-/// `metadata.agentproto.adapter_exec`: a program and its arguments. What begins with `./`, and
-/// a program with a slash in it, is a file of the bundle.
+/// `metadata.agentproto.adapter_exec`: a program and its arguments. Words that start with `./`, and
+/// a program with a slash, are files of the bundle.
 pub fn from_manifest(bundle: &Bundle) -> Result<Option<Vec<OsString>>, Fault> {
     let path = ["metadata", "agentproto", "adapter_exec"];
     let Some(node) = bundle.root().at(&path) else {
@@ -300,7 +300,7 @@ pub fn from_manifest(bundle: &Bundle) -> Result<Option<Vec<OsString>>, Fault> {
     };
     let manifest::Value::Seq(items) = &node.value else {
         let what = format!(
-            "`adapter_exec` must be a list of texts, not {}",
+            "`adapter_exec` must be a list of strings, not {}",
             node.type_name()
         );
         return Err(bundle.invalid(node, &what));
@@ -308,7 +308,10 @@ pub fn from_manifest(bundle: &Bundle) -> Result<Option<Vec<OsString>>, Fault> {
     let mut argv = Vec::new();
     for item in items {
         let Some(word) = item.as_str() else {
-            let what = format!("`adapter_exec` holds texts, not {}", item.type_name());
+            let what = format!(
+                "`adapter_exec` must contain only strings, not {}",
+                item.type_name()
+            );
             return Err(bundle.invalid(item, &what));
         };
         let program = argv.is_empty() && word.contains('/');
@@ -321,12 +324,12 @@ pub fn from_manifest(bundle: &Bundle) -> Result<Option<Vec<OsString>>, Fault> {
         });
     }
     if argv.is_empty() {
-        return Err(bundle.invalid(node, "`adapter_exec` names no program"));
+        return Err(bundle.invalid(node, "`adapter_exec` is empty"));
     }
     Ok(Some(argv))
 }
 
-/// A fault of the adapter, in its own words.
+/// An error that the adapter reported.
 fn reported(message: String, code: Option<String>, details: Value) -> Fault {
     let known = code.as_deref().and_then(|code| code.parse().ok());
     let fault = Fault::new(known.unwrap_or(Code::TurnFailed), message);
@@ -337,7 +340,7 @@ fn reported(message: String, code: Option<String>, details: Value) -> Fault {
     }
 }
 
-/// There was no turn yet that could have failed.
+/// Changes the code of an error while connecting, because no turn has failed yet.
 fn not_connected(mut fault: Fault) -> Fault {
     if fault.code == Code::TurnFailed {
         fault.code = Code::AdapterUnavailable;

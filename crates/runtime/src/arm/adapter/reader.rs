@@ -1,4 +1,4 @@
-//! Reads what an adapter says, and holds it to the letter.
+//! Reads the events of an adapter and checks them strictly.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,10 +17,10 @@ use crate::event::{Choice, StopReason, StreamEvent};
 use crate::fault::{Code, Fault};
 use agentproto_sandbox::spawn::{Lines, Piece};
 
-/// Questions that wait for an answer at the same time.
+/// Maximum number of questions that wait for an answer.
 const MOST_QUESTIONS: usize = 64;
 
-/// What the reader and the turns share.
+/// State shared by the reader and the turns.
 pub struct Shared {
     pub slot: Arc<Slot>,
     pub desk: Desk,
@@ -28,10 +28,10 @@ pub struct Shared {
     connected: watch::Sender<bool>,
     session: Mutex<Option<String>>,
     turn: Mutex<String>,
-    /// A cancelled turn whose end has not come.
+    /// Whether the end of a canceled turn is still missing.
     owed: watch::Sender<bool>,
     lost: watch::Sender<bool>,
-    /// A fault that came when no turn was there to end with it.
+    /// An error that occurred between turns.
     complaint: Shelf<Fault>,
     questions: AtomicUsize,
 }
@@ -52,7 +52,7 @@ impl Shared {
         }
     }
 
-    /// Waits for `connected`; the session's id, where the adapter has one already.
+    /// Waits for `connected`, and returns the session id if the adapter has one already.
     pub async fn connected(&self) -> Option<String> {
         let mut connected = self.connected.subscribe();
         let _ = connected.wait_for(|connected| *connected).await;
@@ -68,12 +68,12 @@ impl Shared {
         *self.turn.lock() = id.to_owned();
     }
 
-    /// The turn was left before the adapter ended it.
+    /// Records that a turn was left before the adapter ended it.
     pub fn owe(&self) {
         self.owed.send_replace(true);
     }
 
-    /// Waits for the end of a turn that was left, and of the adapter.
+    /// Waits until the adapter has ended a turn that was left.
     pub async fn paid(&self) {
         let mut owed = self.owed.subscribe();
         let _ = owed.wait_for(|owed| !*owed).await;
@@ -91,10 +91,10 @@ impl Shared {
         *self.turn.lock() == id
     }
 
-    /// Ends the turn; where there is none, the next one begins with it.
+    /// Ends the turn with an error. Without a turn, the next one starts with the error.
     fn violated(&self, what: String) {
         let fault = Fault::new(Code::ProtocolViolation, what)
-            .hint("an adapter writes nothing but events of the taxonomy, one JSON object per line (AIP-45, Normalized stream events)");
+            .hint("an adapter must write only events of the taxonomy, one JSON object per line (AIP-45, Normalized stream events)");
         let going = self.slot.going();
         if !going.is_some_and(|going| going.finish(End::Fault(fault.clone()))) {
             let mut complaint = self.complaint.lock();
@@ -108,11 +108,11 @@ pub async fn read(shared: Arc<Shared>, input: Input, mut lines: Lines) {
         match piece {
             Piece::Line { bytes, .. } => line(&shared, &input, &bytes).await,
             Piece::TooLong { start, length } => shared.violated(format!(
-                "the adapter wrote a line of {length} bytes, more than the runner takes; it begins `{}`",
+                "the adapter wrote a line of {length} bytes, which is too long; it starts with `{}`",
                 quote(&shared.context, &start)
             )),
             Piece::Gap { lines, bytes } => shared.violated(format!(
-                "the adapter wrote faster than its events were taken: {lines} lines ({bytes} bytes) are lost"
+                "the adapter wrote faster than its events were read: {lines} lines ({bytes} bytes) were lost"
             )),
         }
     }
@@ -129,7 +129,9 @@ async fn line(shared: &Arc<Shared>, input: &Input, bytes: &[u8]) {
         Ok(line) => line,
         Err(why) => {
             let quoted = quote(&shared.context, bytes);
-            return shared.violated(format!("the adapter wrote no event ({why}): `{quoted}`"));
+            return shared.violated(format!(
+                "the adapter wrote an invalid event ({why}): `{quoted}`"
+            ));
         }
     };
     if let Said::Connected { session_id } = said {
@@ -142,13 +144,13 @@ async fn line(shared: &Arc<Shared>, input: &Input, bytes: &[u8]) {
     let last = matches!(said, Said::TurnEnd { .. } | Said::Error { .. });
     let named = turn.as_deref().map(|turn| shared.is_of_this_turn(turn));
     match named {
-        // Of a turn that was cancelled and left; or of none at all, and then the turn that
-        // waits for its end would wait for ever.
+        // It belongs to a turn that was canceled and left, or to no turn at all. In the second case
+        // it is an error, because the current turn would otherwise wait forever.
         Some(false) => {
             if last && !shared.owed.send_replace(false) {
                 let quoted = quote(&shared.context, bytes);
                 shared.violated(format!(
-                    "{} that nobody waits for: `{quoted}`",
+                    "{} that is not running: `{quoted}`",
                     super::ENDED_AGAIN
                 ));
             }
@@ -175,8 +177,8 @@ async fn line(shared: &Arc<Shared>, input: &Input, bytes: &[u8]) {
                 let said = quote(&shared.context, message.as_bytes());
                 format!("the adapter failed between turns: {said}")
             }
-            _ if last => format!("{} that was over: `{quoted}`", super::ENDED_AGAIN),
-            _ => format!("the adapter wrote an event outside of a turn: `{quoted}`"),
+            _ if last => format!("{} that had already ended: `{quoted}`", super::ENDED_AGAIN),
+            _ => format!("the adapter wrote an event outside a turn: `{quoted}`"),
         };
         return shared.violated(what);
     };
@@ -234,7 +236,7 @@ async fn hear(shared: &Arc<Shared>, input: &Input, going: &Arc<Going>, said: Sai
     going.emit(event).await;
 }
 
-/// Shows a question in its place among the events; the answer goes back when it is there.
+/// Sends a question in order with the other events. The answer is sent back when it arrives.
 async fn ask(
     shared: &Arc<Shared>,
     input: &Input,
@@ -247,7 +249,7 @@ async fn ask(
     if shared.questions.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS {
         shared.questions.fetch_sub(1, Ordering::Relaxed);
         return shared.violated(format!(
-            "the adapter asks more than {MOST_QUESTIONS} questions without reading the answers"
+            "the adapter asked more than {MOST_QUESTIONS} questions without reading the answers"
         ));
     }
     let asked = Asked {
@@ -285,7 +287,7 @@ async fn ask(
                 going.finish(End::Fault(fault));
             }
         }
-        // Only now: an adapter that asks and does not read the answers must not pile them up.
+        // Decremented only now, so that unread answers of an adapter do not accumulate.
         shared.questions.fetch_sub(1, Ordering::Relaxed);
     });
 }

@@ -1,4 +1,4 @@
-//! Lines of Claude Code with `--output-format stream-json`.
+//! Translates the lines of Claude Code with `--output-format stream-json`.
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,8 @@ use super::{Codec, Heard};
 use crate::event::{StopReason, StreamEvent};
 use crate::fault::{Code, Fault};
 
-/// Partial messages come first, then the same as a whole: what was streamed is counted, and
-/// only the rest of the whole is told.
+/// Partial messages come first, then the same message as a whole. The streamed bytes are counted,
+/// so that only the rest of the whole message is sent.
 #[derive(Default)]
 pub struct Claude {
     text_streamed: usize,
@@ -18,7 +18,7 @@ pub struct Claude {
 
 impl Codec for Claude {
     fn line(&mut self, line: &Value, out: &mut Vec<StreamEvent>) -> Heard {
-        // What a sub-agent says is not the agent's message; its tools count.
+        // Text of a sub-agent is not part of the agent's message, but its tool calls are reported.
         let own = line.get("parent_tool_use_id").is_none_or(Value::is_null);
         match word(line, "type") {
             "system" => match (word(line, "subtype"), word(line, "session_id")) {
@@ -121,10 +121,10 @@ impl Claude {
             let errors = errors.into_iter().flatten().filter_map(Value::as_str);
             let why = [said].into_iter().chain(errors).find(|why| !why.is_empty());
             let why = why.unwrap_or(subtype);
-            let what = format!("the agent could not do the turn: {why}");
+            let what = format!("the agent could not complete the turn: {why}");
             Err(Fault::new(Code::TurnFailed, what).details(json!({ "subtype": subtype })))
         } else {
-            // A command of the program itself answers with the result alone.
+            // A built-in command of the program responds with only a result.
             if !self.said_anything {
                 self.text(said.to_owned(), out);
             }
@@ -141,7 +141,7 @@ impl Claude {
     }
 }
 
-/// What was not streamed already; several blocks may come whole after all of their pieces.
+/// The part that was not streamed yet. Several whole blocks may follow after all of their pieces.
 fn rest(whole: &str, streamed: &mut usize) -> String {
     let known = (*streamed).min(whole.len());
     *streamed -= known;
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_messages_are_not_told_twice() {
+    fn partial_messages_are_not_repeated() {
         let mut codec = Claude::default();
         let out = told(
             &mut codec,
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn any_json_is_survived() {
+    fn no_json_causes_a_panic() {
         let mut codec = Claude::default();
         for line in [
             json!(null),

@@ -1,4 +1,4 @@
-//! Lines of Gemini CLI with `--output-format stream-json`.
+//! Translates the lines of Gemini CLI with `--output-format stream-json`.
 
 use serde_json::{Value, json};
 
@@ -8,9 +8,9 @@ use crate::fault::{Code, Fault};
 
 #[derive(Default)]
 pub struct Gemini {
-    /// Bytes of the message that came in pieces.
+    /// Number of bytes of the current message that were already sent as pieces.
     streamed: usize,
-    /// What an `error` line said; the result may say less.
+    /// The message of an `error` line, used if the result has none.
     error: Option<String>,
 }
 
@@ -83,7 +83,7 @@ impl Gemini {
                 self.streamed += content.len();
                 content
             }
-            // A whole message after its pieces: only what is new.
+            // A whole message after its pieces: only the new part is sent.
             false => content
                 .get(std::mem::take(&mut self.streamed)..)
                 .unwrap_or_default(),
@@ -104,10 +104,8 @@ impl Gemini {
             return Ok(StopReason::MaxTurnRequests);
         }
         let said = Some(word(error, "message")).filter(|said| !said.is_empty());
-        let said = said
-            .or(self.error.as_deref())
-            .unwrap_or("no reason was given");
-        let what = format!("the agent could not do the turn: {said}");
+        let said = said.or(self.error.as_deref()).unwrap_or("no reason given");
+        let what = format!("the agent could not complete the turn: {said}");
         Err(Fault::new(Code::TurnFailed, what).details(json!({ "type": kind })))
     }
 }

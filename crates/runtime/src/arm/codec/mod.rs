@@ -1,5 +1,5 @@
-//! Agents that print their turns as JSON lines: one process per turn, the prompt on its
-//! standard input, the next turn by the program's own resume flag.
+//! Agents that print their turns as JSON lines. Each turn is one process with the prompt on its
+//! stdin. Later turns use the program's own resume flag.
 
 mod claude;
 mod gemini;
@@ -25,16 +25,16 @@ use crate::event::{StopReason, StreamEvent};
 use crate::fault::{Code, Fault};
 use agentproto_sandbox::spawn::{Bounds, Exit, Lines, Piece};
 
-/// After its last line a program may still write its session down.
+/// Time for a program to store its session after its last line.
 const AFTER_RESULT: Duration = Duration::from_secs(2);
-/// A longer session id is none.
+/// Maximum length of a session id.
 const LONGEST_ID: usize = 200;
 
-/// So many warnings of the agent are passed on in a turn, and so long each.
+/// Maximum number of agent warnings passed on per turn, and maximum length of each.
 const WARNINGS: u32 = 5;
 const LONGEST_WARNING: usize = 4000;
 
-/// Whose lines they are.
+/// The program whose lines are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     Claude,
@@ -42,7 +42,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// `metadata.agentproto.codec`.
+    /// Reads `metadata.agentproto.codec`.
     pub fn from_manifest(bundle: &Bundle) -> Result<Option<Style>, Fault> {
         let Some(node) = bundle.root().at(&["metadata", "agentproto", "codec"]) else {
             return Ok(None);
@@ -52,7 +52,7 @@ impl Style {
             Some("gemini-stream-json") => Ok(Some(Style::Gemini)),
             _ => Err(bundle.invalid(
                 node,
-                "`codec` is `claude-stream-json` or `gemini-stream-json`",
+                "`codec` must be `claude-stream-json` or `gemini-stream-json`",
             )),
         }
     }
@@ -64,7 +64,7 @@ impl Style {
         }
     }
 
-    /// What makes the program print lines, as far as the manifest does not say it.
+    /// Flags that make the program print lines, unless the manifest already sets them.
     fn flags(self, argv: &[OsString]) -> Vec<OsString> {
         let said = |names: &[&str]| {
             argv.iter().filter_map(|word| word.to_str()).any(|word| {
@@ -86,15 +86,15 @@ impl Style {
     }
 }
 
-/// Lines of one turn into events.
+/// Translates the lines of one turn into events.
 trait Codec: Send {
     fn line(&mut self, line: &Value, out: &mut Vec<StreamEvent>) -> Heard;
 }
 
-/// What a line was, beside its events.
+/// The meaning of a line, apart from its events.
 enum Heard {
     Known,
-    /// The codec does not know such lines.
+    /// A line that the codec does not know.
     Unknown,
     Session(String),
     Warning(String),
@@ -108,7 +108,7 @@ enum Heard {
 #[derive(Clone)]
 struct Known {
     id: String,
-    /// A turn of it came to its end, or the caller named it.
+    /// Whether a turn of it has ended, or the caller named it.
     sure: bool,
 }
 
@@ -118,11 +118,11 @@ pub struct Print {
     style: Style,
     session: Mutex<Option<Known>>,
     current: Mutex<Option<Arc<Process>>>,
-    /// A process whose turn is over, on its way out.
+    /// A process whose turn has ended, on its way to exit.
     ending: tokio::sync::Mutex<Option<JoinHandle<Exit>>>,
     cancel: Cancel,
     warned: AtomicBool,
-    /// Warnings of the agent in this turn.
+    /// Number of warnings of the agent in this turn.
     warnings: AtomicU32,
 }
 
@@ -141,8 +141,8 @@ impl Print {
         }
     }
 
-    /// The session of a turn that was cancelled may never have been written down: where the
-    /// agent does not know it, a new one begins.
+    /// The session of a canceled turn may never have been stored. If the agent does not know it, a
+    /// new one is started.
     async fn play(&self, message: &str, events: &Events) -> Result<StopReason, Fault> {
         let unsure = self
             .session
@@ -153,7 +153,7 @@ impl Print {
             Attempt::Unheard(fault) if unsure => {
                 self.session.lock().take();
                 let what = format!(
-                    "the session of the cancelled turn is gone, and a new one begins: {fault}"
+                    "the session of the canceled turn is gone; starting a new one: {fault}"
                 );
                 self.context.observer.warning("session_unknown", &what);
                 match self.attempt(message, events).await {
@@ -181,7 +181,7 @@ impl Print {
         *self.current.lock() = Some(Arc::clone(&process));
         let input = Input::new(wire.stdin);
         let (feed, prompt) = (input.clone(), message.as_bytes().to_vec());
-        // A program that answers before it has read everything must not be waited for.
+        // Runs in its own task, because a program may respond before it has read everything.
         tokio::spawn(async move {
             let _ = feed.bytes(prompt).await;
             feed.close().await;
@@ -197,7 +197,7 @@ impl Print {
         match heard {
             Some(Ended::Lost { heard }) => {
                 self.current.lock().take();
-                let fault = process.lost("in the turn").await;
+                let fault = process.lost("during the turn").await;
                 match heard {
                     true => Attempt::Ended(Err(fault)),
                     false => Attempt::Unheard(fault),
@@ -229,13 +229,13 @@ impl Print {
                 Piece::Line { bytes, .. } => bytes,
                 Piece::TooLong { start, length } => {
                     return violation(format!(
-                        "the agent printed a line of {length} bytes, more than the runner takes; it begins `{}`",
+                        "the agent wrote a line of {length} bytes, which is too long; it starts with `{}`",
                         quote(&self.context, &start)
                     ));
                 }
                 Piece::Gap { lines, bytes } => {
                     return violation(format!(
-                        "the agent printed faster than its events were taken: {lines} lines ({bytes} bytes) are lost"
+                        "the agent wrote faster than its events were read: {lines} lines ({bytes} bytes) were lost"
                     ));
                 }
             };
@@ -270,7 +270,7 @@ impl Print {
         Ended::Lost { heard: any }
     }
 
-    /// The agent's command line; the prompt is never in it.
+    /// The agent's command line. It never contains the prompt.
     fn command(&self) -> Spec {
         let mut spec = self.spec.clone();
         spec.argv.extend(self.style.flags(&self.spec.argv));
@@ -280,7 +280,7 @@ impl Print {
         spec
     }
 
-    /// Nothing of a former turn runs any more.
+    /// Waits until no process of an earlier turn is running.
     async fn quiet(&self) -> Option<Exit> {
         let ending = self.ending.lock().await.take();
         let ended = match ending {
@@ -314,7 +314,7 @@ impl Print {
         });
     }
 
-    /// A warning of the agent: a few are told, the rest is counted.
+    /// Passes on a warning of the agent. Only the first few are shown, the rest are counted.
     fn pass_on(&self, text: &str) {
         if self.warnings.fetch_add(1, Ordering::Relaxed) < WARNINGS {
             let text = cut(&self.context.masks.mask(text), LONGEST_WARNING);
@@ -330,11 +330,11 @@ impl Print {
         }
     }
 
-    /// One warning, however much is odd.
+    /// Warns once about output that the codec does not know.
     fn odd(&self, what: &[u8]) {
         if !self.warned.swap(true, Ordering::Relaxed) {
             let what = format!(
-                "the agent printed something that its codec does not know, and it was left out: `{}`",
+                "the agent wrote non-protocol output, which was ignored: `{}`",
                 quote(&self.context, what)
             );
             self.context.observer.warning("protocol_garbage", &what);
@@ -344,7 +344,7 @@ impl Print {
 
 enum Ended {
     End(Result<StopReason, Fault>),
-    /// `heard`: the agent had said something that its codec knows.
+    /// `heard`: whether the agent had written a line that its codec knows.
     Lost {
         heard: bool,
     },
@@ -352,7 +352,7 @@ enum Ended {
 
 enum Attempt {
     Ended(Result<StopReason, Fault>),
-    /// The agent went before it said anything.
+    /// The agent exited before it wrote a known line.
     Unheard(Fault),
 }
 
@@ -360,7 +360,7 @@ fn violation(what: String) -> Ended {
     Ended::End(Err(Fault::new(Code::ProtocolViolation, what)))
 }
 
-/// It goes into an argv, where it must not look like a flag.
+/// A session id is used in an argv, where it must not look like a flag.
 fn is_id(id: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     !id.is_empty() && id.len() <= LONGEST_ID && !id.starts_with('-') && id.bytes().all(fits)
@@ -375,7 +375,7 @@ impl Drop for Print {
 }
 
 impl Arm for Print {
-    /// There is nobody to agree with before a turn; only whether it could start is known.
+    /// Nothing is negotiated before a turn. Only checks that the agent could be started.
     fn handshake(&self) -> Doing<'_, Negotiated> {
         Box::pin(async move {
             let command = self.command();
@@ -395,11 +395,10 @@ impl Arm for Print {
                     self.remember(id.clone(), true);
                     Ok(id.clone())
                 }
-                Some(_) => Err(Fault::new(
-                    Code::SessionUnknown,
-                    "the session id to resume has characters that no session id of this agent has",
-                )
-                .hint("give the `session_id` of an earlier run")),
+                Some(_) => Err(
+                    Fault::new(Code::SessionUnknown, "invalid session id to resume")
+                        .hint("use the `session_id` of an earlier run"),
+                ),
             }
         })
     }
@@ -469,7 +468,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_json_is_survived(lines in proptest::collection::vec(crate::arm::json::any_value(), 1..6)) {
+        fn no_json_causes_a_panic(lines in proptest::collection::vec(crate::arm::json::any_value(), 1..6)) {
             for style in [Style::Claude, Style::Gemini] {
                 let mut codec = style.codec();
                 let mut out = Vec::new();
@@ -481,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_id_is_no_flag() {
+    fn a_session_id_cannot_be_a_flag() {
         assert!(is_id("3fa0-b.c_1"));
         for bad in [
             "",

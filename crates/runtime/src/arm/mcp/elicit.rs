@@ -1,4 +1,5 @@
-//! Questions of an MCP server: an elicitation becomes an `agent-prompt`, and its answer a form.
+//! Questions of an MCP server: an elicitation becomes an `agent-prompt`, and the answer becomes its
+//! result.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +20,7 @@ use crate::event::Choice;
 const ACCEPT: &str = "accept";
 const DECLINE: &str = "decline";
 
-/// Our side of the conversation.
+/// The client side of the MCP connection.
 pub struct Handler {
     pub shared: Arc<Shared>,
     pub desk: Desk,
@@ -35,7 +36,7 @@ impl Handler {
         }
     }
 
-    /// Puts the question to the desk. Outside of a turn nobody is there to answer.
+    /// Asks the question. Outside a turn the result is `cancel`, because there is no one to ask.
     async fn ask(&self, params: &Value) -> ElicitResult {
         let going = self.shared.slot.going();
         let Some(events) = going.as_deref().and_then(|going| going.events()) else {
@@ -83,14 +84,15 @@ impl ClientHandler for Handler {
         Ok(self.ask(&params).await)
     }
 
-    /// A form whose schema is wider than the protocol's comes along here.
+    /// Handles forms with a schema that is wider than the protocol's. The library passes them on
+    /// here.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
         _: RequestContext<RoleClient>,
     ) -> Result<CustomResult, ErrorData> {
         if request.method != "elicitation/create" {
-            let what = format!("`{}` is not offered", request.method);
+            let what = format!("unsupported method `{}`", request.method);
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, what, None));
         }
         let result = self.ask(&request.params.unwrap_or(Value::Null)).await;
@@ -99,12 +101,12 @@ impl ClientHandler for Handler {
     }
 }
 
-/// What is asked, and what an acceptance without content says.
+/// A question, and the content of an acceptance without input.
 struct Form {
     message: String,
-    /// The only field, where it is one of some words.
+    /// The only field, if it is a choice between given words.
     field: Option<(String, Vec<Choice>)>,
-    /// `None` where a required field has no value that goes without saying.
+    /// Content of a plain acceptance, or `None` if a required field has no default.
     filled: Option<Value>,
 }
 
@@ -200,8 +202,8 @@ impl Form {
     }
 }
 
-/// The words that a field may be, with their titles. Words that allow and words that refuse
-/// make it a permission.
+/// The words that a field may have, with their titles. If some allow and some reject, they get
+/// permission kinds.
 fn words(property: &Value) -> Option<Vec<Choice>> {
     let mut choices = plain_words(property)?;
     let kinds: Vec<_> = choices.iter().map(|choice| kind_of(&choice.id)).collect();
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_person_can_say_is_not_accepted_blindly() {
+    fn a_required_text_is_not_accepted_without_content() {
         let schema = json!({"properties": {"name": {"type": "string"}}, "required": ["name"]});
         assert_eq!(ids(&form(schema.clone())), ["decline"]);
         let blind = form(schema.clone()).result(Answer::Choice("accept".into()));
@@ -311,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_allow_and_refuse_are_a_permission() {
+    fn words_that_allow_and_reject_are_a_permission() {
         let kinds = |words: Value| {
             let choices =
                 form(json!({"properties": {"p": {"enum": words}}, "required": ["p"]})).choices();
@@ -345,7 +347,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_json_is_survived(value in crate::arm::json::any_value()) {
+        fn no_json_causes_a_panic(value in crate::arm::json::any_value()) {
             let wrapped = json!({"message": "m", "requestedSchema": value});
             for params in [value, wrapped] {
                 let form = Form::new(&params);

@@ -1,6 +1,6 @@
-//! The line between rmcp and the agent's pipes: bounded, tapped, and in order. Notifications
-//! of a turn are translated here, before the answer behind them reaches rmcp, which handles
-//! each notification in a task of its own and would mix them up.
+//! The transport between rmcp and the agent's pipes, with limits. Notifications of a turn are
+//! translated here, before the response that follows them reaches rmcp. rmcp would handle each
+//! notification in its own task and change their order.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -27,30 +27,30 @@ use crate::event::StreamEvent;
 use crate::fault::{Code, Fault};
 use agentproto_sandbox::spawn::{Lines, Piece};
 
-/// Messages that wait for rmcp; what comes beyond waits in the bounded line buffer.
+/// Maximum number of messages queued for rmcp. Further ones wait in the bounded line buffer.
 const WAITING: usize = 64;
-/// Requests of the agent whose answers are not written yet; an agent that asks on and does not
-/// read would make us hold them all.
+/// Maximum number of agent requests whose responses are not written yet. Limits memory for an agent
+/// that does not read them.
 const MOST_REQUESTS: usize = 64;
 
-/// What the reader, the handler and the turn share.
+/// State shared by the reader, the handler and the turn.
 pub struct Shared {
     pub slot: Arc<Slot>,
     pub context: Arc<Context>,
     pub event_method: Option<String>,
-    /// Text of this turn was streamed already.
+    /// Whether text of this turn was already streamed.
     pub streamed: AtomicBool,
-    /// Calls and progress tokens up to these belong to turns that are over.
+    /// Calls and progress tokens up to these numbers belong to turns that have ended.
     past_call: AtomicI64,
     past_token: AtomicI64,
     last: Mutex<(i64, i64)>,
-    /// Requests of the agent that may still come.
+    /// Permits for further requests of the agent.
     room: Semaphore,
-    /// The session's id as the events tell it, for a turn that has no result.
+    /// The session id from events, for a turn without a result.
     session: Mutex<Option<String>>,
-    /// The beginning of the last answer, for an error about it.
+    /// The first part of the last response, for an error about it.
     answer: Mutex<String>,
-    /// The first line that was no message.
+    /// The first line that was not a message.
     odd: OnceLock<String>,
 }
 
@@ -71,7 +71,7 @@ impl Shared {
         }
     }
 
-    /// The session's id, where an event told it.
+    /// The session id, if an event contained it.
     pub fn session(&self) -> Option<String> {
         let session = self.session.lock();
         session.clone()
@@ -87,7 +87,7 @@ impl Shared {
         *session = None;
     }
 
-    /// What still comes for the calls so far is too late.
+    /// Marks messages for the calls so far as too late.
     pub fn turn_over(&self) {
         let (call, token) = *self.last.lock();
         self.past_call.store(call, Ordering::Relaxed);
@@ -103,19 +103,19 @@ impl Shared {
         *self.last.lock() = (number(call), token);
     }
 
-    /// One warning, however much the agent prints.
+    /// Warns once, no matter how much the agent prints.
     fn garbage(&self, line: &[u8]) {
         if self.odd.get().is_some() {
             return;
         }
         let quoted = self.odd.get_or_init(|| self.quote(line));
         let what = format!(
-            "the agent printed a line that is no MCP message, and it was left out: `{quoted}`; standard output belongs to the protocol"
+            "the agent wrote non-protocol output, which was ignored: `{quoted}`; stdout is reserved for MCP messages"
         );
         self.context.observer.warning("protocol_garbage", &what);
     }
 
-    /// The first line that was no message of MCP.
+    /// The first line that was not an MCP message.
     pub fn first_odd(&self) -> Option<&str> {
         self.odd.get().map(String::as_str)
     }
@@ -125,7 +125,7 @@ impl Shared {
     }
 }
 
-/// rmcp's side. A clone reads on where the former stopped.
+/// The transport for rmcp. A clone continues to read where the original stopped.
 #[derive(Clone)]
 pub struct Link {
     shared: Arc<Shared>,
@@ -134,7 +134,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Starts to read.
+    /// Starts the reader.
     pub fn new(shared: Arc<Shared>, input: Input, lines: Lines) -> Self {
         let (to, messages) = mpsc::channel(WAITING);
         let reader = Reader {
@@ -210,11 +210,11 @@ impl Reader {
             match piece {
                 Piece::Line { bytes, .. } => self.line(&bytes).await,
                 Piece::TooLong { start, length } => self.violated(format!(
-                    "the agent sent a line of {length} bytes, more than the runner takes; it begins `{}`",
+                    "the agent sent a line of {length} bytes, which is too long; it starts with `{}`",
                     self.shared.quote(&start)
                 )),
                 Piece::Gap { lines, bytes } => self.violated(format!(
-                    "the agent sent faster than its events were taken: {lines} lines ({bytes} bytes) are lost"
+                    "the agent wrote faster than its events were read: {lines} lines ({bytes} bytes) were lost"
                 )),
             }
         }
@@ -226,7 +226,7 @@ impl Reader {
         if line.is_empty() {
             return;
         }
-        // An escape that no string can hold shows only where it is read, so it is mended first.
+        // Invalid surrogate escapes are replaced first, because parsing reports them only later.
         let line = &*replace_lone_surrogates(line);
         let Ok(envelope) = serde_json::from_slice::<Envelope>(line) else {
             return self.shared.garbage(line);
@@ -250,14 +250,14 @@ impl Reader {
                     let quoted = self.shared.quote(line);
                     *self.shared.answer.lock() = quoted;
                 }
-                // Nobody receives any more when the client was closed.
+                // The receiver is gone after the client was closed.
                 let _ = self.to.send(message).await;
             }
             Err(error) => self.unreadable(line, &envelope, &error.to_string()).await,
         }
     }
 
-    /// Takes the place of one more request; there are not many.
+    /// Takes a permit for one more request, or reports a violation if there is none.
     fn has_room(&self) -> bool {
         match self.shared.room.try_acquire() {
             Ok(permit) => {
@@ -266,14 +266,14 @@ impl Reader {
             }
             Err(_) => {
                 self.violated(format!(
-                    "the agent sent more than {MOST_REQUESTS} requests without reading the answers"
+                    "the agent sent more than {MOST_REQUESTS} requests without reading the responses"
                 ));
                 false
             }
         }
     }
 
-    /// Which notifications are translated here.
+    /// The kind of a notification that is translated here.
     fn kind(&self, method: &str) -> Option<Kind> {
         if Some(method) == self.shared.event_method.as_deref() {
             return Some(Kind::Event);
@@ -325,13 +325,13 @@ impl Reader {
         going.emit(event).await;
     }
 
-    /// JSON that is no message of MCP. A request gets an answer, so that the agent does not
-    /// wait; an answer that cannot be read ends the turn that waits for it.
+    /// Handles JSON that is not an MCP message. A request gets an error response, so that the agent
+    /// does not wait. An invalid response ends the turn that waits for it.
     async fn unreadable(&self, line: &[u8], envelope: &Envelope<'_>, why: &str) {
         match (&envelope.method, envelope.id) {
             (Some(_), Some(id)) => {
                 let answer = format!(
-                    r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32600,"message":"the request could not be read"}}}}"#,
+                    r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32600,"message":"invalid request"}}}}"#,
                     id.get()
                 );
                 self.shared.garbage(line);
@@ -339,21 +339,22 @@ impl Reader {
                     return;
                 }
                 let (input, shared) = (self.input.clone(), Arc::clone(&self.shared));
-                // An agent that does not read must not keep us from reading.
+                // Written in its own task, so that an agent that does not read cannot block the
+                // reader.
                 tokio::spawn(async move {
                     let _ = input.line(answer.into_bytes()).await;
                     shared.room.add_permits(1);
                 });
             }
             (None, Some(_)) => self.violated(format!(
-                "the agent's answer is no JSON-RPC 2.0 response ({why}): `{}`",
+                "the agent's response is not a JSON-RPC 2.0 response ({why}): `{}`",
                 self.shared.quote(line)
             )),
             _ => self.shared.garbage(line),
         }
     }
 
-    /// Something that a turn may have needed is lost: it fails, and says why.
+    /// A message that the turn may have needed is lost, so the turn fails with the reason.
     fn violated(&self, what: String) {
         match self.shared.slot.going() {
             Some(going) => {

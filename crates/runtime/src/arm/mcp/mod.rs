@@ -1,5 +1,5 @@
-//! The MCP arm: the agent is an MCP server on its standard streams, and a turn is a
-//! `tools/call` (A45-CONF-04).
+//! The MCP arm: the agent is an MCP server on stdin and stdout, and a turn is a `tools/call`
+//! (A45-CONF-04).
 
 mod elicit;
 mod link;
@@ -33,7 +33,7 @@ use elicit::Handler;
 use link::{Link, Shared};
 pub use turn::{Calls, Turn};
 
-/// A server with more pages of tools than this never comes to their end.
+/// Maximum number of pages of `tools/list`, in case a server never ends its list.
 const MOST_PAGES: usize = 64;
 
 pub struct Mcp {
@@ -47,7 +47,7 @@ pub struct Mcp {
     calls: OnceLock<Calls>,
     session: Mutex<Option<String>>,
     cancel: Cancel,
-    /// It was said that turns do not go on.
+    /// Whether the warning was already given that turns do not share a session.
     forgot: AtomicBool,
 }
 
@@ -92,12 +92,12 @@ impl Mcp {
             Err(Failure::Fault(fault) | Failure::End(End::Fault(fault))) => Err(fault),
             Err(Failure::End(_)) => Err(match waiting.going.end() {
                 Some(End::Fault(fault)) => fault,
-                _ => started.process.lost("in the handshake").await,
+                _ => started.process.lost("during the handshake").await,
             }),
         }
     }
 
-    /// `initialize`; where the server has no such thing any more, `server/discover`.
+    /// Sends `initialize`, or `server/discover` if the server no longer supports it.
     async fn agree(&self, link: Link) -> Result<Negotiated, Failure> {
         let handler = || Handler::new(Arc::clone(&self.shared), self.desk.clone());
         let initialize = ClientLifecycleMode::Initialize;
@@ -147,8 +147,8 @@ impl Mcp {
         Err(Failure::Fault(self.violation(&what)))
     }
 
-    /// An id that only events told may belong to a session that never came to be: where the
-    /// agent refuses it, the session begins anew.
+    /// An id that only events reported may belong to a session that was never created. If the agent
+    /// rejects it, a new session is started.
     async fn play(&self, message: &str, events: Events) -> Result<StopReason, Fault> {
         let sure = self.confirmed();
         let unsure = self.shared.session().filter(|_| sure.is_none());
@@ -159,7 +159,7 @@ impl Mcp {
             Err(fault) if fault.code == Code::TurnFailed && unsure.is_some() => {
                 self.shared.forget_session();
                 let what = format!(
-                    "the session of the cancelled turn is gone, and a new one begins: {fault}"
+                    "the session of the canceled turn is gone; starting a new one: {fault}"
                 );
                 self.context.observer.warning("session_unknown", &what);
                 self.attempt(message, events, None).await
@@ -177,13 +177,13 @@ impl Mcp {
         let (Some(started), Some(client), Some(calls)) =
             (self.started.get(), self.client.get(), self.calls.get())
         else {
-            return Err(Fault::new(Code::SessionClosed, "the agent was not started"));
+            return Err(Fault::new(Code::SessionClosed, "the agent is not running"));
         };
         self.shared.streamed.store(false, Ordering::Relaxed);
         let (tool, arguments) = calls.next(message, session.as_deref());
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
         let turn = self.shared.slot.begin(Some(events));
-        // Dropped on the other ways out, the call tells the server that it is cancelled.
+        // In the other cases the call is dropped, which notifies the server that it is canceled.
         let answered = tokio::select! {
             biased;
             () = self.cancel.wait() => Ok(None),
@@ -197,10 +197,10 @@ impl Mcp {
             Ok(Some(result)) => self.result(calls, result, &turn.going).await,
             Ok(None) => Ok(StopReason::Cancelled),
             Err(Failure::Fault(fault) | Failure::End(End::Fault(fault))) => Err(fault),
-            Err(Failure::End(_)) => Err(started.process.lost("in the turn").await),
+            Err(Failure::End(_)) => Err(started.process.lost("during the turn").await),
         };
         self.shared.turn_over();
-        // A server may answer while its own question is open.
+        // A server may respond while its own question is still open.
         self.desk.cancel_all();
         ended
     }
@@ -219,10 +219,10 @@ impl Mcp {
         if result.is_error == Some(true) {
             let said: Vec<&str> = texts.map(|text| text.text.as_str()).collect();
             let said = match said.is_empty() {
-                true => "no reason was given".to_owned(),
+                true => "no reason given".to_owned(),
                 false => said.join("\n"),
             };
-            let what = format!("the agent could not do the turn: {said}");
+            let what = format!("the agent could not complete the turn: {said}");
             return Err(self.turn_failed(&what, json!({ "result": raw })));
         }
         if calls.can_resume()
@@ -230,7 +230,7 @@ impl Mcp {
             && !self.forgot.swap(true, Ordering::Relaxed)
         {
             let what = format!(
-                "the result of `{}` holds no session id (looked for {}), so the next turn begins anew",
+                "the result of `{}` contains no session id (searched {}): the next turn starts a new session",
                 calls.start,
                 calls.session_place()
             );
@@ -248,7 +248,7 @@ impl Mcp {
         }
     }
 
-    /// As a result told it, or the caller.
+    /// The session id that a result or the caller gave.
     fn confirmed(&self) -> Option<String> {
         let session = self.session.lock();
         session.clone()
@@ -261,14 +261,14 @@ impl Mcp {
             }
             ServiceError::McpError(error) => {
                 let what = format!(
-                    "the agent answered `{call}` with an error {}: {}",
+                    "the agent responded to `{call}` with error {}: {}",
                     error.code.0, error.message
                 );
                 let details = json!({ "code": error.code.0, "data": error.data });
                 Failure::Fault(self.turn_failed(&what, details))
             }
             ServiceError::UnexpectedResponse => Failure::Fault(self.violation(&format!(
-                "the agent's answer to `{call}` is no result of that call: `{}`",
+                "the agent's response to `{call}` is not a valid result: `{}`",
                 self.shared.last_answer()
             ))),
             other => Failure::Fault(self.violation(&format!("`{call}` failed: {other}"))),
@@ -282,24 +282,24 @@ impl Mcp {
 
     fn violation(&self, what: &str) -> Fault {
         let fault = Fault::new(Code::ProtocolViolation, what)
-            .hint("the binary has to speak MCP on its standard streams (AIP-45, protocol mcp)");
+            .hint("the binary must speak MCP on stdin and stdout (AIP-45, protocol mcp)");
         in_its_words(&self.context, fault)
     }
 
-    /// Why the handshake failed, in words of the protocol.
+    /// The error for a failed handshake.
     fn refused(&self, error: &ClientInitializeError) -> Fault {
         let answer = self.shared.last_answer();
         self.violation(&match error {
             ClientInitializeError::JsonRpcError(error) => format!(
-                "the agent refused the handshake with an error {}: {}",
+                "the agent rejected the handshake with error {}: {}",
                 error.code.0, error.message
             ),
             ClientInitializeError::ExpectedInitResult(_) => format!(
-                "the answer to `initialize` lacks `protocolVersion`, `capabilities` or `serverInfo`: `{answer}`"
+                "the response to `initialize` has no `protocolVersion`, `capabilities` or `serverInfo`: `{answer}`"
             ),
             ClientInitializeError::ConflictInitResponseId(..)
             | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
-                format!("the agent answered a request that was not sent: `{answer}`")
+                format!("the agent responded to a request that was not sent: `{answer}`")
             }
             ClientInitializeError::NoCompatibleProtocolVersion {
                 server_supported, ..
@@ -307,7 +307,7 @@ impl Mcp {
                 let versions = server_supported.iter().map(ProtocolVersion::as_str);
                 let versions: Vec<&str> = versions.take(10).collect();
                 format!(
-                    "the agent speaks no revision of MCP that this runner knows; it speaks {}",
+                    "the agent supports no MCP revision that this runner knows; it supports {}",
                     versions.join(", ")
                 )
             }
@@ -316,7 +316,7 @@ impl Mcp {
     }
 }
 
-/// Where a server says why it stopped, it is believed.
+/// The stop reason in the result, if the server gives one.
 fn stop_reason(result: &Value) -> StopReason {
     let said = ["structuredContent", "_meta"].iter().find_map(|place| {
         let place = result.get(place)?;
@@ -339,18 +339,18 @@ impl Arm for Mcp {
     fn open<'a>(&'a self, open: &'a Open) -> Doing<'a, String> {
         Box::pin(async move {
             let Some(calls) = self.calls.get() else {
-                return Err(Fault::new(Code::SessionClosed, "the agent was not started"));
+                return Err(Fault::new(Code::SessionClosed, "the agent is not running"));
             };
             let Some(id) = &open.resume else {
                 return Ok(super::provisional_id());
             };
             if !calls.can_resume() {
                 let what = format!(
-                    "the tool `{}` takes no session id, so a session cannot be taken up again",
+                    "cannot resume a session: the tool `{}` has no argument for a session id",
                     calls.reply
                 );
                 return Err(Fault::new(Code::ContinuationUnsupported, what).hint(
-                    "name `session_id_arg` (and `reply_tool`) under `metadata.agentproto.mcp_turn`",
+                    "set `session_id_arg` (and `reply_tool`) in `metadata.agentproto.mcp_turn`",
                 ));
             }
             *self.session.lock() = Some(id.clone());
@@ -404,7 +404,7 @@ impl Arm for Mcp {
     fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
         Box::pin(async move {
             if let Some(odd) = self.shared.first_odd() {
-                return Some(format!("on standard output stood: `{odd}`"));
+                return Some(format!("the agent wrote non-protocol output: `{odd}`"));
             }
             super::words(&self.started.get()?.process).await
         })

@@ -1,5 +1,5 @@
-//! Notifications of an MCP server into events of the taxonomy. Servers name things their own
-//! way; the shapes of codex are the pattern, their neighbours are understood too.
+//! Translates notifications of an MCP server into events of the taxonomy. Servers use different
+//! names. The model is codex, and similar shapes are also accepted.
 
 use serde_json::{Map, Value};
 
@@ -24,8 +24,8 @@ const OUTPUTS: [&str; 7] = [
     "stdout",
 ];
 
-/// What was streamed since the last whole message: a whole message after its own pieces would
-/// say everything twice.
+/// Whether pieces were streamed since the last whole message. If so, the next whole message would
+/// repeat them and is ignored.
 #[derive(Default)]
 pub struct Translator {
     text_in_pieces: bool,
@@ -33,7 +33,7 @@ pub struct Translator {
 }
 
 impl Translator {
-    /// The parameters of a notification that carries what happens in a turn.
+    /// Translates the parameters of a notification that reports an event of a turn.
     pub fn event(&mut self, params: &Value) -> Option<StreamEvent> {
         let payload = ["msg", "event", "update", "data"]
             .iter()
@@ -50,8 +50,8 @@ impl Translator {
         self.named(&kind, fields)
     }
 
-    /// `notifications/message`: a text, or an object that is an event. Debug messages are not
-    /// for the reader, and warnings are not the agent's words.
+    /// Translates `notifications/message`: a text, or an object with an event. Debug messages and
+    /// warnings are ignored.
     pub fn log(&mut self, params: &Value) -> Option<StreamEvent> {
         let level = params.get("level").and_then(Value::as_str);
         if !matches!(level, Some("info" | "notice") | None) {
@@ -98,7 +98,7 @@ impl Translator {
     }
 }
 
-/// A piece, or a whole message that did not come in pieces before.
+/// A piece, or a whole message that was not streamed in pieces before.
 fn fresh(in_pieces: &mut bool, kind: &str, fields: &Map<String, Value>) -> Option<String> {
     let piece = fields.get("delta").and_then(Value::as_str);
     let text = piece.or_else(|| first_text(fields, &["text", "message", "content", "chunk"]))?;
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_and_reasoning_are_said_once() {
+    fn messages_and_reasoning_are_not_repeated() {
         let mut t = Translator::default();
         let mut msg =
             |msg: Value| t.event(&json!({"_meta": {"requestId": 2}, "id": "7", "msg": msg}));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_taxonomy_itself_is_understood() {
+    fn events_of_the_taxonomy_are_accepted() {
         let mut t = Translator::default();
         assert_eq!(
             t.event(&json!({"type": "text-delta", "text": "a"})),
@@ -336,7 +336,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_json_is_survived(values in proptest::collection::vec(any_json(), 1..6)) {
+        fn no_json_causes_a_panic(values in proptest::collection::vec(any_json(), 1..6)) {
             let mut t = Translator::default();
             for value in &values {
                 t.event(value);

@@ -1,5 +1,5 @@
-//! How a turn is put to an MCP server: `metadata.agentproto.mcp_turn`, with defaults from the
-//! tools that the server has.
+//! How a turn is sent to an MCP server: `metadata.agentproto.mcp_turn`, with defaults derived from
+//! the server's tools.
 
 use rmcp::model::{JsonObject, Tool};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::bundle::Bundle;
 use crate::fault::{Code, Fault};
 use agentproto_manifest as manifest;
 
-/// Where a server usually takes or gives the id of a conversation.
+/// Usual names of arguments and fields with the id of a conversation.
 const SESSION_NAMES: [&str; 5] = [
     "threadId",
     "sessionId",
@@ -18,18 +18,19 @@ const SESSION_NAMES: [&str; 5] = [
 ];
 const PROMPT: &str = "prompt";
 const HINT: &str =
-    "set `start_tool`, `prompt_arg` and what else differs under `metadata.agentproto.mcp_turn`";
+    "set `start_tool`, `prompt_arg` and other keys that differ in `metadata.agentproto.mcp_turn`";
 
-/// The keys as declared; what is not declared is found out.
+/// The declared keys. Missing ones are derived from the server's tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
     pub start_tool: Option<String>,
     pub reply_tool: Option<String>,
     pub prompt_arg: Option<String>,
     pub session_id_arg: Option<String>,
-    /// In the result of a call: `structuredContent.threadId`, or a JSON pointer.
+    /// Path to the session id in the result of a call: `structuredContent.threadId`, or a JSON
+    /// pointer.
     pub session_id_path: Option<String>,
-    /// A notification that carries what happens in a turn.
+    /// Method of the notifications that report the events of a turn.
     pub event_method: Option<String>,
 }
 
@@ -53,7 +54,7 @@ impl Turn {
                 "event_method" => &mut turn.event_method,
                 other => {
                     let what = format!(
-                        "`mcp_turn` has no `{other}`; it has start_tool, reply_tool, prompt_arg, session_id_arg, session_id_path and event_method"
+                        "unknown key `{other}` in `mcp_turn`; known keys are start_tool, reply_tool, prompt_arg, session_id_arg, session_id_path and event_method"
                     );
                     return Err(bundle.invalid(&entry.value, &what));
                 }
@@ -62,7 +63,7 @@ impl Turn {
                 Some(text) if !text.is_empty() => *field = Some(text.to_owned()),
                 _ => {
                     let what = format!(
-                        "`mcp_turn.{}` must be a text, not {}",
+                        "`mcp_turn.{}` must be a non-empty string, not {}",
                         entry.key,
                         entry.value.type_name()
                     );
@@ -73,7 +74,7 @@ impl Turn {
         Ok(turn)
     }
 
-    /// Chooses the tools of this server.
+    /// Chooses the tools to call on this server.
     pub fn resolve(&self, tools: &[Tool]) -> Result<Calls, Fault> {
         let start = match &self.start_tool {
             Some(name) => named(tools, "start_tool", name)?,
@@ -103,7 +104,7 @@ impl Turn {
         })
     }
 
-    /// The only tool that takes the prompt as a text and needs no session.
+    /// The only tool that accepts the prompt as a string and needs no session.
     fn guess_start<'t>(&self, tools: &'t [Tool]) -> Result<&'t Tool, Fault> {
         let arg = self.prompt_arg.as_deref().unwrap_or(PROMPT);
         let fits = |tool: &&Tool| {
@@ -119,11 +120,11 @@ impl Turn {
         match (starting.as_slice(), taking.as_slice()) {
             ([only], _) | ([], [only]) => Ok(only),
             ([], []) => Err(mismatch(format!(
-                "no tool of the server takes a text `{arg}`; it has {}",
+                "no tool of the server accepts a string `{arg}`; it has {}",
                 names(tools)
             ))),
             _ => Err(mismatch(format!(
-                "several tools of the server take a text `{arg}`: {}",
+                "several tools of the server accept a string `{arg}`: {}",
                 taking
                     .iter()
                     .map(|t| t.name.as_ref())
@@ -133,7 +134,7 @@ impl Turn {
         }
     }
 
-    /// The only other tool that takes the prompt and a session.
+    /// The only other tool that accepts the prompt and a session id.
     fn guess_reply<'t>(&self, tools: &'t [Tool], start: &Tool) -> Option<&'t Tool> {
         let arg = self.prompt_arg.as_deref().unwrap_or(PROMPT);
         let mut fitting = tools.iter().filter(|tool| {
@@ -160,14 +161,14 @@ impl Turn {
         match (texts.next(), texts.next()) {
             (Some(only), None) => Ok(only.to_owned()),
             _ => Err(mismatch(format!(
-                "which argument of the tool `{}` takes the prompt cannot be told from its schema",
+                "cannot tell from the schema of the tool `{}` which argument is the prompt",
                 tool.name
             ))),
         }
     }
 }
 
-/// The calls of a session.
+/// The tool calls of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calls {
     pub start: String,
@@ -179,7 +180,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Whether a former session can be gone on with.
+    /// Whether an earlier session can be resumed.
     pub fn can_resume(&self) -> bool {
         self.session_id_arg.is_some()
     }
@@ -198,13 +199,13 @@ impl Calls {
         (tool.clone(), arguments)
     }
 
-    /// Where the id is looked for.
+    /// Where the session id is searched for, as text.
     pub fn session_place(&self) -> &str {
         let path = self.session_id_path.as_deref();
-        path.unwrap_or("structuredContent.threadId and the like")
+        path.unwrap_or("structuredContent.threadId and similar fields")
     }
 
-    /// The session's id in a result: where the manifest says, or where servers usually put it.
+    /// The session id in a result: at the declared path, or in the usual places.
     pub fn session_of(&self, result: &Value) -> Option<String> {
         if let Some(path) = &self.session_id_path {
             return text(at(result, path)?);
@@ -216,7 +217,7 @@ impl Calls {
     }
 }
 
-/// The session's id in an event, where servers usually put it.
+/// The session id in an event, in the usual places.
 pub fn session_in(event: &Value) -> Option<String> {
     let payload = event.get("msg").unwrap_or(event);
     [payload, event]
@@ -224,7 +225,7 @@ pub fn session_in(event: &Value) -> Option<String> {
         .find_map(|place| SESSION_NAMES.iter().find_map(|name| text(place.get(name)?)))
 }
 
-/// A dotted path, or a JSON pointer where it begins with a slash.
+/// A dotted path, or a JSON pointer if it starts with a slash.
 fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     if path.starts_with('/') {
         return value.pointer(path);
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_a_mismatch_with_the_next_step() {
+    fn an_ambiguous_server_is_a_mismatch_with_a_hint() {
         let two = tools(
             json!({"a": {"prompt": {"type": "string"}}, "b": {"prompt": {"type": "string"}}}),
         );
@@ -405,12 +406,12 @@ mod tests {
             (
                 Turn::default(),
                 two.clone(),
-                "several tools of the server take a text `prompt`: a, b",
+                "several tools of the server accept a string `prompt`: a, b",
             ),
             (
                 Turn::default(),
                 none,
-                "no tool of the server takes a text `prompt`; it has a",
+                "no tool of the server accepts a string `prompt`; it has a",
             ),
             (Turn::default(), Vec::new(), "it has no tools"),
             (
