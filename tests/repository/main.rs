@@ -1,7 +1,11 @@
-//! What the repository says of the tool: README, guides, references, the register, CI's files.
+//! Tests of the repository itself: README, guides, references, the requirement register, examples,
+//! CI files, wording.
 
 mod ci;
 mod coverage;
 mod docs;
 mod doors;
+mod examples;
+mod picture;
 mod readme;
+mod voice;

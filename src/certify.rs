@@ -1,0 +1,243 @@
+//! Certify an agent: run conformance suites against it, and get a report with one verdict per
+//! requirement.
+//!
+//! ```no_run
+//! # async fn certify() -> Result<(), Box<dyn std::error::Error>> {
+//! let report = agentproto::certify::command(["my-agent", "acp"])
+//!     .only(["PT-01", "TR-03"])
+//!     .run()
+//!     .await?;
+//! for failure in agentproto::certify::failures(&report) {
+//!     eprintln!("{}: {}", failure.requirement, failure.message);
+//! }
+//! assert_eq!(report.summary.fail, 0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Call [`crate::init`] first in `main`.
+
+use std::ffi::OsString;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use agentproto_harness::render::Format;
+use agentproto_harness::run::prompts;
+pub use agentproto_harness::{CaseResult, Evidence, Level, Report, StartError, Target, Verdict};
+use agentproto_harness::{
+    Launcher, Login, Options, Program, Secrets, Selection, Setting, Suite, Workspace, render, suite,
+};
+use agentproto_runtime::built_in;
+
+/// Certifies an agent by its command line: the program, then its arguments.
+pub fn command<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Certification {
+    Certification::new(Agent::Command(argv.into_iter().map(Into::into).collect()))
+}
+
+/// Certifies a built-in mock agent: `acp`, `acp-v2` or `mcp`. It shows what a report looks like.
+pub fn mock(kind: impl Into<String>) -> Certification {
+    Certification::new(Agent::Mock(kind.into()))
+}
+
+/// The results that make a run fail.
+pub fn failures(report: &Report) -> impl Iterator<Item = &CaseResult> {
+    let results = report.results.iter();
+    results.filter(|result| matches!(result.verdict, Verdict::Fail | Verdict::Error))
+}
+
+/// Writes a report in one of the formats of `agentproto certify --output`.
+pub fn render(report: &Report, format: Format) -> String {
+    let mut out = Vec::new();
+    // Writing to memory does not fail.
+    let _ = render::render(format, report, &render::Options::default(), &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Why a run could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum CertifyError {
+    /// The suite is neither built in nor a readable file.
+    #[error("unknown suite `{0}`")]
+    UnknownSuite(String),
+    /// The file is not a valid suite.
+    #[error("invalid suite `{name}`: {message}")]
+    InvalidSuite {
+        /// The file.
+        name: String,
+        /// Its first error, with its line.
+        message: String,
+    },
+    /// A name given to [`Certification::only`] is neither a requirement, a chapter, a section nor a
+    /// case of the suites.
+    #[error("unknown requirement or case `{0}`")]
+    UnknownId(String),
+    /// The program cannot be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A directory for the run cannot be created.
+    #[error("cannot create a directory for the run: {0}")]
+    Directory(#[from] io::Error),
+}
+
+enum Agent {
+    Command(Vec<OsString>),
+    Mock(String),
+}
+
+/// A certification that is being configured. [`Certification::run`] runs it.
+#[must_use]
+pub struct Certification {
+    agent: Agent,
+    suites: Vec<String>,
+    only: Vec<String>,
+    env: Vec<(String, String)>,
+    prompts: Vec<(String, String)>,
+    timeout: Option<Duration>,
+    jobs: Option<usize>,
+}
+
+impl Certification {
+    fn new(agent: Agent) -> Self {
+        Certification {
+            agent,
+            suites: Vec::new(),
+            only: Vec::new(),
+            env: Vec::new(),
+            prompts: Vec::new(),
+            timeout: None,
+            jobs: None,
+        }
+    }
+
+    /// Adds a suite: `acp` (the default), `mcp`, `open-design`, `acp-v2-draft`, or a YAML file.
+    pub fn suite(mut self, name: impl Into<String>) -> Self {
+        self.suites.push(name.into());
+        self
+    }
+
+    /// Runs only these requirements (`PT-11`), chapters (`PT`), sections or cases.
+    pub fn only<S: Into<String>>(mut self, ids: impl IntoIterator<Item = S>) -> Self {
+        self.only.extend(ids.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable in the agent's environment.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Says which prompt makes the agent do something, for example `tool` (call a tool). Cases that
+    /// need a prompt without a text are skipped.
+    pub fn prompt(mut self, key: impl Into<String>, text: impl Into<String>) -> Self {
+        self.prompts.push((key.into(), text.into()));
+        self
+    }
+
+    /// Sets the time limit for a response. The default is 30 seconds.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Sets how many cases run in parallel. The default is two per processor.
+    pub fn jobs(mut self, jobs: usize) -> Self {
+        self.jobs = Some(jobs);
+        self
+    }
+
+    /// Runs the cases. The report contains every verdict, whatever the agent does.
+    ///
+    /// # Errors
+    /// A suite or an id is unknown, or the program cannot be started.
+    pub async fn run(self) -> Result<Report, CertifyError> {
+        let names = match (self.suites.as_slice(), &self.agent) {
+            ([], Agent::Mock(kind)) if kind == "mcp" => vec!["mcp".to_owned()],
+            ([], Agent::Mock(kind)) if kind == "acp-v2" => vec!["acp-v2-draft".to_owned()],
+            ([], _) => vec!["acp".to_owned()],
+            (names, _) => names.to_vec(),
+        };
+        let suites: Vec<Suite> = names
+            .iter()
+            .map(|name| read(name))
+            .collect::<Result<_, _>>()?;
+        let only = Selection::of(&self.only, &suites)
+            .map_err(|unknown| CertifyError::UnknownId(unknown.word))?;
+        let (target, program) = self.program()?;
+        let is_mock = matches!(self.agent, Agent::Mock(_));
+        let launcher = Launcher::Program(program);
+        let mut known = match is_mock {
+            true => prompts::of_mock(),
+            false => prompts::of_anybody(),
+        };
+        known.extend(self.prompts);
+        let default = Setting::new(launcher, Workspace::new("certify")?);
+        let setting = Setting {
+            secrets: Secrets::of(&self.env, &default.launcher),
+            prompts: known,
+            timeout: self.timeout.unwrap_or(default.timeout),
+            login: if is_mock { Login::First } else { Login::No },
+            state_variable: is_mock.then_some("MOCK_STATE_DIR"),
+            ..default
+        };
+        let default = Options::default();
+        let options = Options {
+            jobs: self.jobs.unwrap_or(default.jobs),
+            only,
+            ..default
+        };
+        let asked = options.only.clone();
+        let ran = agentproto_harness::run(Arc::new(suites), target, setting, options, Arc::new(()));
+        let mut report = ran.await.report;
+        report.retain_selected(&asked);
+        Ok(report)
+    }
+
+    /// The program to start, and how the report names it.
+    fn program(&self) -> Result<(Target, Program), CertifyError> {
+        let mut env = self.env.clone();
+        let (kind, argv) = match &self.agent {
+            Agent::Command(argv) => ("command", argv.clone()),
+            Agent::Mock(kind) => {
+                let own = agentproto_sandbox::helper::own_path()?;
+                env.push((built_in::MARKER.to_owned(), "1".to_owned()));
+                ("mock", vec![own.into(), "mock".into(), kind.into()])
+            }
+        };
+        let words = argv.iter().map(|word| word.to_string_lossy().into_owned());
+        let words: Vec<String> = words.collect();
+        let target = Target {
+            kind: kind.to_owned(),
+            name: match &self.agent {
+                Agent::Command(_) => words.join(" "),
+                Agent::Mock(kind) => format!("mock {kind}"),
+            },
+            command: if kind == "mock" { Vec::new() } else { words },
+            ..Target::default()
+        };
+        let mut program = Program::new(argv, &env)?;
+        if kind == "command" {
+            program.cwd = std::env::current_dir().ok();
+        }
+        Ok((target, program))
+    }
+}
+
+/// A built-in suite, or one from a file.
+fn read(name: &str) -> Result<Suite, CertifyError> {
+    let parsed = match suite::built_in(name) {
+        Some(parsed) => parsed,
+        None => {
+            let text = std::fs::read_to_string(name);
+            suite::parse(&text.map_err(|_| CertifyError::UnknownSuite(name.to_owned()))?)
+        }
+    };
+    parsed.map_err(|errors| CertifyError::InvalidSuite {
+        name: name.to_owned(),
+        message: match errors.first() {
+            Some(error) => format!("line {}: {}", error.line, error.message),
+            None => String::new(),
+        },
+    })
+}
