@@ -1,6 +1,6 @@
 //! The command line of agentproto.
 
-// Machine mode serves every command, also those that the linter is built without.
+// Machine mode is shared by all commands, and the linter is built without some of them.
 #![cfg_attr(not(agents), allow(dead_code))]
 
 mod cli;
@@ -8,7 +8,8 @@ mod exit;
 
 use std::io::Write;
 
-/// Documents are many small strings and lists, made and dropped by the thousand.
+/// Documents consist of many small strings and lists, which are allocated and freed by the
+/// thousand.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -20,8 +21,8 @@ fn main() {
     leave(code)
 }
 
-/// Ends the process without giving memory back page by page: that is a tenth of the time of a
-/// run over one file, and the kernel takes it at once.
+/// Ends the process without freeing memory page by page. Freeing takes a tenth of the time of a run
+/// over one file, and the kernel reclaims the memory at once.
 #[cfg(unix)]
 fn leave(code: u8) -> ! {
     // SAFETY: ends the process; output is flushed.

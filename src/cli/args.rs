@@ -1,4 +1,4 @@
-//! The words of the command line.
+//! The arguments of the command line.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use agentproto_lint::{Profile, Severity};
     name = "agentproto",
     version,
     about = "Lint agent manifests, run the agents they describe, certify what they do",
-    after_help = "Exit codes: 0 clean · 1 findings · 64 usage · 65 malformed data or config · 66 no input · 70 internal fault · 73/74 I/O · 78 configuration"
+    after_help = "Exit codes: 0 clean · 1 findings · 64 usage · 65 invalid data or config · 66 no input · 70 internal error · 73/74 I/O · 78 configuration"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -25,7 +25,7 @@ pub struct Cli {
 
 #[derive(Args, Debug, Clone)]
 pub struct Global {
-    /// When to colour
+    /// When to use colors
     #[arg(
         long,
         global = true,
@@ -34,10 +34,10 @@ pub struct Global {
         help_heading = "Global options"
     )]
     pub color: ColorChoice,
-    /// Never colour; the same as `--color never`
+    /// Never use colors (same as `--color never`)
     #[arg(long, global = true, help_heading = "Global options")]
     pub no_color: bool,
-    /// Say less: results only
+    /// Print results only
     #[arg(
         short,
         long,
@@ -46,10 +46,10 @@ pub struct Global {
         help_heading = "Global options"
     )]
     pub quiet: bool,
-    /// Say more: what was read, what was suppressed, how long it took
+    /// Print details: files read, suppressed findings, time taken
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub verbose: bool,
-    /// Report what goes on inside, from this level on, on standard error
+    /// Print log messages of this level and above to stderr
     #[cfg(agents)]
     #[arg(
         long,
@@ -61,7 +61,8 @@ pub struct Global {
         help_heading = "Global options"
     )]
     pub log: super::agents::log::LogLevel,
-    /// Configuration file (default: the nearest agentproto.toml above the current directory)
+    /// Read this configuration file [default: the nearest agentproto.toml above the current
+    /// directory]
     #[arg(
         long,
         global = true,
@@ -70,10 +71,10 @@ pub struct Global {
         help_heading = "Global options"
     )]
     pub config: Option<PathBuf>,
-    /// Read no configuration file
+    /// Do not read a configuration file
     #[arg(long, global = true, help_heading = "Global options")]
     pub no_config: bool,
-    /// Version of the events of `--output jsonl`; there is one, 1
+    /// Event schema version of `--output jsonl` (only 1 exists)
     #[arg(
         long,
         global = true,
@@ -81,7 +82,7 @@ pub struct Global {
         help_heading = "Global options"
     )]
     pub schema_version: Option<String>,
-    /// Schemas of events that the caller reads, as NAME@VERSION; one must be ours
+    /// Event schemas that the caller accepts, as NAME@VERSION; one of them must be supported
     #[arg(
         long,
         global = true,
@@ -101,24 +102,24 @@ pub enum ColorChoice {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Judge manifests: files, directories, or standard input
+    /// Check manifests: files, directories or stdin
     Lint(Box<Lint>),
-    /// Print the documentation of a rule
+    /// Explain a rule or a requirement
     Explain(Explain),
-    /// List every rule with its source, level, severity and fix
+    /// List all rules with their source, level, severity and fix
     Rules(crate::cli::rules::Rules),
     #[cfg(agents)]
     #[command(flatten)]
     Agents(Box<super::agents::Command>),
-    /// Print the JSON Schemas: of our events, or of a manifest format
+    /// Print the JSON Schema of our events, or of a manifest format
     Schema(Schema),
-    /// Print the JSON Schema of what a command reads
+    /// Print the JSON Schema of a command's input
     InputSchema(InputSchema),
-    /// Print what this binary can do, as JSON
+    /// Print the capabilities of this binary as JSON
     Capabilities(Listing),
     /// Print a completion script for a shell
     Completions {
-        /// Shell to complete for
+        /// Shell to generate the script for
         shell: clap_complete::Shell,
     },
     /// Print the manual page
@@ -127,11 +128,11 @@ pub enum Command {
 
 #[derive(Args, Debug)]
 pub struct Lint {
-    /// Files or directories; `-` reads standard input [default: the current directory]
+    /// Files or directories; `-` reads stdin [default: the current directory]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Which statements count: all that is sensible, the specs' text alone, or the specs
-    /// with the reference implementation's own fields as warnings
+    /// Which rules apply: all, only those that the text of a spec requires, or all with the
+    /// reference implementation's own fields as warnings
     #[arg(long, value_name = "PROFILE", value_parser = values(Profile::ALL))]
     pub profile: Option<Profile>,
     /// Output format
@@ -146,53 +147,53 @@ pub struct Lint {
     /// Show what the fixes would change, and change nothing
     #[arg(long)]
     pub diff: bool,
-    /// Only these rules (a slug, or a prefix with `*`)
+    /// Check only these rules (a slug, or a prefix with `*`)
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub select: Vec<String>,
-    /// Not these rules
+    /// Skip these rules
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub ignore: Vec<String>,
-    /// Exit 1 from this severity on [default: error]
+    /// Exit with code 1 on findings of this severity or above [default: error]
     #[arg(long, value_name = "SEVERITY", value_parser = values(Severity::ALL))]
     pub fail_on: Option<Severity>,
-    /// Findings recorded in this file do not count
+    /// Ignore findings that are recorded in this file
     #[arg(long, value_name = "FILE", conflicts_with = "write_baseline")]
     pub baseline: Option<PathBuf>,
-    /// Record the present findings in this file
+    /// Record the current findings in this file
     #[arg(long, value_name = "FILE")]
     pub write_baseline: Option<PathBuf>,
-    /// Use no baseline, whatever the configuration says
+    /// Ignore the baseline of the configuration
     #[arg(long, conflicts_with_all = ["baseline", "write_baseline"])]
     pub no_baseline: bool,
-    /// Only manifests that differ from a git revision [default: HEAD]
+    /// Check only manifests that differ from a git revision [default: HEAD]
     #[arg(long, value_name = "REF", num_args = 0..=1, default_missing_value = "HEAD", require_equals = true)]
     pub changed: Option<String>,
-    /// Only what is staged in git, as staged
+    /// Check only what is staged in git, with the staged contents
     #[arg(long, conflicts_with = "changed")]
     pub staged: bool,
-    /// Apply the configuration's `exclude` to files named here, too
+    /// Also apply the configuration's `exclude` to files given on the command line
     #[arg(long)]
     pub force_exclude: bool,
-    /// Leave findings that an ignore or the baseline covers out of the output
+    /// Do not print findings that an ignore or the baseline suppresses
     #[arg(long)]
     pub hide_suppressed: bool,
-    /// Name of the manifest on standard input, for its doctype and references
+    /// Use this name for the manifest on stdin, for its doctype and references
     #[arg(long, value_name = "NAME")]
     pub stdin_filename: Option<PathBuf>,
-    /// Exit 0 even with findings
+    /// Exit with code 0 even if there are findings
     #[arg(long)]
     pub exit_zero: bool,
     #[command(flatten)]
     pub page: Page,
-    /// Worker threads [default: one per core]
+    /// Number of worker threads [default: one per core]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
 }
 
 #[derive(Args, Debug)]
 pub struct Explain {
-    /// Rule, for example `cont-default-in-supported` or `AOI-03.count`; or a statement of a suite
-    /// or of the register, for example `TR-13` or `A45-CAP-02`
+    /// Rule, for example `cont-default-in-supported` or `AOI-03.count`; or requirement, for example
+    /// `TR-13` or `A45-CAP-02`
     pub rule: String,
     /// Output format
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
@@ -208,7 +209,7 @@ pub struct Listing {
 
 #[derive(Args, Debug)]
 pub struct Schema {
-    /// Which schema [default: our event stream]; `list` names them all
+    /// Print this schema [default: our event stream]; `list` prints all names
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Output format
@@ -218,7 +219,7 @@ pub struct Schema {
 
 #[derive(Args, Debug)]
 pub struct InputSchema {
-    /// The command, for example `certify`; `list` names those that read something
+    /// Command whose input is described, for example `certify`; `list` prints all such commands
     #[arg(long, value_name = "COMMAND", default_value = "list")]
     pub command: String,
     /// Output format
@@ -226,7 +227,7 @@ pub struct InputSchema {
     pub output: DocumentOutput,
 }
 
-/// Values of `--output`, of commands that print a result.
+/// Values of `--output` for commands that print a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     Human,
@@ -234,7 +235,7 @@ pub enum Output {
     Jsonl,
 }
 
-/// Values of `--output`, of commands that print while they work.
+/// Values of `--output` for commands that print while they work.
 #[cfg(agents)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LiveOutput {
@@ -242,15 +243,15 @@ pub enum LiveOutput {
     Jsonl,
 }
 
-/// Values of `--output`, of commands whose result is a JSON document.
+/// Values of `--output` for commands whose result is a JSON document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DocumentOutput {
     Json,
     Jsonl,
 }
 
-/// Parses an option that takes these values of an enum, by their names. It is for enums of other
-/// crates, which do not know clap; those of the command line derive `ValueEnum`.
+/// Parses an option by the names of an enum's values. This is for enums of other crates, which do
+/// not depend on clap. Enums of the command line derive `ValueEnum`.
 pub fn values<'v, V>(values: impl IntoIterator<Item = &'v V>) -> impl TypedValueParser<Value = V>
 where
     V: Copy + Into<&'static str> + Send + Sync + 'static,

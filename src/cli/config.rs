@@ -1,4 +1,4 @@
-//! `agentproto.toml`.
+//! The configuration file `agentproto.toml`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub struct LintConfig {
     pub per_file: Vec<PerFile>,
 }
 
-/// Of `aoi-lint`.
+/// Settings of `aoi-lint`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[cfg_attr(not(agents), allow(dead_code))]
@@ -52,7 +52,7 @@ pub struct AoiConfig {
     pub severity: BTreeMap<String, AoiSeverity>,
 }
 
-/// What a broken rule does; none can be switched off, since a pair would look proven then.
+/// What a violated rule causes. No rule can be turned off, because a pair would then look verified.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AoiSeverity {
@@ -88,7 +88,7 @@ impl From<SeveritySetting> for Option<Severity> {
     }
 }
 
-/// The named file, or the nearest one from the current directory up to the repository's top.
+/// Loads the given file, or the nearest one from the current directory up to the repository's root.
 pub fn load(global: &Global) -> Result<Config, Failure> {
     if global.no_config {
         return Ok(Config::default());
@@ -97,7 +97,7 @@ pub fn load(global: &Global) -> Result<Config, Failure> {
         Some(path) => read(path).map_err(|error| match error {
             ReadFailure::Absent => Failure::new(
                 exit::NO_INPUT,
-                format!("{}: there is no such configuration file", path.display()),
+                format!("{}: configuration file not found", path.display()),
             ),
             ReadFailure::Bad(failure) => failure,
         }),
@@ -105,7 +105,7 @@ pub fn load(global: &Global) -> Result<Config, Failure> {
             Some(path) => read(&path).map_err(|error| match error {
                 ReadFailure::Absent => Failure::new(
                     exit::IO,
-                    format!("{}: vanished while reading", path.display()),
+                    format!("{}: was deleted while it was read", path.display()),
                 ),
                 ReadFailure::Bad(failure) => failure,
             }),
@@ -163,5 +163,5 @@ fn malformed(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
         None => path.display().to_string(),
     };
     Failure::new(exit::DATA, format!("{place}: {}", error.message().trim()))
-        .hint("`agentproto schema --name config` prints what the file may hold")
+        .hint("`agentproto schema --name config` describes the format")
 }

@@ -1,4 +1,4 @@
-//! `schema` and `capabilities`: what this binary speaks, offline and without any setting.
+//! `schema` and `capabilities`: describe this binary, offline and without any configuration.
 
 use std::io::Write;
 
@@ -54,16 +54,16 @@ pub fn schema(args: &Schema, out: &mut dyn Write) -> Outcome {
             .iter()
             .map(|(n, _)| *n)
             .chain(manifest_schemas().map(|(n, _)| n));
-        let failure = Failure::new(exit::USAGE, format!("there is no schema `{name}`"));
+        let failure = Failure::new(exit::USAGE, format!("unknown schema `{name}`"));
         return Err(match closest_of(name, names) {
             Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-            None => failure.hint("`agentproto schema --name list` names them all"),
+            None => failure.hint("`agentproto schema --name list` lists all schemas"),
         });
     }
     print(&embedded(name)?, args.output, "schema", out)
 }
 
-/// How an MCP client reaches the sessions; null in a build that has none.
+/// How an MCP client reaches the sessions, or null in a build without agents.
 #[cfg(agents)]
 fn mcp() -> Value {
     json!({
@@ -101,7 +101,7 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
     print(&value, output, "capabilities", out)
 }
 
-/// What commands read: files in a format of ours, or text.
+/// Commands that read files in one of our formats, and the schema of the format.
 const INPUTS: &[(&str, &str)] = &[
     ("aoi-lint", "aoi-probe"),
     ("certify", "suite"),
@@ -124,11 +124,11 @@ pub fn input_schema(args: &InputSchema, out: &mut dyn Write) -> Outcome {
     }
     let named = INPUTS.iter().find(|(command, _)| *command == args.command);
     let Some((_, name)) = named else {
-        let message = format!("`{}` reads nothing that has a schema", args.command);
+        let message = format!("`{}` has no input with a schema", args.command);
         let failure = Failure::new(exit::USAGE, message);
         return Err(match closest_of(&args.command, known()) {
             Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-            None => failure.hint("`agentproto input-schema` names those that do"),
+            None => failure.hint("`agentproto input-schema` lists the commands that have one"),
         });
     };
     print(&embedded(name)?, args.output, "input-schema", out)
@@ -136,11 +136,11 @@ pub fn input_schema(args: &InputSchema, out: &mut dyn Write) -> Outcome {
 
 fn embedded(name: &str) -> Result<Value, Failure> {
     let wrong = |what: String| Failure::new(exit::INTERNAL, format!("schema `{name}`: {what}"));
-    let text = find(name).ok_or_else(|| wrong("not there".to_owned()))?;
+    let text = find(name).ok_or_else(|| wrong("missing".to_owned()))?;
     serde_json::from_str(text).map_err(|error| wrong(error.to_string()))
 }
 
-/// Discovery is one JSON object; in machine mode it travels inside an event.
+/// Prints one JSON object. In machine mode it is wrapped in an event.
 fn print(value: &Value, output: DocumentOutput, command: &str, out: &mut dyn Write) -> Outcome {
     if output == DocumentOutput::Jsonl {
         let started = std::time::Instant::now();

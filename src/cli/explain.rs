@@ -1,4 +1,4 @@
-//! `agentproto explain NAME`: a rule of the linters, a statement of a suite or of the register.
+//! `agentproto explain NAME`: explains a lint rule, or a requirement of a suite or of the register.
 
 use std::io::Write;
 
@@ -29,15 +29,12 @@ pub fn run(args: &Explain, out: &mut dyn Write) -> Outcome {
         return Ok(exit::CLEAN);
     }
     let name = plain(name);
-    let failure = Failure::new(
-        exit::USAGE,
-        format!("there is no rule and no statement `{name}`"),
-    );
+    let failure = Failure::new(exit::USAGE, format!("unknown rule or requirement `{name}`"));
     let meant = registry::closest(&name).map(str::to_owned);
     #[cfg(agents)]
     let meant = meant.or_else(|| super::agents::explain::closest_statement(&name));
     Err(match meant {
         Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-        None => failure.hint("`agentproto rules` and `agentproto coverage` list them all"),
+        None => failure.hint("`agentproto rules` and `agentproto coverage` list all names"),
     })
 }

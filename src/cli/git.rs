@@ -1,4 +1,4 @@
-//! What git says has changed. Called as argv, never through a shell.
+//! Asks git what has changed. Git is called with an argument list, never through a shell.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::cli::Failure;
 use crate::exit;
 
-/// Paths relative to the current directory.
+/// The changed files, relative to the current directory.
 pub fn changed(reference: &str) -> Result<Vec<PathBuf>, Failure> {
     if reference.starts_with('-') {
         return Err(Failure::new(
@@ -30,7 +30,7 @@ pub fn changed(reference: &str) -> Result<Vec<PathBuf>, Failure> {
         Err(_) if names(&["rev-parse", "--git-dir"]).is_ok() => {
             return Err(Failure::new(
                 exit::USAGE,
-                format!("git knows no revision `{reference}`"),
+                format!("unknown git revision `{reference}`"),
             ));
         }
         differing => differing?,
@@ -46,16 +46,16 @@ pub fn changed(reference: &str) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
-/// The index, where it is not what the disk has.
+/// The git index, as far as it differs from the disk.
 pub struct Staged {
-    /// Added or changed since the last commit.
+    /// Files that were added or changed since the last commit.
     pub paths: Vec<PathBuf>,
-    /// Texts as staged; `None` where the index has no such file.
+    /// Staged texts, or `None` if the index does not have the file.
     pub texts: BTreeMap<PathBuf, Option<String>>,
 }
 
-/// What would be committed. References lead to staged texts too, so files that are only
-/// edited, deleted or untracked on disk are covered by what the index says of them.
+/// What would be committed. References also resolve to staged texts. So files that are only edited,
+/// deleted or untracked on disk appear as the index has them.
 pub fn staged() -> Result<Staged, Failure> {
     let diff = |more: &[&str]| {
         let mut args = vec!["diff", "--name-only", "-z", "--relative", "--no-ext-diff"];
@@ -76,7 +76,7 @@ pub fn staged() -> Result<Staged, Failure> {
         .collect();
     let edited = diff(&["--"])?;
     for path in paths.iter().chain(edited.iter().filter(|p| is_markdown(p))) {
-        // What is no text is judged as it lies on disk.
+        // A staged file that is not text is checked as it is on disk.
         if let Ok(text) = String::from_utf8(show(path, "")?) {
             texts.insert(path.clone(), Some(text));
         }
@@ -84,7 +84,7 @@ pub fn staged() -> Result<Staged, Failure> {
     Ok(Staged { paths, texts })
 }
 
-/// Text of a file at a revision; `None` where it did not exist.
+/// The text of a file at a revision, or `None` if it did not exist.
 pub fn text_at(reference: &str, path: &Path) -> Option<String> {
     let bytes = show(path, reference).ok()?;
     String::from_utf8(bytes).ok()

@@ -1,4 +1,4 @@
-//! `agentproto lint`.
+//! `agentproto lint`: checks manifests.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -28,16 +28,16 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     {
         return Err(Failure::new(
             exit::USAGE,
-            "staged contents and standard input cannot be fixed in place",
+            "staged contents and stdin cannot be fixed in place",
         )
-        .hint("`--diff` shows what the fixes would change"));
+        .hint("use `--diff` to see what the fixes would change"));
     }
     if args.diff && !matches!(args.output, Format::Human | Format::Concise) {
         return Err(Failure::new(
             exit::USAGE,
-            format!("`--diff` prints a diff, which is not `{}`", args.output),
+            format!("`--diff` does not support the output `{}`", args.output),
         )
-        .hint("without `--diff` the findings of this format carry their edits"));
+        .hint("remove `--diff`: in this format the findings contain their edits"));
     }
     let mut files = Overlay::new(&Disk);
     let targets = targets(args, &config, &mut files)?;
@@ -66,7 +66,7 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     if let Some(reference) = base {
         compare_with_base(&mut report, &options, |path| git::text_at(reference, path));
     }
-    // Asked before a baseline or an option can hide it.
+    // Read before a baseline or an option can hide it.
     let faulty = has_fault(&report);
     let meta = Meta {
         profile: rules.profile(),
@@ -77,8 +77,8 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         fail_on: fail_on(args, &config),
         exit_zero: args.exit_zero,
         interrupted: signals::interrupted().is_some(),
-        // Services match findings with files by relative paths, and pipelines name theirs
-        // from the root.
+        // Services match findings to files by relative paths, and pipelines name files relative to
+        // the root.
         base: std::env::current_dir().ok(),
         ..Meta::default()
     };
@@ -92,7 +92,7 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     write_fixed(&changed)?;
     if let (Some(file), None) = (&args.write_baseline, signals::interrupted()) {
         write_baseline(file, &report, global)?;
-        // What is in the baseline from now on counts no more.
+        // Findings in the new baseline no longer count.
         report.findings.clear();
         if args.output == Format::Jsonl {
             report::render(args.output, &report, &meta, out).map_err(io_failure)?;
@@ -104,7 +104,7 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         let matched = baseline.apply(&mut report);
         if matched.stale > 0 && !global.quiet {
             note(&format!(
-                "{} entr{} of the baseline match nothing any more; `--write-baseline` drops them",
+                "{} stale baseline entr{} without a finding; `--write-baseline` removes stale entries",
                 matched.stale,
                 if matched.stale == 1 { "y" } else { "ies" }
             ));
@@ -126,7 +126,7 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     Ok(code)
 }
 
-/// Leaves of the findings those of a page; the verdict is that of all of them.
+/// Keeps only the findings of one page. The verdict is that of all findings.
 fn page(args: &Lint, meta: &Meta, report: &mut Report) -> Result<Part, Failure> {
     let failed = meta.run_fails(report);
     let list = format!(
@@ -143,13 +143,16 @@ fn page(args: &Lint, meta: &Meta, report: &mut Report) -> Result<Part, Failure> 
     })
 }
 
-/// What `--verbose` tells.
+/// The messages of `--verbose`.
 fn remarks(config: &Config, root: &Path, report: &Report, meta: &Meta) {
     match &config.path {
         Some(path) => note(&format!("configuration: {}", meta.path(path))),
         None => note("configuration: none"),
     }
-    note(&format!("references may go as far as {}", root.display()));
+    note(&format!(
+        "references are followed within {}",
+        root.display()
+    ));
     for file in &report.files {
         note(&format!("read {}", meta.path(file)));
     }
@@ -161,7 +164,7 @@ fn remarks(config: &Config, root: &Path, report: &Report, meta: &Meta) {
     ));
 }
 
-/// A remark for people; never part of the results.
+/// Prints a message for people, which is never part of the results.
 fn note(text: &str) {
     let _ = writeln!(
         std::io::stderr(),
@@ -196,7 +199,7 @@ fn show_diff(changed: &[Changed], meta: &Meta, out: &mut dyn Write) -> Outcome {
     })
 }
 
-/// Writes the fixed texts, each in one step, unless the file changed meanwhile.
+/// Writes each fixed file atomically, unless it was changed in the meantime.
 fn write_fixed(changed: &[Changed]) -> Result<(), Failure> {
     for change in changed {
         let path = &change.path;
@@ -275,7 +278,7 @@ fn per_file(config: &Config) -> Result<Vec<(Globs, Vec<&'static str>)>, Failure>
     Ok(settings)
 }
 
-/// Whether a rule failed, so that a file was not judged in full.
+/// Whether a rule had an internal error, so that a file was not checked completely.
 fn has_fault(report: &Report) -> bool {
     let mut slugs = report.findings.iter().map(|f| f.rule.slug);
     slugs.any(|slug| slug == "internal-fault")
@@ -295,7 +298,7 @@ fn verdict(report: &Report, meta: &Meta, faulty: bool) -> u8 {
     }
 }
 
-/// One file needs one thread, and asking the system for its cores costs more than reading it.
+/// One file needs one thread, and asking for the number of cores takes longer than reading it.
 fn threads(args: &Lint) -> usize {
     let one_file = matches!(args.paths.as_slice(), [only] if only.is_file());
     args.threads
@@ -331,7 +334,7 @@ fn rule_set(args: &Lint, config: &Config) -> Result<RuleSet, Failure> {
     Ok(rules)
 }
 
-/// What the run is about, as far as its root is concerned.
+/// The paths that determine the root of the run.
 fn places(args: &Lint) -> Vec<PathBuf> {
     let named = args.paths.iter().map(|path| match &args.stdin_filename {
         Some(name) if path.as_os_str() == "-" => name.clone(),
@@ -350,7 +353,7 @@ fn walked(paths: &[PathBuf], config: &Config, args: &Lint) -> Result<Vec<Target>
     let found = discover::targets(paths, &excludes(config)?, args.force_exclude, threads(args));
     found.map_err(|error| {
         Failure::new(exit::NO_INPUT, error.to_string())
-            .hint("name a manifest, a directory, or `-` for standard input")
+            .hint("name a manifest, a directory, or `-` for stdin")
     })
 }
 
@@ -361,7 +364,7 @@ fn excludes(config: &Config) -> Result<Excludes, Failure> {
     }
 }
 
-/// Compiles globs of the configuration's `field`.
+/// Compiles the globs of the configuration's `field`.
 fn globs(dir: &Path, patterns: &[String], field: &str) -> Result<Globs, Failure> {
     Globs::new(dir, patterns).map_err(|error| {
         let message = format!("`{field}` in the configuration: {error}");
@@ -369,7 +372,7 @@ fn globs(dir: &Path, patterns: &[String], field: &str) -> Result<Globs, Failure>
     })
 }
 
-/// What to lint; texts that are not on disk go into the overlay.
+/// The targets to check. Texts that are not on disk go into the overlay.
 fn targets(args: &Lint, config: &Config, files: &mut Overlay<'_>) -> Result<Vec<Target>, Failure> {
     if args.staged {
         let staged = git::staged()?;
@@ -403,7 +406,7 @@ fn targets(args: &Lint, config: &Config, files: &mut Overlay<'_>) -> Result<Vec<
     Ok(targets)
 }
 
-/// Changed files that are below the named paths and may be manifests.
+/// Changed files that are below the given paths and may be manifests.
 fn narrow<'p>(
     args: &Lint,
     config: &Config,
@@ -418,11 +421,11 @@ fn narrow<'p>(
             return Err(Failure::new(
                 exit::USAGE,
                 format!(
-                    "{}: git is asked about the current directory, and this lies outside",
+                    "{}: outside the current directory, where git looks for changes",
                     path.display()
                 ),
             )
-            .hint("change into the repository, or leave the path out"));
+            .hint("run the command in the repository, or remove the path"));
         }
         below.push(absolute);
     }
@@ -437,21 +440,18 @@ fn narrow<'p>(
 fn stdin_text() -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let mut limited = std::io::stdin().lock().take(MAX_FILE_BYTES + 1);
-    limited.read_to_end(&mut bytes).map_err(|error| {
-        Failure::new(exit::IO, format!("standard input cannot be read: {error}"))
-    })?;
+    limited
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::new(exit::IO, format!("cannot read stdin: {error}")))?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(Failure::new(
             exit::DATA,
-            format!("standard input has more than {MAX_FILE_BYTES} bytes"),
+            format!("stdin is larger than {MAX_FILE_BYTES} bytes"),
         ));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Failure::new(
-            exit::DATA,
-            format!("standard input is not UTF-8 (offset {at})"),
-        )
+        Failure::new(exit::DATA, format!("stdin is not UTF-8 (offset {at})"))
     })
 }
 
@@ -466,7 +466,7 @@ mod tests {
     use agentproto_lint::rules::faulty::{self, TRIGGER};
 
     #[test]
-    fn a_fault_of_ours_has_an_exit_code_that_nothing_hides() {
+    fn no_option_hides_the_exit_code_of_an_internal_error() {
         faulty::ARMED.store(true, Ordering::Relaxed);
         let dir = tempfile::tempdir().expect("a directory");
         let write = |name: &str, text: &str| {

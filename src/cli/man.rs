@@ -9,7 +9,7 @@ use crate::exit;
 
 pub fn run(out: &mut dyn Write) -> Outcome {
     let page = page().map_err(io_failure)?;
-    // mandoc warns of breaks around an empty line.
+    // mandoc warns about breaks around an empty line.
     let page = String::from_utf8_lossy(&page).replace(".br\n\n.br\n", ".sp\n");
     out.write_all(page.as_bytes()).map_err(io_failure)?;
     Ok(exit::CLEAN)
@@ -22,10 +22,10 @@ fn page() -> io::Result<Vec<u8>> {
     let mut main = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut main)?;
     for line in lines(&main) {
-        // The subcommands are on this page; `agentproto-lint(1)` would be another.
+        // The subcommands are on this page; `agentproto-lint(1)` would be a separate page.
         let line = match line.strip_suffix("(1)") {
             Some(name) if name.starts_with("agentproto\\-") => name.replacen("\\-", " ", 1),
-            // The date may be empty, not absent.
+            // The date may be empty, but not missing.
             _ if line.starts_with(".TH ") => line.replacen(" 1  ", " 1 \"\" ", 1),
             _ if line == ".SH EXTRA" => ".SH \"EXIT STATUS\"".to_owned(),
             _ => line.to_owned(),
@@ -38,7 +38,7 @@ fn page() -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// A section per subcommand. What clap would make sections of their own stand below it.
+/// Writes a section for a subcommand. Sections that clap would create become subsections.
 fn subcommand(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     if command.get_name() == "help" {
         return Ok(());
@@ -52,7 +52,7 @@ fn subcommand(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let mut said_before = false;
     for line in lines(&parts) {
         match line.strip_prefix(".SH ") {
-            // Global options are told once, at the top.
+            // Global options are listed once, at the top.
             Some(title) => {
                 said_before = title.contains("GLOBAL");
                 match title {

@@ -1,5 +1,5 @@
-//! The command line: one file per subcommand; each parses, calls a room and renders
-//! through `report`.
+//! The command line: one file per subcommand. Each parses its arguments, calls a crate, and renders
+//! the result with `report`.
 
 #[cfg(agents)]
 mod agents;
@@ -30,18 +30,18 @@ use agentproto_report::aoi::Category;
 pub use args::Cli;
 use args::Command;
 
-/// What a subcommand ends with: an exit code, or an error that is printed once, here.
+/// The result of a subcommand: an exit code, or an error that is printed once, here.
 pub type Outcome = Result<u8, Failure>;
 
-/// An error at the edge: what, what to do, and the exit code that scripts see.
+/// An error of a command: what went wrong, what to do, and the exit code.
 #[derive(Debug)]
 pub struct Failure {
     pub code: u8,
     pub message: String,
     pub hint: Option<String>,
-    /// A stable name, where the exit code alone says too little.
+    /// A stable name, if the exit code alone is not specific enough.
     pub slug: Option<&'static str>,
-    /// For programs: pending setup steps, clauses, exit status.
+    /// Data for programs: pending setup steps, clauses, exit status.
     pub details: Box<Value>,
 }
 
@@ -55,7 +55,7 @@ impl Failure {
             details: Box::default(),
         }
     }
-    /// A signal ended the work.
+    /// The error of work that a signal ended.
     pub fn interrupted(code: u8) -> Self {
         Failure::new(code, "interrupted").typed("interrupted")
     }
@@ -75,7 +75,7 @@ impl Failure {
                 return Category::Authn;
             }
             Some("handshake_timeout" | "turn_timeout") => return Category::Timeout,
-            // Trying again does not change the machine.
+            // A retry does not change the machine.
             Some("sandbox_unenforceable" | "sandbox_unsupported_provider" | "version_mismatch") => {
                 return Category::Config;
             }
@@ -95,7 +95,7 @@ impl Failure {
     }
 }
 
-/// Results could not be written; a reader that has gone away is no failure.
+/// An error for results that cannot be written. A reader that is gone is not an error.
 fn io_failure(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::new(exit::CLEAN, ""),
@@ -103,7 +103,7 @@ fn io_failure(error: io::Error) -> Failure {
     }
 }
 
-/// Runs the command line; the exit code of the process.
+/// Runs the command line, and returns the exit code of the process.
 pub fn main() -> u8 {
     #[cfg(agents)]
     agents::keep_pages_small();
@@ -124,14 +124,14 @@ pub fn main() -> u8 {
     let secrets = Secrets::of(words.iter().map(|word| word.to_string_lossy()));
     let out = BufWriter::new(io::stdout().lock());
     let mut out = machine::stream(out, &call);
-    // Before the first line, so that whoever has read it may send a signal.
+    // Before the first line, because a reader of that line may send a signal.
     if call.is_machine {
         signals::watch();
     }
     let outcome = machine::negotiate(&cli.global);
     let outcome = outcome.and_then(|()| once(&cli, &call, &words, &mut out));
     let outcome = match out.flush() {
-        // Who stops reading does not change the verdict.
+        // A reader that is gone does not change the verdict.
         Err(error) if outcome.is_ok() && error.kind() != io::ErrorKind::BrokenPipe => {
             Err(io_failure(error))
         }
@@ -149,7 +149,7 @@ pub fn main() -> u8 {
     machine::faulty(&out).unwrap_or(code)
 }
 
-/// Standard output carries the agent's side of a conversation, not events of ours.
+/// Whether stdout carries the agent's side of a conversation instead of our events.
 fn is_agent(command: &Command) -> bool {
     match command {
         #[cfg(agents)]
@@ -158,8 +158,8 @@ fn is_agent(command: &Command) -> bool {
     }
 }
 
-/// Runs the command, or repeats the answer of an earlier run with the same key. Only commands
-/// that change something take a key, and the linter has none.
+/// Runs the command, or returns the result of an earlier run with the same key. Only commands that
+/// change something take a key, and the linter has none.
 #[cfg(agents)]
 fn once<W: Write>(cli: &Cli, call: &Call, words: &[OsString], out: &mut Stream<W>) -> Outcome {
     match &cli.command {

@@ -1,4 +1,4 @@
-//! `agentproto rules`.
+//! `agentproto rules`: lists the rules of a linter.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ use agentproto_lint::{Rule, registry};
 
 #[derive(Args, Debug)]
 pub struct Rules {
-    /// Whose rules: of `lint`, or of `aoi-lint`
+    /// List the rules of `lint` or of `aoi-lint`
     #[cfg(agents)]
     #[arg(long, value_name = "KIND", value_enum, default_value_t = RuleKind::Lint)]
     pub kind: RuleKind,
@@ -28,7 +28,7 @@ pub struct Rules {
     pub output: Output,
 }
 
-/// The linter that has the rules.
+/// The linter whose rules are listed.
 #[cfg(agents)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RuleKind {

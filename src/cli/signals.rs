@@ -1,26 +1,26 @@
-//! SIGINT and SIGTERM: finish the file under way, say that the run was interrupted, leave
-//! with the conventional code.
+//! SIGINT and SIGTERM: the current file is finished, the run is reported as interrupted, and the
+//! process exits with the conventional code.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::exit;
 
-/// A signal is noticed within so long.
+/// Maximum time until a signal is noticed.
 #[cfg(agents)]
 pub const NAP: std::time::Duration = std::time::Duration::from_millis(50);
 
 pub static STOP: AtomicBool = AtomicBool::new(false);
 
-/// The command knows that a signal came, and tells of it itself.
+/// Whether the command knows about the signal and reports it itself.
 static HEARD: AtomicBool = AtomicBool::new(false);
 
 #[cfg(unix)]
 static TERMINATED: AtomicBool = AtomicBool::new(false);
 
-/// The command listens itself, and nothing is noted here meanwhile.
+/// Whether the command handles signals itself. Then nothing is recorded here.
 static HANDED_OVER: AtomicBool = AtomicBool::new(false);
 
-/// Takes both signals from now on; a second one ends the process at once.
+/// Handles both signals from now on. A second one ends the process at once.
 #[cfg(unix)]
 pub fn watch() {
     use signal_hook::consts::{SIGINT, SIGTERM};
@@ -28,7 +28,7 @@ pub fn watch() {
     HANDED_OVER.store(false, Ordering::Relaxed);
     ONCE.call_once(|| {
         for signal in [SIGINT, SIGTERM] {
-            // SAFETY: the handler only touches atomics and, on the second signal, `_exit`.
+            // SAFETY: the handler only uses atomics and, on the second signal, `_exit`.
             let _ = unsafe {
                 signal_hook::low_level::register(signal, move || {
                     if HANDED_OVER.load(Ordering::Relaxed) {
@@ -49,8 +49,8 @@ pub fn watch() {
 #[cfg(not(unix))]
 pub fn watch() {}
 
-/// The caller listens from now on: the code of a signal that came before, which is the caller's to
-/// tell of.
+/// The caller handles signals from now on. Returns the exit code of a signal that arrived before,
+/// which the caller must report.
 #[cfg(agents)]
 pub fn hand_over() -> Option<u8> {
     HANDED_OVER.store(true, Ordering::Relaxed);
@@ -60,7 +60,7 @@ pub fn hand_over() -> Option<u8> {
     came
 }
 
-/// What may take its time, or the signal that comes before it is done.
+/// Runs slow work on a thread, and returns early if a signal arrives.
 #[cfg(agents)]
 pub fn unless_stopped<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
@@ -78,13 +78,13 @@ pub fn unless_stopped<T: Send + 'static>(
                 }
             }
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Failure::new(exit::INTERNAL, "a thread of ours ended early"));
+                return Err(Failure::new(exit::INTERNAL, "a worker thread ended early"));
             }
         }
     }
 }
 
-/// The exit code of an interrupted run, for whoever tells of it.
+/// The exit code of an interrupted run. The caller must report the interrupt.
 pub fn interrupted() -> Option<u8> {
     let code = code();
     if code.is_some() {
@@ -93,7 +93,7 @@ pub fn interrupted() -> Option<u8> {
     code
 }
 
-/// A signal came, and nobody told of it yet.
+/// Whether a signal arrived that was not reported yet.
 pub fn is_unheard() -> bool {
     STOP.load(Ordering::Relaxed) && !HEARD.load(Ordering::Relaxed)
 }

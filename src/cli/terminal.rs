@@ -1,10 +1,11 @@
-//! What the terminal can show.
+//! What the terminal supports.
 
 use std::io::IsTerminal;
 
 use crate::cli::args::{ColorChoice, Global};
 
-/// Colour on standard output: the flag, then NO_COLOR and CLICOLOR_FORCE, then the terminal.
+/// Whether to use colors on stdout: decided by the flag, then NO_COLOR and CLICOLOR_FORCE, then the
+/// terminal.
 pub fn color(global: &Global) -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
     match global.color {
@@ -19,7 +20,7 @@ pub fn color(global: &Global) -> bool {
     }
 }
 
-/// Whether box drawing survives: every UTF-8 locale, and pipes (which are read as UTF-8).
+/// Whether box drawing can be shown: in every UTF-8 locale, and in pipes (which are read as UTF-8).
 pub fn unicode() -> bool {
     if !std::io::stdout().is_terminal() {
         return true;

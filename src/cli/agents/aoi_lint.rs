@@ -1,4 +1,4 @@
-//! `agentproto aoi-lint`: what a command-line tool does in machine mode, held against AOI-CLI.
+//! `agentproto aoi-lint`: checks the machine mode of a command-line tool against AOI-CLI.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -22,13 +22,13 @@ use agentproto_aoi::{self as aoi, LintError, init, rules, run};
 use agentproto_manifest::fields::Mistake;
 use agentproto_text::closest_of;
 
-/// Looked for where neither a probe file nor a command is named.
+/// Default probe file, used if neither a probe file nor a command is given.
 const USUAL_FILE: &str = "aoi-probe.yaml";
-/// A probe file is written by hand.
+/// Maximum size of a probe file, in bytes.
 const MOST_BYTES: u64 = 4 << 20;
-/// How long a tool may take to say what it is.
+/// Time limit for each discovery request to the tool.
 const ASKING: Duration = Duration::from_secs(10);
-/// How many mistakes of a file are shown.
+/// Maximum number of errors shown per file.
 const SHOWN: usize = 50;
 
 #[derive(Args, Debug)]
@@ -36,29 +36,30 @@ const SHOWN: usize = 50;
 pub struct AoiLint {
     #[command(subcommand)]
     pub action: Option<Action>,
-    /// The probe file: what may be done with the tool [default: aoi-probe.yaml, if it is there]
+    /// Read the commands that may be run from this probe file [default: aoi-probe.yaml, if it
+    /// exists]
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub probe: Option<PathBuf>,
-    /// A SHOULD that is broken fails
+    /// Fail on violated SHOULD requirements
     #[arg(long)]
     pub strict: bool,
-    /// The seven assertions of the reference's linter, too, by its names
+    /// Also run the seven assertions of the reference linter, under its names
     #[arg(long)]
     pub compat: bool,
-    /// What makes the exit code 1; several with commas
+    /// Exit with code 1 on these results (comma-separated)
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_enum, default_values_t = [FailOn::Fail])]
     pub fail_on: Vec<FailOn>,
-    /// A report of before (JSON): what was broken there already is no news
+    /// Ignore failures that are already in this earlier report (JSON)
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value_t = Format::Human,
           value_parser = values(Format::ALL.iter().filter(|f| **f != Format::BadgeJson)))]
     pub output: Format,
-    /// Write every format into a directory
+    /// Write the report in every format to DIR
     #[arg(long, value_name = "DIR")]
     pub report_dir: Option<PathBuf>,
-    /// Only these checks, by number, or `advisory`; several with commas
+    /// Run only these checks: numbers, or `advisory` (comma-separated)
     #[arg(
         long,
         value_name = "N",
@@ -66,43 +67,43 @@ pub struct AoiLint {
         conflicts_with = "selftest"
     )]
     pub check: Vec<String>,
-    /// Runs at a time [default: two per processor]
+    /// Maximum number of parallel runs [default: two per processor]
     #[arg(long, short = 'j', value_name = "N")]
     pub jobs: Option<usize>,
-    /// Seconds that a run may take [default: 10, for discovery 30]
+    /// Time limit for each run, in seconds [default: 10, for discovery 30]
     #[arg(long, value_name = "S")]
     pub timeout: Option<f64>,
-    /// Judge the judge: every mutant and variant of the mock tool, kill rate and false findings
+    /// Self-test: run the checks against mock tools with known defects and conforming variants
     #[arg(long, conflicts_with_all = ["probe", "command", "baseline", "report_dir"])]
     pub selftest: bool,
-    /// With --selftest: of a mutant its own check, everything only where that finds nothing
+    /// With --selftest: run only each mutant's own check, and all checks only if that finds nothing
     #[arg(long, requires = "selftest")]
     pub quick: bool,
-    /// With --selftest: only this mutant or variant; several with commas
+    /// With --selftest: run only these mutants or variants (comma-separated)
     #[arg(long, value_name = "ID", value_delimiter = ',', requires = "selftest")]
     pub only: Vec<String>,
-    /// The tool and one command of it that may be run
+    /// The tool and one of its commands that is safe to run
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }
 
 #[derive(Subcommand, Debug)]
 pub enum Action {
-    /// Write a first probe file, from what the tool says of itself
+    /// Write a first probe file, based on the tool's capabilities and help
     Init(Init),
 }
 
 #[derive(Args, Debug)]
 pub struct Init {
-    /// Where to write it [default: standard output]; a file that is there stays as it is
+    /// Write to FILE, which must not exist yet [default: stdout]
     #[arg(long, value_name = "FILE")]
     pub write: Option<PathBuf>,
-    /// The words that start the tool
+    /// The command that starts the tool
     #[arg(last = true, value_name = "CMD", required = true)]
     pub command: Vec<String>,
 }
 
-/// What makes the exit code 1.
+/// Results that make the exit code 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
     Fail,
@@ -110,7 +111,7 @@ pub enum FailOn {
     Unproven,
 }
 
-/// Gives back a format that only reports have.
+/// Returns the format as the error if only reports have it.
 impl TryFrom<Format> for Output {
     type Error = Format;
 
@@ -145,32 +146,32 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
     }
     let format = args.output;
     if format.needs_proof() && !args.check.is_empty() {
-        let what = "a badge tells of every check, so there is none of a selection";
-        return Err(Failure::new(exit::USAGE, what).hint("leave out --check"));
+        let what = "a badge covers all checks, so it cannot be combined with --check";
+        return Err(Failure::new(exit::USAGE, what).hint("remove --check"));
     }
     let options = options(args, global)?;
     let before = args.baseline.as_deref().map(read_baseline).transpose()?;
-    let probe =
-        match named(args) {
-            Some(file) => read_probe(&file)?,
-            None if args.command.is_empty() => {
-                return Err(Failure::new(exit::USAGE, "there is nothing to look at").hint(
-                "agentproto aoi-lint --probe aoi-probe.yaml, or -- mytool search x --output \
-                 jsonl; `aoi-lint init -- mytool` writes a first probe file",
+    let probe = match named(args) {
+        Some(file) => read_probe(&file)?,
+        None if args.command.is_empty() => {
+            return Err(Failure::new(exit::USAGE, "nothing to check").hint(
+                "run `agentproto aoi-lint --probe aoi-probe.yaml` or `agentproto aoi-lint -- \
+                     mytool search x --output jsonl`; `agentproto aoi-lint init -- mytool` \
+                     writes a first probe file",
             ));
-            }
-            None => {
-                let limit = options.discovery_limit.min(ASKING);
-                tokio.block_on(unless_stopped(guessed(&args.command, limit)))??
-            }
-        };
+        }
+        None => {
+            let limit = options.discovery_limit.min(ASKING);
+            tokio.block_on(unless_stopped(guessed(&args.command, limit)))??
+        }
+    };
     let file = probe.file.clone().unwrap_or_default();
     let mut report = tokio
         .block_on(aoi::lint(probe, options, &signals::STOP))
         .map_err(|error| match error {
             LintError::Misfit(mistakes) => mistaken(&file, &mistakes),
             LintError::Setup(mistake) => mistaken(&file, &[mistake]).hint(
-                "nothing was looked at: run it by hand and mend it; it starts in an empty \
+                "no check was run: run the setup by hand and fix it; it starts in an empty \
                  directory, with the probe file's `env` and AOI_WORLD",
             ),
             other => not_linted(other),
@@ -191,12 +192,10 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
     }
     if format.needs_proof() && aoi_lint::badge::badge(&report).is_none() {
         let code = signals::interrupted().unwrap_or(exit::FINDINGS);
-        return Err(
-            Failure::new(code, "nothing was proven, so there is no badge")
-                .hint("--output human says why"),
-        );
+        return Err(Failure::new(code, "no badge: nothing was verified")
+            .hint("use --output human to see why"));
     }
-    // Asked before: a report that tells of the signal is not cut by it.
+    // Called before rendering: it marks the signal as handled, so that the report is not cut off.
     let interrupted = signals::interrupted();
     aoi_lint::render(format, &report, &shown, out).map_err(io_failure)?;
     if let Some(code) = interrupted {
@@ -208,14 +207,14 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
     })
 }
 
-/// The linter may be a target of the linter, but not of that one in turn.
+/// The linter may check itself, but not a second level deep.
 fn not_inside_itself() -> Result<(), Failure> {
     match run::depth() > 1 {
         true => Err(Failure::new(
             exit::USAGE,
-            "aoi-lint runs inside aoi-lint inside aoi-lint, and so on without an end",
+            "endless recursion: aoi-lint runs inside aoi-lint inside aoi-lint",
         )
-        .hint("the probe file of a linter names targets other than itself")),
+        .hint("in the probe file of a linter, name targets other than the linter itself")),
         false => Ok(()),
     }
 }
@@ -237,8 +236,8 @@ fn options(args: &AoiLint, global: &Global) -> Result<Options, Failure> {
 fn checks(names: &[String]) -> Result<Vec<Check>, Failure> {
     let read = |name: &String| {
         name.parse().map_err(|()| {
-            let message = format!("there is no check `{name}`");
-            Failure::new(exit::USAGE, message).hint("a number from 1 to 13, or `advisory`")
+            let message = format!("unknown check `{name}`");
+            Failure::new(exit::USAGE, message).hint("use a number from 1 to 13, or `advisory`")
         })
     };
     names.iter().map(read).collect()
@@ -251,11 +250,11 @@ fn severities(global: &Global) -> Result<BTreeMap<String, Verdict>, Failure> {
     let mut weights = BTreeMap::new();
     for (id, setting) in &config.aoi.severity {
         let Some(rule) = rules::find(id) else {
-            let message = format!("{}: there is no rule `{id}`", here.display());
+            let message = format!("{}: unknown rule `{id}`", here.display());
             let failure = Failure::new(exit::CONFIG, message);
             return Err(match closest_of(id, rules::all().map(|rule| rule.id)) {
                 Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-                None => failure.hint("`agentproto rules --kind aoi` lists them all"),
+                None => failure.hint("`agentproto rules --kind aoi` lists all rules"),
             });
         };
         let verdict = match setting {
@@ -289,7 +288,7 @@ fn read_probe(file: &Path) -> Result<Probe, Failure> {
         .and_then(|opened| opened.take(MOST_BYTES + 1).read_to_string(&mut text))
         .map_err(unread)?;
     if u64::try_from(text.len()).is_ok_and(|length| length > MOST_BYTES) {
-        let message = format!("{} is no probe file: more than 4 MiB", file.display());
+        let message = format!("{} is not a probe file: larger than 4 MiB", file.display());
         return Err(Failure::new(exit::DATA, message));
     }
     let base = match file.parent() {
@@ -301,14 +300,14 @@ fn read_probe(file: &Path) -> Result<Probe, Failure> {
     let left = probe::unfinished(&text, &probe);
     if !left.is_empty() {
         return Err(mistaken(file, &left).hint(
-            "docs/aoi-lint.md shows a whole file; a command that cannot be run is left out",
+            "see docs/aoi-lint.md for a complete file; leave out commands that cannot be run",
         ));
     }
     probe.file = Some(file.to_owned());
     Ok(probe)
 }
 
-/// What is wrong with a probe file, place by place.
+/// An error that lists all errors in a probe file with their positions.
 fn mistaken(file: &Path, mistakes: &[Mistake]) -> Failure {
     let mut lines: Vec<String> = mistakes
         .iter()
@@ -326,18 +325,18 @@ fn here() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(io_failure)
 }
 
-/// What is asked before there is anything to report on.
+/// Runs work that comes before the report, unless a signal arrives.
 async fn unless_stopped<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     tokio::select! {
         done = work => Ok(done),
         () = aoi::stopped(&signals::STOP) => {
             let code = signals::interrupted().unwrap_or(exit::INTERRUPTED);
-            Err(Failure::new(code, "interrupted before anything was looked at"))
+            Err(Failure::new(code, "interrupted before anything was checked"))
         }
     }
 }
 
-/// A probe for the command after `--`.
+/// Guesses a probe for the command after `--`.
 async fn guessed(words: &[String], limit: Duration) -> Result<Probe, Failure> {
     let base = here()?;
     let tool = words
@@ -366,7 +365,7 @@ async fn first_probe(args: &Init, out: &mut dyn Write) -> Outcome {
     };
     let mut helps = Vec::new();
     for (command, entry) in init::commands(&said).iter().take(30) {
-        // A tool that does not know `--help` would do what the command does.
+        // Only for read-only commands: a tool that does not know `--help` would run the command.
         let says = |key: &str| entry.as_ref()?.get(key)?.as_bool();
         if says("read_only") == Some(true) {
             let words: Vec<&str> = command.split_whitespace().collect();
@@ -396,9 +395,9 @@ async fn first_probe(args: &Init, out: &mut dyn Write) -> Outcome {
     made.and_then(|mut made| made.write_all(text.as_bytes()))
         .map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => {
-                let message = format!("{} is there already, and stays as it is", file.display());
+                let message = format!("{} already exists and is not overwritten", file.display());
                 Failure::new(exit::CANT_CREATE, message).hint(
-                    "name another file, or move this one away; without --write the text is printed",
+                    "choose another file, or move this one; without --write the text is printed",
                 )
             }
             _ => {
@@ -416,13 +415,13 @@ fn read_baseline(path: &Path) -> Result<Report, Failure> {
             false => exit::NO_INPUT,
         };
         Failure::new(code, error.to_string())
-            .hint("--baseline takes a report of --output json, or report.json of --report-dir")
+            .hint("pass a report of --output json, or report.json of --report-dir")
     })
 }
 
 fn is_good(args: &AoiLint, report: &Report, before: Option<&Report>) -> bool {
     let asked = |what| args.fail_on.contains(&what);
-    // Whatever else is asked for, a failure is one.
+    // A failure always counts, regardless of what else is selected.
     !(report.has_new_failures()
         || asked(FailOn::Warn) && report.has_new_warnings()
         || asked(FailOn::Unproven)
@@ -433,14 +432,13 @@ fn not_linted(error: LintError) -> Failure {
     let message = error.to_string();
     match error {
         LintError::NoProgram(_) => Failure::new(exit::UNAVAILABLE, message).hint(
-            "the first word of the tool is a program on PATH, or a path (from the probe file \
-             where there is one)",
+            "the first word of the tool must be a program on PATH, or a path (relative to the \
+             probe file, if there is one)",
         ),
-        LintError::NotExecutable(_) => {
-            Failure::new(exit::UNAVAILABLE, message).hint("chmod +x makes a script a program")
-        }
+        LintError::NotExecutable(_) => Failure::new(exit::UNAVAILABLE, message)
+            .hint("make the script executable with `chmod +x`"),
         LintError::NotStarted(_) => Failure::new(exit::UNAVAILABLE, message)
-            .hint("a script begins with #! and the path of its interpreter"),
+            .hint("start the script with #! and the path of its interpreter"),
         LintError::Misfit(_) | LintError::Setup(_) => Failure::new(exit::DATA, message),
         LintError::Workplace(_) | LintError::Thread(_) => Failure::new(exit::CANT_CREATE, message),
     }

@@ -16,7 +16,7 @@ use agentproto_mock::variants::aoi as variants;
 use agentproto_report::event::Event;
 use agentproto_text::closest_of;
 
-/// The tool has no scenarios; readers of the list look for one.
+/// The tool has no scenarios, but readers of the list expect one.
 const ANY: &str = "default";
 
 pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
@@ -31,8 +31,8 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
     }
     let scenario = args.scenario.is_some().then_some("--scenario");
     if let Some(flag) = args.model.given().or(scenario) {
-        let message = format!("`{flag}` is not for the mock AOI tool");
-        return Err(Failure::new(exit::USAGE, message).hint("agentproto mock aoi -- --help"));
+        let message = format!("`{flag}` does not apply to the mock AOI tool");
+        return Err(Failure::new(exit::USAGE, message).hint("see `agentproto mock aoi -- --help`"));
     }
     let mutant = chosen(args.mutant.as_deref(), "MOCK_MUTANT");
     let variant = chosen(args.variant.as_deref(), "MOCK_VARIANT");
@@ -57,7 +57,7 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
     }))
 }
 
-/// Its part of the list.
+/// The rows of this mock in `mock --list`.
 pub fn rows() -> impl Iterator<Item = Row> {
     let variants = variants::VARIANTS.iter().map(|variant| Row {
         event: Event::Variant,
@@ -93,6 +93,6 @@ fn unknown(what: &str, name: &str, known: impl Iterator<Item = &'static str>) ->
     let failure = Failure::new(exit::USAGE, message);
     match closest_of(name, known) {
         Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-        None => failure.hint("`agentproto mock --list` names them all"),
+        None => failure.hint("`agentproto mock --list` lists them all"),
     }
 }

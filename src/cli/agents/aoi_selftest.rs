@@ -1,4 +1,4 @@
-//! `agentproto aoi-lint --selftest`: how good the judge of tools is, in numbers.
+//! `agentproto aoi-lint --selftest`: measures how many known defects the checks find.
 
 use std::io::{IsTerminal, Write};
 
@@ -12,16 +12,16 @@ use agentproto_report::aoi::object;
 use agentproto_report::event::Event;
 use agentproto_selftest::aoi as selftest;
 
-/// What is to be tried, and how it is told.
+/// What to run, and how to print the result.
 pub struct Asked<'a> {
-    /// By which command.
+    /// Name of the calling command.
     pub command: &'static str,
     pub only: &'a [String],
     pub quick: bool,
     pub output: Output,
 }
 
-/// For a command that has nothing to do with tools otherwise.
+/// Runs the self-test for a command that has no async runtime of its own.
 pub fn start(args: &Asked, global: &Global, out: &mut dyn Write) -> Outcome {
     signals::watch();
     let tokio = tokio::runtime::Builder::new_multi_thread()
@@ -49,9 +49,11 @@ pub fn run(
     heard("");
     let tried = &outcome.tried;
     if outcome.is_empty() && !tried.partial {
-        let message = format!("--only {} selects nothing", args.only.join(","));
+        let message = format!("--only {} matches nothing", args.only.join(","));
         return Err(Failure::new(exit::USAGE, message)
-            .hint("`agentproto mock --list` names mutants and variants; `repeats` repeats"));
+            .hint(
+                "`agentproto mock --list` lists mutants and variants; `repeats` selects the repeated runs",
+            ));
     }
     let shown = Shown {
         command: args.command,
@@ -73,23 +75,23 @@ pub fn run(
         head: head(&outcome),
         is_sound: outcome.is_sound(),
     };
-    // A selection says nothing of the whole.
+    // A selection cannot meet the thresholds for the whole set.
     let is_good = outcome.is_sound() || (!args.only.is_empty() && outcome.is_clean());
     shown.finish(args.output, is_good, out)
 }
 
-/// The numbers, a line each.
+/// The totals, one per line.
 fn head(outcome: &selftest::Outcome) -> Vec<String> {
     let tried = &outcome.tried;
     let (all, variants) = (tried.mutants.len(), tried.variants.len());
     let mut lines = Vec::new();
-    // What was not tried has no rate.
+    // A rate needs at least one run.
     if all > 0 {
         let rate = |part: usize| 100.0 * part as f64 / all as f64;
         let (killed, own) = (tried.killed(), tried.attributed());
         lines.push(format!(
             "{all} mutants: {killed} killed ({:.1} %), {own} by the right check ({:.1} %), {} by \
-             the very rule",
+             the right rule",
             rate(killed),
             rate(own),
             outcome.named(),
@@ -103,7 +105,7 @@ fn head(outcome: &selftest::Outcome) -> Vec<String> {
     }
     if outcome.repeats > 0 {
         let (repeats, flakes) = (outcome.repeats, outcome.flakes);
-        let what = "repeats of the checks of signals and pipes";
+        let what = "repeated runs of the signal and pipe checks";
         lines.push(format!("{repeats} {what}: {flakes} flakes"));
     }
     lines

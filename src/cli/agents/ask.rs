@@ -1,6 +1,5 @@
-//! Questions at the terminal: on standard error, answered on standard input. Whoever waits
-//! for the answer also watches for Ctrl-C; when the wait is given up, the terminal is put
-//! back as it was.
+//! Questions at the terminal: written to stderr, answered on stdin. The caller also watches for
+//! Ctrl-C. If it stops waiting, the terminal settings are restored.
 
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsRawFd;
@@ -12,13 +11,13 @@ use agentproto_runtime::interact::{Answering, Interact, Kind, Question};
 use agentproto_runtime::{Code, Fault};
 use agentproto_text::speech;
 
-/// How often somebody may mistype.
+/// Maximum number of attempts to answer a question.
 const TRIES: usize = 5;
 
-/// The person at the terminal.
+/// Asks the user at the terminal.
 pub struct Terminal;
 
-/// Whether somebody sits there.
+/// Whether stdin and stderr are terminals.
 pub fn somebody() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
@@ -56,7 +55,7 @@ impl Interact for Terminal {
                     Err(why) => eprintln!("{why}"),
                 }
             }
-            Err(declined("no answer fitted"))
+            Err(declined("no valid answer was given"))
         })
     }
 
@@ -69,7 +68,7 @@ fn declined(why: &str) -> Fault {
     Fault::new(Code::Declined, why)
 }
 
-/// What a line means as an answer.
+/// Parses a line as an answer.
 fn understood(line: &str, kind: &Kind, default: Option<&str>) -> Result<String, &'static str> {
     let given = line.trim();
     match (kind, default) {
@@ -88,14 +87,14 @@ fn understood(line: &str, kind: &Kind, default: Option<&str>) -> Result<String, 
                 .cloned()
                 .ok_or("Answer with one of the numbers.")
         }
-        (Kind::Text | Kind::Secret, _) if given.is_empty() => Err("A value is needed."),
+        (Kind::Text | Kind::Secret, _) if given.is_empty() => Err("A value is required."),
         (Kind::Text | Kind::Secret, _) => Ok(given.to_owned()),
     }
 }
 
-/// Reads one line of standard input.
+/// Reads one line from stdin.
 pub async fn read(prompt: &str, hidden: bool) -> Result<Zeroizing<String>, Fault> {
-    // Before the prompt: what is typed as soon as it shows is hidden already.
+    // Before the prompt, so that the first typed characters are already hidden.
     let hidden = match hidden {
         true => Some(Hidden::enter()?),
         false => None,
@@ -103,7 +102,7 @@ pub async fn read(prompt: &str, hidden: bool) -> Result<Zeroizing<String>, Fault
     eprint!("{prompt}");
     let _ = std::io::stderr().flush();
     let (sender, answer) = oneshot::channel();
-    // A read cannot be given up; the thread ends with the process.
+    // A read cannot be canceled; the thread ends with the process.
     std::thread::spawn(move || {
         let mut line = Zeroizing::new(String::new());
         let read = std::io::stdin().read_line(&mut line);
@@ -112,14 +111,14 @@ pub async fn read(prompt: &str, hidden: bool) -> Result<Zeroizing<String>, Fault
     let answer = answer.await;
     drop(hidden);
     match answer {
-        Ok(Ok((0, _))) => Err(declined("the input has ended without an answer")),
+        Ok(Ok((0, _))) => Err(declined("stdin ended without an answer")),
         Ok(Ok((_, line))) => Ok(line),
-        Ok(Err(error)) => Err(declined(&format!("no answer can be read: {error}"))),
-        Err(_) => Err(declined("no answer can be read")),
+        Ok(Err(error)) => Err(declined(&format!("cannot read the answer: {error}"))),
+        Err(_) => Err(declined("cannot read the answer")),
     }
 }
 
-/// The terminal shows nothing of what is typed while this lives.
+/// Turns off the echo of the terminal until it is dropped.
 struct Hidden {
     before: libc::termios,
 }
@@ -127,7 +126,7 @@ struct Hidden {
 impl Hidden {
     fn enter() -> Result<Hidden, Fault> {
         let fd = std::io::stdin().as_raw_fd();
-        // SAFETY: plain data of our own terminal.
+        // SAFETY: both `termios` values are local and valid.
         unsafe {
             let mut before: libc::termios = std::mem::zeroed();
             if libc::tcgetattr(fd, &mut before) == 0 {
@@ -141,7 +140,7 @@ impl Hidden {
         }
         let why = std::io::Error::last_os_error();
         Err(declined(&format!(
-            "the terminal would show the secret while it is typed: {why}"
+            "cannot hide the secret while it is typed: {why}"
         )))
     }
 }
@@ -149,7 +148,7 @@ impl Hidden {
 impl Drop for Hidden {
     fn drop(&mut self) {
         let fd = std::io::stdin().as_raw_fd();
-        // SAFETY: what was there before.
+        // SAFETY: `before` is a valid `termios` value.
         unsafe { libc::tcsetattr(fd, libc::TCSANOW, &self.before) };
     }
 }
@@ -159,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_and_what_they_mean() {
+    fn answers_are_parsed_by_kind() {
         let select = Kind::Select(vec!["10".into(), "eu".into()]);
         for (line, kind, default, meant) in [
             ("\n", &Kind::Text, Some("x"), Ok("x")),
@@ -169,7 +168,7 @@ mod tests {
             ("\n", &Kind::Boolean, Some("false"), Ok("false")),
             ("maybe\n", &Kind::Boolean, None, Err(())),
             ("2\n", &select, None, Ok("eu")),
-            // The name goes before the number.
+            // A choice's name takes precedence over its number.
             ("10\n", &select, None, Ok("10")),
             ("0\n", &select, None, Err(())),
             ("3\n", &select, None, Err(())),

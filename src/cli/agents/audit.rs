@@ -17,13 +17,13 @@ use agentproto_runtime::home::Home;
 
 #[derive(Subcommand, Debug)]
 pub enum AuditAction {
-    /// Check the chain of an audit log: every line, and its end
+    /// Check the hash chain of an audit log, including its end
     Verify(Verify),
 }
 
 #[derive(Args, Debug)]
 pub struct Verify {
-    /// The log [default: that of $AGENTPROTO_HOME]
+    /// Audit log [default: the log in $AGENTPROTO_HOME]
     pub file: Option<PathBuf>,
     /// Output format
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
@@ -51,7 +51,7 @@ pub fn run(action: &AuditAction, out: &mut dyn Write) -> Outcome {
         }
         Output::Human => writeln!(
             out,
-            "{} events, each bound to the one before",
+            "{} events, each linked to the previous one",
             verified.events
         ),
     }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_is_not_utf8_is_told() {
+    fn a_path_that_is_not_utf8_is_reported() {
         use std::os::unix::ffi::OsStringExt;
         let dir = tempfile::tempdir().expect("a directory");
         let name = std::ffi::OsString::from_vec(b"home-\xff".to_vec());

@@ -1,4 +1,4 @@
-//! `agentproto auth`: log in, look, refresh, and keep secrets.
+//! `agentproto auth`: log in, show the login status, refresh logins, and store secrets.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,20 +23,20 @@ use agentproto_runtime::secrets::inventory::{Inventory, conventional_slug};
 use agentproto_runtime::secrets::{self, Kept, keyring};
 use agentproto_runtime::{Code, Fault, install};
 
-/// A secret is no book.
+/// Maximum length of a secret, in bytes.
 pub const LONGEST_SECRET: u64 = 64 << 10;
 
 #[derive(Subcommand, Debug)]
 pub enum AuthAction {
-    /// Run the bundle's login, and wait until it shows
+    /// Run the bundle's login and wait until it takes effect
     Login(Login),
-    /// Say whether there is a login, and where each secret would come from
+    /// Show whether the bundle is logged in, and where each secret comes from
     Status(Only),
     /// Run the bundle's refresh now
     Refresh(Refresh),
-    /// Keep a secret: read from standard input, or asked for
+    /// Store a secret, read from stdin or asked for at the terminal
     Set(Named),
-    /// Drop a kept secret, or all of the bundle's with its login state
+    /// Delete a stored secret, or all secrets of the bundle and its login state
     Forget(Forget),
 }
 
@@ -60,7 +60,7 @@ pub struct Login {
     pub common: Common,
     #[command(flatten)]
     pub effects: Effects,
-    /// Seconds that a finished login may take to show
+    /// Maximum number of seconds to wait for a finished login to take effect
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::cli::agents::seconds)]
     pub wait: f64,
 }
@@ -69,7 +69,7 @@ pub struct Login {
 pub struct Named {
     #[command(flatten)]
     pub common: Common,
-    /// A variable of `auth.state.env`, or a slug of the SECRETS.md
+    /// Variable in `auth.state.env`, or slug in SECRETS.md
     pub name: String,
     #[command(flatten)]
     pub effects: Effects,
@@ -79,14 +79,14 @@ pub struct Named {
 pub struct Forget {
     #[command(flatten)]
     pub common: Common,
-    /// A variable of `auth.state.env`, or a slug of the SECRETS.md
+    /// Variable in `auth.state.env`, or slug in SECRETS.md
     pub name: Option<String>,
     #[command(flatten)]
     pub destructive: Destructive,
 }
 
 impl AuthAction {
-    /// The command's name, and what all of them take.
+    /// The command's name, and the options that all of them share.
     fn said(&self) -> (&'static str, &Common) {
         match self {
             AuthAction::Login(args) => ("auth login", &args.common),
@@ -97,7 +97,7 @@ impl AuthAction {
         }
     }
 
-    /// Whether standard input belongs to the call.
+    /// Whether the command reads its value from stdin.
     pub fn reads_input(&self) -> bool {
         matches!(self, AuthAction::Set(_)) && !ask::somebody()
     }
@@ -108,7 +108,7 @@ pub fn run(action: &AuthAction, global: &Global, out: &mut dyn Write) -> Outcome
     perform(command, common, global, out, async |ctx| match action {
         AuthAction::Login(args) => {
             if args.effects.dry_run {
-                return Ok(planned(ctx, "login", "log in")?.into());
+                return Ok(planned(ctx, "login", "run the login")?.into());
             }
             let bin = installed(ctx, common).await?;
             let patience = Duration::from_secs_f64(args.wait);
@@ -154,7 +154,7 @@ fn state(ctx: &Context, state: &str, text: &str) -> Result<Told, Fault> {
     })
 }
 
-/// The program, if it is there: a look installs nothing.
+/// The installed program, if any. Showing the status installs nothing.
 fn there(ctx: &Context) -> Option<PathBuf> {
     let plan = install::plan(ctx, install::Options::default()).ok()?;
     plan.found.map(|found| found.bin)
@@ -163,7 +163,7 @@ fn there(ctx: &Context) -> Option<PathBuf> {
 fn told(status: &Status) -> Told {
     let mut lines = vec![status.state.as_str().to_owned()];
     for (name, source) in &status.variables {
-        let from = source.as_deref().unwrap_or("set nowhere");
+        let from = source.as_deref().unwrap_or("not set");
         lines.push(format!("  {name}: {from}"));
     }
     if let Some(login) = &status.login {
@@ -176,7 +176,7 @@ fn told(status: &Status) -> Told {
     }
 }
 
-/// The slug that a variable or a slug of the bundle means.
+/// The slug of the secret that `name`, a variable or a slug, refers to.
 fn slug(ctx: &Context, name: &str) -> Result<String, Fault> {
     let inventory = Inventory::of(&ctx.bundle)?;
     if let Some(entry) = inventory.slug(name) {
@@ -185,7 +185,7 @@ fn slug(ctx: &Context, name: &str) -> Result<String, Fault> {
     if let Some((entry, _)) = inventory.variable(name) {
         return Ok(entry.slug.clone());
     }
-    // By the slug that it is kept under, too: that is what events call it.
+    // Also match the slug that the secret is stored under, because events use it.
     let mut own = variables(ctx).map(|variable| (variable, conventional_slug(variable)));
     if let Some((_, slug)) = own.find(|(variable, slug)| *variable == name || slug == name) {
         return Ok(slug);
@@ -196,8 +196,8 @@ fn slug(ctx: &Context, name: &str) -> Result<String, Fault> {
         false => {
             let what = format!("the bundle has no secret `{name}`");
             let hint = match known.is_empty() {
-                true => "its manifest names none (`auth.state.env`, `auth.ref`)".to_owned(),
-                false => format!("it has: {}", known.join(", ")),
+                true => "its manifest declares none (`auth.state.env`, `auth.ref`)".to_owned(),
+                false => format!("known secrets: {}", known.join(", ")),
             };
             Err(Fault::new(Code::OptionInvalid, what).hint(hint))
         }
@@ -209,7 +209,7 @@ fn variables(ctx: &Context) -> impl Iterator<Item = &str> {
     state.into_iter().flat_map(|state| state.env())
 }
 
-/// Every name that a secret of the bundle goes by.
+/// All names of the bundle's secrets.
 fn known(ctx: &Context, inventory: &Inventory) -> Vec<String> {
     let slugs = inventory.entries.iter().map(|entry| entry.slug.clone());
     let persisted = ctx.bundle.common().setup().filter_map(|step| {
@@ -229,7 +229,7 @@ async fn set(ctx: &Context, args: &Named) -> Result<Done, Failure> {
     let name = args.name.as_str();
     let slug = slug(ctx, name)?;
     if args.effects.dry_run {
-        let text = format!("keep a value for `{slug}`");
+        let text = format!("store a value for `{slug}`");
         return Ok(vec![Told::plan("set", &slug, text)].into());
     }
     keyring::unlock(ctx).await?;
@@ -241,10 +241,11 @@ async fn set(ctx: &Context, args: &Named) -> Result<Done, Failure> {
     };
     secrets::keep_slug(ctx, &slug, kept, true)?;
     if ctx.variable(name).is_some() {
-        let what = format!("`{name}` of the environment goes before the one that is kept");
+        let what =
+            format!("the environment variable `{name}` takes precedence over the stored value");
         ctx.observer.warning("secret_shadowed", &what);
     }
-    Ok(vec![secret(&slug, "set", "kept")].into())
+    Ok(vec![secret(&slug, "set", "stored")].into())
 }
 
 fn secret(slug: &str, action: &str, text: &str) -> Told {
@@ -255,7 +256,7 @@ fn secret(slug: &str, action: &str, text: &str) -> Told {
     }
 }
 
-/// From the terminal without an echo, or all of standard input.
+/// Reads the value from the terminal without echo, or from stdin.
 async fn value(ctx: &Context, name: &str) -> Result<Zeroizing<String>, Fault> {
     let wrong = |what: String| Fault::new(Code::OptionInvalid, what);
     if !ctx.interact.is_headless() {
@@ -267,26 +268,28 @@ async fn value(ctx: &Context, name: &str) -> Result<Zeroizing<String>, Fault> {
     }
     let bytes = read_input()
         .await
-        .map_err(|e| wrong(format!("standard input: {e}")))?;
-    let text = std::str::from_utf8(bytes).map_err(|_| wrong("the value is no UTF-8".into()))?;
+        .map_err(|e| wrong(format!("cannot read stdin: {e}")))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| wrong("the value is not UTF-8".into()))?;
     let text = text.strip_suffix('\n').unwrap_or(text);
     let text = text.strip_suffix('\r').unwrap_or(text);
     match text {
-        "" => Err(wrong("standard input holds no value".to_owned())),
-        _ if bytes.len() as u64 > LONGEST_SECRET => Err(wrong("the value is too long".to_owned())),
-        _ if text.contains('\0') => Err(wrong("the value holds a zero byte".to_owned())),
+        "" => Err(wrong("stdin is empty".to_owned())),
+        _ if bytes.len() as u64 > LONGEST_SECRET => {
+            Err(wrong("the value is longer than 64 KiB".to_owned()))
+        }
+        _ if text.contains('\0') => Err(wrong("the value contains a NUL byte".to_owned())),
         _ => Ok(Zeroizing::new(text.to_owned())),
     }
 }
 
-/// On a thread of its own: whoever waits for it can be interrupted.
+/// Reads stdin on its own thread, so that the caller can be interrupted.
 async fn read_input() -> std::io::Result<&'static [u8]> {
     let (give, take) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || give.send(input::all(LONGEST_SECRET + 1)));
     take.await.unwrap_or(Ok(&[]))
 }
 
-/// Setup stays done (A29-SETUP-26).
+/// Deletes secrets and login state. The setup state is kept (A29-SETUP-26).
 async fn forget(ctx: &Context, args: &Forget) -> Result<Done, Failure> {
     let name = args.name.as_deref();
     let names = match name {
@@ -297,7 +300,7 @@ async fn forget(ctx: &Context, args: &Forget) -> Result<Done, Failure> {
     let slugs: Vec<String> = slugs.collect::<Result<_, _>>()?;
     let what = match name {
         Some(name) => format!("the secret `{name}`"),
-        None => "every secret of the bundle, and its login state".to_owned(),
+        None => "every secret of the bundle and its login state".to_owned(),
     };
     if args.destructive.effects.dry_run {
         let plans = slugs.iter();
@@ -316,18 +319,18 @@ async fn forget(ctx: &Context, args: &Forget) -> Result<Done, Failure> {
         if gone || name.is_some() {
             told.push(match gone {
                 true => secret(&slug, "forgotten", "forgotten"),
-                false => secret(&slug, "none", "was not kept"),
+                false => secret(&slug, "none", "was not stored"),
             });
         }
     }
     if name.is_none() {
         auth::forget(ctx)?;
-        told.push(state(ctx, "unauthed", "the login state is forgotten")?);
+        told.push(state(ctx, "unauthed", "login state forgotten")?);
     }
     Ok(told.into())
 }
 
-/// By an option, or by whoever sits there.
+/// Requires a confirmation, by an option or by the user at the terminal.
 async fn confirmed(ctx: &Context, args: &Forget, what: &str, count: usize) -> Result<(), Failure> {
     let mut wish = args.destructive.clone();
     wish.confirm |= ctx.yes;
@@ -339,5 +342,5 @@ async fn confirmed(ctx: &Context, args: &Forget, what: &str, count: usize) -> Re
         };
         wish.confirm = ctx.interact.ask(&question).await? == "true";
     }
-    wish.check(&format!("to forget {what}"), count)
+    wish.check(&format!("forgetting {what}"), count)
 }

@@ -1,4 +1,4 @@
-//! Our own terminal joined to the child's.
+//! Connects our terminal to the terminal of a child process.
 
 use std::io::{IsTerminal, Read, Write};
 use std::os::fd::AsRawFd;
@@ -15,12 +15,12 @@ pub struct Bridge {
     _raw: Option<Raw>,
 }
 
-/// Starts copying both ways.
+/// Starts copying in both directions.
 pub fn join(terminal: Terminal) -> Bridge {
     let terminal = Arc::new(terminal);
     let raw = Raw::enter();
     let (typed, mut keys) = mpsc::channel::<Vec<u8>>(16);
-    // A read of our own input cannot be given up; the thread ends with the process.
+    // A read of our stdin cannot be canceled; the thread ends with the process.
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];
         while let Ok(read @ 1..) = std::io::stdin().lock().read(&mut buffer) {
@@ -37,7 +37,7 @@ pub fn join(terminal: Terminal) -> Bridge {
                 return;
             }
         }
-        // End of our input: as if it had been typed.
+        // At the end of our input, send Ctrl-D as if it had been typed.
         let _ = to.write_all(&[4]).await;
     });
     let output = tokio::spawn(async move {
@@ -65,7 +65,7 @@ impl Bridge {
     }
 }
 
-/// Our terminal passes every key on while this lives.
+/// Puts our terminal into raw mode until it is dropped.
 struct Raw {
     before: libc::termios,
 }
@@ -76,7 +76,7 @@ impl Raw {
         if !stdin.is_terminal() {
             return None;
         }
-        // SAFETY: plain data of our own terminal.
+        // SAFETY: both `termios` values are local and valid.
         unsafe {
             let mut before: libc::termios = std::mem::zeroed();
             if libc::tcgetattr(stdin.as_raw_fd(), &mut before) != 0 {
@@ -92,7 +92,7 @@ impl Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // SAFETY: what was there before.
+        // SAFETY: `before` is a valid `termios` value.
         unsafe { libc::tcsetattr(0, libc::TCSANOW, &self.before) };
     }
 }

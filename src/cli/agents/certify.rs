@@ -1,4 +1,4 @@
-//! `agentproto certify`: drives an agent through suites, and says what it proved.
+//! `agentproto certify`: runs conformance suites against an agent and reports the verdicts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,14 +17,12 @@ use crate::cli::args::{Global, Output, values};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_harness::lifecycle::{BundleTarget, Choices};
-use agentproto_harness::model::{self, CaseResult, Report, Target, Verdict};
+use agentproto_harness::model::{self, Report, Target};
 use agentproto_harness::render as certify;
 use agentproto_harness::render::Format;
 use agentproto_harness::run::home::Home;
 use agentproto_harness::run::process::{Launcher, Program, StartError};
-use agentproto_harness::run::{
-    self, Login, Options, Patience, Secrets, Setting, Workspace, prompts,
-};
+use agentproto_harness::run::{self, Login, Options, Secrets, Setting, Workspace, prompts};
 use agentproto_harness::sessions::{HostTarget, USUAL_ADAPTER};
 use agentproto_harness::suite::{self, Selection, Suite};
 use agentproto_mock::llm;
@@ -39,121 +37,125 @@ use agentproto_wire as wire;
 
 const EXAMPLES: &str = "\
 Examples:
-  agentproto certify --mock acp                        see how it goes, with our own agent
-  agentproto certify -- my-agent acp                   your agent
-  agentproto certify --mock-llm -- my-agent acp        with a scripted model behind it
+  agentproto certify --mock acp                        try it with a built-in mock agent
+  agentproto certify -- my-agent acp                   certify your agent
+  agentproto certify --mock-llm -- my-agent acp        use a scripted model
   agentproto certify --prompts prompts.yaml --report-dir report -- my-agent acp
-  agentproto certify --only PT-11 -- my-agent acp      one statement; `explain PT-11` says more
-  agentproto certify ./bundle                          a bundle through the whole runner
+  agentproto certify --only PT-11 -- my-agent acp      one requirement; see `explain PT-11`
+  agentproto certify ./bundle                          certify a bundle, started as by `run`
 
-Exit codes: 0 certified; with --only, --shard or --baseline: nothing (new) failed
-            1 a requirement failed, or nothing failed and it is no certificate either
-           64 usage · 65 malformed suite, prompts, script or baseline · 66 no such file
-           69 the target cannot be started · 70 internal fault · 73/74 I/O
-          130/143 interrupted: the report so far is printed, and says that it is partial";
+Exit codes: 0 certified; with --only, --shard or --baseline: no (new) failures
+            1 a requirement failed, or nothing failed but no certificate is given
+           64 usage · 65 invalid suite, prompts, script or baseline · 66 file not found
+           69 the target cannot be started · 70 internal error · 73/74 I/O
+          130/143 interrupted: the report so far is printed and marked as partial";
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Certify {
-    /// A bundle, its AGENT-CLI.md, or the slug of an adapter
+    /// Bundle directory, AGENT-CLI.md file, or adapter slug
     #[arg(value_name = "BUNDLE", conflicts_with_all = ["mock", "command"])]
     pub target: Option<PathBuf>,
-    /// One of our mock agents: acp, mcp
+    /// Certify a built-in mock agent: acp, acp-v2 or mcp
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     pub mock: Option<String>,
-    /// Suites to run: acp, acp-v2-draft, mcp, open-design, lifecycle, sessions, or a file
-    /// [default: by the protocol of the target]
+    /// Run these suites: acp, acp-v2-draft, mcp, open-design, lifecycle, sessions, or a file
+    /// [default: chosen by the protocol of the target]
     #[arg(long = "suite", value_name = "NAME|FILE")]
     pub suites: Vec<String>,
-    /// A host of sessions (AIP-46) [default for the suite `sessions`: our daemon, where it runs]
+    /// Certify the session host (AIP-46) at URL [default for the suite `sessions`: the local
+    /// daemon, if it is running]
     #[arg(long, value_name = "URL", conflicts_with_all = ["target", "mock", "command"])]
     pub url: Option<String>,
-    /// The bearer token of the host, in a file
+    /// Read the bearer token of the host from FILE
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// The adapter that the host shall run [default: mock-acp]
+    /// Adapter that the host runs [default: mock-acp]
     #[arg(long, value_name = "SLUG")]
     pub adapter: Option<String>,
-    /// A directory of the host for sessions [default: an empty one, where it is this machine]
+    /// Working directory on the host for sessions [default: an empty one, if the host is this
+    /// machine]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Where the host has its routes
+    /// Path of the host's session routes
     #[arg(long, value_name = "PATH", default_value = "/sessions")]
     pub prefix: String,
-    /// Where the host has its MCP server
+    /// Path of the host's MCP server
     #[arg(long, value_name = "PATH", default_value = "/mcp")]
     pub mcp: String,
-    /// Which prompt makes this agent do what (YAML); cases without their prompt are skipped
+    /// Read the prompts that make this agent do certain things from FILE (YAML); cases without a
+    /// prompt are skipped
     ///
-    /// A mapping of keys to texts, each optional: text (answer with a little text), tool (call a
-    /// tool), permission (ask before acting), fs_read and fs_write (read, write a file through
+    /// A mapping of keys to texts, each optional: text (answer with a short text), tool (call a
+    /// tool), permission (ask before acting), fs_read and fs_write (read or write a file through
     /// the client), terminal (run a command in a terminal of the client), slow (work for some
     /// seconds), plan (make a plan), thought (think aloud), elicitation (ask with a form), recall
-    /// (say again what the user said), log (MCP: log something). For an MCP server a key holds a
-    /// call: `tool: {name: search, arguments: {q: x}}`. A run that skips cases prints the file
-    /// that it lacks, ready to be filled in.
+    /// (repeat what the user said), log (MCP: log something). For an MCP server, a key holds a
+    /// call: `tool: {name: search, arguments: {q: x}}`. A run that skips cases prints a prompts
+    /// file with the missing keys, ready to be filled in.
     #[arg(long, value_name = "FILE")]
     pub prompts: Option<PathBuf>,
-    /// A variable for the agent's environment
+    /// Set an environment variable for the agent
     #[arg(long = "env", value_name = "K=V")]
     pub env: Vec<String>,
-    /// Put a mock model behind the agent: its variables lead there, and nothing leaves this machine
+    /// Start a mock model and point the agent's environment variables to it, so that nothing leaves
+    /// this machine
     #[arg(long)]
     pub mock_llm: bool,
-    /// Script of the mock model [default: one that knows the prompts `certify:KEY`]
+    /// Use this script for the mock model [default: one that answers the prompts `certify:KEY`]
     #[arg(long, value_name = "FILE", requires = "mock_llm")]
     pub llm_script: Option<PathBuf>,
-    /// Directory that becomes the agent's home, anew for every case; in its files `{home}` and
-    /// `{model_url}` are put in
+    /// Use a fresh copy of DIR as the agent's home directory for each case; `{home}` and
+    /// `{model_url}` in its files are replaced
     #[arg(long, value_name = "DIR")]
     pub home: Option<PathBuf>,
-    /// The auth method to log in with where a session needs a login
+    /// Log in with this auth method if a session requires a login
     #[arg(long, value_name = "ID")]
     pub auth_method: Option<String>,
-    /// Seconds to wait for any answer
+    /// Maximum number of seconds to wait for a response
     #[arg(long, value_name = "S", default_value_t = 30.0)]
     pub timeout: f64,
-    /// Cases at a time [default: two per processor]
+    /// Maximum number of parallel cases [default: two per processor]
     #[arg(long, short = 'j', value_name = "N")]
     pub jobs: Option<usize>,
-    /// Run the I-th of N parts; `agentproto report merge` puts them together
+    /// Run the I-th of N parts; `agentproto report merge` merges their reports
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
-    /// Only these: a statement (PT-11), a chapter (PT), a section ("prompt turn") or a case;
-    /// several with commas. With --selftest: mutants, their statements, variants,
-    /// or all of one mock
+    /// Run only these requirements (PT-11), chapters (PT), sections ("prompt turn") or cases
+    /// (comma-separated). With --selftest: mutants, their requirements, variants, or all of one
+    /// mock
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value_t = Format::Human,
           value_parser = values(Format::ALL.iter().filter(|f| **f != Format::BadgeJson)))]
     pub output: Format,
-    /// Write every format and all transcripts into a directory
+    /// Write the report in every format, and all transcripts, to DIR
     #[arg(long, value_name = "DIR")]
     pub report_dir: Option<PathBuf>,
-    /// A report of before: what failed there already is no news
+    /// Ignore failures that are already in this earlier report
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
-    /// Judge the judge: every mutant must be caught, no conforming variant blamed
+    /// Self-test: run the suites against mock agents with known defects and conforming variants
     #[arg(long, conflicts_with_all = ["target", "mock", "command", "suites", "baseline", "shard"])]
     pub selftest: bool,
-    /// With --selftest: for each mutant first the cases of its statement, all only if it survives;
-    /// of each variant every second case
+    /// With --selftest: for each mutant, run the cases of its requirement, and all cases only if it
+    /// survives; for each variant, run every second case
     #[arg(long, requires = "selftest")]
     pub quick: bool,
-    /// Look for slugs here, too
+    /// Also look up adapter slugs in DIR
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
-    /// The mode of the manifest to certify in
+    /// Use this mode of the manifest
     #[arg(long, value_name = "ID")]
     pub mode: Option<String>,
-    /// An option of the manifest
+    /// Set an option of the manifest
     #[arg(long = "option", value_name = "ID=VALUE")]
     pub options: Vec<String>,
-    /// Whether the sandbox of a bundle is enforced
+    /// Whether to enforce the sandbox of a bundle
     #[arg(long, default_value_t = Sandboxing::Auto, value_parser = values(Sandboxing::ALL))]
     pub sandbox: Sandboxing,
-    /// Confirms installing, setup and logins of a bundle beforehand
+    /// Confirm install, setup and login of a bundle in advance
     #[arg(long)]
     pub yes: bool,
     /// The agent's command line
@@ -161,7 +163,7 @@ pub struct Certify {
     pub command: Vec<OsString>,
 }
 
-/// Gives back a format that only reports have.
+/// Returns the format as the error if only reports have it.
 impl TryFrom<Format> for Output {
     type Error = Format;
 
@@ -237,31 +239,25 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         };
         let setting = Setting {
             secrets: Secrets::of(&variables(args)?, &launcher),
-            launcher,
             prompts,
             timeout,
-            quiet: Duration::from_millis(300),
-            grace: Duration::from_millis(1000),
             login: match &args.auth_method {
                 Some(method) => Login::With(method.clone()),
                 None if args.mock.is_some() => Login::First,
                 None => Login::No,
             },
             model: model.map(|model| Arc::new(MockModel(model)) as Arc<dyn run::Model>),
-            workspace,
             home: home(args, url)?,
             state_variable: args.mock.as_ref().map(|_| "MOCK_STATE_DIR"),
-            starts: Patience::default(),
-            sessions: Patience::default(),
-            turns: Patience::default(),
+            ..Setting::new(launcher, workspace)
         };
         let suites = Arc::new(suites);
         let ran = run::run(suites, target, setting, options, progress).await;
         if let Some(model) = asked_model
             && model.log().all().is_empty()
         {
-            let why = "look at its variables (docs/mock-llm.md), or leave out --mock-llm";
-            tracing::warn!("the agent never asked the mock model: {why}");
+            let why = "check its variables (docs/mock-llm.md), or remove --mock-llm";
+            tracing::warn!("the agent sent no request to the mock model: {why}");
         }
         Ok::<_, Failure>(ran)
     });
@@ -278,17 +274,10 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         prompts: args.prompts.clone(),
         ..certify::Options::default()
     };
-    // What else a monitor saw on the way is the business of a whole run.
-    if !asked.is_everything() && !asked.names_cases {
-        let is_asked = |r: &CaseResult| asked.statements.contains(&r.requirement);
-        report
-            .results
-            .retain(|r| is_asked(r) || r.verdict == Verdict::Error);
-        report.sum_up();
-    }
+    report.retain_selected(&asked);
     if let Some(baseline) = &baseline {
         if baseline.partial {
-            let words = "the baseline is of a run that was stopped: what it did not look at is new";
+            let words = "the baseline is from an interrupted run: what it did not check is new";
             tracing::warn!("{words}");
         }
         shown.fixed = certify::baseline::apply(&mut report, baseline);
@@ -300,14 +289,14 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             write_transcript(dir, kept, &report.target.name)?;
         }
     }
-    // Asked before: a report that tells of the signal is not cut by it. One that came when the
-    // run was whole cuts nothing.
+    // Called before rendering: it marks the signal as handled, so that the report is not cut off. A
+    // signal that arrived after the run was complete is ignored.
     let interrupted = signals::interrupted().filter(|_| report.partial);
     certify::render(args.output, &report, &shown, out).map_err(io_failure)?;
     if let Some(code) = interrupted {
         return Ok(code);
     }
-    // The report tells why, statement by statement; a script hears it at once.
+    // The report gives the reason for each requirement; the exit code tells scripts at once.
     if let Some(bundle) = named
         && tokio.block_on(bundle.ready()).is_err()
     {
@@ -318,7 +307,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     Ok(match report.has_new_failures() {
         true => exit::FINDINGS,
         false if report.never_answered.is_some() => exit::UNAVAILABLE,
-        // No failure, and no certificate either: a script must not take it for one.
+        // Nothing failed, but nothing is certified: a script must not take this for success.
         false if whole && nothing_failed && !report.summary.certified => exit::FINDINGS,
         false => exit::CLEAN,
     })
@@ -346,7 +335,7 @@ pub(super) fn baseline(path: &Path) -> Result<Report, Failure> {
             false => exit::NO_INPUT,
         };
         Failure::new(code, error.to_string())
-            .hint("--baseline takes a report of --output json, or report.json of --report-dir")
+            .hint("pass a report of --output json, or report.json of --report-dir")
     })
 }
 
@@ -367,14 +356,13 @@ fn read_script(args: &Certify) -> Result<Option<llm::Script>, Failure> {
     Ok(Some(script))
 }
 
-/// A private home where one is asked for, or where a mock model takes the place of real
-/// accounts.
+/// A private home directory, if one is requested or if a mock model replaces real accounts.
 fn home(args: &Certify, url: Option<String>) -> Result<Option<Home>, Failure> {
     if args.home.is_none() && url.is_none() {
         return Ok(None);
     }
     if let Some(dir) = args.home.as_ref().filter(|dir| !dir.is_dir()) {
-        let message = format!("{} is no directory", dir.display());
+        let message = format!("{} is not a directory", dir.display());
         return Err(Failure::new(exit::NO_INPUT, message));
     }
     let mut env = Vec::new();
@@ -390,7 +378,7 @@ fn home(args: &Certify, url: Option<String>) -> Result<Option<Home>, Failure> {
             env.push((name.to_owned(), "mock".to_owned()));
         }
     }
-    // What the caller says wins; `{home}` is only known case by case.
+    // Variables from the command line take precedence. `{home}` is known only per case.
     env.extend(variables(args)?);
     Ok(Some(Home {
         template: args.home.clone(),
@@ -404,7 +392,7 @@ pub(super) fn seconds(number: f64) -> Result<Duration, Failure> {
         true => Ok(Duration::from_secs_f64(number)),
         false => Err(Failure::new(
             exit::USAGE,
-            "--timeout is a number of seconds, more than 0 and at most 3600",
+            "--timeout must be more than 0 and at most 3600 seconds",
         )),
     }
 }
@@ -414,21 +402,23 @@ fn shard(text: &str) -> Result<(usize, usize), Failure> {
     let parsed = parts.and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
     match parsed {
         Some((i, n)) if (1..=n).contains(&i) => Ok((i, n)),
-        _ => Err(Failure::new(exit::USAGE, format!("`{text}` is no shard"))
-            .hint("--shard 1/4 is the first of four parts")),
+        _ => Err(Failure::new(exit::USAGE, format!("invalid shard `{text}`"))
+            .hint("use for example --shard 1/4, the first of four parts")),
     }
 }
 
-/// A selection of nothing would look like a run without failures.
+/// Rejects unknown words: a run that selects nothing would look like a run without failures.
 fn only(words: &[String], suites: &[Suite]) -> Result<Selection, Failure> {
     Selection::of(words, suites).map_err(|unknown| {
         let word = plain(&unknown.word);
-        let what = format!("no statement, section or case of these suites is `{word}`");
+        let what = format!("these suites have no requirement, section or case `{word}`");
         Failure::new(exit::USAGE, what).hint(match unknown.meant {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => "`agentproto coverage` lists every statement; `--only PT` takes a chapter, \
-                     `--only PT-11` a statement"
-                .to_owned(),
+            None => {
+                "`agentproto coverage` lists every requirement; `--only PT` selects a chapter, \
+                     `--only PT-11` a requirement"
+                    .to_owned()
+            }
         })
     })
 }
@@ -458,19 +448,19 @@ fn suites(args: &Certify, bundle: Option<&BundleTarget>) -> Result<Vec<Suite>, F
 pub(super) fn suite(name: &str) -> Result<Suite, Failure> {
     if let Some(suite) = suite::built_in(name) {
         return suite.map_err(|mistakes| {
-            let message = format!("not a suite: {}", mistakes::places(name, &mistakes));
+            let message = format!("invalid suite: {}", mistakes::places(name, &mistakes));
             Failure::new(exit::INTERNAL, message)
         });
     }
     let is_path = name.contains(std::path::MAIN_SEPARATOR) || name.contains('.');
     if !is_path {
-        let failure = Failure::new(exit::USAGE, format!("there is no suite `{name}`"));
+        let failure = Failure::new(exit::USAGE, format!("unknown suite `{name}`"));
         return Err(match closest_of(name, suite::names()) {
             Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
             None => {
                 let names: Vec<&str> = suite::names().collect();
                 failure.hint(format!(
-                    "there are {}; a file ends in .yaml",
+                    "known suites: {}; the name of a file ends in .yaml",
                     names.join(", ")
                 ))
             }
@@ -504,11 +494,11 @@ fn read_prompts(
     let text = read(&name)?;
     let given = prompts::parse(&text).map_err(|mistakes| {
         let places = mistakes::places(&name, &mistakes);
-        let message = format!("not a prompts file: {places}");
+        let message = format!("invalid prompts file: {places}");
         let keys = prompts::names().join(", ");
-        Failure::new(exit::DATA, message).hint(format!("its keys are {keys}"))
+        Failure::new(exit::DATA, message).hint(format!("allowed keys: {keys}"))
     })?;
-    // Who names other keys only is still asked for an ordinary turn.
+    // A file without the key `text` still gets the default prompt for an ordinary turn.
     let mut all = match args.mock_llm && args.llm_script.is_none() {
         true => prompts::of_mock_model(),
         false => prompts::of_anybody(),
@@ -530,7 +520,7 @@ fn variables(args: &Certify) -> Result<Vec<(String, String)>, Failure> {
     pairs(&args.env, "--env takes NAME=VALUE")
 }
 
-/// A bundle as `run` finds it, with the choices that `run` takes.
+/// Finds a bundle as `run` does, with the same options.
 fn bundle(
     args: &Certify,
     named: &Path,
@@ -574,25 +564,22 @@ fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Fai
             let own = agentproto_sandbox::helper::own_path().map_err(io_failure)?;
             let kind = mock.strip_prefix("mock-").unwrap_or(mock);
             if !["acp", "acp-v2", "mcp"].contains(&kind) {
-                return Err(Failure::new(
-                    exit::USAGE,
-                    format!("there is no mock `{mock}` to certify"),
-                )
-                .hint("--mock acp, --mock acp-v2 or --mock mcp"));
+                return Err(Failure::new(exit::USAGE, format!("unknown mock `{mock}`"))
+                    .hint("use --mock acp, --mock acp-v2 or --mock mcp"));
             }
             let argv = vec![own.into_os_string(), "mock".into(), kind.into()];
             ("mock", format!("mock {kind}"), argv)
         }
         (None, []) => {
-            return Err(Failure::new(exit::USAGE, "which agent?").hint(
-                "agentproto certify -- my-agent acp, a bundle, or --mock acp to see how it goes",
+            return Err(Failure::new(exit::USAGE, "no agent was given").hint(
+                "run `agentproto certify -- my-agent acp`, name a bundle, or try --mock acp",
             ));
         }
         (None, command) => {
             let words = command.iter().map(|word| word.to_string_lossy());
             let words: Vec<_> = words.collect();
             let name = words.join(" ");
-            // An agent may want the model's address among its arguments.
+            // An agent may take the model's address as an argument.
             let put = |word: &OsString| match (word.to_str(), url) {
                 (Some(text), Some(url)) => text.replace("{model_url}", url).into(),
                 _ => word.clone(),
@@ -612,20 +599,20 @@ fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Fai
     };
     let mut program = Program::new(argv, &env).map_err(|error| match error {
         StartError::NoProgram(name) => {
-            Failure::new(exit::UNAVAILABLE, format!("there is no program `{name}`"))
-                .hint("the command after `--` is looked for in PATH, or by its path")
+            Failure::new(exit::UNAVAILABLE, format!("program `{name}` not found"))
+                .hint("the command after `--` must be a program on PATH, or a path")
         }
         error => Failure::new(exit::UNAVAILABLE, error.to_string()),
     })?;
-    // As if it were typed here: relative arguments mean what they say. Sessions have directories
-    // of their own all the same.
+    // Run in the current directory, so that relative arguments work. Sessions still have their own
+    // directories.
     if kind == "command" {
         program.cwd = std::env::current_dir().ok();
     }
     Ok((target, Launcher::Program(program)))
 }
 
-/// The mock model as the harness asks it.
+/// The mock model, as the harness queries it.
 struct MockModel(Arc<agentproto_mock::llm::Server>);
 
 impl run::Model for MockModel {

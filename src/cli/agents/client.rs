@@ -1,4 +1,4 @@
-//! The daemon, as our own commands reach it.
+//! HTTP client of our own commands for the daemon.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -15,52 +15,52 @@ use crate::exit;
 use agentproto_runtime::Fault;
 use agentproto_runtime::home::Home;
 
-/// For one answer; a kill lets the agent go politely first.
+/// Time limit for one response. A kill first lets the agent exit gracefully.
 const ANSWER: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
-/// A stream says something at least every 25 s.
+/// Time limit for a read from a stream. The host sends something at least every 25 s.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Of one line of a stream.
+/// Maximum length of one line of a stream, in bytes.
 const LONGEST_LINE: u64 = 16 << 20;
 
-/// Where the stream of a session begins.
+/// Where the stream of a session starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Begin {
     Start,
     Now,
 }
 
-/// Which host.
+/// Options that select the host.
 #[derive(Args, Debug)]
 pub struct Which {
-    /// A host elsewhere [default: the one that serves $AGENTPROTO_HOME]
+    /// Use the host at URL [default: the host that serves $AGENTPROTO_HOME]
     #[arg(long, value_name = "URL", requires = "token_file")]
     pub url: Option<String>,
-    /// File with the token of that host
+    /// Read the token of that host from FILE
     #[arg(long, value_name = "FILE", requires = "url")]
     pub token_file: Option<PathBuf>,
 }
 
-/// Where a running host is, as `serve` writes it down.
+/// A running host, as `serve` writes it to disk.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Runtime {
     pub url: String,
     pub pid: u32,
     pub token: String,
-    /// The certificate that it shows, where it has one of its own.
+    /// Certificate file of the host, if it has its own certificate.
     #[serde(default)]
     cert: Option<PathBuf>,
 }
 
 impl Runtime {
-    /// `None` where no host has written it; a file of something else is none, either.
+    /// `None` if no host has written the file, or if the file is something else.
     pub fn read(home: &Home) -> Result<Option<Runtime>, Fault> {
         let bytes = home.read(crate::cli::agents::serve::RUNTIME)?;
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 }
 
-/// Talks to one host.
+/// Client of one host.
 #[derive(Clone)]
 pub struct Client {
     agent: ureq::Agent,
@@ -81,7 +81,7 @@ impl Client {
         };
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            // What stands in the environment is for the way out, not for this machine.
+            // The proxy in the environment is for outgoing traffic, not for this machine.
             .proxy(None)
             .max_redirects(0)
             .user_agent(concat!("agentproto/", env!("CARGO_PKG_VERSION")))
@@ -145,13 +145,13 @@ impl Client {
     fn gone(&self, why: &str) -> Failure {
         Failure::new(
             exit::UNAVAILABLE,
-            format!("the host at {} does not answer: {why}", self.base),
+            format!("the host at {} does not respond: {why}", self.base),
         )
         .typed("host_unavailable")
         .hint("start one with `agentproto serve`")
     }
 
-    /// Follows a session: after an item that is known, or from `start` or `now` on.
+    /// Follows a session: after a known item, or from `start` or `now` on.
     pub fn stream(&self, id: &str, after: Option<&str>, from: Begin) -> Result<Frames, Failure> {
         let from = match from {
             Begin::Start => "start",
@@ -190,7 +190,7 @@ impl Client {
 fn token_in(file: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(file).map_err(|error| {
         Failure::new(exit::NO_INPUT, format!("`{}`: {error}", file.display()))
-            .hint("it holds the token, or is the host's `runtime.json`")
+            .hint("the file must contain the token, or be the host's `runtime.json`")
     })?;
     let whole = serde_json::from_str::<Runtime>(&text).map(|runtime| runtime.token);
     Ok(whole.unwrap_or_else(|_| text.trim().to_owned()))
@@ -215,12 +215,12 @@ fn no_host(what: &str, home: &Home) -> Failure {
         .hint("start one with `agentproto serve`")
 }
 
-/// A refusal of the host, as a failure of ours; its own code and hint come along.
+/// Converts an error response of the host, and keeps its message and hint.
 fn refused(status: u16, body: &Value) -> Failure {
     let error = &body["error"];
     let message = match error["message"].as_str() {
         Some(message) => message.to_owned(),
-        None => format!("the host answered with status {status}"),
+        None => format!("the host responded with status {status}"),
     };
     let code = match status {
         400 => exit::USAGE,
@@ -237,7 +237,7 @@ fn refused(status: u16, body: &Value) -> Failure {
     }
 }
 
-/// As one part of a path.
+/// Percent-encodes `text` as one segment of a path.
 pub fn escaped(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
     text.bytes()
@@ -248,7 +248,7 @@ pub fn escaped(text: &str) -> String {
         .collect()
 }
 
-/// One server-sent event; types that nobody knows are the reader's to skip (A46-SSE-05).
+/// One server-sent event. The reader skips unknown types (A46-SSE-05).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Frame {
     pub id: Option<String>,
@@ -261,7 +261,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// The next one with data; `None` where the stream breaks off.
+    /// The next event with data, or `None` if the stream breaks off.
     pub fn next(&mut self) -> Option<Frame> {
         let mut frame = Frame::default();
         let mut data = String::new();
@@ -322,7 +322,7 @@ mod tests {
 
     // A46-SSE-05, A46-MODEL-12.
     #[test]
-    fn frames_of_any_host() {
+    fn server_sent_events_are_parsed() {
         let got = frames(
             "retry: 5\n\n: comment\n\nid: 1-2\nevent: line\ndata: {\"line\":\"a\",\"new\":1}\n\n\
              event:odd\r\ndata:{\ndata: \"x\": 2}\r\n\r\nodd: x\ndata: 3\n\ndata: cut",
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_of_a_host_keep_its_words() {
+    fn error_responses_keep_message_and_hint() {
         let failure = refused(
             409,
             &json!({ "error": { "code": "session_busy", "message": "busy", "hint": "wait" } }),
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_one_part_of_a_path() {
+    fn ids_are_encoded_as_one_path_segment() {
         assert_eq!(escaped("a/b?c d"), "a%2Fb%3Fc%20d");
         assert_eq!(escaped("toolu_1-x"), "toolu_1-x");
     }

@@ -1,5 +1,5 @@
-//! What a command declares of its events: which of them it emits, and their shapes. Debug builds,
-//! and with them all tests that start this program, hold every line against it.
+//! The events that a command declares: their types and schemas. Debug builds check every line
+//! against them, and so do all tests that start this program.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use agentproto_report::event::Event;
 pub struct Contract {
     entry: &'static Entry,
     schema: Value,
-    /// Made when the first event of its type comes.
+    /// Validators by event type, created at the first event of the type.
     shapes: BTreeMap<&'static str, Option<Validator>>,
 }
 
 impl Contract {
-    /// `None` for what is no command with machine mode.
+    /// `None` if `command` is not a command with machine mode.
     pub fn of(command: &str) -> Option<Contract> {
         Some(Contract {
             entry: ENTRIES.iter().find(|entry| entry.name == command)?,
@@ -27,25 +27,27 @@ impl Contract {
         })
     }
 
-    /// The check of a command's stream.
+    /// The check for the stream of a command.
     pub fn check(command: &str) -> Option<Check> {
         let mut contract = Contract::of(command)?;
         Some(Box::new(move |line| contract.breach(line)))
     }
 
-    /// What is wrong with a line.
+    /// Describes what is wrong with a line, if anything.
     pub fn breach(&mut self, line: &[u8]) -> Option<String> {
         let name = kind(line);
         let command = self.entry.name;
         let Some(event) = Event::ALL.iter().find(|event| event.as_str() == name) else {
-            return Some(format!("`{command}` emits a line whose type is `{name}`"));
+            return Some(format!(
+                "`{command}` emits a line with the unknown type `{name}`"
+            ));
         };
         if !self.entry.all_events().any(|declared| declared == *event) {
             let told = format!("`{command}` emits `{name}`, which it does not declare");
             return Some(told);
         }
         let Ok(value) = serde_json::from_slice::<Value>(line) else {
-            return Some(format!("`{command}` emits a `{name}` that is no JSON"));
+            return Some(format!("`{command}` emits a `{name}` that is not JSON"));
         };
         if *event == Event::Meta && value["command"] != command {
             let said = &value["command"];
@@ -55,20 +57,20 @@ impl Contract {
         let shape = self.shapes.entry(event.as_str());
         let shape = shape.or_insert_with(|| validator(schema, event.as_str()));
         match shape {
-            None => Some(format!("`{name}` has no shape that can be read")),
+            None => Some(format!("`{name}` has no readable schema")),
             Some(shape) => {
                 let wrong = shape.iter_errors(&value).next()?;
                 let place = wrong.instance_path();
                 Some(format!(
-                    "`{command}` emits a bad `{name}`: {place}: {wrong}"
+                    "`{command}` emits an invalid `{name}`: {place}: {wrong}"
                 ))
             }
         }
     }
 }
 
-/// Of one definition, with those that it refers to: all of them would take longer than most
-/// commands.
+/// Compiles one definition and those that it refers to. Compiling all of them would take longer
+/// than most commands.
 fn validator(schema: &Value, name: &str) -> Option<Validator> {
     let all = schema.get("$defs")?;
     let mut defs = Map::new();
@@ -116,19 +118,23 @@ mod tests {
 
     /// AOI-17-01, AOI-18.2-04.
     #[test]
-    fn a_line_that_is_not_as_declared_is_told() {
+    fn undeclared_and_invalid_lines_are_reported() {
         let workspace = r#"{"type":"workspace","slug":"a","path":"/a","addedAt":"","updatedAt":"","active":true}"#;
         assert_eq!(breach("workspace list", workspace), None);
         for (command, line, told) in [
             ("rules", workspace, "does not declare"),
-            ("rules", r#"{"type":"ruel"}"#, "type is `ruel`"),
-            ("rules", "prose\n", "type is ``"),
+            ("rules", r#"{"type":"ruel"}"#, "unknown type `ruel`"),
+            ("rules", "prose\n", "unknown type ``"),
             (
                 "workspace list",
                 r#"{"type":"workspace","slug":7}"#,
-                "bad `workspace`",
+                "invalid `workspace`",
             ),
-            ("rules", r#"{"type":"aoi:summary"}"#, "bad `aoi:summary`"),
+            (
+                "rules",
+                r#"{"type":"aoi:summary"}"#,
+                "invalid `aoi:summary`",
+            ),
             (
                 "rules",
                 r#"{"type":"aoi:meta","command":"lint"}"#,
@@ -140,18 +146,18 @@ mod tests {
         }
     }
 
-    /// Nothing is held against a shape that cannot be read.
+    /// A schema that cannot be read would check nothing.
     #[test]
-    fn every_event_that_is_declared_has_a_shape() {
+    fn every_event_has_a_schema_and_a_command() {
         let schema: Value = serde_json::from_str(agentproto_schemas::EVENTS).expect("JSON");
         for event in Event::ALL {
             let shape = validator(&schema, event.as_str());
-            let shape = shape.unwrap_or_else(|| panic!("{event:?} has no shape"));
-            assert!(!shape.is_valid(&Value::Null), "{event:?} takes anything");
+            let shape = shape.unwrap_or_else(|| panic!("{event:?} has no schema"));
+            assert!(!shape.is_valid(&Value::Null), "{event:?} accepts anything");
             let declared = ENTRIES
                 .iter()
                 .any(|entry| entry.all_events().any(|one| one == *event));
-            assert!(declared, "{event:?} is of no command");
+            assert!(declared, "{event:?} is not declared by any command");
         }
         assert!(validator(&schema, "nonsense").is_none());
     }

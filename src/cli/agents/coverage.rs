@@ -1,5 +1,5 @@
-//! `agentproto coverage`: statement × what decides it: rules of the linters, cases and monitors of
-//! the suites.
+//! `agentproto coverage`: lists requirements with the lint rules, cases and monitors that check
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -18,10 +18,10 @@ use agentproto_suites::{Statement, register};
 
 #[derive(clap::Args, Debug)]
 pub struct Coverage {
-    /// Only statements of this text or suite, for example `AIP-45` or `acp`
+    /// List only requirements of this spec or suite, for example `AIP-45` or `acp`
     #[arg(long, value_name = "SPEC")]
     pub spec: Option<String>,
-    /// Only statements that nothing decides yet
+    /// List only requirements that nothing checks yet
     #[arg(long)]
     pub gaps: bool,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub struct Coverage {
     pub output: Output,
 }
 
-/// A statement with everything that decides it.
+/// A requirement and everything that checks it.
 struct Row {
     id: String,
     spec: String,
@@ -40,13 +40,13 @@ struct Row {
     binds: &'static str,
     text: String,
     by: BTreeSet<String>,
-    /// Tests of this project that decide it for our own programs, as the register names them.
+    /// Tests of this project that check it for our own programs, as the register names them.
     tests: BTreeSet<String>,
-    /// What the register says of a statement that nothing of ours decides: why, or which tests.
+    /// The register's note on a requirement that nothing here checks: the reason, or tests.
     noted: &'static str,
 }
 
-/// What the suites decide, by id of the register; and their own statements.
+/// The suites' cases and monitors by requirement id, and the suites' own requirements.
 #[derive(Default)]
 struct Suites {
     names: Vec<&'static str>,
@@ -91,7 +91,7 @@ fn suites() -> Suites {
     all
 }
 
-/// `case:SUITE` and `case:SUITE/ID` of the register, where there is such a case.
+/// `case:SUITE` and `case:SUITE/ID` of the register, if such a case exists.
 fn named_cases(statement: &Statement, suites: &Suites) -> BTreeSet<String> {
     if statement.proposed.starts_with("n/d") {
         return BTreeSet::new();
@@ -142,7 +142,7 @@ fn rows() -> Vec<Row> {
                 .unwrap_or_default(),
         );
         by.extend(named_cases(&statement, &suites));
-        // The whole suite is no news where one of its cases is named.
+        // Drop the whole suite if one of its cases is named.
         let parts: Vec<String> = by.iter().cloned().collect();
         by.retain(|whole| {
             !parts
@@ -180,7 +180,7 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
         let mut specs: Vec<&str> = rows.iter().map(|row| row.spec.as_str()).collect();
         specs.dedup();
         return Err(
-            Failure::new(exit::USAGE, format!("the register has no text `{spec}`"))
+            Failure::new(exit::USAGE, format!("unknown spec or suite `{spec}`"))
                 .hint(specs.join(", ")),
         );
     }
@@ -216,17 +216,17 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
     Ok(exit::CLEAN)
 }
 
-/// The ids of all statements.
+/// The ids of all requirements.
 pub(super) fn ids() -> Vec<String> {
     rows().into_iter().map(|row| row.id).collect()
 }
 
-/// Whether the register has this statement.
+/// Whether the register has this requirement.
 pub(super) fn is_statement(name: &str) -> bool {
     register().any(|statement| statement.id.eq_ignore_ascii_case(name))
 }
 
-/// A statement of the register with what decides it; `false` where there is none of that name.
+/// Prints a requirement of the register and what checks it. Returns `false` if the name is unknown.
 pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result<bool, Failure> {
     let Some(statement) = register().find(|s| s.id.eq_ignore_ascii_case(name)) else {
         return Ok(false);
@@ -235,7 +235,7 @@ pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result
         return Ok(false);
     };
     let mut page = format!(
-        "# {}\n\n{} · {}, {} · binds: {}\n\n{}.\n\n## What decides it\n\n",
+        "# {}\n\n{} · {}, {} · binds: {}\n\n{}.\n\n## Checked by\n\n",
         row.id,
         row.level,
         row.spec,
@@ -248,7 +248,7 @@ pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result
     }
     if row.by.is_empty() {
         page.push_str(&format!(
-            "No rule, case or monitor; the register says: {}\n",
+            "No rule, case or monitor; note in the register: {}\n",
             row.noted
         ));
     }
@@ -294,14 +294,14 @@ fn human(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
         }
         let by: Vec<&str> = row.by.iter().map(String::as_str).collect();
         let by = match (by.is_empty(), row.noted) {
-            (true, "") => "by -".to_owned(),
-            (true, noted) => format!("by none of these; the register: {noted}"),
-            (false, _) => format!("by {}", by.join(", ")),
+            (true, "") => "not checked".to_owned(),
+            (true, noted) => format!("not checked here; note in the register: {noted}"),
+            (false, _) => format!("checked by {}", by.join(", ")),
         };
         let tests: Vec<&str> = row.tests.iter().map(String::as_str).collect();
         let tests = match tests.is_empty() {
             true => String::new(),
-            false => format!("; for our own by {}", tests.join(", ")),
+            false => format!("; our own programs are tested by {}", tests.join(", ")),
         };
         writeln!(
             out,
@@ -312,7 +312,7 @@ fn human(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
     let decided = rows.iter().filter(|row| !row.by.is_empty()).count();
     writeln!(
         out,
-        "\n{decided} of {} statements are decided by rules, cases and monitors of this binary",
+        "\n{decided} of {} requirements are checked by rules, cases and monitors of this binary",
         rows.len()
     )
 }

@@ -1,4 +1,4 @@
-//! `agentproto diff`: what differs between two transcripts.
+//! `agentproto diff`: compares two transcripts.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -19,15 +19,15 @@ use agentproto_wire::Transcript;
 use agentproto_wire::diff::{self, Difference};
 use agentproto_wire::file::{self, ReadError};
 
-/// Lines of one difference that people are shown.
+/// Maximum number of lines shown per difference.
 const SHOWN: usize = 60;
 const WIDEST: usize = 500;
 
 #[derive(Args, Debug)]
 pub struct Diff {
-    /// A transcript of `record`, `replay` or `certify --report-dir`
+    /// Transcript written by `record`, `replay` or `certify --report-dir`
     pub a: PathBuf,
-    /// Another one
+    /// Transcript to compare it with
     pub b: PathBuf,
     /// Output format
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
@@ -44,7 +44,7 @@ pub fn run(args: &Diff, global: &Global, out: &mut dyn Write) -> Outcome {
     show(&sides, &[], args.output, "diff", global, out)
 }
 
-/// A transcript with what it is called.
+/// A transcript and its name.
 pub struct Side<'t> {
     pub name: String,
     pub transcript: &'t Transcript,
@@ -61,7 +61,7 @@ impl<'t> Side<'t> {
     }
 }
 
-/// A transcript file with its head.
+/// Reads a transcript file and its header.
 pub fn read(path: &Path) -> Result<(Transcript, Value), Failure> {
     let name = path.to_string_lossy();
     let unreadable = |error: io::Error| {
@@ -76,9 +76,9 @@ pub fn read(path: &Path) -> Result<(Transcript, Value), Failure> {
         ReadError::Io(error) => unreadable(error),
         ReadError::Line(line, what) => Failure::new(
             exit::DATA,
-            format!("not a transcript: {name}:{line}: {what}"),
+            format!("invalid transcript: {name}:{line}: {what}"),
         )
-        .hint("`agentproto record` writes one; `agentproto schema --name transcript` describes it"),
+        .hint("`agentproto record` writes one; see `agentproto schema --name transcript`"),
     })
 }
 
@@ -158,7 +158,7 @@ fn human(
         let lines = a.lines.clone().count();
         return writeln!(
             out,
-            "The same: {}, but for ids, times and places.",
+            "No differences: {} (ids, times and paths are ignored).",
             count(lines, "line", "lines")
         );
     }

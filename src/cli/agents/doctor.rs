@@ -1,4 +1,5 @@
-//! `agentproto doctor`: what this machine can do for us, and for the bundles that are named.
+//! `agentproto doctor`: shows what this machine supports, and whether the given bundles can run on
+//! it.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,10 +27,10 @@ use agentproto_text::plain;
 
 #[derive(Args, Debug)]
 pub struct Doctor {
-    /// Bundles to hold against this machine: slugs, manifests, or directories
+    /// Check whether these bundles can run here: slugs, manifests or directories
     #[arg(value_name = "TARGET")]
     pub targets: Vec<String>,
-    /// Where slugs are looked up, before the own adapters
+    /// Look up slugs in DIR first
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
     /// Output format
@@ -37,7 +38,7 @@ pub struct Doctor {
     pub output: Output,
 }
 
-/// A bundle with what the rules say about it.
+/// A bundle and the results of the host rules.
 struct Patient {
     target: String,
     verdicts: Vec<Verdict>,
@@ -102,7 +103,7 @@ pub fn run(args: &Doctor, global: &Global, out: &mut dyn Write) -> Outcome {
     })
 }
 
-/// What `aoi-lint` can prove here.
+/// The features of this machine that `aoi-lint` uses.
 fn aoi_powers(
     users: &Finding,
     networks: &Finding,
@@ -111,7 +112,12 @@ fn aoi_powers(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|e| Failure::new(exit::INTERNAL, format!("no runtime: {e}")))?;
+        .map_err(|e| {
+            Failure::new(
+                exit::INTERNAL,
+                format!("cannot start the async runtime: {e}"),
+            )
+        })?;
     let mut lines = [
         ("user namespaces", users),
         ("network namespaces", networks),
@@ -123,18 +129,27 @@ fn aoi_powers(
     Ok(lines)
 }
 
-/// Nothing is installed and nobody is asked.
+/// Checks the bundles. Installs nothing and asks no questions.
 fn examine(args: &Doctor, isolated: Result<(), String>) -> Result<Vec<Patient>, Failure> {
     if args.targets.is_empty() {
         return Ok(Vec::new());
     }
     let home = Home::from_env()?;
-    let cwd = std::env::current_dir()
-        .map_err(|e| Failure::new(exit::IO, format!("the current directory: {e}")))?;
+    let cwd = std::env::current_dir().map_err(|e| {
+        Failure::new(
+            exit::IO,
+            format!("cannot determine the current directory: {e}"),
+        )
+    })?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|e| Failure::new(exit::INTERNAL, format!("no runtime: {e}")))?;
+        .map_err(|e| {
+            Failure::new(
+                exit::INTERNAL,
+                format!("cannot start the async runtime: {e}"),
+            )
+        })?;
     let mut patients = Vec::new();
     for target in &args.targets {
         let setting = Setting {
@@ -202,8 +217,8 @@ fn human_patient(patient: &Patient, color: bool, out: &mut dyn Write) -> std::io
         }
     }
     match patient.is_well() {
-        true => writeln!(out, "  Nothing here keeps it from running."),
-        false => writeln!(out, "  It does not run on this machine as it is."),
+        true => writeln!(out, "  This bundle can run on this machine."),
+        false => writeln!(out, "  This bundle cannot run on this machine."),
     }
 }
 
@@ -244,7 +259,7 @@ fn events(
 }
 
 fn human_walls(lines: &[Line], color: bool, out: &mut dyn Write) -> std::io::Result<()> {
-    writeln!(out, "\nWhat `aoi-lint` can prove here")?;
+    writeln!(out, "\nWhat `aoi-lint` can check on this machine")?;
     human_lines(lines, color, out)
 }
 
@@ -278,10 +293,10 @@ fn human(
     writeln!(out, "Sandbox on Linux {}", plain(kernel))?;
     human_lines(lines, color, out)?;
     match able {
-        true => writeln!(out, "Declared sandboxes can be enforced here."),
+        true => writeln!(out, "Declared sandboxes can be enforced on this machine."),
         false => writeln!(
             out,
-            "Declared sandboxes cannot be enforced here: every confined spawn is refused."
+            "Declared sandboxes cannot be enforced on this machine, so nothing is run in them."
         ),
     }
 }

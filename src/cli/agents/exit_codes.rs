@@ -1,10 +1,10 @@
-//! The exit codes of refusals.
+//! Exit codes of errors.
 
 use crate::exit::*;
 use agentproto_runtime::Code;
 use agentproto_sandbox::policy::Refusal;
 
-/// The exit code of a command that ends with a refusal of the runtime.
+/// Exit code of a command that ends with an error of the runtime.
 pub fn of(code: Code) -> u8 {
     match code {
         Code::ProtocolUnknown
@@ -39,7 +39,7 @@ pub fn of(code: Code) -> u8 {
     }
 }
 
-/// The exit code of a command whose sandbox cannot be read or is refused.
+/// Exit code of a command whose sandbox cannot be read or is refused.
 pub fn of_refusal(refusal: &Refusal) -> u8 {
     match refusal {
         Refusal::Unread { .. } => NO_INPUT,

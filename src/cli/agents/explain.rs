@@ -1,5 +1,5 @@
-//! What `explain` knows besides the rules of `lint`: rules of `aoi-lint`, statements of the suites
-//! and of the register.
+//! What `explain` knows besides the rules of `lint`: rules of `aoi-lint`, and requirements of the
+//! suites and of the register.
 
 use std::io::Write;
 
@@ -9,19 +9,19 @@ use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use agentproto_text::closest_of;
 
-/// A rule of `aoi-lint`, where the name looks like one.
+/// Explains a rule of `aoi-lint`, if the name looks like one.
 pub fn tool_rule(args: &Explain, out: &mut dyn Write) -> Option<Outcome> {
     let name = args.rule.trim();
     let is_rule = name.to_ascii_uppercase().starts_with("AOI-") && !coverage::is_statement(name);
     is_rule.then(|| aoi(args, out))
 }
 
-/// A statement of a suite or of the register; `false` where there is none of that name.
+/// Explains a requirement of a suite or of the register. Returns `false` if the name is unknown.
 pub fn any_statement(name: &str, output: Output, out: &mut dyn Write) -> Result<bool, Failure> {
     Ok(statement(name, output, out)? || coverage::explain(name, output, out)?)
 }
 
-/// A statement of the suites; `false` where there is none of that name.
+/// Explains a requirement of the suites. Returns `false` if the name is unknown.
 fn statement(name: &str, output: Output, out: &mut dyn Write) -> Result<bool, Failure> {
     use crate::cli::agents::statement as docs;
     use crate::cli::agents::statement::Page;
@@ -45,9 +45,9 @@ fn statement(name: &str, output: Output, out: &mut dyn Write) -> Result<bool, Fa
     Ok(true)
 }
 
-/// The statement that was meant.
+/// The requirement id that is closest to `name`.
 pub fn closest_statement(name: &str) -> Option<String> {
-    // Its neighbours first: the ids of one chapter differ in two digits.
+    // Ids of the same chapter first: they differ in two digits.
     let chapter = name.rsplit_once('-').map_or(name, |(chapter, _)| chapter);
     let chapter = chapter.to_uppercase();
     let (near, far): (Vec<String>, Vec<String>) = coverage::ids()
@@ -58,17 +58,17 @@ pub fn closest_statement(name: &str) -> Option<String> {
     found.next().map(str::to_owned)
 }
 
-/// A rule of `aoi-lint`.
+/// Explains a rule of `aoi-lint`.
 fn aoi(args: &Explain, out: &mut dyn Write) -> Outcome {
     use agentproto_aoi::render::docs;
     use agentproto_aoi::rules;
     let name = args.rule.trim();
     let Some(rule) = rules::find(name) else {
-        let failure = Failure::new(exit::USAGE, format!("there is no rule `{name}`"));
+        let failure = Failure::new(exit::USAGE, format!("unknown rule `{name}`"));
         let names = rules::all().map(|rule| rule.id);
         return Err(match closest_of(name, names) {
             Some(id) => failure.hint(format!("did you mean `{id}`?")),
-            None => failure.hint("`agentproto rules --kind aoi` lists them all"),
+            None => failure.hint("`agentproto rules --kind aoi` lists all rules"),
         });
     };
     match args.output {

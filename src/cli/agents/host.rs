@@ -1,4 +1,4 @@
-//! A host of sessions as the target of `certify`: the one that `--url` names, or our own.
+//! A session host as the target of `certify`: the host at `--url`, or our own daemon.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use agentproto_harness::sessions::{Address, HostTarget};
 use agentproto_harness::suite::{Protocol, Suite};
 use agentproto_runtime::home::Home;
 
-/// A token file holds a line.
+/// Maximum length of a token, in bytes.
 const LONGEST_TOKEN: usize = 64 << 10;
 
-/// The host, where the suites are about one. They are about one kind of target.
+/// The host, if the suites are for session hosts. All suites must be for the same kind of target.
 pub fn named(args: &Certify, suites: &[Suite]) -> Result<Option<(String, HostTarget)>, Failure> {
     let of_hosts = |suite: &&Suite| suite.protocol == Protocol::Sessions;
     let about = suites.iter().filter(of_hosts).count();
@@ -27,15 +27,15 @@ pub fn named(args: &Certify, suites: &[Suite]) -> Result<Option<(String, HostTar
         return match stray.into_iter().find(|(_, given)| *given) {
             Some((option, _)) => Err(Failure::new(
                 exit::USAGE,
-                format!("{option} is about a host of sessions"),
+                format!("{option} applies only to session hosts"),
             )
-            .hint("--suite sessions --url URL")),
+            .hint("add --suite sessions --url URL")),
             None => Ok(None),
         };
     }
     if about < suites.len() || is_named {
-        let what = "a host of sessions is certified by suites of sessions, and by nothing else";
-        return Err(Failure::new(exit::USAGE, what).hint("--suite sessions --url URL"));
+        let what = "a session host takes session suites only, and no other target";
+        return Err(Failure::new(exit::USAGE, what).hint("use --suite sessions --url URL"));
     }
     target(args).map(Some)
 }
@@ -50,7 +50,8 @@ fn target(args: &Certify) -> Result<(String, HostTarget), Failure> {
         None => token,
     };
     let address = Address::parse(&url).map_err(|why| {
-        Failure::new(exit::USAGE, why).hint("--url http://127.0.0.1:4646, without /sessions")
+        Failure::new(exit::USAGE, why)
+            .hint("use for example --url http://127.0.0.1:4646, without /sessions")
     })?;
     let mut host = HostTarget::new(address, token);
     host.prefix = path(&args.prefix, "--prefix")?;
@@ -59,7 +60,7 @@ fn target(args: &Certify) -> Result<(String, HostTarget), Failure> {
     host.cwd = args.cwd.clone();
     if let Some(cwd) = host.cwd.as_ref().filter(|cwd| !cwd.is_absolute()) {
         let what = format!(
-            "--cwd is a directory of the host: {} is not absolute",
+            "--cwd must be an absolute path on the host, found {}",
             cwd.display()
         );
         return Err(Failure::new(exit::USAGE, what));
@@ -67,16 +68,16 @@ fn target(args: &Certify) -> Result<(String, HostTarget), Failure> {
     Ok((url, host))
 }
 
-/// The daemon of this user, where it runs.
+/// The daemon of this user, if it is running.
 fn running() -> Result<(String, Option<String>), Failure> {
     let home = Home::from_env()?;
     match Runtime::read(&home)? {
         Some(runtime) => Ok((runtime.url, Some(runtime.token))),
         None => Err(Failure::new(
             exit::UNAVAILABLE,
-            "no host is named, and no daemon runs here",
+            "no host was given, and no daemon is running here",
         )
-        .hint("name one with --url and --token-file, or start ours with `agentproto serve`")),
+        .hint("add --url and --token-file, or start a daemon with `agentproto serve`")),
     }
 }
 
@@ -87,12 +88,12 @@ fn path(text: &str, option: &str) -> Result<String, Failure> {
         true => Ok(bare.to_owned()),
         false => Err(Failure::new(
             exit::USAGE,
-            format!("{option} is a path such as /sessions, not `{text}`"),
+            format!("{option} must be a path such as /sessions, found `{text}`"),
         )),
     }
 }
 
-/// The token itself, or a JSON object that holds it, as our daemon writes one.
+/// Reads the token itself, or a JSON object that holds it, as our daemon writes one.
 fn read_token(path: &Path) -> Result<String, Failure> {
     let name = path.to_string_lossy();
     let text = std::fs::read_to_string(path)
@@ -106,10 +107,10 @@ fn read_token(path: &Path) -> Result<String, Failure> {
     match is_token {
         true => Ok(token.to_owned()),
         false => {
-            // What is in it is nobody's business.
-            let what = format!("no token stands in {name}");
+            // The error does not quote the file, because it may contain a secret.
+            let what = format!("{name} does not contain a token");
             Err(Failure::new(exit::DATA, what)
-                .hint("one line with the token, or the runtime.json of a daemon"))
+                .hint("the file must be one line with the token, or the runtime.json of a daemon"))
         }
     }
 }

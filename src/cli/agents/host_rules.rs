@@ -1,5 +1,5 @@
-//! Rules that need this machine to be decided: what the manifest asks of its host, held
-//! against the host that we are.
+//! Rules that depend on this machine: they compare what a manifest requires with what this host
+//! offers.
 
 use agentproto_lint::rules::host;
 use agentproto_lint::{Level, Rule, Severity, Source};
@@ -11,14 +11,14 @@ use agentproto_runtime::install::{self, Action, Missed, Options};
 use agentproto_runtime::version;
 use agentproto_sandbox::policy::Place;
 
-/// A rule, decided.
+/// The result of one rule.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     pub slug: &'static str,
     pub source: Source,
     pub level: Level,
     pub severity: Severity,
-    /// It does not trip.
+    /// Whether the rule is satisfied.
     pub ok: bool,
     pub message: String,
     pub place: Place,
@@ -48,9 +48,9 @@ impl Bench<'_> {
     }
 }
 
-/// Decides every rule that has something to say about a bundle. Nothing is installed; the
-/// program is asked for its version where it is there. `isolated` is why a child's
-/// environment cannot be kept apart here, if so.
+/// Checks a bundle with every host rule that applies to it. Installs nothing. If the program is
+/// installed, it is run to get its version. `isolated` says why a child's environment cannot be
+/// isolated here, if so.
 pub async fn judge(ctx: &Context, isolated: Result<(), String>) -> Result<Vec<Verdict>, Fault> {
     let common = ctx.bundle.common();
     let plan = install::plan(ctx, Options::default())?;
@@ -79,7 +79,7 @@ pub async fn judge(ctx: &Context, isolated: Result<(), String>) -> Result<Vec<Ve
     }
     version_and_streams(&mut bench, common, &plan).await?;
     for step in common.setup().filter(|s| s.kind() == Some("oauth")) {
-        let text = "the flow runs here, with a callback on this machine";
+        let text = "the OAuth flow is supported, with a callback on this machine";
         bench.say(&host::SETUP_OAUTH_UNSUPPORTED_HOST, step.0, true, text);
     }
     if let Some(agent) = ctx.bundle.agent()
@@ -90,13 +90,13 @@ pub async fn judge(ctx: &Context, isolated: Result<(), String>) -> Result<Vec<Ve
             &host::MCP_ARM_UNIMPLEMENTED,
             node,
             true,
-            "the MCP arm is implemented here",
+            "the MCP arm is supported",
         );
     }
     if let Some(auth) = common.auth() {
         let text = match &isolated {
-            Ok(()) => "the agent gets an environment of its own".to_owned(),
-            Err(why) => format!("the agent's environment cannot be kept apart here: {why}"),
+            Ok(()) => "the agent gets its own environment".to_owned(),
+            Err(why) => format!("the agent's environment cannot be isolated here: {why}"),
         };
         bench.say(&host::auth_env_isolation(), auth.0, isolated.is_ok(), text);
     }
@@ -115,11 +115,11 @@ fn requirements(bench: &mut Bench<'_>, blocked: Option<&Missed>) {
             let node = requires.get(missed.key).unwrap_or(requires);
             bench.say(rule, node, false, missed.to_string());
         }
-        None => bench.say(rule, requires, true, "this machine is what it requires"),
+        None => bench.say(rule, requires, true, "this machine meets the requirements"),
     }
 }
 
-/// A29-VER-06, A29-OUT-13: both need the program.
+/// A29-VER-06 and A29-OUT-13, which both need the program.
 async fn version_and_streams(
     bench: &mut Bench<'_>,
     common: Cli<'_>,
@@ -129,21 +129,21 @@ async fn version_and_streams(
         return Ok(());
     };
     let Some(found) = &plan.found else {
-        let text = format!("not decided: `{}` is not installed", plan.bin);
+        let text = format!("not checked: `{}` is not installed", plan.bin);
         bench.say(&host::VC_PROBE_OUT_OF_RANGE, check.0, true, text);
         return Ok(());
     };
     let range = check.0.get("range").unwrap_or(check.0);
     let probe = match version::probe(bench.ctx, found).await {
         Ok(probe) => probe,
-        // Nothing was learnt about the version; the reason is a finding all the same.
+        // The version is unknown, but the reason is still a finding.
         Err(fault) if fault.code == Code::StateUnwritable => return Err(fault),
         Err(fault) => {
             bench.say(
                 &host::VC_PROBE_OUT_OF_RANGE,
                 check.0,
                 false,
-                format!("the check cannot be run: {fault}"),
+                format!("the version check cannot be run: {fault}"),
             );
             return Ok(());
         }
@@ -153,7 +153,7 @@ async fn version_and_streams(
             &host::VC_PROBE_OUT_OF_RANGE,
             range,
             true,
-            format!("{} fits", probe.told()),
+            format!("{} is in range", probe.told()),
         ),
         Some(fault) => bench.say(&host::VC_PROBE_OUT_OF_RANGE, range, false, fault.message),
     }
@@ -165,9 +165,9 @@ async fn version_and_streams(
             .or(common.output().map(|o| o.0))
             .unwrap_or(bench.ctx.bundle.root());
         let text = match ok {
-            true => "results on standard error are declared",
+            true => "output on stderr is declared",
             false => {
-                "the version was told on standard error: `output.stream` should say `stderr` or `mixed`"
+                "the version was printed to stderr: set `output.stream` to `stderr` or `mixed`"
             }
         };
         bench.say(&host::OUT_MIXED_UNDECLARED, node, ok, text);

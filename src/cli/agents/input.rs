@@ -1,4 +1,4 @@
-//! Standard input that is looked at before the command reads it.
+//! Stdin that is read before the command itself reads it.
 
 use std::io::{self, Read};
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 static READ: OnceLock<Zeroizing<Vec<u8>>> = OnceLock::new();
 
-/// All of it, up to a limit; read once, and the same for everyone who asks.
+/// All of stdin, up to a limit. It is read once, and every caller gets the same bytes.
 pub fn all(limit: u64) -> io::Result<&'static [u8]> {
     if let Some(read) = READ.get() {
         return Ok(read);

@@ -1,5 +1,4 @@
-//! `agentproto install`: the program of a bundle, installed where it is missing, and its
-//! version checked.
+//! `agentproto install`: installs the program of a bundle if it is missing, and checks its version.
 
 use std::io::Write;
 
@@ -20,7 +19,7 @@ use agentproto_runtime::{Fault, version};
 pub struct Install {
     #[command(flatten)]
     pub common: Common,
-    /// Install even where the program is there
+    /// Install the program even if it is already installed
     #[arg(long)]
     pub reinstall: bool,
     #[command(flatten)]
@@ -45,7 +44,7 @@ async fn work(ctx: &Context, options: Options) -> Result<Done, Fault> {
     let (version, installed) = version::ensure_with(ctx, &installed, options).await?;
     let how = match &installed.method {
         Some(method) => format!("installed by {method}"),
-        None => "it was there, nothing to install".to_owned(),
+        None => "already installed".to_owned(),
     };
     let bin = installed.bin.to_string_lossy().into_owned();
     let version = version.to_string();
@@ -108,13 +107,13 @@ fn opening(plan: &Plan) -> String {
     let bin = &plan.bin;
     if let Some(found) = &plan.found {
         let path = found.bin.to_string_lossy();
-        return format!("{bin} is there: {path}. Nothing to install.");
+        return format!("{bin} is already installed: {path}. Nothing to do.");
     }
     if let Some(why) = &plan.blocked {
         return format!("{bin} cannot be installed here: {why}");
     }
     match plan.steps.is_empty() {
-        true => format!("{bin} is not there, and the manifest declares nothing to install."),
-        false => format!("{bin} is not there. To be tried, in this order:"),
+        true => format!("{bin} is not installed, and the manifest declares no install method."),
+        false => format!("{bin} is not installed. Methods to try, in this order:"),
     }
 }

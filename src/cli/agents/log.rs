@@ -1,4 +1,4 @@
-//! `--log LEVEL`: what the libraries report while they work, on standard error.
+//! `--log LEVEL`: prints log messages of the libraries to stderr.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ impl From<LogLevel> for LevelFilter {
     }
 }
 
-/// Prints events from now on.
+/// Starts printing log messages.
 pub fn start(level: LogLevel) {
     let started = tracing_subscriber::fmt()
         .with_max_level(LevelFilter::from(level))
@@ -44,7 +44,7 @@ pub fn start(level: LogLevel) {
     let _ = started;
 }
 
-/// `agentproto: warning: message key=value`, as every other message of the tool looks.
+/// Formats a message as `agentproto: warning: message key=value`, like all messages of the tool.
 struct Line;
 
 impl<S, N> FormatEvent<S, N> for Line
@@ -67,7 +67,7 @@ where
         })?;
         let mut fields = String::new();
         context.format_fields(Writer::new(&mut fields), event)?;
-        // Messages quote agents and manifests, which must not steer the terminal.
+        // Messages quote agents and manifests, so control characters are escaped.
         writeln!(out, "{}", agentproto_text::plain_lines(&fields))
     }
 }

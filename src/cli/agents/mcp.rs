@@ -1,4 +1,4 @@
-//! `agentproto mcp`: the sessions of this host for an MCP client that started this process.
+//! `agentproto mcp`: serves the sessions of this host to the MCP client that started this process.
 
 use std::path::PathBuf;
 
@@ -16,16 +16,16 @@ use agentproto_text::plain;
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "With a daemon (`agentproto serve`) running, its sessions are served: they are the same over HTTP, and live on when the client goes. Without one, this process has sessions of its own, which end with it. Standard output carries MCP and nothing else. Exit codes: 0 the client went · 64 usage · 73 the state cannot be written · 130/143 interrupted"
+    after_help = "If a daemon (`agentproto serve`) is running, its sessions are served. They are also available over HTTP, and they continue when the client disconnects. Otherwise this process hosts its own sessions, which end with it. Stdout carries only MCP messages. Exit codes: 0 the client disconnected · 64 usage · 73 the state cannot be written · 130/143 interrupted"
 )]
 pub struct Mcp {
-    /// Have sessions of its own, even if a daemon runs
+    /// Host its own sessions, even if a daemon is running
     #[arg(long)]
     pub own: bool,
-    /// Look up adapters here first; only with sessions of its own
+    /// Look up adapters in DIR first; only for its own sessions
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
-    /// Offer the tools under their later names, too: agent_start, agent_prompt,
+    /// Also offer the tools under their later names: agent_start, agent_prompt,
     /// agent_sessions_list, agent_output, agent_kill
     #[arg(long, alias = "mcp-aliases")]
     pub aliases: bool,
@@ -39,7 +39,7 @@ pub fn run(args: &Mcp, global: &Global) -> Outcome {
         .build()
         .map_err(io_failure)?;
     let ended = runtime.block_on(serve(args, global, &home));
-    // The client's pipe may still be waited for; nobody needs that any more.
+    // A read of the client's pipe may still be pending, but its result is not needed.
     runtime.shutdown_background();
     ended
 }
@@ -58,7 +58,7 @@ async fn serve(args: &Mcp, global: &Global, home: &Home) -> Outcome {
     {
         say(&format!("serving the sessions of {}", relay.url()));
         if !args.adapters.is_empty() {
-            say("`--adapters` is for sessions of our own; the daemon has its own adapters");
+            say("`--adapters` has no effect: the daemon uses its own adapters");
         }
         return until_over(Server::relay(relay, offer)).await;
     }
@@ -70,18 +70,18 @@ async fn serve(args: &Mcp, global: &Global, home: &Home) -> Outcome {
     for warning in warnings {
         say(&warning);
     }
-    say("no daemon is used: sessions are our own, and end with this process");
+    say("not using a daemon: this process hosts its own sessions, which end with it");
     let ended = until_over(Server::own(registry.clone(), offer)).await;
     tokio::select! {
         () = registry.shutdown() => {}
-        // Who asks twice does not want to wait.
+        // A second signal skips the orderly shutdown.
         _ = told_to_stop() => {}
     }
     drop(own);
     ended
 }
 
-/// The daemon of this home, where one answers.
+/// The daemon of this home, if it responds.
 async fn daemon(home: &Home) -> Option<Relay> {
     let home = home.clone();
     let found = tokio::task::spawn_blocking(|| {
@@ -96,7 +96,7 @@ async fn daemon(home: &Home) -> Option<Relay> {
     found.await.ok().flatten()
 }
 
-/// Until the client or whoever sends signals has had enough.
+/// Serves until the client disconnects or a signal arrives.
 async fn until_over(server: Server) -> Outcome {
     tokio::select! {
         end = mcp::stdio(server) => match end.map_err(io_failure)? {

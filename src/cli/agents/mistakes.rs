@@ -1,13 +1,13 @@
-//! Files of our own formats that cannot be used, with the place of every mistake.
+//! Errors in files of our own formats, with the position of each error.
 
 use crate::cli::Failure;
 use crate::exit;
 use agentproto_manifest::fields::Mistake;
 
-/// How many mistakes of a file are shown.
+/// Maximum number of errors shown per file.
 const SHOWN: usize = 10;
 
-/// The mistakes of a file, a line each.
+/// The errors of a file, one per line.
 pub fn places(name: &str, mistakes: &[Mistake]) -> String {
     let shown = mistakes.iter().take(SHOWN);
     let mut lines: Vec<String> = shown
@@ -19,9 +19,9 @@ pub fn places(name: &str, mistakes: &[Mistake]) -> String {
     lines.join("\n  ")
 }
 
-/// `format` names the schema of the file.
+/// An error for an invalid file. `format` names its schema.
 pub fn misread(format: &str, name: &str, mistakes: &[Mistake]) -> Failure {
-    let message = format!("not a {format}: {}", places(name, mistakes));
+    let message = format!("invalid {format}: {}", places(name, mistakes));
     let hint = format!("`agentproto schema --name {format}` describes the format");
     Failure::new(exit::DATA, message).hint(hint)
 }

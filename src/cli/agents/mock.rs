@@ -1,4 +1,4 @@
-//! `agentproto mock`: runs a mock agent on stdio, or lists what there is.
+//! `agentproto mock`: runs a mock agent on stdio, or lists the scenarios, variants and mutants.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -24,19 +24,19 @@ use agentproto_text::closest_of;
 
 #[derive(Args, Debug)]
 pub struct Mock {
-    /// Which protocol it speaks; `llm` is the model behind an agent, on a loopback address
+    /// Protocol of the mock; `llm` is a mock model on a loopback address, `aoi` a mock AOI tool
     #[arg(value_enum, required_unless_present = "list")]
     pub kind: Option<MockKind>,
-    /// What it does: a name of `--list`, or a YAML file [default: default]
+    /// Play this scenario: a name from `--list`, or a YAML file [default: default]
     #[arg(long, value_name = "FILE|NAME")]
     pub scenario: Option<String>,
-    /// The one thing that is wrong
+    /// Enable this known defect
     #[arg(long, value_name = "ID")]
     pub mutant: Option<String>,
-    /// Another look, as correct as the usual one
+    /// Use this variant, which differs but conforms
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
-    /// Directory in which sessions outlive the process [default: $MOCK_STATE_DIR, or none]
+    /// Keep sessions in DIR across restarts [default: $MOCK_STATE_DIR, or none]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
     #[command(flatten)]
@@ -46,19 +46,19 @@ pub struct Mock {
     pub list: bool,
     #[command(flatten)]
     pub page: Page,
-    /// With `aoi`: judge the judge, as `aoi-lint --selftest` does
+    /// With `aoi`: run the same self-test as `aoi-lint --selftest`
     #[arg(long, conflicts_with_all = ["list", "mutant", "variant", "state", "scenario"])]
     pub selftest: bool,
-    /// With --selftest: of a mutant its own check, everything only where that finds nothing
+    /// With --selftest: run only each mutant's own check, and all checks only if that finds nothing
     #[arg(long, requires = "selftest")]
     pub quick: bool,
-    /// With --selftest: only this mutant or variant; several with commas
+    /// With --selftest: run only these mutants or variants (comma-separated)
     #[arg(long, value_name = "ID", value_delimiter = ',', requires = "selftest")]
     pub only: Vec<String>,
-    /// Output format of the list, and of the selftest
+    /// Output format of the list and of the self-test
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
     pub output: Output,
-    /// Arguments of the agent itself, which the scenario can show
+    /// Arguments of the agent, which the scenario can print
     #[arg(last = true, value_name = "ARG")]
     pub args: Vec<std::ffi::OsString>,
 }
@@ -75,7 +75,7 @@ pub enum MockKind {
 }
 
 impl MockKind {
-    /// The kind of a mock agent; `None` for the model and the tool.
+    /// The kind of mock agent, or `None` for the model and the tool.
     fn agent(self) -> Option<Kind> {
         match self {
             MockKind::Acp => Some(Kind::Acp),
@@ -88,7 +88,7 @@ impl MockKind {
 }
 
 impl Mock {
-    /// It speaks its own protocol.
+    /// Whether stdout carries the mock's own protocol.
     pub fn is_agent(&self) -> bool {
         self.kind.and_then(MockKind::agent).is_some() && !self.list
     }
@@ -99,10 +99,11 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
         return list(args, out);
     }
     if args.selftest && args.kind != Some(MockKind::Aoi) {
-        return Err(
-            Failure::new(exit::USAGE, "`--selftest` is for the mock AOI tool")
-                .hint("`agentproto certify --selftest` tries the mock agents"),
-        );
+        return Err(Failure::new(
+            exit::USAGE,
+            "`--selftest` applies only to the mock AOI tool",
+        )
+        .hint("use `agentproto certify --selftest` for the mock agents"));
     }
     if args.kind == Some(MockKind::Llm) {
         return model::run(args, out);
@@ -111,14 +112,14 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
         return aoi_mock::run(args, global, out);
     }
     if let Some(flag) = args.model.given() {
-        let message = format!("`{flag}` is for the mock model");
-        return Err(Failure::new(exit::USAGE, message).hint("agentproto mock llm"));
+        let message = format!("`{flag}` applies only to the mock model");
+        return Err(Failure::new(exit::USAGE, message).hint("use it with `agentproto mock llm`"));
     }
     let Some(kind) = args.kind.and_then(MockKind::agent) else {
-        return Err(Failure::new(exit::USAGE, "which mock?")
-            .hint("agentproto mock acp|acp-v2|mcp|repl|llm|aoi"));
+        return Err(Failure::new(exit::USAGE, "no mock was given")
+            .hint("usage: agentproto mock acp|acp-v2|mcp|repl|llm|aoi"));
     };
-    // A bundle has no other way to choose than the environment that its options set.
+    // A bundle can choose only through the environment variables that its options set.
     let scenario = chosen(args.scenario.as_deref(), "MOCK_SCENARIO");
     let mutant = chosen(args.mutant.as_deref(), "MOCK_MUTANT");
     let variant = chosen(args.variant.as_deref(), "MOCK_VARIANT");
@@ -137,11 +138,11 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
         state: args.state.clone(),
     };
     mock::run(play)
-        .map_err(|error| Failure::new(exit::IO, format!("the mock cannot speak: {error}")))
+        .map_err(|error| Failure::new(exit::IO, format!("the mock cannot read or write: {error}")))
 }
 
 pub fn chosen(flag: Option<&str>, variable: &str) -> Option<String> {
-    // An empty one says: none, whatever the environment says.
+    // An empty flag means none, even if the environment variable is set.
     let named = flag.map_or_else(
         || std::env::var(variable).ok(),
         |flag| Some(flag.to_owned()),
@@ -149,7 +150,7 @@ pub fn chosen(flag: Option<&str>, variable: &str) -> Option<String> {
     named.filter(|name| !name.is_empty())
 }
 
-/// A name of ours, or else a file.
+/// Finds a built-in scenario, or reads a file.
 fn scenario_named(kind: Kind, name: &str) -> Result<Scenario, Failure> {
     let known = || std::iter::once(scenario::default_of(kind)).chain(scenarios());
     if let Some(found) = known().find(|scenario| scenario.name == name) {
@@ -158,10 +159,11 @@ fn scenario_named(kind: Kind, name: &str) -> Result<Scenario, Failure> {
     let path = Path::new(name);
     let is_path = name.contains(std::path::MAIN_SEPARATOR) || path.extension().is_some();
     if !is_path && !path.exists() {
-        let failure = Failure::new(exit::USAGE, format!("there is no scenario `{name}`"));
+        let failure = Failure::new(exit::USAGE, format!("unknown scenario `{name}`"));
         return Err(match closest_of(name, known().map(|s| s.name)) {
             Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-            None => failure.hint("`agentproto mock --list` names them; a file ends in .yaml"),
+            None => failure
+                .hint("`agentproto mock --list` lists them; the name of a file ends in .yaml"),
         });
     }
     let text = std::fs::read_to_string(path)
@@ -184,7 +186,7 @@ fn variant_named(kind: Kind, name: &str) -> Result<&'static Variant, Failure> {
         let failure = Failure::new(exit::USAGE, message);
         match closest_of(name, known().map(|variant| variant.name)) {
             Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-            None => failure.hint("`agentproto mock --list` names them all"),
+            None => failure.hint("`agentproto mock --list` lists them all"),
         }
     })
 }
@@ -198,12 +200,12 @@ fn mutant_named(kind: Kind, id: &str) -> Result<&'static Mutant, Failure> {
         );
         match closest_of(id, known().map(|mutant| mutant.id)) {
             Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-            None => failure.hint("`agentproto mock --list` names them all"),
+            None => failure.hint("`agentproto mock --list` lists them all"),
         }
     })
 }
 
-/// One line of the list.
+/// One row of the list.
 pub struct Row {
     pub event: Event,
     pub fields: Value,
@@ -300,15 +302,11 @@ fn listed(rows: &[Row], more: Fields, output: Output, out: &mut dyn Write) -> st
             emitter.summary(true, started.elapsed(), more)?;
         }
         Output::Human => {
-            table(["MOCK", "SCENARIO", "WHAT HAPPENS"], &scenarios, out)?;
+            table(["MOCK", "SCENARIO", "DESCRIPTION"], &scenarios, out)?;
             writeln!(out)?;
-            table(
-                ["MOCK", "VARIANT", "HOW IT IS UNLIKE OTHERS"],
-                &variants,
-                out,
-            )?;
+            table(["MOCK", "VARIANT", "DIFFERENCE"], &variants, out)?;
             writeln!(out)?;
-            table(["MUTANT", "BREAKS", "WHAT IS WRONG"], &mutants, out)?;
+            table(["MUTANT", "REQUIREMENT", "DEFECT"], &mutants, out)?;
         }
     }
     Ok(exit::CLEAN)

@@ -1,4 +1,4 @@
-//! The subcommands that run, host or judge agents and tools. The linter is built without them.
+//! The subcommands that run, host or test agents and tools. The linter is built without them.
 
 mod aoi_lint;
 mod aoi_mock;
@@ -58,20 +58,20 @@ use agentproto_runtime::fault::Fault;
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Print what decides each statement of the specs: rules, cases, monitors
+    /// List the requirements of the specs with the rules, cases and monitors that check them
     Coverage(coverage::Coverage),
-    /// Say what this machine can do: what its kernel can enforce, and what is missing
+    /// Show what this machine supports: what its kernel can enforce, and what is missing
     Doctor(doctor::Doctor),
-    /// Install the program of a bundle where it is missing, and check its version
+    /// Install the program of a bundle if it is missing, and check its version
     Install(install::Install),
-    /// Look at a declared sandbox, or run a command in one
+    /// Explain a declared sandbox, or run a command in it
     Sandbox {
         #[command(subcommand)]
         action: sandbox::SandboxAction,
     },
-    /// Run an agent: one turn, from its manifest to its end
+    /// Run one turn of the agent that a manifest describes
     Run(run::Run),
-    /// Serve many agents on this host: HTTP, server-sent events, MCP, a dashboard
+    /// Serve many agents on this host: HTTP, server-sent events, MCP and a dashboard
     Serve(serve::Serve),
     /// List the sessions of a running host, watch them, or attach to one
     Sessions(sessions::Sessions),
@@ -80,41 +80,41 @@ pub enum Command {
         #[command(subcommand)]
         action: workspace::WorkspaceAction,
     },
-    /// Do what a bundle needs once before it is ready
+    /// Run the setup steps that a bundle needs once
     Setup(setup::Setup),
-    /// Log in to what a bundle needs, and keep its secrets
+    /// Log in to the services that a bundle needs, and store its secrets
     Auth {
         #[command(subcommand)]
         action: auth::AuthAction,
     },
-    /// Look at the audit log
+    /// Check the audit log
     Audit {
         #[command(subcommand)]
         action: audit::AuditAction,
     },
-    /// Prove what an agent really does: suites of cases over its raw wire
+    /// Certify an agent: run conformance suites against it over the wire
     Certify(Box<certify::Certify>),
-    /// Prove what a command-line tool does in machine mode: the 13 checks of AOI-CLI
+    /// Check the machine mode of a command-line tool with the 13 checks of AOI-CLI
     AoiLint(aoi_lint::AoiLint),
-    /// Stand between a client and its agent, and write down every line
+    /// Forward every line between a client and its agent, and record it
     Record(record::Record),
-    /// Play a recording: as the agent, as the client of a live agent, or before the judge
+    /// Replay a recording as the agent or as the client, or check it with suites
     Replay(replay::Replay),
-    /// Say what differs between two recordings
+    /// Show the differences between two recordings
     Diff(diff::Diff),
     /// Merge, render and list saved certification reports
     Report {
         #[command(subcommand)]
         action: report::ReportAction,
     },
-    /// Run a mock agent on stdio, correct or wrong in one way
+    /// Run a mock agent on stdio, conforming or with one known defect
     Mock(mock::Mock),
-    /// Serve agent sessions to an MCP client on standard input and output
+    /// Serve agent sessions to an MCP client on stdin and stdout
     Mcp(mcp::Mcp),
 }
 
 impl Command {
-    /// Standard output carries the agent's side of a conversation.
+    /// Whether stdout carries the agent's side of a conversation.
     pub fn is_agent(&self) -> bool {
         match self {
             Command::Replay(args) => args.is_agent(),
@@ -123,7 +123,7 @@ impl Command {
         }
     }
 
-    /// How much it reads besides its words.
+    /// Maximum number of bytes that the command reads from stdin, if it reads stdin.
     fn longest_payload(&self) -> Option<u64> {
         match self {
             Command::Auth { action } if action.reads_input() => Some(auth::LONGEST_SECRET + 1),
@@ -167,18 +167,19 @@ impl From<Fault> for Failure {
     }
 }
 
-/// A host of many small things: huge pages would hold a multiple of what it uses. Said before
-/// anything is allocated; the helper takes it back, so that agents have what the machine gives.
+/// Turns off huge pages for host commands, because with many small allocations they would take a
+/// multiple of the memory that is used. Called before anything is allocated. The helper turns them
+/// on again, so that agents run with the machine's own setting.
 pub fn keep_pages_small() {
     let hosts = ["serve", "mcp"];
     let first = std::env::args_os().nth(1);
     if first.is_some_and(|first| hosts.iter().any(|host| first == *host)) {
-        // SAFETY: a flag of this process.
+        // SAFETY: only sets a flag of this process.
         unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
     }
 }
 
-/// Runs the command, or repeats the answer of an earlier run with the same key.
+/// Runs the command, or returns the result of an earlier run with the same key.
 pub fn once<W: Write>(
     command: &Command,
     cli: &Cli,
@@ -189,7 +190,7 @@ pub fn once<W: Write>(
     let Some(key) = &call.key else {
         return super::run(cli, out);
     };
-    // Others may hold the key for long, and input may be slow to come.
+    // Another process may hold the key for long, and input may be slow to arrive.
     let (key, words, limit) = (key.clone(), words.to_vec(), command.longest_payload());
     let claimed = signals::unless_stopped(move || claim(&key, &words, payload(limit)?))?;
     let turn = match claimed? {
@@ -198,7 +199,7 @@ pub fn once<W: Write>(
     };
     out.keep();
     let code = super::run(cli, out)?;
-    // What failed may be tried again.
+    // A call that failed may be repeated.
     if let (exit::CLEAN, Some(kept)) = (code, out.take_kept()) {
         turn.done(code, &kept)?;
     }
@@ -209,13 +210,13 @@ fn payload(limit: Option<u64>) -> Result<&'static [u8], Failure> {
     let Some(limit) = limit else {
         return Ok(&[]);
     };
-    input::all(limit).map_err(|e| Failure::new(exit::IO, format!("standard input: {e}")))
+    input::all(limit).map_err(|e| Failure::new(exit::IO, format!("cannot read stdin: {e}")))
 }
 
 /// A number of seconds on the command line.
 pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 && value < 1e9 => Ok(value),
-        _ => Err("a number of seconds above 0".to_owned()),
+        _ => Err("must be a number of seconds above 0".to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! `agentproto mock llm`: the model behind an agent, until it is stopped.
+//! `agentproto mock llm`: serves a mock model until it is stopped.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -17,19 +17,19 @@ use agentproto_report::event::Event;
 
 #[derive(Args, Debug)]
 pub struct Model {
-    /// Port of 127.0.0.1 for the mock model; 0 is any [default: 0]
+    /// Port of the mock model on 127.0.0.1; 0 picks a free port [default: 0]
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// What the mock model says, a YAML file [default: the prompts of a certification]
+    /// Read the mock model's script from a YAML file [default: one for the prompts of `certify`]
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
-    /// Print what the mock model was asked, one JSON object per line, when each answer is over
+    /// Print each request to the mock model as a line of JSON when its response is complete
     #[arg(long)]
     pub log_requests: bool,
 }
 
 impl Model {
-    /// A flag that only the model knows.
+    /// The first given flag that only the model has.
     pub fn given(&self) -> Option<&'static str> {
         let port = self.port.is_some().then_some("--port");
         let script = self.script.is_some().then_some("--script");
@@ -46,8 +46,10 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
         ("--state", args.state.is_some()),
     ];
     if let Some((flag, _)) = other.iter().find(|(_, given)| *given) {
-        let message = format!("`{flag}` is for the mock agents, not for the mock model");
-        return Err(Failure::new(exit::USAGE, message).hint("--script FILE says what it does"));
+        let message = format!("`{flag}` applies only to the mock agents, not to the mock model");
+        return Err(
+            Failure::new(exit::USAGE, message).hint("use --script FILE to choose its responses")
+        );
     }
     let script = match &args.model.script {
         Some(path) => read(path)?,
@@ -71,7 +73,7 @@ fn read(path: &Path) -> Result<Script, Failure> {
     llm::parse(&text).map_err(|mistakes| misread("model-script", &name, &mistakes))
 }
 
-/// Whom it tells: the script that started it, or a reader of events.
+/// Where the output goes: to the script that started the model, or to a reader of events.
 enum Voice<'o> {
     Plain(&'o mut dyn Write),
     Machine(Emitter<'o>),
@@ -95,7 +97,8 @@ impl Voice<'_> {
         }
     }
 
-    /// Who reads events is told of a signal; others are ended by it.
+    /// Returns when a signal arrives, but only if events are written. Otherwise the signal ends the
+    /// process.
     async fn stopped(&self) -> Failure {
         loop {
             tokio::time::sleep(signals::NAP).await;
@@ -110,13 +113,13 @@ async fn serve(script: Script, model: &Model, mut voice: Voice<'_>) -> Outcome {
     let port = model.port.unwrap_or(0);
     let server = Server::start_at(script, port).await.map_err(|error| {
         let message = format!("the mock model cannot listen on 127.0.0.1:{port}: {error}");
-        Failure::new(exit::UNAVAILABLE, message).hint("--port 0 takes any free port")
+        Failure::new(exit::UNAVAILABLE, message).hint("use --port 0 for any free port")
     })?;
     voice.begin(&server.url()).map_err(io_failure)?;
     let mut changes = server.log().subscribe();
     let mut told = 0;
     loop {
-        // The server holds the other end, so that a change never fails.
+        // The server holds the other end, so that waiting for a change never fails.
         tokio::select! {
             _ = changes.changed() => {}
             stopped = voice.stopped() => return Err(stopped),

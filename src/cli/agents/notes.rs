@@ -1,4 +1,4 @@
-//! What a piece of the lifecycle says while it works, and the signals that end it.
+//! Notes of a lifecycle command while it works, and the signals that end it.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -16,7 +16,7 @@ pub enum Note {
 }
 
 impl Note {
-    /// As machine mode tells it.
+    /// Emits the note as an event.
     pub fn emit(&self, emitter: &mut Emitter<'_>) -> std::io::Result<()> {
         match self {
             Note::Stage(stage, text) | Note::Progress(stage, text) => {
@@ -28,7 +28,7 @@ impl Note {
     }
 }
 
-/// Hands on what it hears.
+/// An observer that sends notes to a channel.
 pub struct Notes(pub mpsc::UnboundedSender<Note>);
 
 impl Observer for Notes {
@@ -49,7 +49,7 @@ impl Observer for Notes {
 /// SIGINT and SIGTERM, as exit codes.
 pub struct Signals {
     streams: Option<(Signal, Signal)>,
-    /// Came before anybody listened here.
+    /// Exit code of a signal that arrived before this listener existed.
     early: Option<u8>,
 }
 
@@ -76,16 +76,21 @@ impl Signals {
     }
 }
 
-/// One thread is enough for what waits most of the time.
+/// A single-threaded runtime, which is enough for commands that mostly wait.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|e| Failure::new(exit::INTERNAL, format!("no runtime: {e}")))
+        .map_err(|e| {
+            Failure::new(
+                exit::INTERNAL,
+                format!("cannot start the async runtime: {e}"),
+            )
+        })
 }
 
-/// Is heard when nobody reads our output any more; never where it is no pipe. Between two writes
-/// nothing else tells.
+/// Resolves when stdout has no reader any more, or never if stdout is not a pipe. A process that
+/// does not write has no other way to notice this.
 pub fn output_closed() -> tokio::sync::oneshot::Receiver<()> {
     let (say, closed) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {

@@ -1,6 +1,6 @@
-//! `--idempotency-key`: what a call did is kept by its key, and the same call again is answered
-//! from there. `$AGENTPROTO_HOME/idempotency` has a file per key, written whole, and forgets the
-//! oldest.
+//! `--idempotency-key`: stores the result of a call under its key, and returns it when the call is
+//! repeated. `$AGENTPROTO_HOME/idempotency` has one file per key, which is written atomically. The
+//! oldest files are deleted.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -22,26 +22,27 @@ use crate::exit;
 use agentproto_runtime::home::{self, Home};
 
 const DIR: &str = "idempotency";
-/// No more results are kept, and none longer.
+/// Maximum number of stored results.
 const MOST: usize = 1000;
+/// Maximum age of a stored result.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// What a call did.
+/// The result of a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Record {
-    /// Digest of the words and of what was read.
+    /// Digest of the arguments and of the input.
     request: String,
     code: u8,
     stdout: String,
-    /// The output was too long to be kept: only its frame is.
+    /// Whether the output was too long to be stored. Then only its first and last line are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_cut: bool,
 }
 
 pub enum Claim {
-    /// It was done before.
+    /// The call was done before.
     Done(Answer),
-    /// It is ours to do; others with this key wait.
+    /// The caller must do it. Others with this key wait.
     Ours(Turn),
 }
 
@@ -53,7 +54,7 @@ pub struct Turn {
     _lock: Lock,
 }
 
-/// The key's turn. `payload` is what the call reads besides its words.
+/// Claims the key. `payload` is what the call reads besides its arguments.
 pub fn claim(key: &str, words: &[OsString], payload: &[u8]) -> Result<Claim, Failure> {
     let home = Home::from_env()?;
     let dir = home.dir(DIR)?;
@@ -64,10 +65,10 @@ pub fn claim(key: &str, words: &[OsString], payload: &[u8]) -> Result<Claim, Fai
     match read(&path) {
         Some(record) if record.request == request => Ok(Claim::Done(Answer(record))),
         Some(_) => {
-            let message = "this idempotency key was used for another call: nothing was done";
+            let message = "this idempotency key was used for a different call: nothing was done";
             Err(Failure::new(exit::DATA, message)
                 .typed("idempotency_conflict")
-                .hint("a new call needs a new key; a repeated one the same words and input"))
+                .hint("use a new key for a new call; a repeated call needs the same arguments and input"))
         }
         None => {
             prune(&dir);
@@ -93,7 +94,7 @@ impl Answer {
     }
 }
 
-/// The summary says that it is not the first time.
+/// Marks the summary as a replay.
 fn replayed(line: &str, is_cut: bool) -> Option<String> {
     let mut event: Value = serde_json::from_str(line).ok()?;
     let event = event.as_object_mut()?;
@@ -110,7 +111,7 @@ fn replayed(line: &str, is_cut: bool) -> Option<String> {
 }
 
 impl Turn {
-    /// Keeps what was told, so that nobody does it again.
+    /// Stores the result, so that the call is not done again.
     pub fn done(self, code: u8, kept: &Kept) -> Result<(), Failure> {
         let mut stdout = String::from_utf8_lossy(&kept.bytes).into_owned();
         if !kept.is_whole {
@@ -131,11 +132,11 @@ impl Turn {
 }
 
 fn unusable(error: std::io::Error) -> Failure {
-    let message = format!("results cannot be kept by their key: {error}");
+    let message = format!("cannot store results by idempotency key: {error}");
     Failure::new(exit::CANT_CREATE, message).hint("check $AGENTPROTO_HOME")
 }
 
-/// Words without the key, the place where they were said, and what was read.
+/// Digest of the arguments without the key, the working directory, and the input.
 fn digest(words: &[OsString], payload: &[u8]) -> String {
     let mut sum = Sha256::new();
     let mut part = |bytes: &[u8]| {
@@ -160,12 +161,12 @@ fn digest(words: &[OsString], payload: &[u8]) -> String {
     hex(&sum.finalize())
 }
 
-/// What nobody can read was not kept.
+/// A record that cannot be read counts as missing.
 fn read(path: &Path) -> Option<Record> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Forgets what is old, and of the rest all but the newest.
+/// Deletes old results, and the oldest ones above the limit.
 fn prune(dir: &Path) {
     let now = SystemTime::now();
     let mut results: Vec<(SystemTime, PathBuf)> = Vec::new();
@@ -175,7 +176,7 @@ fn prune(dir: &Path) {
         let Ok(written) = written else { continue };
         let is_old = now.duration_since(written).is_ok_and(|age| age > LONGEST);
         match path.extension().is_some_and(|ending| ending == "json") {
-            // Whoever died left it.
+            // A lock that a killed process left behind.
             false if is_old => drop(fs::remove_file(&path)),
             false => {}
             true if is_old => drop(fs::remove_file(&path)),
@@ -190,7 +191,7 @@ fn prune(dir: &Path) {
     }
 }
 
-/// A lock whose file goes with it.
+/// A lock whose file is deleted when it is dropped.
 struct Lock {
     path: PathBuf,
     _file: File,
@@ -205,7 +206,7 @@ impl Lock {
                 .write(true)
                 .mode(0o600)
                 .open(path)?;
-            // SAFETY: a descriptor of ours.
+            // SAFETY: `file` is an open descriptor.
             if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } != 0 {
                 let error = std::io::Error::last_os_error();
                 match error.kind() {
@@ -213,7 +214,7 @@ impl Lock {
                     _ => return Err(error),
                 }
             }
-            // The one who had it before may have taken the file away.
+            // The previous holder may have deleted the file.
             let is_there = fs::metadata(path)
                 .is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()));
             if is_there {
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_its_words_and_its_input() {
+    fn a_request_is_identified_by_its_arguments_and_input() {
         let base = digest(&words("install x --idempotency-key a"), b"");
         assert_eq!(base, digest(&words("install x --idempotency-key=b"), b""));
         assert_eq!(base, digest(&words("install x"), b""));
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_are_kept() {
+    fn the_number_of_results_is_limited() {
         let dir = tempfile::tempdir().expect("a directory");
         for number in 0..MOST + 5 {
             fs::write(dir.path().join(format!("{number}.json")), "{}").expect("written");

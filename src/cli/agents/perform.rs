@@ -1,4 +1,5 @@
-//! What `install`, `setup` and `auth` share: a target, notes while it works, results at the end.
+//! What `install`, `setup` and `auth` share: the target, notes while they work, and results at the
+//! end.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -24,24 +25,24 @@ use agentproto_runtime::observe::Observer;
 use agentproto_runtime::{Fault, install, version};
 use agentproto_text::speech;
 
-/// What every one of these commands takes.
+/// Options that all of these commands share.
 #[derive(Args, Debug)]
 pub struct Common {
-    /// A slug, a manifest or a bundle directory
+    /// Slug, manifest or bundle directory
     pub target: String,
-    /// Workspace [default: the current directory]
+    /// Use DIR as the workspace [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Look for slugs here, too
+    /// Also look up slugs in DIR
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
-    /// Enforce the declared sandbox, or run without it
+    /// Whether to enforce the declared sandbox
     #[arg(long, value_name = "WHEN", default_value_t = Sandboxing::Auto, value_parser = values(Sandboxing::ALL))]
     pub sandbox: Sandboxing,
-    /// Confirm what would be asked, and take what the manifest proposes
+    /// Confirm everything that would be asked, and accept the defaults of the manifest
     #[arg(long, short = 'y')]
     pub yes: bool,
-    /// Take installers and archives without a SHA-256, too
+    /// Also accept installers and archives without a SHA-256
     #[arg(long)]
     pub allow_unverified: bool,
     /// Output format
@@ -58,16 +59,17 @@ impl Common {
     }
 }
 
-/// The program, installed where it is missing and of the right version (A29-SETUP-21).
+/// Path of the program. It is installed if it is missing, and its version is checked
+/// (A29-SETUP-21).
 pub async fn installed(ctx: &Context, common: &Common) -> Result<PathBuf, Fault> {
     let installed = install::ensure(ctx, common.install_options()).await?;
     let (_, installed) = version::ensure(ctx, &installed).await?;
     Ok(installed.bin)
 }
 
-/// One result: for programs and for people.
+/// One result, for programs and for people.
 pub struct Told {
-    /// What programs are told; a plan for what would be done, none where only people are.
+    /// Event for programs: a plan if nothing is done, or `None` if only people see the result.
     pub kind: Option<Event>,
     pub fields: Value,
     pub text: String,
@@ -83,12 +85,12 @@ impl Told {
     }
 }
 
-/// What came of the work.
+/// The outcome of the work.
 #[derive(Default)]
 pub struct Done {
     pub told: Vec<Told>,
     pub code: u8,
-    /// For the summary.
+    /// Additional fields of the summary.
     pub fields: Fields,
 }
 
@@ -101,13 +103,13 @@ impl From<Vec<Told>> for Done {
     }
 }
 
-/// Where notes and results go.
+/// Output for notes and results.
 enum Face<'w> {
     Machine(Emitter<'w>),
     Human {
         out: &'w mut dyn Write,
         quiet: bool,
-        /// Each stage is worth a line.
+        /// Whether to print a line for each stage.
         has_stages: bool,
     },
 }
@@ -146,8 +148,8 @@ impl Face<'_> {
     }
 }
 
-/// Runs a piece of the lifecycle for a target: notes as they come, results at the end. A failure
-/// is told by the caller, who ends the stream.
+/// Runs a lifecycle command for a target. Prints notes as they arrive and results at the end. On a
+/// failure the caller prints the error and ends the stream.
 pub fn perform(
     command: &'static str,
     common: &Common,
@@ -174,10 +176,10 @@ pub fn perform(
         let ctx = context(common, Arc::new(Notes(sender)))?;
         watched(work(&ctx), notes, &mut face).await
     });
-    // Whatever still runs is killed with it.
+    // Also kills what still runs.
     runtime.shutdown_timeout(Duration::from_millis(500));
     let done = ended?;
-    // A reader may be slow: from here on the stream itself takes care of signals.
+    // The reader may be slow: from here on, the stream handles signals itself.
     signals::watch();
     for told in &done.told {
         face.told(told).map_err(io_failure)?;
@@ -231,7 +233,7 @@ fn context(common: &Common, observer: Arc<dyn Observer>) -> Result<Context, Faul
         },
     )?;
     if common.sandbox == Sandboxing::Off {
-        let what = "the declared sandbox is not enforced: these commands can do whatever you can";
+        let what = "the declared sandbox is not enforced: these commands have all your permissions";
         ctx.observer.warning("sandbox_off", what);
         ctx.audit.record("sandbox.off", json!({}))?;
     }

@@ -1,4 +1,4 @@
-//! How far a long run is, for whoever sits before it.
+//! Progress of a long run, shown at the terminal.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cli::args::Global;
 use agentproto_harness::run::Progress;
 
-/// A line that counts, where standard error is a terminal.
+/// A counter, if stderr is a terminal.
 pub fn shown(global: &Global) -> Arc<dyn Progress> {
     match std::io::stderr().is_terminal() && !global.quiet {
         true => Arc::new(Counter),

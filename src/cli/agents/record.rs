@@ -1,5 +1,4 @@
-//! `agentproto record`: stands between a client and its agent, passes every byte on, and writes
-//! it all down.
+//! `agentproto record`: runs between a client and its agent, forwards every byte, and records it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -27,13 +26,13 @@ use agentproto_text::plain;
 use agentproto_wire::record::Recorder;
 use agentproto_wire::{Direction, file};
 
-/// Chunks that may wait for a slow disk before the agent has to wait too.
+/// Maximum number of chunks that wait for a slow disk before the agent has to wait.
 const WAITING: usize = 1024;
 const CHUNK: usize = 64 << 10;
 
 #[derive(Args, Debug)]
 pub struct Record {
-    /// File of the transcript; a directory gets a new file for every run [default: a new file in
+    /// Write the transcript to FILE, or to a new file in DIR for each run [default: a new file in
     /// the current directory]
     #[arg(long, value_name = "FILE|DIR")]
     pub to: Option<PathBuf>,
@@ -42,16 +41,16 @@ pub struct Record {
     pub command: Vec<OsString>,
 }
 
-/// What is written down, in the order of its happening.
+/// What is recorded, in the order in which it happened.
 enum Happened {
     Bytes(Direction, Duration, Vec<u8>),
     Process(Duration, Value),
-    /// Its streams are over: what has no end yet gets none any more.
+    /// The streams are closed: a line without an end will not get one.
     Closed(Duration),
     End,
 }
 
-/// One end of the tape.
+/// Sends to the thread that writes the recording.
 #[derive(Clone)]
 struct Tape {
     begun: Instant,
@@ -71,7 +70,7 @@ impl Tape {
     }
 }
 
-/// Which side of the client has gone.
+/// The side of the client that is gone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gone {
     Input,
@@ -114,21 +113,21 @@ pub fn run(args: &Record, global: &Global) -> Outcome {
     let _ = tape.to.send(Happened::End);
     if let Ok(Err(error)) = writer.join() {
         eprintln!(
-            "agentproto: {} is not whole: {error}",
+            "agentproto: {} is incomplete: {error}",
             plain(&path.to_string_lossy())
         );
     }
-    // A thread may still hang on our own input; it ends with the process.
+    // A thread may still be blocked on our stdin; it ends with the process.
     runtime.shutdown_background();
     Ok(code(ended?.status))
 }
 
-/// A command line in our own environment.
+/// A command line, with our own environment.
 pub fn program(argv: Vec<OsString>, env: &[(String, String)]) -> Result<Program, Failure> {
     Program::new(argv, env).map_err(|error| match error {
         StartError::NoProgram(name) => {
-            Failure::new(exit::UNAVAILABLE, format!("there is no program `{name}`"))
-                .hint("the command after `--` is looked for in PATH, or by its path")
+            Failure::new(exit::UNAVAILABLE, format!("program `{name}` not found"))
+                .hint("the command after `--` must be a program on PATH, or a path")
         }
         error => Failure::new(exit::UNAVAILABLE, error.to_string()),
     })
@@ -145,7 +144,7 @@ fn path(to: Option<&Path>) -> PathBuf {
     }
 }
 
-/// For its owner alone: prompts and files of a session stand in it.
+/// Creates a file that only its owner can read, because it contains prompts and files of a session.
 pub fn create(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.write(true).create(true).truncate(true).mode(0o600);
@@ -156,7 +155,7 @@ fn write_down(mut recorder: Recorder<File>, from: &Receiver<Happened>) -> io::Re
     let mut outcome = Ok(());
     while let Ok(happened) = from.recv() {
         let is_end = matches!(happened, Happened::End);
-        // After a failure the agent still goes on; only nothing is written any more.
+        // After a failure the agent continues, but nothing more is recorded.
         if outcome.is_ok() {
             outcome = match happened {
                 Happened::Bytes(direction, at, bytes) => recorder.bytes(direction, at, &bytes),
@@ -213,7 +212,7 @@ async fn pass_on(program: &Program, tape: &Tape) -> Result<Exit, Failure> {
     let exit = until_ended(&mut child, &mut gone).await?;
     child.stderr.finish().await;
     let output = tokio::task::spawn_blocking(move || output.join());
-    // A client that neither reads nor goes away is not waited for against its will.
+    // A signal ends the wait for a client that neither reads nor disconnects.
     let mut terminate = signal(SignalKind::terminate()).map_err(io_failure)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(io_failure)?;
     tokio::select! {
@@ -226,7 +225,7 @@ async fn pass_on(program: &Program, tape: &Tape) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Written down first, then passed on: so an answer never stands before its question.
+/// Records each chunk before forwarding it, so that a response never precedes its request.
 fn forward_input(mut from: File, mut to: File, tape: Tape, say: mpsc::UnboundedSender<Gone>) {
     thread::spawn(move || {
         let mut chunk = vec![0; CHUNK];
@@ -242,7 +241,7 @@ fn forward_input(mut from: File, mut to: File, tape: Tape, say: mpsc::UnboundedS
                     let bytes = chunk.get(..read).unwrap_or_default();
                     tape.bytes(Direction::ToAgent, bytes);
                     if to.write_all(bytes).is_err() {
-                        // The client shall see a closed pipe, as it would without us.
+                        // The client should see a closed pipe, as it would without us.
                         drop(from);
                         close_own_input();
                         return;
@@ -255,7 +254,7 @@ fn forward_input(mut from: File, mut to: File, tape: Tape, say: mpsc::UnboundedS
 
 fn close_own_input() {
     if let Ok(null) = File::open("/dev/null") {
-        // SAFETY: both descriptors are open; nobody else reads our standard input.
+        // SAFETY: both descriptors are open, and no other code reads our stdin.
         unsafe { libc::dup2(null.as_raw_fd(), libc::STDIN_FILENO) };
     }
 }
@@ -270,7 +269,7 @@ fn forward_output(mut from: File, mut to: File, tape: Tape) -> JoinHandle<()> {
                 Ok(read) => {
                     let bytes = chunk.get(..read).unwrap_or_default();
                     tape.bytes(Direction::FromAgent, bytes);
-                    // Without a reader the agent's pipe is closed with ours.
+                    // Without a reader, the agent's pipe is closed together with ours.
                     if to.write_all(bytes).is_err() {
                         return;
                     }
@@ -280,7 +279,7 @@ fn forward_output(mut from: File, mut to: File, tape: Tape) -> JoinHandle<()> {
     })
 }
 
-/// Tells when nobody reads our output any more.
+/// Reports when our stdout has no reader any more.
 fn watch_output(say: mpsc::UnboundedSender<Gone>) {
     let closed = crate::cli::agents::notes::output_closed();
     tokio::spawn(async move {
@@ -290,7 +289,8 @@ fn watch_output(say: mpsc::UnboundedSender<Gone>) {
     });
 }
 
-/// Signals go to the agent; a client that neither speaks nor listens ends it.
+/// Waits until the agent exits. Forwards signals to it, and stops it when the client has closed
+/// both streams.
 async fn until_ended(
     child: &mut Child,
     gone: &mut mpsc::UnboundedReceiver<Gone>,
@@ -320,12 +320,12 @@ async fn until_ended(
             _ = first.recv() => libc::SIGUSR1,
             _ = second.recv() => libc::SIGUSR2,
         };
-        // One that has gone does not hear it.
+        // A process that has exited cannot be signaled.
         let _ = child.signal(number, false);
     }
 }
 
-/// As shells tell it.
+/// The exit code, as shells report it.
 fn code(status: ExitStatus) -> u8 {
     match (status.code(), status.signal()) {
         (Some(code), _) => code as u8,

@@ -1,4 +1,5 @@
-//! `agentproto replay`: a recording as the agent, as the client, or before the judge.
+//! `agentproto replay`: replays a recording as the agent or as the client, or checks it with
+//! suites.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Read, Write};
@@ -25,55 +26,55 @@ use agentproto_wire::replay::{Act, Heard, Player};
 use agentproto_wire::script::processes;
 use agentproto_wire::{Transcript, file};
 
-/// A line of a client beyond this is not read to its end.
+/// Maximum number of bytes that are read of one line of a client.
 const LONGEST: u64 = 64 << 20;
 
 #[derive(Args, Debug)]
 pub struct Replay {
-    /// A transcript of `record`, `replay` or `certify --report-dir`
+    /// Transcript written by `record`, `replay` or `certify --report-dir`
     pub file: PathBuf,
-    /// Take the time that the recorded agent took
+    /// Wait as long as the recorded agent did
     #[arg(long, conflicts_with_all = ["judge", "command"])]
     pub timing: bool,
-    /// Which process of the recording, where it has several [default: 1]
+    /// Replay the N-th process of the recording [default: 1]
     #[arg(long, value_name = "N", conflicts_with = "judge")]
     pub process: Option<usize>,
-    /// Let the monitors of a suite judge the recording
+    /// Check the recording with the monitors of a suite
     #[arg(long, conflicts_with = "command")]
     pub judge: bool,
-    /// Suites to judge by: a name or a file [default: by the protocol of the recording]
+    /// Check with these suites: names or files [default: chosen by the protocol of the recording]
     #[arg(long = "suite", value_name = "NAME|FILE", requires = "judge")]
     pub suites: Vec<String>,
-    /// Write every format of the verdicts into a directory
+    /// Write the report in every format to DIR
     #[arg(long, value_name = "DIR", requires = "judge")]
     pub report_dir: Option<PathBuf>,
-    /// A report of before: what failed there already is no news
+    /// Ignore failures that are already in this earlier report
     #[arg(long, value_name = "FILE", requires = "judge")]
     pub baseline: Option<PathBuf>,
-    /// Working directory of the sessions of a live agent [default: the recorded one, or where it
-    /// is gone the current directory]
+    /// Working directory for the sessions of a live agent [default: the recorded one if it exists,
+    /// else the current directory]
     #[arg(long, value_name = "DIR", requires = "command")]
     pub cwd: Option<PathBuf>,
-    /// A variable for the live agent's environment
+    /// Set an environment variable for the live agent
     #[arg(long = "env", value_name = "K=V", requires = "command")]
     pub env: Vec<String>,
-    /// Seconds to wait for any answer of a live agent
+    /// Maximum number of seconds to wait for a response of a live agent
     #[arg(long, value_name = "S", default_value_t = 30.0)]
     pub timeout: f64,
-    /// Keep the transcript of the new run
+    /// Write the transcript of the new run to FILE
     #[arg(long, value_name = "FILE", requires = "command")]
     pub to: Option<PathBuf>,
-    /// Output format of verdicts; of differences human, json or jsonl
+    /// Output format; only human, json or jsonl without --judge
     #[arg(long, short = 'o', alias = "format", default_value_t = Format::Human,
           value_parser = values(Format::ALL))]
     pub output: Format,
-    /// A live agent that gets the recorded client's side
+    /// Live agent to which the recorded client's side is sent
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
 impl Replay {
-    /// Whether standard output carries the agent's side of a conversation.
+    /// Whether stdout carries the agent's side of a conversation.
     pub fn is_agent(&self) -> bool {
         !self.judge && self.command.is_empty()
     }
@@ -97,13 +98,14 @@ fn chosen(args: &Replay, transcript: &Transcript) -> Result<RangeInclusive<u64>,
     let found = wanted.checked_sub(1).and_then(|at| all.get(at).cloned());
     if args.process.is_none() && all.len() > 1 {
         eprintln!(
-            "agentproto: the recording has {} processes; this is the first (--process N)",
+            "agentproto: the recording has {} processes; replaying the first (choose with --process N)",
             all.len()
         );
     }
     found.ok_or_else(|| {
         let message = format!("the recording has no process {wanted}");
-        Failure::new(exit::USAGE, message).hint(format!("it has {}", all.len()))
+        Failure::new(exit::USAGE, message)
+            .hint(format!("number of recorded processes: {}", all.len()))
     })
 }
 
@@ -174,7 +176,7 @@ fn complain(text: &str) {
     eprintln!("agentproto: {}", plain(text));
 }
 
-/// A client that did as recorded sees the recorded exit code.
+/// A client that behaves as recorded gets the recorded exit code.
 fn verdict(player: &Player<'_>, code: Option<i32>) -> u8 {
     match player.deviations {
         0 => code
@@ -195,7 +197,7 @@ fn rerun(
 ) -> Outcome {
     let output = Output::try_from(args.output).map_err(|format| {
         let message = format!("differences cannot be written as {format}");
-        Failure::new(exit::USAGE, message).hint("human, json or jsonl")
+        Failure::new(exit::USAGE, message).hint("use human, json or jsonl")
     })?;
     let given = pairs(&args.env)?;
     let launcher = Launcher::Program(record::program(args.command.clone(), &given)?);
@@ -244,7 +246,7 @@ fn pairs(env: &[String]) -> Result<Vec<(String, String)>, Failure> {
     env.iter().map(pair).collect()
 }
 
-/// What takes the place of the recorded working directories.
+/// The directory that replaces the recorded working directories.
 fn directory(
     args: &Replay,
     recorded: &Transcript,
@@ -253,7 +255,7 @@ fn directory(
 ) -> Result<Option<String>, Failure> {
     if let Some(cwd) = &args.cwd {
         let cwd = cwd.canonicalize().map_err(|error| {
-            let message = format!("{} is no directory: {error}", cwd.display());
+            let message = format!("{} is not a directory: {error}", cwd.display());
             Failure::new(exit::NO_INPUT, message)
         })?;
         return Ok(Some(cwd.to_string_lossy().into_owned()));
@@ -266,7 +268,7 @@ fn directory(
     })
 }
 
-// --- the judge ----------------------------------------------------------------------------
+// --- checks of a recording ----------------------------------------------------------------
 
 fn judge(
     args: &Replay,

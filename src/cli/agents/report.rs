@@ -1,4 +1,4 @@
-//! `agentproto report`: saved certification reports, merged, rendered again, or side by side.
+//! `agentproto report`: merges, renders and lists saved certification reports.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use agentproto_text::{count, plain};
 
 #[derive(Subcommand, Debug)]
 pub enum ReportAction {
-    /// Put the shards of one run together
+    /// Merge the shards of one run
     Merge(Merge),
-    /// Print a saved report in another form
+    /// Print a saved report in another format
     Render(Render),
-    /// Write index.html and index.md: every report of directories, agent by section
+    /// Write index.html and index.md for the reports in directories: a table of agents and sections
     Index(Index),
 }
 
@@ -29,10 +29,10 @@ pub struct Form {
     /// Output format
     #[arg(long, short = 'o', value_name = "FORMAT", alias = "format", default_value_t = Format::Human, value_parser = values(Format::ALL))]
     pub output: Format,
-    /// Write every form into this directory, too
+    /// Also write the report in every format to DIR
     #[arg(long, value_name = "DIR")]
     pub report_dir: Option<PathBuf>,
-    /// What failed in this report does not count
+    /// Ignore failures that are already in this earlier report
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
 }
@@ -48,7 +48,7 @@ pub struct Merge {
 
 #[derive(Args, Debug)]
 pub struct Render {
-    /// A JSON report
+    /// JSON report
     pub file: PathBuf,
     #[command(flatten)]
     pub form: Form,
@@ -56,10 +56,10 @@ pub struct Render {
 
 #[derive(Args, Debug)]
 pub struct Index {
-    /// Directories of reports (NAME/report.json or NAME.json), or directories that are reports
+    /// Directories with reports (NAME/report.json or NAME.json), or report directories
     #[arg(value_name = "DIR", required = true)]
     pub dirs: Vec<PathBuf>,
-    /// Where the index is written [default: the directory, where there is one]
+    /// Write the index to DIR [default: the given directory, if there is only one]
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
 }
@@ -74,12 +74,12 @@ pub fn run(action: &ReportAction, global: &Global, out: &mut dyn Write) -> Outco
                 .collect::<Result<_, _>>()?;
             let merged = merge(reports).map_err(|error| {
                 Failure::new(exit::DATA, error.to_string()).hint(format!(
-                    "reports are counted as named: {}",
+                    "reports are numbered in the given order: {}",
                     named(&args.files)
                 ))
             })?;
             let report = show(merged, &args.form, "report merge", global, out)?;
-            // The last step of a sharded run gives its verdict.
+            // The last step of a sharded run decides the exit code.
             Ok(match report.partial || report.has_new_failures() {
                 true => exit::FINDINGS,
                 false => exit::CLEAN,
@@ -96,13 +96,13 @@ pub fn run(action: &ReportAction, global: &Global, out: &mut dyn Write) -> Outco
                 (None, [dir]) => dir,
                 (None, _) => {
                     return Err(
-                        Failure::new(exit::USAGE, "where shall the index be written?")
-                            .hint("name its directory with --to DIR"),
+                        Failure::new(exit::USAGE, "no directory for the index was given")
+                            .hint("add --to DIR"),
                     );
                 }
             };
             if !to.is_dir() {
-                let message = format!("{} is no directory", plain(&to.to_string_lossy()));
+                let message = format!("{} is not a directory", plain(&to.to_string_lossy()));
                 return Err(Failure::new(exit::NO_INPUT, message));
             }
             let reports = index::write(&args.dirs, to).map_err(index_failure)?;
@@ -156,7 +156,7 @@ fn show(
 }
 
 fn load_failure(error: &LoadError) -> Failure {
-    let hint = "a report is what `certify --output json` prints, or report.json of --report-dir";
+    let hint = "pass a report of `certify --output json`, or report.json of --report-dir";
     let code = match error {
         LoadError::Unreadable { error, .. } => match error.kind() {
             io::ErrorKind::NotFound => exit::NO_INPUT,

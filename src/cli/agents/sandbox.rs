@@ -36,25 +36,25 @@ use agentproto_sandbox::{Assessment, Backend, Standing};
 use agentproto_text::plain;
 use agentproto_text::redact::Masks;
 
-/// Names of the file in a bundle that declares its sandbox, the first that is there.
+/// Files of a bundle that may declare its sandbox; the first that exists is used.
 const BUNDLE_FILES: [&str; 3] = ["AGENT-CLI.md", "CLI.md", "SANDBOX.md"];
 
 #[derive(Subcommand, Debug)]
 pub enum SandboxAction {
-    /// Show what enforces each clause on this machine, or why nothing does
+    /// Show how each sandbox clause is enforced on this machine, or why it cannot be
     Explain(SandboxExplain),
-    /// Run any command under the sandbox of a manifest
+    /// Run a command in the sandbox of a manifest
     Run(SandboxRun),
 }
 
 #[derive(Args, Debug)]
 pub struct SandboxExplain {
-    /// A bundle, CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with the block
+    /// Bundle, CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with a sandbox block
     pub target: PathBuf,
-    /// Working directory of the session [default: the current directory]
+    /// Use DIR as the working directory of the session [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Who confines [default: the first that this machine can]
+    /// Use this sandbox backend [default: the first one that works on this machine]
     #[arg(long, value_name = "NAME", value_parser = values(Backend::ALL))]
     pub backend: Option<Backend>,
     /// Output format
@@ -64,18 +64,18 @@ pub struct SandboxExplain {
 
 #[derive(Args, Debug)]
 pub struct SandboxRun {
-    /// A bundle, CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with the block
+    /// Bundle, CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with a sandbox block
     pub policy: PathBuf,
-    /// Working directory of the command [default: the current directory]
+    /// Run the command in DIR [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Who confines [default: the first that this machine can]
+    /// Use this sandbox backend [default: the first one that works on this machine]
     #[arg(long, value_name = "NAME", value_parser = values(Backend::ALL))]
     pub backend: Option<Backend>,
-    /// Kill the command after so many seconds
+    /// Kill the command after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = crate::cli::agents::seconds)]
     pub timeout: Option<f64>,
-    /// Append every decision of the egress proxy to this file, one JSON object per line
+    /// Append every decision of the egress proxy to FILE, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub audit: Option<PathBuf>,
     #[command(flatten)]
@@ -135,12 +135,12 @@ fn is_enforced(assessment: &Assessment) -> bool {
     matches!(assessment.standing, Standing::Enforced { .. })
 }
 
-/// A file, or a bundle directory with one.
+/// Loads a file, or the manifest of a bundle directory.
 fn load(path: &Path) -> Result<Target, Failure> {
     let file = if path.is_dir() {
         let files = BUNDLE_FILES.map(|name| path.join(name));
         files.into_iter().find(|file| file.is_file()).ok_or_else(|| {
-            let what = format!("there is no manifest in `{}`", path.display());
+            let what = format!("`{}` does not contain a manifest", path.display());
             Failure::new(exit::NO_INPUT, what)
                 .hint("name a CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with a sandbox block")
         })?
@@ -151,7 +151,12 @@ fn load(path: &Path) -> Result<Target, Failure> {
 }
 
 fn surroundings(target: &Target, cwd: Option<&Path>) -> Result<Surroundings, Failure> {
-    let fault = |e: io::Error| Failure::new(exit::IO, format!("the current directory: {e}"));
+    let fault = |e: io::Error| {
+        Failure::new(
+            exit::IO,
+            format!("cannot determine the current directory: {e}"),
+        )
+    };
     let mut around = Surroundings::of_this_process(&target.dir()).map_err(fault)?;
     if let Some(cwd) = cwd {
         around.cwd = cwd
@@ -175,7 +180,12 @@ fn start(args: &SandboxRun, out: &mut dyn Write) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|e| Failure::new(exit::INTERNAL, format!("no runtime: {e}")))?;
+        .map_err(|e| {
+            Failure::new(
+                exit::INTERNAL,
+                format!("cannot start the async runtime: {e}"),
+            )
+        })?;
     runtime.block_on(async {
         match args.output {
             LiveOutput::Jsonl => with_events(args, prepared, out).await,
@@ -184,11 +194,11 @@ fn start(args: &SandboxRun, out: &mut dyn Write) -> Outcome {
     })
 }
 
-/// The program by its path in front of its arguments.
+/// The path of the program, followed by its arguments.
 fn command(around: &Surroundings, words: &[OsString]) -> Result<Vec<OsString>, Failure> {
     let Some((name, rest)) = words.split_first() else {
         return Err(Failure::new(exit::USAGE, "no command to run")
-            .hint("agentproto sandbox run POLICY -- COMMAND [ARGUMENT…]"));
+            .hint("usage: agentproto sandbox run POLICY -- COMMAND [ARGUMENT…]"));
     };
     let path = around.find(name).map_err(refused)?;
     let mut command = vec![path.into_os_string()];
@@ -200,7 +210,7 @@ fn not_started(error: StartError) -> Failure {
     match &error {
         StartError::Unenforceable(_) | StartError::Bubblewrap(_) => Failure::new(exit::UNAVAILABLE, error.to_string())
             .typed("sandbox_unenforceable")
-            .hint("`agentproto sandbox explain` shows every clause; `agentproto doctor` shows what this machine can do"),
+            .hint("`agentproto sandbox explain` shows every clause; `agentproto doctor` shows what this machine supports"),
         StartError::Egress(_) => Failure::new(exit::DATA, error.to_string()),
         StartError::Directory { .. }
         | StartError::Limits(_)
@@ -211,7 +221,7 @@ fn not_started(error: StartError) -> Failure {
     }
 }
 
-/// Decisions of the proxy: to a file, and to whoever reads events.
+/// Decisions of the proxy, for a file and for events.
 struct Audit {
     file: Option<JsonLines>,
     heard: Mutex<Vec<Entry>>,
@@ -238,7 +248,7 @@ fn audit(path: Option<&PathBuf>) -> Result<Arc<Audit>, Failure> {
     Ok(Arc::new(Audit { file, heard }))
 }
 
-/// The child has our own streams, or a terminal that ours is joined to.
+/// Runs the command with our own streams, or with a terminal that is connected to ours.
 async fn passed_through(args: &SandboxRun, policy: &Policy, prepared: Prepared) -> Outcome {
     let audit = audit(args.audit.as_ref())?;
     let options = Options {
@@ -274,22 +284,19 @@ async fn passed_through(args: &SandboxRun, policy: &Policy, prepared: Prepared) 
         let heard = audit.heard.lock().unwrap_or_else(|e| e.into_inner());
         let said = confined.child.stderr.text();
         for hint in diagnose::diagnose(policy, &said, &heard) {
-            eprintln!(
-                "agentproto: the sandbox may be the reason: {}",
-                plain(&hint)
-            );
+            eprintln!("agentproto: the sandbox may be the cause: {}", plain(&hint));
         }
     }
     if exit.timed_out {
         return Err(Failure::new(
             exit::TEMPORARY,
-            "the time limit ended the command",
+            "the command was killed after the time limit",
         ));
     }
     Ok(code(exit.status))
 }
 
-/// Signals that we get go to the child; a second one kills.
+/// Forwards our signals to the child. A second signal kills it.
 async fn until_ended(confined: &mut Confined) -> Exit {
     let kinds = [
         SignalKind::interrupt(),
@@ -317,7 +324,7 @@ async fn until_ended(confined: &mut Confined) -> Exit {
     confined.wait().await
 }
 
-/// As shells tell it.
+/// The exit code, as shells report it.
 fn code(status: ExitStatus) -> u8 {
     match (status.code(), status.signal()) {
         (Some(code), _) => code as u8,
@@ -341,7 +348,7 @@ async fn with_events(args: &SandboxRun, prepared: Prepared, out: &mut dyn Write)
     let mut confined = confined::start(prepared, options, Arc::new(SystemResolver), sink)
         .await
         .map_err(not_started)?;
-    // Machine mode asks nobody: the child's input is empty.
+    // Machine mode never asks the user: the child's stdin is empty.
     confined.child.stdin = None;
     let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
     emitter.meta("sandbox run").map_err(io_failure)?;
@@ -353,7 +360,7 @@ async fn with_events(args: &SandboxRun, prepared: Prepared, out: &mut dyn Write)
     while stdout.is_some() || stderr_open {
         tokio::select! {
             code = signals.next() => {
-                // The first goes on to the child, the next ends it.
+                // The first signal is forwarded to the child, the next one kills it.
                 let number = i32::from(code) - 128;
                 match interrupted.replace(code) {
                     None => drop(confined.child.signal(number, false)),
@@ -409,7 +416,7 @@ async fn with_events(args: &SandboxRun, prepared: Prepared, out: &mut dyn Write)
     Ok(code)
 }
 
-/// The audit log knows the run by this id.
+/// Records the run in the audit log, and returns its id.
 fn written_down(args: &SandboxRun) -> Result<String, Failure> {
     let id = random::token()?.chars().take(16).collect::<String>();
     let entity = format!("local:{}", args.policy.display());

@@ -1,4 +1,4 @@
-//! A policy on this machine, clause by clause.
+//! Shows how each clause of a policy is enforced on this machine.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -45,7 +45,7 @@ impl View<'_> {
         self.assessments.iter().filter(open).count()
     }
 
-    /// What the child sees besides the clauses: the part that every child needs.
+    /// What the child sees besides the clauses, because every child needs it.
     fn sees(&self) -> Value {
         let base = self.policy.grants.iter().filter(|g| g.clause.is_none());
         let paths: Vec<Value> = base
@@ -94,12 +94,16 @@ impl View<'_> {
                 .iter()
                 .map(|p| plain(&p.to_string_lossy()).into_owned())
                 .collect();
-            writeln!(out, "  {dim}executable: {}{off}", names.join(", "))?;
+            writeln!(
+                out,
+                "  {dim}programs that may run: {}{off}",
+                names.join(", ")
+            )?;
         }
         match self.open() {
             0 => writeln!(out, "Every clause is enforced."),
-            1 => writeln!(out, "1 clause cannot be enforced: a spawn is refused."),
-            n => writeln!(out, "{n} clauses cannot be enforced: a spawn is refused."),
+            1 => writeln!(out, "1 clause cannot be enforced: nothing is started."),
+            n => writeln!(out, "{n} clauses cannot be enforced: nothing is started."),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `agentproto certify --selftest`: how good the judge is, in numbers.
+//! `agentproto certify --selftest`: measures how many known defects the suites find.
 
 use std::fmt;
 use std::io::Write;
@@ -41,9 +41,9 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         ))
         .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
     if outcome.is_empty() && !outcome.partial {
-        let message = format!("--only {} selects nothing", args.only.join(","));
+        let message = format!("--only {} matches nothing", args.only.join(","));
         return Err(Failure::new(exit::USAGE, message)
-            .hint("`agentproto mock --list` names mutants, their statements, and variants"));
+            .hint("`agentproto mock --list` lists mutants, their requirements, and variants"));
     }
     let shown = Shown {
         command: "certify",
@@ -65,9 +65,9 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     shown.finish(output, outcome.is_sound(), out)
 }
 
-/// The numbers, a line each.
+/// The totals, one per line.
 fn head(outcome: &selftest::Outcome) -> Vec<String> {
-    // What was not tried has no rate.
+    // A rate needs at least one run.
     let rate = |part: usize, whole: usize| 100.0 * part as f64 / whole as f64;
     let line = |name: &str, all: usize, killed: usize, attributed: usize| {
         format!(
@@ -105,30 +105,31 @@ where
     Output: TryFrom<F, Error = F>,
 {
     Output::try_from(format).map_err(|format| {
-        let message = format!("--selftest has no output `{format}`");
-        Failure::new(exit::USAGE, message).hint("--output human, json or jsonl")
+        let message = format!("--selftest does not support the output `{format}`");
+        Failure::new(exit::USAGE, message).hint("use --output human, json or jsonl")
     })
 }
 
-/// What a self-test shows, whichever judge it was about.
+/// The output of a self-test, of suites or of `aoi-lint`.
 pub struct Shown<'a, M, V> {
     pub command: &'static str,
     pub schema: &'static str,
-    /// Of a mutant, and of a variant.
+    /// Events of a mutant and of a variant.
     pub events: [Event; 2],
     pub outcome: &'a frame::Outcome<M, V>,
-    /// What was not the same each time, where something was repeated.
+    /// Results that differed between repeated runs, if something was repeated.
     pub flaky: Option<&'a [String]>,
     pub totals: Fields,
-    /// For people, a line each.
+    /// Totals for people, one line each.
     pub head: Vec<String>,
     pub is_sound: bool,
 }
 
 impl<M: Caught, V: Spared> Shown<'_, M, V> {
-    /// Prints it; the exit code.
+    /// Prints the result, and returns the exit code.
     pub fn finish(self, output: Output, is_good: bool, out: &mut dyn Write) -> Outcome {
-        // Asked before: a report that tells of the signal is not cut by it.
+        // Called before rendering: it marks the signal as handled, so that the report is not cut
+        // off.
         let interrupted = signals::interrupted();
         let printed = match output {
             Output::Json => self.json(out),
@@ -189,7 +190,7 @@ impl<M: Caught, V: Spared> Shown<'_, M, V> {
             writeln!(out, "  {}", plain(&line))?;
         }
         if self.outcome.partial {
-            writeln!(out, "stopped before its end")?;
+            writeln!(out, "interrupted: the results are incomplete")?;
         }
         writeln!(out, "{:.1} s", self.outcome.wall_ms / 1000.0)
     }

@@ -1,4 +1,4 @@
-//! `agentproto serve`: the daemon, until it is told to stop.
+//! `agentproto serve`: runs the daemon until it is stopped.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -26,58 +26,58 @@ use agentproto_runtime::home::{Home, Lock};
 use agentproto_runtime::secrets::random;
 use agentproto_text::plain;
 
-/// Where clients find the host: `{"url","pid","token"}`.
+/// File where clients find the host: `{"url","pid","token"}`.
 pub const RUNTIME: &str = "runtime.json";
-/// Held as long as the host lives: two on one state would bury each other's sessions.
+/// Lock of a running host: two hosts with the same state would overwrite each other's sessions.
 const LOCK: &str = "serve";
-/// Descriptors for connections and agents.
+/// Limit of open descriptors, for connections and agents.
 const DESCRIPTORS: u64 = 65_536;
-/// For what still runs when everything is said.
+/// Time limit for tasks that still run after the shutdown.
 const LEAVING: Duration = Duration::from_millis(500);
 
 #[derive(Args, Debug)]
 pub struct Serve {
-    /// Address to listen on
+    /// Listen on this address
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = address)]
     pub bind: IpAddr,
-    /// Port to listen on; 0 takes a free one
+    /// Listen on this port; 0 picks a free one
     #[arg(long, value_name = "N", default_value_t = 4646)]
     pub port: u16,
-    /// Look for adapters here, before those of $AGENTPROTO_HOME
+    /// Look up adapters in DIR, before those of $AGENTPROTO_HOME
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
-    /// Do not offer the mock agents of this binary
+    /// Do not offer the built-in mock agents
     #[arg(long)]
     pub no_bundled: bool,
-    /// Living sessions at a time
+    /// Maximum number of live sessions
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_sessions: u32,
-    /// Sessions started a second, in the long run; up to --max-sessions at once
+    /// Sustained limit on new sessions per second, with bursts of up to --max-sessions
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub spawn_rate: u32,
-    /// Open connections at a time
+    /// Maximum number of open connections
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: u32,
-    /// Print a link that opens the dashboard once, without pasting the token
+    /// Print a one-time link that opens the dashboard without entering the token
     #[arg(long)]
     pub open: bool,
-    /// Answer to this name, too
+    /// Also accept requests for this host name
     #[arg(long, value_name = "NAME")]
     pub allow_host: Vec<String>,
-    /// Certificate chain (PEM): serve HTTPS
+    /// Serve HTTPS with this certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
     /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Listen beyond this machine without TLS: the token and all output travel readable
+    /// Allow other machines to connect without TLS: the token and all output are sent unencrypted
     #[arg(long)]
     pub insecure_bind: bool,
-    /// Offer the MCP tools under their later names, too: agent_start, agent_prompt,
+    /// Also offer the MCP tools under their later names: agent_start, agent_prompt,
     /// agent_sessions_list, agent_output, agent_kill
     #[arg(long)]
     pub mcp_aliases: bool,
-    /// Output format: sentences, or events until it is stopped
+    /// Output format: text, or events until it is stopped
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = LiveOutput::Human)]
     pub output: LiveOutput,
 }
@@ -87,7 +87,7 @@ fn address(text: &str) -> Result<IpAddr, String> {
         "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         text => text
             .parse()
-            .map_err(|_| "an IP address is wanted, for example 127.0.0.1 or ::1".to_owned()),
+            .map_err(|_| "expected an IP address, for example 127.0.0.1 or ::1".to_owned()),
     }
 }
 
@@ -96,16 +96,17 @@ pub fn run(args: &Serve, global: &Global, out: &mut dyn Write) -> Outcome {
     if !args.bind.is_loopback() && args.tls_cert.is_none() && !args.insecure_bind {
         return Err(Failure::new(
             exit::USAGE,
-            format!("{} is reachable from other machines, and there is no TLS", args.bind),
+            format!("{} is reachable from other machines, but TLS is not enabled", args.bind),
         )
         .typed("insecure_bind")
-        .hint("give `--tls-cert` and `--tls-key`, or say `--insecure-bind` if the network is yours alone"));
+        .hint("add `--tls-cert` and `--tls-key`, or add `--insecure-bind` if only you use the network"));
     }
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(cert), Some(key)) => {
             let acceptor = tls::acceptor(cert, key);
             Some(acceptor.map_err(|why| {
-                Failure::new(exit::CONFIG, why).hint("both files are PEM, and belong together")
+                Failure::new(exit::CONFIG, why)
+                    .hint("both files must be PEM, and the key must belong to the certificate")
             })?)
         }
         _ => None,
@@ -117,16 +118,21 @@ pub fn run(args: &Serve, global: &Global, out: &mut dyn Write) -> Outcome {
         .worker_threads(workers())
         .enable_all()
         .build()
-        .map_err(|e| Failure::new(exit::INTERNAL, format!("no runtime: {e}")))?;
+        .map_err(|e| {
+            Failure::new(
+                exit::INTERNAL,
+                format!("cannot start the async runtime: {e}"),
+            )
+        })?;
     let mut face = Face::new(args, global, out).map_err(io_failure)?;
     let served = runtime.block_on(serve(args, &home, tls, &mut face));
-    // Whatever still runs goes with it.
+    // Also stops what still runs.
     runtime.shutdown_timeout(LEAVING);
     face.end(served, started)
 }
 
-/// Half of the processors: the agents need theirs, and two threads of a host that has little to
-/// do wake each other more than they help.
+/// Half of the processors. The agents need the others, and the threads of a mostly idle host wake
+/// each other more than they help.
 fn workers() -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     (processors / 2).max(1)
@@ -143,15 +149,16 @@ fn alone(home: &Home) -> Result<Lock, Failure> {
         Some(other) => format!(": {} (process {})", other.url, other.pid),
         None => String::new(),
     };
-    let what = format!("a host serves `{}` already{whose}", home.root().display());
+    let what = format!("a host already serves `{}`{whose}", home.root().display());
     Err(Failure::new(exit::UNAVAILABLE, what)
         .typed("already_serving")
-        .hint("use that one, stop it, or set AGENTPROTO_HOME to another directory"))
+        .hint("use that host, stop it, or set AGENTPROTO_HOME to another directory"))
 }
 
-/// Every session and every reader takes some; the usual limit is for programs without them.
+/// Raises the descriptor limit. Every session and every reader needs some, and the default is too
+/// low for that.
 fn raise_descriptors() {
-    // SAFETY: both calls get a struct of ours.
+    // SAFETY: both calls get a pointer to a local struct.
     unsafe {
         let mut limit = std::mem::zeroed::<libc::rlimit>();
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
@@ -161,14 +168,14 @@ fn raise_descriptors() {
     }
 }
 
-/// The exit code of the signal that ended it.
+/// Serves until a signal arrives, and returns its exit code.
 async fn serve(
     args: &Serve,
     home: &Home,
     tls: Option<tokio_rustls::TlsAcceptor>,
     face: &mut Face<'_>,
 ) -> Result<u8, Failure> {
-    // From here on signals are ours: none ends the process before the sessions have ended.
+    // From here on, signals are handled here: none ends the process before the sessions have ended.
     let mut signals = Signals::new();
     let wanted = SocketAddr::new(args.bind, args.port);
     let listener = TcpListener::bind(wanted).await;
@@ -212,7 +219,7 @@ async fn serve(
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(server::serve(listener, app, tls, limits, stopped));
     let mut told = json!({ "url": url, "pid": std::process::id(), "token": token });
-    // A certificate of one's own is known to nobody else.
+    // Our own clients would not trust a private certificate otherwise.
     if let Some(cert) = args.tls_cert.as_ref().and_then(|c| c.canonicalize().ok()) {
         told["cert"] = cert.to_string_lossy().into();
     }
@@ -224,7 +231,7 @@ async fn serve(
         Err(fault) => Err(Failure::from(fault)),
     };
     let code = match ready {
-        // Whoever reads the events starts and ends it; without a reader it ends, too.
+        // In machine mode, the reader of the events controls the host: without a reader it stops.
         Ok(()) if face.is_machine() => tokio::select! {
             code = signals.next() => Ok(code),
             Ok(()) = crate::cli::agents::notes::output_closed() => Ok(exit::CLEAN),
@@ -232,8 +239,8 @@ async fn serve(
         Ok(()) => Ok(signals.next().await),
         Err(failure) => Err(failure),
     };
-    // Found by nobody any more; then the sessions, whose streams come to their end; then the
-    // connections. Whoever cannot wait says so again.
+    // Shut down in order: first remove the file that clients find us by, then end the sessions and
+    // their streams, then close the connections. A second signal skips the rest.
     let _ = std::fs::remove_file(home.path(RUNTIME));
     let leaving = async {
         registry.shutdown().await;
@@ -250,7 +257,7 @@ async fn serve(
 
 fn url(bound: SocketAddr, over_tls: bool) -> String {
     let scheme = if over_tls { "https" } else { "http" };
-    // No address to connect to: that of this machine is one of them.
+    // Nothing can connect to the unspecified address, but it includes the loopback address.
     let reachable = match bound.ip() {
         ip if !ip.is_unspecified() => ip,
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -267,17 +274,17 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::AddrInUse => failure
             .typed("port_taken")
-            .hint("another program has that port; `--port 0` takes a free one"),
+            .hint("another program uses that port; `--port 0` picks a free one"),
         io::ErrorKind::PermissionDenied => failure
             .typed("port_forbidden")
-            .hint("take a port from 1024 on"),
+            .hint("use a port of 1024 or above"),
         _ => failure
             .typed("cannot_listen")
-            .hint("`--bind` takes an address of this machine"),
+            .hint("`--bind` must be an address of this machine"),
     }
 }
 
-/// How it talks to whoever started it.
+/// Output of the command, for people or for programs.
 enum Face<'w> {
     Human { out: &'w mut dyn Write, quiet: bool },
     Machine(Emitter<'w>),
@@ -314,11 +321,14 @@ impl<'w> Face<'w> {
         match self {
             Face::Human { out, quiet } => {
                 if !*quiet {
-                    writeln!(out, "agentproto serves on {url}")?;
+                    writeln!(out, "agentproto is serving on {url}")?;
                     writeln!(out, "  token: in {}", plain(&file.to_string_lossy()))?;
                 }
                 if let Some(code) = link {
-                    writeln!(out, "  open once, within 5 minutes: {url}/#code={code}")?;
+                    writeln!(
+                        out,
+                        "  one-time link, valid for 5 minutes: {url}/#code={code}"
+                    )?;
                 }
                 out.flush()
             }

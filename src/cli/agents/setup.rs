@@ -1,4 +1,4 @@
-//! `agentproto setup`.
+//! `agentproto setup`: runs the setup steps of a bundle.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,17 +17,17 @@ use agentproto_runtime::context::Context;
 use agentproto_runtime::setup::answers::Answers;
 use agentproto_runtime::setup::{self, Choices, Redo};
 
-/// No file of answers is longer.
+/// Maximum size of an answers file, in bytes.
 const LONGEST_ANSWERS: u64 = 1 << 20;
 
 #[derive(Args, Debug)]
 pub struct Setup {
     #[command(flatten)]
     pub common: Common,
-    /// Do a step again, or all of them
+    /// Repeat one step, or all steps
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub redo: Option<String>,
-    /// Answers for the prompts: a YAML file of `id: value`, secrets as `id: {env: NAME}`
+    /// Read answers for the prompts from a YAML file of `id: value`; secrets are `id: {env: NAME}`
     #[arg(long, value_name = "FILE")]
     pub answers: Option<PathBuf>,
     #[command(flatten)]
@@ -70,13 +70,13 @@ pub fn run(args: &Setup, global: &Global, out: &mut dyn Write) -> Outcome {
     })
 }
 
-const NOTHING: &str = "there is nothing to set up";
+const NOTHING: &str = "nothing to set up";
 
 fn plan(ctx: &Context, choices: &Choices) -> Result<Vec<Told>, Fault> {
     let pending = setup::pending(ctx, choices)?;
     let told = pending
         .iter()
-        .map(|(id, kind)| Told::plan("setup", id, format!("do the step `{id}` ({kind})")));
+        .map(|(id, kind)| Told::plan("setup", id, format!("run the step `{id}` ({kind})")));
     let mut told: Vec<Told> = told.collect();
     if told.is_empty() {
         told.push(Told {

@@ -1,4 +1,4 @@
-//! What a statement demands, what decides it, and what to do: `agentproto explain TR-13`.
+//! `agentproto explain TR-13`: what a requirement says, what checks it, and how to fix violations.
 
 use std::io::{self, Write};
 
@@ -12,13 +12,13 @@ use agentproto_mock::mutants;
 use agentproto_report::aoi::{Fields, object};
 use agentproto_text as text;
 
-/// A statement in its suite.
+/// A requirement and its suite.
 pub struct Page<'s> {
     pub suite: &'s Suite,
     pub requirement: &'s Requirement,
 }
 
-/// A fault that breaks a statement, as one of our mocks has it.
+/// A defect of one of our mocks that violates a requirement.
 struct Fault {
     id: &'static str,
     wrong: &'static str,
@@ -54,7 +54,7 @@ impl Page<'_> {
         let Page { suite, requirement } = self;
         let id = &requirement.id;
         let mut page = format!(
-            "# {id}\n\n{} · {} · suite `{}`, {}\n\n{}.\n\n## What decides it\n\n",
+            "# {id}\n\n{} · {} · suite `{}`, {}\n\n{}.\n\n## Checked by\n\n",
             requirement.level.as_str(),
             requirement.source,
             suite.name,
@@ -73,27 +73,27 @@ impl Page<'_> {
             page.push_str("- monitors, on every line of every case\n");
         }
         if requirement.level != Level::Must {
-            page.push_str("\nOnly a MUST fails; this warns.\n");
+            page.push_str("\nA violation is a warning, because this is not a MUST.\n");
         }
         let faults = self.faults();
         if !faults.is_empty() {
-            page.push_str("\n## How it is broken\n\n");
+            page.push_str("\n## Known violations\n\n");
             for fault in faults {
                 let wrong = fault.wrong.trim_end_matches('.');
                 page.push_str(&format!("- {wrong} (`{}`)\n", fault.id));
             }
         }
         if let Some(hint) = &requirement.hint {
-            page.push_str(&format!("\n## What to do\n\n{hint}\n"));
+            page.push_str(&format!("\n## How to fix it\n\n{hint}\n"));
         }
         let others = requirement.register.iter().filter(|other| *other != id);
         let others: Vec<&str> = others.map(String::as_str).collect();
         if !others.is_empty() {
             let others = others.join(", ");
-            page.push_str(&format!("\nIt also decides {others} of the register.\n"));
+            page.push_str(&format!("\nIt also covers {others} of the register.\n"));
         }
         page.push_str(&format!(
-            "\n## Run it alone\n\n    agentproto certify {}--only {id} {}\n",
+            "\n## Run only this requirement\n\n    agentproto certify {}--only {id} {}\n",
             match suite.name.as_str() {
                 "acp" | "lifecycle" => String::new(),
                 name => format!("--suite {name} "),
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_statement_has_a_page_with_its_source_and_what_decides_it() {
+    fn every_requirement_page_has_its_source_and_its_checks() {
         for name in suite::names() {
             let suite = suite::built_in(name).unwrap().unwrap();
             for requirement in &suite.requirements {

@@ -1,5 +1,5 @@
-//! `agentproto workspace`: the named directories of this host (A46-REF-04). Works on the file
-//! alone: a running host reads it anew for each spawn, and writers wait for each other.
+//! `agentproto workspace`: manages the named directories of this host (A46-REF-04). It only edits
+//! the file: a running host reads the file again for each spawn, and writers lock it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,24 +22,24 @@ use agentproto_text::plain;
 
 #[derive(Subcommand, Debug)]
 pub enum WorkspaceAction {
-    /// Register a directory; the first one becomes the active one
+    /// Register a directory; the first one becomes active
     Add(Add),
-    /// List them
+    /// List the workspaces
     List(List),
-    /// Take one out of the list; the directory stays
+    /// Remove a workspace from the list; the directory is kept
     Remove(Named),
-    /// Make one the active one, which sessions without a workspace run in
+    /// Make a workspace active: sessions without a workspace run in it
     Use(Named),
 }
 
 #[derive(Args, Debug)]
 pub struct Add {
-    /// The directory
+    /// Directory to register
     pub path: PathBuf,
-    /// Its name [default: made from the directory's]
+    /// Name of the workspace [default: derived from the directory's name]
     #[arg(long, value_name = "SLUG")]
     pub slug: Option<String>,
-    /// Free text
+    /// Label of the workspace, any text
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub struct List {
 
 #[derive(Args, Debug)]
 pub struct Named {
-    /// Its name
+    /// Name of the workspace
     pub slug: String,
     #[command(flatten)]
     pub effects: Effects,
@@ -117,7 +117,7 @@ pub fn run(action: &WorkspaceAction, out: &mut dyn Write) -> Outcome {
     Ok(exit::CLEAN)
 }
 
-/// What was changed, or would be.
+/// A change that was made, or would be made.
 struct Change {
     action: &'static str,
     dry_run: bool,
@@ -125,7 +125,7 @@ struct Change {
     done: (Workspace, bool),
 }
 
-/// A dry run does it all on a copy.
+/// Makes the change. A dry run makes it on a copy.
 fn changed(
     home: &Home,
     dry_run: bool,
@@ -177,7 +177,7 @@ impl Change {
                 match (self.action, is_active) {
                     ("add", true) => writeln!(out, "{would}add {slug}: {path} (active)"),
                     ("add", false) => writeln!(out, "{would}add {slug}: {path}"),
-                    ("remove", _) => writeln!(out, "{would}remove {slug}; {path} stays as it is"),
+                    ("remove", _) => writeln!(out, "{would}remove {slug}; {path} is kept"),
                     _ => writeln!(out, "{would}use {slug}: {path}"),
                 }
             }
@@ -226,7 +226,7 @@ impl Part<'_> {
             Output::Human if self.all.workspaces.is_empty() => {
                 writeln!(
                     out,
-                    "no workspaces; `agentproto workspace add PATH` makes one"
+                    "no workspaces; `agentproto workspace add PATH` adds one"
                 )
             }
             Output::Human => self.table(out),

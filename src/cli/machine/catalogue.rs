@@ -1,5 +1,5 @@
-//! What each command is, for `capabilities`. Which options it takes is read off the command line's
-//! own definition; only what that cannot tell stands here.
+//! Describes each command for `capabilities`. The options come from the definition of the command
+//! line. This file has only what that definition does not contain.
 
 use std::sync::OnceLock;
 
@@ -13,16 +13,16 @@ use agentproto_report::event::Event;
 pub struct Entry {
     pub name: &'static str,
     pub kind: Kind,
-    /// Besides the framework's, which are told of every command.
+    /// Events in addition to those that every command has.
     pub events: &'static [Event],
-    /// What makes the same call again the same call, where that is its input itself.
+    /// What identifies a repeated call, if its input does.
     pub natural_key: Option<&'static str>,
-    /// Options that write files, of commands that do not else.
+    /// Options that write files, for commands that otherwise write none.
     pub writing_options: &'static [&'static str],
-    /// It starts the program that it is given or that a manifest names.
+    /// Whether it starts the given program, or one that a manifest names.
     pub is_starter: bool,
     pub input_modes: &'static [&'static str],
-    /// It goes on until it is stopped.
+    /// Whether it runs until it is stopped.
     pub is_unbounded: bool,
 }
 
@@ -33,7 +33,7 @@ pub enum Kind {
     Destructive,
 }
 
-/// Of every command.
+/// Events of every command.
 const FRAMEWORK: [Event; 3] = [Event::Meta, Event::Error, Event::Summary];
 
 const fn entry(name: &'static str, kind: Kind, events: &'static [Event]) -> Entry {
@@ -53,7 +53,7 @@ const fn read(name: &'static str, events: &'static [Event]) -> Entry {
     entry(name, Kind::ReadOnly, events)
 }
 
-/// Of the lifecycle of an agent: it starts programs.
+/// A command of an agent's lifecycle, which starts programs.
 const fn agent(name: &'static str, kind: Kind, events: &'static [Event]) -> Entry {
     Entry {
         is_starter: true,
@@ -72,7 +72,7 @@ pub const ENTRIES: &[Entry] = &[
     read("coverage", &[Event::Requirement]),
     read("doctor", &[Event::Check]),
     Entry {
-        natural_key: Some("TARGET: what is installed already is not installed again"),
+        natural_key: Some("TARGET: an installed program is not installed again"),
         ..agent(
             "install",
             Kind::Mutating,
@@ -102,20 +102,20 @@ pub const ENTRIES: &[Entry] = &[
             ],
         )
     },
-    // What is done through it is done by its callers.
+    // Read-only, because changes are made by its callers.
     Entry {
         is_starter: true,
         is_unbounded: true,
         ..read("serve", &[Event::Warning, Event::Listening])
     },
-    // What is said to a session is done by its agent.
+    // Read-only, because the agent does what a session is asked for.
     Entry {
         is_unbounded: true,
         input_modes: &["operands", "stdin-text"],
         ..read("sessions", &[Event::HostSession, Event::SessionEvent])
     },
     Entry {
-        natural_key: Some("PATH: a directory that is registered keeps its name"),
+        natural_key: Some("PATH: a registered directory keeps its name"),
         ..entry(
             "workspace add",
             Kind::Mutating,
@@ -124,7 +124,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     read("workspace list", &[Event::Workspace]),
     Entry {
-        natural_key: Some("SLUG: what is not there cannot be taken out twice"),
+        natural_key: Some("SLUG: a removed workspace cannot be removed again"),
         ..entry(
             "workspace remove",
             Kind::Mutating,
@@ -132,7 +132,7 @@ pub const ENTRIES: &[Entry] = &[
         )
     },
     Entry {
-        natural_key: Some("SLUG: the active one stays active"),
+        natural_key: Some("SLUG: the active workspace stays active"),
         ..entry(
             "workspace use",
             Kind::Mutating,
@@ -168,7 +168,7 @@ pub const ENTRIES: &[Entry] = &[
         &[Event::Output, Event::Egress, Event::Sandboxed],
     ),
     Entry {
-        natural_key: Some("TARGET and step: a step that is done is not done again"),
+        natural_key: Some("TARGET and step: a completed step is not repeated"),
         ..agent(
             "setup",
             Kind::Mutating,
@@ -181,7 +181,7 @@ pub const ENTRIES: &[Entry] = &[
         )
     },
     Entry {
-        natural_key: Some("TARGET: a login that holds stays"),
+        natural_key: Some("TARGET: a valid login is kept"),
         ..agent(
             "auth login",
             Kind::Mutating,
@@ -199,7 +199,7 @@ pub const ENTRIES: &[Entry] = &[
         &[Event::Progress, Event::Warning, Event::AuthStatus],
     ),
     Entry {
-        natural_key: Some("TARGET: its login is refreshed"),
+        natural_key: Some("TARGET: the login is refreshed"),
         ..agent(
             "auth refresh",
             Kind::Mutating,
@@ -212,7 +212,7 @@ pub const ENTRIES: &[Entry] = &[
         )
     },
     Entry {
-        natural_key: Some("NAME: the same value again changes nothing"),
+        natural_key: Some("NAME: storing the same value again changes nothing"),
         input_modes: &["operands", "stdin-text"],
         ..agent(
             "auth set",
@@ -221,7 +221,7 @@ pub const ENTRIES: &[Entry] = &[
         )
     },
     Entry {
-        natural_key: Some("NAME: what is forgotten stays forgotten"),
+        natural_key: Some("NAME: a forgotten secret stays forgotten"),
         ..agent(
             "auth forget",
             Kind::Destructive,
@@ -271,13 +271,13 @@ pub const ENTRIES: &[Entry] = &[
 ];
 
 impl Entry {
-    /// What its stream may hold.
+    /// All events that its stream may contain.
     pub fn all_events(&self) -> impl Iterator<Item = Event> {
         FRAMEWORK.iter().chain(self.events).copied()
     }
 }
 
-/// The whole command line, made once.
+/// The whole command line, built once.
 pub fn tree() -> clap::Command {
     static TREE: OnceLock<clap::Command> = OnceLock::new();
     TREE.get_or_init(Cli::command).clone()
@@ -293,7 +293,7 @@ fn takes(command: &clap::Command, id: &str) -> bool {
     command.get_arguments().any(|arg| arg.get_id() == id)
 }
 
-/// What `capabilities` says of every command.
+/// The descriptions of all commands for `capabilities`.
 pub fn commands() -> Vec<Value> {
     let tree = tree();
     ENTRIES
@@ -357,7 +357,7 @@ mod tests {
     /// AOI-17-01.
     #[test]
     #[cfg(agents)]
-    fn capabilities_are_those_of_the_command_line() {
+    fn capabilities_match_the_command_line() {
         let mut there = Vec::new();
         machine_modes(&tree(), "", &mut there);
         there.sort();

@@ -1,6 +1,5 @@
-//! What every command has in common at the edge: the frame of machine mode, the version of its
-//! schema, keys that make a repeated call harmless, pages of long lists, and errors that repeat
-//! no secret.
+//! What all commands share: the frame of machine mode, its schema version, idempotency keys, pages
+//! of long lists, and errors without secrets.
 
 pub mod catalogue;
 pub mod page;
@@ -23,13 +22,13 @@ use crate::exit;
 use agentproto_report::aoi::{self, Emitter, Fields, SCHEMA_NAME, SCHEMA_VERSION, object};
 use agentproto_text as text;
 
-/// A command line, as far as all commands are alike.
+/// The parts of a command line that all commands share.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
-    /// `auth set`
+    /// Name of the command, for example `auth set`.
     pub name: String,
     pub is_machine: bool,
-    /// What `--idempotency-key` says, where something may be done.
+    /// Value of `--idempotency-key`, unless it is a dry run.
     pub key: Option<String>,
     pub started: Option<Instant>,
 }
@@ -64,8 +63,8 @@ impl Call {
     }
 }
 
-/// Standard output for a command. Tests start debug builds, and those check every line of machine
-/// mode against what the command declares.
+/// Stdout for a command. Debug builds check every line of machine mode against what the command
+/// declares. The tests start debug builds.
 pub fn stream<W: Write>(out: W, call: &Call) -> Stream<W> {
     let stream = Stream::new(out, call.is_machine);
     #[cfg(all(agents, debug_assertions))]
@@ -73,13 +72,13 @@ pub fn stream<W: Write>(out: W, call: &Call) -> Stream<W> {
     stream
 }
 
-/// Whether the version of the events that a caller asks for is the one there is.
+/// Checks that the caller accepts our version of the events.
 pub fn negotiate(global: &Global) -> Result<(), Failure> {
     let unknown = |asked: &str| {
-        let message = format!("there is no schema version `{asked}`");
+        let message = format!("unsupported schema version `{asked}`");
         Failure::new(exit::USAGE, message)
             .typed("schema_version_unsupported")
-            .hint(format!("there is {SCHEMA_NAME}@{SCHEMA_VERSION}"))
+            .hint(format!("supported: {SCHEMA_NAME}@{SCHEMA_VERSION}"))
     };
     if let Some(version) = &global.schema_version
         && !is_served(version)
@@ -97,13 +96,13 @@ pub fn negotiate(global: &Global) -> Result<(), Failure> {
     }
 }
 
-/// In full, or its beginning: `1`, `1.0`.
+/// Whether this version is ours, in full or as a prefix: `1`, `1.0`.
 fn is_served(asked: &str) -> bool {
     let rest = SCHEMA_VERSION.strip_prefix(asked);
     !asked.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Says what went wrong: to people on stderr, and in machine mode as events too.
+/// Prints an error: to stderr for people, and in machine mode also as events.
 pub fn complain<W: Write>(call: &Call, failure: &Failure, secrets: &Secrets, out: &mut Stream<W>) {
     if failure.message.is_empty() {
         return;
@@ -120,7 +119,7 @@ pub fn complain<W: Write>(call: &Call, failure: &Failure, secrets: &Secrets, out
         slug: failure.slug,
         details: failure.details.clone(),
     };
-    // A file with several mistakes is told on several lines.
+    // The message has several lines if a file has several errors.
     let message = text::plain_lines(&failure.message);
     let mut err = io::stderr().lock();
     let _ = match failure.slug {
@@ -135,7 +134,7 @@ pub fn complain<W: Write>(call: &Call, failure: &Failure, secrets: &Secrets, out
     }
 }
 
-/// The rest of the frame: what is missing of meta, error and summary.
+/// Writes the missing events of the frame: meta, error and summary.
 fn failure_events<W: Write>(call: &Call, failure: &Failure, out: &mut Stream<W>) -> io::Result<()> {
     let frame = out.frame.clone();
     let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
@@ -155,7 +154,7 @@ fn failure_events<W: Write>(call: &Call, failure: &Failure, out: &mut Stream<W>)
     emitter.summary(false, call.elapsed(), fields)
 }
 
-/// What came before this emitter began.
+/// Counts of the events before this emitter was created.
 fn counts(frame: &Frame) -> Fields {
     object(json!({
         "count": frame.events,
@@ -164,14 +163,14 @@ fn counts(frame: &Frame) -> Fields {
     }))
 }
 
-/// What was printed is not what the command declares: told, with the exit code for it.
+/// Reports output that the command does not declare, and returns the exit code for it.
 pub fn faulty<W: Write>(out: &Stream<W>) -> Option<u8> {
     let breach = out.breach.as_ref()?;
-    let _ = writeln!(io::stderr().lock(), "agentproto: internal fault: {breach}");
+    let _ = writeln!(io::stderr().lock(), "agentproto: internal error: {breach}");
     Some(exit::INTERNAL)
 }
 
-/// The end of a stream that a signal cut; the exit code.
+/// Ends a stream that a signal cut off, and returns the exit code.
 pub fn interrupted<W: Write>(call: &Call, out: &mut Stream<W>) -> u8 {
     let frame = out.frame.clone();
     let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
@@ -184,10 +183,10 @@ pub fn interrupted<W: Write>(call: &Call, out: &mut Stream<W>) -> u8 {
     signals::code().unwrap_or(exit::INTERRUPTED)
 }
 
-/// A command line that could not be understood: to people on stderr, to a reader of events in its
-/// frame.
+/// Reports an invalid command line: to stderr for people, and as events if the caller asks for
+/// them.
 pub fn misunderstood(error: &clap::Error) -> u8 {
-    // clap prints help and version to stdout, mistakes to stderr.
+    // clap prints help and version to stdout, errors to stderr.
     if !error.use_stderr() {
         return match error.print() {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => exit::IO,
@@ -213,7 +212,7 @@ pub fn misunderstood(error: &clap::Error) -> u8 {
     let message = first.strip_prefix("error: ").unwrap_or(first);
     let failure = Failure::new(exit::USAGE, message).typed("usage").hint(
         tip.as_deref()
-            .unwrap_or("`agentproto --help` lists commands"),
+            .unwrap_or("`agentproto --help` lists the commands"),
     );
     let call = Call {
         name: command_in(&words),
@@ -225,7 +224,7 @@ pub fn misunderstood(error: &clap::Error) -> u8 {
     faulty(&out).unwrap_or(exit::USAGE)
 }
 
-/// What to type where the words of another program stand without `--` before them.
+/// A tip for a command of another program without `--` before it.
 fn without_dashes(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let takes_command = ["certify", "aoi-lint", "record"];
     let name = command_in(words);
@@ -233,11 +232,11 @@ fn without_dashes(error: &clap::Error, words: &[OsString]) -> Option<String> {
         && takes_command.contains(&name.as_str())
         && !words.iter().any(|word| word == "--");
     is_that.then(|| {
-        format!("a command to run stands behind `--`: `agentproto {name} [OPTIONS] -- my-tool …`")
+        format!("put `--` before the command to run: `agentproto {name} [OPTIONS] -- my-tool …`")
     })
 }
 
-/// Whether a command line that could not be understood asks for machine mode all the same.
+/// Whether an invalid command line asks for machine mode.
 fn asks_for_events(words: &[OsString]) -> bool {
     let end = words.iter().position(|word| word == "--");
     let words = words.get(..end.unwrap_or(words.len())).unwrap_or(words);
@@ -252,7 +251,7 @@ fn asks_for_events(words: &[OsString]) -> bool {
     words.iter().any(one) || words.windows(2).any(two)
 }
 
-/// The command that the words begin with, as far as it is one.
+/// The command that the arguments name, as far as it exists.
 fn command_in(words: &[OsString]) -> String {
     let mut names = Vec::new();
     let root = catalogue::tree();
@@ -273,7 +272,7 @@ fn command_in(words: &[OsString]) -> String {
     }
 }
 
-/// An `aoi:error` with its own texts.
+/// The texts of an `aoi:error`.
 pub struct ErrorEvent<'f> {
     failure: &'f Failure,
     code: String,
@@ -292,7 +291,7 @@ impl ErrorEvent<'_> {
 }
 
 impl Failure {
-    /// As machine mode tells it.
+    /// The failure as an event of machine mode.
     pub fn event(&self) -> ErrorEvent<'_> {
         let code = match self.slug {
             Some(slug) => slug.to_ascii_uppercase(),
@@ -310,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_named_in_full_or_by_its_beginning() {
+    fn a_version_is_given_in_full_or_as_a_prefix() {
         for (asked, expected) in [
             ("1", true),
             ("1.0", true),
@@ -326,14 +325,14 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_found_among_bad_words() {
+    fn the_command_of_an_invalid_command_line_is_found() {
         let words = |text: &str| -> Vec<OsString> { text.split(' ').map(OsString::from).collect() };
         for (text, expected) in [
             ("rules --nonsense", "rules"),
             ("--color never rules x", "rules"),
             ("nonsense", "agentproto"),
         ] {
-            // A value of an option before the command is taken for a word of its own.
+            // The value of an option before the command is taken for an argument.
             let found = command_in(&words(text));
             assert!(
                 found == expected || text.contains("--color"),

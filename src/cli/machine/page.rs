@@ -1,4 +1,4 @@
-//! `--limit` and `--cursor` of long lists.
+//! `--limit` and `--cursor` for long lists.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,10 +12,10 @@ use agentproto_report::aoi::{Fields, object};
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct Page {
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, value_name = "N", value_parser = limit)]
     pub limit: Option<usize>,
-    /// Go on where a list ended: the `next_cursor` of its summary
+    /// Continue from a previous page (`next_cursor` in its summary)
     #[arg(long, value_name = "TOKEN")]
     pub cursor: Option<String>,
 }
@@ -23,11 +23,11 @@ pub struct Page {
 fn limit(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if number > 0 => Ok(number),
-        _ => Err("a number from 1".to_owned()),
+        _ => Err("must be a number from 1 up".to_owned()),
     }
 }
 
-/// A part of a list, and what its summary says of the rest.
+/// A part of a list, and the cursor of the next part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cut {
     pub from: usize,
@@ -46,7 +46,7 @@ impl Page {
         self.limit.is_some() || self.cursor.is_some()
     }
 
-    /// What a document says of its part, where a part was asked for.
+    /// Fields of a document that has only a part of the list.
     pub fn told(&self, cut: &Cut) -> Fields {
         match self.is_asked() {
             true => cut.fields(),
@@ -54,8 +54,8 @@ impl Page {
         }
     }
 
-    /// Which of `total` items are meant. `list` names the list with everything that it depends
-    /// on: a cursor of another list is refused.
+    /// Selects a part of `total` items. `list` names the list and everything that it depends on: a
+    /// cursor of another list is rejected.
     pub fn cut(&self, list: &str, total: usize) -> Result<Cut, Failure> {
         let from = match &self.cursor {
             None => 0,
@@ -70,8 +70,8 @@ impl Page {
         Ok(Cut { from, to, next })
     }
 
-    /// As `keep`, of a list that changes meanwhile: its cursor is bound to the last item, wherever
-    /// that stands then.
+    /// Like `keep`, for a list that changes between calls. The cursor refers to the last item,
+    /// wherever that is then.
     pub fn keep_after<T>(
         &self,
         list: &str,
@@ -99,7 +99,7 @@ impl Page {
         Ok(Cut { from, to, next })
     }
 
-    /// Leaves of a list only what is meant.
+    /// Removes everything outside the selected part from a list.
     pub fn keep<T>(&self, list: &str, items: &mut Vec<T>) -> Result<Cut, Failure> {
         let cut = self.cut(list, items.len())?;
         items.truncate(cut.to);
@@ -109,12 +109,12 @@ impl Page {
 }
 
 fn strange() -> Failure {
-    Failure::new(exit::DATA, "the cursor is none of this list")
+    Failure::new(exit::DATA, "unknown cursor")
         .typed("cursor_invalid")
-        .hint("take `next_cursor` of a summary as it is, with the same options")
+        .hint("pass `next_cursor` of a summary unchanged, with the same options")
 }
 
-/// Stands for an item of a list.
+/// Identifies an item of a list.
 fn mark(list: &str, id: &str) -> String {
     let sum = Sha256::digest(format!("{list}\n{id}"));
     URL_SAFE_NO_PAD.encode(sum.get(..12).unwrap_or(&sum))
@@ -155,7 +155,7 @@ mod tests {
 
     /// AOI-15-02, AOI-18.2-11.
     #[test]
-    fn pages_together_are_the_list() {
+    fn all_pages_together_are_the_list() {
         let all: Vec<usize> = (0..25).collect();
         let (mut seen, mut cursor) = (Vec::new(), None);
         loop {
@@ -172,9 +172,9 @@ mod tests {
         assert_eq!(page(25, None).cut("list", 25).expect("a page").next, None);
     }
 
-    /// AOI-18.2-11: nothing twice and nothing left out, whatever comes and goes elsewhere.
+    /// AOI-18.2-11: no item is repeated or left out, even if other items are added or removed.
     #[test]
-    fn pages_of_a_list_that_changes_go_on_after_the_last_item() {
+    fn pages_of_a_changing_list_continue_after_the_last_item() {
         let keep = |items: &[&str], cursor| {
             let mut items: Vec<String> = items.iter().map(|item| (*item).to_owned()).collect();
             let cut = page(2, cursor).keep_after("list", &mut items, String::clone);
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(second, "newc");
         let (third, end) = keep(&["b", "c", "d"], last).expect("a page");
         assert_eq!((third.as_str(), end), ("d", None));
-        // It stood after something that is gone: where to go on, nobody knows.
+        // The item that the cursor refers to is gone, so the next item is unknown.
         let gone = keep(&["a", "c", "d"], next.clone()).expect_err("refused");
         assert_eq!(gone.slug, Some("cursor_invalid"));
         let mut other = vec!["b".to_owned()];
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_of_another_list_is_refused() {
+    fn a_cursor_of_another_list_is_rejected() {
         let next = page(3, None).cut("one", 9).expect("a page").next;
         assert!(page(3, next.clone()).cut("one", 9).is_ok());
         for (cursor, list) in [

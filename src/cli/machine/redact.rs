@@ -1,22 +1,22 @@
-//! Words of the command line that look like secrets, so that no error repeats them.
+//! Redacts arguments that look like secrets from errors.
 
 use std::borrow::Cow;
 
 use agentproto_text::redact::{Values, may_name_secret};
 
-/// Parameters of URLs that hold secrets, though their names have nothing of the kind.
+/// URL parameters that hold secrets, although their names do not look like it.
 const PARAMETERS: [&str; 5] = ["sig", "code", "sas", "pwd", "pass"];
 const MASK: &str = "[redacted]";
 
-/// What must not be repeated.
+/// The values to redact.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets(Values);
 
 impl Secrets {
-    /// Of the words up to `--`; what follows is not ours.
+    /// Finds secrets in the arguments up to `--`. What follows belongs to another program.
     pub fn of<'w>(words: impl Iterator<Item = Cow<'w, str>>) -> Self {
         let mut found = Secrets::default();
-        // The word before was an option that holds a secret, and its value is yet to come.
+        // Whether the previous argument was an option whose value is a secret.
         let mut awaits = false;
         for word in words.take_while(|word| word != "--") {
             if awaits && !word.starts_with("--") {
@@ -36,13 +36,13 @@ impl Secrets {
     fn add(&mut self, secret: &str) {
         let secret = secret.trim();
         self.hide(secret);
-        // Of a header the last word is the secret itself.
+        // The last word of a header is the secret itself.
         if let Some((_, last)) = secret.rsplit_once([' ', ':', '=']) {
             self.add(last);
         }
     }
 
-    /// `name=value`, `Name: value` and what a URL carries.
+    /// Looks for `name=value`, `Name: value` and secrets in URLs.
     fn look_into(&mut self, word: &str) {
         if let Some((scheme, rest)) = word.split_once("://") {
             let scheme = scheme.rsplit('=').next().unwrap_or_default();
@@ -80,7 +80,7 @@ impl Secrets {
     fn hide(&mut self, secret: &str) {
         match secret.len() {
             0 => {}
-            // A short word is everywhere; as a value it stands in quotes.
+            // A short value occurs in many words, so it is redacted only in quotes.
             1..4 => {
                 self.0.add(format!("'{secret}'"));
                 self.0.add(format!("`{secret}`"));
@@ -105,7 +105,7 @@ mod tests {
 
     /// AOI-11-02, AOI-18.2-09.
     #[test]
-    fn what_looks_like_a_secret_is_not_repeated() {
+    fn values_that_look_like_secrets_are_redacted() {
         let secret = "s3cr3t-value";
         for words in [
             &["lint", "--token", secret][..],
@@ -127,9 +127,9 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_is() {
+    fn other_values_are_not_redacted() {
         for (words, text) in [
-            (&["lint", "--output", "xml"][..], "'xml' is no format"),
+            (&["lint", "--output", "xml"][..], "'xml' is not a format"),
             (
                 &["https://host.example/a?page=2"],
                 "https://host.example/a?page=2",

@@ -1,30 +1,30 @@
-//! Standard output as every command sees it. In machine mode it keeps the frame: it knows whether
-//! the stream was opened and closed, and ends it in the right way where the command cannot.
+//! Stdout as every command sees it. In machine mode it tracks the frame: whether the stream was
+//! opened and closed. It ends the stream correctly if the command cannot.
 
 use std::io::{self, Write};
 
 use crate::cli::signals;
 
-/// More of a result is not kept for a replay.
+/// Maximum number of bytes of a result that are stored for a replay.
 const MOST_KEPT: usize = 1 << 20;
 
-/// What is wrong with a line, if anything.
+/// Describes what is wrong with a line, if anything.
 pub type Check = Box<dyn FnMut(&[u8]) -> Option<String>>;
 
 pub struct Stream<W: Write> {
     out: W,
     is_machine: bool,
-    /// The beginning of a line that is not whole yet.
+    /// The start of an incomplete line.
     begun: Vec<u8>,
     pub frame: Frame,
-    /// A copy of everything, for whoever asks with the same key again.
+    /// A copy of the output, for a repeated call with the same key.
     kept: Option<Kept>,
     check: Option<Check>,
-    /// The first line that broke it, and how.
+    /// What is wrong with the first line that failed the check.
     pub breach: Option<String>,
 }
 
-/// What was said so far.
+/// What was written so far.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
     pub is_open: bool,
@@ -32,7 +32,7 @@ pub struct Frame {
     pub events: usize,
     pub errors: usize,
     pub warnings: usize,
-    /// A signal came, and the command did not take care of it.
+    /// Whether a signal arrived that the command did not handle.
     pub is_cut: bool,
 }
 
@@ -57,7 +57,7 @@ impl<W: Write> Stream<W> {
         }
     }
 
-    /// Holds every line of machine mode against what the command declares.
+    /// Checks every line of machine mode against what the command declares.
     #[cfg(all(agents, debug_assertions))]
     pub fn checked(mut self, check: Option<Check>) -> Self {
         self.check = check.filter(|_| self.is_machine);
@@ -75,7 +75,7 @@ impl<W: Write> Stream<W> {
         self.kept.take()
     }
 
-    /// One whole line of machine mode.
+    /// Writes one complete line of machine mode.
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
         if let Some(check) = &mut self.check
             && self.breach.is_none()
@@ -83,7 +83,7 @@ impl<W: Write> Stream<W> {
             self.breach = check(line);
         }
         let kind = kind(line);
-        // Only the frame's own end may follow a signal that nobody else takes care of.
+        // After a signal that the command did not handle, only the end of the frame may follow.
         if signals::is_unheard() && !self.frame.is_cut {
             self.frame.is_cut = true;
             return Err(io::Error::other("interrupted"));
@@ -135,7 +135,7 @@ impl<W: Write> Write for Stream<W> {
     }
 }
 
-/// The type of an event; it always stands first.
+/// The type of an event, which is always the first field.
 pub fn kind(line: &[u8]) -> &str {
     let text = line.strip_prefix(b"{\"type\":\"").unwrap_or_default();
     let end = text.iter().position(|byte| *byte == b'"').unwrap_or(0);
@@ -148,7 +148,7 @@ mod tests {
 
     fn said(lines: &str) -> Stream<Vec<u8>> {
         let mut stream = Stream::new(Vec::new(), true);
-        // In any pieces.
+        // Byte by byte: the pieces of a line do not matter.
         for byte in lines.as_bytes() {
             stream.write_all(&[*byte]).expect("written");
         }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_frame_is_known() {
+    fn the_state_of_the_frame_is_tracked() {
         let stream = said(
             "{\"type\":\"aoi:meta\"}\n{\"type\":\"rule\"}\n{\"type\":\"aoi:check\"}\n\
              {\"type\":\"aoi:progress\"}\n{\"type\":\"aoi:warning\"}\n",
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn so_much_is_kept_and_no_more() {
+    fn the_stored_output_is_limited() {
         let mut stream = Stream::new(Vec::new(), true);
         stream.keep();
         stream

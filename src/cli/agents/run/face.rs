@@ -1,4 +1,4 @@
-//! Who is told of a run: a person or a program.
+//! Output of a run, for a person or for a program.
 
 use std::io::Write;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use agentproto_runtime::{Code, Fault, StopReason, StreamEvent};
 use agentproto_text::{plain, speech};
 
 impl Ended {
-    /// An interrupt is told before whatever came of it.
+    /// An interrupt takes precedence over any error that it causes.
     fn code(&self) -> u8 {
         self.interrupted.or(self.told).unwrap_or(exit::CLEAN)
     }
@@ -29,18 +29,18 @@ impl Ended {
         };
         let mut fields = object(json!({ "session_id": self.session }));
         fields.extend(object(reason));
-        // What is not known is left out.
+        // Unknown values are left out.
         fields.retain(|_, value| !value.is_null());
         fields
     }
 }
 
-/// Who is told: a person or a program.
+/// Output of a run, for a person or for a program.
 pub trait Face {
     fn note(&mut self, note: Option<Note>) -> Result<(), Fault>;
     fn event(&mut self, event: &StreamEvent) -> Result<(), Fault>;
     fn sessions(&mut self, list: &Value) -> Result<(), Fault>;
-    /// Whether questions can be put to a person.
+    /// Whether the user can be asked.
     fn asks(&self) -> bool;
     fn finish(self: Box<Self>, ended: Result<Ended, Fault>) -> Outcome;
 }
@@ -120,7 +120,7 @@ impl Face for Machine<'_> {
         let elapsed = self.began.elapsed();
         let ended = ended?;
         let code = ended.code();
-        // A list of sessions has told of them already.
+        // `--list-sessions` has already printed the sessions.
         if let (Some(id), Some(_)) = (&ended.session, ended.reason) {
             let fields = object(json!({ "id": id, "sessionId": id }));
             self.emitter
@@ -138,9 +138,9 @@ pub struct Human<'w> {
     pub out: &'w mut dyn Write,
     pub verbose: bool,
     pub quiet: bool,
-    /// The agent's text did not end its line.
+    /// Whether the agent's text has not ended its line.
     pub midline: bool,
-    /// Questions are put to the person at the terminal.
+    /// Whether to ask the user at the terminal.
     pub asks: bool,
 }
 
@@ -171,7 +171,7 @@ impl Face for Human<'_> {
     fn event(&mut self, event: &StreamEvent) -> Result<(), Fault> {
         match event {
             StreamEvent::TextDelta { text } => {
-                // The agent is not trusted with the terminal.
+                // The agent is not trusted, so control characters are escaped.
                 let text = speech(text);
                 self.midline = !text.ends_with('\n');
                 let written = write!(self.out, "{text}").and_then(|()| self.out.flush());
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interrupt_is_the_reason() {
+    fn an_interrupt_takes_precedence_over_errors() {
         let ended = |interrupted, told| Ended {
             session: Some("s".to_owned()),
             reason: Some(StopReason::Cancelled),

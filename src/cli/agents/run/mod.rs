@@ -1,4 +1,4 @@
-//! `agentproto run`: one turn of an agent, from its manifest to its end.
+//! `agentproto run`: runs one turn of an agent, from loading its manifest to closing the session.
 
 mod face;
 mod questions;
@@ -35,14 +35,14 @@ use agentproto_runtime::observe::Observer;
 use agentproto_runtime::session::Session;
 use agentproto_runtime::{Code, Fault, StopReason, StreamEvent};
 
-/// No prompt is longer.
+/// Maximum length of a prompt, in bytes.
 pub const LONGEST_PROMPT: u64 = 64 << 20;
 
 #[derive(Args, Debug)]
 pub struct Run {
-    /// A slug, a manifest or a bundle directory
+    /// Slug, manifest or bundle directory
     pub target: String,
-    /// What to say to the agent; `-` reads standard input
+    /// Send this prompt to the agent; `-` reads stdin
     #[arg(
         long,
         short = 'p',
@@ -50,65 +50,65 @@ pub struct Run {
         required_unless_present = "list_sessions"
     )]
     pub prompt: Option<String>,
-    /// Working directory of the agent [default: the current directory]
+    /// Run the agent in DIR [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// One of the manifest's modes
+    /// Use this mode of the manifest
     #[arg(long, value_name = "ID")]
     pub mode: Option<String>,
-    /// A value for one of the manifest's options
+    /// Set an option of the manifest
     #[arg(long, value_name = "ID=VALUE", value_parser = pair)]
     pub option: Vec<(String, String)>,
-    /// How prior turns reach the agent: one of the manifest's strategies
+    /// Pass prior turns to the agent with this strategy of the manifest
     #[arg(long, value_name = "ID")]
     pub continuation: Option<String>,
-    /// Prior turns for the transcript strategy: a JSONL file of {"role","text"}
+    /// Read prior turns for the transcript strategy from a JSONL file of {"role","text"}
     #[arg(long, value_name = "FILE")]
     pub transcript: Option<PathBuf>,
-    /// A former session to go on with
+    /// Resume an earlier session
     #[arg(long, value_name = "ID")]
     pub resume: Option<String>,
-    /// An OPERATOR.md with mode, options and continuation
+    /// Read mode, options and continuation from an OPERATOR.md
     #[arg(long, value_name = "FILE")]
     pub operator: Option<PathBuf>,
-    /// Enforce the declared sandbox, or run without it
+    /// Whether to enforce the declared sandbox
     #[arg(long, value_name = "WHEN", default_value_t = Sandboxing::Auto, value_parser = values(Sandboxing::ALL))]
     pub sandbox: Sandboxing,
-    /// Who decides when the agent asks for permission [default: ask on a terminal, else deny]
+    /// How to answer permission requests of the agent [default: ask on a terminal, else deny]
     #[arg(long, value_name = "WHO", value_parser = values(Decision::ALL))]
     pub permissions: Option<Decision>,
-    /// Allow tools whose name fits this glob, whatever `--permissions` says
+    /// Allow tools whose name matches this glob, regardless of `--permissions`
     #[arg(long, value_name = "GLOB")]
     pub allow_tool: Vec<String>,
-    /// Deny tools whose name fits this glob; stronger than `--allow-tool`
+    /// Deny tools whose name matches this glob; takes precedence over `--allow-tool`
     #[arg(long, value_name = "GLOB")]
     pub deny_tool: Vec<String>,
-    /// Confirm install, setup and permissions beforehand
+    /// Confirm install, setup and permissions in advance
     #[arg(long, short = 'y')]
     pub yes: bool,
-    /// Install what has no SHA-256, too
+    /// Also install programs without a SHA-256
     #[arg(long)]
     pub allow_unverified: bool,
-    /// Seconds that the agent has for its handshake
+    /// Maximum number of seconds for the agent's handshake
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = crate::cli::agents::seconds)]
     pub handshake_timeout: f64,
-    /// Cancel the turn after so many seconds
+    /// Cancel the turn after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = crate::cli::agents::seconds)]
     pub turn_timeout: Option<f64>,
-    /// Look for slugs here, too
+    /// Also look up slugs in DIR
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
-    /// List the sessions that the agent knows, and send nothing
+    /// List the agent's sessions, and send no prompt
     #[arg(long, conflicts_with_all = ["prompt", "resume"])]
     pub list_sessions: bool,
     #[command(flatten)]
     pub keyed: Keyed,
-    /// Output format: the agent's words, or events
+    /// Output format: the agent's text, or events
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Text)]
     pub output: Output,
 }
 
-/// Values of `--output`: the agent's words alone, or events.
+/// Values of `--output`: only the agent's text, or events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     Text,
@@ -118,7 +118,7 @@ pub enum Output {
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((id, value)) if !id.is_empty() => Ok((id.to_owned(), value.to_owned())),
-        _ => Err("ID=VALUE is wanted".to_owned()),
+        _ => Err("expected ID=VALUE".to_owned()),
     }
 }
 
@@ -140,20 +140,20 @@ pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
         }),
     };
     let ended = runtime.block_on(converse(args, &mut *face));
-    // Whatever still runs is killed with it.
+    // Also kills what still runs.
     runtime.shutdown_timeout(Duration::from_millis(500));
-    // A reader may be slow: from here on the stream itself takes care of signals.
+    // The reader may be slow: from here on, the stream handles signals itself.
     signals::watch();
     face.finish(ended)
 }
 
-/// What came of it.
+/// The outcome of a run.
 #[derive(Default)]
 pub struct Ended {
     session: Option<String>,
     reason: Option<StopReason>,
     interrupted: Option<u8>,
-    /// The turn's own error, told already as an event.
+    /// Exit code for the turn's own error, which was already reported as an event.
     told: Option<u8>,
 }
 
@@ -170,17 +170,17 @@ async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
     let strategy = agent.chosen.strategy;
     if args.resume.is_some() && strategy != Strategy::NativeResume {
         let what = format!(
-            "`--resume` needs the continuation native-resume, and `{}` is chosen (AIP-45, Continuation)",
+            "`--resume` needs the continuation native-resume, but `{}` is selected (AIP-45, Continuation)",
             strategy.as_str()
         );
         return Err(Fault::new(Code::ContinuationUnsupported, what)
-            .hint("give `--continuation native-resume` where the manifest supports it"));
+            .hint("add `--continuation native-resume` if the manifest supports it"));
     }
     let message = match strategy {
         Strategy::Transcript => with_history(&history(args)?, &message),
         _ => message,
     };
-    let starting = agent.start(args.resume.as_deref());
+    let starting = agent.start_or_resume(args.resume.as_deref());
     tokio::pin!(starting);
     let session = loop {
         tokio::select! {
@@ -224,7 +224,7 @@ async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
             closed = &mut closing => {
                 let known = turned.is_err() || ended.told.is_some() || ended.interrupted.is_some();
                 match closed {
-                    // The run has its reason already; this comes on top.
+                    // The run already has an error or was interrupted, so this is only a warning.
                     Err(fault) if known => {
                         let code = fault.code.as_str().to_owned();
                         face.note(Some(Note::Warning(code, fault.message)))?;
@@ -273,7 +273,7 @@ async fn list(
                         limit.as_secs_f64()
                     );
                     Fault::new(Code::HandshakeTimeout, what)
-                        .hint("`--handshake-timeout` gives it longer")
+                        .hint("increase `--handshake-timeout`")
                 };
                 return face.sessions(&listed.map_err(late)??);
             }
@@ -305,7 +305,7 @@ async fn turn(
                 if ended.interrupted.replace(code).is_some() {
                     return Ok(());
                 }
-                // An agent that does not listen must not keep the second signal waiting.
+                // An agent that does not respond must not delay the second signal.
                 tokio::select! {
                     biased;
                     code = signals.next() => {
@@ -319,7 +319,7 @@ async fn turn(
             Some((id, answer)) = answered.recv() => {
                 questions.answered();
                 if !session.answer(&id, answer) {
-                    let late = "that question was no longer open; the answer was not used";
+                    let late = "the question was no longer open; the answer was not used";
                     face.note(Some(Note::Warning("question_closed".to_owned(), late.to_owned())))?;
                 }
             }
@@ -344,8 +344,7 @@ async fn turn(
     }
 }
 
-/// On a thread of its own where it comes by standard input: whoever waits for it can be
-/// interrupted.
+/// The prompt. Stdin is read on its own thread, so that the caller can be interrupted.
 async fn message(args: &Run) -> Result<String, Fault> {
     match args.prompt.as_deref() {
         Some("-") => {}
@@ -357,7 +356,7 @@ async fn message(args: &Run) -> Result<String, Fault> {
         let _ = give.send(read.map(|bytes| String::from_utf8(bytes.to_vec())));
     });
     let unread = |why: String| {
-        let what = format!("the prompt on standard input: {why}");
+        let what = format!("cannot read the prompt from stdin: {why}");
         Fault::new(Code::ManifestUnreadable, what)
     };
     let read = take.await.map_err(|e| unread(e.to_string()))?;
@@ -365,7 +364,7 @@ async fn message(args: &Run) -> Result<String, Fault> {
     text.map_err(|e| unread(e.to_string()))
 }
 
-/// Prior turns as the caller tells them.
+/// Prior turns from the `--transcript` file.
 fn history(args: &Run) -> Result<Vec<Exchange>, Fault> {
     let Some(path) = &args.transcript else {
         return Ok(Vec::new());
@@ -387,7 +386,7 @@ fn history(args: &Run) -> Result<Vec<Exchange>, Fault> {
             }),
             _ => {
                 let what = format!(
-                    ":{}: a line is {{\"role\":\"user\"|\"agent\",\"text\":…}}",
+                    ":{}: expected {{\"role\":\"user\"|\"agent\",\"text\":…}}",
                     number + 1
                 );
                 return Err(bad(what));
@@ -437,7 +436,7 @@ fn load(args: &Run, observer: Arc<dyn Observer>) -> Result<Agent, Fault> {
     Agent::load(context, wishes)
 }
 
-/// A person sits there.
+/// Whether the user can be asked at the terminal.
 fn at_terminal(args: &Run) -> bool {
     args.output == Output::Text && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
@@ -451,7 +450,7 @@ fn interact(args: &Run) -> Arc<dyn Interact> {
 
 fn permissions(args: &Run) -> Permissions {
     let default = match args.permissions {
-        // Nobody could answer: the turn must not hang.
+        // No user can answer, and the turn must not hang.
         Some(Decision::Ask) if !at_terminal(args) => Decision::Deny,
         Some(decision) => decision,
         None if args.yes => Decision::Allow,

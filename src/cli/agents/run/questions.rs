@@ -8,11 +8,11 @@ use agentproto_runtime::arm::desk::Answer;
 use agentproto_runtime::{Choice, StreamEvent};
 use agentproto_text::plain;
 
-/// Those that wait until the one before is answered.
+/// Questions that wait until the previous one is answered.
 #[derive(Default)]
 pub struct Questions {
     waiting: VecDeque<StreamEvent>,
-    /// One is shown, and its answer did not come yet.
+    /// Whether a question is shown and not answered yet.
     shown: bool,
 }
 
@@ -21,7 +21,7 @@ impl Questions {
         self.waiting.push_back(question);
     }
 
-    /// The one to show now; those that are not `open` any more are left out.
+    /// The question to show now. Questions that are no longer `open` are dropped.
     pub fn next(&mut self, open: impl Fn(&str) -> bool) -> Option<StreamEvent> {
         if self.shown {
             return None;
@@ -40,20 +40,20 @@ impl Questions {
     }
 }
 
-/// Asks at the terminal, beside the events.
+/// Asks at the terminal, in parallel to the events.
 pub fn ask(id: String, options: Vec<Choice>, answers: mpsc::UnboundedSender<(String, Answer)>) {
     std::thread::spawn(move || {
         for (number, option) in options.iter().enumerate() {
             eprintln!("  {} {}", number + 1, plain(&option.label));
         }
-        eprint!("Your choice [nothing = no]: ");
+        eprint!("Your choice [empty = no]: ");
         let mut line = String::new();
         let _ = std::io::stdin().read_line(&mut line);
         let _ = answers.send((id, understood(&line, &options)));
     });
 }
 
-/// What a line says; whatever is no number of a choice is a no.
+/// Parses an answer. Anything but the number of a choice means no.
 fn understood(line: &str, options: &[Choice]) -> Answer {
     let number = line.trim().parse::<usize>().ok();
     let chosen = number.and_then(|n| options.get(n.checked_sub(1)?));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_shown_at_a_time() {
+    fn questions_are_shown_one_at_a_time() {
         let mut questions = Questions::default();
         for id in ["a", "b", "c"] {
             questions.add(question(id));

@@ -1,4 +1,4 @@
-//! One session as a transcript that a person reads and talks to (A46-PROJ-09).
+//! Follows one session as a transcript, and sends prompts to it (A46-PROJ-09).
 
 use std::collections::VecDeque;
 use std::io::{BufRead, IsTerminal, Write};
@@ -17,14 +17,15 @@ use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::Event;
 use agentproto_text::speech;
 
-/// A stream that breaks off is taken up again, so often, with a pause.
+/// Maximum number of attempts to reopen a broken stream.
 const TRIES: usize = 10;
+/// Pause before each attempt.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What happens, in its order.
+/// Everything that an attached client reacts to, in order of arrival.
 enum Heard {
     Frame(Frame),
-    /// The stream is open; what comes from now on is heard.
+    /// The stream is open, so nothing is missed from now on.
     Open,
     Lost(Failure),
     Typed(String),
@@ -58,7 +59,7 @@ pub fn run(
         let ended = events(&heard, &mut emitter);
         return super::finish(emitter, ended, began);
     }
-    // Lines of a pipe are prompts, unless its owner wants to look back instead.
+    // Lines of a pipe are prompts, unless the output starts with earlier events.
     let talks = at_terminal || from == Begin::Now;
     let mut attached = Attached {
         client: client.clone(),
@@ -80,7 +81,7 @@ pub fn run(
     attached.talk(&heard, talks.then_some(say))
 }
 
-/// By the whole id, or by a beginning that only one has.
+/// Finds a session by its id, or by a prefix that only one session has.
 fn find(client: &Client, id: &str) -> Result<Value, Failure> {
     let answer = super::known(client)?;
     let empty = Vec::new();
@@ -94,11 +95,11 @@ fn find(client: &Client, id: &str) -> Result<Value, Failure> {
     match (fitting.next(), fitting.next()) {
         (Some(session), None) if !id.is_empty() => Ok(session.clone()),
         (Some(_), Some(_)) => {
-            let what = format!("several sessions begin with `{id}`");
+            let what = format!("several sessions start with `{id}`");
             Err(Failure::new(exit::USAGE, what).hint("`agentproto sessions` lists them"))
         }
         _ => {
-            let what = format!("there is no session `{id}`");
+            let what = format!("unknown session `{id}`");
             Err(Failure::new(exit::NO_INPUT, what)
                 .typed("session_not_found")
                 .hint("`agentproto sessions` lists them"))
@@ -108,8 +109,8 @@ fn find(client: &Client, id: &str) -> Result<Value, Failure> {
 
 fn hear_signals(say: Sender<Heard>) -> Result<(), Failure> {
     let listening = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
-    let mut listening =
-        listening.map_err(|e| Failure::new(exit::INTERNAL, format!("no signals: {e}")))?;
+    let mut listening = listening
+        .map_err(|e| Failure::new(exit::INTERNAL, format!("cannot listen for signals: {e}")))?;
     if let Some(code) = signals::hand_over() {
         let _ = say.send(Heard::Signal(i32::from(code) - 128));
     }
@@ -123,7 +124,7 @@ fn hear_signals(say: Sender<Heard>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the stream to its end; a break in between is taken up after the last item.
+/// Reads the stream to its end. After a break it continues after the last item.
 fn follow(client: Client, id: String, from: Begin, say: Sender<Heard>) {
     std::thread::spawn(move || {
         let mut last: Option<String> = None;
@@ -142,7 +143,7 @@ fn follow(client: Client, id: String, from: Begin, say: Sender<Heard>) {
                             return;
                         }
                     }
-                    Failure::new(exit::UNAVAILABLE, "the stream broke off")
+                    Failure::new(exit::UNAVAILABLE, "the stream ended unexpectedly")
                         .typed("host_unavailable")
                 }
                 Err(failure) => failure,
@@ -169,7 +170,7 @@ fn read_input(say: Sender<Heard>) {
     });
 }
 
-/// Every frame as one event, until the end.
+/// Emits every frame as one event, until the end.
 fn events(heard: &Receiver<Heard>, emitter: &mut Emitter<'_>) -> Outcome {
     while let Ok(heard) = heard.recv() {
         match heard {
@@ -208,16 +209,17 @@ struct Attached<'w> {
     color: bool,
     at_terminal: bool,
     busy: bool,
-    /// What the agent waits for, oldest first.
+    /// Open questions of the agent, oldest first.
     questions: Vec<Value>,
-    /// Prompts of a pipe that came during a turn.
+    /// Prompts from a pipe that arrived during a turn.
     waiting: VecDeque<String>,
     has_talked: bool,
-    /// Our prompt is taken, and its turn not seen yet: an end that comes now is of another.
+    /// Our prompt was accepted, but its turn was not seen yet: an end that arrives now belongs to
+    /// another turn.
     is_early: bool,
-    /// The prompt that was typed last, at a terminal that has shown it.
+    /// The last prompt that was typed at a terminal, which has already shown it.
     typed: Option<String>,
-    /// Nothing more comes from the input.
+    /// Whether stdin has ended.
     is_closed: bool,
 }
 
@@ -229,7 +231,7 @@ impl Attached<'_> {
     fn greet(&mut self, session: &Value) -> Result<(), Failure> {
         let text = |name: &str| session[name].as_str().unwrap_or_default().to_owned();
         let keys = match self.at_terminal {
-            true => "; type a prompt, Ctrl-C interrupts the turn, Ctrl-D leaves",
+            true => "; type a prompt, Ctrl-C interrupts the turn, Ctrl-D detaches",
             false => "",
         };
         eprintln!(
@@ -247,7 +249,7 @@ impl Attached<'_> {
             match one {
                 Heard::Open => {
                     let Some(say) = talks.take() else { continue };
-                    // What the stream says from here on is newer than this answer.
+                    // What the stream sends from here on is newer than this response.
                     let now = self
                         .client
                         .get(&format!("/sessions/{}", escaped(&self.id)))?;
@@ -262,7 +264,7 @@ impl Attached<'_> {
                 Heard::Lost(failure) => return Err(failure),
                 Heard::Typed(line) => self.typed(line)?,
                 Heard::Closed if self.at_terminal => {
-                    eprintln!("left; the session goes on");
+                    eprintln!("detached; the session continues");
                     return Ok(exit::CLEAN);
                 }
                 Heard::Closed => self.is_closed = true,
@@ -304,7 +306,7 @@ impl Attached<'_> {
             }
             "prompt" => {
                 let text = data["prompt"].as_str().unwrap_or_default();
-                // What was typed here stands here already.
+                // The terminal already shows a prompt that was typed here.
                 if self.typed.take().as_deref() != Some(text) {
                     for line in text.lines() {
                         self.line(&format!("> {line}"), Some("1"))?;
@@ -322,7 +324,7 @@ impl Attached<'_> {
             }
             "gap" => self.line("[gap] some output is missing here", Some("33"))?,
             "end" => return self.ended(data).map(Some),
-            // Further types may come (A46-SSE-05).
+            // Later versions may add types (A46-SSE-05).
             _ => {}
         }
         Ok(None)
@@ -363,7 +365,7 @@ impl Attached<'_> {
             self.line(&text, Some("33"))?;
         }
         if self.at_terminal {
-            eprintln!("answer with a number; 0 answers with none of them");
+            eprintln!("enter a number, or 0 to choose none of them");
         }
         Ok(())
     }
@@ -394,7 +396,9 @@ impl Attached<'_> {
             (Some(0), _) => json!({ "cancelled": true }),
             (_, Some(option)) => json!({ "optionId": option["id"] }),
             _ => {
-                eprintln!("the agent waits for an answer first: a number of those above, or 0");
+                eprintln!(
+                    "the agent waits for an answer first: enter one of the numbers above, or 0"
+                );
                 return Ok(());
             }
         };
@@ -416,7 +420,7 @@ impl Attached<'_> {
                 self.busy = true;
                 Ok(())
             }
-            // Somebody else was quicker: its turn comes.
+            // Another client was faster. Our prompt is sent after its turn.
             Err(failure) if failure.code == exit::TEMPORARY && !self.at_terminal => {
                 self.waiting.push_front(prompt);
                 Ok(())
@@ -429,7 +433,7 @@ impl Attached<'_> {
         let path = self.path("interrupt");
         match self.client.post(&path, &json!({})) {
             Ok(answer) if answer["wasBusy"] == true => eprintln!("interrupted the turn"),
-            Ok(_) => eprintln!("no turn is going on; Ctrl-D leaves"),
+            Ok(_) => eprintln!("no turn is running; Ctrl-D detaches"),
             Err(failure) => {
                 let _ = told(failure);
             }
@@ -441,7 +445,7 @@ fn options(question: &Value) -> &[Value] {
     question["options"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A refusal does not end the conversation; a host that is gone does.
+/// Prints an error response and continues. Fails if the host is gone.
 fn told(failure: Failure) -> Result<(), Failure> {
     if failure.code == exit::UNAVAILABLE {
         return Err(failure);
@@ -453,7 +457,7 @@ fn told(failure: Failure) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The colours of the seed's table, by the prefix of a line.
+/// The color of a line by its prefix, from the table in AIP-46.
 fn paint(line: &str, is_stderr: bool) -> Option<&'static str> {
     const TABLE: [(&str, &str); 7] = [
         ("[thought] ", "2"),
@@ -474,7 +478,7 @@ mod tests {
 
     // A46-PROJ-03 to 08.
     #[test]
-    fn colours_go_by_the_table() {
+    fn lines_are_colored_by_prefix() {
         for (line, wanted) in [
             ("[thought] hm", Some("2")),
             ("[tool] ls", Some("36")),

@@ -1,5 +1,4 @@
-//! `agentproto sessions`: what runs on the host, as a list, a live table, or one session's
-//! transcript.
+//! `agentproto sessions`: lists the sessions of a host, shows a live table, or follows one session.
 
 mod attach;
 mod table;
@@ -18,26 +17,26 @@ use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::Event;
 
-/// Between two looks of `--watch`.
+/// Interval between two updates of `--watch`.
 const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Args, Debug)]
 pub struct Sessions {
-    /// A live table, until Ctrl-C
+    /// Show a live table until Ctrl-C
     #[arg(long, conflicts_with_all = ["attach", "json", "limit", "cursor"])]
     pub watch: bool,
-    /// Follow a session (its id, or the beginning of it) and talk to it: Ctrl-C interrupts the
-    /// turn, Ctrl-D leaves
+    /// Follow a session (its id, or a unique prefix) and send prompts to it: Ctrl-C interrupts the
+    /// turn, Ctrl-D detaches
     #[arg(long, value_name = "ID", conflicts_with_all = ["json", "limit", "cursor"])]
     pub attach: Option<String>,
-    /// With `--attach`: from what the host still has, or only what comes [default: start on a
-    /// terminal, else now]
+    /// With `--attach`: start with the events that the host still has, or with new ones [default:
+    /// start on a terminal, else now]
     #[arg(long, value_name = "WHEN", value_enum, requires = "attach")]
     pub from: Option<Begin>,
-    /// Only those that live
+    /// List only live sessions
     #[arg(long)]
     pub alive: bool,
-    /// The list as JSON; the same as `--output json`
+    /// Print the list as JSON (same as `--output json`)
     #[arg(long, conflicts_with = "output")]
     pub json: bool,
     #[command(flatten)]
@@ -52,10 +51,11 @@ pub struct Sessions {
 pub fn run(args: &Sessions, global: &Global, out: &mut dyn Write) -> Outcome {
     let client = Client::new(&args.which)?;
     if args.output == Output::Json && (args.watch || args.attach.is_some()) {
-        return Err(
-            Failure::new(exit::USAGE, "what does not end is no JSON document")
-                .hint("`--output jsonl` has an event per line"),
-        );
+        return Err(Failure::new(
+            exit::USAGE,
+            "`--watch` and `--attach` cannot print one JSON document",
+        )
+        .hint("use `--output jsonl` for one event per line"));
     }
     match &args.attach {
         Some(id) => attach::run(args, id, &client, global, out),
@@ -64,18 +64,19 @@ pub fn run(args: &Sessions, global: &Global, out: &mut dyn Write) -> Outcome {
     }
 }
 
-/// What the host answers, if it does so before a signal comes.
+/// The sessions of the host, unless a signal arrives first.
 fn known(client: &Client) -> Result<Value, Failure> {
     let client = client.clone();
     signals::unless_stopped(move || client.get("/sessions"))?
 }
 
-/// The records as the host has them: fields that we do not know stay (A46-MODEL-12).
+/// The records as the host sends them. Unknown fields are kept (A46-MODEL-12).
 fn fetch(args: &Sessions, client: &Client) -> Result<Vec<Value>, Failure> {
     let answer = known(client)?;
     let Some(sessions) = answer["sessions"].as_array() else {
-        let what = "the host answers, but not as AIP-46 has it: there is no list `sessions`";
-        return Err(Failure::new(exit::UNAVAILABLE, what).hint("is that URL the host's?"));
+        let what = "invalid response of the host (AIP-46): the list `sessions` is missing";
+        return Err(Failure::new(exit::UNAVAILABLE, what)
+            .hint("check that the URL is that of a session host"));
     };
     let alive = |s: &&Value| matches!(s["status"].as_str(), Some("starting" | "running"));
     let sessions = sessions.iter().filter(|s| !args.alive || alive(s));
@@ -121,7 +122,7 @@ fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) 
     Ok(exit::CLEAN)
 }
 
-/// Looks again and again; shows what is new.
+/// Polls the host, and prints changes.
 fn watch(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) -> Outcome {
     let began = Instant::now();
     signals::watch();
@@ -153,7 +154,7 @@ fn watch(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write)
         };
         let table = table::render(&fetch(args, client)?, color, terminal::width(), rows);
         if table != shown {
-            // Home, the new table, and nothing of the old one below it.
+            // Move to the top left and clear the screen, so that nothing of the old table remains.
             let (before, after) = match is_screen {
                 true => ("\x1b[H\x1b[2J", ""),
                 false => ("", "\n"),
@@ -167,7 +168,7 @@ fn watch(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write)
     })
 }
 
-/// Until a signal, an error, or the reader has gone.
+/// Repeats `look` until a signal, an error, or the end of the reader.
 fn looks(mut look: impl FnMut() -> Result<bool, Failure>) -> Outcome {
     loop {
         if look()? {
@@ -183,7 +184,7 @@ fn looks(mut look: impl FnMut() -> Result<bool, Failure>) -> Outcome {
     }
 }
 
-/// The end of a stream of events; what ended it otherwise is told at the edge.
+/// Ends a stream of events. The caller reports an interrupt.
 fn finish(emitter: Emitter<'_>, ended: Outcome, began: Instant) -> Outcome {
     match ended? {
         exit::CLEAN => emitter

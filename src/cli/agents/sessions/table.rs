@@ -1,4 +1,4 @@
-//! Sessions as a table: the living first, then the latest.
+//! Sessions as a table: live ones first, then the others, each newest first.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ const HEAD: [&str; 7] = [
     "LABEL",
 ];
 
-/// At most `rows` lines, each at most `width` wide.
+/// Renders at most `rows` lines of at most `width` columns.
 pub fn render(sessions: &[Value], color: bool, width: usize, rows: usize) -> String {
     if sessions.is_empty() {
         return "no sessions\n".to_owned();
@@ -58,7 +58,7 @@ pub fn render(sessions: &[Value], color: bool, width: usize, rows: usize) -> Str
     out
 }
 
-/// The living first, then the latest.
+/// Live sessions first, then the others, each newest first.
 pub fn sort(sessions: &mut [Value]) {
     let started = |s: &Value| s["startedAt"].as_str().unwrap_or_default().to_owned();
     sessions.sort_by_key(|s| (is_alive(s), started(s)));
@@ -75,9 +75,9 @@ fn row(session: &Value) -> [String; 7] {
     let status = match (asks, session["busy"].as_bool()) {
         (0, Some(true)) => format!("{}, busy", text("status")),
         (0, _) => text("status"),
-        _ => format!("{}, asks", text("status")),
+        _ => format!("{}, waiting for an answer", text("status")),
     };
-    // To the second; the time zone is always the same.
+    // Cut to seconds; the time zone is always the same.
     let started = text("startedAt").replace('T', " ");
     [
         text("id"),
@@ -112,7 +112,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_living_come_first_and_nothing_is_obeyed() {
+    fn live_sessions_come_first_and_escapes_are_not_printed() {
         let sessions = [
             json!({ "id": "ses_1", "status": "killed", "startedAt": "2026-01-02T00:00:00.000Z", "new": 1 }),
             json!({ "id": "ses_2", "status": "running", "busy": true, "startedAt": "2026-01-01T00:00:00Z",
