@@ -1,6 +1,6 @@
-//! Agents that others wrote, through the whole runner with a small manifest each; and a client
-//! that others wrote, with our mock and all of its variants. `tests/interop/run` installs them
-//! and runs these.
+//! Third-party agents, run through the whole runner with a small manifest each, and a third-party
+//! client with our mock agent and all its variants. `tests/interop/run` installs them and runs
+//! these tests.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ fn installed(path: &str) -> PathBuf {
     path.canonicalize().expect("a path")
 }
 
-/// Writes a bundle around a program, and runs one prompt.
+/// Writes a bundle around a program and runs one prompt.
 fn run(name: &str, bundle: impl Fn(&Path) -> String, prompt: &str, more: &[&str]) -> Vec<Value> {
     let place = tempfile::tempdir().expect("a directory");
     let dir = place.path().join(name);
@@ -61,7 +61,7 @@ fn of<'l>(lines: &'l [Value], kind: &str) -> Vec<&'l Value> {
 
 #[test]
 #[ignore = "needs what tests/interop/run installs"]
-fn the_example_agent_of_the_typescript_sdk() {
+fn typescript_sdk_example_agent() {
     let script = installed("node_modules/@agentclientprotocol/sdk/dist/examples/agent.js");
     let bundle = |_: &Path| {
         format!(
@@ -81,7 +81,7 @@ fn the_example_agent_of_the_typescript_sdk() {
 
 #[test]
 #[ignore = "needs what tests/interop/run installs"]
-fn the_echo_agent_of_the_python_sdk() {
+fn python_sdk_echo_agent() {
     let script = installed("python/echo_agent.py");
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/interop/venv/bin/python3");
     let bundle = |dir: &Path| {
@@ -101,8 +101,8 @@ fn the_echo_agent_of_the_python_sdk() {
     assert_eq!(of(&lines, "turn-end")[0]["reason"], "end_turn");
 }
 
-/// The example client starts its agent with `npx`, so that is what the mock is called here. It
-/// reads decisions from its terminal; the first option is taken whenever it asks.
+/// The example client starts its agent with `npx`, so the mock agent is installed under that name.
+/// The client reads decisions from its terminal, and this function always chooses the first option.
 fn example_client(variant: Option<&str>) -> (String, String) {
     let client = installed("node_modules/@agentclientprotocol/sdk/dist/examples/client.js");
     let place = tempfile::tempdir().expect("a directory");
@@ -151,17 +151,18 @@ fn example_client(variant: Option<&str>) -> (String, String) {
 
 #[test]
 #[ignore = "needs what tests/interop/run installs"]
-fn the_example_client_of_the_typescript_sdk() {
+fn typescript_sdk_example_client() {
     let (said, errors) = example_client(None);
     assert!(said.contains("completed with: end_turn"), "{said}{errors}");
     let mut wrong = Vec::new();
     for variant in variants::of(Kind::Acp) {
         let (said, errors) = example_client(Some(variant.name));
-        // The example neither logs in nor goes on after an error; it tells both.
+        // The example client neither logs in nor continues after an error. It prints a message for
+        // both.
         let expected = match variant.scenario {
             "auth" => errors.contains("-32000"),
             "error" => errors.contains("[Client] Error"),
-            // It exits before its terminal has taken the whole chunk.
+            // The client exits before its terminal has received the whole chunk.
             _ if variant.name == "huge-chunk" => {
                 said.len() > 60_000 && !errors.contains("[Client] Error")
             }

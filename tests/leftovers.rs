@@ -1,6 +1,6 @@
-//! After many spawns, and after the runner was killed, nothing is left: no process, zombie,
-//! mount, namespace, control group, placeholder or descriptor (A45-LIFE-09, A44-LIFEC-03,
-//! A44-SEC-08). As root everything runs again as an ordinary user.
+//! After many spawns, and after the runner was killed, nothing is left: no process, zombie, mount,
+//! namespace, control group, placeholder or descriptor (A45-LIFE-09, A44-LIFEC-03, A44-SEC-08). As
+//! root, everything runs a second time as an unprivileged user.
 #![cfg(target_os = "linux")]
 
 #[path = "escape/accounts.rs"]
@@ -26,7 +26,7 @@ use agentproto_sandbox::{build, bwrap, probe};
 
 use world::{Host, World};
 
-/// A process that cannot be mistaken for a later one with its number.
+/// A process with its start time, so that it is not confused with a later process with the same id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Process {
     pid: u32,
@@ -61,7 +61,7 @@ fn processes() -> Vec<Status> {
         .collect()
 }
 
-/// Everything below a process, itself not among them.
+/// All descendants of a process, without the process itself.
 fn descendants(of: u32) -> Vec<Status> {
     let mut all = processes();
     let mut known = BTreeSet::from([of]);
@@ -95,7 +95,7 @@ fn descriptors() -> BTreeSet<String> {
         .collect()
 }
 
-/// The namespaces of these processes and of this one's open files.
+/// The namespaces of these processes and of this process's open files.
 fn namespaces(of: &[Status]) -> BTreeSet<PathBuf> {
     let of = of.iter().map(|s| s.process.pid);
     of.filter_map(|pid| fs::read_dir(format!("/proc/{pid}/ns")).ok())
@@ -104,7 +104,7 @@ fn namespaces(of: &[Status]) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// Control groups that count processes, where this user can make them.
+/// Creates a control group with a process limit, if this user can.
 fn process_group(mark: &str, number: usize) -> Option<PathBuf> {
     let roots = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(Path::new);
     let root = roots
@@ -115,7 +115,7 @@ fn process_group(mark: &str, number: usize) -> Option<PathBuf> {
     Some(group)
 }
 
-/// Who starts a child.
+/// How a child is started.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Starter {
     Guard,
@@ -123,14 +123,14 @@ enum Starter {
     Bubblewrap,
 }
 
-/// Those that work here.
+/// The starters that work on this machine.
 fn starters() -> Vec<Starter> {
-    // Looking for them starts the helper, which this binary is not.
+    // Probing for them starts the helper, and this test binary is not the helper.
     world::use_helper();
     let mut all = vec![Starter::Guard, Starter::Native];
     match probe::bubblewrap() {
         Ok(_) => all.push(Starter::Bubblewrap),
-        Err(why) => println!("bubblewrap is not tried: {}", why.text),
+        Err(why) => println!("bubblewrap is not tested: {}", why.text),
     }
     all
 }
@@ -147,7 +147,7 @@ fn plan(world: &World, starter: Starter, args: &[&str]) -> Plan {
     plan
 }
 
-/// Bubblewrap takes a finished plan over.
+/// Converts a finished plan for bubblewrap.
 fn carried(plan: Plan, starter: Starter) -> Plan {
     match (starter, probe::bubblewrap()) {
         (Starter::Bubblewrap, Ok(found)) => bwrap::plan(plan, found).expect("a plan"),
@@ -170,8 +170,8 @@ const SPAWNS: usize = 500;
 const AT_ONCE: usize = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn five_hundred_spawns() {
-    // The other tests of this file hold descriptors and children of their own.
+async fn five_hundred_spawns_leave_nothing() {
+    // The other tests of this file open descriptors and start children.
     let _alone = ALONE.lock().await;
     let host = Host::new();
     let world = std::sync::Arc::new(World::new(&host));
@@ -179,7 +179,7 @@ async fn five_hundred_spawns() {
     let own = std::process::id();
     let known_namespaces = namespaces(&processes());
     let mounts_before = mounts();
-    // The first spawns open what the runtime keeps open, and start its spare helper.
+    // The first spawns open descriptors that the runtime keeps, and start its spare helper.
     for starter in [starters(), starters()].concat() {
         one(&world, starter, &mark, 0).await;
     }
@@ -241,7 +241,7 @@ async fn five_hundred_spawns() {
             .any(|n| d.contains(n))
     };
     assert!(!held.iter().any(namespace), "{held:?}");
-    // Ours only: others may run beside this test.
+    // Only our own: other processes may run next to this test.
     let left: Vec<_> = namespaces(&descendants(own))
         .difference(&known_namespaces)
         .cloned()
@@ -253,12 +253,15 @@ async fn five_hundred_spawns() {
             .filter(|e| e.file_name().to_string_lossy().starts_with(&mark))
             .map(|e| e.path())
             .collect();
-        assert!(left.is_empty(), "control groups: {left:?}");
+        assert!(left.is_empty(), "control groups were not removed: {left:?}");
     }
-    assert!(!world.path("write/later").exists(), "a placeholder is left");
+    assert!(
+        !world.path("write/later").exists(),
+        "a placeholder was not removed"
+    );
 }
 
-/// One child that leaves three processes behind; every fifth is killed while it runs.
+/// Starts one child that leaves three processes behind. Every fifth child is killed while it runs.
 async fn one(world: &World, starter: Starter, mark: &str, number: usize) {
     let killed = number / 3 % 5 == 1;
     let mut plan = plan(
@@ -284,7 +287,7 @@ async fn one(world: &World, starter: Starter, mark: &str, number: usize) {
             "{starter:?} {}",
             child.stderr.text()
         );
-        // The third may not have been born yet.
+        // The third process may not have been started yet.
         assert!(
             (2..=3).contains(&exit.usage.survivors),
             "{starter:?} {:?}",
@@ -295,11 +298,11 @@ async fn one(world: &World, starter: Starter, mark: &str, number: usize) {
 
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// Which kind of session the process started by `the_runner_is_killed` runs.
+/// Starter that the process started by `the_runner_is_killed` uses.
 const RUNNER: &str = "LEFTOVERS_RUNNER";
 const SESSIONS: usize = 10;
 
-/// Not a test of its own: what `the_runner_is_killed` starts and kills.
+/// Not an independent test: `the_runner_is_killed` starts it and kills it.
 #[tokio::test]
 async fn runner() {
     let Ok(kind) = std::env::var(RUNNER) else {
@@ -325,7 +328,7 @@ async fn runner() {
         assert!(matches!(up, Some(Piece::Line { .. })), "{up:?}");
         children.push(child);
     }
-    println!("all are up");
+    println!("all children run");
     tokio::time::sleep(Duration::from_secs(120)).await;
 }
 
@@ -348,7 +351,7 @@ async fn the_runner_is_killed() {
             if let Some(at) = line.strip_prefix("world ") {
                 world = Some(PathBuf::from(at));
             }
-            if line == "all are up" {
+            if line == "all children run" {
                 break;
             }
         }
@@ -357,7 +360,7 @@ async fn the_runner_is_killed() {
             .into_iter()
             .map(|s| s.process)
             .collect();
-        // A helper, or two, a target and its three for each.
+        // For each session: one or two helpers, a target and its three children.
         assert!(alive.len() >= SESSIONS * 5, "{kind}: {}", alive.len());
         runner.kill().expect("SIGKILL");
         runner.wait().expect("its end");
@@ -365,7 +368,7 @@ async fn the_runner_is_killed() {
         eventually(kind, Duration::from_secs(2), || {
             let left: Vec<String> = processes()
                 .into_iter()
-                // What has ended is for the first process of the host to collect.
+                // Zombies are reaped by process 1 of the host.
                 .filter(|s| alive.contains(&s.process) && !s.zombie)
                 .map(|s| format!("{} {}", s.process.pid, s.command))
                 .collect();
@@ -384,7 +387,7 @@ async fn the_runner_is_killed() {
         assert_eq!(mounts(), mounts_before, "{kind}: mounts");
         assert!(
             !world.join("write/later").exists(),
-            "{kind}: a placeholder is left"
+            "{kind}: a placeholder was not removed"
         );
         fs::remove_dir_all(&world).expect("the runner's world");
     }

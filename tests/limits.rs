@@ -1,5 +1,5 @@
-//! Limits stop what runs away, by control group as root and by resource limits as an
-//! ordinary user, and leave no group behind (A45-SBX-02).
+//! Limits stop runaway processes, with control groups as root and with resource limits as an
+//! unprivileged user, and leave no control group behind (A45-SBX-02).
 #![cfg(target_os = "linux")]
 
 mod children;
@@ -27,17 +27,17 @@ fn limit(kind: LimitKind) -> Limit {
 }
 
 fn is_root() -> bool {
-    // SAFETY: no arguments.
+    // SAFETY: `getuid` takes no arguments and cannot fail.
     unsafe { libc::getuid() == 0 }
 }
 
 fn no_groups_left(limiter: &Limiter) {
     for dir in &limiter.leftovers {
-        assert!(gone(dir.path()), "{} is left", dir.path().display());
+        assert!(gone(dir.path()), "{} was not removed", dir.path().display());
     }
 }
 
-/// The helper removes groups after it has told the end.
+/// Waits for the removal, because the helper removes groups after it has reported the exit.
 fn gone(path: &Path) -> bool {
     let begin = Instant::now();
     while path.exists() {
@@ -81,7 +81,7 @@ async fn run(backend: Backend, argv: &[&str], limits: &[Limit]) -> (Exit, Vec<St
     (exit, text, child.stderr.text())
 }
 
-/// Perl comes with every Debian, and asks for memory when told to.
+/// A memory bomb in Perl, which every Debian has.
 const MEMORY_BOMB: &str =
     "my $n = shift; my $x = 'x' x ($n << 20); print 'had ', length($x) >> 20, \"\\n\";";
 
@@ -120,7 +120,7 @@ async fn fork_bombs_are_stopped() {
         let (exit, text, stderr) = run(backend, &["/bin/sh", "-c", script], &limits).await;
         assert!(text.is_empty(), "{backend:?}: {exit:?} {text:?}");
         assert!(stderr.contains("fork"), "{backend:?}: {stderr}");
-        // The shell and nineteen more.
+        // The shell and nineteen children.
         assert!(
             (15..=20).contains(&exit.usage.survivors),
             "{backend:?}: {exit:?}"
@@ -128,7 +128,7 @@ async fn fork_bombs_are_stopped() {
     }
 }
 
-/// As many as are allowed do run.
+/// The allowed number of processes can run.
 #[tokio::test]
 async fn the_allowed_number_of_processes_runs() {
     let script = "i=0; while [ $i -lt 9 ]; do sleep 20 & i=$((i+1)); done; echo all";
@@ -142,7 +142,7 @@ async fn the_allowed_number_of_processes_runs() {
     }
 }
 
-/// Why `assess` calls the limit unenforceable for root without control groups.
+/// Shows why `assess` calls the limit unenforceable for root without control groups.
 #[tokio::test]
 async fn root_is_exempt_from_the_resource_limit() {
     let script = "i=0; while [ $i -lt 9 ]; do sleep 20 & i=$((i+1)); done; echo all";
@@ -172,7 +172,7 @@ async fn processor_time_is_limited() {
     }
 }
 
-/// Children count too: three burn at once, and each has spent less than the limit.
+/// The time of all processes counts: three run at once, and each uses less than the limit.
 #[tokio::test]
 async fn processor_time_of_all_processes_counts() {
     if !is_root() {
@@ -184,9 +184,9 @@ async fn processor_time_of_all_processes_counts() {
     assert!(exit.cpu_spent && exit.usage.survivors >= 2, "{exit:?}");
 }
 
-/// What the machine can do is said in words.
+/// Every line of the probe has a text, and a help if the feature is missing.
 #[test]
-fn the_probe_knows_this_machine() {
+fn the_probe_describes_this_machine() {
     let _ = plan(Backend::Guard, &["/bin/true"]);
     let probe = probe::probe();
     for line in probe.lines() {
@@ -205,7 +205,7 @@ fn the_probe_knows_this_machine() {
     }
 }
 
-/// A runner that is killed takes everything with it, its groups too.
+/// When a runner is killed, its processes and control groups are removed.
 #[test]
 fn a_killed_runner_leaves_nothing() {
     for backend in children::ALL {
@@ -237,7 +237,7 @@ fn a_killed_runner_leaves_nothing() {
             .collect();
         assert_eq!(dirs.is_empty(), !is_root(), "{backend:?}: {text}");
         for dir in dirs {
-            assert!(gone(Path::new(dir)), "{backend:?}: {dir} is left");
+            assert!(gone(Path::new(dir)), "{backend:?}: {dir} was not removed");
         }
         let begin = Instant::now();
         while children::runs(&marker) {
@@ -279,8 +279,8 @@ async fn a_runner_to_be_killed() {
     child.wait().await;
 }
 
-/// The whole of this file again as an ordinary user.
+/// Runs all tests of this file again as an unprivileged user.
 #[test]
-fn an_ordinary_user_is_limited_too() {
+fn limits_apply_to_an_unprivileged_user() {
     children::again_as_user();
 }

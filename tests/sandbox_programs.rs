@@ -1,6 +1,6 @@
-//! Real programs finish their work under tight policies, and fail with a word about the
-//! clause when one that they need is taken away. `tests/programs/run` installs what is
-//! missing and runs these.
+//! Real programs work under tight policies, and fail with a message about the clause when a
+//! permission that they need is removed. `tests/programs/run` installs the programs and runs these
+//! tests.
 #![cfg(target_os = "linux")]
 
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ use agentproto_sandbox::spawn::{Options, Piece};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 
-/// A workspace with a policy in it.
+/// A workspace with a policy.
 struct Place {
     dir: TempDir,
 }
@@ -51,7 +51,8 @@ impl Place {
             .join(name)
     }
 
-    /// Runs a command in `work` under a block whose `DIR` stands for this place.
+    /// Runs a command in `work` with this sandbox block. `DIR` in the block is replaced with this
+    /// directory.
     fn run(&self, backend: &str, block: &str, command: &[&str]) -> Output {
         let here = self.path("").display().to_string();
         let here = here.trim_end_matches('/');
@@ -79,7 +80,7 @@ impl Place {
         said
     }
 
-    /// It fails, and the clause is named.
+    /// Expects a failure whose message names the clause.
     fn fails(&self, block: &str, command: &[&str], clause: &str) {
         for backend in backends() {
             let output = self.run(backend, block, command);
@@ -96,7 +97,7 @@ impl Place {
     }
 }
 
-/// All of them: one that this machine lacks is a failure.
+/// All backends. If this machine lacks one, the test fails.
 fn backends() -> [&'static str; 2] {
     [
         backend::Backend::Native.as_str(),
@@ -178,7 +179,7 @@ fn python_reads_and_writes() {
 /// A29-SBX-06, A29-SBX-08, A29-SBX-09.
 #[test]
 #[ignore = "needs node"]
-fn node_starts_what_is_listed() {
+fn node_starts_listed_programs() {
     let place = Place::new(&["node"]);
     let read = [
         "node",
@@ -213,8 +214,8 @@ fn ripgrep_searches() {
     );
 }
 
-/// A45-SBX-02: a compiler, a linker and all that they start; and AIP-29, where cargo works as
-/// far as its list of programs reaches.
+/// A45-SBX-02: a compiler, a linker and the programs that they start. With AIP-29, cargo works as
+/// far as its list of programs allows.
 #[test]
 #[ignore = "needs a C compiler"]
 fn cargo_builds() {
@@ -239,7 +240,7 @@ fn cargo_builds() {
     place.fails(no_compiler, &build, "`exec.spawn`");
 }
 
-/// The example agent of the ACP SDK, and the directory of all that it imports.
+/// The example agent of the ACP SDK, and the directory of the packages that it imports.
 fn example_agent() -> (PathBuf, PathBuf) {
     let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/programs/node_modules");
     let agent = packages.join("@agentclientprotocol/sdk/dist/examples/agent.js");
@@ -250,7 +251,7 @@ fn example_agent() -> (PathBuf, PathBuf) {
     (agent, packages)
 }
 
-/// How an agent met the first request, and what the sandbox had to say about its end.
+/// The response of an agent to the first request, and the sandbox's hints after its exit.
 struct Meeting {
     answer: Option<serde_json::Value>,
     ended_well: bool,
@@ -261,7 +262,7 @@ struct Meeting {
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}"#;
 
 impl Place {
-    /// Starts an agent, asks it to initialize, and stops it by the ladder.
+    /// Starts an agent, sends `initialize`, and stops it step by step.
     async fn meet(&self, backend: backend::Backend, block: &str, command: &[OsString]) -> Meeting {
         helper::use_binary(env!("CARGO_BIN_EXE_agentproto"));
         let file = self.path("policy.yaml");
@@ -279,7 +280,7 @@ impl Place {
         let start = confined::start(prepared, Options::default(), Arc::new(SystemResolver), sink);
         let mut agent = start.await.expect("started");
         let stdin = agent.child.stdin.as_mut().expect("stdin");
-        // One that has ended already does not read it.
+        // An agent that has already exited does not read it.
         let _ = stdin.write_all(format!("{INITIALIZE}\n").as_bytes()).await;
         let stdout = agent.child.stdout.as_mut().expect("stdout");
         let heard = tokio::time::timeout(Duration::from_secs(30), stdout.next()).await;
@@ -287,7 +288,7 @@ impl Place {
             Some(Piece::Line { bytes, .. }) => {
                 Some(serde_json::from_slice(&bytes).expect("an answer in JSON"))
             }
-            Some(other) => panic!("not a line: {other:?}"),
+            Some(other) => panic!("expected a line, found: {other:?}"),
             None => None,
         };
         let exit = agent.stop().await;
@@ -302,11 +303,11 @@ impl Place {
     }
 }
 
-/// A29-SBX-06, A29-SBX-09, A45-SBX-02: an agent built with the TypeScript SDK of ACP talks
-/// from inside, with no network.
+/// A29-SBX-06, A29-SBX-09, A45-SBX-02: an agent built with the TypeScript SDK of ACP works inside
+/// the sandbox, without a network.
 #[tokio::test]
 #[ignore = "needs node and the ACP SDK"]
-async fn an_acp_agent_answers() {
+async fn an_acp_agent_responds() {
     let place = Place::new(&["node", "env"]);
     let (agent, packages) = example_agent();
     let by_node: [OsString; 3] = ["env".into(), "node".into(), agent.clone().into()];

@@ -1,5 +1,5 @@
-//! Starting children, with and without a sandbox: streams, signals, the end, and that
-//! nothing outlives it (A45-LIFE-09, A44-LIFEC-03, A44-SEC-08).
+//! Starting children with and without a sandbox: streams, signals, exits, and no process left
+//! behind (A45-LIFE-09, A44-LIFEC-03, A44-SEC-08).
 #![cfg(target_os = "linux")]
 
 mod children;
@@ -28,7 +28,7 @@ async fn streams_and_exit_status() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_told() {
+async fn a_missing_program_is_reported() {
     for backend in children::ALL {
         let plan = plan(backend, &["/no/such/program"]);
         let error = spawn(&plan, Options::default())
@@ -44,7 +44,7 @@ async fn a_program_that_is_not_there_is_told() {
 }
 
 #[tokio::test]
-async fn the_ladder_ends_what_ignores_it() {
+async fn a_child_that_ignores_signals_is_killed() {
     for backend in children::ALL {
         let plan = plan(
             backend,
@@ -69,9 +69,9 @@ async fn the_ladder_ends_what_ignores_it() {
     }
 }
 
-/// Children in other sessions, double forks and daemons go with it.
+/// Children in other sessions, double forks and daemons are killed as well.
 #[tokio::test]
-async fn nothing_outlives_the_child() {
+async fn no_process_survives_the_child() {
     for backend in children::ALL {
         let marker = children::marker(std::process::id(), backend);
         let script = format!(
@@ -102,7 +102,7 @@ async fn a_time_limit_kills() {
 
 /// A29-SBX-12.
 #[tokio::test]
-async fn a_terminal_is_a_terminal() {
+async fn a_child_can_have_a_terminal() {
     for backend in children::ALL {
         let mut plan = native(&["/bin/sh", "-c", "test -t 0 && test -t 1 && stty size"]);
         plan.tty = true;
@@ -141,10 +141,10 @@ async fn the_sandbox_has_its_own_processes_and_files() {
         let plan = plan(backend, &["/bin/sh", "-c", script]);
         let mut child = spawn(&plan, Options::default()).await.expect("started");
         let text = lines(&mut child).await;
-        // SAFETY: no arguments.
+        // SAFETY: `getuid` takes no arguments and cannot fail.
         let user = unsafe { libc::getuid() }.to_string();
-        // Process 1, the shell, `ls`, and `grep` unless it is late; three streams and the
-        // directory itself.
+        // Processes: process 1, the shell, `ls`, and usually `grep`. Descriptors: three streams and
+        // the directory itself.
         let stderr = child.stderr.text();
         assert_eq!(text.len(), 3, "{backend:?}: {text:?} {stderr}");
         assert!(
@@ -157,7 +157,7 @@ async fn the_sandbox_has_its_own_processes_and_files() {
 
 /// A29-SBX-07: a masked file or directory cannot be read, written, renamed or removed.
 #[tokio::test]
-async fn masks_hold() {
+async fn masked_paths_are_inaccessible() {
     for backend in children::CONFINED {
         let dir = open_directory();
         std::fs::write(dir.path().join("secret"), "hush").expect("written");
@@ -199,7 +199,7 @@ async fn masks_hold() {
     }
 }
 
-/// A29-SBX-09: data is not executed, nor loaded by the ELF loader, where mounts forbid it.
+/// A29-SBX-09: data files cannot be executed, nor loaded by the ELF loader, where mounts forbid it.
 #[tokio::test]
 async fn data_is_not_executed() {
     for backend in children::CONFINED {
@@ -208,7 +208,7 @@ async fn data_is_not_executed() {
         let plan = plan(backend, &["/bin/sh", "-c", script]);
         let mut child = spawn(&plan, Options::default()).await.expect("started");
         let text = lines(&mut child).await;
-        // What Landlock alone cannot hold is refused in `bwrap::plan`.
+        // `bwrap::plan` refuses what Landlock alone cannot enforce.
         let expected: &[&str] = match backend {
             Backend::WeakBubblewrap => &["loaded", "shared", "end"],
             _ => &["end"],
@@ -217,7 +217,7 @@ async fn data_is_not_executed() {
     }
 }
 
-/// A29-SBX-02: the only socket that leads out is the one that the runner accepts on.
+/// A29-SBX-02: the only socket that leads out is the one on which the runner accepts connections.
 #[tokio::test]
 async fn the_proxy_listens_inside() {
     let script = "exec 3<>/dev/tcp/127.0.0.1/3128; echo hello >&3; cat <&3";
@@ -241,9 +241,9 @@ async fn the_proxy_listens_inside() {
     }
 }
 
-/// What bubblewrap cannot do is told in its words, and nothing runs.
+/// If bubblewrap fails, its message is reported and nothing runs.
 #[tokio::test]
-async fn a_failing_bubblewrap_is_told() {
+async fn a_failing_bubblewrap_is_reported() {
     let mut plan = native(&["/bin/true"]);
     let bind = What::Bind {
         source: Raw::from("/no/such/directory"),
@@ -264,7 +264,7 @@ async fn a_failing_bubblewrap_is_told() {
     );
 }
 
-/// A directory that an ordinary user can enter, too.
+/// A directory that an unprivileged user can enter.
 fn open_directory() -> tempfile::TempDir {
     tempfile::Builder::new()
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
@@ -272,8 +272,8 @@ fn open_directory() -> tempfile::TempDir {
         .expect("directory")
 }
 
-/// The whole of this file again as an ordinary user.
+/// Runs all tests of this file again as an unprivileged user.
 #[test]
-fn an_ordinary_user_is_confined_too() {
+fn confinement_works_for_an_unprivileged_user() {
     children::again_as_user();
 }

@@ -1,5 +1,5 @@
-//! What the tests of children share: a plan with the system's directories, and a second run
-//! as an ordinary user.
+//! Helpers shared by the tests that start child processes: a plan that mounts the system
+//! directories, and a second run of the tests as an unprivileged user.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
@@ -11,16 +11,17 @@ use agentproto_sandbox::plan::{Confinement, Kind, Mount, Plan, Raw, Rights, What
 use agentproto_sandbox::probe;
 use agentproto_sandbox::spawn::{Child, Piece};
 
-/// Where a second run finds the binary: the build directory may be closed to its user.
+/// Path of the binary in the second run, because its user may not have access to the build
+/// directory.
 const BINARY: &str = "AGENTPROTO_TEST_BINARY";
 
-/// Who starts the target.
+/// The mechanism that starts the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     Guard,
     Native,
     Bubblewrap,
-    /// Bubblewrap where it leaves no power over mounts.
+    /// Bubblewrap on a system where it has no privilege to mount.
     WeakBubblewrap,
 }
 
@@ -37,7 +38,7 @@ pub const CONFINED: [Backend; 3] = [
 ];
 
 impl Backend {
-    /// Carries a native plan over to this backend.
+    /// Converts a native plan to a plan for this backend.
     pub fn carry(self, plan: Plan) -> Plan {
         let bubblewrap = |power| {
             let found = probe::bubblewrap().expect("bubblewrap works");
@@ -143,7 +144,7 @@ pub async fn lines(child: &mut Child) -> Vec<String> {
     all
 }
 
-/// An argument of `sleep` that nobody else uses.
+/// An argument of `sleep` that no other process uses.
 pub fn marker(runner: u32, backend: Backend) -> String {
     format!("{}.{}", 300_000 + runner, backend as u32)
 }
@@ -161,9 +162,9 @@ pub fn runs(marker: &str) -> bool {
         })
 }
 
-/// Runs this test binary again as nobody, from a directory that nobody can enter.
+/// Runs this test binary again as the user `nobody`, with `/` as the working directory.
 pub fn again_as_user() {
-    // SAFETY: no arguments.
+    // SAFETY: `getuid` takes no arguments and cannot fail.
     if unsafe { libc::getuid() } != 0 {
         return;
     }

@@ -1,15 +1,15 @@
-//! Input that nobody means well with: a clear word about each, the neighbours still judged,
-//! and an end in bounded time.
+//! Hostile input: each bad file gets a clear finding, its neighbors are still linted, and the run
+//! ends in bounded time.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// Far more than any of these takes, in a debug build on a busy machine.
+/// Time limit for one run. A debug build on a busy machine needs far less.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A directory with a good bundle and a bad neighbour, `x/AGENT-CLI.md`.
+/// A directory with a good bundle and a bad neighbor, `x/AGENT-CLI.md`.
 struct Yard(tempfile::TempDir);
 
 impl Yard {
@@ -21,7 +21,7 @@ impl Yard {
             let name = Path::new("heron").join(entry.file_name());
             yard.write(name, &std::fs::read(entry.path()).expect("readable"));
         }
-        // A mistake of which the report must tell, whatever else is there.
+        // A mistake that the report must contain, whatever the other files are.
         let manifest = yard.at("heron/AGENT-CLI.md");
         let text = std::fs::read_to_string(&manifest).expect("text");
         let text = text.replace("tags: [coding,", "tags: [coding, coding,");
@@ -60,7 +60,8 @@ impl Yard {
         (output.status.code().expect("it ended in time"), out)
     }
 
-    /// Rules found beside the good bundle, and the first message. Every format must cope.
+    /// The rules of the findings outside the good bundle, and the first message. Checks the human
+    /// and the JSON output.
     fn judged(&self) -> (Vec<String>, String) {
         let (code, human) = self.lint(&[]);
         assert_eq!(code, 1, "{human}");
@@ -93,7 +94,7 @@ impl Yard {
         );
     }
 
-    /// One finding and no other.
+    /// Expects exactly one finding, with `words` in its message.
     #[track_caller]
     fn says_only(&self, rule: &str, words: &str) {
         let (rules, message) = self.judged();
@@ -111,7 +112,7 @@ fn front(yaml: &str) -> String {
 }
 
 #[test]
-fn bytes_that_are_no_text() {
+fn invalid_utf8_and_control_characters() {
     let all: Vec<u8> = (0..=255).cycle().take(4096).collect();
     Yard::with(all).says_only("fm-encoding", "not UTF-8");
     Yard::with(b"---\nname: caf\xe9\n---\n").says_only("fm-encoding", "offset 13");
@@ -122,7 +123,7 @@ fn bytes_that_are_no_text() {
 }
 
 #[test]
-fn marks_and_line_ends() {
+fn byte_order_marks_and_line_endings() {
     let good = std::fs::read_to_string(Yard::new().at("heron/AGENT-CLI.md")).expect("text");
     let good = good
         .replace("coding, coding", "coding")
@@ -152,7 +153,7 @@ fn marks_and_line_ends() {
 }
 
 #[test]
-fn no_or_half_frontmatter() {
+fn missing_or_incomplete_frontmatter() {
     Yard::with("").says_only("fm-missing", "");
     Yard::with("# Heading\n\nText.\n").says_only("fm-missing", "");
     Yard::with("---\n---\n").says_only("fm-missing", "");
@@ -169,7 +170,7 @@ fn no_or_half_frontmatter() {
 }
 
 #[test]
-fn yaml_that_few_readers_know() {
+fn unusual_yaml_features() {
     Yard::with(front("name: &a x\nid: *a\n")).says("fm-yaml-feature");
     Yard::with(front("name: *nowhere\n")).says("fm-yaml-syntax");
     Yard::with(front("base: &b {name: x}\n<<: *b\n")).says("fm-yaml-feature");
@@ -182,14 +183,14 @@ fn yaml_that_few_readers_know() {
 }
 
 #[test]
-fn small_texts_that_grow() {
+fn alias_expansion_is_limited() {
     let mut laughs = "l0: &l0 [ha, ha, ha, ha, ha, ha, ha, ha, ha, ha]\n".to_owned();
     for i in 1..12 {
         let last = format!("*l{}", i - 1);
         laughs += &format!("l{i}: &l{i} [{}]\n", vec![last; 10].join(", "));
     }
     Yard::with(front(&laughs)).says("fm-yaml-syntax");
-    // The same in depth: each alias holds a tower that holds the one before.
+    // The same for depth: each alias contains nested lists that contain the previous alias.
     let tower = |inner: &str| format!("{}{inner}{}", "[".repeat(100), "]".repeat(100));
     let mut towers = format!("t0: &t0 {}\n", tower("x"));
     for i in 1..60 {
@@ -210,12 +211,12 @@ fn deep_nesting() {
     ] {
         Yard::with(front(&deep)).says_only("fm-yaml-syntax", "");
     }
-    // Ten thousand levels of block mappings need fifty megabytes of blanks.
+    // Ten thousand levels of block mappings would need fifty megabytes of indentation.
     let mut block = String::new();
     for level in 0..1000 {
         block += &format!("{}a:\n", " ".repeat(level));
     }
-    Yard::with(front(&block)).says_only("fm-yaml-syntax", "nested deeper than 128 levels");
+    Yard::with(front(&block)).says_only("fm-yaml-syntax", "nested more than 128 levels deep");
 }
 
 #[test]
@@ -227,7 +228,7 @@ fn large_files() {
         .open(yard.at("x/AGENT-CLI.md"));
     file.expect("opened").set_len(50_000_000).expect("grown");
     yard.says_only("file-too-large", "50000000 bytes");
-    // As a neighbour that a reference leads to.
+    // The large file as the target of a reference.
     let manifest = yard.at("heron/AGENT-CLI.md");
     let text = std::fs::read_to_string(&manifest).expect("text");
     std::fs::write(manifest, text.replace("./ACP.md", "../x/AGENT-CLI.md")).expect("written");
@@ -250,7 +251,7 @@ fn many_keys() {
     Yard::with(front(&keys)).says_only("fm-yaml-syntax", "more than 200000 keys and values");
     let same = lines(4000, &|i| format!("k: {i}\n"));
     Yard::with(front(&same)).says("fm-duplicate-key");
-    // Every one a finding.
+    // Each key is a finding.
     Yard::with(front(&lines(1500, &|i| format!("k{i}: {i}\n")))).says("fm-unknown-field");
     let items = lines(1000, &|i| format!("  - method: m{i}\n"));
     Yard::with(front(&format!("install:\n{items}"))).says("install-method-unknown");
@@ -260,7 +261,7 @@ fn many_keys() {
 
 #[cfg(unix)]
 #[test]
-fn links_in_circles() {
+fn circular_and_dangling_symlinks() {
     use std::os::unix::fs::symlink;
     let yard = Yard::new();
     std::fs::create_dir(yard.at("x")).expect("created");
@@ -275,24 +276,28 @@ fn links_in_circles() {
     symlink("../..", yard.at("x/y/up")).expect("linked");
     symlink("loop", yard.at("x/loop")).expect("linked");
     assert!(yard.judged().0.is_empty());
-    assert_eq!(yard.lint(&["x/loop"]).0, 1, "named, it is told");
+    assert_eq!(
+        yard.lint(&["x/loop"]).0,
+        1,
+        "a path named on the command line is reported"
+    );
 }
 
 #[cfg(unix)]
 #[test]
-fn what_cannot_be_read() {
+fn unreadable_files_are_reported() {
     let yard = Yard::new();
     std::fs::create_dir_all(yard.at("x/AGENT-CLI.md")).expect("created");
-    yard.says_only("file-unreadable", "it is a directory");
+    yard.says_only("file-unreadable", "found a directory");
     assert_eq!(yard.lint(&["x/AGENT-CLI.md"]).0, 1);
-    // A pipe would be waited for, for ever.
+    // Opening a named pipe would block forever.
     let yard = Yard::new();
     std::fs::create_dir(yard.at("x")).expect("created");
     let made = std::process::Command::new("mkfifo")
         .arg(yard.at("x/AGENT-CLI.md"))
         .status();
     assert!(made.expect("mkfifo runs").success());
-    yard.says_only("file-unreadable", "neither a file nor a directory");
+    yard.says_only("file-unreadable", "found neither a file nor a directory");
     let socket = std::os::unix::net::UnixListener::bind(yard.at("x/ACP.md")).expect("bound");
     assert_eq!(yard.judged().0, ["file-unreadable"; 2]);
     drop(socket);
@@ -300,7 +305,7 @@ fn what_cannot_be_read() {
     let yard = Yard::with("---\nname: x\n---\n");
     let file = yard.at("x/AGENT-CLI.md");
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o000)).expect("set");
-    // Root may read everything; for everybody else this is the usual case.
+    // Root can read every file; other users get this error.
     if std::fs::read(&file).is_err() {
         yard.says_only("file-unreadable", "cannot be read");
     }
@@ -309,7 +314,7 @@ fn what_cannot_be_read() {
 
 #[cfg(unix)]
 #[test]
-fn names_that_a_terminal_would_obey() {
+fn control_characters_in_file_names() {
     let yard = Yard::new();
     yard.write("a\u{1b}[2J\nb\t/AGENT-CLI.md", b"# Nothing\n");
     yard.says("fm-missing");
@@ -320,7 +325,7 @@ fn names_that_a_terminal_would_obey() {
 }
 
 #[test]
-fn references_out_of_the_workspace() {
+fn references_that_leave_the_workspace() {
     let outside = tempfile::tempdir().expect("a directory");
     let secret = outside.path().join("SECRET.md");
     std::fs::write(&secret, front("secrets: []\nhidden: do-not-show\n")).expect("written");
@@ -348,7 +353,7 @@ fn references_out_of_the_workspace() {
 
 #[cfg(unix)]
 #[test]
-fn references_out_of_the_workspace_by_a_link() {
+fn references_that_leave_the_workspace_through_a_symlink() {
     use std::os::unix::fs::symlink;
     let outside = tempfile::tempdir().expect("a directory");
     let acp = outside.path().join("ACP.md");
@@ -371,7 +376,7 @@ fn references_out_of_the_workspace_by_a_link() {
 }
 
 #[test]
-fn references_in_circles() {
+fn circular_references() {
     let yard = Yard::new();
     let text = "name: x\nprotocol: acp\nacp: ./AGENT-CLI.md\nsandbox: ./AGENT-CLI.md\n\
                 runner: ./AGENT-CLI.md\nauth:\n  ref: ./AGENT-CLI.md\n";

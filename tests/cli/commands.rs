@@ -1,4 +1,4 @@
-//! Every subcommand besides `lint`.
+//! All subcommands except `lint`.
 
 use agentproto_lint::registry;
 
@@ -36,7 +36,7 @@ fn help_and_version() {
 }
 
 #[test]
-fn a_command_without_its_dashes_is_told_where_they_stand() {
+fn a_missing_double_dash_is_explained() {
     let dir = Dir::new();
     for words in [
         &["certify", "my-agent", "acp"][..],
@@ -51,7 +51,11 @@ fn a_command_without_its_dashes_is_told_where_they_stand() {
     }
     for words in [&["certify", "--", "x", "--mock"][..], &["lint", "--odd"]] {
         let ran = dir.run(words);
-        assert!(!ran.err.contains("behind `--`"), "{words:?}: {}", ran.err);
+        assert!(
+            !ran.err.contains("put `--` before"),
+            "{words:?}: {}",
+            ran.err
+        );
     }
 }
 
@@ -59,7 +63,7 @@ fn a_command_without_its_dashes_is_told_where_they_stand() {
 fn every_rule_is_explained() {
     let dir = Dir::new();
     let slugs: Vec<&str> = registry::rules().map(|r| r.slug).collect();
-    // A process each would take long; the renderer is the same for all.
+    // One process per rule would take too long, and the renderer is the same for all rules.
     for rule in registry::rules() {
         let mut page = Vec::new();
         agentproto_lint::render::docs::explain_human(rule, &mut page).expect("written");
@@ -114,11 +118,11 @@ fn rules_are_listed_with_all_their_fields() {
 }
 
 #[test]
-fn coverage_is_a_table() {
+fn coverage_in_every_format() {
     let dir = Dir::new();
     let human = dir.run(&["coverage"]).exits(0).out;
     assert!(
-        human.contains("statements are decided by rules, cases and monitors"),
+        human.contains("requirements are checked by rules, cases and monitors"),
         "{human}"
     );
     let all = dir.run(&["coverage", "-o", "json"]).exits(0).json();
@@ -143,7 +147,7 @@ fn coverage_is_a_table() {
     dir.run(&["coverage", "--spec", "AIP-0"]).exits(64);
 }
 
-/// Nothing of the surroundings is needed: no PATH, no HOME, no settings.
+/// Runs the binary without `PATH`, `HOME` or any other environment variable.
 fn bare(dir: &Dir, args: &[&str]) -> Ran {
     dir.command(args)
         .env_clear()
@@ -155,7 +159,7 @@ fn bare(dir: &Dir, args: &[&str]) -> Ran {
 #[test]
 fn discovery_works_in_an_empty_environment() {
     let dir = Dir::new();
-    dir.write("agentproto.toml", "this is no TOML");
+    dir.write("agentproto.toml", "not valid TOML");
     let capabilities = bare(&dir, &["capabilities", "--output", "json"])
         .exits(0)
         .json();
@@ -195,7 +199,7 @@ fn completions_for_every_shell() {
 }
 
 #[test]
-fn the_manual_has_every_command() {
+fn the_manual_lists_every_command() {
     let man = Dir::new().run(&["man"]).exits(0).out;
     assert!(man.contains(".TH"), "{man}");
     for word in [

@@ -37,26 +37,26 @@ fn every_key_has_its_effect() {
 }
 
 #[test]
-fn the_command_line_comes_first() {
+fn the_command_line_overrides_the_file() {
     let dir = with("[lint]\nselect = [\"requires-*\"]\nignore = [\"requires-arch-enum\"]\n");
     assert_eq!(dir.found(&["--select", "tags-*"]), FLAWS[1..]);
     assert_eq!(dir.found(&["--ignore", "requires-os-enum"]), [""; 0]);
 }
 
 #[test]
-fn files_are_excluded_and_rules_left_out_per_file() {
+fn files_are_excluded_and_rules_ignored_per_file() {
     let dir = with("[lint]\nexclude = [\"heron/\"]\n");
     assert!(dir.found(&[]).is_empty());
     assert_eq!(dir.found(&[MANIFEST]), FLAWS);
     let rest = "[[lint.per-file]]\npaths = [\"heron/AGENT-*\"]\nignore = [\"tags-*\"]\n";
     let dir = with(rest);
     assert_eq!(dir.found(&[]), FLAWS[..1]);
-    // What does not apply is not fixed either.
+    // Excluded rules are not fixed either.
     dir.lint(&["--fix"]).exits(1);
     assert!(dir.read(MANIFEST).contains("coding, coding"));
     let dir = with("[[lint.per-file]]\npaths = [\"stork/**\"]\nignore = [\"tags-*\"]\n");
     assert_eq!(dir.found(&[]), FLAWS);
-    // Files outside the configuration's directory are none of its business.
+    // The configuration does not apply to files outside its directory.
     let other = Dir::flawed();
     let path = other.at("heron");
     let path = path.to_str().expect("UTF-8");
@@ -70,7 +70,7 @@ fn files_are_excluded_and_rules_left_out_per_file() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place() {
+fn mistakes_are_reported_with_line_and_column() {
     for (config, place) in [
         ("[lint]\n\nselct = []\n", "agentproto.toml:3:1: "),
         ("[lint]\nprofile = \"strict\"\n", "agentproto.toml:2:11: "),
@@ -114,7 +114,7 @@ fn mistakes_are_told_with_their_place() {
 }
 
 #[test]
-fn the_nearest_file_upward_holds() {
+fn the_nearest_file_in_a_parent_directory_applies() {
     let dir = with("[lint]\nselect = [\"tags-*\"]\n");
     let lint = |from: &str, args: &[&str]| {
         let args = [&["lint", "-o", "concise"], args].concat();
@@ -128,7 +128,7 @@ fn the_nearest_file_upward_holds() {
     assert_eq!(lint("heron", &[]), 2);
     assert_eq!(lint("heron", &["--config", "../agentproto.toml"]), 1);
     std::fs::remove_file(dir.at("heron/agentproto.toml")).expect("removed");
-    // A repository ends the search.
+    // The search stops at the root of a repository.
     std::fs::create_dir(dir.at("heron/.git")).expect("created");
     assert_eq!(lint("heron", &[]), 2);
     dir.lint(&["--config", "none.toml"]).exits(66);
@@ -138,7 +138,7 @@ fn the_nearest_file_upward_holds() {
 }
 
 #[test]
-fn the_top_of_a_repository_is_looked_at_from_any_depth() {
+fn the_file_in_the_repository_root_is_found_from_any_depth() {
     let dir = with("[lint]\nselect = [\"tags-*\"]\nexclude = [\"stork/\"]\n");
     std::fs::create_dir(dir.at(".git")).expect("created");
     dir.write("heron/one/two/note.txt", "");
@@ -149,15 +149,15 @@ fn the_top_of_a_repository_is_looked_at_from_any_depth() {
         super::support::Ran::from(output).out.lines().count()
     };
     assert_eq!(found("heron/one/two", "../../AGENT-CLI.md"), 1);
-    // `exclude` counts from the file, not from where the command runs.
+    // Paths in `exclude` are relative to the configuration file, not to the working directory.
     assert_eq!(found("heron/one", "../.."), 1);
-    // A worktree has a file for `.git`.
+    // In a worktree, `.git` is a file.
     dir.write("heron/.git", "gitdir: ../.git/worktrees/heron\n");
     assert_eq!(found("heron/one", ".."), 2);
 }
 
 #[test]
-fn the_schema_of_the_file_knows_every_key() {
+fn the_config_schema_has_every_key() {
     let dir = Dir::new();
     let schema = dir.run(&["schema", "--name", "config"]).exits(0).json();
     let validator = jsonschema::validator_for(&schema).expect("a schema");

@@ -20,7 +20,7 @@ fn safe_fixes_are_applied_once() {
 }
 
 #[test]
-fn unsafe_fixes_are_asked_for() {
+fn unsafe_fixes_need_their_flag() {
     let dir = Dir::flawed();
     dir.lint(&["--unsafe-fixes"]).exits(0);
     assert!(dir.read(MANIFEST).contains("os: [darwin, linux]"));
@@ -82,10 +82,10 @@ fn a_diff_changes_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn what_cannot_be_written_is_told() {
+fn an_unwritable_file_is_reported() {
     use std::os::unix::fs::PermissionsExt;
     let dir = Dir::flawed();
-    // Root may write everywhere; a link to a missing target stops it as well.
+    // Root can write to read-only directories, so both outcomes are accepted.
     let folder = dir.at("heron");
     std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o555)).expect("set");
     let writable = std::fs::write(folder.join("probe"), "").is_ok();
@@ -101,7 +101,7 @@ fn what_cannot_be_written_is_told() {
 
 #[cfg(unix)]
 #[test]
-fn links_and_permissions_survive() {
+fn fixing_keeps_symlinks_and_permissions() {
     use std::os::unix::fs::PermissionsExt;
     let dir = Dir::flawed();
     std::fs::rename(dir.at(MANIFEST), dir.at("heron/real.txt")).expect("renamed");
@@ -117,5 +117,5 @@ fn links_and_permissions_survive() {
     let names = std::fs::read_dir(dir.at("heron"))
         .expect("a directory")
         .count();
-    assert_eq!(names, 6, "nothing temporary stays");
+    assert_eq!(names, 6, "no temporary file is left behind");
 }

@@ -35,7 +35,7 @@ fn commit(dir: &Dir, message: &str) {
     git(dir, &["commit", "-qm", message]);
 }
 
-/// Two bundles, committed; the second has a mistake from the start.
+/// A repository with two committed bundles. The second one has a mistake from the start.
 fn repository() -> Dir {
     let dir = Dir::heron();
     dir.bundle("old");
@@ -50,13 +50,13 @@ fn flaw(dir: &Dir) {
 }
 
 #[test]
-fn only_what_changed_is_linted() {
+fn only_changed_files_are_linted() {
     let dir = repository();
     assert!(dir.found(&["--changed"]).is_empty());
     flaw(&dir);
     assert_eq!(dir.found(&["--changed"]), FLAWS[1..]);
     assert_eq!(dir.found(&["--changed=HEAD"]), FLAWS[1..]);
-    // New files count, ignored ones do not.
+    // New files are linted, ignored files are not.
     dir.write("new/CLI.md", "# Nothing\n");
     dir.write("tmp/CLI.md", "# Nothing\n");
     dir.write(".gitignore", "/tmp/\n");
@@ -78,7 +78,7 @@ fn only_what_changed_is_linted() {
         dir.found(&["--changed=HEAD~1"]),
         [FLAWS[1], "fm-missing@new/CLI.md"]
     );
-    // What is gone is not asked for.
+    // Deleted files are not linted.
     std::fs::remove_file(dir.at("new/CLI.md")).expect("removed");
     assert_eq!(dir.found(&["--changed=HEAD~1"]), FLAWS[1..]);
 }
@@ -88,7 +88,7 @@ fn revisions_are_checked() {
     let dir = repository();
     let ran = dir.lint(&["--changed=nowhere"]).exits(64);
     assert!(
-        ran.err.contains("git knows no revision `nowhere`"),
+        ran.err.contains("unknown git revision `nowhere`"),
         "{}",
         ran.err
     );
@@ -100,7 +100,7 @@ fn revisions_are_checked() {
 }
 
 #[test]
-fn staged_texts_are_judged_not_the_disk() {
+fn staged_linting_reads_the_index() {
     let dir = repository();
     assert!(dir.found(&["--staged"]).is_empty());
     let good = dir.read(MANIFEST);
@@ -122,21 +122,21 @@ fn staged_texts_are_judged_not_the_disk() {
     flaw(&dir);
     assert!(
         dir.found(&["--staged"]).is_empty(),
-        "only the disk has the mistake"
+        "only the file on disk has the mistake"
     );
     dir.lint(&["--staged", "--fix"]).exits(64);
 }
 
 #[test]
-fn references_lead_into_the_index() {
+fn staged_references_resolve_in_the_index() {
     let dir = repository();
     dir.replace(MANIFEST, "bin: heron\n", "bin: heron\n# note\n");
     git(&dir, &["add", MANIFEST]);
-    // A neighbour spoilt on disk only is still good in the index.
+    // A change to `ACP.md` that is only on disk does not affect the staged files.
     dir.replace("heron/ACP.md", "kind: server", "kind: gardener");
     std::fs::remove_file(dir.at("heron/SANDBOX.md")).expect("removed");
     assert!(dir.found(&["--staged"]).is_empty());
-    // A neighbour that exists on disk only would not be committed.
+    // A file that exists only on disk would not be part of the commit.
     dir.write("heron/NEW.SANDBOX.md", &dir.read("old/SANDBOX.md"));
     dir.replace(MANIFEST, "./SANDBOX.md", "./NEW.SANDBOX.md");
     git(&dir, &["add", MANIFEST]);
@@ -159,7 +159,7 @@ fn revisions_are_compared() {
     let bump = ["range-major-bump@heron/AGENT-CLI.md"];
     assert!(
         dir.found(&[MANIFEST]).is_empty(),
-        "one revision alone tells nothing"
+        "without a second revision there is nothing to compare"
     );
     assert_eq!(dir.found(&["--changed"]), bump);
     assert_eq!(
@@ -179,7 +179,7 @@ fn revisions_are_compared() {
 }
 
 #[test]
-fn a_new_shape_asks_for_a_new_version() {
+fn a_changed_shape_requires_a_new_version() {
     let dir = Dir::new();
     let from = super::support::fixtures().join("base/forge");
     copy(&from, &dir.at("forge"));
@@ -211,7 +211,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 }
 
 #[test]
-fn changes_below_the_current_directory_count() {
+fn changed_files_are_found_from_a_subdirectory() {
     let dir = repository();
     flaw(&dir);
     dir.replace("old/AGENT-CLI.md", "odd: 1", "odd: 2");

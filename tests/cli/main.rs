@@ -1,4 +1,4 @@
-//! The command line as people and scripts call it, in directories of its own.
+//! Tests of the command line as users and scripts call it. Each test has its own directory.
 
 mod bad_input;
 mod commands;

@@ -1,4 +1,4 @@
-//! Every output format, from the binary.
+//! Tests of every output format, through the binary.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ pub fn valid(validator: &jsonschema::Validator, value: &Value) {
 }
 
 #[test]
-fn every_format_says_the_same_by_exit_code() {
+fn every_format_has_the_same_exit_code() {
     for format in FORMATS {
         Dir::heron().lint(&["--output", format]).exits(0);
         let dir = Dir::flawed();
@@ -31,7 +31,7 @@ fn every_format_says_the_same_by_exit_code() {
         assert!(ran.out.contains("tags-unique"), "{format}: {}", ran.out);
         assert!(
             !ran.out.contains('\u{1b}'),
-            "{format} has no colour in a pipe"
+            "{format} must not color piped output"
         );
         assert!(ran.err.is_empty(), "{format}: {}", ran.err);
         dir.lint(&["--format", format, "--exit-zero"]).exits(0);
@@ -41,7 +41,7 @@ fn every_format_says_the_same_by_exit_code() {
 }
 
 #[test]
-fn json_meets_its_schema() {
+fn json_matches_its_schema() {
     let dir = Dir::flawed();
     let validator = schema(&dir, "lint-report");
     let report = dir.lint(&["-o", "json"]).exits(1).json();
@@ -59,7 +59,7 @@ fn json_meets_its_schema() {
 }
 
 #[test]
-fn events_meet_their_schema() {
+fn events_match_their_schema() {
     let dir = Dir::flawed();
     let validator = schema(&dir, "events");
     for args in [
@@ -81,7 +81,7 @@ fn events_meet_their_schema() {
         for kind in ["aoi:meta", "aoi:summary"] {
             assert_eq!(kinds.iter().filter(|k| **k == kind).count(), 1, "{args:?}");
         }
-        // Lists of hundreds have one shape.
+        // Long lists repeat one shape, so the first 20 lines and the last one are enough.
         for line in lines.iter().take(20).chain(lines.last()) {
             valid(&validator, line);
         }
@@ -120,7 +120,7 @@ fn sarif_has_the_fields_that_services_read() {
 }
 
 #[test]
-fn reports_of_services_have_their_shape() {
+fn ci_report_formats_have_the_expected_fields() {
     let dir = Dir::flawed();
     let junit = dir.lint(&["-o", "junit"]).exits(1).out;
     assert!(junit.starts_with("<?xml"), "{junit}");
@@ -153,7 +153,7 @@ fn reports_of_services_have_their_shape() {
     );
 }
 
-/// Elements open and close in pairs.
+/// Checks that every opening tag has a closing tag.
 fn assert_balanced(xml: &str) {
     let mut open = Vec::new();
     for tag in xml.split('<').skip(1) {
@@ -169,7 +169,7 @@ fn assert_balanced(xml: &str) {
 }
 
 #[test]
-fn colour_follows_flag_then_environment() {
+fn color_follows_the_flag_then_the_environment() {
     let dir = Dir::flawed();
     let coloured = |args: &[&str], env: &[(&str, &str)]| {
         let mut command = dir.command(&[&["lint"], args].concat());
@@ -198,7 +198,7 @@ fn colour_follows_flag_then_environment() {
 }
 
 #[test]
-fn remarks_go_to_stderr() {
+fn verbose_messages_go_to_stderr() {
     let dir = Dir::flawed();
     let plain = dir.lint(&["-o", "json"]).exits(1);
     let verbose = dir.lint(&["-o", "json", "--verbose"]).exits(1);
@@ -215,7 +215,7 @@ fn remarks_go_to_stderr() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let dir = Dir::flawed();
     for args in [
         &["lint"] as &[&str],

@@ -1,4 +1,4 @@
-//! Which files are linted, and where references lead.
+//! Tests of which files are linted and how references are resolved.
 
 use super::support::{Dir, FLAWS};
 
@@ -15,7 +15,7 @@ fn the_current_directory_is_the_default() {
 }
 
 #[test]
-fn what_is_not_there_ends_the_run() {
+fn a_missing_path_is_an_error() {
     let ran = Dir::heron().lint(&["heron", "heorn"]).exits(66);
     assert!(
         ran.err.contains("heorn: there is no such file"),
@@ -26,7 +26,7 @@ fn what_is_not_there_ends_the_run() {
 }
 
 #[test]
-fn directories_are_walked_as_git_would() {
+fn directories_are_walked_like_git_does() {
     let dir = Dir::flawed();
     for place in [
         "ignored",
@@ -50,7 +50,7 @@ fn directories_are_walked_as_git_would() {
     let rules = ["--select", "fm-unknown-field,requires-os-enum,tags-unique"];
     assert_eq!(dir.found(&[&rules, &["."] as &[&str]].concat()), all);
     assert_eq!(dir.found(&["kept"]), [odd]);
-    // Named, an ignored file is linted.
+    // An ignored file is linted when it is named on the command line.
     let ignored = dir.found(&["ignored/AGENT-CLI.md"]);
     assert!(
         ignored.contains(&"fm-unknown-field@ignored/AGENT-CLI.md".to_owned()),
@@ -59,7 +59,7 @@ fn directories_are_walked_as_git_would() {
 }
 
 #[test]
-fn adapters_are_known_by_their_shape() {
+fn adapters_are_detected_by_their_content() {
     let dir = Dir::heron();
     let text = dir.read("heron/AGENT-CLI.md");
     dir.write(
@@ -94,7 +94,7 @@ fn a_named_file_is_always_linted() {
 }
 
 #[test]
-fn standard_input_has_a_name_and_neighbours() {
+fn stdin_with_a_file_name_resolves_references() {
     let dir = Dir::heron();
     let text = dir.read("heron/AGENT-CLI.md");
     let lint = |text: &str, args: &[&str]| {
@@ -103,7 +103,7 @@ fn standard_input_has_a_name_and_neighbours() {
     };
     let name = ["--stdin-filename", "heron/AGENT-CLI.md", "-o", "concise"];
     assert_eq!(lint(&text, &name).exits(0).out, "");
-    // What is typed counts, not what is saved.
+    // The text on stdin is linted, not the saved file.
     let odd = text.replace("bin: heron\n", "bin: heron\nodd: 1\n");
     let ran = lint(&odd, &name).exits(1);
     assert!(
@@ -119,13 +119,13 @@ fn standard_input_has_a_name_and_neighbours() {
             .out
             .contains("[ref-missing-file]")
     );
-    // By an absolute name from elsewhere, too.
+    // The file name can be absolute, from any working directory.
     let absolute = dir.at("heron/AGENT-CLI.md");
     let elsewhere = Dir::new();
     let mut command = elsewhere.command(&["lint", "-", "--stdin-filename"]);
     command.arg(absolute).write_stdin(text.as_str());
     super::support::Ran::from(command.output().expect("it runs")).exits(0);
-    // Without a name its shape tells what it is.
+    // Without a file name, the kind of manifest is detected from the content.
     assert!(
         lint(&odd, &["-o", "concise"])
             .exits(1)
@@ -137,7 +137,7 @@ fn standard_input_has_a_name_and_neighbours() {
 }
 
 #[test]
-fn references_resolve_from_wherever_the_linter_is_called() {
+fn references_resolve_from_any_working_directory() {
     let dir = Dir::heron();
     dir.write(
         "shared/SANDBOX.md",
@@ -159,13 +159,13 @@ fn references_resolve_from_wherever_the_linter_is_called() {
         shared.to_str().expect("UTF-8"),
     );
     assert!(elsewhere.found(&[top]).is_empty());
-    // Both directories are named: what holds them both is the workspace.
+    // With both directories named, the workspace is their common parent.
     assert!(elsewhere.found(&[heron, shared]).is_empty());
-    // One alone is a workspace of its own, which the reference leaves …
+    // With one directory named, that directory is the workspace, and the reference escapes it …
     let escapes = elsewhere.found(&[heron]);
     assert_eq!(escapes.len(), 1, "{escapes:?}");
     assert!(escapes[0].starts_with("ref-escapes-"), "{escapes:?}");
-    // … unless something says where the workspace begins.
+    // … unless a configuration file marks the root of the workspace.
     dir.write("agentproto.toml", "");
     assert!(elsewhere.found(&[heron]).is_empty());
     std::fs::remove_file(dir.at("agentproto.toml")).expect("removed");
@@ -174,7 +174,7 @@ fn references_resolve_from_wherever_the_linter_is_called() {
 }
 
 #[test]
-fn threads_do_not_change_the_report() {
+fn the_report_does_not_depend_on_threads() {
     let dir = Dir::flawed();
     for i in 0..80 {
         dir.write(&format!("many/m{i}/CLI.md"), "---\nodd: 1\n---\n");
@@ -192,7 +192,7 @@ fn threads_do_not_change_the_report() {
 }
 
 #[test]
-fn names_with_odd_characters_are_escaped() {
+fn control_characters_in_paths_are_escaped() {
     let dir = Dir::heron();
     dir.write("a\u{1b}[31m\nb/AGENT-CLI.md", "---\nname: x\n---\n");
     for format in ["human", "concise", "github", "agent"] {

@@ -1,4 +1,4 @@
-//! `sandbox` and `doctor`: what people see, what scripts read, and how a run ends.
+//! `sandbox` and `doctor`: human output, machine-readable output and exit codes.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,7 +17,7 @@ fn dir() -> Dir {
 }
 
 #[test]
-fn explain_tells_every_clause_in_every_form() {
+fn explain_lists_every_clause_in_every_format() {
     let dir = dir();
     let report = dir.run(&["sandbox", "explain", "reader.yaml", "-o", "json"]);
     let report = report.exits(0).json();
@@ -62,9 +62,9 @@ fn explain_tells_every_clause_in_every_form() {
     }
 }
 
-/// A29-SEC-05: nothing runs where a clause cannot be held, and the clause is named.
+/// A29-SEC-05: a clause that cannot be enforced stops the run, and the error names the clause.
 #[test]
-fn what_cannot_be_enforced_is_refused_and_named() {
+fn an_unenforceable_clause_is_refused_and_named() {
     let dir = dir();
     dir.write(
         "later.yaml",
@@ -82,7 +82,7 @@ fn what_cannot_be_enforced_is_refused_and_named() {
 }
 
 #[test]
-fn refusals_have_their_codes() {
+fn each_refusal_has_its_exit_code() {
     let dir = dir();
     dir.write(
         "cloud.yaml",
@@ -108,9 +108,10 @@ fn refusals_have_their_codes() {
     dir.run(&["sandbox", "run", "reader.yaml"]).exits(64);
 }
 
-/// The child's own streams and exit status; a failure names the clause behind it.
+/// Streams and exit code are those of the child. On failure, the message names the clause that
+/// caused it.
 #[test]
-fn a_run_is_the_command_itself() {
+fn a_run_passes_through_streams_and_exit_code() {
     let dir = dir();
     let run = |args: &[&str]| {
         let mut all = vec!["sandbox", "run", "reader.yaml", "--"];
@@ -120,7 +121,7 @@ fn a_run_is_the_command_itself() {
     assert_eq!(run(&["cat", "note.txt"]).exits(0).out, "a note\n");
     let ran = run(&["touch", "./new"]).exits(1);
     assert!(
-        ran.err.contains("`fs.write` does not take in"),
+        ran.err.contains("`fs.write` does not include"),
         "{}",
         ran.err
     );
@@ -159,7 +160,7 @@ fn a_time_limit_ends_the_run() {
     .exits(64);
 }
 
-/// The program of the escape tests, which `cargo test` builds beside the tests.
+/// The probe program of the escape tests. `cargo test` builds it next to the tests.
 fn probe() -> String {
     let own = std::env::current_exe().expect("own path");
     let built = own.parent().and_then(|dir| dir.parent()).expect("a target");
@@ -168,7 +169,7 @@ fn probe() -> String {
     path.to_str().expect("a path").to_owned()
 }
 
-/// A29-SBX-02: the decision of the proxy is in the audit file.
+/// A29-SBX-02: the proxy's decision is written to the audit file.
 #[test]
 fn every_decision_is_audited() {
     let dir = dir();
@@ -197,7 +198,8 @@ fn every_decision_is_audited() {
     assert_eq!(entry["host"], "other.invalid");
 }
 
-/// A29-SBX-04: a port inside is reached through the same port of the host's loopback.
+/// A29-SBX-04: a port inside the sandbox is reachable through the same port on the host's loopback
+/// interface.
 #[test]
 fn an_inbound_url_is_exposed() {
     let port = TcpListener::bind("127.0.0.1:0")

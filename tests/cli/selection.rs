@@ -1,4 +1,4 @@
-//! Which findings count: rules, profiles, severities, ignores, baselines.
+//! Tests of which findings are reported: rules, profiles, severities, ignores, baselines.
 
 use super::support::{Dir, FLAWS};
 
@@ -19,18 +19,18 @@ fn rules_are_selected_and_ignored_by_name_and_prefix() {
 }
 
 #[test]
-fn unknown_rules_are_refused_with_a_guess() {
+fn an_unknown_rule_gets_a_suggestion() {
     let dir = Dir::flawed();
     let ran = dir.lint(&["--select", "tag-unique"]).exits(64);
     assert!(
         ran.err
-            .contains("there is no rule `tag-unique`; did you mean `tags-unique`?"),
+            .contains("unknown rule `tag-unique`; did you mean `tags-unique`?"),
         "{}",
         ran.err
     );
     let ran = dir.lint(&["--ignore", "qqqqqqqq*"]).exits(64);
     assert!(
-        ran.err.contains("`agentproto rules` lists them all"),
+        ran.err.contains("`agentproto rules` lists all rules"),
         "{}",
         ran.err
     );
@@ -40,7 +40,7 @@ fn unknown_rules_are_refused_with_a_guess() {
 fn severities_decide_the_exit_code() {
     let dir = Dir::heron();
     dir.lint(&["--fail-on", "info"]).exits(0);
-    // A warning.
+    // This finding is a warning.
     dir.replace(MANIFEST, "name: heron\n", "name: stork\n");
     assert_eq!(dir.found(&[]), ["name-kebab-equals-dir@heron/AGENT-CLI.md"]);
     dir.lint(&[]).exits(0);
@@ -71,7 +71,7 @@ fn profiles_differ() {
             .out
             .contains("known drift D1")
     );
-    // A derived rule: no text says so.
+    // A derived rule: the spec does not state it in words.
     let dir = Dir::heron();
     dir.replace(
         MANIFEST,
@@ -87,7 +87,7 @@ fn profiles_differ() {
 }
 
 #[test]
-fn inline_ignores_are_heard_and_counted() {
+fn inline_ignores_are_applied_and_counted() {
     let dir = Dir::flawed();
     dir.replace(
         MANIFEST,
@@ -107,7 +107,7 @@ fn inline_ignores_are_heard_and_counted() {
     );
     assert!(
         dir.found(&[]).iter().any(|f| f.starts_with("ignore-")),
-        "unused or unknown is told"
+        "an unused or unknown ignore is reported"
     );
     dir.replace(
         MANIFEST,
@@ -119,7 +119,7 @@ fn inline_ignores_are_heard_and_counted() {
 }
 
 #[test]
-fn a_baseline_knows_what_was_there() {
+fn a_baseline_hides_known_findings() {
     let dir = Dir::flawed();
     let ran = dir.lint(&["--write-baseline", "known.json"]).exits(0);
     assert!(
@@ -133,23 +133,19 @@ fn a_baseline_knows_what_was_there() {
         "{}",
         ran.out
     );
-    // A new mistake counts, though the old ones have moved.
+    // A new mistake is reported, even if the old ones have moved to other lines.
     dir.replace(MANIFEST, "bin: heron\n", "bin: heron\nodd: 1\n");
     assert_eq!(
         dir.found(&["--baseline", "known.json"]),
         ["fm-unknown-field@heron/AGENT-CLI.md"]
     );
     dir.replace(MANIFEST, "bin: heron\nodd: 1\n", "bin: heron\n");
-    // Mended mistakes leave stale entries, which never fail.
+    // Fixed mistakes leave stale entries, which never fail a run.
     dir.replace(MANIFEST, "coding, coding", "coding");
     let ran = dir
         .lint(&["--baseline", "known.json", "--fail-on", "info"])
         .exits(0);
-    assert!(
-        ran.err.contains("1 entry of the baseline match"),
-        "{}",
-        ran.err
-    );
+    assert!(ran.err.contains("1 stale baseline entry"), "{}", ran.err);
     let ran = dir.lint(&["-q", "--baseline", "known.json"]).exits(0);
     assert!(ran.err.is_empty(), "{}", ran.err);
     dir.lint(&["--baseline", "none.json"]).exits(66);

@@ -1,4 +1,4 @@
-//! Readers that go away, and signals.
+//! Closed pipes and signals.
 #![cfg(unix)]
 
 use std::io::Read;
@@ -15,7 +15,7 @@ fn binary() -> PathBuf {
 }
 
 #[test]
-fn a_reader_may_leave_early() {
+fn a_closed_pipe_is_not_an_error() {
     let dir = Dir::flawed();
     for (args, code) in [
         (&["rules"] as &[&str], 0),
@@ -35,7 +35,8 @@ fn a_reader_may_leave_early() {
             .expect("it starts");
         let mut out = child.stdout.take().expect("a pipe");
         let mut first = [0; 1];
-        out.read_exact(&mut first).expect("something is said");
+        out.read_exact(&mut first)
+            .expect("the first byte of output");
         drop(out);
         let output = child.wait_with_output().expect("it ends");
         let err = String::from_utf8_lossy(&output.stderr);
@@ -44,7 +45,7 @@ fn a_reader_may_leave_early() {
     }
 }
 
-/// Sends a signal while the linter reads many files; gives its exit code and its lines.
+/// Sends a signal while the linter reads many files. Returns the exit code and the lines of stdout.
 fn interrupted(dir: &Dir, signal: i32) -> (i32, Vec<Value>) {
     let child = Command::new(binary())
         .current_dir(dir.path())
@@ -54,11 +55,14 @@ fn interrupted(dir: &Dir, signal: i32) -> (i32, Vec<Value>) {
         .spawn()
         .expect("it starts");
     let pid = libc::pid_t::try_from(child.id()).expect("a pid");
-    // The run catches signals from the moment it starts to lint; until then one would end it
-    // the ordinary way.
+    // The process catches signals only from the moment it starts to lint. A signal sent earlier
+    // would kill it.
     let deadline = Instant::now() + Duration::from_secs(20);
     while caught(child.id()) & (1 << (signal - 1)) == 0 {
-        assert!(Instant::now() < deadline, "it never starts to lint");
+        assert!(
+            Instant::now() < deadline,
+            "the process did not start to lint in time"
+        );
     }
     // SAFETY: the process is ours and not yet waited for.
     unsafe { libc::kill(pid, signal) };
@@ -72,7 +76,7 @@ fn interrupted(dir: &Dir, signal: i32) -> (i32, Vec<Value>) {
     (code, lines.collect())
 }
 
-/// The signals that a process catches, as the kernel tells.
+/// The set of signals that a process catches, as reported in `/proc`.
 fn caught(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
@@ -82,9 +86,9 @@ fn caught(pid: u32) -> u64 {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_interrupted_run_says_so() {
+fn an_interrupted_run_reports_it() {
     let dir = Dir::new();
-    // Enough work that no machine is done before the signal arrives.
+    // Enough work that the run is not finished before the signal arrives, even on a fast machine.
     let manifest: String = (0..60).map(|i| format!("odd_{i}: {i}\n")).collect();
     for i in 0..1500 {
         dir.write(

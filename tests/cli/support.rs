@@ -1,4 +1,4 @@
-//! A directory to lint in, and the binary in it.
+//! A temporary directory, and the binary running in it.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub struct Dir(tempfile::TempDir);
 
-/// What a run left behind.
+/// Exit code and output of a finished run.
 pub struct Ran {
     pub code: i32,
     pub out: String,
@@ -52,14 +52,14 @@ impl Dir {
         Dir(tempfile::tempdir().expect("a directory"))
     }
 
-    /// With the good demo bundle, which has no findings.
+    /// A directory with the good demo bundle, which has no findings.
     pub fn heron() -> Self {
         let dir = Dir::new();
         dir.bundle("heron");
         dir
     }
 
-    /// With the good demo bundle and two mistakes: one for each kind of fix.
+    /// A directory with the good demo bundle and two mistakes: one for each kind of fix.
     pub fn flawed() -> Self {
         let dir = Dir::heron();
         dir.replace("heron/AGENT-CLI.md", "os: [darwin", "os: [macos");
@@ -122,7 +122,7 @@ impl Dir {
     pub fn lint(&self, args: &[&str]) -> Ran {
         self.run(&[&["lint"], args].concat())
     }
-    /// `rule@file` of what counts, in the order of the report.
+    /// `rule@file` of each finding that is not suppressed, in the order of the report.
     #[track_caller]
     pub fn found(&self, args: &[&str]) -> Vec<String> {
         let ran = self.lint(&[args, &["--output", "json"]].concat());
@@ -140,7 +140,7 @@ pub fn text(value: &Value) -> &str {
     value.as_str().expect("a string")
 }
 
-/// What `Dir::flawed` has.
+/// The findings in `Dir::flawed`.
 pub const FLAWS: [&str; 2] = [
     "requires-os-enum@heron/AGENT-CLI.md",
     "tags-unique@heron/AGENT-CLI.md",

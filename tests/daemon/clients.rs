@@ -1,4 +1,4 @@
-//! Our own clients of the daemon: `sessions` and `workspace` (A46-REF-04, 05, A46-MODEL-12,
+//! The built-in clients of the daemon: `sessions` and `workspace` (A46-REF-04, 05, A46-MODEL-12,
 //! A46-SSE-05, A46-PROJ-09, A46-SEC-05, A46-COMPAT-01).
 
 use std::fs::File;
@@ -50,7 +50,7 @@ fn agentproto_schema() -> jsonschema::Validator {
 }
 
 #[test]
-fn without_a_host_there_is_a_hint() {
+fn without_a_daemon_there_is_a_hint() {
     let dir = TempDir::new().expect("a directory");
     for args in [
         &["sessions"][..],
@@ -64,21 +64,21 @@ fn without_a_host_there_is_a_hint() {
     }
     let all = events(&said(&run(dir.path(), &["sessions", "-o", "jsonl"]), 69));
     assert_eq!(all[1]["code"], "NO_HOST");
-    // One that died without a word has left its file.
+    // A daemon that was killed leaves its runtime file behind.
     let host = Served::new();
     host.signal(libc::SIGKILL);
     let (_, _, dir) = host.ended();
     let ran = run(dir.path(), &["sessions"]);
     assert_eq!(said(&ran, 69), "");
     assert!(
-        String::from_utf8_lossy(&ran.stderr).contains("does not answer"),
+        String::from_utf8_lossy(&ran.stderr).contains("does not respond"),
         "{ran:?}"
     );
 }
 
 // A46-REF-05.
 #[test]
-fn sessions_are_listed_in_every_form() {
+fn sessions_are_listed_in_every_format() {
     let host = Served::new();
     let dir = host.dir.path();
     assert_eq!(said(&run(dir, &["sessions"]), 0), "no sessions\n");
@@ -96,7 +96,11 @@ fn sessions_are_listed_in_every_form() {
     );
     let json: Value =
         serde_json::from_str(&said(&run(dir, &["sessions", "--json"]), 0)).expect("JSON");
-    assert_eq!(json, host.get("/sessions").json(), "as the host has them");
+    assert_eq!(
+        json,
+        host.get("/sessions").json(),
+        "the same list as over HTTP"
+    );
     let alive = said(&run(dir, &["sessions", "--alive", "-o", "jsonl"]), 0);
     let all = events(&alive);
     assert_eq!(
@@ -129,7 +133,7 @@ fn sessions_are_listed_in_every_form() {
 }
 
 #[test]
-fn watching_tells_every_change_until_it_is_stopped() {
+fn watch_reports_every_change_until_it_is_stopped() {
     let host = Served::new();
     let mut watch = command(host.dir.path())
         .args(["sessions", "--watch", "-o", "jsonl"])
@@ -150,7 +154,7 @@ fn watching_tells_every_change_until_it_is_stopped() {
     until("running");
     host.post(&format!("/sessions/{id}/kill"), &json!({}));
     until("killed");
-    // SAFETY: a process of ours.
+    // SAFETY: the process is our child.
     unsafe { libc::kill(watch.id().cast_signed(), libc::SIGTERM) };
     all.extend(lines.map(|l| l.expect("text")));
     assert_eq!(watch.wait().expect("ended").code(), Some(143));
@@ -159,7 +163,7 @@ fn watching_tells_every_change_until_it_is_stopped() {
 }
 
 #[test]
-fn prompts_of_a_pipe_are_turns_one_after_the_other() {
+fn prompts_from_a_pipe_run_one_after_the_other() {
     let host = Served::new();
     let id = host.running("default");
     host.turn(&id, "before");
@@ -195,7 +199,7 @@ fn prompts_of_a_pipe_are_turns_one_after_the_other() {
 }
 
 #[test]
-fn an_attached_machine_reads_every_event_to_the_end() {
+fn attach_in_machine_mode_prints_every_event() {
     let host = Served::new();
     let id = host.running("default");
     host.turn(&id, "hello");
@@ -216,7 +220,7 @@ fn an_attached_machine_reads_every_event_to_the_end() {
     assert!(got.iter().any(|e| e["data"]["line"] == "You said: hello"));
 }
 
-/// At a terminal of its own.
+/// A child process on its own pseudo-terminal.
 struct Terminal {
     child: Child,
     screen: File,
@@ -226,10 +230,10 @@ struct Terminal {
 impl Terminal {
     fn new(dir: &Path, args: &[&str]) -> Terminal {
         let (mut master, mut slave) = (-1, -1);
-        // SAFETY: two places for descriptors, and nothing else is asked for.
+        // SAFETY: both pointers are valid for writes, and the other arguments may be null.
         let made = unsafe { libc::openpty(&mut master, &mut slave, null_mut(), null(), null()) };
         assert_eq!(made, 0, "a terminal");
-        // SAFETY: descriptors that are ours alone.
+        // SAFETY: the descriptors are open, and nothing else owns them.
         let (master, slave) =
             unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
         let mut command = command(dir);
@@ -238,7 +242,7 @@ impl Terminal {
         command
             .stdout(slave.try_clone().expect("a copy"))
             .stderr(slave);
-        // SAFETY: plain system calls between fork and exec.
+        // SAFETY: only async-signal-safe system calls between fork and exec.
         unsafe {
             libc::fcntl(master.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC);
             command.pre_exec(|| {
@@ -258,13 +262,17 @@ impl Terminal {
         self.screen.write_all(text.as_bytes()).expect("typed");
     }
 
-    /// Reads until this stands there; what came up to it.
+    /// Reads until `wanted` appears. Returns the text up to it.
     #[track_caller]
     fn until(&mut self, wanted: &str) -> String {
         let mut bytes = [0; 1024];
         while !self.seen.contains(wanted) {
             let read = self.screen.read(&mut bytes).unwrap_or(0);
-            assert!(read > 0, "it ended before {wanted:?}: {}", self.seen);
+            assert!(
+                read > 0,
+                "the program ended before printing {wanted:?}: {}",
+                self.seen
+            );
             self.seen += &String::from_utf8_lossy(&bytes[..read]);
         }
         let at = self.seen.find(wanted).expect("there") + wanted.len();
@@ -280,14 +288,14 @@ impl Drop for Terminal {
     }
 }
 
-// A46-PROJ-03 to 09: a person at a terminal. Ctrl-C ends the turn, not the session; Ctrl-D leaves.
+// A46-PROJ-03 to 09: a person at a terminal. Ctrl-C ends the turn, not the session. Ctrl-D detaches.
 #[test]
-fn a_person_attaches_talks_interrupts_and_leaves() {
+fn a_user_attaches_prompts_interrupts_and_detaches() {
     let host = Served::new();
     let id = host.running("default");
     host.turn(&id, "a thought");
     let mut person = Terminal::new(host.dir.path(), &["sessions", "--attach", &id]);
-    person.until("Ctrl-D leaves");
+    person.until("Ctrl-D detaches");
     let replayed = person.until("── turn-end (end_turn) ──\u{1b}[0m");
     assert!(
         replayed.contains("\u{1b}[2m[thought] Let me think."),
@@ -302,7 +310,7 @@ fn a_person_attaches_talks_interrupts_and_leaves() {
     person.types("ask for permission\n");
     person.until("\u{1b}[33m[awaiting input] ");
     person.until("1) ");
-    person.until("answer with a number");
+    person.until("enter a number");
     person.types("what?\n");
     person.until("waits for an answer first");
     person.types("1\n");
@@ -310,33 +318,33 @@ fn a_person_attaches_talks_interrupts_and_leaves() {
     person.until("── turn-end (end_turn) ──\u{1b}[0m");
     person.types("be slow\n");
     let busy = || host.get(&format!("/sessions/{id}")).json()["busy"] == true;
-    eventually("the turn has begun", busy);
+    eventually("the turn has started", busy);
     person.types("\u{3}");
     person.until("── turn-end (cancelled) ──");
-    eventually("and is over", || !busy());
+    eventually("the turn has ended", || !busy());
     person.types("\u{3}");
-    person.until("no turn is going on");
+    person.until("no turn is running");
     assert_eq!(
         host.get(&format!("/sessions/{id}")).json()["status"],
         "running"
     );
     person.types("\u{4}");
-    person.until("left; the session goes on");
+    person.until("detached; the session continues");
     assert_eq!(person.child.wait().expect("ended").code(), Some(0));
     assert_eq!(
         host.get(&format!("/sessions/{id}")).json()["status"],
         "running"
     );
-    // A46-SEC-05: it has kept nothing.
+    // A46-SEC-05: the client stores nothing.
     assert!(!host.dir.path().join("user").exists());
 }
 
 #[test]
-fn the_end_of_a_session_ends_whoever_is_attached() {
+fn attach_exits_when_the_session_ends() {
     let host = Served::new();
     let id = host.running("crash");
     let mut person = Terminal::new(host.dir.path(), &["sessions", "--attach", &id]);
-    person.until("Ctrl-D leaves");
+    person.until("Ctrl-D detaches");
     person.types("crash\n");
     person.until("\u{1b}[31m[error] ");
     person.until("── session error ──");
@@ -344,7 +352,7 @@ fn the_end_of_a_session_ends_whoever_is_attached() {
 }
 
 #[test]
-fn the_live_table_follows() {
+fn the_live_table_is_updated() {
     let host = Served::new();
     let mut person = Terminal::new(host.dir.path(), &["sessions", "--watch"]);
     person.until("no sessions");
@@ -356,9 +364,9 @@ fn the_live_table_follows() {
     assert_eq!(person.child.wait().expect("ended").code(), Some(130));
 }
 
-// A46-MODEL-12, A46-SSE-05: a host that says more than we know, and in another way.
+// A46-MODEL-12, A46-SSE-05: a host that sends unknown fields and events.
 #[test]
-fn unknown_fields_and_events_of_another_host_are_no_trouble() {
+fn unknown_fields_and_events_are_ignored() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     let session = json!({
@@ -412,7 +420,7 @@ fn workspaces_are_managed_with_and_without_a_host() {
     assert!(said(&run(&place, &["workspace", "list"]), 0).contains("workspace add"));
     let would = said(&run(&place, &["workspace", "add", a_text, "--dry-run"]), 0);
     assert!(would.starts_with("would add my-project"), "{would}");
-    assert!(!file.exists(), "a dry run does nothing");
+    assert!(!file.exists(), "a dry run changes nothing");
     let plan = events(&said(
         &run(
             &place,
@@ -469,7 +477,10 @@ fn workspaces_are_managed_with_and_without_a_host() {
         (&json!("b"), &stored["workspaces"][1]["path"])
     );
     let session = spawn(json!({ "adapter": "mock-acp", "workspaceSlug": "b", "cwd": a }));
-    assert_eq!(session["cwd"], first["path"], "an explicit directory wins");
+    assert_eq!(
+        session["cwd"], first["path"],
+        "an explicit directory takes precedence"
+    );
     let session = spawn(json!({ "adapter": "mock-acp", "workspaceSlug": "odd" }));
     assert_eq!(
         (&session["workspaceSlug"], &session["warnings"][0]["code"]),
@@ -492,12 +503,12 @@ fn workspaces_are_managed_with_and_without_a_host() {
         (&session["workspaceSlug"], &session["cwd"]),
         (&json!("default"), &json!(work(&place)))
     );
-    assert!(b.is_dir(), "the directory stays");
+    assert!(b.is_dir(), "the directory is not deleted");
 
     let ran = run(&place, &["workspace", "remove", "b"]);
     assert_eq!(said(&ran, 66), "");
     assert!(
-        String::from_utf8_lossy(&ran.stderr).contains("known are my-project"),
+        String::from_utf8_lossy(&ran.stderr).contains("known workspaces: my-project"),
         "{ran:?}"
     );
     said(&run(&place, &["workspace", "add", "/nowhere/at/all"]), 66);
@@ -508,7 +519,7 @@ fn workspaces_are_managed_with_and_without_a_host() {
 }
 
 #[test]
-fn many_writers_of_workspaces_lose_nothing() {
+fn concurrent_workspace_changes_are_all_kept() {
     let dir = TempDir::new().expect("a directory");
     let writers: Vec<Child> = (0..12)
         .map(|n| {
@@ -529,9 +540,9 @@ fn many_writers_of_workspaces_lose_nothing() {
     assert_eq!(listed["workspaces"].as_array().map(Vec::len), Some(12));
 }
 
-// A46-COMPAT-01: `run` goes by itself.
+// A46-COMPAT-01: `run` works without the daemon.
 #[test]
-fn run_does_not_enter_the_registry() {
+fn run_does_not_register_a_session() {
     let host = Served::new();
     let ran = run(host.dir.path(), &["run", "mock-acp", "--prompt", "hello"]);
     assert!(said(&ran, 0).contains("You said: hello"), "{ran:?}");

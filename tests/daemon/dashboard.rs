@@ -1,5 +1,5 @@
-//! The page at `/`: what it may do in a browser. That it works there, `tests/dashboard/run`
-//! shows (A46-SEC-02, A46-SEC-04).
+//! The dashboard page at `/`: its security policy and headers (A46-SEC-02, A46-SEC-04).
+//! `tests/dashboard/run` tests the page in a browser.
 
 use super::served::Served;
 use base64::Engine;
@@ -8,7 +8,10 @@ use sha2::{Digest, Sha256};
 fn page() -> (String, String) {
     let host = Served::new();
     let answer = host.ask("GET", "/", "", "");
-    assert_eq!(answer.status, 200, "without a token: it holds no data");
+    assert_eq!(
+        answer.status, 200,
+        "the page contains no data, so it needs no token"
+    );
     assert!(!answer.text.contains(&host.token));
     (answer.head.to_lowercase(), answer.text.clone())
 }
@@ -18,11 +21,11 @@ fn header<'h>(head: &'h str, name: &str) -> &'h str {
         .lines()
         .filter_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     let (first, second) = (found.next(), found.next());
-    assert!(second.is_none(), "{name} stands once: {head}");
+    assert!(second.is_none(), "duplicate header {name}: {head}");
     first.unwrap_or_else(|| panic!("no {name}: {head}"))
 }
 
-/// The sources of one directive of the policy.
+/// The sources that one directive of the policy allows.
 fn allowed<'p>(policy: &'p str, directive: &str) -> Vec<&'p str> {
     let parts = policy.split(';').map(str::trim);
     let mut found = parts.filter_map(|part| {
@@ -30,11 +33,14 @@ fn allowed<'p>(policy: &'p str, directive: &str) -> Vec<&'p str> {
         (name == directive).then(|| sources.split(' ').collect::<Vec<_>>())
     });
     let (first, second) = (found.next(), found.next());
-    assert!(second.is_none(), "{directive} stands once: {policy}");
+    assert!(
+        second.is_none(),
+        "duplicate directive {directive}: {policy}"
+    );
     first.unwrap_or_else(|| panic!("no {directive}: {policy}"))
 }
 
-/// What stands between the tags of this name; none of them has attributes.
+/// The content of every element with this tag name. None of them may have attributes.
 fn inside<'p>(page: &'p str, tag: &str) -> Vec<&'p str> {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
     let parts: Vec<&str> = page
@@ -54,10 +60,10 @@ fn hash(text: &str) -> String {
 }
 
 #[test]
-fn its_policy_is_strict_and_true_to_its_content() {
+fn the_policy_is_strict_and_matches_the_content() {
     let host = Served::new();
     let answer = host.ask("GET", "/", "", "");
-    // Hashes have letters of both sizes.
+    // Header values are read unchanged, because hashes are case-sensitive.
     let line = answer
         .head
         .lines()
@@ -79,7 +85,7 @@ fn its_policy_is_strict_and_true_to_its_content() {
 }
 
 #[test]
-fn its_headers_keep_others_out() {
+fn the_security_headers_are_set() {
     let (head, _) = page();
     for (name, value) in [
         ("content-type", "text/html; charset=utf-8"),
@@ -96,9 +102,9 @@ fn its_headers_keep_others_out() {
 }
 
 #[test]
-fn it_needs_nothing_from_elsewhere_and_makes_no_markup_of_text() {
+fn the_page_loads_nothing_external_and_never_parses_text_as_html() {
     let (_, page) = page();
-    // The one address in it is the name of SVG, in the picture of the tab.
+    // The only address in the page is the SVG namespace, in the favicon.
     let addresses = page.matches("http://").count() + page.matches("https://").count();
     assert_eq!(
         addresses,

@@ -1,4 +1,4 @@
-//! A host of its own for each test.
+//! A separate registry for each test, in the test process.
 
 use std::path::Path;
 use std::sync::Once;
@@ -12,7 +12,7 @@ use agentproto_sandbox::helper;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Far beyond what anything takes; only a hang comes to it.
+/// Time limit that only a hang reaches.
 const HANG: Duration = Duration::from_secs(60);
 
 pub struct Host {
@@ -26,12 +26,12 @@ impl Host {
         Host::in_dir(TempDir::new().expect("a directory"))
     }
 
-    /// On what an earlier life left.
+    /// Opens the state that an earlier host left in this directory.
     pub fn in_dir(dir: TempDir) -> Host {
         Host::with(dir, |_| {})
     }
 
-    /// The same, set up otherwise.
+    /// The same, with a changed configuration.
     pub fn with(dir: TempDir, change: impl FnOnce(&mut Config)) -> Host {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| helper::use_binary(env!("CARGO_BIN_EXE_agentproto")));
@@ -58,7 +58,7 @@ impl Host {
         self.registry.spawn(request, Principal::Local).await
     }
 
-    /// With an adapter `keyed`, the mock that is given this secret as MOCK_KEY.
+    /// Adds an adapter `keyed`: the mock agent with this secret in `MOCK_KEY`.
     pub fn with_secret(&mut self, secret: &str) {
         adapter(self.dir.path(), "keyed", |text| {
             text.replace(
@@ -71,7 +71,7 @@ impl Host {
         (self.registry, self.warnings) = Registry::open(config).expect("opened");
     }
 
-    /// A running session of the mock with one of its scenarios.
+    /// A running session of the mock agent with one of its scenarios.
     pub async fn running(&self, scenario: &str) -> Session {
         let mut request = self.request("mock-acp");
         let options = [("scenario".to_owned(), json!(scenario))];
@@ -81,7 +81,7 @@ impl Host {
             .await
     }
 
-    /// Waits, by its events, until the record is as it should be.
+    /// Follows the session's events until its record satisfies `wanted`.
     pub async fn until(&self, id: &str, wanted: impl Fn(&Session) -> bool) -> Session {
         let mut events = self.registry.follow(id, Begin::Start).await.expect("there");
         let waiting = async {
@@ -92,7 +92,7 @@ impl Host {
                 }
                 if events.next().await.is_none() {
                     let now = self.registry.get(id).expect("there");
-                    assert!(wanted(&now), "ended as {now:?}");
+                    assert!(wanted(&now), "the session ended as {now:?}");
                     return now;
                 }
             }
@@ -100,7 +100,7 @@ impl Host {
         tokio::time::timeout(HANG, waiting).await.expect("in time")
     }
 
-    /// One whole turn; the session after it.
+    /// Runs one whole turn. Returns the session after it.
     pub async fn turn(&self, id: &str, prompt: &str) -> Session {
         self.registry
             .prompt(id, prompt.to_owned())
@@ -149,7 +149,7 @@ pub fn parse(frame: &[u8]) -> (String, Value) {
     (field("event: ").to_owned(), data)
 }
 
-/// An adapter of the home's own: the mock with its manifest changed.
+/// Writes an adapter to the home directory: the mock agent with a changed manifest.
 pub fn adapter(dir: &Path, name: &str, change: impl Fn(String) -> String) {
     let bundle = dir.join("home/adapters").join(name);
     std::fs::create_dir_all(&bundle).expect("made");
@@ -163,7 +163,7 @@ pub fn adapter(dir: &Path, name: &str, change: impl Fn(String) -> String) {
         if *path == "AGENT-CLI.md" {
             let before = text.clone();
             text = change(text.replace("mock-acp", name));
-            assert_ne!(text, before, "the change changes something");
+            assert_ne!(text, before, "the replacement changed nothing");
         }
         std::fs::write(bundle.join(path), text).expect("written");
     }

@@ -1,13 +1,13 @@
-//! The routes, over a socket (A46-HTTP, A46-SPAWN, A46-TURN, A46-MODEL).
+//! The HTTP routes, over a socket (A46-HTTP, A46-SPAWN, A46-TURN, A46-MODEL).
 
 use super::served::{Answer, Served, work};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 // A46-HTTP-01 to 08, A46-MODEL-01 to 10, A46-SPAWN-01 to 05, A46-TURN-01 to 04, A46-TURN-06,
-// A46-STATUS-01, 04, 05: the whole life of a session.
+// A46-STATUS-01, 04, 05: a session from spawn to delete.
 #[test]
-fn from_spawn_to_forget() {
+fn a_session_from_spawn_to_delete() {
     let host = Served::new();
     assert_eq!(host.get("/sessions").json(), json!({ "sessions": [] }));
     let cwd = work(host.dir.path());
@@ -129,9 +129,9 @@ fn is_time(value: &Value) -> bool {
     text.len() >= 20 && text.as_bytes()[10] == b'T' && text.ends_with('Z')
 }
 
-// A46-STATUS-05: a DELETE ends what lives, and tells whoever follows it.
+// A46-STATUS-05: DELETE ends a live session and the streams that follow it.
 #[test]
-fn forgetting_a_living_session_ends_its_streams() {
+fn deleting_a_live_session_ends_its_streams() {
     let host = Served::new();
     let id = host.running("default");
     let stream = host.stream(&id, "?from=now", "");
@@ -197,7 +197,7 @@ fn a_question_is_answered_over_http() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_its_place() {
+fn invalid_requests_are_refused_with_a_location() {
     let host = Served::new();
     let post = |body: &str| {
         let headers = format!("{}Content-Type: application/json\r\n", host.bearer());
@@ -228,7 +228,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
     assert_eq!(
         host.get("/sessions").json(),
         json!({ "sessions": [] }),
-        "no session of a refusal"
+        "a refused request creates no session"
     );
 
     let form = host.ask("POST", "/sessions/agent", &host.bearer(), "adapter=x");
@@ -279,7 +279,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
 
 // A46-COMPAT-03.
 #[test]
-fn a_host_without_adapters_answers_501_with_the_command() {
+fn a_host_without_adapters_responds_501_with_a_command() {
     let dir = TempDir::new().expect("a directory");
     let host = Served::on(dir, &["--no-bundled"]);
     let refused = host.post("/sessions/agent", &json!({ "adapter": "mock-acp" }));
@@ -289,13 +289,18 @@ fn a_host_without_adapters_answers_501_with_the_command() {
         .expect("a hint")
         .to_owned();
     assert!(hint.contains("agentproto install"), "{hint}");
-    assert_eq!(host.get("/sessions").status, 200, "the other routes stay");
+    assert_eq!(
+        host.get("/sessions").status,
+        200,
+        "the other routes still work"
+    );
     assert_eq!(host.get("/adapters").json(), json!({ "adapters": [] }));
 }
 
-// Every answer of these tests' routes, held against the document that the host itself serves.
+// Validates every response of the routes in this test against the OpenAPI document that the host
+// serves.
 #[test]
-fn the_document_has_every_route_and_every_answer() {
+fn responses_match_the_openapi_document() {
     let host = Served::new();
     let document = host.get("/openapi.json").json();
     assert_eq!(document["openapi"], "3.1.0");
@@ -422,7 +427,8 @@ fn the_document_has_every_route_and_every_answer() {
     );
     let gone = host.delete(&format!("/sessions/{id}"));
     judge.hold("delete", "/sessions/{id}", &gone, 200);
-    // Each operation was seen to succeed; the log-in's success needs a link, tried elsewhere.
+    // Every operation succeeded at least once. A successful login needs a link; another test covers
+    // it.
     for (method, template) in judge.operations() {
         let done = judge
             .seen
@@ -458,7 +464,8 @@ impl Judge {
         assert_eq!(answer.status, status, "{method} {template}: {answer:?}");
         let declared = &self.operation(method, template)["responses"][status.to_string()];
         let content = declared["content"].as_object();
-        let content = content.unwrap_or_else(|| panic!("{method} {template} {status} is declared"));
+        let content =
+            content.unwrap_or_else(|| panic!("{method} {template} {status} is not declared"));
         let (kind, media) = content.iter().next().expect("one");
         assert!(
             answer.head.contains(&format!("content-type: {kind}")),

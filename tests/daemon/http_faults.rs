@@ -1,4 +1,4 @@
-//! What goes wrong around the daemon: each has a clear answer (A46-STATUS-06, 07, A46-REF-02).
+//! Failures around the daemon, each with a clear result (A46-STATUS-06, 07, A46-REF-02).
 
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 // A46-STATUS-06.
 #[test]
-fn a_signal_kills_the_sessions_and_is_told() {
+fn a_signal_ends_the_sessions_and_is_reported() {
     let host = Served::new();
     let id = host.running("default");
     let busy = host.running("default");
@@ -34,7 +34,7 @@ fn a_signal_kills_the_sessions_and_is_told() {
         .count();
     assert_eq!(ends, 1, "{seen:?}");
     assert!(!dir.path().join("home/runtime.json").exists());
-    eventually("nothing is left", || processes_of(&place).is_empty());
+    eventually("no process is left", || processes_of(&place).is_empty());
     let kept = std::fs::read(dir.path().join("home/sessions.json")).expect("there");
     let kept: Value = serde_json::from_slice(&kept).expect("JSON");
     for session in kept["sessions"].as_array().expect("a list") {
@@ -50,7 +50,7 @@ fn a_signal_kills_the_sessions_and_is_told() {
 }
 
 #[test]
-fn a_port_or_a_state_that_is_taken() {
+fn an_occupied_port_or_state_directory_is_reported() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("bound");
     let port = taken.local_addr().expect("bound").port().to_string();
     let host = Served::new();
@@ -83,10 +83,14 @@ fn a_port_or_a_state_that_is_taken() {
         said.contains("already_serving") && said.contains(&host.address),
         "{said}"
     );
-    assert_eq!(host.get("/sessions").status, 200, "the first one goes on");
+    assert_eq!(
+        host.get("/sessions").status,
+        200,
+        "the first daemon still works"
+    );
 }
 
-/// Kills the daemon in the middle; what the next life says.
+/// Kills the daemon during a turn and checks what it reports after a restart.
 fn killed_in_the_middle(dir: TempDir) -> TempDir {
     let host = Served::on(dir, &[]);
     let idle = host.running("default");
@@ -99,11 +103,11 @@ fn killed_in_the_middle(dir: TempDir) -> TempDir {
     host.signal(libc::SIGKILL);
     let (_, _, dir) = host.ended();
     let place = dir.path().to_owned();
-    eventually("no agent outlives its host", || {
+    eventually("no agent survives its host", || {
         processes_of(&place).is_empty()
     });
     let kept = std::fs::read(dir.path().join("home/sessions.json")).expect("there");
-    serde_json::from_slice::<Value>(&kept).expect("valid after every death");
+    serde_json::from_slice::<Value>(&kept).expect("valid JSON after every kill");
     let again = Served::on(dir, &[]);
     for id in [&idle, &busy] {
         let session = again.get(&format!("/sessions/{id}")).json();
@@ -129,7 +133,7 @@ fn killed_in_the_middle(dir: TempDir) -> TempDir {
 }
 
 #[test]
-fn a_daemon_that_is_killed_leaves_no_ghosts() {
+fn a_killed_daemon_leaves_no_live_sessions() {
     let mut dir = TempDir::new().expect("a directory");
     for _ in 0..2 {
         dir = killed_in_the_middle(dir);
@@ -137,7 +141,7 @@ fn a_daemon_that_is_killed_leaves_no_ghosts() {
 }
 
 #[test]
-fn damaged_files_are_kept_aside_and_told() {
+fn damaged_files_are_moved_aside_and_reported() {
     let host = Served::new();
     let id = host.running("default");
     host.turn(&id, "hello");
@@ -171,7 +175,7 @@ fn damaged_files_are_kept_aside_and_told() {
     assert_eq!(
         host.get(&format!("/sessions/{id}")).json()["status"],
         "killed",
-        "the log knows it"
+        "restored from the log"
     );
 
     std::fs::write(host.home().join("workspaces.json"), "no JSON").expect("written");
@@ -182,7 +186,7 @@ fn damaged_files_are_kept_aside_and_told() {
 
     let (_, _, dir) = host.stop();
     std::fs::write(dir.path().join("home/sessions.db"), "x".repeat(5000)).expect("written");
-    // Else it could be made whole again from here.
+    // Without this, SQLite could restore the database from the write-ahead log.
     let _ = std::fs::remove_file(dir.path().join("home/sessions.db-wal"));
     let host = Served::on(dir, &[]);
     assert!(
@@ -193,17 +197,17 @@ fn damaged_files_are_kept_aside_and_told() {
     assert_eq!(
         host.get(&format!("/sessions/{id}")).json()["status"],
         "killed",
-        "the file knows it"
+        "restored from the JSON file"
     );
     let new = host.running("default");
     host.turn(&new, "hello");
 }
 
 #[test]
-fn a_full_disk_costs_history_and_nothing_else() {
+fn a_full_disk_only_loses_history() {
     let dir = TempDir::new().expect("a directory");
     let mut limited = command(dir.path());
-    // SAFETY: only calls that are allowed between fork and exec.
+    // SAFETY: only async-signal-safe calls between fork and exec.
     unsafe {
         limited.pre_exec(|| {
             let most = libc::rlimit {
@@ -243,9 +247,9 @@ fn a_full_disk_costs_history_and_nothing_else() {
     );
 }
 
-// Clocks go back: sessions of the former life seem to come from the future.
+// The clock went back, so the timestamps of earlier sessions are in the future.
 #[test]
-fn a_clock_that_jumped_changes_no_session() {
+fn a_clock_jump_does_not_change_sessions() {
     let host = Served::new();
     let id = host.running("default");
     host.turn(&id, "hello");
@@ -288,7 +292,7 @@ fn a_clock_that_jumped_changes_no_session() {
 }
 
 #[test]
-fn ten_thousand_sessions_of_the_past() {
+fn the_history_is_limited_to_ten_thousand_sessions() {
     let host = Served::new();
     let id = host.running("default");
     host.turn(&id, "hello");
@@ -322,7 +326,7 @@ fn ten_thousand_sessions_of_the_past() {
     let host = Served::on(dir, &[]);
     let listed = host.get("/sessions").json();
     let listed = listed["sessions"].as_array().expect("a list");
-    // One had to go: the oldest.
+    // One session was over the limit, so the oldest was removed.
     assert_eq!(listed.len(), 10_000);
     assert!(listed.iter().any(|s| s["id"] == id.as_str()));
     assert_eq!(host.lines("ses_000000000000000000009999"), ["old"]);
@@ -334,9 +338,9 @@ fn ten_thousand_sessions_of_the_past() {
     );
 }
 
-// A46-STATUS-07: an agent that dies in its turn.
+// A46-STATUS-07: an agent that dies during a turn.
 #[test]
-fn an_agent_that_crashes_ends_its_turn_visibly() {
+fn an_agent_crash_ends_the_turn_with_an_error() {
     let host = Served::new();
     let id = host.running("crash");
     let stream = host.stream(&id, "?from=now", "");
@@ -356,7 +360,7 @@ fn an_agent_that_crashes_ends_its_turn_visibly() {
 }
 
 #[test]
-fn no_more_sessions_than_were_asked_for() {
+fn max_sessions_is_enforced() {
     let host = Served::on(
         TempDir::new().expect("a directory"),
         &["--max-sessions", "1"],
@@ -368,9 +372,9 @@ fn no_more_sessions_than_were_asked_for() {
     host.running("default");
 }
 
-/// A host keeps its pages small; agents have what the machine gives.
+/// The daemon disables huge pages for itself. Agents keep the system's setting.
 #[test]
-fn only_the_host_does_without_huge_pages() {
+fn only_the_daemon_disables_huge_pages() {
     let host = Served::new();
     host.running("default");
     let allowed = |pid: u32| {
@@ -378,7 +382,7 @@ fn only_the_host_does_without_huge_pages() {
         let line = status.lines().find(|l| l.starts_with("THP_enabled:"))?;
         line.split_whitespace().nth(1).map(str::to_owned)
     };
-    let ours = allowed(std::process::id()).expect("kernels tell it from 5.0 on");
+    let ours = allowed(std::process::id()).expect("the kernel reports it since Linux 5.0");
     assert_eq!(allowed(host.child.id()).as_deref(), Some("0"));
     let work = super::served::work(host.dir.path());
     let agents: Vec<String> = processes_of(&work)

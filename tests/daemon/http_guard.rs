@@ -1,4 +1,4 @@
-//! Who may come in, and how much of what (A46-SEC-01, 02, 06).
+//! Access control and limits (A46-SEC-01, 02, 06).
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,9 +12,9 @@ use agentproto_daemon::http::{Rate, Rates, Times};
 use serde_json::json;
 use tempfile::TempDir;
 
-// A46-SEC-02: the token, on everything that has data.
+// A46-SEC-02: every route with data requires the token.
 #[test]
-fn nothing_without_the_token() {
+fn every_data_route_requires_the_token() {
     let host = Served::new();
     let id = host.running("default");
     let wrong = format!("Authorization: Bearer {}0\r\n", &host.token[1..]);
@@ -48,7 +48,10 @@ fn nothing_without_the_token() {
             .contains("content-security-policy: default-src 'none'; script-src 'sha256-")
     );
     for secret in [&host.token, &id] {
-        assert!(!page.text.contains(secret.as_str()), "the page has no data");
+        assert!(
+            !page.text.contains(secret.as_str()),
+            "the page contains data"
+        );
     }
     let mode = |name: &str| {
         use std::os::unix::fs::PermissionsExt;
@@ -60,7 +63,7 @@ fn nothing_without_the_token() {
 }
 
 #[test]
-fn another_name_or_another_page_is_refused_on_every_route() {
+fn a_foreign_host_or_origin_is_refused_on_every_route() {
     let host = Served::new();
     let (_, port) = host.address.split_once(':').expect("a port");
     let ask = |path: &str, headers: &str| {
@@ -127,7 +130,7 @@ fn another_name_or_another_page_is_refused_on_every_route() {
 }
 
 #[test]
-fn a_ticket_opens_one_stream_once() {
+fn a_ticket_opens_one_stream_once_only() {
     let host = Served::new();
     let (id, other) = (host.running("default"), host.running("default"));
     let ticket = |id: &str| {
@@ -151,14 +154,18 @@ fn a_ticket_opens_one_stream_once() {
     assert_eq!(open(&id, &one), "HTTP/1.1 200");
     assert_eq!(open(&id, &one), "HTTP/1.1 401", "once");
     let one = ticket(&id);
-    assert_eq!(open(&other, &one), "HTTP/1.1 401", "for its own session");
+    assert_eq!(
+        open(&other, &one),
+        "HTTP/1.1 401",
+        "a ticket is valid for its own session only"
+    );
     let one = ticket(&id);
     let elsewhere = host.ask("GET", &format!("/sessions/{id}?ticket={one}"), "", "");
     assert_eq!(elsewhere.refusal(401), "unauthorized");
 }
 
 #[test]
-fn the_link_of_open_logs_in_once() {
+fn the_open_link_logs_in_once() {
     let dir = TempDir::new().expect("a directory");
     let mut child = command(dir.path())
         .args(["serve", "--port", "0", "--open"])
@@ -196,9 +203,9 @@ fn the_link_of_open_logs_in_once() {
 
 const SOON: Duration = Duration::from_millis(200);
 
-// Slow heads, silence, slow bodies: each is cut off, and nobody else waits for it.
+// Slow request heads, idle connections and slow bodies are cut off, and other clients do not wait.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_does_not_finish_is_cut_off() {
+async fn slow_clients_are_cut_off() {
     let limits = Limits {
         head: SOON,
         ..Limits::default()
@@ -222,7 +229,11 @@ async fn whoever_does_not_finish_is_cut_off() {
         near.address
     );
     body.write_all(head.as_bytes()).expect("sent");
-    assert_eq!(near.ask("/healthz", "").status, 200, "others are served");
+    assert_eq!(
+        near.ask("/healthz", "").status,
+        200,
+        "other clients are served"
+    );
     for (name, stream) in [
         ("silent", &mut silent),
         ("half", &mut half),
@@ -231,14 +242,14 @@ async fn whoever_does_not_finish_is_cut_off() {
         let mut rest = Vec::new();
         stream
             .read_to_end(&mut rest)
-            .unwrap_or_else(|e| panic!("{name} is closed: {e}"));
+            .unwrap_or_else(|e| panic!("{name} was not closed: {e}"));
     }
     assert_eq!(Answer::read(body).refusal(408), "body_timeout");
-    near.stop.send(true).expect("told");
+    near.stop.send(true).expect("sent");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_and_heads_are_bounded() {
+async fn connections_and_request_heads_are_limited() {
     let limits = Limits {
         connections: 3,
         head_bytes: 16 << 10,
@@ -278,7 +289,7 @@ async fn connections_and_heads_are_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_guesses_is_slowed_and_who_knows_is_not() {
+async fn failed_logins_have_a_lower_rate_limit() {
     let never = |at_once| Rate {
         per_second: 1e-9,
         at_once,
@@ -306,7 +317,7 @@ async fn who_guesses_is_slowed_and_who_knows_is_not() {
 
 // A46-SSE-06.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_quiet_stream_gives_signs_of_life() {
+async fn an_idle_stream_sends_keep_alives() {
     assert_eq!(Times::default().keep_alive, Duration::from_secs(25));
     let times = Times {
         keep_alive: SOON,
@@ -330,7 +341,7 @@ async fn a_quiet_stream_gives_signs_of_life() {
 }
 
 #[test]
-fn beyond_this_machine_only_with_tls_or_on_request() {
+fn a_public_address_requires_tls_or_a_flag() {
     let dir = TempDir::new().expect("a directory");
     let refused = command(dir.path())
         .args(["serve", "--port", "0", "--bind", "0.0.0.0"])
@@ -345,10 +356,10 @@ fn beyond_this_machine_only_with_tls_or_on_request() {
     assert!(!dir.path().join("home/runtime.json").exists());
 }
 
-// A46-SEC-06: who is not the local user stays within the registered workspaces.
+// A46-SEC-06: remote clients can only use registered workspaces.
 #[test]
-fn from_elsewhere_only_registered_directories() {
-    if !network::entered("http_guard::from_elsewhere_only_registered_directories") {
+fn remote_clients_can_only_use_registered_workspaces() {
+    if !network::entered("http_guard::remote_clients_can_only_use_registered_workspaces") {
         return;
     }
     let dir = TempDir::new().expect("a directory");
@@ -368,7 +379,7 @@ fn from_elsewhere_only_registered_directories() {
         let body = json!({ "adapter": "mock-acp", "cwd": cwd }).to_string();
         let mut stream = TcpStream::connect(&there).expect("connected");
         let from = stream.local_addr().expect("an address").ip();
-        assert!(!from.is_loopback(), "{from} is not elsewhere");
+        assert!(!from.is_loopback(), "{from} is a loopback address");
         let request = format!(
             "POST /sessions/agent HTTP/1.1\r\nHost: {there}\r\nConnection: close\r\n{}\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -395,12 +406,12 @@ fn from_elsewhere_only_registered_directories() {
     assert_eq!(
         host.post("/sessions/agent", &body).status,
         201,
-        "the local user may"
+        "the local user may use any directory"
     );
 }
 
 #[test]
-fn over_tls_with_a_certificate_of_its_own() {
+fn tls_with_a_self_signed_certificate() {
     let dir = TempDir::new().expect("a directory");
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into(), "127.0.0.1".into()]);
     let made = made.expect("a certificate");
@@ -422,7 +433,7 @@ fn over_tls_with_a_certificate_of_its_own() {
         key.to_str().expect("text"),
     ];
     let host = Served::on(dir, &args);
-    // Our own client trusts what `runtime.json` names.
+    // The built-in client trusts the certificate that `runtime.json` names.
     let listed = command(host.dir.path())
         .args(["sessions", "--json"])
         .output()
@@ -431,5 +442,5 @@ fn over_tls_with_a_certificate_of_its_own() {
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
     assert_eq!(listed, json!({ "sessions": [] }));
     let plain = host.ask("GET", "/healthz", "", "");
-    assert_ne!(plain.status, 200, "nothing without TLS: {plain:?}");
+    assert_ne!(plain.status, 200, "plain HTTP is refused: {plain:?}");
 }

@@ -1,4 +1,4 @@
-//! Streams over a socket: replay, gaps, readers that do not read (A46-SSE-01 to 04).
+//! Event streams over a socket: replay, gaps, readers that do not read (A46-SSE-01 to 04).
 
 use super::served::{Served, Stream, eventually};
 use serde_json::json;
@@ -29,7 +29,7 @@ fn seen_ids(stream: Stream) -> Vec<String> {
 }
 
 #[test]
-fn a_reader_comes_back_where_it_was_from_ring_and_log_and_another_life() {
+fn a_reader_resumes_from_ring_log_and_after_a_restart() {
     let host = Served::new();
     let id = host.running("default");
     host.turn(&id, "a thought");
@@ -59,7 +59,7 @@ fn a_reader_comes_back_where_it_was_from_ring_and_log_and_another_life() {
 }
 
 #[test]
-fn every_kind_of_event_has_its_shape() {
+fn every_kind_of_event_has_the_expected_fields() {
     let host = Served::new();
     let id = host.running("default");
     for prompt in ["a thought", "use a tool", "hello"] {
@@ -84,7 +84,7 @@ fn every_kind_of_event_has_its_shape() {
             other => panic!("{other}: {message:?}"),
         }
     }
-    // A46-PROJ-02 to 07, as the ring has them.
+    // A46-PROJ-02 to 07: the lines in the ring buffer.
     let lines: Vec<&str> = seen
         .iter()
         .filter_map(|m| m.data["line"].as_str())
@@ -106,16 +106,16 @@ fn every_kind_of_event_has_its_shape() {
 }
 
 #[test]
-fn a_reader_that_does_not_read_holds_nobody_up() {
+fn a_stuck_reader_does_not_block_others() {
     let host = Served::new();
     let id = host.running("flood");
-    // Its socket fills, and it never looks.
+    // These readers never read, so their sockets fill up.
     let stuck: Vec<Stream> = (0..3).map(|_| host.stream(&id, "", "")).collect();
     host.turn(&id, "flood");
     host.post(&format!("/sessions/{id}/kill"), &json!({}));
     let all = host.stream(&id, "", "").read_out();
     assert!(all.len() > 1000, "{}", all.len());
-    // Late as it is, it finds everything, or is told what it missed.
+    // A late reader gets every event, or a gap that says what is missing.
     let late = stuck.into_iter().next().expect("one").read_out();
     let got = late.iter().filter(|m| m.id.is_some()).count();
     let gaps = late.iter().filter(|m| m.event == "gap").count();
@@ -124,7 +124,7 @@ fn a_reader_that_does_not_read_holds_nobody_up() {
 }
 
 #[test]
-fn readers_that_leave_are_let_go() {
+fn sockets_of_disconnected_readers_are_closed() {
     let host = Served::new();
     let id = host.running("default");
     let open = || {
@@ -135,7 +135,7 @@ fn readers_that_leave_are_let_go() {
     let readers: Vec<Stream> = (0..50).map(|_| host.stream(&id, "", "")).collect();
     assert!(open() >= before + 50);
     drop(readers);
-    // It shows with the next words; signs of life would do, too, every 25 seconds.
+    // The host notices on the next write: an event, or the keep-alive every 25 seconds.
     eventually("their sockets are closed", || {
         host.turn(&id, "hello");
         open() < before + 10

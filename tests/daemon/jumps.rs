@@ -1,5 +1,5 @@
-//! A clock that is set while sessions live, forwards and backwards: only what people read as a
-//! time follows it (A46-MODEL-06 to 08, A46-SSE-06, A46-REF-02).
+//! The system clock is set forward and back during live sessions. Only timestamps follow it
+//! (A46-MODEL-06 to 08, A46-SSE-06, A46-REF-02).
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 const YEARS: i64 = 366 * 24 * 60 * 60;
 
-/// The machine's clock, and how far off it is.
+/// The system clock with an adjustable offset.
 #[derive(Clone, Default)]
 struct Hand(Arc<AtomicI64>);
 
@@ -34,7 +34,7 @@ impl Hand {
             let now = SystemTime::now();
             let by = Duration::from_secs(off.unsigned_abs());
             match off < 0 {
-                // Before 1970, as far as it may go.
+                // Times before 1970 are clamped to the epoch.
                 true => now.checked_sub(by).unwrap_or(UNIX_EPOCH),
                 false => now + by,
             }
@@ -71,7 +71,7 @@ fn ticket(near: &Near, id: &str) -> String {
     issued.json()["ticket"].as_str().expect("text").to_owned()
 }
 
-/// A stream that is opened by a ticket.
+/// A stream opened with a ticket.
 fn opened(near: &Near, id: &str, ticket: &str) -> Stream {
     let mut stream: TcpStream = near.open();
     let request = format!(
@@ -86,7 +86,8 @@ fn record(near: &Near, id: &str) -> Value {
     near.get(&format!("/sessions/{id}")).json()
 }
 
-/// One turn over HTTP, watched on the stream; the numbers of its items.
+/// Runs one turn over HTTP and watches it on the stream. Returns the sequence numbers of its
+/// events.
 fn turn(near: &Near, stream: &mut Stream, id: &str, prompt: &str) -> Vec<u64> {
     let path = format!("/sessions/{id}/prompt");
     let taken = near.post(&path, &json!({ "prompt": prompt }));
@@ -105,7 +106,7 @@ fn turn(near: &Near, stream: &mut Stream, id: &str, prompt: &str) -> Vec<u64> {
         .collect()
 }
 
-/// The stream still gives signs of life.
+/// Waits for a keep-alive on the stream.
 fn breathes(stream: &mut Stream) {
     while stream.line().expect("a line") != ": keep-alive" {}
 }
@@ -125,7 +126,7 @@ fn year(time: &Value) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_that_is_set_while_sessions_live_breaks_nothing() {
+async fn setting_the_clock_does_not_affect_live_sessions() {
     let hand = Hand::default();
     let near = near(TempDir::new().expect("a directory"), &hand).await;
     let first = spawned(&near);
@@ -135,7 +136,7 @@ async fn a_clock_that_is_set_while_sessions_live_breaks_nothing() {
     stream.until(|event, data| event == "status" && data["status"] == "running");
     let mut numbers = turn(&near, &mut stream, &first, "before");
 
-    // Forwards: a ticket lives by seconds that pass, not by the date.
+    // Forward: a ticket expires after elapsed seconds, not at a date.
     hand.set(10 * YEARS);
     opened(&near, &first, &early).until(|event, _| event == "status");
     numbers.extend(turn(&near, &mut stream, &first, "far ahead"));
@@ -144,21 +145,21 @@ async fn a_clock_that_is_set_while_sessions_live_breaks_nothing() {
     assert_eq!(year(&record(&near, &first)["lastOutputAt"]), this_year + 10);
     assert_eq!(year(&record(&near, &ahead)["startedAt"]), this_year + 10);
 
-    // Backwards, beyond where it was.
+    // Back, to before the start.
     hand.set(-20 * YEARS);
     opened(&near, &first, &late).until(|event, _| event == "status");
     numbers.extend(turn(&near, &mut stream, &first, "long ago"));
     breathes(&mut stream);
     let past = spawned(&near);
     assert!(year(&record(&near, &past)["startedAt"]) < this_year - 18);
-    // The file follows all the same, a moment later.
+    // The state file is still written, a moment later.
     let file = near.host.dir.path().join("home/sessions.json");
     eventually("sessions.json follows", || {
         std::fs::read_to_string(&file).is_ok_and(|text| text.contains(&past))
     });
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
 
-    // Within a session time does not run backwards.
+    // Within a session, timestamps never decrease.
     for id in [&first, &ahead, &past] {
         near.post(&format!("/sessions/{id}/kill"), &json!({}));
         let ended = record(&near, id);
@@ -170,8 +171,8 @@ async fn a_clock_that_is_set_while_sessions_live_breaks_nothing() {
     let before = listed(&near);
     assert_eq!(ids(&before), [&first, &ahead, &past], "oldest first");
 
-    // Another life, while the clock is still wrong: the same sessions in the same order, and
-    // a reader goes on where it was.
+    // After a restart with the clock still wrong, the sessions and their order are the same, and a
+    // reader resumes where it stopped.
     let seen = near
         .get(&format!("/sessions/{first}/events?limit=1000"))
         .json();
@@ -192,9 +193,9 @@ async fn a_clock_that_is_set_while_sessions_live_breaks_nothing() {
     assert_eq!(ids(&listed(&again)).last(), Some(&new.as_str()));
 }
 
-/// A machine without a clock tells the same time in each life.
+/// A machine without a clock reports the same time after every restart.
 #[tokio::test(flavor = "multi_thread")]
-async fn two_lives_at_the_same_time_have_events_of_their_own() {
+async fn event_ids_stay_unique_across_restarts_at_the_same_time() {
     let stopped = || Clock::new(|| UNIX_EPOCH);
     let mut dir = TempDir::new().expect("a directory");
     let mut lives = Vec::new();

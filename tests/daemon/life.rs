@@ -1,4 +1,4 @@
-//! From the spawn to the end (A46-STATUS-01 to 09, A46-TURN-01 to 05).
+//! A session from spawn to end (A46-STATUS-01 to 09, A46-TURN-01 to 05).
 
 use super::host::{Host, all};
 use agentproto_daemon::Status;
@@ -6,7 +6,7 @@ use agentproto_daemon::ring::Begin;
 use agentproto_runtime::arm::desk::Answer;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_turns_on_one_process_and_one_at_a_time() {
+async fn turns_share_one_process_and_run_one_at_a_time() {
     let host = Host::new();
     let mut request = host.request("mock-acp");
     request.label = Some("a label".into());
@@ -26,7 +26,7 @@ async fn several_turns_on_one_process_and_one_at_a_time() {
         .registry
         .prompt(&id, "again".into())
         .await
-        .expect_err("one at a time");
+        .expect_err("only one turn at a time");
     assert_eq!((refused.status, refused.code), (409, "session_busy"));
     assert!(host.registry.interrupt(&id).await.expect("there"));
     host.until(&id, |s| !s.busy).await;
@@ -50,7 +50,7 @@ async fn several_turns_on_one_process_and_one_at_a_time() {
     assert!(host.registry.kill(&id).await.expect("there"));
     assert!(
         !host.registry.kill(&id).await.expect("there"),
-        "it had ended"
+        "the session had ended"
     );
     let killed = host.registry.get(&id).expect("there");
     assert_eq!(killed.status, Status::Killed);
@@ -77,7 +77,7 @@ async fn a_first_prompt_waits_for_the_agent() {
         .registry
         .prompt(&spawned.id, "x".into())
         .await
-        .expect_err("one at a time");
+        .expect_err("only one turn at a time");
     assert_eq!(refused.status, 409);
     let after = host.until(&spawned.id, |s| s.turns == 1 && !s.busy).await;
     assert_eq!(after.status, Status::Running);
@@ -89,7 +89,7 @@ async fn a_first_prompt_waits_for_the_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_that_is_killed_has_one_end() {
+async fn a_killed_turn_ends_exactly_once() {
     let host = Host::new();
     let session = host.running("default").await;
     let follower = host
@@ -118,7 +118,7 @@ async fn a_turn_that_is_killed_has_one_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_dies_in_a_turn_is_an_error() {
+async fn an_agent_crash_during_a_turn_is_an_error() {
     let host = Host::new();
     let session = host.running("crash").await;
     let follower = host
@@ -159,7 +159,7 @@ async fn an_agent_that_cannot_start_is_an_error_after_the_spawn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_killed_before_it_was_ready_never_ran() {
+async fn a_session_killed_before_it_was_ready_never_ran() {
     let host = Host::new();
     let mut request = host.request("mock-acp");
     let options = [("scenario".to_owned(), serde_json::json!("never-starts"))];
@@ -177,7 +177,7 @@ async fn what_is_killed_before_it_was_ready_never_ran() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_before_a_process_exists() {
+async fn invalid_requests_are_refused_before_a_process_starts() {
     let host = Host::new();
     let refused = async |change: &dyn Fn(&mut agentproto_daemon::SpawnRequest)| {
         let mut request = host.request("mock-acp");
@@ -215,7 +215,7 @@ async fn refused_before_a_process_exists() {
 
 // A46-COMPAT-03.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_without_adapters_says_how_to_get_one() {
+async fn a_host_without_adapters_suggests_installing_one() {
     let mut host = Host::new();
     let mut config = super::host::config(&host.dir.path().join("bare"));
     config.bundled = false;
@@ -242,9 +242,9 @@ async fn a_question_stays_open_until_it_is_answered() {
     let refused = host
         .registry
         .answer(id, &question.id, Answer::Choice("odd".into()));
-    assert_eq!(refused.expect_err("none of the options").status, 400);
+    assert_eq!(refused.expect_err("not one of the options").status, 400);
     let refused = host.registry.answer(id, "odd", Answer::Cancelled);
-    assert_eq!(refused.expect_err("no such question").status, 404);
+    assert_eq!(refused.expect_err("unknown question").status, 404);
     let allow = question
         .options
         .iter()
@@ -264,9 +264,9 @@ async fn a_question_stays_open_until_it_is_answered() {
     );
 }
 
-// A46-SCOPE-03: adapters of every arm behind the same routes.
+// A46-SCOPE-03: adapters of every protocol arm work through the same routes.
 #[tokio::test(flavor = "multi_thread")]
-async fn every_arm() {
+async fn every_protocol_arm() {
     let host = Host::new();
     for adapter in ["mock-acp", "mock-mcp", "mock-repl"] {
         let session = host.spawn(host.request(adapter)).await.expect("spawned");
@@ -292,7 +292,7 @@ async fn every_arm() {
 
 // A46-STATUS-03.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_ends_between_turns_has_exited() {
+async fn an_agent_that_exits_between_turns_is_exited() {
     let host = Host::new();
     super::host::adapter(host.dir.path(), "sleepy", |text| {
         text.replace("idle_timeout_ms: 600000", "idle_timeout_ms: 200")
@@ -314,9 +314,9 @@ async fn an_agent_that_ends_between_turns_has_exited() {
     assert_eq!(statuses, ["starting", "running", "exited"]);
 }
 
-// A46-SEC-04: what was given to the agent as a secret does not come back out.
+// A46-SEC-04: a secret given to the agent does not appear in the output.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_does_not_reach_the_ring() {
+async fn a_secret_does_not_reach_the_ring_buffer() {
     let mut host = Host::new();
     host.with_secret("hunter22-of-the-test");
     let session = host.spawn(host.request("keyed")).await.expect("spawned");

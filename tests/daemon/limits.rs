@@ -1,4 +1,4 @@
-//! How fast sessions may be started, and how much of their output comes at once, over both doors.
+//! Limits on session starts and on the output of one response, over HTTP and MCP.
 
 use super::host::Host;
 use super::near::Near;
@@ -7,7 +7,7 @@ use agentproto_daemon::http::Rate;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// So many at once, and the next one after a hundred seconds.
+/// A server that allows this many starts at once, and the next one only after 100 seconds.
 async fn slow(at_once: f64) -> Near {
     let dir = TempDir::new().expect("a directory");
     let host = Host::with(dir, |config| {
@@ -20,7 +20,7 @@ async fn slow(at_once: f64) -> Near {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_are_started_no_faster_than_the_host_lets() {
+async fn session_starts_are_rate_limited() {
     let near = slow(2.0).await;
     let cwd = near.host.dir.path().join("work");
     let wanted = json!({ "adapter": "mock-acp", "cwd": cwd });
@@ -28,7 +28,7 @@ async fn sessions_are_started_no_faster_than_the_host_lets() {
     assert_eq!(first.status, 201, "{first:?}");
     let by_tool = near.tool("start_agent_session", &wanted);
     assert_eq!(by_tool["isError"], json!(false), "{by_tool}");
-    // Both doors draw from the same bucket, and a resume is a start.
+    // HTTP and MCP share one token bucket, and a resume counts as a start.
     let refused = near.post("/sessions/agent", &wanted);
     assert_eq!(refused.refusal(429), "too_many_starts");
     let id = first.json()["id"].as_str().expect("an id").to_owned();
@@ -40,7 +40,7 @@ async fn sessions_are_started_no_faster_than_the_host_lets() {
     let told: Value =
         serde_json::from_str(by_tool["content"][0]["text"].as_str().expect("text")).expect("JSON");
     assert_eq!(told["error"]["code"], "too_many_starts");
-    // How long to wait is told, and true.
+    // The refusal states the correct time to wait.
     let header = refused
         .head
         .lines()
@@ -52,7 +52,7 @@ async fn sessions_are_started_no_faster_than_the_host_lets() {
         seconds
     );
     assert!(refused.text.contains("--spawn-rate"), "{refused:?}");
-    // Everything else goes on, and what was refused left nothing behind.
+    // Other requests still work, and the refused starts left nothing behind.
     assert_eq!(
         near.get("/sessions").json()["sessions"]
             .as_array()
@@ -62,7 +62,7 @@ async fn sessions_are_started_no_faster_than_the_host_lets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_as_long_as_told_may_start_again() {
+async fn a_start_succeeds_after_the_stated_wait() {
     let dir = TempDir::new().expect("a directory");
     let host = Host::with(dir, |config| {
         config.starts = Rate {
@@ -80,16 +80,16 @@ async fn whoever_waits_as_long_as_told_may_start_again() {
     assert_eq!(near.post("/sessions/agent", &wanted).status, 201);
 }
 
-// A46-MCP-05: the last lines, as far as one answer reaches, and the rest in the history.
+// A46-MCP-05: a response has the last lines up to its size limit; the rest is in the history.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_lines_have_a_bound_in_bytes_and_say_when_they_are_cut() {
+async fn the_last_lines_are_limited_in_bytes_and_report_truncation() {
     let near = Near::of(Host::new()).await;
     let session = near.host.running("default").await;
     let path = |count: usize| format!("/sessions/{}/output?lastN={count}", session.id);
     near.host.turn(&session.id, "few words").await;
     let small = near.get(&path(1000)).json();
     assert_eq!(small["truncated"], json!(false), "{small}");
-    // Some of it in the ring, the older part in the log alone.
+    // The newest part is in the ring buffer, the older part only in the log.
     let long = "a long line ".repeat(5_000);
     for _ in 0..40 {
         near.host.turn(&session.id, &long).await;
@@ -109,9 +109,9 @@ async fn the_last_lines_have_a_bound_in_bytes_and_say_when_they_are_cut() {
     );
     assert_eq!(
         by_tool["structuredContent"], by_http,
-        "the same by both doors"
+        "the same over HTTP and MCP"
     );
-    // What fits is whole, and not said to be cut.
+    // Lines that fit are returned in full and not marked as truncated.
     let few = near.get(&path(4)).json();
     assert_eq!(few["truncated"], json!(false));
     assert_eq!(few["lines"].as_array().map(Vec::len), Some(4));
@@ -119,7 +119,7 @@ async fn the_last_lines_have_a_bound_in_bytes_and_say_when_they_are_cut() {
         few["lines"].as_array().expect("lines")[..],
         lines[lines.len() - 4..]
     );
-    // An ended session is read from the log alone, by the same rule.
+    // The output of an ended session is read from the log alone, with the same limit.
     near.host.registry.kill(&session.id).await.expect("killed");
     let ended = near.get(&path(1000)).json();
     assert_eq!(
@@ -128,9 +128,9 @@ async fn the_last_lines_have_a_bound_in_bytes_and_say_when_they_are_cut() {
     );
 }
 
-// An attempt counts, whatever becomes of it: looking for the adapter is work, too.
+// Failed attempts count as well, because looking up the adapter is work.
 #[test]
-fn the_rate_of_starts_is_that_of_the_command_line() {
+fn the_start_rate_is_set_on_the_command_line() {
     let codes = |args: &[&str]| {
         let host = Served::on(TempDir::new().expect("a directory"), args);
         let wanted = json!({ "adapter": "no-such-agent" });

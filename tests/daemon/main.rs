@@ -1,6 +1,6 @@
-//! The daemon: its registry with the bundled mock agents under their sandbox, and the whole of
-//! it over a socket (A46-SCOPE, A46-MODEL, A46-STATUS, A46-WS, A46-HTTP, A46-SSE, A46-TURN,
-//! A46-REF, A46-SEC).
+//! The daemon: its registry with the bundled mock agents in their sandbox, and the whole daemon
+//! over a socket (A46-SCOPE, A46-MODEL, A46-STATUS, A46-WS, A46-HTTP, A46-SSE, A46-TURN, A46-REF,
+//! A46-SEC).
 #![cfg(target_os = "linux")]
 
 mod clients;

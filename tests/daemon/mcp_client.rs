@@ -1,4 +1,4 @@
-//! A client of `agentproto mcp` that says exactly what a test wants it to say.
+//! A client of `agentproto mcp` that sends exactly the messages a test asks for.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Far beyond what anything takes; only a hang comes to it.
+/// Time limit that only a hang reaches.
 pub const HANG: Duration = Duration::from_secs(60);
 
-/// Directories of one test: home, the user's, and where agents work.
+/// The directories of one test: state, home directory, and the agents' working directory.
 pub struct Place {
     pub dir: tempfile::TempDir,
 }
@@ -33,7 +33,7 @@ impl Place {
         self.path("work").to_string_lossy().into_owned()
     }
 
-    /// The binary in an environment of its own, as a client starts it.
+    /// The binary with a clean environment, as an MCP client starts it.
     pub fn command(&self, args: &[&str]) -> Command {
         let binary = Path::new(env!("CARGO_BIN_EXE_agentproto"));
         let bin = binary.parent().expect("a directory");
@@ -49,21 +49,21 @@ impl Place {
         command
     }
 
-    /// A client of `agentproto mcp`, introduced already.
+    /// A client of `agentproto mcp` after the handshake.
     pub fn client(&self, args: &[&str]) -> Client {
         let mut client = self.stranger(args);
         client.introduce();
         client
     }
 
-    /// The same before it has said anything.
+    /// A client before the handshake.
     pub fn stranger(&self, args: &[&str]) -> Client {
         let mut whole = vec!["mcp"];
         whole.extend(args);
         Client::start(self.command(&whole))
     }
 
-    /// Command lines of the agents that live, whoever started them.
+    /// Command lines of all live agents of this test, no matter which process started them.
     pub fn agents(&self) -> Vec<String> {
         let mark = self
             .path("user")
@@ -92,15 +92,15 @@ pub struct Client {
     lines: Receiver<String>,
     errors: Option<std::thread::JoinHandle<String>>,
     last: u64,
-    /// Messages that came while another one was waited for.
+    /// Messages that arrived while the client waited for another one.
     pub others: Vec<Value>,
 }
 
-/// How a client's server ended.
+/// How the server of a client ended.
 pub struct Ended {
     pub status: ExitStatus,
     pub stderr: String,
-    /// What still came.
+    /// Messages received after the end of input.
     pub rest: Vec<Value>,
 }
 
@@ -161,7 +161,7 @@ impl Client {
         self.raw(format!("{message}\n").as_bytes());
     }
 
-    /// Sends a request and does not wait; its id.
+    /// Sends a request without waiting. Returns its id.
     pub fn send(&mut self, method: &str, params: Value) -> u64 {
         self.last += 1;
         let id = self.last;
@@ -169,7 +169,7 @@ impl Client {
         id
     }
 
-    /// The answer to a request.
+    /// Sends a request and returns the response.
     pub fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params);
         self.wait_for(&json!(id))
@@ -188,7 +188,7 @@ impl Client {
         }
     }
 
-    /// Every line is JSON, and a message of JSON-RPC.
+    /// The next line, which must be a JSON-RPC message.
     pub fn next(&mut self) -> Value {
         let line = self.lines.recv_timeout(HANG).expect("a line in time");
         let message: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
@@ -200,14 +200,14 @@ impl Client {
         i32::try_from(self.child.id()).expect("a pid")
     }
 
-    /// Closes the input, and waits for the end.
+    /// Closes stdin and waits for the server to exit.
     pub fn close(mut self) -> Ended {
         self.input = None;
         self.ended()
     }
 
     pub fn signal(self, signal: libc::c_int) -> Ended {
-        // SAFETY: a child of ours that was not waited for.
+        // SAFETY: the process is our child and has not been waited for.
         assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0);
         self.ended()
     }
@@ -218,7 +218,7 @@ impl Client {
             match self.lines.recv_timeout(HANG) {
                 Ok(line) => rest.push(serde_json::from_str(&line).expect("JSON")),
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
-                Err(other) => panic!("{other}: it does not end"),
+                Err(other) => panic!("{other}: the server does not exit"),
             }
         }
         let status = self.child.wait().expect("waited for");
@@ -238,9 +238,9 @@ impl Drop for Client {
     }
 }
 
-/// A way to the tools; scenes that hold for one hold for all.
+/// A transport to the tools. Every scene must pass over every transport.
 pub trait Door {
-    /// The answer to a request, whole.
+    /// The whole response to a request.
     fn request(&mut self, method: &str, params: Value) -> Value;
 
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
@@ -250,7 +250,7 @@ pub trait Door {
         )
     }
 
-    /// The structured result; its text says the same.
+    /// The structured result, after checking that the text content is the same JSON.
     fn done(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.call(tool, arguments);
         let result = &answer["result"];
@@ -261,19 +261,19 @@ pub trait Door {
         told
     }
 
-    /// The refusal of a tool.
+    /// The error of a tool call that must fail.
     fn refused(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.call(tool, arguments);
         let result = &answer["result"];
         assert_eq!(result["isError"], true, "{answer}");
-        // It would have to be as the output schema says.
+        // Structured content would have to match the output schema.
         assert!(result.get("structuredContent").is_none(), "{answer}");
         let text = result["content"][0]["text"].as_str().expect("a text");
         let told: Value = serde_json::from_str(text).expect("JSON");
         told["error"].clone()
     }
 
-    /// Reads the output until so many turns have ended.
+    /// Reads the output until `count` turns have ended.
     fn turns(&mut self, id: &str, count: usize) -> Vec<String> {
         let begun = std::time::Instant::now();
         loop {

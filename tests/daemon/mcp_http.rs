@@ -1,4 +1,4 @@
-//! `/mcp` of a running daemon, and `agentproto mcp` beside it (A46-MCP-07, A46-TURN-02, 04, 05).
+//! `/mcp` of a running daemon, and `agentproto mcp` next to it (A46-MCP-07, A46-TURN-02, 04, 05).
 
 use std::io::Read;
 use std::process::{Child, Stdio};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::mcp_client::{Door, HANG, Place};
 use super::mcp_scenes::{ALIASES, a_life, listed, the_tools, wrong_calls};
 
-/// `agentproto serve`, until it is dropped.
+/// `agentproto serve`, stopped on drop.
 struct Daemon {
     child: Child,
     url: String,
@@ -42,19 +42,19 @@ impl Daemon {
                 (daemon.url, daemon.token) = (text("url"), text("token"));
                 return daemon;
             }
-            assert!(begun.elapsed() < HANG, "it does not come up");
+            assert!(begun.elapsed() < HANG, "the daemon does not start");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
     fn stop(&mut self) -> Option<i32> {
         let pid = i32::try_from(self.child.id()).expect("a pid");
-        // SAFETY: a child of ours that was not waited for.
+        // SAFETY: the process is our child and has not been waited for.
         unsafe { libc::kill(pid, libc::SIGTERM) };
         self.child.wait().expect("ended").code()
     }
 
-    /// A client with a session, as older clients have it.
+    /// A client with an MCP session, as older protocol versions use it.
     fn client(&self) -> Web {
         let mut web = Web::new(self);
         let answer = web.request(
@@ -65,20 +65,20 @@ impl Daemon {
             }),
         );
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
-        assert!(web.session.is_some(), "no session id");
+        assert!(web.session.is_some(), "the response has no session id");
         let told = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         assert_eq!(web.post(&told).0, 202);
         web
     }
 
-    /// One whose requests each stand alone.
+    /// A client that sends each request without a session.
     fn stateless(&self) -> Web {
         let mut web = Web::new(self);
         web.alone = true;
         web
     }
 
-    /// A route of AIP-46.
+    /// Calls an AIP-46 route.
     fn http(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
         let request = ureq::http::Request::builder()
             .method(method)
@@ -139,7 +139,7 @@ impl Web {
         self
     }
 
-    /// Status and body of one message.
+    /// Posts one message. Returns status and body.
     fn post(&mut self, message: &Value) -> (u16, String) {
         let bytes = message.to_string();
         self.post_bytes(message, bytes.as_bytes())
@@ -175,7 +175,7 @@ impl Web {
     }
 }
 
-/// The last message of an answer: its body, or the last event of its stream.
+/// The last message of a response: its body, or the last event of its stream.
 fn message(body: &str) -> Value {
     if let Ok(value) = serde_json::from_str(body) {
         return value;
@@ -205,14 +205,14 @@ impl Door for Web {
 }
 
 #[test]
-fn with_a_session() {
+fn clients_with_an_mcp_session() {
     let place = Place::new();
     let daemon = Daemon::start(&place, &[]);
     let mut web = daemon.client();
     wrong_calls(&mut web, &place);
     the_tools(&mut web);
     a_life(&mut web, &place);
-    // The client's own session ends when it says so.
+    // A DELETE request ends the client's own session.
     let session = web.session.clone().expect("a session");
     let gone = web
         .agent
@@ -227,7 +227,7 @@ fn with_a_session() {
 }
 
 #[test]
-fn without_a_session() {
+fn clients_without_an_mcp_session() {
     let place = Place::new();
     let daemon = Daemon::start(&place, &["--mcp-aliases"]);
     let mut web = daemon.stateless();
@@ -238,9 +238,10 @@ fn without_a_session() {
     assert!(web.session.is_none());
 }
 
-/// A46-MCP-07: one registry. What one door does, the others show, word for word.
+/// A46-MCP-07: there is one registry, so every interface shows the same sessions and the same
+/// output.
 #[test]
-fn every_door_shows_the_same() {
+fn every_interface_shows_the_same_sessions() {
     let place = Place::new();
     let daemon = Daemon::start(&place, &[]);
     let mut web = daemon.client();
@@ -261,13 +262,13 @@ fn every_door_shows_the_same() {
         assert_eq!(pipe.turns(id, 1), lines);
         assert_eq!(web.turns(id, 1), lines);
     }
-    // The next turn of each goes to the same agent, by another door (A46-TURN-02).
+    // The next turn reaches the same agent through another interface (A46-TURN-02).
     let prompt = json!({ "sessionId": ids[0], "prompt": "what did I say before?" });
     pipe.done("prompt_agent_session", prompt);
     let lines = web.turns(&ids[0], 2);
     let after = lines.iter().skip_while(|l| !l.starts_with("── turn-end"));
     assert!(after.skip(1).any(|l| l.contains("by http")), "{lines:?}");
-    // An overlap between doors, and the same words of refusal (A46-TURN-04, 05).
+    // Overlapping turns through two interfaces get the same error text (A46-TURN-04, 05).
     let slow = json!({ "sessionId": ids[1], "prompt": "be slow" });
     web.done("prompt_agent_session", slow);
     let path = format!("/sessions/{}/prompt", ids[1]);
@@ -307,7 +308,7 @@ fn every_door_shows_the_same() {
             by_http["error"]
         );
     }
-    // Ended by one, ended for all.
+    // A session ended through one interface has ended for all.
     assert_eq!(
         pipe.done("kill_agent_session", json!({ "sessionId": ids[1] }))["ok"],
         true
@@ -334,7 +335,7 @@ fn every_door_shows_the_same() {
         );
         assert_eq!(pipe.done("list_agent_sessions", arguments), over_http);
     }
-    // The sessions are the daemon's: they do not go with the client.
+    // The sessions belong to the daemon, so they survive the client.
     let ended = pipe.close();
     assert_eq!(ended.status.code(), Some(0));
     assert!(ended.stderr.contains(&daemon.url), "{}", ended.stderr);
@@ -344,18 +345,18 @@ fn every_door_shows_the_same() {
 }
 
 #[test]
-fn the_scenes_hold_for_a_client_of_a_daemon() {
+fn all_scenes_pass_for_a_client_of_a_daemon() {
     let place = Place::new();
     let _daemon = Daemon::start(&place, &[]);
     let mut pipe = place.client(&[]);
     wrong_calls(&mut pipe, &place);
     the_tools(&mut pipe);
     a_life(&mut pipe, &place);
-    // The later names are a matter of this client alone.
+    // The alias names are an option of this client only.
     let mut aliased = place.client(&["--aliases"]);
     let all = aliased.done("agent_sessions_list", json!({}));
     assert_eq!(all["sessions"].as_array().map(Vec::len), Some(1));
-    // Sessions of its own stand apart.
+    // With `--own`, the client has its own sessions and does not see those of the daemon.
     let mut own = place.client(&["--own"]);
     assert_eq!(
         own.done("list_agent_sessions", json!({}))["sessions"],
@@ -363,9 +364,9 @@ fn the_scenes_hold_for_a_client_of_a_daemon() {
     );
 }
 
-/// A daemon that went away is told; one that came again is found.
+/// A daemon that stopped is reported, and a restarted one is found.
 #[test]
-fn a_daemon_that_goes_and_comes() {
+fn a_daemon_restart_is_noticed() {
     let place = Place::new();
     let mut first = Daemon::start(&place, &[]);
     let mut pipe = place.client(&[]);
@@ -386,9 +387,9 @@ fn a_daemon_that_goes_and_comes() {
     assert_eq!(listed["sessions"][0]["id"], session["id"]);
 }
 
-/// A file that a daemon left behind is no daemon.
+/// The runtime file of a dead daemon is ignored.
 #[test]
-fn without_a_daemon_that_answers_the_sessions_are_its_own() {
+fn without_a_reachable_daemon_the_client_has_its_own_sessions() {
     let place = Place::new();
     let told = json!({ "url": "http://127.0.0.1:9", "pid": 1, "token": "x" });
     std::fs::write(place.path("home/runtime.json"), told.to_string()).expect("written");
@@ -397,12 +398,12 @@ fn without_a_daemon_that_answers_the_sessions_are_its_own() {
         client.done("list_agent_sessions", json!({}))["sessions"],
         json!([])
     );
-    assert!(client.close().stderr.contains("end with this process"));
+    assert!(client.close().stderr.contains("hosts its own sessions"));
 }
 
-/// The same guard as before every other route.
+/// The same access checks as for every other route.
 #[test]
-fn nobody_comes_in_without_token_host_and_origin() {
+fn token_host_and_origin_are_checked() {
     let place = Place::new();
     let daemon = Daemon::start(&place, &[]);
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": {
@@ -443,7 +444,7 @@ fn nobody_comes_in_without_token_host_and_origin() {
     ] {
         assert_eq!(status(web), (wanted, code.to_owned()));
     }
-    // The token does not work from a URL.
+    // The token is not accepted in the URL.
     let mut by_url = Web::new(&daemon).with("authorization", "");
     by_url.url = format!(
         "{}?token={}&ticket={}",
@@ -452,9 +453,9 @@ fn nobody_comes_in_without_token_host_and_origin() {
     assert_eq!(by_url.post(&ping).0, 401);
 }
 
-/// Whatever the body is, there is an answer, and the next one is as good as before.
+/// Every body gets a response, and the next request still works.
 #[test]
-fn bodies_that_are_no_messages() {
+fn invalid_bodies() {
     let place = Place::new();
     let daemon = Daemon::start(&place, &[]);
     let mut web = daemon.client();
@@ -495,10 +496,10 @@ fn bodies_that_are_no_messages() {
     assert_eq!(lost.post(&ping).0, 404);
 }
 
-/// A client that goes in the middle of a call does not take the daemon or its sessions along,
-/// and an open stream does not keep the daemon from stopping.
+/// A client that disconnects during a call does not end the daemon or its sessions. An open stream
+/// does not stop the daemon from exiting.
 #[test]
-fn clients_that_go_and_streams_that_stay() {
+fn disconnected_clients_and_open_streams() {
     let place = Place::new();
     let mut daemon = Daemon::start(&place, &[]);
     let mut web = daemon.client();
@@ -515,7 +516,7 @@ fn clients_that_go_and_streams_that_stay() {
     assert_eq!(stream.status().as_u16(), 200);
     let start = json!({ "adapter": "mock-acp", "cwd": place.work(), "prompt": "be slow" });
     let started = web.done("start_agent_session", start);
-    // Says what it wants, and is gone.
+    // Sends its request and disconnects.
     let kill = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {
         "name": "kill_agent_session", "arguments": { "sessionId": started["id"] } } });
     let body = kill.to_string();
@@ -534,7 +535,7 @@ fn clients_that_go_and_streams_that_stay() {
     let id = started["id"].as_str().expect("an id");
     loop {
         let (_, now) = daemon.http("GET", &format!("/sessions/{id}"), None);
-        // Or `error`, if the agent was not ready yet.
+        // The status is `error` if the agent was not ready yet.
         if now["endedAt"].is_string() {
             break;
         }

@@ -1,5 +1,6 @@
-//! Whatever `/mcp` refuses, it refuses in JSON, with a type and a next step; to a message, as
-//! JSON-RPC has it. Statuses are those of the protocol.
+//! Everything that `/mcp` refuses, it refuses in JSON, with an error code and a hint. If the
+//! request was a message, the refusal is a JSON-RPC error. The HTTP statuses are those of the
+//! protocol.
 
 use std::io::Write;
 
@@ -28,7 +29,7 @@ fn ping() -> String {
     json!({ "jsonrpc": "2.0", "id": 7, "method": "ping" }).to_string()
 }
 
-/// The type of a refusal of a message, and JSON-RPC's own code.
+/// The JSON-RPC error code of a refused message, and our own error code.
 #[track_caller]
 fn rpc(answer: &Answer, status: u16) -> (i64, String) {
     assert_eq!(answer.status, status, "{answer:?}");
@@ -41,7 +42,7 @@ fn rpc(answer: &Answer, status: u16) -> (i64, String) {
     assert_eq!(
         message.get("id"),
         Some(&Value::Null),
-        "of no request: {message}"
+        "the id must be null: {message}"
     );
     let error = &message["error"];
     for text in [&error["message"], &error["data"]["hint"]] {
@@ -52,7 +53,7 @@ fn rpc(answer: &Answer, status: u16) -> (i64, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_refusal_of_a_message_is_an_error_of_json_rpc_with_a_next_step() {
+async fn a_refused_message_is_a_json_rpc_error_with_a_hint() {
     let near = Near::of(Host::new()).await;
     let lost = "Mcp-Session-Id: 00000000-0000-0000-0000-000000000000\r\n";
     let old = "Mcp-Protocol-Version: 1999-01-01\r\n";
@@ -93,9 +94,9 @@ async fn every_refusal_of_a_message_is_an_error_of_json_rpc_with_a_next_step() {
     }
 }
 
-// What the library tells as JSON-RPC by itself keeps its id and its code, and gets a next step.
+// JSON-RPC errors from the MCP library keep their id and code, and get a hint.
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_that_belong_to_a_request_keep_their_id_and_say_what_to_do() {
+async fn errors_of_a_request_keep_their_id_and_have_a_hint() {
     let near = Near::of(Host::new()).await;
     let new = "Mcp-Protocol-Version: 2026-07-28\r\n";
     let meta = json!({
@@ -108,7 +109,7 @@ async fn errors_that_belong_to_a_request_keep_their_id_and_say_what_to_do() {
     let other = "Mcp-Method: tools/list\r\n";
     let odd = "Mcp-Method: sessions/odd\r\n";
     for (headers, body, status) in [
-        // The header names another method than the body.
+        // The header names a different method than the body.
         (
             &[TOKEN, BOTH, JSON, new, other][..],
             call("ping", json!({ "_meta": meta })),
@@ -135,7 +136,7 @@ async fn errors_that_belong_to_a_request_keep_their_id_and_say_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_message_is_refused_as_every_route_does() {
+async fn a_refused_request_without_a_message_is_an_http_error() {
     let near = Near::of(Host::new()).await;
     let events = "Accept: text/event-stream\r\n";
     let lost = "Mcp-Session-Id: 00000000-0000-0000-0000-000000000000\r\n";
@@ -157,10 +158,10 @@ async fn what_is_no_message_is_refused_as_every_route_does() {
     assert_eq!(large.refusal(413), "body_too_large");
 }
 
-// A46-TURN-04, 05: a later text lets a prompt interrupt the turn; the one that holds here says
-// that it is refused. It is not taken, and nobody is interrupted.
+// A46-TURN-04, 05: a later spec version allows a prompt to interrupt the turn. The version
+// implemented here refuses it. The prompt is not accepted, and the turn is not interrupted.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_that_wants_to_interrupt_is_refused_during_a_turn() {
+async fn an_interrupting_prompt_is_refused_during_a_turn() {
     let near = Near::of(Host::new()).await;
     let session = near.host.running("default").await;
     near.host
@@ -173,7 +174,7 @@ async fn a_prompt_that_wants_to_interrupt_is_refused_during_a_turn() {
     assert_eq!(refused.refusal(409), "session_busy");
     assert!(
         refused.text.contains("interrupt"),
-        "the next step: {refused:?}"
+        "the hint is missing: {refused:?}"
     );
     let by_tool = near.tool(
         "prompt_agent_session",

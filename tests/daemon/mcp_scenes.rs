@@ -1,4 +1,4 @@
-//! What holds over every door to the tools (A46-MCP-01 to 07, A46-TURN-01 to 06).
+//! Scenes that must pass over every transport to the tools (A46-MCP-01 to 07, A46-TURN-01 to 06).
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub const ALIASES: [&str; 5] = [
     "agent_kill",
 ];
 
-/// Every tool by its name.
+/// All tools, by name.
 pub fn listed(door: &mut impl Door) -> BTreeMap<String, Value> {
     let answer = door.request("tools/list", json!({}));
     let tools = answer["result"]["tools"]
@@ -36,7 +36,7 @@ pub fn listed(door: &mut impl Door) -> BTreeMap<String, Value> {
     named.collect()
 }
 
-/// A46-MCP-01 to 06: their names, and what they take.
+/// A46-MCP-01 to 06: names and parameters of the tools.
 pub fn the_tools(door: &mut impl Door) {
     let tools = listed(door);
     let mut names: Vec<&str> = tools.keys().map(String::as_str).collect();
@@ -84,14 +84,14 @@ pub fn the_tools(door: &mut impl Door) {
     }
 }
 
-/// Whether a result is as the tool's own schema says.
+/// Checks a result against the output schema of its tool.
 fn fits(tools: &BTreeMap<String, Value>, tool: &str, result: &Value) {
     let schema = jsonschema::validator_for(&tools[tool]["outputSchema"]).expect("a schema");
     let wrong: Vec<String> = schema.iter_errors(result).map(|e| e.to_string()).collect();
     assert!(wrong.is_empty(), "{tool}: {wrong:?} in {result}");
 }
 
-/// A46-MCP-02 to 06, A46-TURN-01, 02, 03, 05, 06: a session from its start to its end. Its id.
+/// A46-MCP-02 to 06, A46-TURN-01, 02, 03, 05, 06: a session from start to end. Returns its id.
 pub fn a_life(door: &mut impl Door, place: &Place) -> String {
     let tools = listed(door);
     let started = door.done(
@@ -110,7 +110,7 @@ pub fn a_life(door: &mut impl Door, place: &Place) -> String {
     let id = started["id"].as_str().expect("an id").to_owned();
     let lines = door.turns(&id, 1);
     assert!(lines.iter().any(|l| l.contains("apple")), "{lines:?}");
-    // It lives on, and remembers: the same agent.
+    // The session stays alive, and the same agent remembers the first turn.
     let alive = door.done("list_agent_sessions", json!({ "onlyAlive": true }));
     fits(&tools, "list_agent_sessions", &alive);
     assert!(has(&alive, &id), "{alive}");
@@ -124,9 +124,9 @@ pub fn a_life(door: &mut impl Door, place: &Place) -> String {
     let second = lines.iter().skip_while(|l| !l.starts_with("── turn-end"));
     assert!(
         second.skip(1).any(|l| l.contains("apple")),
-        "it forgot: {lines:?}"
+        "the agent forgot the first turn: {lines:?}"
     );
-    // One turn at a time.
+    // Only one turn can run at a time.
     door.done(
         "prompt_agent_session",
         json!({ "sessionId": id, "prompt": "be slow" }),
@@ -138,7 +138,7 @@ pub fn a_life(door: &mut impl Door, place: &Place) -> String {
     assert_eq!(busy["code"], "session_busy");
     assert!(busy["message"].as_str().is_some_and(|m| m.contains(&id)));
     assert!(busy["hint"].is_string());
-    // The last lines only.
+    // Only the last lines.
     let output = door.done(
         "get_agent_session_output",
         json!({ "sessionId": id, "lastN": 2 }),
@@ -147,7 +147,7 @@ pub fn a_life(door: &mut impl Door, place: &Place) -> String {
     assert_eq!(output["sessionId"], id.as_str());
     assert_eq!(output["status"], "running");
     assert_eq!(output["lines"].as_array().map(Vec::len), Some(2));
-    // In the middle of the turn.
+    // The kill happens during the turn.
     let killed = door.done("kill_agent_session", json!({ "sessionId": id }));
     fits(&tools, "kill_agent_session", &killed);
     assert_eq!(killed, json!({ "ok": true, "sessionId": id }));
@@ -176,7 +176,8 @@ fn has(list: &Value, id: &str) -> bool {
     sessions.iter().any(|session| session["id"] == id)
 }
 
-/// Wrong arguments are told by name; what cannot be done is refused as over HTTP.
+/// Invalid arguments are reported by name. Requests that cannot be carried out are refused as over
+/// HTTP.
 pub fn wrong_calls(door: &mut impl Door, place: &Place) {
     let wrong = [
         ("start_agent_session", json!({}), "adapter"),
@@ -261,7 +262,7 @@ pub fn wrong_calls(door: &mut impl Door, place: &Place) {
         assert_eq!(told["details"]["field"], field, "{tool} {arguments}");
         let message = told["message"].as_str().expect("a message");
         assert!(message.contains(&format!("`{field}`")), "{message}");
-        // The schema says so, too, except that null stands for nothing.
+        // The input schema refuses them as well.
         let schema = jsonschema::validator_for(&tools[tool]["inputSchema"]).expect("a schema");
         assert!(!schema.is_valid(&arguments), "{tool} {arguments}");
     }
@@ -293,7 +294,7 @@ pub fn wrong_calls(door: &mut impl Door, place: &Place) {
         assert_eq!(told["code"], code, "{change:?}");
         assert!(told["message"].is_string(), "{told}");
     }
-    // What is no call of a tool at all.
+    // Requests that are not tool calls.
     let code = |answer: Value| {
         let hint = answer["error"]["data"]["hint"].as_str();
         assert!(hint.is_some_and(|hint| !hint.is_empty()), "{answer}");
@@ -316,5 +317,5 @@ pub fn wrong_calls(door: &mut impl Door, place: &Place) {
         assert_eq!(code(door.request(method, json!({}))), -32601, "{method}");
     }
     let nothing = door.done("list_agent_sessions", json!({}));
-    assert_eq!(nothing["sessions"], json!([]), "nothing was started");
+    assert_eq!(nothing["sessions"], json!([]), "no session was started");
 }

@@ -1,4 +1,4 @@
-//! `agentproto mcp` with sessions of its own (A46-MCP-01 to 07).
+//! `agentproto mcp` with its own sessions (A46-MCP-01 to 07).
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use super::mcp_client::{Client, Door, HANG, Place};
 use super::mcp_scenes::{ALIASES, TOOLS, a_life, listed, the_tools, wrong_calls};
 
 #[test]
-fn tools_and_a_whole_life() {
+fn tools_and_a_whole_session() {
     let place = Place::new();
     let mut client = place.client(&[]);
     the_tools(&mut client);
@@ -18,24 +18,24 @@ fn tools_and_a_whole_life() {
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
     assert!(ended.rest.is_empty(), "{:?}", ended.rest);
     assert!(
-        ended.stderr.contains("end with this process"),
+        ended.stderr.contains("hosts its own sessions"),
         "{}",
         ended.stderr
     );
-    // Nothing of the sessions stays behind.
+    // No state of the sessions is left behind.
     let left = std::fs::read_dir(place.path("home/stdio")).expect("there");
     assert_eq!(left.count(), 0);
     assert!(!place.path("home/sessions.db").exists());
 }
 
 #[test]
-fn wrong_calls_are_told_by_name() {
+fn invalid_calls_are_reported_by_name() {
     let place = Place::new();
     let mut client = place.client(&[]);
     wrong_calls(&mut client, &place);
 }
 
-/// The later names are there only where they are asked for, beside the others.
+/// The alias names exist only with `--aliases`, next to the normal names.
 #[test]
 fn aliases() {
     let place = Place::new();
@@ -67,7 +67,8 @@ fn aliases() {
     );
     let all = client.done("agent_sessions_list", json!({}));
     assert_eq!(all["sessions"][0]["status"], "killed");
-    // What the later text adds is not dropped silently: the agent would run somewhere else.
+    // Arguments that only the later spec version has are refused. Ignoring them would run the agent
+    // in the wrong place.
     for field in ["ground", "agent"] {
         let mut arguments = json!({ "adapter": "mock-acp", "cwd": place.work() });
         arguments[field] = json!("x");
@@ -77,7 +78,8 @@ fn aliases() {
     }
 }
 
-/// Until the mock has begun to answer, and its process is there to be seen.
+/// Starts a slow turn and waits until the mock agent has begun to respond and its process is
+/// visible.
 fn slow_turn(client: &mut Client, place: &Place) -> String {
     let started = client.done(
         "start_agent_session",
@@ -96,7 +98,7 @@ fn slow_turn(client: &mut Client, place: &Place) -> String {
 }
 
 #[test]
-fn the_end_of_input_in_the_middle_of_a_turn_takes_the_agents_along() {
+fn end_of_input_during_a_turn_ends_the_agents() {
     let place = Place::new();
     let mut client = place.client(&[]);
     slow_turn(&mut client, &place);
@@ -106,7 +108,7 @@ fn the_end_of_input_in_the_middle_of_a_turn_takes_the_agents_along() {
 }
 
 #[test]
-fn signals_end_it_with_its_agents() {
+fn signals_end_the_server_and_its_agents() {
     for (signal, code) in [(libc::SIGTERM, 143), (libc::SIGINT, 130)] {
         let place = Place::new();
         let mut client = place.client(&[]);
@@ -118,7 +120,7 @@ fn signals_end_it_with_its_agents() {
 }
 
 #[test]
-fn who_is_killed_leaves_no_agent_and_the_next_one_clears_up() {
+fn a_killed_server_leaves_no_agent_and_the_next_one_cleans_up() {
     let place = Place::new();
     let mut client = place.client(&[]);
     slow_turn(&mut client, &place);
@@ -139,14 +141,14 @@ fn who_is_killed_leaves_no_agent_and_the_next_one_clears_up() {
         next.done("list_agent_sessions", json!({}))["sessions"],
         json!([])
     );
-    assert_eq!(left(), 1, "its own");
+    assert_eq!(left(), 1, "only its own directory");
     assert_eq!(next.close().status.code(), Some(0));
     assert_eq!(left(), 0);
 }
 
-/// Several clients of one user, each with a server of its own.
+/// Several clients of one user, each with its own server.
 #[test]
-fn two_of_them_do_not_disturb_each_other() {
+fn two_servers_do_not_share_sessions() {
     let place = Place::new();
     let (mut one, mut two) = (place.client(&[]), place.client(&[]));
     let first = slow_turn(&mut one, &place);
@@ -161,7 +163,8 @@ fn two_of_them_do_not_disturb_each_other() {
     assert_eq!(output["status"], "running");
 }
 
-/// MCP, lifecycle: the client's version where it is known, else the newest with a handshake.
+/// MCP lifecycle: the server accepts the client's version if it supports it, else it offers the
+/// newest version with a handshake.
 #[test]
 fn versions_are_negotiated() {
     let place = Place::new();
@@ -186,7 +189,7 @@ fn versions_are_negotiated() {
         assert_eq!(info["name"], "agentproto", "{answer}");
         client.done("list_agent_sessions", json!({}));
     }
-    // Without a handshake, each request says for itself.
+    // Without a handshake, each request states its version.
     let meta = |version: &str| {
         json!({
             "io.modelcontextprotocol/protocolVersion": version,
@@ -210,13 +213,13 @@ fn versions_are_negotiated() {
     assert_eq!(without["error"]["code"], -32602, "{without}");
 }
 
-/// Nothing that comes over the pipe ends the server, and whoever waits gets an answer.
+/// No input ends the server, and every request gets a response.
 #[test]
-fn lines_that_are_no_messages() {
+fn invalid_lines() {
     let place = Place::new();
     let mut client = place.stranger(&[]);
     let code = |answer: &Value| answer["error"]["code"].as_i64().unwrap_or(0);
-    // Before it has been introduced, too.
+    // Also before the handshake.
     client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     client.say(&json!({ "jsonrpc": "2.0", "id": 900, "result": {} }));
     let early = client.ask("tools/list", json!({}));
@@ -249,13 +252,13 @@ fn lines_that_are_no_messages() {
         assert_eq!(code(&answer), wanted, "{}", String::from_utf8_lossy(line));
         assert!(answer["error"]["data"]["hint"].is_string(), "{answer}");
     }
-    // With an id the answer finds its way back.
+    // With an id, the error response carries that id.
     client.raw(b"{\"jsonrpc\":\"1.0\",\"id\":\"odd\",\"method\":\"ping\"}\n");
     assert_eq!(code(&client.wait_for(&json!("odd"))), -32600);
     let deep = format!("{}{}\n", "[".repeat(100_000), "]".repeat(100_000));
     client.raw(deep.as_bytes());
     assert!(code(&client.wait_for(&Value::Null)) <= -32600);
-    // A notification is never answered, however odd it is.
+    // A notification never gets a response, even if it is invalid.
     client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/odd", "params": 5 }));
     client.raw(b"\xef\xbb\xbf");
     assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
@@ -263,7 +266,7 @@ fn lines_that_are_no_messages() {
 }
 
 #[test]
-fn a_message_without_bounds_is_refused_and_the_next_one_is_taken() {
+fn an_oversized_message_is_refused_and_the_next_one_accepted() {
     let place = Place::new();
     let mut client = place.client(&[]);
     let mut huge = br#"{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":""#.to_vec();
@@ -277,7 +280,7 @@ fn a_message_without_bounds_is_refused_and_the_next_one_is_taken() {
             .as_str()
             .is_some_and(|m| m.contains("4 MiB"))
     );
-    // Large, but not too large.
+    // A large message within the limit.
     let started = client.done(
         "start_agent_session",
         json!({ "adapter": "mock-acp", "cwd": place.work() }),
@@ -291,15 +294,15 @@ fn a_message_without_bounds_is_refused_and_the_next_one_is_taken() {
     client.turns(&id, 1);
 }
 
-/// A start that takes its time, and is not wanted any more: no answer, and no session.
+/// A slow start that is canceled gets no response and creates no session.
 #[test]
-fn a_cancelled_call_is_not_answered_and_does_nothing_more() {
+fn a_canceled_call_gets_no_response_and_has_no_effect() {
     let place = Place::new();
     let host_dir = place.dir.path();
     super::host::adapter(host_dir, "sluggish", |text| {
         text.replace("cmd: agentproto --version", "cmd: cat hold")
     });
-    // Its version check waits until somebody writes.
+    // The version check blocks until something is written to the pipe.
     let hold = place.path("work/hold");
     let made = Command::new("mkfifo").arg(&hold).status().expect("mkfifo");
     assert!(made.success());
@@ -325,7 +328,7 @@ fn a_cancelled_call_is_not_answered_and_does_nothing_more() {
     assert!(ended.rest.iter().all(|m| m["id"] != id), "{:?}", ended.rest);
 }
 
-/// A client that asks on and does not read stops the server from reading, not from ending.
+/// If a client sends requests without reading, the server stops reading but can still be ended.
 #[test]
 fn a_client_that_does_not_read() {
     let place = Place::new();
@@ -337,7 +340,7 @@ fn a_client_that_does_not_read() {
         .spawn()
         .expect("started");
     let mut input = child.stdin.take().expect("piped");
-    // As much as the pipe takes: the writer is stuck when the server does not read any more.
+    // Writes until the pipe is full. The writer blocks once the server no longer reads.
     let (told, stuck) = std::sync::mpsc::channel();
     let writer = std::thread::spawn(move || {
         use std::io::Write;
@@ -356,9 +359,9 @@ fn a_client_that_does_not_read() {
     let mut last = 0;
     while let Ok(id) = stuck.recv_timeout(Duration::from_secs(3)) {
         last = id;
-        assert!(last < 100_000, "it reads on and on");
+        assert!(last < 100_000, "the server never stops reading");
     }
-    // SAFETY: a child of ours that was not waited for.
+    // SAFETY: the process is our child and has not been waited for.
     unsafe { libc::kill(i32::try_from(child.id()).expect("a pid"), libc::SIGTERM) };
     let status = child.wait().expect("ended");
     assert_eq!(status.code(), Some(143), "after {last} requests");
@@ -366,9 +369,9 @@ fn a_client_that_does_not_read() {
     writer.join().expect("no panic");
 }
 
-/// Our own suite over our own server.
+/// Runs our MCP suite against our own server.
 #[test]
-fn the_mcp_suite_certifies_it() {
+fn our_mcp_suite_passes() {
     let place = Place::new();
     let prompts = place.path("prompts.yaml");
     std::fs::write(
@@ -398,7 +401,7 @@ fn the_mcp_suite_certifies_it() {
         "{}",
         report["summary"]
     );
-    // What a server with tools can be judged by was judged.
+    // Every case that applies to a server with tools has a verdict.
     for id in [
         "MCP-STDIO-03",
         "MCP-BASE-10",

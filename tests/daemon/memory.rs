@@ -1,11 +1,11 @@
-//! What outlives the daemon (A46-REF-02, A46-REF-03).
+//! State that survives a restart of the daemon (A46-REF-02, A46-REF-03).
 
 use super::host::{Host, all};
 use agentproto_daemon::Status;
 use agentproto_daemon::ring::Begin;
 use serde_json::Value;
 
-/// A life that ends without a word: nothing is shut down, the runtime is dropped.
+/// Runs a host that ends without a shutdown: the runtime is dropped.
 fn first_life(dir: tempfile::TempDir, scene: impl AsyncFnOnce(&Host)) -> tempfile::TempDir {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -21,7 +21,7 @@ fn first_life(dir: tempfile::TempDir, scene: impl AsyncFnOnce(&Host)) -> tempfil
 }
 
 #[test]
-fn a_life_that_ended_in_the_middle_leaves_no_ghosts() {
+fn an_unclean_end_leaves_no_live_sessions() {
     let dir = tempfile::TempDir::new().expect("a directory");
     let mut ids = Vec::new();
     let dir = first_life(dir, async |host| {
@@ -70,7 +70,7 @@ fn a_life_that_ended_in_the_middle_leaves_no_ghosts() {
             (last.0.as_str(), last.1["status"].as_str()),
             ("status", Some("error"))
         );
-        // The mock is resumable: it goes on where it was.
+        // The mock agent is resumable: it continues the conversation.
         let again = host
             .registry
             .resume(&idle.id, agentproto_daemon::model::Principal::Local)
@@ -88,7 +88,7 @@ fn a_life_that_ended_in_the_middle_leaves_no_ghosts() {
 }
 
 #[test]
-fn a_damaged_state_is_kept_aside_and_told() {
+fn damaged_state_is_moved_aside_and_reported() {
     let dir = tempfile::TempDir::new().expect("a directory");
     let mut id = String::new();
     let dir = first_life(dir, async |host| {
@@ -108,7 +108,7 @@ fn a_damaged_state_is_kept_aside_and_told() {
             "{:?}",
             host.warnings
         );
-        assert!(host.registry.get(&id).is_ok(), "the log still has it");
+        assert!(host.registry.get(&id).is_ok(), "restored from the log");
     });
     std::fs::write(home.join("sessions.db"), vec![7; 8192]).expect("written");
     let _ = std::fs::remove_file(home.join("sessions.db-wal"));
@@ -120,7 +120,10 @@ fn a_damaged_state_is_kept_aside_and_told() {
             "{:?}",
             host.warnings
         );
-        assert!(host.registry.get(&id).is_ok(), "the file still has it");
+        assert!(
+            host.registry.get(&id).is_ok(),
+            "restored from the JSON file"
+        );
         let kept = std::fs::read_dir(&home)
             .expect("there")
             .filter_map(Result::ok);
@@ -130,7 +133,7 @@ fn a_damaged_state_is_kept_aside_and_told() {
 }
 
 #[test]
-fn the_oldest_of_a_long_history_go_first() {
+fn the_oldest_sessions_are_removed_first() {
     let dir = tempfile::TempDir::new().expect("a directory");
     let mut ids = Vec::new();
     let dir = first_life(dir, async |host| {

@@ -1,4 +1,4 @@
-//! A server in this process, with limits of its own.
+//! A server in the test process, with configurable limits.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ impl Near {
         Near::at("127.0.0.1", Host::new(), limits, rates, times).await
     }
 
-    /// A host of the test's own, with the limits that all have.
+    /// A server for the given host, with default limits.
     pub async fn of(host: Host) -> Near {
         let (limits, rates, times) = (Limits::default(), Rates::default(), Times::default());
         Near::at("127.0.0.1", host, limits, rates, times).await
@@ -88,7 +88,7 @@ impl Near {
         Answer::read(stream)
     }
 
-    /// One call of a tool, without a session of MCP: the answer's `result`.
+    /// Calls one tool without an MCP session. Returns the response's `result`.
     pub fn tool(&self, name: &str, arguments: &Value) -> Value {
         let version = "2026-07-28";
         let call = serde_json::json!({

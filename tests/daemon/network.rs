@@ -1,5 +1,6 @@
-//! A network of a test's own: loopback with two more addresses, one for the host and one for a
-//! client that can be made to vanish. Nothing of it is seen outside, and no tool is needed.
+//! A private network for one test: a loopback interface with two more addresses, one for the host
+//! and one for a client that can disappear. It is not visible outside the test and needs no
+//! external tools.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -8,16 +9,16 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Where the host can be reached from elsewhere.
+/// Address at which the host is reachable as a remote machine.
 pub const HERE: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
-/// Where a client may be, for a while.
+/// Address of the client, until it disappears.
 pub const THERE: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 
-/// Set in the process that has such a network.
+/// Environment variable that is set in the process inside the private network.
 const INSIDE: &str = "AGENTPROTO_TEST_NETWORK";
 
-/// Starts the test again in a network of its own, and is true there. Outside it is false: then
-/// the test has been passed inside. Where no such network can be made, the test fails.
+/// Runs the test again inside a private network. Returns true there. Outside, it waits for that run
+/// to pass and returns false. If the network cannot be created, the test fails.
 pub fn entered(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         up(c"lo").expect("loopback is up");
@@ -30,14 +31,14 @@ pub fn entered(test: &str) -> bool {
     again
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(INSIDE, "1");
-    // SAFETY: both calls have no effect but their result.
+    // SAFETY: both calls take no arguments and cannot fail.
     let (user, group) = unsafe { (libc::getuid(), libc::getgid()) };
     let maps = [
         (c"/proc/self/setgroups", c"deny".to_owned()),
         (c"/proc/self/uid_map", map(user)),
         (c"/proc/self/gid_map", map(group)),
     ];
-    // SAFETY: only system calls, with what was made before.
+    // SAFETY: between fork and exec the closure only makes system calls and allocates nothing.
     unsafe {
         again.pre_exec(move || {
             if libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) != 0 {
@@ -53,21 +54,21 @@ pub fn entered(test: &str) -> bool {
     let errors = String::from_utf8_lossy(&ran.stderr);
     assert!(
         ran.status.success() && said.contains("1 passed"),
-        "in a network of its own: {}\n{said}\n{errors}",
+        "the run inside the private network failed: {}\n{said}\n{errors}",
         ran.status
     );
     false
 }
 
-/// Whoever starts it is root inside, and nobody else is known there.
+/// Maps the current user to root inside the namespace, and no other user.
 fn map(id: u32) -> CString {
     CString::new(format!("0 {id} 1")).expect("no zero byte")
 }
 
-/// For between fork and exec: nothing is allocated.
+/// Writes a file between fork and exec, so without allocating.
 fn write(path: &CStr, text: &CStr) -> io::Result<()> {
     let bytes = text.to_bytes();
-    // SAFETY: the path ends with a zero byte, and the text has this length.
+    // SAFETY: the path ends with a NUL byte, and the text has the given length.
     unsafe {
         let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
         if file < 0 {
@@ -83,8 +84,7 @@ fn write(path: &CStr, text: &CStr) -> io::Result<()> {
     }
 }
 
-/// The client's address is taken from the machine: what is sent to it goes nowhere, and nobody
-/// says so.
+/// Removes the client's address. Packets to it are lost without any error.
 pub fn vanish() {
     flags(c"lo:2", 0).expect("the address is gone");
 }
@@ -99,7 +99,7 @@ fn flags(name: &CStr, flags: libc::c_short) -> io::Result<()> {
     order(libc::SIOCSIFFLAGS, &mut request)
 }
 
-/// Exactly this address, not the net around it.
+/// Adds exactly this address, with a host netmask.
 fn add(name: &CStr, address: Ipv4Addr) -> io::Result<()> {
     for (what, value) in [
         (libc::SIOCSIFADDR, address),
@@ -113,7 +113,7 @@ fn add(name: &CStr, address: Ipv4Addr) -> io::Result<()> {
 }
 
 fn named(name: &CStr) -> libc::ifreq {
-    // SAFETY: zeros are a valid request.
+    // SAFETY: an all-zero request is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.to_bytes()) {
         *to = *from as libc::c_char;
@@ -130,12 +130,12 @@ fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
         },
         sin_zero: [0; 8],
     };
-    // SAFETY: both have the same size, and the family says what it is.
+    // SAFETY: both types have the same size, and the address family identifies the layout.
     unsafe { std::mem::transmute(place) }
 }
 
 fn order(what: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: a new socket, and a request that lives as long as the call.
+    // SAFETY: the socket is new, and the request outlives the call.
     unsafe {
         let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
         if socket < 0 {

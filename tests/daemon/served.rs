@@ -1,4 +1,4 @@
-//! The real daemon in a process of its own, and a client that is nothing but a socket.
+//! The real daemon in its own process, and a minimal client on a raw socket.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Far beyond what anything takes; only a hang comes to it.
+/// Time limit that only a hang reaches.
 pub const HANG: Duration = Duration::from_secs(90);
 
 pub struct Served {
@@ -17,7 +17,7 @@ pub struct Served {
     pub child: Child,
     pub address: String,
     pub token: String,
-    /// What it said before it listened.
+    /// Events printed before it listened.
     pub said: Vec<Value>,
     stdout: BufReader<ChildStdout>,
 }
@@ -26,7 +26,7 @@ pub fn binary() -> Command {
     Command::new(env!("CARGO_BIN_EXE_agentproto"))
 }
 
-/// The command line, in the directory of a test.
+/// The binary, in the directory of a test.
 pub fn command(dir: &Path) -> Command {
     let mut command = binary();
     let bin = Path::new(env!("CARGO_BIN_EXE_agentproto")).parent();
@@ -54,7 +54,7 @@ impl Served {
         Served::on(TempDir::new().expect("a directory"), &[])
     }
 
-    /// On what an earlier life left.
+    /// Opens the state that an earlier daemon left in this directory.
     pub fn on(dir: TempDir, args: &[&str]) -> Served {
         let command = command(dir.path());
         Served::started(dir, command, args)
@@ -73,7 +73,7 @@ impl Served {
         let url = loop {
             let mut line = String::new();
             let read = stdout.read_line(&mut line).expect("readable");
-            assert!(read > 0, "it ended: {said:?}");
+            assert!(read > 0, "the daemon exited: {said:?}");
             let event: Value = serde_json::from_str(&line).expect("JSON");
             if event["type"] == "listening" {
                 break event["url"].as_str().expect("a url").to_owned();
@@ -100,12 +100,13 @@ impl Served {
     }
 
     pub fn signal(&self, signal: i32) {
-        // SAFETY: a process of ours.
+        // SAFETY: the process is our child.
         let sent = unsafe { libc::kill(i32::try_from(self.child.id()).expect("a pid"), signal) };
         assert_eq!(sent, 0);
     }
 
-    /// Its end, the rest of its events, and its directory for another life.
+    /// Waits for the exit. Returns the exit status, the remaining events, and the directory for a
+    /// restart.
     pub fn ended(mut self) -> (ExitStatus, Vec<Value>, TempDir) {
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).expect("readable");
@@ -126,7 +127,7 @@ impl Served {
         stream
     }
 
-    /// The bytes as they are; what comes back until the other side closes.
+    /// Sends the bytes unchanged. Returns everything received until the other side closes.
     pub fn raw(&self, bytes: &[u8]) -> Answer {
         let mut stream = self.open();
         let _ = stream.write_all(bytes);
@@ -161,7 +162,7 @@ impl Served {
         self.ask("DELETE", path, &self.bearer(), "")
     }
 
-    /// A new session of the mock with one of its scenarios, once it runs.
+    /// Starts a session of the mock agent with one of its scenarios, and waits until it runs.
     pub fn running(&self, scenario: &str) -> String {
         let cwd = work(self.dir.path());
         let body =
@@ -222,13 +223,13 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Status 0 where nothing came.
+    /// Reads a response. The status is 0 if nothing was received.
     pub fn read(mut stream: impl Read) -> Answer {
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
         let split = bytes.windows(4).position(|w| w == b"\r\n\r\n");
         let split = split.map_or(bytes.len(), |at| at + 4);
-        // Names of headers in small letters, values as they came.
+        // Header names in lower case, values unchanged.
         let head: String = String::from_utf8_lossy(&bytes[..split])
             .split_inclusive('\n')
             .map(|line| match line.split_once(": ") {
@@ -261,7 +262,7 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
-    /// The code of a refusal, which is whole: with its type, a message and a next step.
+    /// The code of an error response, after checking that it has a type, a message and a hint.
     #[track_caller]
     pub fn refusal(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{self:?}");
@@ -284,7 +285,7 @@ impl Answer {
 pub struct Stream {
     pub lines: BufReader<TcpStream>,
     pub head: String,
-    /// Within a chunk of HTTP: so much is left of it.
+    /// Remaining bytes of the current HTTP chunk.
     left: usize,
 }
 
@@ -334,7 +335,7 @@ impl Stream {
         Some(one[0])
     }
 
-    /// One line, comments too.
+    /// One line, including comments.
     pub fn line(&mut self) -> Option<String> {
         let mut line = Vec::new();
         loop {
@@ -345,7 +346,7 @@ impl Stream {
         }
     }
 
-    /// The next message with data; each has exactly one JSON value (A46-SSE-01).
+    /// The next message with data. Each message has exactly one JSON value (A46-SSE-01).
     pub fn next(&mut self) -> Option<Message> {
         let (mut id, mut event, mut data) = (None, String::new(), None);
         loop {
@@ -364,7 +365,10 @@ impl Stream {
             } else if let Some(value) = line.strip_prefix("event: ") {
                 event = value.to_owned();
             } else if let Some(value) = line.strip_prefix("data: ") {
-                assert!(data.replace(value.to_owned()).is_none(), "one value");
+                assert!(
+                    data.replace(value.to_owned()).is_none(),
+                    "more than one value"
+                );
             }
         }
     }
@@ -384,16 +388,16 @@ impl Stream {
         }
     }
 
-    /// Everything up to `end`, after which the host closes.
+    /// Everything up to `end`, after which the host closes the stream.
     #[track_caller]
     pub fn read_out(mut self) -> Vec<Message> {
         let seen = self.until(|event, _| event == "end");
-        assert!(self.next().is_none(), "nothing comes after the end");
+        assert!(self.next().is_none(), "a message after the end");
         seen
     }
 }
 
-/// Waits for what cannot be waited for otherwise.
+/// Polls until the condition is true, for conditions without an event to wait for.
 #[track_caller]
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();

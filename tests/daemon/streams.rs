@@ -1,11 +1,11 @@
-//! Readers: replay, gaps, and many of them (A46-SSE-01 to 04, A46-PROJ-01).
+//! Stream readers: replay, gaps, and many readers (A46-SSE-01 to 04, A46-PROJ-01).
 
 use super::host::{Host, all, parse};
 use agentproto_daemon::Status;
 use agentproto_daemon::ring::{Begin, Cursor};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_goes_on_where_it_was() {
+async fn a_reader_resumes_where_it_stopped() {
     let host = Host::new();
     let session = host.running("default").await;
     host.turn(&session.id, "one").await;
@@ -66,7 +66,7 @@ async fn a_reader_goes_on_where_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_is_no_trouble_for_slow_readers() {
+async fn slow_readers_get_every_event_of_a_flood() {
     let host = Host::new();
     let session = host.running("flood").await;
     let mut slow = host
@@ -79,7 +79,7 @@ async fn a_flood_is_no_trouble_for_slow_readers() {
     let after = host.registry.get(&session.id).expect("there");
     assert_eq!(after.status, Status::Running);
     host.registry.kill(&session.id).await.expect("there");
-    // Whatever the ring has dropped, the log has.
+    // The log has every event that the ring buffer dropped.
     let mut seen: Vec<_> = first.iter().map(|frame| parse(frame)).collect();
     seen.extend(all(slow).await);
     assert!(seen.len() > 5000, "{}", seen.len());
@@ -93,7 +93,7 @@ async fn a_flood_is_no_trouble_for_slow_readers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_readers_see_the_same() {
+async fn a_thousand_readers_see_the_same_events() {
     let host = Host::new();
     let session = host.running("default").await;
     let mut readers = Vec::new();
@@ -118,7 +118,7 @@ async fn a_thousand_readers_see_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_stands_before_its_answer_without_secrets_and_bounded() {
+async fn a_prompt_precedes_its_answer_redacted_and_limited() {
     let mut host = Host::new();
     host.with_secret("hunter22-of-the-test");
     let session = host.spawn(host.request("keyed")).await.expect("spawned");
@@ -135,7 +135,10 @@ async fn a_prompt_stands_before_its_answer_without_secrets_and_bounded() {
     let first = place(0, "prompt");
     assert_eq!(seen[first].1["prompt"], "say [secret]", "{seen:?}");
     assert!(seen[first].1["at"].is_string() && seen[first].1.get("cut").is_none());
-    assert!(first < place(0, "event"), "before its answer");
+    assert!(
+        first < place(0, "event"),
+        "the prompt comes before its answer"
+    );
     let second = &seen[place(first + 1, "prompt")].1;
     let shown = second["prompt"].as_str().expect("text");
     assert_eq!(shown, "ä".repeat(16 << 10));

@@ -1,5 +1,5 @@
-//! Peers that are gone without a word, and peers that are there and take nothing: what they held
-//! is given back (issue: half-open connections).
+//! Clients that disappear without closing the connection, and clients that stop reading: the host
+//! closes their connections and frees their slots.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,11 +13,12 @@ use agentproto_daemon::http::server::Limits;
 use agentproto_daemon::http::{Rates, Times};
 use socket2::{Domain, Socket, Type};
 
-/// Whoever is gone is noticed after so long, and a stream with its next sign of life.
+/// Time after which the host notices that a client is gone.
 const GONE: Duration = Duration::from_secs(2);
+/// Interval of keep-alives, with which a stream notices it.
 const SIGN: Duration = Duration::from_millis(200);
 
-/// Nothing else ends a connection here.
+/// All other time limits are too long to matter here.
 fn times() -> Times {
     Times {
         body: Duration::from_secs(600),
@@ -34,7 +35,7 @@ fn limits(connections: usize) -> Limits {
     }
 }
 
-/// A client at an address that will be taken away.
+/// A client whose address will be removed.
 fn from_there(near: &Near) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     socket
@@ -52,7 +53,7 @@ fn stream_request(near: &Near, id: &str) -> String {
     )
 }
 
-/// Connections of the host that the kernel still knows, by their peer.
+/// Connections of the host to this peer that the kernel still lists.
 fn open_to(peer: std::net::Ipv4Addr, near: &Near) -> usize {
     let hex = |address: std::net::Ipv4Addr| format!("{:08X}", u32::from(address).swap_bytes());
     let port = near.address.rsplit(':').next().expect("a port");
@@ -68,8 +69,8 @@ fn open_to(peer: std::net::Ipv4Addr, near: &Near) -> usize {
 }
 
 #[test]
-fn a_peer_that_vanishes_gives_back_what_it_held() {
-    if !network::entered("vanished::a_peer_that_vanishes_gives_back_what_it_held") {
+fn connections_of_a_vanished_client_are_closed() {
+    if !network::entered("vanished::connections_of_a_vanished_client_are_closed") {
         return;
     }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -78,7 +79,8 @@ fn a_peer_that_vanishes_gives_back_what_it_held() {
         let here = HERE.to_string();
         let near = Near::at(&here, host, limits(4), Rates::default(), times()).await;
         let session = near.host.running("default").await;
-        // A reader, half a head, half a body, and one that has asked nothing yet.
+        // One stream reader, one with half a request head, one with half a body, and one that has
+        // sent nothing.
         let mut reader = from_there(&near);
         let asked = stream_request(&near, &session.id);
         reader.write_all(asked.as_bytes()).expect("sent");
@@ -96,31 +98,33 @@ fn a_peer_that_vanishes_gives_back_what_it_held() {
         );
         body.write_all(half.as_bytes()).expect("sent");
         let silent = from_there(&near);
-        eventually("all places are taken", || {
+        eventually("all connection slots are taken", || {
             near.ask("/healthz", "").status == 503
         });
         assert_eq!(open_to(THERE, &near), 4);
         network::vanish();
         let since = Instant::now();
-        eventually("all of them are given back", || open_to(THERE, &near) == 0);
-        // The last probe may just have been sent: another quarter, and a sign of life.
+        eventually("all connections are closed", || open_to(THERE, &near) == 0);
+        // The last probe may have been sent just before, so allow some extra time.
         let took = since.elapsed();
         assert!(took < 3 * GONE, "{took:?}");
-        // Four places are free, not only one.
+        // All four slots are free, not only one.
         let again: Vec<TcpStream> = (0..4).map(|_| near.open()).collect();
-        eventually("there is room for four", || {
+        eventually("four new connections fit", || {
             near.ask("/healthz", "").status == 503
         });
         drop(again);
-        eventually("and for more", || near.ask("/healthz", "").status == 200);
+        eventually("further connections are accepted", || {
+            near.ask("/healthz", "").status == 200
+        });
         near.host.turn(&session.id, "and the session lives").await;
         drop((reader, head, body, silent));
     });
 }
 
-// It answers the kernel's questions, so it is not gone: it takes nothing, and that is enough.
+// This client answers TCP probes, so it is not gone. It is disconnected because it does not read.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_takes_nothing_is_let_go() {
+async fn a_reader_that_stops_reading_is_disconnected() {
     let near = Near::at(
         "127.0.0.1",
         Host::new(),
@@ -140,16 +144,16 @@ async fn a_reader_that_takes_nothing_is_let_go() {
     let begun = Instant::now();
     let long = "much to say ".repeat(20_000);
     let mut turns = 0;
-    // Until its buffers, and then its patience, are at their end.
+    // Until the socket buffers are full and the time limit has passed.
     while near.ask("/healthz", "").status == 503 {
         near.host.turn(&session.id, &long).await;
         turns += 1;
         assert!(
             begun.elapsed() < Duration::from_secs(80),
-            "after {turns} turns"
+            "still connected after {turns} turns"
         );
     }
-    assert!(begun.elapsed() >= GONE, "only after {GONE:?}");
+    assert!(begun.elapsed() >= GONE, "disconnected before {GONE:?}");
     near.host.turn(&session.id, "and the session lives").await;
     drop(reader);
 }

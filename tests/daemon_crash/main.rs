@@ -1,9 +1,9 @@
-//! The daemon killed with SIGKILL in the middle of fifty turns, again and again: no orphan, no
-//! finished turn lost, valid state every time. `tests/daemon_faults/run [ROUNDS]` runs it.
+//! Kills the daemon with SIGKILL during fifty turns, again and again. There must be no orphan, no
+//! lost turn, and valid state every time. `tests/daemon_faults/run [ROUNDS]` runs it.
 #![cfg(target_os = "linux")]
 
 #[path = "../daemon/served.rs"]
-#[allow(dead_code, reason = "the other tests use the rest of it")]
+#[allow(dead_code, reason = "the rest is used by other tests")]
 mod served;
 
 use std::io::{BufRead, BufReader, Write};
@@ -24,7 +24,7 @@ fn number(name: &str, usual: u64) -> u64 {
         .unwrap_or(usual)
 }
 
-/// Talks until the host is gone; how many turns it saw to their end.
+/// Prompts until the host is gone. Returns the number of turns it saw end.
 fn talk(address: &str, bearer: &str, id: &str, all_run: &Barrier, finished: &AtomicUsize) -> usize {
     let post = |prompt: &str| -> Option<u16> {
         let body = json!({ "prompt": prompt }).to_string();
@@ -50,7 +50,7 @@ fn talk(address: &str, bearer: &str, id: &str, all_run: &Barrier, finished: &Ato
         Some(BufReader::new(stream).lines())
     };
     let mut lines = open();
-    // Its head is there: from here on nothing is missed.
+    // The response head has arrived, so no later event is missed.
     let is_open = lines
         .as_mut()
         .is_some_and(|lines| lines.next().is_some_and(|l| l.is_ok()));
@@ -73,7 +73,7 @@ fn talk(address: &str, bearer: &str, id: &str, all_run: &Barrier, finished: &Ato
         }
         ended += 1;
         finished.fetch_add(1, Ordering::Relaxed);
-        // Who prompts before the status has changed would meet the turn that ends.
+        // A prompt sent before the status changes would collide with the turn that is ending.
         loop {
             let Some(Ok(line)) = lines.next() else {
                 return ended;
@@ -85,7 +85,7 @@ fn talk(address: &str, bearer: &str, id: &str, all_run: &Barrier, finished: &Ato
     }
 }
 
-/// Until so many turns have ended.
+/// Runs one round: kills the daemon after `enough` turns have ended.
 fn round(dir: TempDir, enough: usize) -> (TempDir, usize) {
     let host = Served::on(dir, &[]);
     let cwd = work(host.dir.path());
@@ -110,7 +110,7 @@ fn round(dir: TempDir, enough: usize) -> (TempDir, usize) {
             .map(|id| scope.spawn(|| talk(&address, &bearer, id, &all_run, &finished)))
             .collect();
         all_run.wait();
-        eventually("turns come to their end", || {
+        eventually("enough turns have ended", || {
             finished.load(Ordering::Relaxed) >= enough
         });
         host.signal(libc::SIGKILL);
@@ -121,11 +121,11 @@ fn round(dir: TempDir, enough: usize) -> (TempDir, usize) {
     });
     let (_, _, dir) = host.ended();
     let place = dir.path().to_owned();
-    eventually("no agent outlives its host", || {
+    eventually("no agent survives its host", || {
         processes_of(&place).is_empty()
     });
     let kept = std::fs::read(dir.path().join("home/sessions.json")).expect("there");
-    serde_json::from_slice::<Value>(&kept).expect("valid after every death");
+    serde_json::from_slice::<Value>(&kept).expect("valid JSON after every kill");
     let again = Served::on(dir, &[]);
     assert!(
         again.said.iter().all(|e| e["type"] != "aoi:warning"),
@@ -148,7 +148,7 @@ fn round(dir: TempDir, enough: usize) -> (TempDir, usize) {
             .iter()
             .filter(|l| l.starts_with("── turn-end (end_turn)"))
             .count();
-        // The last lines are at hand: as many as a thousand.
+        // Only the last thousand lines are available.
         assert!(
             said >= (*seen).min(300) && ends >= (*seen).min(300),
             "{id}: {seen} seen, {lines:?}"
@@ -170,20 +170,20 @@ fn round(dir: TempDir, enough: usize) -> (TempDir, usize) {
 }
 
 #[test]
-fn killed_in_the_middle_of_fifty_turns() {
+fn killed_during_fifty_turns() {
     let rounds = number("ROUNDS", 100);
     let mut dir = TempDir::new().expect("a directory");
     let mut turns = 0;
     for n in 0..rounds {
-        // Somewhere in the middle; each time elsewhere.
+        // A different point in each round.
         let enough = 1 + usize::try_from(n * 37 % 200).expect("small");
         let finished;
         (dir, finished) = round(dir, enough);
         turns += finished;
-        println!(
-            "round {}: {finished} turns were seen to end, and none is lost",
-            n + 1
-        );
+        println!("round {}: {finished} turns ended, none lost", n + 1);
     }
-    assert!(turns > 0, "no turn ended before a death: nothing was tried");
+    assert!(
+        turns > 0,
+        "no turn ended before a kill, so nothing was tested"
+    );
 }

@@ -1,11 +1,11 @@
-// Pages of a real browser that report whatever they should not do.
+// Tabs of a real browser that record everything a page must not do.
 
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { HANG } from "./host.mjs";
 
-/** For a broken page: what does not come soon is what the case waits for in vain. */
+/** Timeout for a mutant, in ms: its case may wait for something that never happens. */
 const IN_VAIN = 45_000;
 
 const tools = process.env.DASHBOARD_TOOLS;
@@ -13,7 +13,7 @@ const require = createRequire(path.join(tools, "index.js"));
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
-/** The parts in the order of `page.rs`, for work on the page without a build after each change. */
+/** The page from its source files, in the order of `page.rs`, to test changes without a build. */
 function sources() {
   const daemon = new URL("../../crates/daemon/src/http/", import.meta.url);
   const read = name => readFileSync(new URL(name, daemon), "utf8");
@@ -29,11 +29,11 @@ export const launch = () => chromium.launch({
   args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
 });
 
-/** One tab with its own storage, and everything odd that happened in it. */
+/** One tab with its own storage, and a list of everything unexpected that happened in it. */
 export class Tab {
   odd = [];
   urls = [];
-  /** Refusals that the case provokes; the browser tells of each on its console. */
+  /** Parts of console messages that the case expects, such as status codes of refused requests. */
   expected = [];
 
   static async open(browser, { url, mutate, viewport = { width: 1280, height: 800 }, ...options }) {
@@ -58,7 +58,7 @@ export class Tab {
       if (!this.expected.some(known => text.includes(known))) this.odd.push(`console: ${text}`);
     });
     page.on("dialog", dialog => {
-      this.odd.push(`a dialog of the browser: ${dialog.message()}`);
+      this.odd.push(`browser dialog: ${dialog.message()}`);
       dialog.dismiss().catch(() => {});
     });
     page.on("popup", () => this.odd.push("a window was opened"));
@@ -68,8 +68,8 @@ export class Tab {
   }
 
   /**
-   * The page with one thing broken, or as its sources are now; without a policy, whose hashes
-   * would not fit.
+   * Serves the page with one defect, or from its current sources. There is no content security
+   * policy, because its hashes would not match.
    */
   async #replace([find, put] = []) {
     let body = process.env.DASHBOARD_SOURCES ? sources() : await (await fetch(this.url)).text();
@@ -88,18 +88,18 @@ export class Tab {
     return this;
   }
 
-  /** What holds at the end of every case. */
+  /** Checks for the end of every case. Returns everything unexpected. */
   verdict(tokens) {
     const origin = new URL(this.url).origin;
     for (const url of this.urls) {
       const isOwn = url.startsWith(origin + "/") || url === origin || url.startsWith("data:image/") || url === "about:blank";
-      if (!isOwn) this.odd.push(`a request to elsewhere: ${url}`);
-      if (tokens.some(token => url.includes(token))) this.odd.push(`the token stands in ${url}`);
+      if (!isOwn) this.odd.push(`request to another origin: ${url}`);
+      if (tokens.some(token => url.includes(token))) this.odd.push(`the token is in ${url}`);
     }
     return this.odd;
   }
 
-  /** Serious faults that a screen reader's user or weak eyes would meet. */
+  /** Serious accessibility violations, found by axe. */
   async barriers() {
     await this.page.evaluate(axe);
     const { violations } = await this.page.evaluate(() => window.axe.run(document));

@@ -1,4 +1,4 @@
-// A daemon of its own, in a home of its own, and a second client beside the page.
+// A daemon with its own home directory, and a second client next to the page.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import net from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
-/** Far beyond what anything takes; only a hang comes to it. */
+/** Time limit that only a hang reaches, in ms. */
 export const HANG = 90_000;
 
 export class Host {
@@ -17,7 +17,7 @@ export class Host {
     mkdirSync(this.work);
   }
 
-  /** Starts the daemon; `port` 0 takes a free one. */
+  /** Starts the daemon. With `port` 0, it uses a free port. */
   async start({ port = 0, open = false } = {}) {
     const args = ["serve", "--port", String(port), "--output", "jsonl", ...(open ? ["--open"] : [])];
     const bin = path.dirname(process.env.AGENTPROTO);
@@ -60,7 +60,7 @@ export class Host {
     rmSync(this.dir, { recursive: true, force: true });
   }
 
-  /** What another client does. */
+  /** Sends a request as another client. */
   async ask(method, route, body) {
     const answer = await fetch(this.url + route, {
       method,
@@ -72,7 +72,7 @@ export class Host {
     return json;
   }
 
-  /** A session with a scenario of the mock, running. */
+  /** Starts a session with a scenario of the mock agent, and waits until it runs. */
   async session(scenario, more = {}) {
     const options = scenario ? { scenario } : undefined;
     const { id } = await this.ask("POST", "/sessions/agent", { adapter: "mock-acp", cwd: this.work, options, ...more });
@@ -94,7 +94,7 @@ export class Host {
     return this.until(id, session => !session.busy);
   }
 
-  /** A registered workspace; the daemon reads the file anew each time. */
+  /** Registers a workspace. The daemon reads the file again for each request. */
   workspace(slug) {
     const directory = path.join(this.dir, slug);
     mkdirSync(directory, { recursive: true });
@@ -104,14 +104,14 @@ export class Host {
     return workspaces[0];
   }
 
-  /** A scenario of our own, for the mock in the working directory. */
+  /** Writes a custom scenario for the mock agent to the working directory. */
   scenario(name, yaml) {
     writeFileSync(path.join(this.work, name), `scenario: agentproto.scenario/v1\n${yaml}`);
     return name;
   }
 }
 
-/** A wire between page and daemon that can be cut. */
+/** A TCP proxy between page and daemon that can be disconnected. */
 export class Wire {
   #sockets = new Set();
   #server;

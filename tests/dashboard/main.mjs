@@ -1,4 +1,4 @@
-// Runs the cases one after the other, each in a fresh tab; or, with --mutants, on broken pages.
+// Runs the cases one after the other, each in a new tab, or with --mutants on pages with a defect.
 
 import { strict as assert } from "node:assert";
 import { Host } from "./host.mjs";
@@ -15,7 +15,7 @@ import looks from "./cases/looks.mjs";
 
 const CASES = [...signIn, ...talk, ...questions, ...life, ...connection, ...hostile, ...access, ...looks];
 
-/** One case: its tab, the daemon they all share, and a way to more of both. */
+/** Runs one case. It shares the daemon with the others, and can open tabs and start its own daemon. */
 async function run(browser, host, test, mutate) {
   const opened = [];
   const hosts = [];
@@ -32,7 +32,7 @@ async function run(browser, host, test, mutate) {
       hosts.push(own);
       return own.start(options);
     },
-    /** A signed-in page, with a session chosen if there is an id. */
+    /** A signed-in page, with a session selected if there is an id. */
     page: async (id = "", options = {}) => {
       const tab = await tools.tab(options);
       const fragment = id ? `#s=${id}` : "";
@@ -44,7 +44,7 @@ async function run(browser, host, test, mutate) {
     await test.run(tools);
     for (const tab of opened) {
       const tokens = [host.token, ...hosts.map(own => own.token)];
-      assert.deepEqual(tab.verdict(tokens), [], "nothing odd");
+      assert.deepEqual(tab.verdict(tokens), [], "unexpected events in the tab");
     }
     return null;
   } catch (error) {
@@ -62,12 +62,12 @@ async function judge(browser, host, wanted) {
   let [passed, failed] = [0, chosen.length ? 0 : 1];
   for (const { name, find, put, caught } of chosen) {
     const test = CASES.find(known => known.name === caught);
-    assert.ok(test, `no case ${caught}`);
+    assert.ok(test, `unknown case ${caught}`);
     const error = await run(browser, host, test, [find, put]);
     const isCaught = error && !String(error.message).includes("nothing to break");
     if (isCaught) passed += 1;
     else failed += 1;
-    const why = error ? String(error.message).split("\n")[0] : "it passed";
+    const why = error ? String(error.message).split("\n")[0] : "the case passed";
     console.log(`${isCaught ? "caught" : "MISSED"}  ${name} (by “${caught}”: ${why})`);
   }
   return [passed, failed];

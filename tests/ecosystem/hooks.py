@@ -8,7 +8,7 @@ SOURCE = None
 
 
 def source():
-    """A clone with its revision; built by pre-commit at first use."""
+    """A clone, its revision, and the cache in which pre-commit builds it at first use."""
     global SOURCE
     if SOURCE is None:
         path = clone()
@@ -18,7 +18,7 @@ def source():
 
 
 class Project:
-    """A git repository of a user, with pre-commit installed."""
+    """The git repository of a user, with pre-commit installed."""
 
     def __init__(self, hook):
         path, rev, home = source()
@@ -53,8 +53,8 @@ def a_bad_manifest_is_not_committed():
     demo("bad", project.dir)
     said = project.commit(expect=1)
     for part in ["install-extra-field", "heron/AGENT-CLI.md:11:56", "sec-value-present"]:
-        assert part in said, f"{part} is not in\n{said}"
-    assert project.run("git", "rev-list", "--all").out == "", "something was committed"
+        assert part in said, f"{part} is missing in\n{said}"
+    assert project.run("git", "rev-list", "--all").out == "", "a commit was created"
 
 
 @check
@@ -65,14 +65,14 @@ def a_good_manifest_is_committed():
 
 
 @check
-def other_files_are_not_looked_at():
+def other_files_are_ignored():
     project = Project("agentproto-lint")
     (project.dir / "README.md").write_text("---\nbroken: [\n---\n")
     assert "no files to check" in project.commit(expect=0)
 
 
 @check
-def only_what_is_staged_counts():
+def only_staged_changes_are_linted():
     project = Project("agentproto-lint")
     demo("good", project.dir)
     project.run("git", "add", "--all")
@@ -82,7 +82,7 @@ def only_what_is_staged_counts():
 
 
 @check
-def excluded_files_are_left_alone():
+def excluded_files_are_not_linted():
     project = Project("agentproto-lint")
     demo("bad", project.dir)
     (project.dir / "agentproto.toml").write_text('[lint]\nexclude = ["heron/"]\n')
@@ -90,7 +90,7 @@ def excluded_files_are_left_alone():
 
 
 @check
-def the_fix_hook_mends_what_it_can():
+def the_fix_hook_applies_fixes():
     project = Project("agentproto-fix")
     demo("good", project.dir)
     manifest = project.dir / "heron/AGENT-CLI.md"
@@ -102,12 +102,12 @@ def the_fix_hook_mends_what_it_can():
 
 
 @check
-def the_toolchain_at_hand_is_used():
+def the_installed_toolchain_is_used():
     Project("agentproto-lint").run("pre-commit", "install-hooks")
     environments = [p.name for p in source()[2].glob("*/rustenv-*")]
     assert environments == ["rustenv-system"], environments
 
 
 @check
-def the_hook_file_is_as_pre_commit_wants_it():
+def the_hook_file_is_valid():
     run(venv("pre-commit"), "validate-manifest", REPOSITORY / ".pre-commit-hooks.yaml", expect=0)

@@ -1,4 +1,4 @@
-"""SARIF: Microsoft's validator with the official schema, and what the schema cannot say."""
+"""SARIF: Microsoft's validator with the official schema, and checks that a schema cannot express."""
 
 import json
 import re
@@ -6,17 +6,17 @@ from urllib.parse import unquote
 
 from harness import check, fresh, npm, run, samples
 
-# The tool has no page of its own to name yet.
+# The tool has no home page yet.
 ACCEPTED = {"SARIF2005"}
 
 
 @check
-def the_official_validator_has_no_complaint():
+def the_official_validator_reports_no_errors():
     program = next(iter(npm("@microsoft").glob("sarif-multitool-*/Sarif.Multitool")))
     place = fresh("sarif")
     for i, sample in enumerate(samples()):
         (place / f"{i}.sarif").write_text(sample.output("sarif"))
-    # Proof that the validator looks at all.
+    # An invalid file shows that the validator works.
     (place / "wrong.sarif").write_text('{"version": "2.1.0", "runs": [{"tool": {}}]}')
     verdict = place / "verdict.json"
     run(program, "validate", place / "*.sarif", "--output", verdict, "--rule-kind", "Sarif;Ghas",
@@ -30,7 +30,7 @@ def the_official_validator_has_no_complaint():
             caught = True
         elif result["ruleId"] not in ACCEPTED:
             complaints.append(f"{uri} {result['ruleId']} {result['message']}")
-    assert caught, "the validator let a wrong file pass"
+    assert caught, "the validator accepted an invalid file"
     assert not complaints, "\n".join(complaints)
 
 
@@ -40,7 +40,7 @@ def runs():
 
 
 @check
-def the_samples_show_every_part():
+def the_samples_cover_every_part():
     seen = set()
     for _, run_ in runs():
         for result in run_["results"]:
@@ -51,7 +51,7 @@ def the_samples_show_every_part():
 
 
 @check
-def results_are_the_findings_of_the_json_report():
+def results_match_the_findings_of_the_json_report():
     levels = {"error": "error", "warning": "warning", "info": "note"}
     for sample, run_ in runs():
         findings = sample.findings()
@@ -69,7 +69,7 @@ def results_are_the_findings_of_the_json_report():
 
 
 def offset(text, line, column):
-    """Lines and code points, both from 1, to an index."""
+    """Converts line and column (code points), both from 1, to an index."""
     lines = re.findall(r"[^\r\n]*(?:\r\n|\n|\r|$)", text)
     return sum(map(len, lines[: line - 1])) + column - 1
 
@@ -98,7 +98,7 @@ def regions_in_lines_and_in_bytes_are_the_same_text():
 
 
 @check
-def fixes_are_those_of_the_json_report():
+def fixes_match_the_json_report():
     compared = 0
     for sample, run_ in runs():
         for finding, result in zip(sample.findings(), run_["results"]):

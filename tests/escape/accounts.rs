@@ -1,5 +1,5 @@
-//! Root's half starts the same tests again as an ordinary user. Tests start in the order of their
-//! names: with this one first, both halves run side by side.
+//! When run as root, starts the same tests again as an unprivileged user. Tests start in the order
+//! of their names: this module comes first, so that both runs overlap.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -9,19 +9,22 @@ use std::process::Command;
 
 use crate::world::{is_root, probe};
 
-/// A user that owns nothing.
+/// A user id that owns no files.
 pub const ORDINARY: u32 = 65534;
 
-/// Where the second half finds what it cannot read in the build directory.
+/// Environment variables with the paths of copies for the second run, which cannot read the build
+/// directory.
 pub const PROBE: &str = "ESCAPE_PROBE";
 pub const HELPER: &str = "ESCAPE_HELPER";
-/// A copy of the probe that belongs to root and has the set-user-id bit.
+/// A copy of the probe that root owns, with the set-user-id bit.
 pub const SETUID: &str = "ESCAPE_SETUID";
 
 #[test]
 fn as_an_ordinary_user() {
     if !is_root() {
-        println!("these tests run as an ordinary user; run them as root for root's half");
+        println!(
+            "these tests run as an unprivileged user; run them as root to test as root as well"
+        );
         return;
     }
     let stage = tempfile::Builder::new()
@@ -64,6 +67,6 @@ fn as_an_ordinary_user() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success(),
-        "as an ordinary user:\n{text}\n{errors}"
+        "the run as an unprivileged user failed:\n{text}\n{errors}"
     );
 }

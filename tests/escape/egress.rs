@@ -1,4 +1,4 @@
-//! `network.egress`: the proxy is the only way out, and it knows which hosts are listed.
+//! `network.egress`: the proxy is the only way out, and it allows only the listed hosts.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::matrix::{Backend, Seen, backends, command, follow, wall};
 use crate::policies::{clause, visible};
 use crate::world::{Host, World};
 
-/// Every name is the host itself; which names were asked for is remembered.
+/// A resolver that maps every name to the local machine and records the names.
 #[derive(Default)]
 struct Everywhere(Mutex<Vec<String>>);
 
@@ -32,7 +32,7 @@ struct Asked {
     recorded: usize,
 }
 
-/// One attempt through the proxy, with these hosts listed.
+/// Makes one attempt through the proxy, with these hosts listed.
 async fn ask(
     (_, backend): Backend,
     host: &Host,
@@ -66,7 +66,7 @@ async fn ask(
     }
 }
 
-/// A29-SBX-02. Each host that is refused is reached by the same probe once it is listed.
+/// A29-SBX-02: the same probe that is refused reaches the host once it is listed.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_listed_hosts() {
     for backend in backends() {
@@ -78,7 +78,7 @@ async fn only_listed_hosts_by(backend: Backend) {
     let host = Host::new();
     let port = host.tcp_port();
     let proxy = format!("127.0.0.1:{PROXY_PORT}");
-    // The name asked for; the entry that would allow it. Loopback is listed in both runs, so
+    // The requested name, and the entry that would allow it. Loopback is listed in both runs, so
     // that only the name decides.
     let asked = [
         ("other.test", "other.test"),
@@ -103,7 +103,7 @@ async fn only_listed_hosts_by(backend: Backend) {
                 "{probe} {name}: {}",
                 refused.seen.how
             );
-            assert!(refused.resolved.is_empty(), "{name} was looked up");
+            assert!(refused.resolved.is_empty(), "{name} was resolved");
             assert!(
                 refused.recorded > 0,
                 "{probe} {name} is not in the audit log"
@@ -112,7 +112,7 @@ async fn only_listed_hosts_by(backend: Backend) {
                 "egress blocked {probe} {name}: {}",
                 refused.seen.how
             ));
-            // The twin: other case and a trailing dot name the same host.
+            // The allowed counterpart. Upper case and a trailing dot name the same host.
             if probe != "proxy_get" {
                 let reached = ask(backend, &host, &[entry, "127.0.0.1"], probe, args).await;
                 assert_eq!(
@@ -126,9 +126,9 @@ async fn only_listed_hosts_by(backend: Backend) {
     println!("{}", lines.join("\n"));
 }
 
-/// A29-SBX-02. An address is no name, and a name does not open addresses of the host.
+/// A29-SBX-02: listing a name does not allow addresses, nor the host's own addresses.
 #[tokio::test(flavor = "multi_thread")]
-async fn addresses_are_not_names() {
+async fn a_listed_name_does_not_allow_addresses() {
     for backend in backends() {
         addresses_are_not_names_by(backend).await;
     }
@@ -161,7 +161,7 @@ async fn addresses_are_not_names_by(backend: Backend) {
             refused.seen.how
         );
     }
-    // Listed by name, but the name leads to the host itself.
+    // The name is listed, but it resolves to the local machine.
     let args = format!("{proxy} allowed.test:{port}");
     let refused = ask(backend, &host, &["allowed.test"], "proxy_connect", &args).await;
     assert_eq!(refused.seen.outcome, "blocked", "{}", refused.seen.how);
@@ -179,9 +179,9 @@ async fn addresses_are_not_names_by(backend: Backend) {
     assert_eq!(reached.seen.outcome, "escaped", "{}", reached.seen.how);
 }
 
-/// A29-SBX-02. With a proxy there is still no other way.
+/// A29-SBX-02: the proxy is the only way out.
 #[tokio::test(flavor = "multi_thread")]
-async fn past_the_proxy() {
+async fn nothing_bypasses_the_proxy() {
     for backend in backends() {
         past_the_proxy_by(backend).await;
     }

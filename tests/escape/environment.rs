@@ -1,4 +1,4 @@
-//! `env.pass` and `env.set`: the child has what the plan says, and nothing else.
+//! `env.pass` and `env.set`: the child gets the variables of the plan and no others.
 
 use crate::matrix::Control::Escapes;
 use crate::matrix::{backends, command, observe, unconfined, wall};
@@ -7,7 +7,7 @@ use crate::world::{Host, World};
 
 /// A29-SBX-10, A29-SBX-11, A45-SEC-05.
 #[tokio::test]
-async fn nothing_but_what_is_given() {
+async fn only_the_declared_variables_are_passed() {
     let host = Host::new();
     let world = World::new(&host);
     let case = wall("environment", "", "A29-SBX-10 A29-SBX-11", Escapes);

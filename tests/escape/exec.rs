@@ -7,7 +7,7 @@ use crate::policies::{listed, no_exec, visible};
 const LIST: &str = "A29-SBX-09 A29-SEC-04";
 const FORK: &str = "A29-SBX-08 A29-SEC-04";
 
-/// Programs that no list names, by every way to start them.
+/// Every way to start a program that no list names.
 fn unlisted() -> Vec<Case> {
     let mut cases = vec![
         wall("exec", "{other}/unlisted", LIST, Escapes),
@@ -30,7 +30,7 @@ fn unlisted() -> Vec<Case> {
     cases.into_iter().map(Case::replaces).collect()
 }
 
-/// Every directory that the child can write to.
+/// Every directory that the child can write to: arguments for the three kinds of probes.
 const WRITABLE: [[&str; 3]; 3] = [
     ["{probe} {write}", "{loader} {probe} {write}", "{write}"],
     ["{probe} /tmp", "{loader} {probe} /tmp", "/tmp"],
@@ -51,7 +51,7 @@ async fn only_listed_programs() {
 }
 
 #[tokio::test]
-async fn no_processes_at_all() {
+async fn no_processes_are_allowed() {
     let mut cases = unlisted();
     cases.extend([
         wall("fork", "", FORK, Escapes),
@@ -70,7 +70,8 @@ async fn no_processes_at_all() {
     run("no exec/29", no_exec, &cases).await;
 }
 
-/// AIP-36 names no programs: what is visible runs, also what the agent builds.
+/// AIP-36 does not list programs: every visible program runs, including those that the agent
+/// builds.
 #[tokio::test]
 async fn visible_programs() {
     let cases = [

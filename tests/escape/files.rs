@@ -8,7 +8,7 @@ const READ: &str = "A29-SBX-06 A29-SEC-04";
 const DENY: &str = "A29-SBX-07 A29-SEC-04";
 const WRITE: &str = "A29-SBX-06 A29-SBX-01";
 
-/// A denied file, by every name that it has or can be given.
+/// Attempts to reach a denied path under every name that it has or can get.
 fn denied() -> Vec<Case> {
     let mut cases = vec![
         wall("read", "{write}/secret.txt", DENY, Escapes),
@@ -102,7 +102,8 @@ fn denied() -> Vec<Case> {
             DENY,
             Escapes,
         ),
-        // Not there at the start: it can be made neither as a file nor as a directory.
+        // The path does not exist at the start. It can be created neither as a file nor as a
+        // directory.
         wall("write", "{write}/later", DENY, Escapes),
         wall("make_directory", "{write}/later", DENY, Escapes),
         wall(
@@ -119,7 +120,7 @@ fn denied() -> Vec<Case> {
         ),
     ];
     if crate::world::is_root() {
-        // Linking to what one may not write is refused to ordinary users on most hosts.
+        // Most hosts do not let unprivileged users create a hard link to a file they cannot write.
         cases.push(wall(
             "hard_link_follow",
             "{write}/secret.txt {write}/link",
@@ -137,7 +138,7 @@ fn denied() -> Vec<Case> {
     cases
 }
 
-/// What no grant shows.
+/// Attempts to read paths that no grant covers.
 fn unseen() -> Vec<Case> {
     vec![
         wall("read", "{outside}/secret.txt", READ, Escapes),
@@ -201,7 +202,7 @@ fn unseen() -> Vec<Case> {
     ]
 }
 
-/// Writing where nothing or only reading is granted.
+/// Attempts to write where no grant or only a read grant exists.
 fn unwritable() -> Vec<Case> {
     let mut cases = vec![
         wall("create", "{read}", WRITE, Escapes),
@@ -257,9 +258,9 @@ fn unwritable() -> Vec<Case> {
         wall("chmod", "{read}", WRITE, Escapes),
         wall("chmod", "{probe}", WRITE, Escapes),
     ];
-    // The devices are the host's own: to use, not to change.
+    // The device files are the host's own: the child may use them but not change them.
     for probe in ["chmod", "chown", "utimes"] {
-        let why = "bubblewrap binds devices writable, and leaves no power to change that";
+        let why = "bubblewrap binds devices writable, and this backend cannot remount them";
         cases.push(wall(probe, "/dev/null", WRITE, Root).known("weak", why));
         cases.push(wall(probe, "/dev/urandom", WRITE, Root).known("weak", why));
     }
@@ -297,7 +298,7 @@ fn twins() -> Vec<Case> {
     ]
 }
 
-/// The host may make the path while the child runs: the place is taken.
+/// The host creates the denied path while the child runs. The placeholder already occupies it.
 fn made_by_the_host() -> Vec<Case> {
     let make = |world: &crate::world::World| {
         let _ = std::fs::write(world.path("write/later"), crate::world::SECRET);
@@ -308,7 +309,7 @@ fn made_by_the_host() -> Vec<Case> {
 }
 
 #[tokio::test]
-async fn listed_made_by_the_host() {
+async fn listed_created_by_the_host() {
     run("later/29", listed, &made_by_the_host()).await;
 }
 
@@ -352,14 +353,15 @@ async fn visible_twins() {
     run("files/36", visible, &twins()).await;
 }
 
-/// The runner may have leaked a descriptor that no flag closes; the child must not get it.
+/// The runner may have leaked a descriptor without the close-on-exec flag. The child must not get
+/// it.
 #[tokio::test]
 async fn an_inherited_descriptor() {
     use std::os::fd::AsRawFd;
     let host = crate::world::Host::new();
     let world = crate::world::World::new(&host);
     let secret = std::fs::File::open(world.path("outside/secret.txt")).expect("secret");
-    // SAFETY: plain numbers; leaked on purpose.
+    // SAFETY: plain integers; the descriptor is leaked on purpose.
     let leaked = unsafe { libc::fcntl(secret.as_raw_fd(), libc::F_DUPFD, 200) };
     assert!(leaked >= 200);
     let control = std::process::Command::new(crate::world::probe())
@@ -379,7 +381,7 @@ async fn an_inherited_descriptor() {
             let seen = crate::matrix::observe(&confined, &world, &case).await;
             assert_eq!(seen.outcome, "blocked", "{name}: {}", seen.how);
             assert_eq!(
-                seen.how, "0 descriptors beside the standard streams",
+                seen.how, "0 descriptors besides the standard streams",
                 "{name}"
             );
             let guard = crate::matrix::unconfined(plan);
@@ -387,14 +389,14 @@ async fn an_inherited_descriptor() {
             assert_eq!(seen.outcome, "blocked", "guard: {}", seen.how);
         }
     }
-    // SAFETY: the number is ours.
+    // SAFETY: we own this descriptor.
     unsafe { libc::close(leaked) };
 }
 
-/// A mask lies on a file, not on a name: when another program of the host puts a new file in
-/// its place by `rename`, the kernel takes the mask away. No mount can hold this.
+/// A mask covers a file, not a name. When another program on the host replaces the file with
+/// `rename`, the kernel removes the mask. No mount can prevent this.
 #[tokio::test]
-#[ignore = "shows a limit of every mask: it cannot hold"]
+#[ignore = "documents a known limit of masks and cannot pass"]
 async fn replaced_by_the_host() {
     let replace = |world: &crate::world::World| {
         std::fs::rename(world.path("replacement"), world.path("read/secret.txt")).expect("rename");
@@ -403,9 +405,10 @@ async fn replaced_by_the_host() {
     run("replaced/29", listed, &[case]).await;
 }
 
-/// A29-SBX-07. Two sessions on the same files: the end of one does not open what both deny.
+/// A29-SBX-07: two sessions deny the same path. The end of one session does not lift the denial of
+/// the other.
 #[tokio::test]
-async fn a_place_that_two_sessions_hold() {
+async fn a_path_that_two_sessions_deny() {
     use agentproto_sandbox::build;
     use agentproto_sandbox::spawn::{Options, Piece, spawn};
     let host = crate::world::Host::new();
@@ -432,15 +435,15 @@ async fn a_place_that_two_sessions_hold() {
                 std::thread::sleep(std::time::Duration::from_millis(10));
                 !world.path("write/later").exists()
             });
-            assert!(gone, "{name}: the placeholder is left");
+            assert!(gone, "{name}: the placeholder was not removed");
         }
     }
 }
 
-/// A29-SBX-06. A directory that was a directory when the policy was made, and is a link when
-/// the child starts: another session may have put it there.
+/// A29-SBX-06: a directory that is replaced by a symlink between resolving the policy and starting
+/// the child, for example by another session.
 #[tokio::test]
-async fn a_source_that_became_a_link() {
+async fn a_source_replaced_by_a_symlink() {
     use agentproto_sandbox::build;
     use agentproto_sandbox::policy::Access;
     let host = crate::world::Host::new();

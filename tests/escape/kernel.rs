@@ -1,14 +1,14 @@
-//! Mounts, namespaces, and kernel interfaces that go round the other walls.
+//! Mounts, namespaces, and kernel interfaces that could bypass the other restrictions.
 
 use crate::matrix::Control::{self, Escapes, Kernel, Root, RootAndKernel};
 use crate::matrix::{Case, run, wall};
 use crate::policies::{listed, visible};
 
 const SEC: &str = "A29-SEC-04";
-const NO_MASK: Control = Control::None("outside there is no mask to take away");
+const NO_MASK: Control = Control::None("without a sandbox there is no mask to remove");
 
-/// CLONE_NEWUSER, then NEWNS, NEWPID, NEWNET, NEWIPC, NEWUTS and NEWCGROUP, each alone (for
-/// root) and together with NEWUSER (for everybody).
+/// CLONE_NEWUSER, then NEWNS, NEWPID, NEWNET, NEWIPC, NEWUTS and NEWCGROUP, each alone (for root)
+/// and together with NEWUSER (for all users).
 const NAMESPACES: [(&str, Control); 13] = [
     ("268435456", Escapes),
     ("131072", Root),
@@ -43,7 +43,7 @@ fn cases() -> Vec<Case> {
             "pivot_root",
             "{write}",
             SEC,
-            Control::None("it would change the host's root"),
+            Control::None("it would change the root directory of the host"),
         ),
         wall("chroot", "{write}", SEC, Root),
         wall("file_handle", "{write}", SEC, RootAndKernel),

@@ -1,4 +1,4 @@
-//! Bombs: capped by what the plan carries, or refused before anything starts.
+//! Memory and fork bombs: stopped by the limits of the plan, or refused before anything starts.
 
 use std::path::{Path, PathBuf};
 
@@ -32,8 +32,8 @@ async fn a_memory_bomb() {
     }
 }
 
-/// A45-SBX-02 (`limits`). The kernel counts no processes of the host's root, so that half
-/// needs a control group.
+/// A45-SBX-02 (`limits`). The kernel does not limit the number of processes for root, so the run as
+/// root needs a control group.
 #[tokio::test]
 async fn a_fork_bomb() {
     let host = Host::new();
@@ -49,7 +49,9 @@ async fn a_fork_bomb() {
             let group = is_root().then(|| process_group(40));
             match &group {
                 Some(None) => {
-                    println!("root no fork bomb: no control group counts processes here");
+                    println!(
+                        "root: fork bomb not tested, because there is no control group with a process limit"
+                    );
                     return;
                 }
                 Some(Some(group)) => {
@@ -70,13 +72,13 @@ async fn a_fork_bomb() {
                     std::thread::sleep(std::time::Duration::from_millis(10));
                     !group.exists()
                 });
-                assert!(gone, "{} is left", group.display());
+                assert!(gone, "{} was not removed", group.display());
             }
         }
     }
 }
 
-/// A control group of our own that counts processes.
+/// Creates a control group with a process limit.
 fn process_group(limit: u32) -> Option<PathBuf> {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

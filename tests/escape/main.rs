@@ -1,10 +1,10 @@
-//! The escape matrix: for each clause of a sandbox the ways that could lead round it, tried by
-//! `examples/escape_probe` inside, where each must be blocked, and outside, where the same
-//! attempt must succeed: what cannot succeed anywhere proves nothing and is listed by name.
-//! Beside each wall stands a twin: what the clause allows works.
+//! The escape matrix: for each clause of a sandbox, the ways that could bypass it.
+//! `examples/escape_probe` tries each one inside the sandbox, where it must be blocked, and outside
+//! as a control, where it must succeed. Attempts that cannot succeed anywhere have no control and
+//! are listed. For each clause there is also a counterpart that must work.
 //!
-//! As root everything runs twice, the second time as an ordinary user; otherwise only that
-//! half runs. `cargo test --test escape -- --nocapture` shows the table.
+//! As root, everything runs twice: as root and as an unprivileged user. Otherwise only the second
+//! run takes place. `cargo test --test escape -- --nocapture` prints the table.
 #![cfg(target_os = "linux")]
 
 mod accounts;

@@ -1,4 +1,4 @@
-//! Runs a table of attempts: inside each backend, and outside as a control.
+//! Runs a table of attempts: inside the sandbox with each backend, and outside as a control.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -14,13 +14,13 @@ use agentproto_sandbox::{build, probe};
 use crate::policies::clause;
 use crate::world::{self, Host, World, is_root};
 
-/// A backend makes a plan its own, or refuses it before anything starts.
+/// A backend converts a plan to its own kind of plan, or refuses it before anything starts.
 pub type Backend = (&'static str, fn(Plan) -> Result<Plan, String>);
 
-/// Those that work here; the others are named once.
+/// The backends that work on this machine. The others are reported once.
 pub fn backends() -> Vec<Backend> {
     static TOLD: std::sync::Once = std::sync::Once::new();
-    // Looking for them starts the helper, which this binary is not.
+    // Probing for backends starts the helper, and this test binary is not the helper.
     world::use_helper();
     let mut all: Vec<Backend> = vec![("native", Ok)];
     match probe::bubblewrap() {
@@ -30,7 +30,7 @@ pub fn backends() -> Vec<Backend> {
             }
             all.push(("weak", |plan| bubblewrap(plan, Power::LandlockOnly)));
         }
-        Err(why) => TOLD.call_once(|| println!("bubblewrap is not tried: {why:?}")),
+        Err(why) => TOLD.call_once(|| println!("bubblewrap is not tested: {why:?}")),
     }
     all
 }
@@ -44,16 +44,16 @@ fn bubblewrap(plan: Plan, power: Power) -> Result<Plan, String> {
     bwrap::plan(plan, &found).map_err(|e| e.to_string())
 }
 
-/// What the same attempt must do without a sandbox.
+/// The expected result of the same attempt without a sandbox.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Control {
     Escapes,
-    /// Only root could do it anyway.
+    /// Only root can do it without a sandbox.
     Root,
-    /// The kernel may have been built or set up without it.
+    /// The kernel may have been built or configured without it.
     Kernel,
     RootAndKernel,
-    /// No control is possible, and why.
+    /// No control is possible, with the reason.
     None(&'static str),
 }
 
@@ -66,11 +66,11 @@ pub struct Case {
     replaces: bool,
     tty: bool,
     meanwhile: Option<fn(&World)>,
-    /// A backend that is known not to hold it for root, and why.
+    /// A backend that is known not to block this for root, with the reason.
     known: Option<(&'static str, &'static str)>,
 }
 
-/// An attempt that must be blocked. `rows` names the requirements that it decides.
+/// An attempt that must be blocked. `rows` names the requirements that it checks.
 pub fn wall(probe: &'static str, args: &'static str, rows: &'static str, control: Control) -> Case {
     Case {
         probe,
@@ -85,7 +85,7 @@ pub fn wall(probe: &'static str, args: &'static str, rows: &'static str, control
     }
 }
 
-/// What the policy allows must work.
+/// A counterpart: an action that the policy allows and that must work.
 pub fn twin(probe: &'static str, args: &'static str, rows: &'static str) -> Case {
     Case {
         works: true,
@@ -94,7 +94,7 @@ pub fn twin(probe: &'static str, args: &'static str, rows: &'static str) -> Case
 }
 
 impl Case {
-    /// The probe is replaced by another program, or killed: silence is an answer.
+    /// The probe is replaced by another program or killed, so no output counts as blocked.
     pub fn replaces(mut self) -> Self {
         self.replaces = true;
         self
@@ -105,13 +105,13 @@ impl Case {
         self
     }
 
-    /// A backend that cannot hold this for root, and why.
+    /// Marks a backend that cannot block this for root, with the reason.
     pub fn known(mut self, backend: &'static str, why: &'static str) -> Self {
         self.known = Some((backend, why));
         self
     }
 
-    /// Done on the host once the probe says that it is ready.
+    /// An action on the host once the probe reports that it is ready.
     pub fn meanwhile(mut self, act: fn(&World)) -> Self {
         self.meanwhile = Some(act);
         self
@@ -130,7 +130,7 @@ pub fn command(world: &World, probe_name: &str, args: &str) -> Vec<OsString> {
     command
 }
 
-/// The same child without walls.
+/// The same child without a sandbox.
 pub fn unconfined(mut plan: Plan) -> Plan {
     plan.kind = Kind::Guard;
     plan.confinement = None;
@@ -183,7 +183,7 @@ pub async fn follow(mut child: Child, world: &World, case: &Case) -> Seen {
     }
     let exit = child.wait().await;
     let said = text.lines().find_map(|line| {
-        // A terminal echoes what was typed into it.
+        // A terminal echoes its input, so JSON may start in the middle of a line.
         let json = line.get(line.find('{')?..)?;
         let value: serde_json::Value = serde_json::from_str(json.trim()).ok()?;
         Some(Seen {
@@ -206,7 +206,7 @@ pub async fn follow(mut child: Child, world: &World, case: &Case) -> Seen {
     })
 }
 
-/// Runs a table under a policy; every fault is told, not only the first.
+/// Runs a table under a policy. Reports every failure, not only the first.
 pub async fn run(group: &str, policy: fn(&World) -> Policy, cases: &[Case]) {
     let host = Host::new();
     let who = if is_root() { "root" } else { "user" };
@@ -219,7 +219,7 @@ pub async fn run(group: &str, policy: fn(&World) -> Policy, cases: &[Case]) {
                 counts[5] += 1;
                 let _ = writeln!(
                     report,
-                    "{who:4} {name:6} {group}: not held: {} {}: {why}",
+                    "{who:4} {name:6} {group}: known not to be blocked: {} {}: {why}",
                     case.probe, case.args
                 );
                 continue;
@@ -230,8 +230,10 @@ pub async fn run(group: &str, policy: fn(&World) -> Policy, cases: &[Case]) {
                 Err(why) => {
                     counts[4] += 1;
                     if counts[4] == 1 {
-                        let _ =
-                            writeln!(report, "{who:4} {name:6} {group}: refused up front: {why}");
+                        let _ = writeln!(
+                            report,
+                            "{who:4} {name:6} {group}: refused before the start: {why}"
+                        );
                     }
                     continue;
                 }
@@ -240,7 +242,7 @@ pub async fn run(group: &str, policy: fn(&World) -> Policy, cases: &[Case]) {
                 "blocked" => !case.works,
                 "escaped" => case.works,
                 "killed by the filter" | "silent" => case.replaces && !case.works,
-                // A kernel without the thing has no way out through it.
+                // If the kernel lacks the interface, nothing can escape through it.
                 "error" => !case.works && seen.how.contains("absent"),
                 _ => false,
             };
@@ -275,7 +277,7 @@ pub async fn run(group: &str, policy: fn(&World) -> Policy, cases: &[Case]) {
         }
     }
     println!(
-        "{report}{who} {group}: {} blocked, {} twins work, {} without a control, {} refused up front, {} known not to hold, {} faults",
+        "{report}{who} {group}: {} blocked, {} counterparts work, {} without a control, {} refused before the start, {} known not to be blocked, {} failures",
         counts[2], counts[1], counts[3], counts[4], counts[5], counts[0]
     );
     assert!(faults.is_empty(), "\n{faults}");
@@ -303,7 +305,7 @@ async fn control(
     let why_none = match case.control {
         Control::None(why) => Some(why),
         Control::Root | Control::RootAndKernel if !is_root() => {
-            Some("needs privileges that an ordinary user never has; root's half has the control")
+            Some("needs root; the run as root has the control")
         }
         _ => None,
     };
@@ -323,7 +325,7 @@ async fn control(
     let seen = observe(&plan, &world, case).await;
     let kernel = matches!(case.control, Control::Kernel | Control::RootAndKernel);
     if seen.outcome != "escaped" && kernel {
-        return without(&format!("this kernel does not let it: {}", seen.how));
+        return without(&format!("this kernel does not allow it: {}", seen.how));
     }
     if seen.outcome != "escaped" {
         let _ = writeln!(

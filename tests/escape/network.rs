@@ -1,4 +1,4 @@
-//! `network`: without egress nothing of the host's network is reachable, by any family.
+//! `network`: without egress, the host's network is not reachable through any address family.
 
 use crate::matrix::Control::{Escapes, Kernel, Root, RootAndKernel};
 use crate::matrix::{Case, run, twin, wall};
@@ -12,7 +12,7 @@ fn cases() -> Vec<Case> {
         wall("tcp", "{tcp6}", NET, Kernel),
         wall("udp", "{udp}", NET, Escapes),
         wall("dns", "{udp}", NET, Escapes),
-        // Needs a network on the host.
+        // The control needs a network on the host.
         wall("route", "192.0.2.1:53", NET, Kernel),
         wall("route", "[2001:db8::1]:53", NET, Kernel),
         wall("raw", "", NET, Root),
@@ -20,7 +20,7 @@ fn cases() -> Vec<Case> {
         wall("packet", "", NET, RootAndKernel),
         wall("vsock", "", NET, Kernel),
         wall("alg", "", NET, Kernel),
-        // Sockets of other processes, events of devices, audit, generic.
+        // Sockets of other processes, device events, audit, generic netlink.
         wall("netlink", "4", NET, Kernel),
         wall("netlink", "15", NET, Kernel),
         wall("netlink", "9", NET, Kernel),
@@ -33,11 +33,11 @@ fn cases() -> Vec<Case> {
             "unix_stream_of_pair",
             "{sockets}/stream",
             NET,
-            crate::matrix::Control::None("no kernel lets a connected stream connect again"),
+            crate::matrix::Control::None("no kernel allows a connected stream to connect again"),
         ),
         twin("local", "", "A29-SBX-02"),
         twin("pair", "", "A29-SBX-02"),
-        // Which interfaces there are: only the sandbox's own answer.
+        // Listing network interfaces is allowed: it shows only those of the sandbox.
         twin("netlink", "0", "A29-SBX-02"),
     ]
 }

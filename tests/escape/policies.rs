@@ -1,4 +1,4 @@
-//! Policies for the probes: nothing but the probe, what it needs, and two directories.
+//! Policies for the probes: the probe, the files it needs, and a few directories.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use agentproto_sandbox::policy::{
 
 use crate::world::{World, probe};
 
-/// Files that the probe maps: its libraries.
+/// The files that the probe maps: its libraries.
 fn libraries() -> &'static [PathBuf] {
     static FOUND: OnceLock<Vec<PathBuf>> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -26,7 +26,7 @@ fn libraries() -> &'static [PathBuf] {
     })
 }
 
-/// The program interpreter that the probe names; empty for a static one.
+/// The ELF interpreter of the probe; empty for a static binary.
 pub fn loader() -> PathBuf {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     let find = || {
@@ -74,11 +74,11 @@ fn denial(path: PathBuf, kind: Hidden) -> Denial {
     }
 }
 
-/// What every policy here has in common.
+/// The part that all policies share.
 fn common(world: &World, shape: Shape, exec: Exec) -> Policy {
     let mut grants = vec![
         grant(world.path("write"), Access::Write, shape == Shape::Aip36),
-        // What lies on the way to a mask is a mount of its own, as the resolver has it.
+        // Like the resolver, mounts every directory on the path to a mask separately.
         grant(
             world.path("write/deep"),
             Access::Write,
@@ -101,7 +101,7 @@ fn common(world: &World, shape: Shape, exec: Exec) -> Policy {
     );
     let interpreter = loader();
     if let (Ok(real), Some(parent)) = (interpreter.canonicalize(), interpreter.parent()) {
-        // Under the name by which the probe asks for it, its directory without links.
+        // Mounted under the path that the probe asks for, with symlinks in its directory resolved.
         let parent = parent.canonicalize().expect("real path");
         let mut named = grant(&real, Access::Read, true);
         named.at = parent.join(interpreter.file_name().expect("name"));
@@ -139,7 +139,7 @@ fn common(world: &World, shape: Shape, exec: Exec) -> Policy {
     }
 }
 
-/// AIP-29 with `exec.spawn` naming the probe alone.
+/// AIP-29 with only the probe in `exec.spawn`.
 pub fn listed(world: &World) -> Policy {
     resolved(world, "{allow: true, spawn: [escape_probe]}")
 }
@@ -149,7 +149,7 @@ pub fn no_exec(world: &World) -> Policy {
     resolved(world, "{allow: false}")
 }
 
-/// A block of a manifest, resolved as for any program.
+/// A sandbox block of a manifest, resolved as for any program.
 fn resolved(world: &World, exec: &str) -> Policy {
     let block = world.fill(
         "fs:
@@ -189,12 +189,12 @@ env:
     policy
 }
 
-/// AIP-36: whatever is visible may run.
+/// AIP-36: every visible program may run.
 pub fn visible(world: &World) -> Policy {
     common(world, Shape::Aip36, Exec::Visible)
 }
 
-/// As `visible`, with the program that root's half has made.
+/// Like `visible`, plus the set-user-id program that the run as root created.
 pub fn setuid(world: &World) -> Policy {
     let mut policy = visible(world);
     policy

@@ -1,4 +1,4 @@
-//! Nothing gives the child more than its user has, and it has less than that.
+//! The child can never have more privileges than its user, and it has fewer.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -7,14 +7,14 @@ use crate::matrix::{run, twin, wall};
 use crate::policies::visible;
 use crate::world::{World, is_root};
 
-/// A program of another user with the set-user-id bit: only root can make one.
+/// Creates a set-user-id program of another user, which only root can do.
 fn with_setuid(world: &World) -> agentproto_sandbox::Policy {
     if is_root() {
         let program = world.path("other/unlisted");
         std::os::unix::fs::chown(&program, Some(crate::accounts::ORDINARY), None).expect("chown");
         let mode = std::fs::Permissions::from_mode(0o4755);
         std::fs::set_permissions(&program, mode).expect("chmod");
-        // The world must be open to that user for the program to start.
+        // That user needs access to the directory to start the program.
         let open = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(world.root(), open).expect("chmod");
     }
@@ -32,7 +32,8 @@ async fn capabilities() {
     .await;
 }
 
-/// As root, the program of an ordinary user; as a user, root's, made by root's half.
+/// As root: a program of an unprivileged user. As a user: a program of root, created by the run as
+/// root.
 #[tokio::test]
 async fn set_user_id() {
     let case = match (is_root(), std::env::var_os(crate::accounts::SETUID)) {
@@ -40,7 +41,7 @@ async fn set_user_id() {
         (false, Some(_)) => wall("setuid", "{setuid}", "A29-SEC-04", Escapes),
         (false, None) => {
             println!(
-                "user no control: set_user_id: only root can make such a program; run the tests as root"
+                "user no control: set_user_id: only root can create such a program; run the tests as root"
             );
             return;
         }

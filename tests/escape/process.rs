@@ -1,11 +1,12 @@
-//! Other processes: those of the host, and the one that watches over the sandbox.
+//! Other processes: those of the host, and the supervisor of the sandbox.
 
 use crate::matrix::Control::{self, Escapes, Kernel, Root};
 use crate::matrix::{Case, run, twin, wall};
 use crate::policies::{listed, visible};
 
 const SEC: &str = "A29-SEC-04 A45-SEC-05";
-const EMPTY: Control = Control::None("our own helper has an empty environment, outside too");
+const EMPTY: Control =
+    Control::None("our helper has an empty environment, with and without a sandbox");
 
 fn cases() -> Vec<Case> {
     vec![
@@ -17,7 +18,7 @@ fn cases() -> Vec<Case> {
             "memory_file_of",
             "1 4096",
             SEC,
-            Control::None("outside, that address holds nothing"),
+            Control::None("without a sandbox nothing is mapped at that address"),
         ),
         wall("memory_of", "{victim} {address}", SEC, Kernel),
         wall("signal", "{victim}", SEC, Escapes),
@@ -32,7 +33,7 @@ fn cases() -> Vec<Case> {
             "trace",
             "1",
             SEC,
-            Control::None("it would trace the first process of the host"),
+            Control::None("it would trace process 1 of the host"),
         ),
         wall("descriptor_of", "{victim} 0", SEC, Kernel),
         wall("descriptor_of", "parent 3", SEC, Root),

@@ -1,4 +1,4 @@
-//! The host that the probes try to reach: files, daemons, and a process with a secret.
+//! The host that the probes try to reach: files, servers, and a process with a secret.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -10,10 +10,11 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// As in the probe.
+/// The same value as in the probe.
 pub const SECRET: &str = "the-secret-of-the-host";
 
-/// Built by `cargo test` beside the tests; elsewhere for the ordinary user's half.
+/// Path of the probe. `cargo test` builds it next to the tests; the run as an unprivileged user has
+/// a copy.
 pub fn probe() -> PathBuf {
     if let Some(staged) = std::env::var_os(crate::accounts::PROBE) {
         return staged.into();
@@ -33,18 +34,18 @@ pub fn probe() -> PathBuf {
 }
 
 pub fn is_root() -> bool {
-    // SAFETY: no arguments, cannot fail.
+    // SAFETY: `geteuid` takes no arguments and cannot fail.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Names the binary that becomes the helper.
+/// Sets the binary that acts as the helper.
 pub fn use_helper() {
     let staged = std::env::var_os(crate::accounts::HELPER);
     let helper = staged.unwrap_or_else(|| env!("CARGO_BIN_EXE_agentproto").into());
     agentproto_sandbox::helper::use_binary(helper);
 }
 
-/// A fresh tree of files, so that no attempt helps the next.
+/// A fresh directory tree for each attempt, so that attempts cannot influence each other.
 pub struct World {
     dir: TempDir,
     words: Vec<(&'static str, String)>,
@@ -56,7 +57,7 @@ impl World {
             .prefix("escape-")
             .tempdir()
             .expect("temporary directory");
-        // Masks fall on what a path leads to, so the paths here have no links in them.
+        // Masks apply to resolved paths, so the paths here contain no symlinks.
         let root = fs::canonicalize(dir.path()).expect("real path");
         for directory in [
             "write/secret",
@@ -109,18 +110,18 @@ impl World {
         PathBuf::from(&known.expect("a known word").1)
     }
 
-    /// Puts this world's paths and numbers in the place of `{names}`.
+    /// Replaces `{names}` with the paths and numbers of this world.
     pub fn fill(&self, text: &str) -> String {
         let mut out = text.to_owned();
         for (name, value) in &self.words {
             out = out.replace(&format!("{{{name}}}"), value);
         }
-        assert!(!out.contains('{'), "an unknown name in {out}");
+        assert!(!out.contains('{'), "unknown name in {out}");
         out
     }
 }
 
-/// Daemons that tell the secret to whoever reaches them, and a process that holds it.
+/// Servers that send the secret to every client, and a process that holds it in memory.
 pub struct Host {
     words: Vec<(&'static str, String)>,
     victim: Child,
@@ -147,7 +148,7 @@ impl Host {
         let setuid = std::env::var(crate::accounts::SETUID).unwrap_or_default();
         words.push(("setuid", setuid));
         words.push(("tcp", tcp("127.0.0.1:0").expect("loopback")));
-        // A machine without IPv6 has nothing to reach there.
+        // On a machine without IPv6 there is nothing to reach.
         words.push(("tcp6", tcp("[::1]:0").unwrap_or("[::1]:9".into())));
         words.push(("udp", udp()));
         words.push(("abstract", unix(&sockets)));
@@ -201,7 +202,7 @@ fn udp() -> String {
     address
 }
 
-/// Daemons with sockets in a directory, and one without a path, whose name is returned.
+/// Servers with sockets in a directory, and one with an abstract name, which is returned.
 fn unix(directory: &Path) -> String {
     let name = format!("escape-{}-{}", std::process::id(), directory.display());
     let listeners = [

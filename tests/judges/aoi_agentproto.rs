@@ -1,5 +1,5 @@
-//! `agentproto aoi-lint` on agentproto. Tests start in the order of their names, and the longest of
-//! this binary is here.
+//! `agentproto aoi-lint` run on agentproto itself. Tests start in the order of their names, and
+//! this module has the longest test of this binary.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -23,7 +23,7 @@ fn probe() -> String {
     file.to_str().expect("UTF-8").to_owned()
 }
 
-/// Findings of the thirteen checks that prove nothing, or worse.
+/// Findings of the thirteen checks whose verdict is neither `pass` nor `n_a`.
 fn open(report: &Value) -> Vec<String> {
     report["checks"]
         .as_array()
@@ -42,11 +42,11 @@ fn open(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// All checks but the tenth, which sends signals and waits: beside other tests a signal may come
-/// too late to prove anything. `tests/selftest/run` runs all of them.
+/// All checks except 10, which sends signals and waits. Next to other tests a signal may arrive too
+/// late to verify anything. `tests/selftest/run` runs all checks.
 const BESIDE_OTHERS: &str = "1,2,3,4,5,6,7,8,9,11,12,13";
 
-/// Every pair that can apply is proven: none fails, none is open, and no SHOULD is broken.
+/// Every pair that applies is proven: no failure, nothing unverified, and no SHOULD is broken.
 #[test]
 fn every_pair_is_proven() {
     let is_full = crate::is_full_depth();
@@ -61,7 +61,7 @@ fn every_pair_is_proven() {
     let text = std::fs::read_to_string(probe()).expect("a probe file");
     let here = fixtures().parent().expect("a directory").to_owned();
     let text = text.replace("{here}", here.to_str().expect("UTF-8"));
-    // Here is a host.
+    // A daemon runs here, so `sessions` is probed as well.
     let (before, after) = text.split_once("leave_out: [sessions]\n").expect("a line");
     let text = [before, after].concat();
     std::fs::write(&file, text + &host.probes()).expect("written");
@@ -81,7 +81,7 @@ fn every_pair_is_proven() {
     if is_full {
         assert_eq!(summary["pairs_unproven"], 0);
     }
-    // Nothing is proven by not looking.
+    // Checks that were not run do not count as passed.
     let rows = report["matrix"].as_object().expect("a matrix");
     for (command, cells) in rows {
         let proven = |name: &str| cells[name] == "pass";
@@ -96,7 +96,7 @@ fn every_pair_is_proven() {
     assert_eq!(output.status.code(), Some(0), "{err}");
 }
 
-/// The probe file leaves no command out.
+/// The probe file covers every command.
 #[test]
 fn every_command_is_probed() {
     let output = Command::new(BINARY)
@@ -119,14 +119,14 @@ fn every_command_is_probed() {
         .keys()
         .map(|name| name.as_str().expect("a name"))
         .collect();
-    // What needs a host is added where there is one.
+    // `sessions` needs a daemon; the other test adds its probe.
     let probed: BTreeSet<&str> = probed.into_iter().chain(["sessions"]).collect();
     assert_eq!(said, probed);
 }
 
-/// AOI-3-01, AOI-3.2-01: with nothing at all around it.
+/// AOI-3-01, AOI-3.2-01: discovery works with an empty environment.
 #[test]
-fn discovery_needs_nothing() {
+fn discovery_works_without_environment() {
     for words in [
         &["schema"][..],
         &["schema", "--schema-version", "1"],

@@ -1,5 +1,6 @@
-//! The judges through the command line: `certify`, `aoi-lint`, the suites and their self-tests.
-//! One binary, because most of these tests wait for processes and run well side by side.
+//! Tests of the checking commands through the command line: `certify`, `aoi-lint`, the suites and
+//! their self-tests. They share one binary, because most of them wait for processes and run well in
+//! parallel.
 #![cfg(target_os = "linux")]
 
 mod aoi_agentproto;
@@ -15,7 +16,7 @@ mod machine_mode;
 mod oracle;
 mod suites;
 
-/// Whether the self-tests run over everything, as `tests/selftest/run` asks, or over a sample.
+/// Whether the self-tests run everything, as `tests/selftest/run` requests, or only a sample.
 fn is_full_depth() -> bool {
     std::env::var("AGENTPROTO_SELFTEST").is_ok_and(|depth| depth == "all")
 }

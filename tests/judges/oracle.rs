@@ -1,5 +1,5 @@
-//! The official Rust SDK as the only client: every conforming variant of the ACP mock plays a
-//! turn with it. What the SDK cannot use is no conforming agent.
+//! The official Rust SDK as a client: every conforming variant of the ACP mock agent runs a turn
+//! with it. An agent that the SDK cannot use does not conform.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -26,12 +26,12 @@ use futures::channel::mpsc;
 use futures::{SinkExt, StreamExt};
 use serde_json::json;
 
-/// Longer than any turn takes on a loaded machine; reached only by a defect.
+/// Time limit that a turn never reaches, even on a loaded machine.
 const LONG: Duration = Duration::from_secs(120);
-/// The protocol's code for a missing login.
+/// The protocol's error code for a missing login.
 const AUTH_REQUIRED: i32 = -32000;
 
-/// What a client saw.
+/// What the client saw.
 #[derive(Default)]
 struct Seen {
     text: Mutex<String>,
@@ -39,7 +39,7 @@ struct Seen {
     permissions: AtomicUsize,
 }
 
-/// The lines of a process as the SDK's transport.
+/// Connects the stdin and stdout of a process to the SDK's transport.
 fn start(
     variant: &Variant,
     cwd: &Path,
@@ -94,7 +94,7 @@ fn allow(request: &RequestPermissionRequest) -> RequestPermissionOutcome {
     }
 }
 
-/// A login if one is needed, a session, two turns, and the session once more.
+/// A login if one is required, a session, two turns, and the session loaded again.
 async fn talk(variant: &Variant, seen: Arc<Seen>) -> Result<(), Error> {
     let home = tempfile::tempdir().expect("a directory");
     let cwd = home.path().canonicalize().expect("a path");
@@ -151,7 +151,7 @@ async fn talk(variant: &Variant, seen: Arc<Seen>) -> Result<(), Error> {
                 }
                 opened => opened?,
             };
-            // Both at once: the answers may come in any order.
+            // Two requests at the same time: the responses may arrive in any order.
             let (one, two) = futures::join!(new().block_task(), new().block_task());
             assert_ne!(one?.session_id, two?.session_id);
             for prompt in ["hello", "ask for permission"] {
@@ -176,7 +176,7 @@ async fn talk(variant: &Variant, seen: Arc<Seen>) -> Result<(), Error> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn every_variant_plays_a_turn_with_the_official_sdk() {
+async fn every_variant_runs_a_turn_with_the_official_sdk() {
     let all: Vec<&'static Variant> = variants::of(Kind::Acp).collect();
     assert!(all.len() >= 20);
     let next = Arc::new(AtomicUsize::new(0));
@@ -191,7 +191,7 @@ async fn every_variant_plays_a_turn_with_the_official_sdk() {
                 match talk.await {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => wrong.push(format!("{}: {error:?}", variant.name)),
-                    Err(_) => wrong.push(format!("{} never came to an end", variant.name)),
+                    Err(_) => wrong.push(format!("{} did not finish", variant.name)),
                 }
                 let said = seen.text.lock().expect("whole").len();
                 if said == 0 && variant.scenario != "error" {
@@ -199,7 +199,7 @@ async fn every_variant_plays_a_turn_with_the_official_sdk() {
                 }
                 let asks = ["default", "permission-twice"].contains(&variant.scenario);
                 if asks && seen.permissions.load(Ordering::Relaxed) == 0 {
-                    wrong.push(format!("{} asked for no permission", variant.name));
+                    wrong.push(format!("{} did not ask for permission", variant.name));
                 }
             }
             wrong

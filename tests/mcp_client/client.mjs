@@ -1,10 +1,10 @@
-// A client that nobody here wrote, the official TypeScript SDK, starts, prompts, reads and kills
-// a session (A46-MCP-01 to 07, A46-TURN-01 to 06).
+// A client with the official TypeScript SDK that starts, prompts, reads and kills a session
+// (A46-MCP-01 to 07, A46-TURN-01 to 06).
 //
 //   node client.mjs http|stdio BINARY WORKDIR
 //
-// Over HTTP it takes URL and token from $AGENTPROTO_HOME/runtime.json; on stdio it starts
-// `BINARY mcp` itself.
+// For HTTP, it reads URL and token from $AGENTPROTO_HOME/runtime.json. For stdio, it starts
+// `BINARY mcp`.
 import assert from "node:assert/strict"
 import { readFileSync } from "node:fs"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
@@ -35,7 +35,7 @@ await client.connect(transport())
 assert.equal(client.getServerVersion().name, "agentproto")
 assert.ok(client.getServerCapabilities().tools)
 
-// The SDK checks structured results by the tools' own schemas from here on.
+// After this call, the SDK validates structured results with the schemas of the tools.
 const { tools } = await client.listTools()
 assert.deepEqual(
   tools.map(tool => tool.name),
@@ -66,7 +66,7 @@ async function turns(sessionId, count) {
   for (;;) {
     const { lines } = await call("get_agent_session_output", { sessionId })
     if (lines.filter(line => line.startsWith("── turn-end (")).length >= count) return lines
-    assert.ok(Date.now() < limit, `no end of the turn: ${lines.join("\n")}`)
+    assert.ok(Date.now() < limit, `the turn did not end: ${lines.join("\n")}`)
     await new Promise(done => setTimeout(done, 20))
   }
 }
@@ -84,7 +84,7 @@ assert.equal(started.label, label)
 const first = await turns(sessionId, 1)
 assert.ok(first.some(line => line.includes("heron")), first.join("\n"))
 
-// The same agent, which remembers.
+// The same agent remembers the first turn.
 assert.deepEqual(
   await call("prompt_agent_session", { sessionId, prompt: "what did I say before?" }),
   { ok: true, sessionId },
@@ -93,7 +93,7 @@ const both = await turns(sessionId, 2)
 const second = both.slice(both.findIndex(line => line.startsWith("── turn-end (")) + 1)
 assert.ok(second.some(line => line.includes("heron")), both.join("\n"))
 
-// One turn at a time, told with the code that HTTP has.
+// Only one turn at a time; the error code is the same as over HTTP.
 await call("prompt_agent_session", { sessionId, prompt: "be slow" })
 const busy = await refused("prompt_agent_session", { sessionId, prompt: "and now?" })
 assert.equal(busy.code, "session_busy")
@@ -116,5 +116,5 @@ await assert.rejects(client.callTool({ name: "no_such_tool", arguments: {} }), {
 
 await client.close()
 console.log(`ok: TypeScript SDK over ${door}`)
-// What keeps the client's own process alive now is not ours to wait for.
+// Do not wait for timers or sockets that the SDK may leave open.
 process.exit(0)

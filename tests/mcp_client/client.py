@@ -1,4 +1,4 @@
-"""The same by the official Python SDK: a session is started, prompted, read and killed.
+"""A client with the official Python SDK that starts, prompts, reads and kills a session.
 
     python client.py http|stdio BINARY WORKDIR
 """

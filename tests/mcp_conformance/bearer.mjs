@@ -1,6 +1,6 @@
-// The suite sends no token, and the daemon answers nobody without one: this stands between them on
-// loopback and adds the bearer header. Everything else, Host and Origin too, goes through as it is,
-// so that what the suite judges is the daemon.
+// A loopback proxy that adds the bearer token, because the suite sends none and the daemon requires
+// one. Everything else is passed on unchanged, including Host and Origin, so that the suite tests the
+// daemon.
 //
 //   node bearer.mjs RUNTIME_JSON    prints the port it listens on
 import { readFileSync } from "node:fs"

@@ -1,10 +1,10 @@
-//! The tools, resources and prompts that the MCP conformance suite looks for, behind the router of
-//! the daemon: the same guard, the same limits, the same nesting, another handler. A program of
-//! its own, started by `tests/mcp_conformance/run` with the path of the file that tells where it
-//! listens and the token that it wants.
+//! The tools, resources and prompts that the MCP conformance suite expects, behind the router of
+//! the daemon: the same access checks, limits and routes, but a different handler.
+//! `tests/mcp_conformance/run` starts this program with the path of a file, to which it writes its
+//! address and its token.
 #![expect(
     deprecated,
-    reason = "the suite still asks for logging and sampling of the older revisions"
+    reason = "the suite still tests logging and sampling of older revisions"
 )]
 
 use std::sync::Arc;
@@ -28,15 +28,15 @@ use rmcp::service::{Peer, RequestContext, RoleServer};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// One red pixel.
+/// A PNG image with one red pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==";
-/// No sound at all.
+/// A WAV file without samples.
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
 
 #[derive(Clone)]
 struct Fixtures;
 
-/// Fixtures are written as the JSON that goes over the wire; older revisions get no `resultType`.
+/// Parses a result from JSON as sent on the wire. Older revisions get no `resultType`.
 fn read<T: DeserializeOwned>(mut value: Value) -> Result<T, ErrorData> {
     value["resultType"] = json!("complete");
     serde_json::from_value(value).map_err(|e| ErrorData::internal_error(e.to_string(), None))
@@ -80,7 +80,7 @@ fn tools() -> Vec<Tool> {
         .collect();
     tools.push(tool("test_sampling", one("prompt")));
     tools.push(tool("test_elicitation", one("message")));
-    // Each word of JSON Schema 2020-12 that a server must not lose on the way.
+    // Uses the keywords of JSON Schema 2020-12 that a server must preserve.
     tools.push(tool(
         "json_schema_2020_12_tool",
         json!({
@@ -111,7 +111,7 @@ fn tools() -> Vec<Tool> {
     tools
 }
 
-/// Asks the client's user, and tells what came back.
+/// Asks the client's user, and returns the answer.
 async fn elicit(peer: &Peer<RoleServer>, said: &str, message: &str, schema: Value) -> Value {
     let params = json!({ "message": message, "requestedSchema": schema });
     let request = CustomRequest::new("elicitation/create", Some(params));
@@ -208,7 +208,7 @@ async fn progressed(context: &RequestContext<RoleServer>) -> Value {
         }
         pause().await;
     }
-    json!({ "content": [text("Progress was told.")] })
+    json!({ "content": [text("Progress was reported.")] })
 }
 
 async fn sampled(peer: &Peer<RoleServer>, prompt: &str) -> Value {
@@ -217,7 +217,7 @@ async fn sampled(peer: &Peer<RoleServer>, prompt: &str) -> Value {
         "maxTokens": 100,
     });
     let Ok(params) = serde_json::from_value::<CreateMessageRequestParams>(params) else {
-        return failed("the question cannot be put");
+        return failed("the request cannot be sent");
     };
     match peer.create_message(params).await {
         Ok(answer) => {
@@ -313,7 +313,7 @@ impl ServerHandler for Fixtures {
                 content(json!([text("Nothing is logged, nothing is closed.")]))
             }
             name => {
-                let what = format!("there is no tool `{name}`");
+                let what = format!("unknown tool `{name}`");
                 return Err(ErrorData::invalid_params(what, None));
             }
         };
@@ -373,10 +373,7 @@ impl ServerHandler for Fixtures {
             }
             _ => {
                 let data = Some(json!({ "uri": uri }));
-                return Err(ErrorData::resource_not_found(
-                    "there is no such resource",
-                    data,
-                ));
+                return Err(ErrorData::resource_not_found("unknown resource", data));
             }
         };
         Ok(read::<ReadResourceResult>(json!({ "contents": [contents] }))?.into())
@@ -445,7 +442,7 @@ impl ServerHandler for Fixtures {
             ],
             "test_prompt_with_image" => vec![image(), text("Please analyze the image above.")],
             name => {
-                let what = format!("there is no prompt `{name}`");
+                let what = format!("unknown prompt `{name}`");
                 return Err(ErrorData::invalid_params(what, None));
             }
         };
@@ -459,7 +456,9 @@ impl ServerHandler for Fixtures {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let file = std::env::args().nth(1).ok_or("name the file to write to")?;
+    let file = std::env::args()
+        .nth(1)
+        .ok_or("missing argument: the file to write to")?;
     let home = tempfile::tempdir()?;
     let (registry, _) = Registry::open(Config::new(Home::new(home.path())))?;
     let token = "of-the-fixtures".to_owned();

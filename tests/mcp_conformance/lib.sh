@@ -1,5 +1,5 @@
 # Shared by tests/mcp_conformance/run and tests/mcp_client/run: versions, installation, servers.
-# Needs $root, the top of the repository.
+# Needs $root, the root directory of the repository.
 NODE=22.23.3
 CONFORMANCE=0.2.0-alpha.12
 SDK=1.32.2
@@ -13,7 +13,7 @@ die() {
     exit 69
 }
 
-# Is this version of a package there?
+# Whether this version of a package is installed.
 has_npm() {
     grep -qs "\"version\": \"$2\"" "$place/node_modules/$1/package.json"
 }
@@ -27,7 +27,7 @@ install_npm() {
     has_npm "$1" "$2" || die "npm did not install $1@$2"
 }
 
-# The suite needs Node 22; its package fetches the binary when it is installed.
+# The suite needs Node 22. Its npm package downloads the binary during installation.
 install_node() {
     install_npm node "$NODE"
     [ -x "$node" ] || (cd "$place/node_modules/node" && "$(command -v node)" installArchSpecificPackage)
@@ -40,23 +40,23 @@ install_python() {
     "$place/venv/bin/pip" install -q --disable-pip-version-check "$1"
 }
 
-# $AGENTPROTO_BINARY is taken as it is; without it this checkout is built.
+# Uses $AGENTPROTO_BINARY, or else builds this checkout.
 build() {
     binary=${AGENTPROTO_BINARY:-}
     if [ -z "$binary" ]; then
         cargo build
         binary=$root/target/debug/agentproto
     fi
-    [ -x "$binary" ] || die "there is no $binary"
+    [ -x "$binary" ] || die "$binary does not exist or is not executable"
     PATH=$(dirname "$binary"):$PATH
     export PATH
 }
 
-# Waits until a file is there; the process that should write it must live.
+# Waits for a file while the process that writes it is alive.
 await_file() {
     for _ in $(seq 600); do
         [ -s "$1" ] && return
-        kill -0 "$2" 2>/dev/null || die "the server behind $1 has ended"
+        kill -0 "$2" 2>/dev/null || die "the server that should write $1 has exited"
         sleep 0.1
     done
     die "$1 was not written"

@@ -1,4 +1,5 @@
-//! The correct ACP mock, method by method. Names in comments are ids of the ACP catalogue.
+//! The conforming ACP mock agent, method by method. Comments name the requirements of the ACP
+//! suite.
 
 use serde_json::{Value, json};
 
@@ -50,7 +51,7 @@ fn versions_are_negotiated() {
 }
 
 #[test]
-fn nothing_comes_before_initialize() {
+fn requests_before_initialize_are_refused() {
     // IN-13
     let mut client = start(&["acp"]);
     assert_eq!(client.new_session(1002)["error"]["code"], -32600);
@@ -64,7 +65,7 @@ fn nothing_comes_before_initialize() {
 }
 
 #[test]
-fn envelopes_are_answered_as_json_rpc_says() {
+fn invalid_envelopes_get_json_rpc_errors() {
     // TR-08 … TR-15, TR-20, EX-03 … EX-05
     let mut client = ready(&["acp"]);
     let lines: [&[u8]; 14] = [
@@ -86,7 +87,7 @@ fn envelopes_are_answered_as_json_rpc_says() {
     for line in lines {
         client.raw(line);
     }
-    // One message in many writes.
+    // One message, written byte by byte.
     for byte in b"{\"jsonrpc\":\"2.0\",\"id\":1003,\"method\":\"session/list\"}\n" {
         client.raw(&[*byte]);
     }
@@ -208,7 +209,7 @@ fn parameters_are_checked() {
 }
 
 #[test]
-fn what_is_not_advertised_is_not_there() {
+fn unadvertised_methods_are_refused() {
     // IN-17
     let mut client = start(&["acp", "--scenario", "bare"]);
     let answer = client.initialize(json!({}));
@@ -236,7 +237,7 @@ fn what_is_not_advertised_is_not_there() {
 }
 
 #[test]
-fn a_login_opens_sessions() {
+fn sessions_require_a_login() {
     // AU-01 … AU-09
     let mut client = start(&["acp", "--scenario", "auth"]);
     let plain = client.initialize(json!({}));
@@ -265,7 +266,7 @@ fn a_login_opens_sessions() {
 }
 
 #[test]
-fn modes_and_options_stay_in_step() {
+fn modes_and_options_stay_in_sync() {
     // MO-01, MO-02, MO-04, CO-01 … CO-08, SL-01
     let mut client = ready(&["acp", "--scenario", "modes"]);
     let session = client.session.clone();
@@ -360,7 +361,7 @@ fn sessions_are_listed_in_pages() {
 }
 
 #[test]
-fn sessions_outlive_the_process() {
+fn sessions_survive_the_process() {
     // LD-01, LD-02, LD-04, RS-01, RS-02, AD-01, AD-03
     let state = tempfile::tempdir().expect("a directory");
     let state = state.path().join("deep/down");
@@ -412,7 +413,7 @@ fn sessions_outlive_the_process() {
 }
 
 #[test]
-fn sessions_do_not_mix() {
+fn sessions_are_independent() {
     // SE-13, TR-16, PT-20
     let mut client = start(&["acp"]);
     client.initialize(json!({}));
@@ -420,7 +421,7 @@ fn sessions_do_not_mix() {
     let slow = client.prompt_params("be slow");
     let first = client.session.clone();
     client.tell(1003, "session/prompt", slow.clone());
-    // A session says other things before, about itself.
+    // The session sends other updates first.
     let ticks = client.until(|line| String::from_utf8_lossy(line).contains("tick 1 "));
     assert!(ticks.is_some());
     let busy = client.ask(1004, "session/prompt", slow);
@@ -447,7 +448,7 @@ fn sessions_do_not_mix() {
 }
 
 #[test]
-fn what_the_process_was_given() {
+fn arguments_environment_and_directory_are_shown() {
     let mut client = start_with(&["acp", "--", "--careful", "--model", "large"], |command| {
         command.env("MOCK_WORD", "blue");
     });

@@ -1,4 +1,4 @@
-//! The bundles are real ones: complete, and clean by our own rules.
+//! The bundles of the mock agents are complete and have no lint findings.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn written(root: &Path) {
 }
 
 #[test]
-fn they_pass_our_own_lint() {
+fn the_bundles_have_no_lint_findings() {
     let dir = tempfile::tempdir().expect("a directory");
     written(dir.path());
     let run = Command::new(env!("CARGO_BIN_EXE_agentproto"))
@@ -44,7 +44,7 @@ fn they_pass_our_own_lint() {
 }
 
 #[test]
-fn they_are_what_stands_in_the_repository() {
+fn the_embedded_bundles_match_the_repository() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("mock-agents");
     let mut names: Vec<String> = Vec::new();
     for bundle in bundles() {
@@ -91,7 +91,7 @@ fn manifest(name: &str) -> serde_yaml::Value {
 }
 
 #[test]
-fn their_command_lines_start_them() {
+fn the_manifest_command_lines_start_the_agents() {
     for name in ["mock-acp", "mock-mcp", "mock-repl"] {
         let manifest = manifest(name);
         let list = |value: &serde_yaml::Value| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Cancellation, in every place where a turn can wait (PT-10 … PT-17, CR-01, CR-02, CL-01).
+//! Cancellation at every point where a turn can wait (PT-10 … PT-17, CR-01, CR-02, CL-01).
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn ready(scenario: &str) -> Client {
     client
 }
 
-/// Starts a turn and cancels it where it waits for `place`.
+/// Starts a turn and cancels it when it waits for `place`.
 fn cancelled_at(scenario: &str, prompt: &str, place: &str) -> Tape {
     let mut client = ready(scenario);
     let params = client.prompt_params(prompt);
@@ -26,7 +26,7 @@ fn cancelled_at(scenario: &str, prompt: &str, place: &str) -> Tape {
         json!({ "stopReason": "cancelled" }),
         "{place}"
     );
-    // The next turn is not disturbed.
+    // The next turn is not affected.
     client.service = crate::client::obliging;
     let answer = client.prompt(1004, "show cwd");
     assert!(answer["result"].is_object());
@@ -34,7 +34,7 @@ fn cancelled_at(scenario: &str, prompt: &str, place: &str) -> Tape {
 }
 
 #[test]
-fn in_a_pause() {
+fn cancel_during_a_pause() {
     let tape = cancelled_at("default", "be slow", "session/update");
     let end = tape.place(|m| m["id"] == 1003);
     let next = tape.place(|m| m["id"] == 1004);
@@ -42,7 +42,7 @@ fn in_a_pause() {
 }
 
 #[test]
-fn while_the_client_decides_reads_writes_or_runs() {
+fn cancel_during_a_client_request() {
     cancelled_at("permission", "go", "session/request_permission");
     cancelled_at("fs", "go", "fs/write_text_file");
     cancelled_at("default", "read notes.txt", "fs/read_text_file");
@@ -51,7 +51,7 @@ fn while_the_client_decides_reads_writes_or_runs() {
 }
 
 #[test]
-fn a_terminal_is_released_all_the_same() {
+fn a_terminal_is_released_on_cancel() {
     // TE-02
     let mut client = ready("default");
     client.service = |request| match request["method"].as_str() {
@@ -74,7 +74,7 @@ fn a_terminal_is_released_all_the_same() {
 }
 
 #[test]
-fn in_a_flood() {
+fn cancel_during_a_flood() {
     let mut client = ready("flood");
     let params = client.prompt_params("go");
     client.tell(1003, "session/prompt", params);
@@ -86,7 +86,7 @@ fn in_a_flood() {
 }
 
 #[test]
-fn a_late_answer_of_the_client_is_passed_over() {
+fn a_late_response_of_the_client_is_ignored() {
     let mut client = ready("permission");
     let params = client.prompt_params("go");
     client.tell(1003, "session/prompt", params);
@@ -105,7 +105,7 @@ fn a_late_answer_of_the_client_is_passed_over() {
 }
 
 #[test]
-fn without_a_turn_nothing_happens() {
+fn cancel_without_a_turn_has_no_effect() {
     // PT-15
     let mut client = ready("default");
     let about = client.about_session();
@@ -123,7 +123,7 @@ fn without_a_turn_nothing_happens() {
 }
 
 #[test]
-fn a_cancelled_request_is_answered_once() {
+fn a_canceled_request_gets_one_response() {
     let mut client = ready("slow");
     let params = client.prompt_params("go");
     client.tell(1003, "session/prompt", params);

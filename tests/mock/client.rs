@@ -1,4 +1,4 @@
-//! A client that writes and reads raw lines, so that nothing on the wire is hidden from a test.
+//! A client that writes and reads raw lines, so that tests see everything on the wire.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Longer than any correct answer takes on a loaded machine; reached only by a defect.
+/// Time limit that a conforming agent never reaches, even on a loaded machine.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// How the client answers a request of the agent.
+/// How the client responds to a request of the agent.
 pub type Service = fn(&Value) -> Option<Value>;
 
 pub struct Client {
@@ -23,20 +23,20 @@ pub struct Client {
     pub tape: Tape,
     pub service: Service,
     pub patience: Duration,
-    /// The session that was opened last.
+    /// The session that was created last.
     pub session: String,
     pub dir: PathBuf,
     _home: tempfile::TempDir,
 }
 
-/// Every line that the agent wrote, without its end.
+/// Every line that the agent wrote, without the newline.
 #[derive(Default)]
 pub struct Tape {
     pub raw: Vec<Vec<u8>>,
     pub status: Option<ExitStatus>,
 }
 
-/// Starts `agentproto mock …` in a directory of its own.
+/// Starts `agentproto mock …` in its own directory.
 pub fn start(args: &[&str]) -> Client {
     start_with(args, |_| {})
 }
@@ -96,7 +96,7 @@ pub fn start_with(args: &[&str], prepare: impl FnOnce(&mut Command)) -> Client {
     }
 }
 
-/// Says yes to everything, and has a file and a terminal.
+/// Grants every request, and provides a file and a terminal.
 pub fn obliging(request: &Value) -> Option<Value> {
     let result = match request["method"].as_str()? {
         "session/request_permission" => {
@@ -115,18 +115,18 @@ pub fn obliging(request: &Value) -> Option<Value> {
     Some(json!({ "result": result }))
 }
 
-/// Cannot do anything it is asked for.
+/// Responds to every request with an error.
 pub fn unable(_: &Value) -> Option<Value> {
     Some(json!({ "error": { "code": -32603, "message": "no such thing here" } }))
 }
 
-/// Leaves every request open.
+/// Never responds to requests.
 pub fn silent(_: &Value) -> Option<Value> {
     None
 }
 
 impl Client {
-    /// Writes bytes; an agent that is gone is seen when reading.
+    /// Writes bytes. Errors are ignored, because a dead agent is noticed when reading.
     pub fn raw(&mut self, bytes: &[u8]) {
         if let Some(stdin) = &mut self.stdin {
             let _ = stdin.write_all(bytes).and_then(|()| stdin.flush());
@@ -141,19 +141,19 @@ impl Client {
         self.line(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// Sends a request and does not wait.
+    /// Sends a request without waiting.
     pub fn tell(&mut self, id: u64, method: &str, params: Value) {
         self.line(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
     }
 
-    /// Sends a request and waits for its answer, if one comes.
+    /// Sends a request and waits for its response, if there is one.
     pub fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.tell(id, method, params);
         self.wait_for(id)
     }
 
-    /// Reads until the request is answered. Ids of tests have four digits, those of agents
-    /// have not, so that even a malformed answer is recognised by its number.
+    /// Reads until the response arrives. The ids of tests have four digits and those of agents do
+    /// not, so that even an invalid response is recognized by its number.
     pub fn wait_for(&mut self, id: u64) -> Value {
         let wanted = id.to_string();
         let wanted = wanted.as_bytes();
@@ -166,8 +166,8 @@ impl Client {
         answer.unwrap_or(Value::Null)
     }
 
-    /// Reads until a line fits; requests of the agent are served on the way. Nothing if the
-    /// output ends or nothing more comes.
+    /// Reads until a line matches. Serves the requests of the agent on the way. Returns `None` if
+    /// the output ends.
     pub fn until(&mut self, mut fits: impl FnMut(&[u8]) -> bool) -> Option<Vec<u8>> {
         loop {
             let line = match self.lines.recv_timeout(self.patience) {
@@ -175,7 +175,7 @@ impl Client {
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) if self.patience < LONG => return None,
                 Err(RecvTimeoutError::Timeout) => {
-                    panic!("nothing comes; so far:\n{}", self.tape.text())
+                    panic!("no output in time; so far:\n{}", self.tape.text())
                 }
             };
             self.tape.raw.push(line.clone());
@@ -200,7 +200,7 @@ impl Client {
         }
     }
 
-    /// Reads until a request of the agent comes, or something else that fits.
+    /// Reads until the agent sends this method.
     pub fn until_called(&mut self, method: &str) -> Option<Value> {
         let line = self.until(|line| {
             let message: Value = serde_json::from_slice(line).unwrap_or_default();
@@ -218,7 +218,7 @@ impl Client {
         self.ask(1001, "initialize", params)
     }
 
-    /// With every client service.
+    /// Initializes with every client capability.
     pub fn initialize_fully(&mut self) -> Value {
         self.initialize(json!({
             "fs": { "readTextFile": true, "writeTextFile": true },
@@ -255,7 +255,7 @@ impl Client {
         json!({ "sessionId": self.session })
     }
 
-    /// Ends stdin, reads the rest, waits for the end.
+    /// Closes stdin, reads the rest, and waits for the exit.
     pub fn finish(mut self) -> Tape {
         self.stdin = None;
         self.patience = LONG;
@@ -264,7 +264,7 @@ impl Client {
         self.tape
     }
 
-    /// As `finish`, with what stood on stderr.
+    /// Like `finish`, plus the output on stderr.
     pub fn finish_with_stderr(mut self) -> (Tape, Vec<u8>) {
         let stderr = self.stderr.take().expect("read once");
         let tape = self.finish();
@@ -321,14 +321,14 @@ impl Tape {
         updates.filter(|u| u["sessionUpdate"] == kind).collect()
     }
 
-    /// Where a line stands that fits.
+    /// Index of the first message that matches.
     pub fn place(&self, fits: impl Fn(&Value) -> bool) -> Option<usize> {
         let parsed = self.raw.iter();
         let mut parsed = parsed.map(|l| serde_json::from_slice(l).unwrap_or(Value::Null));
         parsed.position(|message| fits(&message))
     }
 
-    /// What the agent said, put together.
+    /// The text of all message chunks, joined.
     pub fn said(&self) -> String {
         let chunks = self.updates("agent_message_chunk").into_iter();
         let texts = chunks.filter_map(|u| Some(u["content"]["text"].as_str()?.to_owned()));

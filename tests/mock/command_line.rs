@@ -1,4 +1,4 @@
-//! `agentproto mock` as people call it.
+//! The command line of `agentproto mock`.
 
 use std::process::{Command, Output};
 
@@ -25,7 +25,7 @@ fn refused(args: &[&str], code: i32, words: &str) {
 }
 
 #[test]
-fn unknown_names_are_refused_with_their_neighbours() {
+fn unknown_names_get_suggestions() {
     refused(&["acpp"], 64, "acp");
     refused(&[], 64, "required");
     refused(
@@ -67,7 +67,7 @@ fn unknown_names_are_refused_with_their_neighbours() {
 }
 
 #[test]
-fn a_wrong_file_is_told_line_by_line() {
+fn an_invalid_file_is_reported_line_by_line() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("bad.yaml");
     std::fs::write(
@@ -78,12 +78,12 @@ fn a_wrong_file_is_told_line_by_line() {
     refused(
         &["acp", "--scenario", &file.to_string_lossy()],
         65,
-        "bad.yaml:4:14: there is no step `txt`",
+        "bad.yaml:4:14: unknown step `txt`",
     );
 }
 
 #[test]
-fn the_environment_chooses_where_no_flag_does() {
+fn the_environment_applies_without_flags() {
     let run = |variable: &str, value: &str| {
         Command::new(env!("CARGO_BIN_EXE_agentproto"))
             .args(["mock", "acp"])
@@ -100,7 +100,7 @@ fn the_environment_chooses_where_no_flag_does() {
 }
 
 #[test]
-fn the_list_is_complete_in_every_form() {
+fn the_list_is_complete_in_every_format() {
     let human = run(&["--list"]);
     let human = String::from_utf8_lossy(&human.stdout).into_owned();
     let json: Value =
@@ -123,7 +123,7 @@ fn the_list_is_complete_in_every_form() {
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
     assert!(lines.iter().all(|line| schema.is_valid(line)));
-    // Each says where it shows, and there is such a scenario.
+    // Each one names the scenario that shows it, and that scenario exists.
     for item in variants.iter().chain(mutants) {
         let named = |scenario: &&Value| scenario["name"] == item["scenario"];
         assert!(scenarios.iter().any(|s| named(&s)), "{item}");

@@ -1,4 +1,4 @@
-//! Faults really happen.
+//! Scenarios with faults: each fault really happens.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -15,7 +15,7 @@ fn turn(scenario: &str) -> Client {
     client
 }
 
-/// A turn to its end, or to the end of the process.
+/// Runs a turn to its end, or to the end of the process.
 fn tape(scenario: &str) -> Tape {
     let mut client = turn(scenario);
     client.wait_for(1003);
@@ -23,7 +23,7 @@ fn tape(scenario: &str) -> Tape {
 }
 
 #[test]
-fn the_process_ends_in_the_middle() {
+fn the_process_ends_during_the_turn() {
     let crashed = tape("crash");
     assert_eq!(crashed.status.and_then(|s| s.code()), Some(3));
     assert_eq!(crashed.said(), "I am about to ");
@@ -35,7 +35,7 @@ fn the_process_ends_in_the_middle() {
 }
 
 #[test]
-fn lines_that_are_none() {
+fn invalid_lines() {
     let garbage = tape("garbage");
     assert!(garbage.raw.iter().any(|line| line == b"DEBUG thinking..."));
     assert_eq!(garbage.said(), "Before. After.");
@@ -73,7 +73,8 @@ fn floods() {
 
 #[test]
 fn one_huge_line() {
-    // The scenario of that name has a gigabyte; the same at a size that a test can hold.
+    // The scenario of that name writes a gigabyte. This one is the same with a size that a test can
+    // hold.
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("huge.yaml");
     let text = "scenario: agentproto.scenario/v1\nname: huge\nturns:\n\
@@ -88,14 +89,14 @@ fn one_huge_line() {
 }
 
 #[test]
-fn silence() {
+fn a_hanging_turn() {
     let mut client = turn("hang");
     client
         .until_called("session/update")
-        .expect("it talks first");
+        .expect("a chunk before the hang");
     let about = client.about_session();
     client.notify("session/cancel", about.clone());
-    // A hanging turn keeps neither the list nor a close from being answered, nor the end.
+    // A turn that hangs does not block the session list, a close, or the exit.
     assert!(client.ask(1004, "session/list", json!({}))["result"].is_object());
     assert!(client.ask(1005, "session/close", about)["result"].is_object());
     let tape = client.finish();
@@ -104,7 +105,7 @@ fn silence() {
 }
 
 #[test]
-fn two_answers() {
+fn two_responses() {
     let mut client = turn("answer-twice");
     client.wait_for(1003);
     client.wait_for(1003);
@@ -120,14 +121,14 @@ fn exit_at_once() {
 }
 
 #[test]
-fn a_late_start_is_a_start() {
+fn a_slow_start_still_works() {
     let tape = tape("slow-start");
     assert_eq!(tape.said(), "You said: go");
 }
 
 fn signal(client: &mut Client, signal: i32) {
     let id = i32::try_from(client.child().id()).expect("a pid");
-    // SAFETY: a signal to our own child, which is not waited for yet.
+    // SAFETY: the process is our child and has not been waited for.
     assert_eq!(unsafe { libc::kill(id, signal) }, 0);
 }
 
@@ -136,7 +137,7 @@ fn sigterm_and_the_end_of_stdin_are_ignored() {
     let mut client = turn("ignore-sigterm");
     client.wait_for(1003);
     signal(&mut client, libc::SIGTERM);
-    // Still there: it answers.
+    // It still runs and responds.
     assert!(client.ask(1004, "session/list", json!({}))["result"].is_object());
     client.close_stdin();
     signal(&mut client, libc::SIGTERM);
@@ -146,7 +147,7 @@ fn sigterm_and_the_end_of_stdin_are_ignored() {
 }
 
 #[test]
-fn sigterm_ends_what_ignores_only_stdin() {
+fn sigterm_ends_an_agent_that_ignores_only_eof() {
     let mut client = turn("ignore-eof");
     client.wait_for(1003);
     client.close_stdin();
@@ -155,7 +156,7 @@ fn sigterm_ends_what_ignores_only_stdin() {
     assert_eq!(status.signal(), Some(libc::SIGTERM));
 }
 
-/// Processes in a session that is not ours whose environment has our mark.
+/// Processes in other sessions that have our mark in their environment.
 #[cfg(target_os = "linux")]
 fn marked(mark: &str) -> Vec<i32> {
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
@@ -187,9 +188,9 @@ fn a_daemon_is_left_behind() {
         .into_iter()
         .filter(|pid| *pid != agent)
         .collect();
-    assert_eq!(left.len(), 1, "one process outlives the agent");
+    assert_eq!(left.len(), 1, "one process must survive the agent");
     for pid in left {
-        // SAFETY: asks for the session of a process, then ends it: it carries our mark.
+        // SAFETY: reads the session of a process and then kills it; the process has our mark.
         unsafe {
             assert_ne!(libc::getsid(pid), libc::getsid(0));
             libc::kill(pid, libc::SIGKILL);

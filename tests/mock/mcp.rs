@@ -1,4 +1,4 @@
-//! The correct MCP mock.
+//! The conforming MCP mock server.
 
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ fn revisions_are_negotiated() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn invalid_requests_get_errors() {
     let mut client = start(&["mcp"]);
     let early = client.ask(1002, "tools/list", json!({}));
     assert_eq!(early["error"]["code"], -32600);
@@ -123,12 +123,16 @@ fn a_conversation() {
         .iter()
         .filter_map(|m| m["params"]["progress"].as_u64())
         .collect();
-    assert_eq!(progress, [1, 2, 3], "only the call with a token");
+    assert_eq!(
+        progress,
+        [1, 2, 3],
+        "only the call with a token has progress"
+    );
     assert!(!tape.text().contains("\"message\":\"I look"));
 }
 
 #[test]
-fn conversations_outlive_the_process() {
+fn conversations_survive_the_process() {
     let state = tempfile::tempdir().expect("a directory");
     let begin_with = |path: &std::path::Path| {
         let mut client = start_with(&["mcp"], |command| {
@@ -189,7 +193,7 @@ fn questions_are_elicitations() {
 }
 
 #[test]
-fn a_cancelled_call_is_not_answered() {
+fn a_canceled_call_gets_no_response() {
     for (prompt, place) in [
         ("be slow", "mock/event"),
         ("ask a question", "elicitation/create"),
@@ -208,7 +212,7 @@ fn a_cancelled_call_is_not_answered() {
 }
 
 #[test]
-fn its_own_files_and_errors() {
+fn file_operations_and_errors() {
     let mut client = ready(&["mcp"]);
     begin(&mut client, 1002, "write note.txt");
     begin(&mut client, 1003, "read note.txt");

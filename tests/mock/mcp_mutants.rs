@@ -1,4 +1,4 @@
-//! How each MCP mutant is seen.
+//! How each MCP mutant is detected.
 
 use agentproto_mock::Kind;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ fn event(line: &[u8]) -> bool {
     line.windows(10).any(|part| part == b"text_delta")
 }
 
-/// Cancels a call that would take long; then a short one shows that all is well.
+/// Cancels a long call. A short call then shows that the server still works.
 fn cancel(c: &mut Client) {
     handshake(c, "2025-11-25", json!({}));
     let params = json!({ "name": "start", "arguments": { "prompt": "be slow" } });
@@ -81,7 +81,7 @@ fn cancel(c: &mut Client) {
     begin(c, 1004, "hello");
 }
 
-/// As `cancel`; five more events show that the call goes on.
+/// Like `cancel`; five more events show that the call was not canceled.
 fn cancel_or_more(c: &mut Client) {
     handshake(c, "2025-11-25", json!({}));
     let params = json!({ "name": "start", "arguments": { "prompt": "be slow" } });
@@ -114,7 +114,7 @@ fn progress(tape: &Tape) -> Vec<Value> {
 }
 
 #[test]
-fn all() {
+fn every_mcp_mutant_shows_its_defect() {
     let mut all = sights();
     all.extend([
         sight("mcp-stdio-log-line", hello, |t| raw_has(t, "[info]")),

@@ -1,4 +1,4 @@
-//! How the other MCP mutants are seen: those that need a script of their own.
+//! How the other MCP mutants are detected: those that need their own script.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::client::{Client, Tape};
 use crate::mcp_mutants::{begin, handshake};
 use crate::mutants::{Sight, sight};
 
-/// Seen by the judge alone: they need a look at stderr, or a long time.
+/// Mutants that only `certify` detects, because they need stderr or a long time.
 pub const JUDGED: [&str; 2] = ["mcp-stdio-latin1-log", "mcp-lifecycle-stays"];
 
 fn tour(c: &mut Client) {

@@ -1,4 +1,4 @@
-//! Each mutant shows its fault on the wire, and the correct mock never does.
+//! Each mutant shows its defect on the wire, and the conforming mock agent never does.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use agentproto_mock::mutants;
 
 use crate::client::{Client, LONG, Tape, start};
 
-/// How a mutant is seen: what is sent, and what is then on the tape.
+/// How a mutant is detected: the messages to send, and a test of the lines received.
 pub struct Sight {
     pub mutant: &'static str,
     pub scenario: &'static str,
     pub script: fn(&mut Client),
     pub seen: fn(&Tape) -> bool,
-    /// The mutant leaves something unanswered, so the script must not wait for it long.
+    /// The mutant leaves a request without a response, so the script must not wait for it long.
     pub silent: bool,
 }
 
@@ -50,7 +50,8 @@ impl Sight {
     }
 }
 
-/// Checks that every mutant that `ours` picks has a sight, and that a sight sees its mutant only.
+/// Checks that every mutant that `ours` selects has a sight, and that each sight detects only its
+/// mutant.
 pub fn check(kind: Kind, ours: impl Fn(&str) -> bool, sights: &[Sight]) {
     let ids = mutants::of(kind).map(|mutant| mutant.id);
     let mut unseen: Vec<&str> = ids.filter(|id| ours(id)).collect();
@@ -60,13 +61,13 @@ pub fn check(kind: Kind, ours: impl Fn(&str) -> bool, sights: &[Sight]) {
         unseen.retain(|id| *id != sight.mutant);
         assert!(
             unseen.len() < before,
-            "{} is listed twice or unknown",
+            "duplicate or unknown mutant {}",
             sight.mutant
         );
         let mutated = sight.run(kind, Some(sight.mutant));
         if !(sight.seen)(&mutated) {
             wrong.push(format!(
-                "{} does not show:\n{}",
+                "{} does not show its defect:\n{}",
                 sight.mutant,
                 mutated.text()
             ));
@@ -74,18 +75,18 @@ pub fn check(kind: Kind, ours: impl Fn(&str) -> bool, sights: &[Sight]) {
         let correct = sight.run(kind, None);
         if (sight.seen)(&correct) {
             wrong.push(format!(
-                "{}: the correct mock shows it too:\n{}",
+                "{}: the conforming mock agent shows it as well:\n{}",
                 sight.mutant,
                 correct.text()
             ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    assert!(unseen.is_empty(), "no test sees {unseen:?}");
+    assert!(unseen.is_empty(), "no test detects {unseen:?}");
 }
 
 #[test]
-fn there_are_enough_of_them_and_each_names_its_requirement() {
+fn every_mutant_names_its_requirement() {
     let acp: Vec<_> = mutants::of(Kind::Acp).collect();
     let mcp: Vec<_> = mutants::of(Kind::Mcp).collect();
     assert!(acp.len() >= 60 && mcp.len() >= 20);
@@ -99,5 +100,5 @@ fn there_are_enough_of_them_and_each_names_its_requirement() {
     let all = ids.len();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), all, "two mutants share an id");
+    assert_eq!(ids.len(), all, "duplicate ids");
 }

@@ -1,4 +1,5 @@
-//! Mutants of the process, of places and prompts, of pages: each shows its fault on the wire.
+//! Mutants of the process, of directories and prompts, and of pages: each shows its defect on the
+//! wire.
 
 use agentproto_mock::Kind;
 use serde_json::{Value, json};
@@ -90,7 +91,7 @@ fn http_server(c: &mut Client) {
     let headers = json!([{ "name": "X-Mock", "value": "given" }]);
     let server = json!({ "type": "http", "name": "s", "url": url, "headers": headers });
     new_with(c, json!({ "mcpServers": [server] }));
-    // What the server heard is noted on the tape, as if the agent had said it.
+    // The line that the server received is added to the tape like a line of the agent.
     if c.tape.answer(1002).get("error").is_none() {
         let (mut stream, _) = listener.accept().expect("a caller");
         let mut heard = [0; 4096];
@@ -178,7 +179,7 @@ fn questions(t: &crate::client::Tape, key: &str) -> Vec<String> {
 }
 
 #[test]
-fn processes() {
+fn process_mutants_show_their_defects() {
     check(
         Kind::Acp,
         |id| MORE.contains(&id) && is_of(id, &["tr", "in", "au"]),
@@ -236,7 +237,7 @@ fn processes() {
 }
 
 #[test]
-fn places() {
+fn session_mutants_show_their_defects() {
     check(
         Kind::Acp,
         |id| MORE.contains(&id) && is_of(id, &["se", "ld", "rs", "cl", "ad"]),
@@ -303,7 +304,7 @@ fn places() {
 }
 
 #[test]
-fn prompts_and_pages() {
+fn prompt_and_page_mutants_show_their_defects() {
     check(
         Kind::Acp,
         |id| MORE.contains(&id) && is_of(id, &["pt", "fs", "el"]),

@@ -1,4 +1,4 @@
-//! How the ACP mutants of turns, updates, settings and services are seen.
+//! How the ACP mutants of turns, updates, settings and services are detected.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! How the ACP mutants of envelopes, of the start and of sessions are seen.
+//! How the ACP mutants of envelopes, initialization and sessions are detected.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! The official Rust types read everything that the correct ACP mock says, and lose none of it.
+//! The official Rust types can read everything that the conforming ACP mock agent sends, without
+//! losing anything.
 
 use agent_client_protocol::v1::schema as official;
 use serde::Serialize;
@@ -7,15 +8,15 @@ use serde_json::{Value, json};
 
 use crate::client::{Tape, start};
 
-/// Reads a value as an official type and writes it again. The types pass over what they do not
-/// know and mend what they do not like, so a difference is a mistake of ours.
+/// Reads a value as an official type and writes it again. The types ignore unknown fields and
+/// correct invalid values, so a difference is a mistake of ours.
 fn survives<T: DeserializeOwned + Serialize>(value: &Value) -> Result<(), String> {
     let typed: T = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
     let again = serde_json::to_value(typed).map_err(|error| error.to_string())?;
     contained(value, &again, "")
 }
 
-/// Whether everything of `ours` stands in `theirs`; what they leave out is a default.
+/// Whether `theirs` contains everything in `ours`, apart from default values.
 fn contained(ours: &Value, theirs: &Value, at: &str) -> Result<(), String> {
     match (ours, theirs) {
         (Value::Object(ours), Value::Object(theirs)) => {
@@ -69,7 +70,7 @@ fn check(tape: &Tape, answers: &[(u64, &str)]) -> usize {
             Some("elicitation/complete") => {
                 survives::<official::CompleteElicitationNotification>(params)
             }
-            Some(other) => Err(format!("no such method: {other}")),
+            Some(other) => Err(format!("unknown method {other}")),
             None => match answers.iter().find(|(id, _)| message["id"] == *id) {
                 Some((_, "initialize")) => survives::<official::InitializeResponse>(result),
                 Some((_, "new")) => survives::<official::NewSessionResponse>(result),
@@ -91,7 +92,7 @@ fn check(tape: &Tape, answers: &[(u64, &str)]) -> usize {
 }
 
 #[test]
-fn every_turn_of_the_correct_mock() {
+fn official_types_read_every_turn() {
     let scenarios = [
         "default",
         "tools",
@@ -121,7 +122,7 @@ fn every_turn_of_the_correct_mock() {
 }
 
 #[test]
-fn every_answer_about_sessions() {
+fn official_types_read_every_session_response() {
     let mut client = start(&["acp", "--scenario", "modes"]);
     client.initialize_fully();
     client.new_session(1002);
@@ -143,7 +144,7 @@ fn every_answer_about_sessions() {
         (1006, "option"),
     ];
     check(&tape, &answers);
-    // The oracle is awake: a wrong message does not survive it.
+    // The check itself works: an invalid message is found.
     let odd = json!({ "sessionId": "s", "update": { "sessionUpdate": "agent_message_chunk",
         "content": { "type": "text", "text": "a" }, "mood": "good" } });
     assert!(survives::<official::SessionNotification>(&odd).is_err());

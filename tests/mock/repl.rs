@@ -1,4 +1,4 @@
-//! The mock of printing command-line agents.
+//! The mock agent for command-line agents that print their output.
 
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ fn errors_end_with_a_code() {
 }
 
 #[test]
-fn the_prompt_may_come_on_stdin() {
+fn the_prompt_can_be_read_from_stdin() {
     let mut client = start(&["repl", "--", "--print", "--output-format", "stream-json"]);
     client.raw(b"hello from stdin\n");
     let tape = client.finish();
@@ -126,7 +126,7 @@ fn the_prompt_may_come_on_stdin() {
 }
 
 #[test]
-fn a_conversation_goes_on_in_another_process() {
+fn a_conversation_continues_in_another_process() {
     let state = tempfile::tempdir().expect("a directory");
     let run = |args: &[&str]| {
         let mut all = vec!["repl", "--"];
@@ -162,7 +162,7 @@ fn until_result(client: &mut Client) -> Value {
 }
 
 #[test]
-fn lines_in_and_parts_of_messages_out() {
+fn stream_json_input_and_partial_messages() {
     let args = [
         "repl",
         "--",
@@ -189,7 +189,7 @@ fn lines_in_and_parts_of_messages_out() {
 }
 
 #[test]
-fn an_interruption_ends_the_turn() {
+fn an_interrupt_ends_the_turn() {
     let mut client = start(&["repl", "--", "--input-format", "stream-json"]);
     say(&mut client, "be slow");
     client

@@ -1,4 +1,4 @@
-//! Scenario files: the reader and the schema agree, and mistakes are told with their place.
+//! Scenario files: the parser and the schema agree, and mistakes are reported with line and column.
 
 use agentproto_mock::Kind;
 use agentproto_mock::scenario::{default_of, embedded, parse};
@@ -21,7 +21,7 @@ fn as_json(text: &str) -> Value {
 }
 
 #[test]
-fn every_embedded_scenario_is_right() {
+fn every_embedded_scenario_is_valid() {
     let schema = validator();
     let defaults: Vec<_> = Kind::ALL.iter().map(|kind| default_of(*kind)).collect();
     for scenario in defaults.iter().chain(embedded()) {
@@ -36,11 +36,11 @@ fn every_embedded_scenario_is_right() {
     }
 }
 
-/// Every step once, with every key.
+/// A scenario with every step and every key.
 const ALL_STEPS: &str = include_str!("all-steps.yaml");
 
 #[test]
-fn every_step_is_read_and_described() {
+fn every_step_is_parsed_and_in_the_schema() {
     parse(ALL_STEPS).expect("a scenario");
     let json = as_json(ALL_STEPS);
     assert!(validator().is_valid(&json));
@@ -58,7 +58,7 @@ fn every_step_is_read_and_described() {
 }
 
 #[test]
-fn reader_and_schema_refuse_the_same() {
+fn parser_and_schema_refuse_the_same_scenarios() {
     let schema = validator();
     let wrong = [
         "turns: []\nodd: 1\n",
@@ -99,13 +99,13 @@ fn reader_and_schema_refuse_the_same() {
             true => format!("scenario: agentproto.scenario/v1\n{text}"),
             false => format!("{HEAD}{text}"),
         };
-        assert!(parse(&text).is_err(), "the reader takes:\n{text}");
+        assert!(parse(&text).is_err(), "the parser accepts:\n{text}");
         assert!(
             !schema.is_valid(&as_json(&text)),
-            "the schema takes:\n{text}"
+            "the schema accepts:\n{text}"
         );
     }
-    // What a schema cannot say.
+    // Mistakes that a schema cannot express.
     for text in [
         "modes: {current: a, available: [{id: b}]}\nturns: []\n",
         "config_options: [{id: a, current: c, options: [{value: b}]}]\nturns: []\n",
@@ -117,7 +117,7 @@ fn reader_and_schema_refuse_the_same() {
 }
 
 #[test]
-fn mistakes_have_a_place() {
+fn mistakes_have_a_position() {
     let text = format!(
         "{HEAD}turns:\n  - when: any\n    steps:\n      - txt: hello\n      - echo: {{chunks: 0}}\n"
     );
@@ -129,8 +129,8 @@ fn mistakes_have_a_place() {
     assert_eq!(
         told,
         [
-            "6:9: there is no step `txt`; did you mean `text`?",
-            "7:24: `chunks` must be a number from 1 to 1000",
+            "6:9: unknown step `txt`; did you mean `text`?",
+            "7:24: `chunks` must be an integer between 1 and 1000",
         ]
     );
     for text in [
@@ -144,7 +144,7 @@ fn mistakes_have_a_place() {
 }
 
 #[test]
-fn a_file_is_played() {
+fn a_scenario_file_can_be_run() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("mine.yaml");
     let text = format!(

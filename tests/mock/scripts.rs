@@ -1,4 +1,4 @@
-//! What is sent to see a mutant, and how its tape is looked at.
+//! Scripts of messages that trigger mutants, and helpers to examine the received lines.
 
 use agentproto_mock::Kind;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Tape, silent, unable};
 use crate::mutants::{Sight, check};
 
-/// The start, a session, a turn, a list, and everything that is wrong with an envelope.
+/// The handshake, a session, a turn, a list, and every kind of invalid envelope.
 pub fn basics(c: &mut Client) {
     c.initialize(json!({}));
     c.new_session(1002);
@@ -38,7 +38,7 @@ pub fn hello(c: &mut Client) {
     c.prompt(1003, "hello");
 }
 
-/// Every kind of turn, with a client that can do everything.
+/// Every kind of turn, with a client that has all capabilities.
 pub fn everything(c: &mut Client) {
     c.initialize_fully();
     c.new_session(1002);
@@ -57,7 +57,7 @@ pub fn everything(c: &mut Client) {
     }
 }
 
-/// The same with a client that offers nothing.
+/// The same prompts with a client without capabilities.
 pub fn without_services(c: &mut Client) {
     c.initialize(json!({}));
     c.new_session(1002);
@@ -78,7 +78,7 @@ pub fn modest_turn(c: &mut Client) {
     c.prompt(1003, "go");
 }
 
-/// Login, and logout again.
+/// Login and logout.
 pub fn login(c: &mut Client) {
     c.initialize(json!({}));
     c.new_session(1002);
@@ -96,7 +96,7 @@ pub fn starts_bare(c: &mut Client) {
     c.ask(1001, "initialize", json!({ "protocolVersion": 1 }));
 }
 
-/// Two sessions in two places, one with a turn; listed, loaded, resumed, deleted, closed.
+/// Two sessions in two directories, one with a turn; then list, load, resume, delete and close.
 pub fn sessions(c: &mut Client) {
     c.initialize(json!({}));
     let here = c.dir.clone();
@@ -125,7 +125,7 @@ pub fn sessions(c: &mut Client) {
     );
 }
 
-/// A list of three sessions, two on a page.
+/// A list of three sessions, with two per page.
 pub fn pages(c: &mut Client) {
     c.initialize(json!({}));
     for id in 1002..1005 {
@@ -140,7 +140,7 @@ pub fn is_chunk(line: &[u8]) -> bool {
     line.windows(13).any(|part| part == b"message_chunk")
 }
 
-/// Starts a long turn, and waits for its first words.
+/// Starts a long turn and waits for its first chunk.
 pub fn slow_turn(c: &mut Client) {
     c.initialize(json!({}));
     c.new_session(1002);
@@ -219,7 +219,7 @@ pub fn declined(c: &mut Client) {
     one_turn(c);
 }
 
-/// Two sessions that ask at the same time.
+/// Two sessions that ask for permission at the same time.
 pub fn two_questions(c: &mut Client) {
     c.initialize(json!({}));
     c.service = silent;
@@ -252,7 +252,7 @@ pub fn blocks(c: &mut Client, blocks: Value) {
     c.ask(1003, "session/prompt", params);
 }
 
-/// The list of options in an answer or update.
+/// The list of options in a response or an update.
 pub fn options(value: &Value) -> Vec<Value> {
     value["configOptions"]
         .as_array()
@@ -297,14 +297,14 @@ pub fn end_is(tape: &Tape, reason: &str) -> bool {
     tape.answer(1003)["result"]["stopReason"] == reason
 }
 
-/// Servers have tests of their own.
+/// Mutants about MCP servers, which have their own tests.
 const SERVERS: [&str; 3] = [
     "acp-se-08-no-servers",
     "acp-se-09-no-env",
     "acp-se-10-first-server",
 ];
 
-/// Seen by the judge alone: they need a look at stderr, at other processes, or a long time.
+/// Mutants that only `certify` detects, because they need stderr, other processes, or a long time.
 const JUDGED: [&str; 6] = [
     "acp-tr-04-latin1-log",
     "acp-tr-18-stays",
@@ -314,7 +314,7 @@ const JUDGED: [&str; 6] = [
     "acp-pt-13-finishes-first",
 ];
 
-/// Seen in `mutants_more`.
+/// Mutants that are detected in `mutants_more`.
 pub const MORE: [&str; 39] = [
     "acp-tr-14-dies-on-bad-line",
     "acp-tr-16-one-at-a-time",
@@ -357,7 +357,7 @@ pub const MORE: [&str; 39] = [
     "acp-el-06-secret",
 ];
 
-/// Groups are tests of their own, so that they run side by side; MCP servers have theirs.
+/// Checks a group of mutants. Each group is a separate test, so that they run in parallel.
 pub fn check_group(families: &[&str], sights: Vec<Sight>) {
     check(
         Kind::Acp,

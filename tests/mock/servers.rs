@@ -1,4 +1,4 @@
-//! MCP servers that the client lists are started by the ACP mock (SE-08, SE-09, SE-10, SE-12).
+//! The ACP mock agent starts the MCP servers that the client lists (SE-08, SE-09, SE-10, SE-12).
 
 use std::ffi::CString;
 use std::fs::OpenOptions;
@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, start};
 
-/// A pipe with a name: who reads it waits for the server to write.
+/// A named pipe: its reader waits until the server writes.
 fn fifo(client: &Client, name: &str) -> PathBuf {
     let path = client.dir.join(name);
     let text = CString::new(path.as_os_str().as_bytes()).expect("a path");
-    // SAFETY: makes a file; the string ends with NUL.
+    // SAFETY: the string ends with a NUL byte.
     assert_eq!(unsafe { libc::mkfifo(text.as_ptr(), 0o600) }, 0);
     path
 }
 
-/// A server that writes its mark and the first line that it hears into a pipe.
+/// A server that writes its mark and the first line of its input to a pipe.
 fn server(name: &str, mark: &str, pipe: &Path) -> Value {
     let script = "read -r line; printf '%s %s' \"$MARK$1\" \"$line\" > \"$0\"; cat > /dev/null";
     json!({
@@ -48,7 +48,7 @@ fn written(pipe: &Path) -> String {
     text
 }
 
-/// What is in the pipe now, if anybody has it open.
+/// The current content of the pipe, if a process has it open.
 fn written_at_once(pipe: &Path) -> String {
     let mut options = OpenOptions::new();
     let options = options.read(true).custom_flags(libc::O_NONBLOCK);
@@ -59,7 +59,7 @@ fn written_at_once(pipe: &Path) -> String {
 }
 
 #[test]
-fn every_server_is_started_and_greeted() {
+fn every_server_is_started_and_initialized() {
     let mut client = start(&["acp"]);
     let (a, b) = (fifo(&client, "a"), fifo(&client, "b"));
     let answer = open(
@@ -76,7 +76,7 @@ fn every_server_is_started_and_greeted() {
 }
 
 #[test]
-fn a_broken_server_breaks_nothing() {
+fn a_broken_server_does_not_break_the_session() {
     let mut client = start(&["acp"]);
     let broken = json!([
         { "name": "a", "command": "/bin/false", "args": [], "env": [] },
@@ -92,7 +92,7 @@ fn a_broken_server_breaks_nothing() {
 }
 
 #[test]
-fn what_is_no_stdio_server_is_refused() {
+fn other_transports_than_stdio_are_refused() {
     let mut client = start(&["acp"]);
     client.initialize(json!({}));
     let bad = [
@@ -111,8 +111,8 @@ fn what_is_no_stdio_server_is_refused() {
 }
 
 #[test]
-fn the_mutants_leave_servers_out() {
-    // What is never started has written nothing, whenever one looks.
+fn the_mutants_skip_servers() {
+    // A server that was never started has written nothing at any time.
     let mut client = start(&["acp", "--mutant", "acp-se-08-no-servers"]);
     let a = fifo(&client, "a");
     open(&mut client, json!([server("a", "one", &a)]));

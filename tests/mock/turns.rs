@@ -1,4 +1,4 @@
-//! What happens in the turns of the correct ACP mock.
+//! The turns of the conforming ACP mock agent.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn a_turn_streams_and_ends() {
 }
 
 #[test]
-fn long_lines_go_both_ways() {
+fn long_lines_work_in_both_directions() {
     // TR-21
     let mut client = ready(&["acp"]);
     let long = "long ".repeat(300_000);
@@ -44,7 +44,7 @@ fn long_lines_go_both_ways() {
 }
 
 #[test]
-fn other_ends_of_a_turn() {
+fn all_stop_reasons() {
     // PT-02
     let mut client = ready(&["acp", "--scenario", "stop-reasons"]);
     let reasons = [
@@ -76,7 +76,7 @@ fn tools_plans_and_thoughts() {
     assert_eq!(calls.len(), 6);
     let mut ids: Vec<&Value> = calls.iter().map(|call| &call["toolCallId"]).collect();
     ids.dedup();
-    assert_eq!(ids.len(), 6, "every call has its own id");
+    assert_eq!(ids.len(), 6, "every call has a unique id");
     assert!(
         calls[0]["locations"][0]["path"]
             .as_str()
@@ -111,7 +111,7 @@ fn outcome(scenario: &str, service: crate::client::Service) -> Tape {
 }
 
 #[test]
-fn permissions_are_obeyed() {
+fn permission_decisions_are_followed() {
     // PE-01 … PE-04, TC-06
     let tape = outcome("permission", crate::client::obliging);
     assert_eq!(tape.said(), "You allowed it.");
@@ -187,7 +187,7 @@ fn files_and_terminals_of_the_client() {
 }
 
 #[test]
-fn services_are_used_only_where_they_are_offered() {
+fn services_are_used_only_if_offered() {
     // IN-10, IN-11, FS-02, EL-01, NO-01, CO-03
     let cases = [
         (json!({}), 0, 0, 0),
@@ -243,7 +243,7 @@ fn questions_to_the_user() {
 }
 
 #[test]
-fn notices_and_counts() {
+fn notices_and_usage_updates() {
     // NO-01, PT-19
     let tape = outcome("updates", crate::client::obliging);
     assert_eq!(tape.updates("notice")[0]["severity"], "warning");

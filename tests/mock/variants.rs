@@ -1,4 +1,4 @@
-//! Variants are unlike the plain mock in what they promise, and do their turns all the same.
+//! Variants differ from the plain mock agent as described, and their turns still work.
 
 use std::collections::BTreeSet;
 
@@ -19,11 +19,11 @@ fn turn_ends(tape: &Tape) -> bool {
 }
 
 #[test]
-fn each_has_a_name_of_its_own_and_says_how_it_is_unlike_others() {
+fn each_variant_has_a_unique_name_and_a_description() {
     let mut names = BTreeSet::new();
     for variant in variants::all() {
         let name = (variant.kind.as_str(), variant.name);
-        assert!(names.insert(name), "{name:?} is there twice");
+        assert!(names.insert(name), "duplicate variant {name:?}");
         assert!(variant.what.ends_with('.'), "{name:?}");
     }
     let of = |kind: &str| names.iter().filter(|(of, _)| *of == kind).count();
@@ -31,7 +31,7 @@ fn each_has_a_name_of_its_own_and_says_how_it_is_unlike_others() {
 }
 
 #[test]
-fn bytes_are_other_bytes() {
+fn variants_change_the_bytes_on_the_wire() {
     type Looks = fn(&str) -> bool;
     let differs: [(&str, Looks); 5] = [
         ("reversed-keys", |text| {
@@ -49,7 +49,7 @@ fn bytes_are_other_bytes() {
         let lines = tape.raw.iter().map(|line| String::from_utf8_lossy(line));
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
-    // No variant: the flag is empty.
+    // Without a variant, the flag is empty.
     let plain = play("", one_turn);
     for (name, seen) in differs {
         let tape = play(name, one_turn);
@@ -60,7 +60,7 @@ fn bytes_are_other_bytes() {
 }
 
 #[test]
-fn ids_are_other_ids_and_are_understood() {
+fn variants_change_ids_and_accept_them() {
     for name in ["unicode-ids", "long-ids", "number-ids", "odd-ids"] {
         let tape = play(name, everything);
         let session = tape.answer(1002)["result"]["sessionId"].clone();
@@ -86,7 +86,7 @@ fn ids_are_other_ids_and_are_understood() {
 }
 
 #[test]
-fn the_second_of_two_sessions_may_be_answered_first() {
+fn responses_may_arrive_out_of_order() {
     let mut client = start(&["acp", "--variant", "out-of-order"]);
     client.initialize(json!({}));
     let params = json!({ "cwd": client.dir, "mcpServers": [] });
@@ -99,7 +99,7 @@ fn the_second_of_two_sessions_may_be_answered_first() {
     let place = |id: u64| tape.place(|m| m["id"] == id);
     assert!(place(1003) < place(1002), "{}", tape.text());
     assert_eq!(tape.answer(1005)["result"]["stopReason"], "end_turn");
-    // The commands of a session never come before the session.
+    // The commands of a session never come before the response that creates it.
     for message in tape.calls("session/update") {
         let session = &message["params"]["sessionId"];
         let opened = tape.place(|m| m["result"]["sessionId"] == *session);
@@ -108,7 +108,7 @@ fn the_second_of_two_sessions_may_be_answered_first() {
 }
 
 #[test]
-fn long_turns_arrive_whole() {
+fn long_turns_arrive_complete() {
     let huge = play("huge-chunk", one_turn);
     assert!(huge.raw.iter().any(|line| line.len() > 1 << 20) && turn_ends(&huge));
     let many = play("many-chunks", one_turn);
@@ -116,7 +116,7 @@ fn long_turns_arrive_whole() {
 }
 
 #[test]
-fn pages_are_told_and_completed() {
+fn url_elicitations_are_completed() {
     let tape = play("asks-by-link", one_turn);
     let id = |m: &Value| m["params"]["elicitationId"].clone();
     let asked: Vec<Value> = tape.calls("elicitation/create").iter().map(id).collect();
@@ -128,7 +128,7 @@ fn pages_are_told_and_completed() {
 }
 
 #[test]
-fn a_chatty_one_talks_on_stderr_only() {
+fn the_chatty_variant_logs_only_to_stderr() {
     let mut client = start(&["acp", "--variant", "chatty"]);
     one_turn(&mut client);
     let (tape, stderr) = client.finish_with_stderr();

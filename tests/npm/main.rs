@@ -1,5 +1,5 @@
-//! npm adapters in a real Node. Node is not everywhere, so these run only when they are asked
-//! for: `tests/npm/run`.
+//! npm adapters with a real Node. Node is not installed everywhere, so these tests are ignored by
+//! default; `tests/npm/run` runs them.
 #![cfg(target_os = "linux")]
 
 #[path = "../runtime/arms/stand.rs"]
@@ -20,7 +20,8 @@ const FIELDS: &str = "protocol: proprietary\nadapter: '@fake/adapter'\n\
     capabilities: { streaming: true }\n\
     metadata: { agentproto: { adapter_path: ./adapter } }\n";
 
-/// Events of all turns in one queue; `play(prompt, say, client)` makes those of a turn.
+/// The events of all turns in one queue; `play(prompt, say, client)` produces the events of one
+/// turn.
 const QUEUE: &str = r#"
 class Queue {
   items = []; wake = null; over = false;
@@ -105,7 +106,7 @@ fn all(first: &str) -> Vec<StreamEvent> {
 
 #[tokio::test]
 #[ignore = "needs node"]
-async fn a_factory_in_and_out_of_the_sandbox() {
+async fn a_factory_with_and_without_a_sandbox() {
     for sandboxed in [false, true] {
         let mut stand = stand(FACTORY);
         if sandboxed {
@@ -126,7 +127,7 @@ async fn a_factory_in_and_out_of_the_sandbox() {
 
 #[tokio::test]
 #[ignore = "needs node"]
-async fn cancel_errors_questions_and_death() {
+async fn cancel_errors_questions_and_crashes() {
     let stand = stand(FACTORY).asking(Permissions::Ask);
     let (arm, context) = arm(&stand);
     assert_eq!(ready(&*arm, Some("old")).await, "old");
@@ -156,16 +157,23 @@ async fn cancel_errors_questions_and_death() {
     assert_eq!(fault.code, Code::ProtocolViolation);
     assert!(fault.message.contains("unknown variant `usage`"), "{fault}");
     let fault = turn(&*arm, &context, "big").await.1.expect_err("refused");
-    assert!(fault.message.contains("no JSON"), "{fault}");
+    assert!(
+        fault.message.contains("cannot be written as JSON"),
+        "{fault}"
+    );
     let (events, end) = turn(&*arm, &context, "die").await;
     assert_eq!(events, [text("a")]);
     let fault = end.expect_err("dead");
     assert_eq!(fault.code, Code::AgentExited);
-    assert!(fault.message.contains("status 5 in the turn"), "{fault}");
+    assert!(
+        fault.message.contains("status 5 during the turn"),
+        "{fault}"
+    );
     assert!(fault.message.contains("last words"), "{fault}");
 }
 
-/// The spelling of the reference: `kind`, a stream for each turn, an error that is ended again.
+/// The format of the reference implementation: `kind`, one stream per turn, and an error followed
+/// by a turn end.
 const REFERENCE: &str = r#"
 let queue = new Queue();
 const all = (sessionId) => [
@@ -202,7 +210,7 @@ export const myAdapter = {
 
 #[tokio::test]
 #[ignore = "needs node"]
-async fn the_spelling_of_the_reference() {
+async fn the_format_of_the_reference_implementation() {
     let stand = stand(REFERENCE);
     let (arm, context) = arm(&stand);
     assert_eq!(ready(&*arm, None).await, "r-1");
@@ -232,7 +240,7 @@ async fn the_spelling_of_the_reference() {
 
 #[tokio::test]
 #[ignore = "needs node"]
-async fn packages_that_cannot_be_hosted() {
+async fn invalid_packages() {
     for (module, said) in [
         (
             "export const x = 1;",
@@ -240,7 +248,7 @@ async fn packages_that_cannot_be_hosted() {
         ),
         (
             "export const createAgentCliClient = () => ({});",
-            "gave no AgentCliClient",
+            "did not return an AgentCliClient",
         ),
         ("throw new Error('at the top');", "at the top"),
         (
@@ -263,7 +271,7 @@ async fn packages_that_cannot_be_hosted() {
     arm.handshake().await.expect("started");
     let fault = arm.open(&open(None)).await.expect_err("refused");
     assert!(
-        fault.message.contains("points out of the package"),
+        fault.message.contains("points outside the package"),
         "{fault}"
     );
     arm.stop().await;

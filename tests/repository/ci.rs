@@ -1,4 +1,4 @@
-//! What hooks, pipelines and packages rely on: the binary as they call it.
+//! Behavior of the binary that hooks, pipelines and packages rely on.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ fn agentproto(dir: &Path, args: &[&str]) -> (i32, String) {
     (output.status.code().expect("an exit code"), text)
 }
 
-/// The bad demo in a directory of its own, which is a repository's top.
+/// The bad demo in its own directory, which is the root of a repository.
 fn bad_demo() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     let from = repository().join("fixtures/demo/bad/heron");
@@ -48,7 +48,7 @@ fn a_named_file_is_excluded_only_on_request() {
 }
 
 #[test]
-fn suppressed_findings_can_be_left_out() {
+fn suppressed_findings_can_be_omitted() {
     let demo = bad_demo();
     let (code, _) = agentproto(demo.path(), &["lint", "--write-baseline", "known.json"]);
     assert_eq!(code, 0);
@@ -71,7 +71,7 @@ fn suppressed_findings_can_be_left_out() {
 }
 
 #[test]
-fn paths_are_told_relative_to_the_current_directory() {
+fn paths_are_relative_to_the_working_directory() {
     let demo = bad_demo();
     let top = demo.path().canonicalize().expect("a path");
     let absolute = top.join(MANIFEST);
@@ -98,7 +98,7 @@ fn the_manual_names_every_subcommand_once() {
     assert!(page.contains(".TH agentproto 1 \"\" \"agentproto "));
     assert!(
         !page.contains("(1)"),
-        "a page that nobody installs is named"
+        "the manual names a page that is not installed"
     );
     assert!(!page.contains(".br\n\n.br"));
 }

@@ -1,10 +1,10 @@
-//! The register of statements names tests that exist, and what the suites promise is decided.
-//! `crates/lint/tests/lint/register.rs` compares it with the rules.
+//! The register of requirements names only existing tests, and the suites check what the register
+//! promises. `crates/lint/tests/lint/register.rs` compares the register with the rules.
 
 use agentproto_suites::register;
 
 #[test]
-fn named_tests_are_there() {
+fn tests_named_in_the_register_exist() {
     let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let mut named = 0;
     for statement in register() {
@@ -19,9 +19,10 @@ fn named_tests_are_there() {
     assert!(named > 300, "{named}");
 }
 
-/// Every statement about sessions is decided by something, but those that nothing can decide.
+/// Every requirement on sessions is checked by a case or a test, except those that cannot be
+/// checked.
 #[test]
-fn every_statement_about_sessions_has_a_decider() {
+fn every_requirement_on_sessions_is_checked() {
     let suite = agentproto_harness::suite::built_in("sessions");
     let suite = suite.expect("there").expect("right");
     let mut open = Vec::new();
@@ -31,14 +32,14 @@ fn every_statement_about_sessions_has_a_decider() {
             open.push(statement.id);
         }
     }
-    // What binds a client that starts sessions, which ours do not; and a permission only: a host
-    // may leave its routes out.
+    // The first applies to clients that start sessions, which ours do not. The second only permits
+    // a host to omit routes.
     assert_eq!(open, ["A46-WS-09", "A46-COMPAT-02"]);
 }
 
-/// What belongs to the agent's side of the certification is decided, or the register says why not.
+/// Every requirement on agents is checked, or the register says why not.
 #[test]
-fn what_certify_should_decide_is_decided_or_explained() {
+fn requirements_on_agents_are_checked_or_explained() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_agentproto"))
         .args(["coverage", "--output", "json"])
         .output()
@@ -54,13 +55,13 @@ fn what_certify_should_decide_is_decided_or_explained() {
         let spec = row["spec"].as_str().expect("a spec");
         assert!(
             decided || !own.contains(&spec),
-            "{id} has no case and no monitor"
+            "no case and no monitor checks {id}"
         );
         assert!(
             decided || tested || !noted.is_empty(),
-            "{id} is neither decided nor explained"
+            "{id} is neither checked nor explained"
         );
-        // A case that is promised is there; the cases of AIP-46 are of another suite.
+        // No case is announced but missing. The cases of AIP-46 are in another suite.
         let suites = ["case:acp", "case:open-design", "case:lifecycle", "case:mcp"];
         let promised = suites.iter().any(|suite| noted.starts_with(suite));
         assert!(!promised, "{id}: {noted}");

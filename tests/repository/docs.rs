@@ -1,10 +1,16 @@
-//! The documentation does what it says.
+//! Tests that the examples in the documentation work.
 //!
-//! In ```` ```console ```` blocks a line `$ agentproto …` is run with a shell in a git
-//! repository that holds `fixtures/demo`; each block gets a fresh one. It must exit 0, or with N
-//! where the line ends in `# exit N`. Lines below it must occur in what it prints, in order. A
-//! comment `<!-- in: DIR -->` right above the block says where in the repository it is run.
-//! ```` ```toml ```` blocks are tried as agentproto.toml.
+//! In ```` ```console ```` blocks, each line `$ agentproto …` is run with a shell in a git
+//! repository with the files of `fixtures/demo`. Each block gets a new repository and a new state
+//! directory. The exit code must be 0, or N if the line ends in `# exit N`. The lines below a
+//! command must occur in its output, in this order.
+//!
+//! Comments directly above a block:
+//! - `<!-- in: DIR -->`: the block is run in this directory of the repository.
+//! - `<!-- file: PATH -->`: the block is the content of this file. It exists in the repositories of
+//!   all later blocks of the same document.
+//!
+//! ```` ```toml ```` blocks must be valid as agentproto.toml.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,14 +18,26 @@ use std::process::{Command, Stdio};
 
 use agentproto_lint::{matching, registry};
 
-const DOCUMENTS: [&str; 2] = ["README.md", "docs/ci.md"];
-/// Guides of other tools of the binary: they name no rules.
-const GUIDES: [&str; 5] = [
-    "docs/certify.md",
+/// Pages about the linter. Hyphenated names in their code are rules.
+const DOCUMENTS: [&str; 4] = [
+    "README.md",
+    "docs/ci.md",
+    "docs/configuration.md",
+    "docs/lint.md",
+];
+/// Other pages with examples.
+const GUIDES: [&str; 11] = [
     "docs/aoi-lint.md",
+    "docs/certify.md",
     "docs/daemon.md",
-    "docs/mcp.md",
     "docs/machine-mode.md",
+    "docs/manifests.md",
+    "docs/mcp.md",
+    "docs/reports.md",
+    "docs/runtime.md",
+    "docs/sandbox.md",
+    "docs/suites.md",
+    "docs/troubleshooting.md",
 ];
 
 fn repository() -> PathBuf {
@@ -39,7 +57,7 @@ fn documents_and_guides() -> Vec<(&'static str, String)> {
     documents().into_iter().chain(guides).collect()
 }
 
-/// Empties ```` ```text ```` blocks: samples of output and maps are no instructions.
+/// Removes the content of ```` ```text ```` blocks, which are samples of output.
 fn without_samples(text: &str) -> String {
     let mut inside = false;
     let mut out = String::new();
@@ -58,27 +76,29 @@ fn without_samples(text: &str) -> String {
 
 /// A fenced block of a document.
 struct Block<'t> {
-    /// Line of the document on which its text starts.
+    /// Line number of its first line in the document.
     start: usize,
     language: &'t str,
     lines: Vec<&'t str>,
-    /// What the `in:` comment above it says.
+    /// Directory in the `in:` comment above it.
     dir: &'t str,
+    /// Path in the `file:` comment above it.
+    file: Option<&'t str>,
 }
 
-fn blocks<'t>(text: &'t str, language: &str) -> Vec<Block<'t>> {
+fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut found = Vec::new();
     let mut open: Option<Block> = None;
     let mut above = "";
     for (i, line) in text.lines().enumerate() {
         match (line.strip_prefix("```"), &mut open) {
             (Some(tag), None) => {
-                let comment = above.strip_prefix("<!-- in: ");
                 open = Some(Block {
                     start: i + 2,
                     language: tag,
                     lines: Vec::new(),
-                    dir: comment.and_then(|c| c.strip_suffix(" -->")).unwrap_or("."),
+                    dir: comment(above, "in").unwrap_or("."),
+                    file: comment(above, "file"),
                 });
             }
             (Some(_), Some(_)) => found.extend(open.take()),
@@ -87,17 +107,35 @@ fn blocks<'t>(text: &'t str, language: &str) -> Vec<Block<'t>> {
         }
         above = line;
     }
-    found.retain(|block| block.language == language);
     found
 }
 
-struct Sandbox(tempfile::TempDir);
+/// The value of a comment `<!-- NAME: VALUE -->`.
+fn comment<'t>(line: &'t str, name: &str) -> Option<&'t str> {
+    let inside = line.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
+    inside.strip_prefix(name)?.strip_prefix(": ")
+}
+
+struct Sandbox {
+    /// The git repository.
+    dir: tempfile::TempDir,
+    /// The state directory of agentproto.
+    home: tempfile::TempDir,
+}
 
 impl Sandbox {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
-        copy(&repository().join("fixtures/demo"), dir.path());
-        let sandbox = Sandbox(dir);
+    /// A repository with the demo, and with these files: path and content.
+    fn new(files: &[(&str, String)]) -> Self {
+        let sandbox = Sandbox {
+            dir: tempfile::tempdir().expect("a directory"),
+            home: tempfile::tempdir().expect("a directory"),
+        };
+        copy(&repository().join("fixtures/demo"), sandbox.dir.path());
+        for (path, text) in files {
+            let path = sandbox.dir.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a directory")).expect("created");
+            std::fs::write(path, text).expect("written");
+        }
         let commit = "git init -q -b main && git add -A && git -c user.name=a -c user.email=a@example.com \
                       -c commit.gpgsign=false commit -qm x";
         let (code, said) = sandbox.shell(commit, ".");
@@ -113,8 +151,9 @@ impl Sandbox {
         ));
         let output = Command::new("sh")
             .args(["-c", line])
-            .current_dir(self.0.path().join(dir))
+            .current_dir(self.dir.path().join(dir))
             .env("PATH", std::env::join_paths(path).expect("a PATH"))
+            .env("AGENTPROTO_HOME", self.home.path())
             .stdin(Stdio::null())
             .output()
             .expect("a shell");
@@ -138,11 +177,18 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn shell_examples_do_what_they_say() {
+fn shell_examples_work() {
     let mut ran = 0;
     for (name, text) in documents_and_guides() {
-        for block in blocks(&text, "console") {
-            let sandbox = Sandbox::new();
+        let mut files = Vec::new();
+        for block in blocks(&text) {
+            if let Some(path) = block.file {
+                files.push((path, block.lines.join("\n") + "\n"));
+            }
+            if block.language != "console" {
+                continue;
+            }
+            let sandbox = Sandbox::new(&files);
             let mut said = String::new();
             for (i, line) in block.lines.iter().enumerate() {
                 let place = format!("{name}:{}: {line}", block.start + i);
@@ -166,13 +212,13 @@ fn shell_examples_do_what_they_say() {
             }
         }
     }
-    assert!(ran > 15, "only {ran} examples");
+    assert!(ran > 90, "only {ran} examples");
 }
 
 #[test]
 fn configuration_examples_are_accepted() {
-    for (name, text) in documents() {
-        for block in blocks(&text, "toml") {
+    for (name, text) in documents_and_guides() {
+        for block in blocks(&text).iter().filter(|b| b.language == "toml") {
             let config = block.lines.join("\n");
             let value: serde_json::Value = toml::from_str(&config).expect("TOML");
             let schema = repository().join("schemas/config.schema.json");
@@ -181,8 +227,8 @@ fn configuration_examples_are_accepted() {
             if let Err(error) = jsonschema::validate(&schema, &value) {
                 panic!("{name}:{}: {error}", block.start);
             }
-            let sandbox = Sandbox::new();
-            let toml = sandbox.0.path().join("agentproto.toml");
+            let sandbox = Sandbox::new(&[]);
+            let toml = sandbox.dir.path().join("agentproto.toml");
             std::fs::write(toml, config).expect("written");
             let known = "agentproto lint --write-baseline agentproto-baseline.json good";
             let (code, said) = sandbox.shell(&format!("{known} && agentproto lint good"), ".");
@@ -191,7 +237,7 @@ fn configuration_examples_are_accepted() {
     }
 }
 
-/// All long options and subcommands of the binary.
+/// All long options and all subcommands of the binary.
 fn words_of_the_command_line() -> (BTreeSet<String>, BTreeSet<String>) {
     let mut options = BTreeSet::new();
     let mut subcommands = BTreeSet::new();
@@ -221,9 +267,9 @@ fn words_of_the_command_line() -> (BTreeSet<String>, BTreeSet<String>) {
 }
 
 fn code_of(text: &str) -> Vec<String> {
-    let fenced = ["console", "text", "yaml"]
+    let fenced = blocks(text)
         .into_iter()
-        .flat_map(|language| blocks(text, language))
+        .filter(|block| ["console", "text", "yaml"].contains(&block.language))
         .flat_map(|block| block.lines);
     let spans = text
         .lines()
@@ -235,7 +281,7 @@ fn code_of(text: &str) -> Vec<String> {
 fn options_and_subcommands_exist() {
     let (options, subcommands) = words_of_the_command_line();
     for (name, text) in documents_and_guides() {
-        // Options of cargo and of our scripts are not ours.
+        // Options of cargo and of our scripts are not options of the binary.
         let is_ours = |code: &&String| !code.contains("cargo ") && !code.starts_with("tests/");
         for code in code_of(&text).iter().filter(is_ours) {
             for word in code
@@ -250,13 +296,14 @@ fn options_and_subcommands_exist() {
             }
             for after in code.split("agentproto ").skip(1) {
                 let word = after.split_whitespace().next().unwrap_or_default();
+                let word = word.trim_end_matches(';');
                 assert!(subcommands.contains(word), "{name}: `{word}` in `{code}`");
             }
         }
     }
 }
 
-/// Hyphenated names in the documents that are not rules: hooks, inputs and keys.
+/// Hyphenated names that are not rules: hooks, inputs, keys and others.
 fn other_names() -> BTreeSet<String> {
     let read = |name: &str| std::fs::read_to_string(repository().join(name)).expect("a file");
     let hooks: serde_yaml::Value =
@@ -272,8 +319,8 @@ fn other_names() -> BTreeSet<String> {
         .map(|v| v.as_str().expect("a name").to_owned())
         .collect();
     names.extend(keys.expect("keys").keys().cloned());
-    // A permission of GitHub.
-    names.insert("security-events".to_owned());
+    // A permission of GitHub, and a subcommand.
+    names.extend(["security-events", "aoi-lint"].map(str::to_owned));
     names
 }
 
@@ -299,7 +346,7 @@ fn rules_exist() {
                 let Some((inside, _)) = list.split_once(']') else {
                     continue;
                 };
-                // `rule` itself stands for any.
+                // `rule` is a placeholder.
                 for rule in inside.split(',').map(str::trim).filter(|r| *r != "rule") {
                     assert!(matching(rule).is_ok(), "{name}: no rule `{rule}`");
                 }

@@ -1,5 +1,5 @@
-//! The doors between the crates: ARCHITECTURE.md says which crate uses which, `cargo tree` says
-//! what is true, and the linter's crates stay free of what only agents need.
+//! Dependencies between the crates: compares the table in ARCHITECTURE.md with `cargo tree`, and
+//! keeps the linter's crates free of dependencies that only agents need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Names of packages below a package, one per line of `cargo tree`.
+/// Names of the packages that a package depends on, from `cargo tree`.
 fn tree(args: &[&str]) -> BTreeSet<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let shown = Command::new(cargo)
@@ -29,7 +29,7 @@ fn tree(args: &[&str]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Crate → crates that it may use, from the table in ARCHITECTURE.md.
+/// Each crate with the crates that it may use, from the table in ARCHITECTURE.md.
 fn written() -> BTreeMap<String, BTreeSet<String>> {
     let text = std::fs::read_to_string(repository().join("ARCHITECTURE.md")).expect("a file");
     let rows = text.lines().filter_map(|line| {
@@ -51,11 +51,11 @@ fn written() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn the_table_of_doors_is_true() {
+fn the_dependency_table_is_correct() {
     let mut written = written();
     assert!(
         written.remove("agentproto").is_some(),
-        "the binary has a row"
+        "the binary has no row"
     );
     let mut packages = BTreeSet::new();
     for dir in std::fs::read_dir(repository().join("crates")).expect("crates") {
@@ -64,7 +64,10 @@ fn the_table_of_doors_is_true() {
     }
     packages.extend(["schemas", "suites", "mock-agents"].map(str::to_owned));
     let rows: BTreeSet<String> = written.keys().cloned().collect();
-    assert_eq!(rows, packages, "a row per crate in ARCHITECTURE.md");
+    assert_eq!(
+        rows, packages,
+        "ARCHITECTURE.md must have one row per crate"
+    );
     for (name, uses) in &written {
         let package = format!("agentproto-{name}");
         let below = tree(&["--package", &package, "--depth", "1"]);
@@ -76,7 +79,7 @@ fn the_table_of_doors_is_true() {
             .collect();
         assert_eq!(
             &below, uses,
-            "what `{name}` uses: cargo tree, ARCHITECTURE.md"
+            "crates that `{name}` uses: in `cargo tree` (left), in ARCHITECTURE.md (right)"
         );
     }
 }
@@ -107,7 +110,7 @@ fn the_linter_has_no_runtime_database_or_network() {
             .collect();
         assert!(found.is_empty(), "{target}: {found:?}");
     }
-    // The same question about the full build must find them, or it proves nothing.
+    // The full build must have them, otherwise the check above is meaningless.
     let full = tree(&[
         "--package",
         "agentproto",
@@ -115,9 +118,9 @@ fn the_linter_has_no_runtime_database_or_network() {
         "x86_64-unknown-linux-gnu",
     ]);
     for name in heavy {
-        assert!(full.contains(name), "{name} is in the full build");
+        assert!(full.contains(name), "{name} is not in the full build");
     }
-    // Elsewhere than on Linux the default build is the linter.
+    // On systems other than Linux, the default build is the linter.
     let mac = tree(&[
         "--package",
         "agentproto",
@@ -127,14 +130,14 @@ fn the_linter_has_no_runtime_database_or_network() {
     assert!(!mac.contains("agentproto-sandbox"), "{mac:?}");
 }
 
-/// Where the linter's crates may name an operating system, and why.
+/// Files of the linter that may contain platform-specific code, with the reason.
 const PLATFORM_CODE: &[(&str, &str)] = &[
     (
         "crates/manifest/src/files.rs",
         "opening a pipe must not block",
     ),
-    ("src/main.rs", "leaving without giving memory back"),
-    ("src/cli/git.rs", "paths of git are bytes"),
+    ("src/main.rs", "exiting without freeing memory"),
+    ("src/cli/git.rs", "paths in git are bytes"),
     ("src/cli/signals.rs", "SIGINT and SIGTERM"),
 ];
 
@@ -175,14 +178,14 @@ fn the_linter_has_no_platform_code() {
         let allowed = PLATFORM_CODE.iter().any(|(allowed, _)| *allowed == path);
         assert!(
             allowed,
-            "{path} uses {found:?}; the linter must build everywhere"
+            "{path} uses {found:?}, but the linter must build on every platform"
         );
         used.insert(path);
     }
     for (allowed, why) in PLATFORM_CODE {
         assert!(
             used.contains(*allowed),
-            "{allowed} ({why}) is listed for nothing"
+            "{allowed} ({why}) no longer needs to be listed"
         );
     }
 }
@@ -198,7 +201,7 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// `rust-version` is what users read; a dependency that needs a newer one makes it a lie.
+/// A dependency that needs a newer Rust than `rust-version` would make the declaration wrong.
 #[test]
 fn the_declared_rust_version_is_enough_for_every_dependency() {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -219,11 +222,14 @@ fn the_declared_rust_version_is_enough_for_every_dependency() {
         .iter()
         .find(|package| package["name"] == "agentproto");
     let own = version(own.expect("the root package"));
-    assert!(own > vec![1, 80, 0], "a version is declared: {own:?}");
+    assert!(own > vec![1, 80, 0], "no Rust version is declared: {own:?}");
     let newer: Vec<&serde_json::Value> = packages
         .iter()
         .filter(|package| version(package) > own)
         .map(|package| &package["name"])
         .collect();
-    assert!(newer.is_empty(), "need more than {own:?}: {newer:?}");
+    assert!(
+        newer.is_empty(),
+        "these need a newer Rust than {own:?}: {newer:?}"
+    );
 }

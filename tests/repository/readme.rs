@@ -1,5 +1,5 @@
-//! The sample of output in the README is what the binary prints, and its walk through the
-//! daemon can be walked.
+//! The sample of output in the README is what the binary prints, and the commands of the quick
+//! start in docs/daemon.md work.
 
 use assert_cmd::Command;
 
@@ -44,14 +44,14 @@ fn the_sample_is_real_output() {
     }
 }
 
-/// Lines after `$ ` are one script of bash; lines below a command must occur in what it prints,
-/// in order.
+/// The lines that start with `$ ` are one bash script. The lines below a command must occur in its
+/// output, in this order.
 #[cfg(target_os = "linux")]
 #[test]
-fn the_walk_through_the_daemon_is_real() {
+fn the_quick_start_of_the_daemon_works() {
     let root = env!("CARGO_MANIFEST_DIR");
-    let readme = std::fs::read_to_string(format!("{root}/README.md")).expect("README.md");
-    let walk = readme
+    let guide = std::fs::read_to_string(format!("{root}/docs/daemon.md")).expect("docs/daemon.md");
+    let walk = guide
         .split("<!-- walk -->\n```sh\n")
         .nth(1)
         .and_then(|rest| rest.split("```").next())

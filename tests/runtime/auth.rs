@@ -1,4 +1,4 @@
-//! Login states, refresh, expiry and callbacks, through real processes (AIP-29 § Auth).
+//! Login states, refresh, expiry and callbacks, with real processes (AIP-29 § Auth).
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -20,7 +20,7 @@ fn pair(name: &str, value: &str) -> (OsString, OsString) {
 
 /// A29-OPT-04.
 #[tokio::test]
-async fn without_auth_nothing_is_asked() {
+async fn without_auth_no_login_is_required() {
     let bench = Bench::new("");
     assert_eq!(
         auth::ensure(&bench.alone(), &bench.bin())
@@ -31,9 +31,9 @@ async fn without_auth_nothing_is_asked() {
     assert_eq!(bench.audit().len(), 0);
 }
 
-/// A45-AUTH-03, A29-LOGIN-05: the variable is named; one of several is enough.
+/// A45-AUTH-03, A29-LOGIN-05: the missing variable is named, and one of several is enough.
 #[tokio::test]
-async fn a_missing_variable_is_named_and_a_given_one_arrives() {
+async fn a_missing_variable_is_named_and_a_given_one_is_passed() {
     let blocks = "auth: { state: { env: [PROBE_KEY, OTHER_KEY] } }\n";
     let mut bench = Bench::new(blocks);
     let fault = auth::ensure(&bench.alone(), &bench.bin())
@@ -45,7 +45,7 @@ async fn a_missing_variable_is_named_and_a_given_one_arrives() {
     bench.set("PROBE_KEY", "");
     let fault = auth::ensure(&bench.alone(), &bench.bin())
         .await
-        .expect_err("an empty one");
+        .expect_err("an empty value");
     assert_eq!(fault.code, Code::AuthRequired);
     bench.set("OTHER_KEY", CANARY);
     let ctx = bench.alone();
@@ -63,7 +63,7 @@ const LOGIN: &str = "auth:\n  state: { paths: [], env: [PROBE_KEY] }\n  login:\n
 
 /// A29-LOGIN-01 to -04, A29-LOGIN-09, A29-AUTH-07.
 #[tokio::test]
-async fn from_unknown_to_authed_and_back() {
+async fn login_states_from_unknown_to_authed_and_back() {
     let blocks = format!("{LOGIN}  expiry: {{ detect: 'exit_code:4' }}\n");
     let bench = Bench::new(&blocks);
     let ctx = bench.alone();
@@ -77,14 +77,14 @@ async fn from_unknown_to_authed_and_back() {
     assert_eq!(state::read(&ctx).expect("a state").state, State::Unauthed);
     assert!(
         !bench.at("work/session").exists(),
-        "nobody asked for a login"
+        "a login ran without being requested"
     );
     auth::login(&ctx, &bench.bin(), SOON)
         .await
         .expect("logged in");
     assert_eq!(state::read(&ctx).expect("a state").state, State::Authed);
     auth::ensure(&ctx, &bench.bin()).await.expect("authed");
-    // Only the declared code means that it ran out.
+    // Only the declared exit code means that the login has expired.
     let ended = |code: i32| ExitStatus::from_raw(code << 8);
     assert!(auth::expired(&ctx, ended(0), "").is_none());
     assert!(auth::expired(&ctx, ended(1), "").is_none());
@@ -94,14 +94,14 @@ async fn from_unknown_to_authed_and_back() {
     assert_eq!(fault.code, Code::AuthRequired);
     assert!(fault.message.contains("token too old"));
     assert_eq!(state::read(&ctx).expect("a state").state, State::Unauthed);
-    // Logged in elsewhere: the check sees it.
+    // After a login elsewhere, the check notices it.
     auth::ensure(&ctx, &bench.bin()).await.expect("authed");
     let moves = bench.audited("auth.state");
     let to: Vec<_> = moves.iter().filter_map(|m| m["to"].as_str()).collect();
     assert_eq!(to, ["unauthed", "authed", "unauthed", "authed"]);
 }
 
-/// A29-OUT-08, A29-AUTH-10: the mapping says it, too.
+/// A29-OUT-08, A29-AUTH-10: the exit code mapping can declare it as well.
 #[tokio::test]
 async fn a_mapped_exit_code_means_expiry() {
     let bench = Bench::new(&format!(
@@ -112,9 +112,9 @@ async fn a_mapped_exit_code_means_expiry() {
     assert!(auth::expired(&ctx, ExitStatus::from_raw(4 << 8), "").is_none());
 }
 
-/// A29-AUTH-05, A29-LOGIN-08: a person is asked; a login for people never runs unattended.
+/// A29-AUTH-05, A29-LOGIN-08: the user is asked, and an interactive login never runs unattended.
 #[tokio::test]
-async fn who_may_log_in() {
+async fn logins_need_consent_or_a_terminal() {
     let mut bench = Bench::new(LOGIN);
     let no = Person::answering(&["false"]);
     let fault = auth::ensure(&bench.with(no.clone()), &bench.bin())
@@ -143,11 +143,11 @@ async fn who_may_log_in() {
     bench.yes = true;
     auth::ensure(&bench.alone(), &bench.bin())
         .await
-        .expect("`--yes` is enough for this one");
+        .expect("`--yes` is enough for a non-interactive login");
 }
 
 #[tokio::test]
-async fn a_login_that_fails_or_never_shows() {
+async fn failed_and_unconfirmed_logins_are_reported() {
     for (cmd, word) in [
         ("tool fail at it", "it broke: at it"),
         ("tool log in", "completes_when"),
@@ -165,7 +165,7 @@ async fn a_login_that_fails_or_never_shows() {
 
 /// A29-AUTH-09, A29-LOGIN-07, A29-DEFCLI-08.
 #[tokio::test]
-async fn refresh_runs_when_its_time_has_come() {
+async fn refresh_runs_when_due() {
     let blocks = |cmd: &str| {
         format!(
             "{LOGIN}  refresh: {{ cmd: '{cmd}', every: PT1H }}\n  expiry: {{ detect: 'exit_code:4' }}\n"
@@ -193,7 +193,7 @@ async fn refresh_runs_when_its_time_has_come() {
     }
     auth::refresh(&ctx, &bench.bin()).await.expect("refreshed");
     assert_eq!(bench.log(), "refreshed\nrefreshed\n");
-    // A failure upstream leaves the login as it is; an expiry does not.
+    // An upstream failure does not change the login state, but an expiry does.
     bench.manifest(&blocks("tool fail for now"));
     age(3700);
     let ctx = bench.alone();
@@ -214,7 +214,7 @@ async fn refresh_runs_when_its_time_has_come() {
     assert_eq!(fault.code, Code::ManifestInvalid);
 }
 
-/// A29-AUTH-06: the address reaches the command by environment, what comes back by its input.
+/// A29-AUTH-06: the command gets the address in an environment variable and the result on stdin.
 #[tokio::test]
 async fn a_login_with_a_callback() {
     let bench = Bench::new(
@@ -239,7 +239,7 @@ async fn a_login_with_a_callback() {
 
 /// A29-SEC-06, A29-SEC-07.
 #[tokio::test]
-async fn a_callback_takes_one_request_and_turns_the_rest_away() {
+async fn a_callback_accepts_one_request_and_refuses_others() {
     let origins = ["https://login.example".to_owned()];
     let callback = Callback::open(None, None, &origins).await.expect("open");
     let (port, path) = parts(&callback.url());
@@ -259,7 +259,7 @@ async fn a_callback_takes_one_request_and_turns_the_rest_away() {
         assert_eq!(request(port, &get(&near), &[&host]), 404);
         let absolute = format!("http://evil.example{path}");
         assert_eq!(request(port, &get(&absolute), &[&host]), 404);
-        // DNS rebinding: the right path under another name.
+        // DNS rebinding: the correct path under a different host name.
         assert_eq!(request(port, &get(&path), &["Host: evil.example"]), 403);
         assert_eq!(request(port, &get(&path), &[]), 403);
         assert_eq!(
@@ -281,7 +281,7 @@ async fn a_callback_takes_one_request_and_turns_the_rest_away() {
             request(port, &get(&path), &[&host, &long]),
             400 | 0
         ));
-        // Somebody who says nothing keeps nobody else waiting.
+        // An idle connection does not block others.
         let _idle = std::net::TcpStream::connect(("127.0.0.1", port)).expect("connected");
         let line = format!("GET {path}?code=good HTTP/1.1");
         let origin = "Origin: https://login.example";
@@ -292,11 +292,11 @@ async fn a_callback_takes_one_request_and_turns_the_rest_away() {
     let query = waiting.await.expect("joined").expect("a request");
     assert_eq!(query, [("code".to_owned(), "good".to_owned())]);
     let again = std::net::TcpStream::connect(("127.0.0.1", port));
-    assert!(again.is_err(), "it is closed after the one");
+    assert!(again.is_err(), "the callback must close after one request");
 }
 
 #[tokio::test]
-async fn a_callback_with_its_own_state_and_one_that_nobody_visits() {
+async fn a_callback_with_its_own_state_and_a_timeout() {
     let callback = Callback::open(Some("/cb"), Some("s3cr3t".into()), &[])
         .await
         .expect("open");
@@ -314,16 +314,16 @@ async fn a_callback_with_its_own_state_and_one_that_nobody_visits() {
     .await
     .expect("visited");
     assert!(waiting.await.expect("joined").is_ok());
-    // Without a state of its own, a fixed path would be guessable: it is not taken.
+    // Without its own state parameter, a fixed path would be guessable, so it is not used.
     let callback = Callback::open(Some("/cb"), None, &[]).await.expect("open");
     assert_ne!(parts(&callback.url()).1, "/cb");
     let limit = Duration::from_millis(20);
     assert_eq!(callback.wait(limit).await, Err(Missed::Timeout(limit)));
 }
 
-/// What scripts see: states, sources, and never a value.
+/// The command line in machine mode: states and sources, but never a value.
 #[test]
-fn the_command_line() {
+fn auth_commands_in_machine_mode() {
     let mut bench = Bench::new(LOGIN);
     let run = |bench: &Bench, args: &[&str], input: &str| {
         let out = bench
@@ -339,13 +339,13 @@ fn the_command_line() {
     let (code, out, _) = run(&bench, &["auth", "status", "../bundle"], "");
     assert_eq!(code, Some(77));
     assert!(
-        out.starts_with("unknown\n") && out.contains("PROBE_KEY: set nowhere"),
+        out.starts_with("unknown\n") && out.contains("PROBE_KEY: not set"),
         "{out}"
     );
     let (code, out, err) = run(&bench, &["auth", "set", "../bundle", "PROBE_KEY"], CANARY);
     assert_eq!(
         (code, out.as_str()),
-        (Some(0), "probe-key: kept\n"),
+        (Some(0), "probe-key: stored\n"),
         "{err}"
     );
     bench.nowhere(CANARY);
@@ -356,20 +356,24 @@ fn the_command_line() {
     assert_eq!(told["type"], "auth-status");
     assert_eq!(told["state"], "authed");
     assert_eq!(told["variables"][0]["source"], "store");
-    // An argument is no place for a value: there is no way to give one.
+    // A secret cannot be passed as an argument.
     let (code, _, _) = run(&bench, &["auth", "set", "../bundle", "PROBE_KEY", "x"], "");
     assert_eq!(code, Some(64));
     for (args, input, word) in [
         (
             &["auth", "set", "../bundle", "NOBODY"] as &[&str],
             "x",
-            "it has: PROBE_KEY",
+            "known secrets: PROBE_KEY",
         ),
-        (&["auth", "set", "../bundle", "PROBE_KEY"], "", "no value"),
+        (
+            &["auth", "set", "../bundle", "PROBE_KEY"],
+            "",
+            "stdin is empty",
+        ),
         (
             &["auth", "set", "../bundle", "PROBE_KEY"],
             "a\0b",
-            "zero byte",
+            "NUL byte",
         ),
         (&["auth", "refresh", "../bundle"], "", "auth.refresh.cmd"),
     ] {
@@ -392,7 +396,7 @@ fn the_command_line() {
     bench.nowhere(CANARY);
 }
 
-/// A29-AUTH-05: a login for people runs at their terminal.
+/// A29-AUTH-05: an interactive login runs on the user's terminal.
 #[test]
 fn an_interactive_login_at_a_terminal() {
     let bench = Bench::new(
@@ -407,9 +411,9 @@ fn an_interactive_login_at_a_terminal() {
     assert_eq!(session, "me\n");
 }
 
-/// A29-DEFCLI-13: Ctrl-C ends it, and the terminal is as it was.
+/// A29-DEFCLI-13: Ctrl-C ends it, and the terminal settings are restored.
 #[test]
-fn an_interrupt_leaves_the_terminal_as_it_was() {
+fn an_interrupt_restores_the_terminal() {
     let bench = Bench::new(LOGIN);
     let mut pty = Pty::start(&bench, &["auth", "set", "../bundle", "PROBE_KEY"]);
     pty.expect("PROBE_KEY: ");
@@ -420,11 +424,11 @@ fn an_interrupt_leaves_the_terminal_as_it_was() {
     let mut pty = Pty::start(&bench, &["auth", "set", "../bundle", "PROBE_KEY"]);
     pty.expect("PROBE_KEY: ");
     pty.send(&format!("{CANARY}\n"));
-    pty.expect("probe-key: kept");
+    pty.expect("probe-key: stored");
     assert_eq!(pty.finish(), Some(0));
     assert!(!pty.seen.contains(CANARY), "{}", pty.seen);
     bench.nowhere(CANARY);
-    // A login that hangs goes with the interrupt.
+    // An interrupt also ends a login that hangs.
     let bench =
         Bench::new("auth: { login: { cmd: 'echo here we go; tool hang', interactive: true } }\n");
     let mut pty = Pty::start(&bench, &["auth", "login", "../bundle"]);

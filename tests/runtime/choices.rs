@@ -9,7 +9,7 @@ fn argv(place: &Place, args: &[&str]) -> String {
 }
 
 #[test]
-fn patches_come_in_their_order_whatever_the_order_of_the_flags() {
+fn patches_are_applied_in_manifest_order() {
     let place = Place::new();
     let patched = argv(
         &place,
@@ -35,7 +35,7 @@ fn patches_come_in_their_order_whatever_the_order_of_the_flags() {
 }
 
 #[test]
-fn nothing_chosen_patches_nothing_and_a_default_neither() {
+fn defaults_add_no_arguments() {
     let place = Place::new();
     for args in [
         &[][..],
@@ -56,7 +56,7 @@ fn nothing_chosen_patches_nothing_and_a_default_neither() {
 }
 
 #[test]
-fn environment_of_modes_and_options() {
+fn modes_and_options_set_environment_variables() {
     let place = Place::new();
     let ran = place.run(
         "mock-acp",
@@ -71,7 +71,7 @@ fn environment_of_modes_and_options() {
 }
 
 #[test]
-fn what_the_manifest_does_not_know_is_refused_before_anything_runs() {
+fn unknown_choices_are_refused_before_anything_runs() {
     let place = Place::new();
     for (args, code, hint) in [
         (&["--mode", "carefull"][..], "MODE_UNKNOWN", "careful"),
@@ -99,12 +99,12 @@ fn what_the_manifest_does_not_know_is_refused_before_anything_runs() {
             .unwrap_or_default()
             .to_owned();
         assert!(said.contains(hint), "{args:?}: {said}");
-        assert!(ran.of("aoi:progress").is_empty(), "nothing ran");
+        assert!(ran.of("aoi:progress").is_empty(), "an agent was started");
     }
 }
 
 #[test]
-fn an_operator_chooses_and_the_command_line_beats_it() {
+fn the_command_line_overrides_an_operator() {
     let place = Place::new();
     let operator = |config: &str| {
         let path = place.path("OPERATOR.md");
@@ -122,7 +122,7 @@ fn an_operator_chooses_and_the_command_line_beats_it() {
     );
     let patched = argv(&place, &["--operator", &path, "--option", "patience=7"]);
     assert!(patched.contains('7') && !patched.contains("5"), "{patched}");
-    // A text is no number, even where it looks like one.
+    // A string is not a number, even if it looks like one.
     let path = operator("{ options: { patience: \"5\" } }");
     let ran = place.run("mock-acp", &["--operator", &path, "--prompt", "x"]);
     assert_eq!((ran.code, ran.error().0.as_str()), (64, "OPTION_INVALID"));

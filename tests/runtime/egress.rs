@@ -1,5 +1,5 @@
-//! The egress proxy as its clients see it: every way in, every refusal, every kind of abuse.
-//! Decides A29-SBX-02 and A45-SBX-02 for `network.egress`, as far as the proxy carries them.
+//! The egress proxy from the view of its clients: every protocol, every refusal, every kind of
+//! abuse. Covers A29-SBX-02 and A45-SBX-02 for `network.egress`, as far as the proxy enforces them.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,7 +12,7 @@ use agentproto_sandbox::egress::{AuditSink, HostRules, Limits, Proxy, Resolve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// `inner.example` is a name of loopback; `bad.example` has none.
+/// Resolver: `inner.example` is loopback, and `bad.example` does not exist.
 struct Names;
 
 impl Resolve for Names {
@@ -62,7 +62,7 @@ impl Setup {
     /// Sends bytes, then reads to the end.
     async fn ask(&self, bytes: &[u8]) -> String {
         let mut client = self.client().await;
-        // A proxy that refuses early may not read all of it.
+        // A proxy that refuses early may not read everything.
         let _ = client.write_all(bytes).await;
         let mut answer = Vec::new();
         let _ = client.read_to_end(&mut answer).await;
@@ -104,7 +104,7 @@ fn named(host: &str) -> Vec<u8> {
     bytes
 }
 
-/// Answers every connection with what it was sent, up to its end.
+/// A server that echoes each connection to its end.
 async fn echo() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let port = listener.local_addr().expect("address").port();
@@ -120,7 +120,7 @@ async fn echo() -> u16 {
     port
 }
 
-/// Takes one request, answers with fixed bytes, and hands out what it was sent.
+/// A server that accepts one request, sends a fixed response, and records the request.
 async fn host(answer: &'static [u8], until: &'static [u8]) -> (u16, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let port = listener.local_addr().expect("address").port();
@@ -136,7 +136,7 @@ async fn host(answer: &'static [u8], until: &'static [u8]) -> (u16, Arc<Mutex<Ve
                 }
             }
             let _ = stream.write_all(answer).await;
-            // What comes behind the request would be seen here.
+            // Bytes after the request would be recorded here.
             let mut beyond = Vec::new();
             let wait = stream.read_buf(&mut beyond);
             let _ = tokio::time::timeout(Duration::from_millis(200), wait).await;
@@ -147,9 +147,9 @@ async fn host(answer: &'static [u8], until: &'static [u8]) -> (u16, Arc<Mutex<Ve
     (port, seen)
 }
 
-/// A29-SBX-02: each spelling of what is not listed is refused, and its listed twin works.
+/// A29-SBX-02: each variation of an unlisted name is refused, and the listed name works.
 #[tokio::test]
-async fn refused_by_connect_and_its_twin_allowed() {
+async fn connect_refuses_unlisted_hosts() {
     let port = echo().await;
     let rules = [
         "inner.example",
@@ -216,7 +216,7 @@ async fn refused_by_connect_and_its_twin_allowed() {
 }
 
 #[tokio::test]
-async fn refused_by_socks_and_its_twin_allowed() {
+async fn socks_refuses_unlisted_hosts() {
     let port = echo().await;
     let setup = Setup::new(&["inner.example", "127.0.0.1", "gone.example", "bad.example"]).await;
     let mapped = "::ffff:127.0.0.1"
@@ -264,7 +264,7 @@ async fn refused_by_socks_and_its_twin_allowed() {
 }
 
 #[tokio::test]
-async fn a_request_for_a_url_passes_byte_for_byte() {
+async fn a_plain_http_request_is_forwarded_unchanged() {
     const ANSWER: &[u8] =
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\
         Transfer-Encoding: chunked\r\n\r\n3\r\na\0\xff\r\n0\r\nT: v\r\n\r\n";
@@ -307,7 +307,7 @@ async fn a_request_for_a_url_passes_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn large_transfers_are_exact_both_ways() {
+async fn large_transfers_are_exact_in_both_directions() {
     let port = echo().await;
     let setup = Setup::new(&["inner.example", "127.0.0.1"]).await;
     let sent: Arc<Vec<u8>> = Arc::new((0..9_000_017u32).map(|i| ((i * 31) >> 3) as u8).collect());
@@ -333,10 +333,10 @@ async fn large_transfers_are_exact_both_ways() {
 }
 
 #[tokio::test]
-async fn abuse_ends_and_harms_nobody() {
+async fn abuse_does_not_affect_other_clients() {
     let port = echo().await;
     let setup = Setup::new(&["inner.example", "127.0.0.1"]).await;
-    // Nothing at all, a head that never ends, one that drips.
+    // No bytes, an incomplete head, and a head that arrives byte by byte.
     assert_eq!(setup.ask(b"").await, "");
     let slow = setup
         .ask(b"GET http://inner.example/ HTTP/1.1\r\nA: b")
@@ -352,14 +352,14 @@ async fn abuse_ends_and_harms_nobody() {
     }
     assert!(
         started.elapsed() < Duration::from_secs(5),
-        "a slow head is never given up"
+        "the proxy never gives up on a slow head"
     );
-    // Too much.
+    // A head that is too large.
     let mut long = b"GET http://inner.example/ HTTP/1.1\r\nA: ".to_vec();
     long.resize(1 << 20, b'a');
     let answer = setup.ask(&long).await;
     assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
-    // Other protocols and noise.
+    // Other protocols and random bytes.
     for bytes in [
         &b"\x16\x03\x01\x02\x00\x01\r\n\r\n"[..],
         b"\r\n\r\n",
@@ -376,7 +376,7 @@ async fn abuse_ends_and_harms_nobody() {
             .expect("write");
         drop(client);
     }
-    // The proxy still serves.
+    // The proxy still works.
     let mut client = setup.tunnel("inner.example", port).await;
     client.write_all(b"still").await.expect("write");
     let mut answer = [0; 5];
@@ -386,7 +386,7 @@ async fn abuse_ends_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn only_so_many_connections_at_once() {
+async fn connections_are_limited() {
     let port = echo().await;
     let limits = Limits {
         connections: 2,
@@ -403,10 +403,10 @@ async fn only_so_many_connections_at_once() {
     drop(first);
     tokio::time::timeout(Duration::from_secs(5), third)
         .await
-        .expect("room for it now");
+        .expect("a free slot for the third connection");
 }
 
-/// A reset of the host is a reset for the client: half an answer never looks whole.
+/// A connection reset by the host is passed on, so that a partial response never looks complete.
 #[tokio::test]
 async fn a_reset_is_passed_on() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
@@ -439,7 +439,7 @@ async fn every_decision_is_in_the_audit_log() {
     let failed = setup.ask(b"CONNECT bad.example:443 HTTP/1.1\r\n\r\n").await;
     assert!(failed.starts_with("HTTP/1.1 502 ") && !failed.contains("X-Agentproto-Refused"));
     setup.ask(b"CONNECT u:pass@a:443 HTTP/1.1\r\n\r\n").await;
-    // The first connection is still open: shutting down ends it, and says so.
+    // The first connection is still open. The shutdown ends it and logs it.
     let entries = setup.end().await;
     assert_eq!(client.read(&mut [0; 8]).await.unwrap_or(0), 0);
     let brief: Vec<_> = entries
@@ -464,7 +464,7 @@ async fn every_decision_is_in_the_audit_log() {
     assert_eq!((allowed.via, allowed.up), (Via::Connect, None));
     assert_eq!(
         refused.reason.as_deref(),
-        Some("no entry of `network.egress` names it")
+        Some("no entry of `network.egress` matches it")
     );
     assert!(
         failed
@@ -476,14 +476,14 @@ async fn every_decision_is_in_the_audit_log() {
         malformed
             .reason
             .as_deref()
-            .is_some_and(|r| r.starts_with("malformed"))
+            .is_some_and(|r| r.starts_with("invalid request"))
     );
     assert_eq!((closed.up, closed.down), (Some(4), Some(4)));
     assert!(entries.iter().all(|e| e.time.ends_with('Z')));
 }
 
 #[tokio::test]
-async fn what_cannot_be_recorded_is_not_reached() {
+async fn without_an_audit_entry_nothing_is_forwarded() {
     struct Full;
     impl AuditSink for Full {
         fn record(&self, _: &Entry) -> io::Result<()> {
@@ -508,7 +508,7 @@ async fn what_cannot_be_recorded_is_not_reached() {
 }
 
 #[test]
-fn without_a_runtime_it_is_an_error() {
+fn without_an_async_runtime_it_is_an_error() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
     let sink = Arc::new(Mutex::new(Vec::<Entry>::new()));
     assert!(Proxy::start(listener, HostRules::default(), Arc::new(Names), sink).is_err());

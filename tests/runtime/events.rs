@@ -1,11 +1,11 @@
-//! The closed taxonomy, whatever the protocol (A45-EVT-01 to A45-EVT-10), and the frame of
-//! machine mode.
+//! The closed set of event types for every protocol (A45-EVT-01 to A45-EVT-10), and the first and
+//! last event of machine mode.
 
 use super::place::{Place, Ran};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-/// Our own published schema of events.
+/// The published schema of events.
 fn schema() -> Validator {
     let text = include_str!("../../schemas/events.schema.json");
     let schema: Value = serde_json::from_str(text).expect("JSON");
@@ -52,7 +52,7 @@ fn each_bundled_agent_streams_text() {
 }
 
 #[test]
-fn the_prompt_may_come_by_standard_input() {
+fn the_prompt_can_be_read_from_stdin() {
     use std::io::Write;
     let place = Place::new();
     let mut child = place
@@ -69,7 +69,7 @@ fn the_prompt_may_come_by_standard_input() {
 }
 
 #[test]
-fn stages_come_in_their_order() {
+fn stages_are_in_order() {
     let place = Place::new();
     let ran = place.run("mock-acp", &["--prompt", "hello"]);
     let mut stages: Vec<String> = Vec::new();
@@ -151,14 +151,14 @@ fn every_stop_reason_is_passed_on() {
 }
 
 #[test]
-fn text_for_people_cannot_move_their_terminal() {
+fn control_characters_in_text_are_escaped() {
     let place = Place::new();
     let ran = place.text("mock-acp", &["--prompt", "a\u{1b}[2Jb\tc\nd"]);
     assert_eq!(ran.stdout, "You said: a\\u{1b}[2Jb\tc\nd\n");
 }
 
 #[test]
-fn the_audit_log_holds_every_step_and_verifies() {
+fn the_audit_log_has_every_step_and_verifies() {
     let place = Place::new();
     place.run("mock-acp", &["--prompt", "use a tool"]);
     let log = place.audit();

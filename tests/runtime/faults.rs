@@ -1,5 +1,5 @@
-//! Agents that fail in every way: a stable code, a message with the next step, no hang, and
-//! nobody left.
+//! Agents that fail in every way: a stable error code, a message with the next step, no hang, and
+//! no process left.
 
 use super::place::Place;
 
@@ -12,7 +12,7 @@ fn fails(scenario: &str, more: &[&str]) -> (i32, String, String) {
     assert_eq!(
         ran.of("turn-end").len(),
         0,
-        "{scenario}: an error or an end, never both"
+        "{scenario}: an error or a turn end, never both"
     );
     assert_eq!(place.survivors(), Vec::<String>::new(), "{scenario}");
     let summary = &ran.of("aoi:summary")[0];
@@ -31,7 +31,7 @@ fn works(scenario: &str) -> super::place::Ran {
 }
 
 #[test]
-fn an_agent_that_dies_in_a_turn() {
+fn an_agent_that_dies_during_a_turn() {
     for (scenario, how) in [
         ("crash", "status 3"),
         ("killed", "signal 9"),
@@ -48,7 +48,7 @@ fn an_agent_that_dies_in_a_turn() {
 }
 
 #[test]
-fn an_agent_that_exits_at_once_has_its_last_words_quoted() {
+fn the_stderr_of_an_agent_that_exits_at_once_is_quoted() {
     let (exit, code, message) = fails("exit-at-once", &[]);
     assert_eq!((exit, code.as_str()), (69, "AGENT_EXITED"));
     assert!(
@@ -58,7 +58,7 @@ fn an_agent_that_exits_at_once_has_its_last_words_quoted() {
 }
 
 #[test]
-fn an_agent_that_never_answers() {
+fn an_agent_that_never_responds() {
     let (exit, code, message) = fails("never-starts", &["--handshake-timeout", "1"]);
     assert_eq!(
         (exit, code.as_str()),
@@ -71,7 +71,7 @@ fn an_agent_that_never_answers() {
     assert_eq!((exit, code.as_str()), (75, "TURN_TIMEOUT"));
 }
 
-/// Opens a session, says that it lists sessions, and never does.
+/// An agent that opens a session, announces session lists, and never responds to a list request.
 const SILENT_ON_LIST: &str = r#"while IFS= read -r line; do
 id=$(printf '%s' "$line" | sed 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/')
 say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
@@ -94,9 +94,9 @@ fn scripted(place: &Place, script: &str) -> String {
     dir.to_str().expect("a path").to_owned()
 }
 
-/// It would be waited for until the end of the turn's time otherwise, which may be never.
+/// Without this check the turn would wait until its time limit, which may be infinite.
 #[test]
-fn an_agent_that_closes_its_input_and_stays() {
+fn an_agent_that_closes_its_stdin() {
     let place = Place::new();
     let opened = "say '{\"sessionId\":\"s\"}' ;;";
     let script = SILENT_ON_LIST.replace(opened, &format!("exec 0<&-; {opened}"));
@@ -106,7 +106,7 @@ fn an_agent_that_closes_its_input_and_stays() {
     let (code, message) = ran.error();
     let told = (ran.code, code.as_str());
     assert_eq!(told, (69, "PROTOCOL_VIOLATION"), "{message}");
-    let said = "the agent has closed its standard input";
+    let said = "the agent closed its stdin";
     assert!(message.contains(said), "{message}");
     assert_eq!(place.survivors(), Vec::<String>::new());
 }
@@ -127,7 +127,7 @@ fn an_agent_that_never_lists_its_sessions() {
     assert_eq!(place.survivors(), Vec::<String>::new());
 
     let listing = place.path("work/listing");
-    std::fs::remove_file(&listing).expect("it was asked");
+    std::fs::remove_file(&listing).expect("the agent got the request");
     let args = [&["run", target, "--output", "jsonl"], &flags[..]].concat();
     let mut runner = place
         .command(&args)
@@ -138,7 +138,7 @@ fn an_agent_that_never_lists_its_sessions() {
         assert!(runner.try_wait().expect("a child").is_none(), "it waits");
         std::thread::yield_now();
     }
-    // SAFETY: our own child, not waited for.
+    // SAFETY: the process is our child and has not been waited for.
     unsafe { libc::kill(runner.id() as i32, libc::SIGTERM) };
     let ran = super::place::Ran::new(runner.wait_with_output().expect("ended"));
     assert_eq!(ran.code, 143, "{}", ran.stdout);
@@ -147,14 +147,14 @@ fn an_agent_that_never_lists_its_sessions() {
 }
 
 #[test]
-fn an_agent_that_answers_with_an_error() {
+fn an_agent_that_responds_with_an_error() {
     let (exit, code, message) = fails("error", &[]);
     assert_eq!((exit, code.as_str()), (1, "TURN_FAILED"));
     assert!(message.contains("-32603"), "{message}");
 }
 
 #[test]
-fn garbage_is_told_and_the_turn_goes_on() {
+fn invalid_output_is_reported_and_the_turn_continues() {
     for scenario in ["banner", "garbage", "invalid-utf8"] {
         let ran = works(scenario);
         let warnings = ran.of("aoi:warning");
@@ -164,34 +164,34 @@ fn garbage_is_told_and_the_turn_goes_on() {
 }
 
 #[test]
-fn floods_are_borne() {
+fn floods_do_not_break_the_turn() {
     let ran = works("flood");
-    assert!(ran.text().ends_with("100000 "), "the last event arrives");
+    assert!(ran.text().ends_with("100000 "), "the last event is missing");
     works("stderr-flood");
 }
 
 #[test]
-fn a_second_answer_changes_nothing() {
+fn a_second_response_is_ignored() {
     assert_eq!(works("answer-twice").text(), "Twice.");
 }
 
 #[test]
-fn an_agent_that_ignores_the_end_is_ended() {
+fn an_agent_that_ignores_the_end_is_killed() {
     works("ignore-eof");
     works("ignore-sigterm");
 }
 
 #[test]
-fn a_login_that_the_agent_itself_offers_is_used() {
+fn a_login_offered_by_the_agent_is_used() {
     works("auth");
 }
 
 #[test]
-fn a_manifest_that_lies_about_its_capabilities() {
+fn a_manifest_with_wrong_capabilities() {
     let (exit, code, message) = fails("bare", &[]);
     assert_eq!((exit, code.as_str()), (65, "CAPABILITY_MISMATCH"));
     assert!(message.contains("AGENT-CLI.md:"), "{message}");
-    // At load, before anything runs, where the ACP.md already denies it.
+    // If `ACP.md` already denies it, the error comes at load time, before anything runs.
     let place = Place::new();
     let dir = place.changed("liar", "ACP.md", |text| {
         text.replace("loadSession: true", "loadSession: false")
@@ -203,7 +203,7 @@ fn a_manifest_that_lies_about_its_capabilities() {
     );
     assert!(
         ran.of("aoi:progress").is_empty(),
-        "nothing ran: {}",
+        "an agent was started: {}",
         ran.stdout
     );
 }
@@ -221,7 +221,7 @@ fn an_unknown_protocol_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn an_agent_that_is_missing_or_no_program() {
+fn a_missing_or_invalid_program() {
     let place = Place::new();
     let bin = |bin: &'static str| {
         move |text: String| {
@@ -255,7 +255,7 @@ fn an_agent_that_is_missing_or_no_program() {
 }
 
 #[test]
-fn a_state_that_cannot_be_written() {
+fn an_unwritable_state_directory() {
     let place = Place::new();
     let file = place.path("file");
     std::fs::write(&file, "").expect("written");
@@ -268,9 +268,9 @@ fn a_state_that_cannot_be_written() {
     assert_eq!((ran.code, ran.error().0.as_str()), (73, "STATE_UNWRITABLE"));
 }
 
-/// A file system with hardly any room, in a mount namespace of its own: runs until it is full.
+/// Uses a nearly full file system in its own mount namespace, and runs until it is full.
 #[test]
-fn a_disk_that_is_full() {
+fn a_full_disk() {
     let place = Place::new();
     let script = "mount -t tmpfs -o size=$ROOM none \"$AGENTPROTO_HOME\" || exit 98
         while :; do

@@ -36,7 +36,7 @@ fn with_inventory(entry: &str) -> Bench {
 }
 
 #[test]
-fn the_store_is_sealed_and_notices_every_change() {
+fn the_store_is_encrypted_and_detects_changes() {
     let bench = Bench::new("");
     let ctx = bench.alone();
     let store = Store::new(&ctx.home);
@@ -67,7 +67,7 @@ fn the_store_is_sealed_and_notices_every_change() {
     let unusable = |why: &str| {
         let fault = store.get(&scope, Kind::Slug, "canary-name").expect_err(why);
         assert_eq!(fault.code, Code::SecretUnavailable, "{why}");
-        // What cannot be read is not overwritten either.
+        // An unreadable store is not overwritten either.
         store
             .put(&scope, Kind::Slug, "x", kept("y"))
             .expect_err(why);
@@ -95,7 +95,7 @@ fn the_store_is_sealed_and_notices_every_change() {
     unusable("no key");
 }
 
-/// Another bundle of the same id, at another place, gets nothing of it.
+/// Another bundle with the same id at another path gets none of its secrets.
 #[tokio::test]
 async fn a_secret_belongs_to_its_bundle() {
     let bench = with_inventory("- { slug: probe-key, name: K, description: D }");
@@ -109,13 +109,14 @@ async fn a_secret_belongs_to_its_bundle() {
     let thief = bench.context(bundle, Arc::new(Headless));
     let fault = auth::ensure(&thief, &bench.bin())
         .await
-        .expect_err("nothing for it");
+        .expect_err("another bundle gets no secret");
     assert_eq!(fault.code, Code::AuthRequired);
 }
 
-/// A value of one workspace stands before the one for all, until that is set anew.
+/// A value for one workspace takes precedence over the global one, until the global one is set
+/// again.
 #[tokio::test]
-async fn the_workspace_goes_first() {
+async fn the_workspace_value_takes_precedence() {
     let bench = Bench::new(AUTH);
     let ctx = bench.alone();
     let get = async || {
@@ -129,13 +130,13 @@ async fn the_workspace_goes_first() {
     assert_eq!(get().await, "for-this-1");
     secrets::keep_slug(&ctx, "probe-key", kept("for-all-2"), true).expect("kept");
     assert_eq!(get().await, "for-all-2");
-    // A missing SECRETS.md is said, and no reason to stop.
+    // A missing SECRETS.md is reported but does not stop the run.
     assert!(bench.heard.text().contains("secrets_unread"));
 }
 
-/// AIP-19 § Access: a list that grants it to somebody else is a refusal, written down.
+/// AIP-19 § Access: an access list that grants the secret to others is a refusal, and it is logged.
 #[tokio::test]
-async fn who_gets_a_secret() {
+async fn access_lists_are_enforced() {
     let entry = |access: &str| {
         format!("- {{ slug: probe-key, name: K, description: D, access: {{ {access} }} }}")
     };
@@ -150,7 +151,7 @@ async fn who_gets_a_secret() {
         ("bind: [{ tool: other }]", None),
         ("bind: []", None),
     ] {
-        // SAFETY: no arguments, cannot fail.
+        // SAFETY: `geteuid` takes no arguments and cannot fail.
         let me = format!("'uid:{}'", unsafe { libc::geteuid() });
         let bench = with_inventory(&entry(&access.replace("USER", &me)));
         let ctx = bench.alone();
@@ -176,7 +177,7 @@ async fn who_gets_a_secret() {
 }
 
 #[tokio::test]
-async fn exposures_bindings_and_backends() {
+async fn exposures_bindings_and_backends_are_applied() {
     let mut bench = with_inventory(
         "- { slug: a-pair, name: A, description: D, kind: keypair, exposures: [{ kind: env, name: PUB, field: public }, { kind: env, name: PRIV, field: private }, { kind: file, path: '~/k' }] }\n\
          - { slug: shared, name: B, description: D, metadata: { bindings: { env: [ONE, TWO] } } }\n\
@@ -209,9 +210,9 @@ async fn exposures_bindings_and_backends() {
     assert!(fault.message.contains("vault://hashicorp/kv/x"));
 }
 
-/// AIP-19: a manifest with a value in it is refused, and the value is not repeated.
+/// AIP-19: a manifest that contains a value is refused, and the error does not repeat the value.
 #[tokio::test]
-async fn an_inventory_that_must_not_be_is_refused() {
+async fn an_invalid_inventory_is_refused() {
     for entry in [
         format!("- {{ slug: probe-key, name: K, description: D, value: {CANARY} }}"),
         format!("- {{ slug: probe-key, name: K, description: D, token: {CANARY} }}"),
@@ -228,7 +229,7 @@ async fn an_inventory_that_must_not_be_is_refused() {
     }
 }
 
-/// A token server: what it was asked, and answers in order.
+/// A token server with scripted answers. It records the requests.
 fn token_server(answers: Vec<(u16, String)>) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
     let port = listener.local_addr().expect("an address").port();
@@ -286,7 +287,7 @@ fn parameters(query: &str) -> std::collections::BTreeMap<String, String> {
         .collect()
 }
 
-/// Consents in the person's place.
+/// Gives consent on behalf of the user.
 fn consent(answer: &'static str) -> Arc<Person> {
     Person::acting(&["true"], move |shown| {
         let url = shown.lines().last().expect("a URL").to_owned();
@@ -306,7 +307,7 @@ fn consent(answer: &'static str) -> Arc<Person> {
 
 /// A29-SETUP-07, A29-SETUP-08; RFC 7636.
 #[tokio::test]
-async fn an_oauth_step_lands_its_tokens_and_keeps_them_fresh() {
+async fn an_oauth_step_stores_and_refreshes_its_tokens() {
     let first =
         format!(r#"{{"access_token":"{CANARY}-1","refresh_token":"{CANARY}-r","expires_in":1}}"#);
     let second = format!(r#"{{"access_token":"{CANARY}-2","expires_in":3600}}"#);
@@ -329,7 +330,8 @@ async fn an_oauth_step_lands_its_tokens_and_keeps_them_fresh() {
         challenge,
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(hashed)
     );
-    // It has all but expired: the next run gets a fresh one, and so does the one after.
+    // The token has almost expired: the next run refreshes it, and the run after that uses the new
+    // one.
     for _ in 0..2 {
         let env = auth::ensure(&bench.alone(), &bench.bin())
             .await
@@ -343,7 +345,7 @@ async fn an_oauth_step_lands_its_tokens_and_keeps_them_fresh() {
 }
 
 #[tokio::test]
-async fn an_oauth_step_that_does_not_work_out() {
+async fn a_failed_oauth_step_is_reported() {
     let (port, _) = token_server(vec![(
         400,
         format!(r#"{{"error":"invalid_grant","x":"{CANARY}"}}"#),
@@ -361,7 +363,7 @@ async fn an_oauth_step_that_does_not_work_out() {
     let bench = oauth_bench(1);
     let fault = setup::ensure(&bench.with(consent("error=access_denied")), &bench.bin()).await;
     assert!(fault.expect_err("denied").message.contains("access_denied"));
-    // AIP-19 has no place for endpoints: what is missing is said.
+    // AIP-19 does not define endpoints, so missing ones are reported.
     let bench = oauth_bench(1);
     for (inventory, word) in [
         (
@@ -374,7 +376,7 @@ async fn an_oauth_step_that_does_not_work_out() {
         ),
         (
             "- { slug: other, name: K, description: D }",
-            "no SECRETS.md",
+            "not declared in a SECRETS.md",
         ),
     ] {
         bench.write(
@@ -388,9 +390,9 @@ async fn an_oauth_step_that_does_not_work_out() {
     }
 }
 
-/// Setup stays done when the login goes (A29-SETUP-26).
+/// A logout does not undo setup steps (A29-SETUP-26).
 #[tokio::test]
-async fn logout_leaves_setup_alone() {
+async fn logout_does_not_undo_setup() {
     let bench = Bench::new(&format!(
         "{AUTH}setup:\n- {{ id: a, kind: prompt, prompt: A, persist: {{ env: A }} }}\n"
     ));
@@ -410,7 +412,7 @@ async fn logout_leaves_setup_alone() {
     assert_eq!(fault.code, Code::AuthRequired);
 }
 
-/// A desktop's keyring, as a program that keeps what it is told.
+/// A fake desktop keyring: a program that stores its input.
 fn with_keyring(script: &str) -> Bench {
     let mut bench = Bench::new(AUTH);
     std::fs::create_dir(bench.at("desktop")).expect("made");
@@ -437,9 +439,9 @@ fn cli(bench: &Bench, args: &[&str], input: &str) -> (Option<i32>, String) {
     )
 }
 
-/// The key is in the keyring, and nowhere else; without the keyring there is no way in.
+/// The key is in the keyring and nowhere else. Without the keyring, the store cannot be opened.
 #[test]
-fn the_key_in_a_keyring() {
+fn the_key_is_stored_in_a_keyring() {
     let bench = with_keyring(RING);
     let (code, said) = cli(&bench, &["auth", "set", "../bundle", "PROBE_KEY"], CANARY);
     assert_eq!(code, Some(0), "{said}");
@@ -447,7 +449,7 @@ fn the_key_in_a_keyring() {
     let key = std::fs::read_to_string(bench.at("desktop/kept")).expect("kept");
     assert_eq!(key.len(), 64);
     let calls = std::fs::read_to_string(bench.at("desktop/calls")).expect("called");
-    assert!(!calls.contains(&key), "the key is no argument");
+    assert!(!calls.contains(&key), "the key must not be an argument");
     bench.nowhere(&key);
     bench.nowhere(CANARY);
     let (code, said) = cli(&bench, &["auth", "status", "../bundle"], "");
@@ -460,7 +462,7 @@ fn the_key_in_a_keyring() {
 }
 
 #[test]
-fn a_keyring_that_does_not_work_leaves_it_to_the_file() {
+fn a_broken_keyring_falls_back_to_the_file() {
     for script in [
         "echo no >&2; exit 1",
         "true",
@@ -481,9 +483,9 @@ fn a_keyring_that_does_not_work_leaves_it_to_the_file() {
     assert!(bench.at("home/secrets/key").exists() && !bench.at("desktop/calls").exists());
 }
 
-/// Without a command, the login is the one that the SECRETS.md describes.
+/// Without a login command, the login is the one described in SECRETS.md.
 #[tokio::test]
-async fn login_and_refresh_by_oauth() {
+async fn login_and_refresh_with_oauth() {
     let first = format!(r#"{{"access_token":"{CANARY}-1","refresh_token":"{CANARY}-r"}}"#);
     let second = format!(r#"{{"access_token":"{CANARY}-2"}}"#);
     let no = r#"{"error":"invalid_grant"}"#.to_owned();
@@ -498,7 +500,7 @@ async fn login_and_refresh_by_oauth() {
     };
     let fault = auth::login(&bench.alone(), &bench.bin(), None)
         .await
-        .expect_err("nobody there");
+        .expect_err("no user to ask");
     assert_eq!(fault.code, Code::AuthRequired);
     let ctx = bench.with(consent("code=the-code"));
     auth::login(&ctx, &bench.bin(), None)

@@ -1,5 +1,5 @@
-//! The runner through real processes: the bundled mock agents under their sandbox, driven by
-//! the command line and by the library.
+//! The runner with real processes: the bundled mock agents in their sandbox, driven through the
+//! command line and the library.
 #![cfg(target_os = "linux")]
 
 mod arms;

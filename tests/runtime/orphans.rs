@@ -1,4 +1,4 @@
-//! Nobody survives: not after close, not after cancel, not after the runner was killed.
+//! No process survives: not after close, not after cancel, not after the runner was killed.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const NOBODY: Vec<String> = Vec::new();
 
 #[test]
-fn after_close_even_daemons_are_gone() {
+fn close_ends_daemons_as_well() {
     for scenario in ["daemon", "daemon-holding"] {
         let place = Place::new();
         let option = format!("scenario={scenario}");
@@ -21,7 +21,7 @@ fn after_close_even_daemons_are_gone() {
 }
 
 #[test]
-fn without_a_sandbox_too() {
+fn close_ends_daemons_without_a_sandbox() {
     let place = Place::new();
     let ran = place.run(
         "mock-acp",
@@ -45,11 +45,11 @@ fn without_a_sandbox_too() {
 }
 
 #[tokio::test]
-async fn after_cancel_the_turn_ends_and_after_close_nobody_is_left() {
+async fn cancel_ends_the_turn_and_close_ends_the_agent() {
     let place = Place::new();
     for wishes in [allowing(), with_option("scenario", "hang")] {
         let (agent, _) = place.agent("mock-acp", wishes).expect("loaded");
-        let session = agent.start(None).await.expect("started");
+        let session = agent.start().await.expect("started");
         let mut turn = session.send("be slow").expect("sent");
         let first = turn.next().await.expect("an event");
         assert!(matches!(first, StreamEvent::TextDelta { .. }), "{first:?}");
@@ -68,10 +68,10 @@ async fn after_cancel_the_turn_ends_and_after_close_nobody_is_left() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_dropped_takes_the_agent_with_it() {
+async fn dropping_a_session_ends_the_agent() {
     let place = Place::new();
     let (agent, _) = place.agent("mock-acp", allowing()).expect("loaded");
-    let session = agent.start(None).await.expect("started");
+    let session = agent.start().await.expect("started");
     let mut turn = session.send("be slow").expect("sent");
     turn.next().await.expect("an event");
     assert!(!place.alive().is_empty());
@@ -82,7 +82,7 @@ async fn a_session_that_is_dropped_takes_the_agent_with_it() {
 }
 
 #[test]
-fn after_the_runner_was_killed() {
+fn killing_the_runner_ends_the_agent() {
     for sandbox in ["auto", "off"] {
         let place = Place::new();
         let mut runner = place
@@ -104,7 +104,7 @@ fn after_the_runner_was_killed() {
         let spoke = lines
             .map_while(Result::ok)
             .any(|l| l.contains("text-delta"));
-        assert!(spoke, "the agent is in its turn");
+        assert!(spoke, "the agent did not start its turn");
         assert!(place.alive().len() > 1);
         runner.kill().expect("killed");
         runner.wait().expect("ended");
@@ -113,7 +113,7 @@ fn after_the_runner_was_killed() {
 }
 
 #[test]
-fn an_interrupt_cancels_and_tells_so() {
+fn an_interrupt_cancels_the_turn_and_is_reported() {
     let place = Place::new();
     let mut runner = place
         .command(&[
@@ -128,7 +128,7 @@ fn an_interrupt_cancels_and_tells_so() {
         .map_while(Result::ok)
         .any(|l| l.contains("text-delta"));
     assert!(spoke);
-    // SAFETY: our own child, not waited for.
+    // SAFETY: the process is our child and has not been waited for.
     unsafe { libc::kill(runner.id() as i32, libc::SIGINT) };
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     assert_eq!(runner.wait().expect("ended").code(), Some(130));
@@ -150,9 +150,9 @@ fn an_interrupt_cancels_and_tells_so() {
     assert_eq!(place.survivors(), NOBODY);
 }
 
-/// Whoever types the message may change their mind.
+/// The user may interrupt before the prompt is complete.
 #[test]
-fn an_interrupt_while_the_message_is_awaited() {
+fn an_interrupt_while_reading_the_prompt() {
     for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
         let place = Place::new();
         let mut runner = place
@@ -163,7 +163,7 @@ fn an_interrupt_while_the_message_is_awaited() {
             .expect("started");
         let message = runner.stdin.take().expect("a pipe");
         caught(runner.id(), signal);
-        // SAFETY: our own child, not waited for.
+        // SAFETY: the process is our child and has not been waited for.
         unsafe { libc::kill(runner.id() as i32, signal) };
         let lines = BufReader::new(runner.stdout.take().expect("a pipe")).lines();
         let lines: Vec<String> = lines.map_while(Result::ok).collect();
@@ -171,7 +171,7 @@ fn an_interrupt_while_the_message_is_awaited() {
         let last = lines.last().expect("a summary");
         assert!(last.contains("\"reason\":\"interrupted\""), "{last}");
         drop(message);
-        assert_eq!(place.audit(), "", "nothing was started");
+        assert_eq!(place.audit(), "", "an agent was started");
     }
 }
 

@@ -1,4 +1,4 @@
-//! A home, a workspace and a runner of their own for each test.
+//! A separate home directory, workspace and runner for each test.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -21,7 +21,7 @@ pub struct Place {
     dir: tempfile::TempDir,
 }
 
-/// What a run gave.
+/// Exit code and output of a finished run.
 pub struct Ran {
     pub code: i32,
     pub stdout: String,
@@ -56,7 +56,7 @@ impl Ran {
         deltas.iter().filter_map(|e| e["text"].as_str()).collect()
     }
 
-    /// The one error, with its code.
+    /// Code and message of the only error.
     pub fn error(&self) -> (String, String) {
         let errors = self.of("aoi:error");
         assert_eq!(errors.len(), 1, "{}\n{}", self.stdout, self.stderr);
@@ -78,7 +78,7 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    /// `HOME` of every child, by which they are found again.
+    /// `HOME` of every child process, by which the tests find them.
     pub fn user(&self) -> PathBuf {
         self.path("user").canonicalize().expect("there")
     }
@@ -104,13 +104,13 @@ impl Place {
         Ran::new(self.command(&all).output().expect("started"))
     }
 
-    /// As a person sees it.
+    /// Runs with text output.
     pub fn text(&self, target: &str, args: &[&str]) -> Ran {
         let all = [&["run", target], args].concat();
         Ran::new(self.command(&all).output().expect("started"))
     }
 
-    /// A copy of the mock's bundle with one file changed; its directory.
+    /// A copy of the mock agent's bundle with one file changed. Returns its directory.
     pub fn changed(&self, name: &str, file: &str, change: impl Fn(String) -> String) -> PathBuf {
         let dir = self.path("bundles").join(name);
         std::fs::create_dir_all(&dir).expect("made");
@@ -127,7 +127,7 @@ impl Place {
             if *path == file {
                 let before = text.clone();
                 text = change(text);
-                assert_ne!(text, before, "the change changes something");
+                assert_ne!(text, before, "the replacement changed nothing");
             }
             std::fs::write(dir.join(path), text).expect("written");
         }
@@ -138,7 +138,7 @@ impl Place {
         std::fs::read_to_string(self.path("home/audit/audit-log.jsonl")).unwrap_or_default()
     }
 
-    /// A handle by the library.
+    /// Loads an agent through the library.
     pub fn agent(&self, target: &str, wishes: Wishlist) -> Result<(Agent, Arc<Watch>), Fault> {
         helper::use_binary(BINARY);
         let home = Home::new(self.path("home"));
@@ -162,7 +162,7 @@ impl Place {
         Ok((agent, watch))
     }
 
-    /// Processes of this place that are alive.
+    /// Live processes of this place.
     pub fn alive(&self) -> Vec<String> {
         let mark = format!("HOME={}", self.user().display());
         let mut found = Vec::new();
@@ -176,7 +176,7 @@ impl Place {
         found
     }
 
-    /// Waits until nobody is left; who still is, after a generous while.
+    /// Waits until no process is left. Returns those that remain after a generous time.
     pub fn survivors(&self) -> Vec<String> {
         for _ in 0..200 {
             if self.alive().is_empty() {
@@ -188,7 +188,7 @@ impl Place {
     }
 }
 
-/// Remembers what it heard.
+/// Records what it observes.
 #[derive(Default)]
 pub struct Watch {
     pub stages: Mutex<Vec<Stage>>,

@@ -1,4 +1,4 @@
-//! A canary in every place where it could leak (A45-AUTH-03 to A45-AUTH-05).
+//! A canary in every place where a secret could leak (A45-AUTH-03 to A45-AUTH-05).
 
 use super::place::{Place, Ran};
 
@@ -22,7 +22,7 @@ fn run(place: &Place, args: &[&str]) -> Ran {
 }
 
 #[test]
-fn the_child_has_it_and_nobody_else_sees_it() {
+fn only_the_child_sees_the_secret() {
     let place = Place::new();
     for output in ["text", "jsonl"] {
         let ran = run(
@@ -40,7 +40,7 @@ fn the_child_has_it_and_nobody_else_sees_it() {
         }
     }
     assert!(place.audit().contains("secret.reveal"));
-    // Nothing below the home holds it in the clear.
+    // No file below the home directory contains it in plain text.
     let found = std::process::Command::new("grep")
         .args(["-r", "-l", CANARY])
         .arg(place.path("home"))
@@ -50,7 +50,7 @@ fn the_child_has_it_and_nobody_else_sees_it() {
 }
 
 #[test]
-fn not_in_its_arguments_either() {
+fn the_secret_is_not_an_argument() {
     let place = Place::new();
     let ran = run(&place, &["--prompt", "show argv", "--output", "jsonl"]);
     assert!(
@@ -61,7 +61,7 @@ fn not_in_its_arguments_either() {
 }
 
 #[test]
-fn an_error_of_the_agent_is_masked_too() {
+fn an_error_of_the_agent_is_redacted() {
     let place = Place::new();
     let ran = run(
         &place,

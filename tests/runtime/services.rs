@@ -1,4 +1,4 @@
-//! What the agent asks of us: permissions, files, terminals; within sandbox and workspace.
+//! Services for the agent: permissions, files and terminals, within the sandbox and the workspace.
 
 use super::place::{Place, allowing, collect};
 use agentproto_runtime::StreamEvent;
@@ -6,7 +6,7 @@ use agentproto_runtime::agent::Wishlist;
 use agentproto_runtime::arm::desk::{Answer, Permissions};
 
 #[test]
-fn permissions_by_policy() {
+fn permissions_follow_the_policy() {
     let place = Place::new();
     let ask = |args: &[&str]| {
         let ran = place.run(
@@ -38,14 +38,14 @@ fn permissions_by_policy() {
 }
 
 #[tokio::test]
-async fn the_caller_decides_where_it_wants_to() {
+async fn the_caller_can_answer_permission_requests() {
     let place = Place::new();
     let wishes = Wishlist {
         permissions: Permissions::Ask,
         ..Wishlist::default()
     };
     let (agent, _) = place.agent("mock-acp", wishes).expect("loaded");
-    let session = agent.start(None).await.expect("started");
+    let session = agent.start().await.expect("started");
     for (kind, wanted) in [("allow_once", true), ("reject_once", false)] {
         let mut turn = session.send("ask for permission").expect("sent");
         let mut text = String::new();
@@ -58,7 +58,10 @@ async fn the_caller_decides_where_it_wants_to() {
                         .find(|o| o.kind.as_deref() == Some(kind))
                         .expect("offered");
                     assert!(session.answer(&id, Answer::Choice(choice.id.clone())));
-                    assert!(!session.answer(&id, Answer::Cancelled), "answered once");
+                    assert!(
+                        !session.answer(&id, Answer::Cancelled),
+                        "a question can be answered only once"
+                    );
                 }
                 StreamEvent::TextDelta { text: more } => text.push_str(&more),
                 _ => {}
@@ -66,7 +69,7 @@ async fn the_caller_decides_where_it_wants_to() {
         }
         assert_eq!(text.contains("allowed"), wanted, "{kind}: {text}");
     }
-    // A cancelled turn answers what is still open.
+    // Canceling a turn answers its open questions.
     let mut turn = session.send("ask for permission").expect("sent");
     loop {
         match turn.next().await.expect("an event") {
@@ -84,7 +87,7 @@ async fn the_caller_decides_where_it_wants_to() {
 }
 
 #[test]
-fn files_of_the_workspace_and_no_others() {
+fn only_files_of_the_workspace_are_accessible() {
     let place = Place::new();
     let ran = place.run("mock-acp", &["--yes", "--prompt", "write notes.txt"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -110,12 +113,12 @@ fn files_of_the_workspace_and_no_others() {
 }
 
 #[test]
-fn commands_in_the_same_sandbox() {
+fn commands_run_in_the_same_sandbox() {
     let place = Place::new();
     std::fs::write(place.path("work/here.txt"), "x").expect("written");
     let ran = place.run("mock-acp", &["--yes", "--prompt", "run /bin/ls"]);
     assert!(ran.text().contains("here.txt"), "{}", ran.stdout);
-    // Outside of the workspace there is nothing: the directory above it is not even listed.
+    // Nothing outside the workspace is visible: the parent directory cannot even be listed.
     let home = place.user();
     std::fs::write(home.join("private"), "x").expect("written");
     let ran = place.run(
@@ -136,10 +139,10 @@ fn commands_in_the_same_sandbox() {
 }
 
 #[tokio::test]
-async fn a_workspace_that_cannot_be_escaped_by_its_name() {
+async fn the_agent_runs_in_the_workspace() {
     let place = Place::new();
     let (agent, _) = place.agent("mock-acp", allowing()).expect("loaded");
-    let session = agent.start(None).await.expect("started");
+    let session = agent.start().await.expect("started");
     let mut turn = session.send("show cwd").expect("sent");
     let (text, _) = collect(&mut turn).await;
     let work = place.path("work").canonicalize().expect("there");
@@ -147,7 +150,7 @@ async fn a_workspace_that_cannot_be_escaped_by_its_name() {
     session.close().await.expect("closed");
 }
 
-/// An AIP-29 block in place of the mock's own sandbox.
+/// Replaces the sandbox of the mock agent with an AIP-29 block.
 fn under(place: &Place, name: &str, exec: &str) -> String {
     let block = format!(
         "sandbox:\n  network: {{ egress: [] }}\n  fs: {{ read: [\"./**\"], write: [\"./**\"], deny: [\"./.env\"] }}\n  exec: {exec}\n"
@@ -159,7 +162,7 @@ fn under(place: &Place, name: &str, exec: &str) -> String {
 }
 
 #[test]
-fn a_denied_file_stays_denied_through_the_file_service() {
+fn a_denied_file_is_denied_in_the_file_service() {
     let place = Place::new();
     std::fs::write(place.path("work/.env"), "TOPSECRET").expect("written");
     std::fs::write(place.path("work/open.txt"), "for all").expect("written");
@@ -183,7 +186,7 @@ fn a_denied_file_stays_denied_through_the_file_service() {
 }
 
 #[test]
-fn a_terminal_runs_nothing_that_the_agent_could_not() {
+fn a_terminal_has_the_restrictions_of_the_agent() {
     let place = Place::new();
     std::fs::write(place.path("work/here.txt"), "inside").expect("written");
     let target = under(&place, "lister", "{ allow: true, spawn: [ls] }");
@@ -198,7 +201,7 @@ fn a_terminal_runs_nothing_that_the_agent_could_not() {
     assert!(!run(&target, "cat here.txt").contains("inside"));
     let none = under(&place, "loner", "{ allow: false }");
     assert!(!run(&none, "/bin/ls").contains("here.txt"));
-    // AIP-36: a program outside of what is shown does not bring its neighbours with it.
+    // AIP-36: a program outside the visible directories does not make its neighbors visible.
     let outside = place.path("outside/bin");
     std::fs::create_dir_all(&outside).expect("made");
     std::fs::copy("/bin/ls", outside.join("tool")).expect("copied");

@@ -1,4 +1,4 @@
-//! Sessions and what is carried from turn to turn (A45-SESS-*, A45-CONT-*).
+//! Sessions, and the context carried from turn to turn (A45-SESS-*, A45-CONT-*).
 
 use std::sync::Arc;
 
@@ -38,12 +38,12 @@ async fn say(pins: &Pins, agent: &Agent, message: &str, change: impl Fn(&mut Ask
 const BEFORE: &str = "what did I say before?";
 
 #[tokio::test]
-async fn several_turns_in_one_session_and_one_at_a_time() {
+async fn turns_share_a_session_and_run_one_at_a_time() {
     let place = Place::new();
     let (agent, _) = place.agent("mock-acp", allowing()).expect("loaded");
-    let session = agent.start(None).await.expect("started");
+    let session = agent.start().await.expect("started");
     let mut turn = session.send("apple").expect("sent");
-    let busy = session.send("pear").err().expect("one at a time");
+    let busy = session.send("pear").err().expect("only one turn at a time");
     assert_eq!(busy.code, Code::SessionBusy);
     collect(&mut turn).await;
     let (text, _) = collect(&mut session.send(BEFORE).expect("sent")).await;
@@ -53,11 +53,11 @@ async fn several_turns_in_one_session_and_one_at_a_time() {
         session.send("x").err().expect("closed").code,
         Code::SessionClosed
     );
-    session.close().await.expect("closing twice is one close");
+    session.close().await.expect("closing twice is allowed");
 }
 
 #[tokio::test]
-async fn max_turns_is_kept() {
+async fn max_turns_is_enforced() {
     let place = Place::new();
     let dir = place.changed("brief", "AGENT-CLI.md", |t| {
         t.replace(
@@ -68,7 +68,7 @@ async fn max_turns_is_kept() {
     let (agent, _) = place
         .agent(dir.to_str().expect("a path"), allowing())
         .expect("loaded");
-    let session = agent.start(None).await.expect("started");
+    let session = agent.start().await.expect("started");
     for _ in 0..2 {
         collect(&mut session.send("x").expect("sent")).await;
     }
@@ -91,8 +91,8 @@ async fn an_idle_session_is_closed() {
     let (agent, watch) = place
         .agent(dir.to_str().expect("a path"), allowing())
         .expect("loaded");
-    let session = agent.start(None).await.expect("started");
-    // A turn that is longer than the idle time is not idle.
+    let session = agent.start().await.expect("started");
+    // A turn that is longer than the idle timeout is not idle.
     let (text, _) = collect(&mut session.send("be slow").expect("sent")).await;
     assert!(text.contains("tick"), "{text}");
     while !session.is_closed() {
@@ -104,7 +104,7 @@ async fn an_idle_session_is_closed() {
 }
 
 #[tokio::test]
-async fn none_forgets() {
+async fn strategy_none_carries_no_context() {
     let place = Place::new();
     let (agent, _) = place.agent("mock-acp", by("none")).expect("loaded");
     let pins = Pins::default();
@@ -115,7 +115,7 @@ async fn none_forgets() {
 }
 
 #[tokio::test]
-async fn a_pinned_session_is_the_same_process_per_key() {
+async fn a_pinned_session_has_one_process_per_key() {
     let place = Place::new();
     let (agent, _) = place
         .agent("mock-acp", by("pinned-session"))
@@ -123,16 +123,16 @@ async fn a_pinned_session_is_the_same_process_per_key() {
     let pins = Pins::default();
     say(&pins, &agent, "apple", |_| {}).await;
     assert!(say(&pins, &agent, BEFORE, |_| {}).await.contains("apple"));
-    // Another conversation, another operator: another process.
+    // Another conversation or operator gets another process.
     let other = say(&pins, &agent, BEFORE, |a| a.conversation = "c2".into()).await;
     assert!(!other.contains("apple"), "{other}");
     let other = say(&pins, &agent, BEFORE, |a| a.operator = "o2".into()).await;
     assert!(!other.contains("apple"), "{other}");
-    // What is not in the key does not matter.
+    // Fields that are not part of the key do not matter.
     let same = say(&pins, &agent, BEFORE, |a| a.user = "somebody".into()).await;
     assert!(same.contains("apple"), "{same}");
     assert_eq!(pins.len(), 3);
-    // Another patch: the old process is closed, and that is said.
+    // With another patch, the old process is closed with a warning.
     let mut wishes = with_option("loud", "true");
     wishes.wanted.continuation = Some("pinned-session".into());
     let (loud, watch) = place.agent("mock-acp", wishes).expect("loaded");
@@ -169,7 +169,7 @@ async fn a_pinned_process_is_evicted_when_idle() {
 }
 
 #[tokio::test]
-async fn two_first_messages_at_once_are_one_process() {
+async fn two_concurrent_first_messages_share_one_process() {
     let place = Place::new();
     let (agent, watch) = place
         .agent("mock-acp", by("pinned-session"))
@@ -181,7 +181,7 @@ async fn two_first_messages_at_once_are_one_process() {
         ..Ask::default()
     };
     let (one, other) = tokio::join!(pins.send(&agent, ask()), pins.send(&agent, ask()));
-    // The second one finds the first one's process, at work or not.
+    // The second message uses the process of the first, whether it is busy or not.
     let mut answered = 0;
     for sent in [one, other] {
         match sent {
@@ -200,7 +200,7 @@ async fn two_first_messages_at_once_are_one_process() {
 }
 
 #[tokio::test]
-async fn a_spent_pin_is_replaced() {
+async fn a_pinned_session_without_turns_left_is_replaced() {
     let place = Place::new();
     let dir = place.changed("spent", "AGENT-CLI.md", |t| {
         t.replace(
@@ -224,7 +224,7 @@ async fn a_spent_pin_is_replaced() {
 }
 
 #[tokio::test]
-async fn no_context_is_carried_where_the_manifest_says_so() {
+async fn context_carryover_can_be_disabled() {
     let place = Place::new();
     let dir = place.changed("forgetful", "AGENT-CLI.md", |t| {
         t.replace("  context_carryover: true", "  context_carryover: false")
@@ -237,8 +237,8 @@ async fn no_context_is_carried_where_the_manifest_says_so() {
     let said = say(&pins, &agent, BEFORE, |_| {}).await;
     assert!(!said.contains("apple"), "{said}");
     assert!(pins.is_empty() && watch.warned("context_not_carried"));
-    // A session by itself has one turn.
-    let session = agent.start(None).await.expect("started");
+    // A single session then has only one turn.
+    let session = agent.start().await.expect("started");
     collect(&mut session.send("apple").expect("sent")).await;
     let spent = session.send(BEFORE).err().expect("no second turn");
     assert_eq!(spent.code, Code::TurnsSpent);
@@ -248,7 +248,7 @@ async fn no_context_is_carried_where_the_manifest_says_so() {
 }
 
 #[tokio::test]
-async fn a_transcript_is_put_before_the_message() {
+async fn a_transcript_precedes_the_message() {
     let place = Place::new();
     let (agent, _) = place.agent("mock-acp", by("transcript")).expect("loaded");
     let pins = Pins::default();
@@ -273,7 +273,7 @@ async fn a_transcript_is_put_before_the_message() {
 }
 
 #[test]
-fn a_session_is_taken_up_again_in_a_later_run() {
+fn a_session_is_resumed_in_a_later_run() {
     let place = Place::new();
     let first = place.run("mock-acp", &["--prompt", "apple"]);
     let id = first.of("aoi:summary")[0]["session_id"]
@@ -302,12 +302,12 @@ fn a_session_is_taken_up_again_in_a_later_run() {
 }
 
 #[tokio::test]
-async fn two_sessions_at_once_do_not_mix() {
+async fn two_concurrent_sessions_are_independent() {
     let place = Place::new();
     let (agent, _) = place.agent("mock-acp", allowing()).expect("loaded");
     let agent = Arc::new(agent);
     let one = async |word: &'static str| {
-        let session = agent.start(None).await.expect("started");
+        let session = agent.start().await.expect("started");
         let (text, _) = collect(&mut session.send(word).expect("sent")).await;
         session.close().await.expect("closed");
         text

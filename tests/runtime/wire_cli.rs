@@ -1,4 +1,4 @@
-//! `record`, `replay` and `diff`, with the mock agent at the other end.
+//! `record`, `replay` and `diff` with the mock agent.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"))
     }
 
-    /// The answer to a request, with what came before it.
+    /// Sends a request. Returns the messages before the response, and the response.
     fn ask(&mut self, id: Value, method: &str, params: Value) -> (Vec<Value>, Value) {
         self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         let mut before = Vec::new();
@@ -86,7 +86,7 @@ impl Client {
         }
     }
 
-    /// A whole conversation of one turn, with ids of this kind.
+    /// A conversation with one turn, with ids of this kind.
     fn converse(&mut self, ids: fn(u64) -> Value, cwd: &Path) -> Vec<Value> {
         self.ask(
             ids(1),
@@ -102,7 +102,7 @@ impl Client {
         updates
     }
 
-    /// Closes its input, and waits.
+    /// Closes stdin and waits for the exit.
     fn end(mut self) -> (String, String, i32) {
         self.stdin = None;
         let (mut out, mut err) = (String::new(), String::new());
@@ -134,7 +134,7 @@ fn mock() -> [String; 3] {
     ]
 }
 
-/// A recording of one turn with the mock agent.
+/// Records one turn with the mock agent.
 fn recorded(dir: &tempfile::TempDir, name: &str, more: &[&str]) -> (String, Vec<Value>) {
     let file = path(dir, name);
     let mock = mock();
@@ -156,7 +156,7 @@ fn lines(file: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_recording_has_every_byte_and_its_schema() {
+fn a_recording_has_every_byte_and_matches_its_schema() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = path(&dir, "t.jsonl");
     let script = "printf 'one\\r\\n\\377\\n'; printf 'no end'; printf 'to err\\n' >&2; cat; exit 3";
@@ -211,13 +211,13 @@ fn a_recording_has_every_byte_and_its_schema() {
 }
 
 #[test]
-fn nothing_is_held_back_and_lines_are_on_disk_at_once() {
+fn output_is_not_buffered_and_lines_are_written_at_once() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = path(&dir, "t.jsonl");
     let mut client = Client::start(&["record", "--to", &file, "--", "cat"]);
     let stdin = client.stdin.as_mut().expect("open");
-    // Half a line comes back before its other half is there.
-    stdin.write_all(b"ha").expect("it listens");
+    // Half a line is passed on before the other half arrives.
+    stdin.write_all(b"ha").expect("written");
     let mut two = [0; 2];
     client.stdout.read_exact(&mut two).expect("it speaks");
     assert_eq!(&two, b"ha");
@@ -229,7 +229,7 @@ fn nothing_is_held_back_and_lines_are_on_disk_at_once() {
         let text = std::fs::read_to_string(&file).expect("a file");
         text.matches("\"half\"").count() == 2
     };
-    // The disk is another thread's; it needs nothing more from us.
+    // A background thread writes the file, without further input.
     while !whole() {
         std::thread::yield_now();
     }
@@ -238,20 +238,20 @@ fn nothing_is_held_back_and_lines_are_on_disk_at_once() {
 }
 
 #[test]
-fn signals_and_the_end_of_either_side_pass_through() {
+fn signals_and_exits_are_passed_on() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = path(&dir, "t.jsonl");
     let script = "trap 'exit 42' TERM; echo ready; while :; do sleep 0.05; done";
     let mut client = Client::start(&["record", "--to", &file, "--", "sh", "-c", script]);
     let mut ready = String::new();
     client.stdout.read_line(&mut ready).expect("it speaks");
-    // SAFETY: a plain signal to a child of ours that was not waited for.
+    // SAFETY: the process is our child and has not been waited for.
     unsafe { libc::kill(client.child.id() as i32, libc::SIGTERM) };
     assert_eq!(client.child.wait().expect("it ends").code(), Some(42));
-    // The agent ends while the client still could speak.
+    // The agent exits while the client could still send.
     let mut client = Client::start(&["record", "--to", &file, "--", "sh", "-c", "exit 5"]);
     assert_eq!(client.child.wait().expect("it ends").code(), Some(5));
-    // The client goes away; the agent would not notice.
+    // The client disconnects, and the agent does not notice.
     let deaf = "echo ready; while :; do sleep 0.05; done";
     let mut client = Client::start(&["record", "--to", &file, "--", "sh", "-c", deaf]);
     client.stdout.read_line(&mut ready).expect("it speaks");
@@ -267,7 +267,7 @@ fn signals_and_the_end_of_either_side_pass_through() {
     );
     let (_, err) = ran(&["record", "--", "no-such-program-here"], 69);
     assert!(
-        err.contains("there is no program `no-such-program-here`"),
+        err.contains("program `no-such-program-here` not found"),
         "{err}"
     );
     let (_, err) = ran(&["record", "--to", "/nowhere/x", "--", "true"], 73);
@@ -284,7 +284,7 @@ fn a_directory_gets_a_file_for_every_run() {
 }
 
 #[test]
-fn the_recorded_agent_answers_another_client() {
+fn a_replayed_agent_responds_to_another_client() {
     let dir = tempfile::tempdir().expect("a directory");
     let (file, updates) = recorded(&dir, "t.jsonl", &[]);
     let mut client = Client::start(&["replay", &file]);
@@ -295,7 +295,7 @@ fn the_recorded_agent_answers_another_client() {
 }
 
 #[test]
-fn a_client_that_does_something_else_is_told() {
+fn an_unexpected_client_message_is_reported() {
     let dir = tempfile::tempdir().expect("a directory");
     let (file, _) = recorded(&dir, "t.jsonl", &[]);
     let mut client = Client::start(&["replay", &file]);
@@ -310,13 +310,13 @@ fn a_client_that_does_something_else_is_told() {
     );
     assert!(err.contains("the request initialize (line 3)"), "{err}");
     assert!(
-        err.contains("the client ended, but the recording goes on with"),
+        err.contains("the client ended, but the recording continues with"),
         "{err}"
     );
 }
 
 #[test]
-fn a_live_agent_gets_the_recorded_client_and_differences_are_told() {
+fn a_recorded_client_replays_against_a_live_agent() {
     let dir = tempfile::tempdir().expect("a directory");
     let (file, _) = recorded(&dir, "t.jsonl", &[]);
     let other = tempfile::tempdir().expect("a directory");
@@ -325,8 +325,8 @@ fn a_live_agent_gets_the_recorded_client_and_differences_are_told() {
     let mut args = vec!["replay", &file, "--cwd", &cwd, "--"];
     args.extend(mock.iter().map(String::as_str));
     let (out, _) = ran(&args, 0);
-    assert!(out.starts_with("The same: "), "{out}");
-    // The same agent, wrong in one way.
+    assert!(out.starts_with("No differences: "), "{out}");
+    // The same agent with one defect.
     let new = path(&dir, "new.jsonl");
     let mut args = vec!["replay", &file, "--to", &new, "-o", "json", "--"];
     args.extend(mock.iter().map(String::as_str));
@@ -336,16 +336,16 @@ fn a_live_agent_gets_the_recorded_client_and_differences_are_told() {
     assert_eq!(found["schema"], "agentproto.diff/v1");
     let differences = found["differences"].as_array().expect("a list");
     let is_answer =
-        |d: &&Value| d["change"] == "changed" && d["a"]["what"] == "← answer to session/prompt";
+        |d: &&Value| d["change"] == "changed" && d["a"]["what"] == "← response to session/prompt";
     assert!(differences.iter().any(|d| is_answer(&d)), "{out}");
     let (out, _) = ran(&["diff", &file, &new], 1);
-    assert!(out.contains("← answer to session/prompt"), "{out}");
+    assert!(out.contains("← response to session/prompt"), "{out}");
     assert!(out.contains("-     \"stopReason\": \"end_turn\""), "{out}");
     ran(&["diff", &file, &file], 0);
 }
 
 #[test]
-fn events_of_a_difference_have_their_schema() {
+fn difference_events_match_their_schema() {
     let dir = tempfile::tempdir().expect("a directory");
     let (file, _) = recorded(&dir, "t.jsonl", &[]);
     let text = std::fs::read_to_string(&file).expect("a file");
@@ -370,7 +370,7 @@ fn events_of_a_difference_have_their_schema() {
 }
 
 #[test]
-fn a_recording_is_judged_by_the_monitors() {
+fn monitors_check_a_recording() {
     let dir = tempfile::tempdir().expect("a directory");
     let (good, _) = recorded(&dir, "good.jsonl", &[]);
     let (out, _) = ran(&["replay", &good, "--judge", "-o", "json"], 0);
@@ -382,7 +382,7 @@ fn a_recording_is_judged_by_the_monitors() {
     };
     assert_eq!(verdict(&report, "TR-03").as_deref(), Some("pass"));
     assert_eq!(verdict(&report, "PT-02").as_deref(), Some("pass"));
-    // Nothing of it happened.
+    // The recording contains nothing about this requirement.
     assert_eq!(verdict(&report, "EL-01").as_deref(), Some("not_verified"));
     assert_eq!(report["summary"]["fail"], 0);
     assert_eq!(report["summary"]["certified"], false);
@@ -411,14 +411,14 @@ fn a_recording_is_judged_by_the_monitors() {
         let (out, _) = ran(&args, 1);
         assert!(!out.is_empty(), "{output}");
     }
-    // And the rendered report is a report again.
+    // The saved report can be rendered again.
     let saved = format!("{reports}/report.json");
     let (out, _) = ran(&["report", "render", &saved], 0);
     assert!(out.contains("PT-02"), "{out}");
 }
 
 #[test]
-fn what_is_no_transcript_is_told_with_its_place() {
+fn invalid_transcripts_are_reported_with_their_position() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = path(&dir, "t.jsonl");
     for (text, wanted) in [
@@ -426,7 +426,7 @@ fn what_is_no_transcript_is_told_with_its_place() {
         ("{}\n", "t.jsonl:1: not a transcript"),
         (
             "{\"schema\":\"agentproto.transcript/v1\"}\nno\n",
-            "t.jsonl:2: no JSON",
+            "t.jsonl:2: not valid JSON",
         ),
     ] {
         std::fs::write(&file, text).expect("written");
@@ -439,7 +439,7 @@ fn what_is_no_transcript_is_told_with_its_place() {
 }
 
 #[test]
-fn transcripts_of_certify_are_read_too() {
+fn transcripts_of_certify_can_be_replayed() {
     let dir = tempfile::tempdir().expect("a directory");
     let reports = path(&dir, "reports");
     let args = [
@@ -464,12 +464,12 @@ fn transcripts_of_certify_are_read_too() {
     assert!(seen > 0);
 }
 
-/// The recorded client against the recorded agent: nothing can differ.
+/// Replays each recording against itself: there must be no difference.
 #[test]
-fn every_recording_is_its_own_equal() {
+fn every_recording_is_equal_to_itself() {
     let dir = tempfile::tempdir().expect("a directory");
     let reports = path(&dir, "reports");
-    // Questions, files, terminals, cancelled turns, odd ids, broken lines, two directories.
+    // Questions, files, terminals, canceled turns, unusual ids, invalid lines, two directories.
     let cases = [
         "PE-03", "FS-03", "TE-05", "PT-14", "TR-08", "TR-13", "SE-13", "PT-04", "EL-05", "TR-16",
     ];
@@ -483,7 +483,7 @@ fn every_recording_is_its_own_equal() {
         let file = file.to_string_lossy();
         let args = ["replay", &file, "--", &binary, "replay", &file];
         let (out, _) = ran(&args, 0);
-        assert!(out.starts_with("The same: "), "{file}\n{out}");
+        assert!(out.starts_with("No differences: "), "{file}\n{out}");
         seen += 1;
     }
     assert!(seen >= cases.len(), "{seen}");

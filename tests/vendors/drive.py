@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Drives agents that others wrote through the mock model, over plain stdio.
+"""Runs third-party agents with the mock model, over plain stdio.
 
     drive.py --agentproto BIN --vendors DIR [--verbose] [--only KEY]... AGENT...
 
-For every key of an agent's prompts.yaml it opens a session, sends the prompt, and looks at what
-comes back on the wire. Prints a table; exits 1 if a key failed.
+For every key of an agent's prompts.yaml, it opens a session, sends the prompt, and checks the
+messages on the wire. Prints a table, and exits with code 1 if a key failed.
 """
 
 import argparse
@@ -32,7 +32,7 @@ class Failed(Exception):
 
 
 class Lines:
-    """The lines of a stream, read by a thread so that they can be waited for."""
+    """The lines of a stream, read by a thread to allow timeouts."""
 
     def __init__(self, stream):
         self.queue = queue.Queue()
@@ -52,7 +52,7 @@ class Lines:
 
 
 class Model:
-    """`agentproto mock llm`, and what it was asked."""
+    """`agentproto mock llm`, and the requests that it received."""
 
     def __init__(self, binary, verbose):
         self.verbose = verbose
@@ -66,7 +66,7 @@ class Model:
         self.asked = []
 
     def wait(self, wanted, seconds):
-        """The first question for which `wanted` holds."""
+        """The first request that satisfies `wanted`."""
         end = time.monotonic() + seconds
         while True:
             for asked in self.asked:
@@ -96,7 +96,7 @@ class Recipe:
         self.name = name
         self.words = words
         if not self.dir.is_dir():
-            raise SystemExit(f"there is no {self.dir}")
+            raise SystemExit(f"{self.dir} does not exist")
         self.command = shlex.split(self.text("command"))
         self.auth = self.text("auth").strip() or None
         self.env = {}
@@ -115,7 +115,7 @@ class Recipe:
         return fill(path.read_text(), self.words) if path.exists() else ""
 
     def furnish(self, home):
-        """Copies the templates of the agent's own configuration."""
+        """Copies the templates of the agent's configuration."""
         source = self.dir / "home"
         for path in sorted(source.rglob("*")) if source.is_dir() else []:
             target = home / path.relative_to(source)
@@ -125,7 +125,7 @@ class Recipe:
 
 
 class Agent:
-    """An ACP client: the least that an agent may ask of one."""
+    """A minimal ACP client."""
 
     def __init__(self, recipe, home, cwd, verbose):
         env = {"PATH": recipe.words["PATH"], "HOME": str(home), "LANG": "C.UTF-8",
@@ -160,15 +160,15 @@ class Agent:
         while True:
             line = self.lines.next(end - time.monotonic())
             if line is None:
-                raise Failed(f"{method}: the agent ended: {self.last_words()}")
+                raise Failed(f"{method}: the agent exited: {self.last_words()}")
             if line == "":
-                raise Failed(f"{method}: no answer in {seconds} s")
+                raise Failed(f"{method}: no response within {seconds} s")
             if self.verbose:
                 print("<-", line.rstrip()[:2000], file=sys.stderr)
             try:
                 message = json.loads(line)
             except ValueError:
-                raise Failed(f"no JSON on stdout: {line[:200]!r}") from None
+                raise Failed(f"stdout is not JSON: {line[:200]!r}") from None
             if "method" in message and "id" in message:
                 self.answer(message)
             elif "method" in message:
@@ -188,7 +188,7 @@ class Agent:
             result = self.serve(method, params)
             self.send({"id": message["id"], "result": result})
         except NotImplementedError:
-            error = {"code": -32601, "message": f"no {method} here"}
+            error = {"code": -32601, "message": f"{method} is not supported"}
             self.send({"id": message["id"], "error": error})
         except FileNotFoundError as error:
             self.send({"id": message["id"], "error": {"code": -32002, "message": str(error)}})
@@ -265,7 +265,7 @@ def prompt(agent, name, text, **more):
 
 
 def judge(key, agent, model, recipe, cwd):
-    """Plays one key in a session of its own; a remark, or Failed."""
+    """Runs one key in its own session. Returns a remark, or raises Failed."""
     name = session(agent)
     notes = cwd / "certify-notes.txt"
     notes.unlink(missing_ok=True)
@@ -283,7 +283,7 @@ def judge(key, agent, model, recipe, cwd):
     calls = agent.has("tool_call", "tool_call_update")
     raw = json.dumps(agent.updates)
     if "no such tool" in said:
-        raise Failed("the agent offers no tool for it")
+        raise Failed("the agent has no tool for it")
     if key == "text":
         need(said, "no text")
         if "certify:" in text:
@@ -298,7 +298,7 @@ def judge(key, agent, model, recipe, cwd):
         need(calls, "no tool call")
         need('"completed"' in raw, f"no call completed: {raw[-300:]}")
     if key == "permission":
-        need("session/request_permission" in agent.asked, "no permission was asked")
+        need("session/request_permission" in agent.asked, "the agent did not ask for permission")
     if key in ("permission", "fs_write") and "certify:" in text:
         need(notes.exists() and notes.read_text() == "certified\n", "no file was written")
     if key in ("fs_read", "terminal") and "certify:" in text:
@@ -308,7 +308,7 @@ def judge(key, agent, model, recipe, cwd):
 
 
 def got_result(asked, text):
-    """Whether the model was sent what a tool found, after this prompt."""
+    """Whether the model received the result of a tool after this prompt."""
     texts = [(said["role"], said["text"]) for said in asked["messages"]]
     prompts = [i for i, (role, said) in enumerate(texts) if role == "user" and text in said]
     later = texts[prompts[-1]:] if prompts else []
@@ -316,12 +316,13 @@ def got_result(asked, text):
 
 
 def cancel(agent, model, name, text):
-    """Cancels at the first chunk: the turn must end so, and the model be hung up on."""
+    """Cancels at the first chunk. The turn must end as cancelled, and the agent must disconnect from
+    the model."""
     sent = []
 
     def at_first(update):
         chunk = update.get("sessionUpdate") == "agent_message_chunk" and not sent
-        # An agent may say something of its own before the model speaks.
+        # An agent may send its own text before the model responds.
         if chunk and ("certify:" not in text or "slowly" in json.dumps(update)):
             sent.append(time.monotonic())
             agent.send({"method": "session/cancel", "params": {"sessionId": name}})
@@ -333,7 +334,7 @@ def cancel(agent, model, name, text):
     if "certify:" in text:
         ours = lambda asked: any(text in said["text"] for said in asked["messages"])
         dropped = model.wait(lambda asked: ours(asked) and asked["dropped"], 12)
-        need(dropped, "the model was not hung up on")
+        need(dropped, "the agent did not disconnect from the model")
     return f"in {took:.1f} s"
 
 
@@ -373,7 +374,7 @@ def run(name, options, model):
         if any(not good for good, _ in results.values()):
             words = agent.last_words()
             if words:
-                print(f"{name} on stderr: {words}", file=sys.stderr)
+                print(f"{name}: stderr: {words}", file=sys.stderr)
         shutil.rmtree(place, ignore_errors=True)
     return results
 
@@ -394,7 +395,7 @@ def main():
         finally:
             model.stop()
         if not results:
-            results = {"start": (False, "nothing was tried")}
+            results = {"start": (False, "no key was tested")}
         for key, (passed, remark) in results.items():
             good &= passed
             word = "ok" if passed else "FAILED"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes a report fit to be shown to others.
+"""Prepares a report for publication.
 
     publish.py --agentproto BIN --vendors DIR --place DIR --title NAME REPORT.json OUT
 
-Takes the places of this machine out of a report, and writes its page, Markdown, JSON and badge
-into OUT.
+Removes the paths of this machine from a report, and writes its HTML page, Markdown, JSON and badge
+to OUT.
 """
 
 import argparse
@@ -20,12 +20,12 @@ KEPT = ["report.json", "report.html", "report.md", "badge.svg"]
 
 
 def places(options):
-    """What is replaced, one after the other: (pattern, what stands there instead)."""
+    """The replacements in order: (pattern, replacement)."""
     vendors = sorted({options.vendors, os.path.realpath(options.vendors)})
     known = [(re.escape(options.place) + r"(?:/agentproto-certify-\d+-\d+)?", "/run")]
     known += [(re.escape(name), "/vendors") for name in vendors]
     known.append((re.escape(options.agentproto), "agentproto"))
-    # Evidence is cut where it grows too long, also in the middle of a path.
+    # Long evidence is truncated, possibly in the middle of a path.
     for name in [options.place, options.agentproto, *vendors]:
         cut = [re.escape(name[:length]) for length in range(len(name) - 1, 4, -1)]
         known.append((f"(?:{'|'.join(cut)})(?= ?…|\\.\\.\\.|\\\\?$)", "/"))
@@ -54,26 +54,26 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--agentproto", required=True)
     parser.add_argument("--vendors", required=True)
-    parser.add_argument("--place", required=True, help="where the cases were")
-    parser.add_argument("--title", required=True, help="what people call the agent")
+    parser.add_argument("--place", required=True, help="directory in which the cases ran")
+    parser.add_argument("--title", required=True, help="display name of the agent")
     parser.add_argument("report", type=Path)
     parser.add_argument("out", type=Path)
     options = parser.parse_args()
     report = scrub(json.loads(options.report.read_text()), places(options))
     report["target"]["name"] = options.title
-    # Transcripts are not published: a link to one would lead nowhere.
+    # Transcripts are not published, so links to them would be broken.
     for row in report["results"]:
         row.pop("transcript", None)
     left = re.findall(r"(?<!\w)/(?:tmp|root|work)/[^\s\"]*", json.dumps(report, ensure_ascii=False))
     if left:
-        print(f"{options.report}: look at {sorted(set(left))[:20]}", file=sys.stderr)
+        print(f"{options.report}: check these paths: {sorted(set(left))[:20]}", file=sys.stderr)
     options.out.mkdir(parents=True, exist_ok=True)
     scrubbed = options.out / "report.json"
     scrubbed.write_text(json.dumps(report))
     made = subprocess.run([options.agentproto, "report", "render", str(scrubbed), "--report-dir",
                            str(options.out)], stdout=subprocess.DEVNULL)
     if made.returncode:
-        sys.exit(f"{options.report} cannot be rendered")
+        sys.exit(f"cannot render {options.report}")
     for path in options.out.iterdir():
         if path.is_file() and path.name not in KEPT:
             path.unlink()

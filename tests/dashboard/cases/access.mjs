@@ -1,11 +1,11 @@
-// With keys alone, with a screen reader, on a phone.
+// Keyboard only, screen reader, phone.
 
 const MARK = ".mark.turn-end";
 const focused = page => page.evaluate(() => document.activeElement.id || document.activeElement.dataset.id || document.activeElement.localName);
 
 export default [
   {
-    name: "a whole walk with keys alone",
+    name: "the whole page works with the keyboard only",
     async run({ assert, host, tab }) {
       const one = await tab();
       const { page } = one;
@@ -31,7 +31,7 @@ export default [
         await press("Enter");
         await page.locator("#new").waitFor({ state: "hidden" });
         await page.waitForFunction(name => document.getElementById("title").textContent === name, label);
-        // Once the agent is ready, the prompt waits for words.
+        // Once the agent is ready, the prompt field has the focus.
         await page.locator("#prompt:focus").waitFor();
         await page.keyboard.type("hello " + label);
         await press("Enter");
@@ -65,7 +65,7 @@ export default [
       await page.locator("#interrupt:enabled").waitFor();
       await press("i");
       await page.locator(`${MARK}[data-reason=cancelled]`).waitFor();
-      // From the prompt back to the buttons, and out.
+      // Move the focus from the prompt back to the Kill button.
       await page.locator("#prompt:focus").waitFor();
       for (let n = 0; n < 12 && await focused(page) !== "kill"; n++) await press("Shift+Tab");
       await press("Enter");
@@ -75,7 +75,7 @@ export default [
     },
   },
   {
-    name: "keys do nothing while somebody writes, and can be turned off",
+    name: "keys do nothing while typing, and can be disabled",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("default");
       const { page } = await open(id);
@@ -85,7 +85,7 @@ export default [
       assert.equal(await page.locator("dialog[open]").count(), 0);
       await page.keyboard.press("Escape");
       await page.keyboard.press("?");
-      await page.getByLabel("Single keys do something").uncheck();
+      await page.getByLabel("Enable single-key shortcuts").uncheck();
       await page.keyboard.press("Escape");
       await page.keyboard.press("n");
       assert.equal(await page.locator("dialog[open]").count(), 0);
@@ -96,7 +96,7 @@ export default [
     },
   },
   {
-    name: "a turn that another client starts does not turn typing into keys",
+    name: "typing is not read as shortcuts when another client starts a turn",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("slow");
       const { page } = await open(id);
@@ -140,7 +140,7 @@ export default [
     },
   },
   {
-    name: "ten thousand sessions make no long list",
+    name: "ten thousand sessions do not make a long list",
     async run({ assert, page: open }) {
       const { page } = await open();
       const session = n => ({
@@ -175,7 +175,7 @@ export default [
       assert.equal(await page.locator("#list").isVisible(), false);
       assert.equal(await isWide(), false);
       const sizes = await page.locator("#session button:visible").evaluateAll(all => all.map(one => one.getBoundingClientRect().height));
-      assert.ok(sizes.every(height => height >= 32), `room for a finger: ${sizes}`);
+      assert.ok(sizes.every(height => height >= 32), `buttons are too small for touch: ${sizes}`);
       await page.getByRole("button", { name: "Back to the list" }).tap();
       await page.locator("#list").waitFor();
       await page.goBack();
@@ -185,7 +185,7 @@ export default [
     },
   },
   {
-    name: "no barriers: names, roles and contrast in light and dark",
+    name: "accessibility: names, roles and contrast in light and dark mode",
     async run({ assert, host, page: open }) {
       const worker = await host.session("tools", { label: "for every eye" });
       await host.turn(worker.id, "look");
@@ -205,13 +205,13 @@ export default [
         await page.keyboard.press("Escape");
         await page.getByRole("button", { name: "Sign out" }).click();
         await page.getByLabel("Token").waitFor();
-        assert.deepEqual(await tab.barriers(), [], `${colorScheme}, signing in`);
+        assert.deepEqual(await tab.barriers(), [], `${colorScheme}, sign-in page`);
       }
       await host.ask("POST", `/sessions/${id}/kill`);
     },
   },
   {
-    name: "a screen reader hears questions and ends of turns",
+    name: "a screen reader announces questions and turn ends",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("permission");
       const { page } = await open(id);

@@ -1,16 +1,16 @@
-// Lost connections: nothing is lost, nothing comes twice, and it is said.
+// Lost connections: no event is lost or duplicated, and the page reports it.
 
 import { Host, Wire } from "../host.mjs";
 
 const MARK = ".mark.turn-end";
 
-/** Numbers in the order in which they stand in the transcript. */
+/** The tick numbers in the transcript, in order. */
 const ticks = page => page.locator(".agent").allTextContents()
   .then(texts => [...texts.join("").matchAll(/tick (\d+)/g)].map(found => Number(found[1])));
 
 export default [
   {
-    name: "a cut connection goes on where it was, without a gap or a double",
+    name: "a broken connection resumes without gaps or duplicates",
     async run({ assert, host, page: open }) {
       const wire = await new Wire().start(host.port);
       try {
@@ -24,7 +24,7 @@ export default [
           await page.locator(".agent", { hasText: `tick ${tick} ` }).waitFor();
           const again = page.waitForRequest(request => request.url().includes("/stream"));
           wire.cut();
-          assert.ok((await again).headers()["last-event-id"], "goes on after what it has seen");
+          assert.ok((await again).headers()["last-event-id"], "the request has no Last-Event-ID");
         }
         await page.locator(".agent", { hasText: "tick 18 " }).waitFor();
         await page.keyboard.press("Escape");
@@ -39,7 +39,7 @@ export default [
     },
   },
   {
-    name: "the daemon is gone: a banner, then a new token, then everything is there again",
+    name: "a stopped daemon: a banner, then a new token, then everything is restored",
     async run({ assert, tab: newTab }) {
       const host = await new Host().start();
       try {
@@ -55,16 +55,16 @@ export default [
         assert.match(await page.locator("#banner").innerText(), /does not answer.*Next try in \d+ s/s);
         await host.start({ port: host.port });
         await page.getByRole("button", { name: "Try now" }).click().catch(() => {});
-        // Every life of the daemon has a token of its own.
+        // The daemon has a new token after every start.
         await page.getByLabel("Token").waitFor();
-        assert.match(await page.locator("#login-why").textContent(), /started anew/);
+        assert.match(await page.locator("#login-why").textContent(), /restarted/);
         assert.equal(await page.locator("#banner").isVisible(), false);
         await page.getByLabel("Token").fill(host.token);
         await page.keyboard.press("Enter");
         await page.locator(".mark.ended.killed").waitFor();
         await page.locator("#pill.killed").waitFor();
         assert.deepEqual(await page.locator(".you .text").allTextContents(), ["said before"]);
-        assert.equal(await page.locator(MARK).count(), 1, "nothing comes twice");
+        assert.equal(await page.locator(MARK).count(), 1, "duplicate turn end");
         assert.deepEqual(tab.verdict([host.token]), []);
       } finally {
         await host.remove();
@@ -72,7 +72,7 @@ export default [
     },
   },
   {
-    name: "what was missed is said",
+    name: "missed events are shown",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("default");
       await host.turn(id, "hello");
@@ -92,7 +92,7 @@ export default [
     },
   },
   {
-    name: "after a cursor that nobody knows the transcript begins anew",
+    name: "after an unknown cursor the transcript starts again",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("default");
       await host.turn(id, "only once");
@@ -100,7 +100,7 @@ export default [
       let streams = 0;
       await tab.page.route("**/stream", async route => {
         streams += 1;
-        // The first answer has an id of another world, and breaks off.
+        // The first response has an unknown event id and ends early.
         if (streams === 1) {
           const data = JSON.stringify({ type: "text-delta", text: "of another world" });
           return route.fulfill({ contentType: "text/event-stream", body: `id: abc-99\nevent: event\ndata: ${data}\n\n` });

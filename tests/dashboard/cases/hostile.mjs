@@ -1,4 +1,4 @@
-// What strangers write is text, however much of it, and whatever it wants to be.
+// Untrusted output is always shown as text, whatever it contains and however long it is.
 
 const MARK = ".mark.turn-end";
 
@@ -7,7 +7,7 @@ const TEXT = String.raw`<script>document.title='owned'</script><img src=x onerro
 
 export default [
   {
-    name: "markup, escape sequences and turned text are shown, not obeyed",
+    name: "markup, escape sequences and bidirectional text are shown as plain text",
     async run({ assert, host, page: open }) {
       const name = host.scenario("hostile.yaml", `name: hostile
 turns:
@@ -43,7 +43,7 @@ turns:
     },
   },
   {
-    name: "a hundred thousand lines leave the page small and quick",
+    name: "the page stays small and fast with a hundred thousand lines",
     async run({ assert, host, page: open }) {
       const lines = Array.from({ length: 100 }, (_, n) => `line {round}.${n}`).join("\\n");
       const name = host.scenario("lines.yaml", `name: lines
@@ -68,18 +68,18 @@ turns:
         };
       });
       assert.ok(nodes < 4000, `${nodes} elements`);
-      assert.ok(isAtEnd, "it stays at its end");
-      assert.ok(text.includes("line 1000.99") || text.includes("line 999.99"), "the newest are there");
-      assert.ok(!/line 1\.0\b/.test(text), "the oldest are not");
+      assert.ok(isAtEnd, "the transcript must follow its end");
+      assert.ok(text.includes("line 1000.99") || text.includes("line 999.99"), "the newest lines are missing");
+      assert.ok(!/line 1\.0\b/.test(text), "the oldest lines must be dropped");
       assert.match(text, /Earlier output is not shown/);
-      await page.getByRole("button", { name: "Read from the beginning" }).click();
+      await page.getByRole("button", { name: "Read from the start" }).click();
       await page.waitForFunction(() => /line [01]\.0\b/.test(document.getElementById("transcript").textContent));
       await page.getByRole("button", { name: "Back to now" }).click();
       await page.locator(MARK).waitFor();
     },
   },
   {
-    name: "a flood of small events is shown to its end",
+    name: "a flood of small events is shown completely",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("flood");
       const { page } = await open(id);
@@ -92,7 +92,7 @@ turns:
     },
   },
   {
-    name: "who has scrolled up is left there",
+    name: "the scroll position is kept after scrolling up",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("slow");
       await host.ask("POST", `/sessions/${id}/prompt`, { prompt: "word ".repeat(3000) });

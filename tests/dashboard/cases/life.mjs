@@ -1,4 +1,4 @@
-// Ends: interrupted, killed, forgotten; and what stays of them.
+// Sessions that are interrupted, killed or forgotten, and their history.
 
 const MARK = ".mark.turn-end";
 
@@ -23,7 +23,7 @@ export default [
     },
   },
   {
-    name: "kill asks first, then ends the session in the middle of its turn",
+    name: "kill asks first, then ends the session during its turn",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("slow");
       await host.ask("POST", `/sessions/${id}/prompt`, { prompt: "go" });
@@ -42,11 +42,11 @@ export default [
     },
   },
   {
-    name: "forget asks first, then removes the session for good",
+    name: "forget asks first, then removes the session permanently",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("default", { label: "to be forgotten" });
       const tab = await open(id);
-      // Its last status may be asked for while it goes.
+      // The page may still request its status while it is removed.
       tab.expected.push("404");
       const { page } = tab;
       await page.locator(`.row[data-id=${id}]`).waitFor();
@@ -79,7 +79,7 @@ export default [
     },
   },
   {
-    name: "a resumable session goes on in a new one",
+    name: "a resumable session continues in a new one",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("default");
       await host.turn(id, "remember the pear");
@@ -94,7 +94,7 @@ export default [
     },
   },
   {
-    name: "a session that another client forgot leaves the page",
+    name: "a session that another client deleted disappears from the page",
     async run({ host, page: open }) {
       const { id } = await host.session("default");
       const tab = await open(id);

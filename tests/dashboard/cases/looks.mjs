@@ -1,4 +1,4 @@
-// Pictures for people to look at; the sessions in them are like real ones.
+// Screenshots for manual review, with realistic sessions.
 
 const MARK = ".mark.turn-end";
 
@@ -6,7 +6,7 @@ const REVIEW = `name: review
 turns:
   - when: { contains: deploy }
     steps:
-      - text: "The tests pass. Before I deploy I need your word."
+      - text: "The tests pass. Before I deploy, I need your approval."
       - tool_call: { id: deploy, title: "Run ./deploy.sh staging", kind: execute, input: { command: "./deploy.sh staging" } }
       - permission:
           id: deploy
@@ -16,21 +16,21 @@ turns:
   - when: any
     steps:
       - thought: ["The failing test compares times. ", "Probably the time zone; let me look at how the clock is read."]
-      - text: "I look at the failing test first."
+      - text: "I will look at the failing test first."
       - tool_call: { id: read, title: "Read tests/clock_test.rs", kind: read, input: { path: tests/clock_test.rs }, path: tests/clock_test.rs }
       - tool_update: { id: read, status: completed, text: "42 lines" }
       - tool_call: { id: grep, title: "Search for SystemTime", kind: search, input: { pattern: SystemTime } }
       - tool_update: { id: grep, status: failed, text: "rg: command not found" }
       - tool_call: { id: edit, title: "Edit src/clock.rs", kind: edit, input: { path: src/clock.rs, lines: 4 }, path: src/clock.rs }
       - tool_update: { id: edit, status: completed, text: "4 lines changed" }
-      - text: "## What was wrong\\n\\nThe test used the **local** time zone, \`Clock::now\` uses UTC. Now both ask the same clock:\\n\\n\`\`\`rust\\nlet now = clock.now_utc();\\nassert_eq!(report.day(), now.day());\\n\`\`\`\\n\\nAll 214 tests pass."
+      - text: "## What was wrong\\n\\nThe test used the **local** time zone, \`Clock::now\` uses UTC. Now both use the same clock:\\n\\n\`\`\`rust\\nlet now = clock.now_utc();\\nassert_eq!(report.day(), now.day());\\n\`\`\`\\n\\nAll 214 tests pass."
 `;
 
 async function sessionsToSee(host) {
   const name = host.scenario("review.yaml", REVIEW);
   const more = { adapter: "mock-acp" };
   const review = await host.session(name, { ...more, label: "Fix the clock test" });
-  await host.turn(review.id, "The test of the clock fails since Monday. Find out why and mend it, please.");
+  await host.turn(review.id, "The clock test has been failing since Monday. Please find out why and fix it.");
   const deploy = await host.session(name, { ...more, label: "Release 2.4" });
   await host.turn(deploy.id, "Look at the failing test.");
   await host.ask("POST", `/sessions/${deploy.id}/prompt`, { prompt: "Thank you. Now deploy to staging." });

@@ -1,8 +1,8 @@
-// What the agent wants to know.
+// Questions of the agent, such as permission requests.
 
 const MARK = ".mark.turn-end";
 
-/** A card that takes answers; one that has just come does not. */
+/** A card that accepts answers. A card that has just appeared does not. */
 const OPEN = ".question:not(.fresh)";
 
 async function asked(host, open, scenario = "permission") {
@@ -16,7 +16,7 @@ async function asked(host, open, scenario = "permission") {
 
 export default [
   {
-    name: "a question is answered by a click",
+    name: "a question is answered with a click",
     async run({ assert, host, page: open }) {
       const { page, id } = await asked(host, open);
       assert.equal(await page.locator("#pill").textContent(), "needs an answer");
@@ -32,13 +32,13 @@ export default [
     },
   },
   {
-    name: "a stray Enter, or a key in the moment it comes, allows nothing",
+    name: "a stray Enter or a key pressed as the question appears allows nothing",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("permission");
       const { page } = await open(id);
       const sent = [];
       page.on("request", request => request.url().includes("/permissions/") && sent.push(request.postData()));
-      // Pressed in the very moment in which the card comes.
+      // Press keys at the moment the card appears.
       await page.evaluate(() => {
         const root = document.getElementById("questions");
         new MutationObserver(() => {
@@ -59,12 +59,12 @@ export default [
     },
   },
   {
-    name: "two questions in a turn are answered by keys",
+    name: "two questions in a turn are answered with keys",
     async run({ assert, host, page: open }) {
       const { page, id } = await asked(host, open, "permission-twice");
       const first = await page.locator(".question").getAttribute("data-question");
       await page.keyboard.press("9");
-      assert.equal(await page.locator(".question").count(), 1, "there is no ninth option");
+      assert.equal(await page.locator(".question").count(), 1, "key 9 must not answer, because there is no ninth option");
       await page.keyboard.press("1");
       await page.waitForFunction(old => {
         const card = document.querySelector(".question:not(.fresh)");
@@ -91,13 +91,13 @@ export default [
     },
   },
   {
-    name: "several open questions stand together, the keys belong to the first",
+    name: "several open questions are shown together, and keys answer the first",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("permission");
       const tab = await open(id);
       const { page } = tab;
-      // No mock asks twice at once; the record says that one does.
-      const extra = { id: "other", message: "And may I this?", options: [{ id: "y", label: "Yes, this" }] };
+      // No mock agent asks two questions at once, so the session record is changed to say so.
+      const extra = { id: "other", message: "May I do this as well?", options: [{ id: "y", label: "Yes, this" }] };
       const answered = [];
       const more = session => session.pendingPermissions && !answered.includes("other") ? { ...session, pendingPermissions: [...session.pendingPermissions, extra] } : session;
       await page.route(url => /^\/sessions(\/[^/]+)?$/.test(url.pathname), async route => {
@@ -123,7 +123,7 @@ export default [
     },
   },
   {
-    name: "a question of another session is seen in the list",
+    name: "a question of another session is shown in the list",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("permission", { label: "asks elsewhere" });
       const { page } = await open();

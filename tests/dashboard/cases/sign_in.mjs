@@ -1,10 +1,10 @@
-// The token: pasted, by link, forgotten; never in an address.
+// The token: pasted, from a link, removed on sign-out, and never in an address.
 
 const stored = page => page.evaluate(() => JSON.stringify([{ ...sessionStorage }, { ...localStorage }]));
 
 export default [
   {
-    name: "a wrong token is refused with a way on, a right one opens",
+    name: "a wrong token is refused with a hint, the right one is accepted",
     async run({ assert, host, tab }) {
       const { page, expected } = await tab().then(one => (one.expected.push("401"), one));
       await page.goto(host.url);
@@ -23,7 +23,7 @@ export default [
     },
   },
   {
-    name: "a reload stays signed in, another tab does not, sign out forgets",
+    name: "a reload stays signed in, another tab is not, and signing out removes the token",
     async run({ assert, host, page: open, tab }) {
       const { page, context } = await open();
       await page.reload();
@@ -42,7 +42,7 @@ export default [
     },
   },
   {
-    name: "the link of serve --open signs in once, and leaves the address",
+    name: "the serve --open link signs in once and is removed from the address",
     async run({ assert, ownHost, tab }) {
       const host = await ownHost({ open: true });
       const first = await tab({ url: host.url });
@@ -52,13 +52,13 @@ export default [
       const code = host.link.split("code=")[1];
       assert.ok(code.length > 20);
       const sent = first.urls.filter(url => url.includes(code) && url !== host.link);
-      assert.deepEqual(sent, [], "the code is in no other address");
+      assert.deepEqual(sent, [], "the code is in another address");
       const second = await tab({ url: host.url });
       second.expected.push("401");
       await second.page.goto(host.link);
       const problem = second.page.locator("#login-error");
       await problem.waitFor();
-      assert.match(await problem.textContent(), /used, or is too old.*runtime\.json/i);
+      assert.match(await problem.textContent(), /already used or has expired.*runtime\.json/i);
     },
   },
 ];

@@ -1,10 +1,10 @@
-// From a new session to its answers.
+// Sessions from start to response.
 
 const MARK = ".mark.turn-end";
 
 export default [
   {
-    name: "a session starts from the form and answers its first prompt",
+    name: "a session starts from the form and responds to its first prompt",
     async run({ assert, host, page: open }) {
       const { page } = await open();
       await page.getByRole("button", { name: "New", exact: true }).click();
@@ -27,7 +27,7 @@ export default [
     },
   },
   {
-    name: "a workspace is chosen in the form, and groups its sessions",
+    name: "a workspace is selected in the form and groups its sessions",
     async run({ assert, host, page: open }) {
       const { path } = host.workspace("shop");
       const { page } = await open();
@@ -47,7 +47,7 @@ export default [
     },
   },
   {
-    name: "what cannot start is told in the form, with a hint",
+    name: "a failed start is shown in the form with a hint",
     async run({ assert, host, page: open }) {
       const tab = await open();
       tab.expected.push("404", "422");
@@ -63,13 +63,13 @@ export default [
       await form.getByLabel("Directory").fill("/nowhere/at/all");
       await form.getByRole("button", { name: "Start" }).click();
       await page.waitForFunction(() => document.getElementById("new-problem").textContent.includes("/nowhere"));
-      assert.ok((await problem.locator("span").textContent()).length > 5, "a hint");
+      assert.ok((await problem.locator("span").textContent()).length > 5, "the hint is missing");
       const { sessions } = await host.ask("GET", "/sessions");
       assert.ok(!sessions.some(session => session.cwd === "/nowhere/at/all"));
     },
   },
   {
-    name: "prompts: Enter sends, Shift+Enter does not, the box is closed while the agent works",
+    name: "prompts: Enter sends, Shift+Enter does not, and the field is disabled during a turn",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("default");
       const { page } = await open(id);
@@ -95,13 +95,13 @@ export default [
     },
   },
   {
-    name: "an overlapping prompt is refused, said so, and not lost",
+    name: "an overlapping prompt is refused with an error and not lost",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("default");
       const tab = await open(id);
       tab.expected.push("409");
       const { page } = tab;
-      // Another client is quicker by a moment.
+      // Another client sends its prompt just before.
       await page.route("**/prompt", async route => {
         await host.ask("POST", `/sessions/${id}/prompt`, { prompt: "be slow" });
         await route.continue();
@@ -110,7 +110,7 @@ export default [
       await page.keyboard.press("Enter");
       const problem = page.locator("#composer-problem");
       await problem.waitFor();
-      assert.match(await problem.textContent(), /turn going on.*interrupt/is);
+      assert.match(await problem.textContent(), /turn is running.*interrupt/is);
       assert.equal(await page.locator("#prompt").inputValue(), "me too");
       await host.ask("POST", `/sessions/${id}/interrupt`);
       await page.locator("#prompt:enabled").waitFor();
@@ -120,7 +120,7 @@ export default [
     },
   },
   {
-    name: "thoughts are folded, tool calls show arguments, results and failures",
+    name: "thoughts are collapsed, tool calls show arguments, results and failures",
     async run({ assert, host, page: open }) {
       const thinker = await host.session("thought");
       await host.turn(thinker.id, "a riddle");
@@ -149,7 +149,7 @@ export default [
     },
   },
   {
-    name: "an agent that dies is told with its error and its end",
+    name: "an agent crash is shown with its error and exit code",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("crash");
       const { page } = await open(id);
@@ -159,13 +159,13 @@ export default [
       assert.match(await page.locator(".failure").textContent(), /exited.*3/);
       assert.match(await page.locator(".mark.ended").textContent(), /exit code 3/);
       assert.equal(await page.locator(MARK).count(), 1);
-      assert.equal(await page.locator(".stderr").count(), 0, "the error stands there once");
+      assert.equal(await page.locator(".stderr").count(), 0, "the error is shown twice");
       await page.locator("#pill.error").waitFor();
       assert.equal(await page.locator("#composer").isVisible(), false);
     },
   },
   {
-    name: "raw lines are the lines of the protocol",
+    name: "raw lines match the output of the session",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("tools");
       await host.turn(id, "look");

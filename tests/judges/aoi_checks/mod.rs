@@ -1,4 +1,4 @@
-//! The checks of the AOI engine against a small shell tool that is right, or wrong in one way.
+//! AOI checks against a small shell tool that conforms, or has exactly one defect.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn use_helper() {
     HELPER.call_once(|| helper::use_binary(env!("CARGO_BIN_EXE_agentproto")));
 }
 
-/// The tool with one mistake, or none, before some checks.
+/// Lints the tool with one defect (or none) with the given checks.
 async fn lint(mode: &str, checks: &[u8]) -> Report {
     use_helper();
     let options = Options {
@@ -68,13 +68,13 @@ fn broken(report: &Report) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Runs each mode; its rule must be among what is broken.
+/// Runs each mode and expects its rule among the broken ones.
 async fn trips(check: u8, cases: &[(&'static str, &'static str)]) {
     let runs = cases.iter().map(|(mode, rule)| async move {
         let report = lint(mode, &[check]).await;
         let broken = broken(&report);
         let found = broken.contains(rule);
-        (!found).then(|| format!("{mode}: {rule} is not among {broken:?}"))
+        (!found).then(|| format!("{mode}: {rule} is not in {broken:?}"))
     });
     let missed: Vec<Option<String>> = futures::stream::iter(runs).buffered(6).collect().await;
     let missed: Vec<String> = missed.into_iter().flatten().collect();
@@ -94,20 +94,23 @@ fn told(report: &Report) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_keeps_the_text_is_proven() {
+async fn a_conforming_tool_passes() {
     for mode in ["", "quiet-refusal"] {
         let report = lint(mode, &[2, 3, 5, 9, 10]).await;
         let odd = told(&report);
         assert!(odd.is_empty(), "{mode}: {odd:#?}");
         let mut rows = BTreeSet::new();
         for one in &report.checks {
-            assert!(rows.insert((&one.rule, &one.command)), "two rows: {one:?}");
+            assert!(
+                rows.insert((&one.rule, &one.command)),
+                "duplicate row: {one:?}"
+            );
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_check_2_must_see() {
+async fn check_2_finds_its_defects() {
     trips(
         2,
         &[
@@ -140,14 +143,14 @@ async fn what_check_2_must_see() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_old_dialect_is_told_once() {
+async fn the_legacy_dialect_is_reported_once() {
     let report = lint("legacy", &[2, 3, 5, 9, 10]).await;
     let broken: Vec<&str> = broken(&report).into_iter().collect();
     assert_eq!(broken, ["AOI-02.legacy-unprefixed"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_check_3_must_see() {
+async fn check_3_finds_its_defects() {
     trips(
         3,
         &[
@@ -175,7 +178,7 @@ async fn what_check_3_must_see() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_check_5_must_see() {
+async fn check_5_finds_its_defects() {
     trips(
         5,
         &[
@@ -199,7 +202,7 @@ async fn what_check_5_must_see() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_check_9_must_see() {
+async fn check_9_finds_its_defects() {
     trips(
         9,
         &[
@@ -216,7 +219,7 @@ async fn what_check_9_must_see() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_canary_is_in_a_report() {
+async fn reports_contain_no_canary() {
     for mode in ["token-in-meta", "token-base64", "refusal-quotes"] {
         let report = lint(mode, &[9]).await;
         let text = serde_json::to_string(&report).expect("JSON");
@@ -226,7 +229,7 @@ async fn no_canary_is_in_a_report() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_check_10_must_see() {
+async fn check_10_finds_its_defects() {
     trips(
         10,
         &[
@@ -248,20 +251,24 @@ async fn what_check_10_must_see() {
     .await;
 }
 
-/// A set of signals, from a text as in `/proc/PID/status`.
+/// A set of signals, parsed from the text of `/proc/PID/status`.
 fn signals(status: &str, name: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     let digits = line.expect("a line").trim_start_matches(':').trim();
     u64::from_str_radix(digits, 16).expect("a number")
 }
 
-/// Check 10 would prove nothing if the target inherited from us that SIGPIPE is ignored.
+/// Check 10 would be meaningless if the target inherited our ignored SIGPIPE.
 #[tokio::test]
-async fn a_target_starts_with_the_usual_sigpipe() {
+async fn a_target_starts_with_the_default_sigpipe_handler() {
     use_helper();
     let bit = 1 << (libc::SIGPIPE - 1);
     let own = std::fs::read_to_string("/proc/self/status").expect("our own status");
-    assert_ne!(signals(&own, "SigIgn") & bit, 0, "this process ignores it");
+    assert_ne!(
+        signals(&own, "SigIgn") & bit,
+        0,
+        "this process must ignore SIGPIPE"
+    );
     let root = std::env::temp_dir().join(format!("aoi-checks-{}", std::process::id()));
     let world = World::new(root.clone()).expect("a world");
     let launch = Launch {
@@ -290,9 +297,9 @@ async fn a_target_starts_with_the_usual_sigpipe() {
     }
 }
 
-/// What is refused for another reason shows nothing of secrets.
+/// A command that is refused for another reason says nothing about secrets.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_always_fails_keeps_no_secret() {
+async fn a_command_that_always_fails_is_not_verified() {
     let text = PROBE
         .replace("MODE_HERE", "")
         .replace("ok: [search, x]", "ok: [serch]");

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A small tool that keeps AOI-CLI; MODE says what it does wrong.
+# A small tool that conforms to AOI-CLI, unless MODE names a defect.
 
-# What it writes waits in a child, which it leaves behind.
+# A child process writes the output and remains after the tool exits.
 if [ "$MODE" = slow-reader ]; then
     MODE='' "$0" "$@" &
     sleep 0.5

@@ -1,5 +1,5 @@
-//! Checks 1, 4 and 13 of AOI-CLI on a small tool, right and wrong in one way at a time, and the
-//! walls that discovery runs behind.
+//! Checks 1, 4 and 13 of AOI-CLI on a small tool that conforms or has one defect at a time, and the
+//! isolation in which discovery runs.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -21,7 +21,7 @@ fn helper() {
 struct Place(tempfile::TempDir);
 
 impl Place {
-    /// A directory with a file that stands for a credential.
+    /// A directory with a file that represents a credential.
     fn new() -> Place {
         let place = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(place.path().join("secrets")).expect("made");
@@ -79,14 +79,9 @@ fn is_ours(finding: &&Finding) -> bool {
     [1, 4, 13].map(Check::Number).contains(&finding.check)
 }
 
-/// Something could not be walled off here.
+/// Whether this line reports that something could not be isolated on this machine.
 fn is_open(line: &str) -> bool {
-    let words = [
-        "nothing: ",
-        ": not taken away",
-        ": not hidden",
-        ": not tried",
-    ];
+    let words = ["not isolated: ", ": not hidden", ": not tested"];
     words.iter().any(|word| line.contains(word))
 }
 
@@ -97,7 +92,7 @@ fn told(findings: &[&Finding]) -> String {
 
 /// AOI-3-01, AOI-18.2-01, AOI-18.2-04, AOI-18.2-13.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conforming_tool_is_proven() {
+async fn a_conforming_tool_passes() {
     let report = lint("good").await;
     let ours: Vec<&Finding> = report.checks.iter().filter(is_ours).collect();
     let open: Vec<&Finding> = ours
@@ -105,7 +100,7 @@ async fn a_conforming_tool_is_proven() {
         .filter(|f| !matches!(f.verdict, Verdict::Pass | Verdict::NotApplicable))
         .copied()
         .collect();
-    // Where nothing can be walled off, that and nothing else is open.
+    // Without isolation, only the rules that depend on it may be unverified.
     let walled = !report.isolation.iter().any(|line| is_open(line));
     let allowed = |f: &&Finding| f.rule.ends_with("-network") || f.rule.ends_with("-credentials");
     let excused = !walled && open.iter().all(allowed);
@@ -119,11 +114,11 @@ async fn a_conforming_tool_is_proven() {
     rows.sort_unstable();
     let before = rows.len();
     rows.dedup();
-    assert_eq!(before, rows.len(), "a rule has one row for a command");
+    assert_eq!(before, rows.len(), "duplicate row for a rule and a command");
     assert!(before > 40, "{}", told(&ours));
 }
 
-/// Each way to be wrong, and what has to be said of it.
+/// Each defect, and the rule and verdict that must report it.
 const WRONG: &[(&str, &str, Verdict)] = &[
     ("schema-exit", "AOI-01.schema-fails", Verdict::Fail),
     ("schema-login", "AOI-01.schema-credentials", Verdict::Fail),
@@ -213,7 +208,7 @@ const WRONG: &[(&str, &str, Verdict)] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_defect_is_named() {
+async fn every_defect_is_found() {
     let mut hows: Vec<&str> = WRONG.iter().map(|(how, ..)| *how).collect();
     hows.dedup();
     let mut reports = std::collections::BTreeMap::new();
@@ -232,9 +227,9 @@ async fn every_defect_is_named() {
     assert!(missed.is_empty(), "{missed}");
 }
 
-/// AOI-2: prose on stderr before the stream starts is allowed; a tool may lack capabilities.
+/// AOI-2: prose on stderr before the stream starts is allowed, and `capabilities` is optional.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_allowed_is_not_a_defect() {
+async fn allowed_behavior_is_not_a_defect() {
     for how in ["unsupported-prose", "no-capabilities"] {
         let report = lint(how).await;
         let bad = |f: &&Finding| is_ours(f) && matches!(f.verdict, Verdict::Fail | Verdict::Warn);
@@ -243,14 +238,14 @@ async fn what_is_allowed_is_not_a_defect() {
     }
 }
 
-/// AOI-3.2-04: a file with a credential is out of sight, and a tool that needs it is found.
+/// AOI-3.2-04: a credential file is hidden, and a tool that needs it is found.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_credential_is_out_of_sight() {
+async fn a_credential_file_is_hidden() {
     let report = lint("schema-file").await;
     if report
         .isolation
         .iter()
-        .any(|line| line.starts_with("nothing") || line.contains("not hidden"))
+        .any(|line| line.starts_with("not isolated") || line.contains("not hidden"))
     {
         return;
     }
@@ -259,15 +254,15 @@ async fn a_credential_is_out_of_sight() {
     assert_eq!(bad.len(), 1, "{}", told(&bad));
     assert_eq!(bad[0].rule, "AOI-01.schema-credentials");
     assert!(
-        bad[0].message.contains("without a network it works"),
+        bad[0].message.contains("it works without a network"),
         "{}",
         bad[0].message
     );
 }
 
-/// Every kind of wall that this machine has takes the network away; a filter hides no files.
+/// Every available kind of isolation blocks the network. A filter cannot hide files.
 #[tokio::test(flavor = "multi_thread")]
-async fn walls_hold_or_say_why_not() {
+async fn isolation_works_or_reports_why_not() {
     helper();
     let place = Place::new();
     let credentials = [place.secret().to_string_lossy().into_owned()];
@@ -294,5 +289,5 @@ async fn walls_hold_or_say_why_not() {
             Err(why) => assert!(!why.is_empty()),
         }
     }
-    assert!(proven > 0, "not even a filter");
+    assert!(proven > 0, "not even a filter works");
 }

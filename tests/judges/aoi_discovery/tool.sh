@@ -1,5 +1,5 @@
 #!/bin/sh
-# A small AOI tool with two schema versions; its first word says what is wrong with it.
+# A small AOI tool with two schema versions. Its first argument names its defect.
 how=$1 secret=$2
 shift 2
 

@@ -1,4 +1,5 @@
-//! Where a check is mild on purpose: a tool that deserves it, and one beside it that does not.
+//! Cases where a check is lenient on purpose: a tool that deserves it, and a similar one that does
+//! not.
 
 use agentproto_aoi::model::{Check, Finding, Report};
 use agentproto_report::Verdict;
@@ -49,17 +50,17 @@ fn clean(report: &Report) {
     assert_eq!(told(&found), Vec::<String>::new());
 }
 
-/// AOI-14.4-01, AOI-14.5-01: whoever names a resource twice means it twice, where the name is
-/// documented to be the key.
+/// AOI-14.4-01, AOI-14.5-01: using the same name twice means the same resource if the name is
+/// documented as the key.
 #[test]
-fn a_documented_name_that_is_told_twice_is_one_resource() {
+fn a_documented_name_used_twice_is_one_resource() {
     let report = of(8, "by-name", &[PUT, DROP]);
     clean(&report);
     for command in ["put", "drop"] {
         let seen = verdict(&report, command, DISTINCT);
         assert_eq!(seen, Some(Verdict::NotApplicable), "{command}");
     }
-    // Without a word of it nobody knows.
+    // Without documentation it cannot be decided.
     let report = of(8, "by-name-untold", &[PUT, DROP]);
     clean(&report);
     for command in ["put", "drop"] {
@@ -70,7 +71,7 @@ fn a_documented_name_that_is_told_twice_is_one_resource() {
 
 /// AOI-14.5-01.
 #[test]
-fn two_resources_of_one_id_are_found_whatever_is_documented() {
+fn two_resources_with_one_id_always_fail() {
     broken(&[PUT], &[("by-name-twice", "put", DISTINCT)]);
     broken(&[PUT_BOTH], &[("by-name-lies", "put", DISTINCT)]);
     broken(
@@ -86,9 +87,10 @@ fn two_resources_of_one_id_are_found_whatever_is_documented() {
     );
 }
 
-/// A second resource by its name: ids can be compared, and a known key meets other words.
+/// `other` names a second resource: ids can be compared, and a known key can be sent with other
+/// arguments.
 #[test]
-fn other_is_about_another_resource() {
+fn other_names_another_resource() {
     let (ids, keys) = (of(8, "by-name", &[PUT_BOTH]), of(7, "by-name", &[PUT_BOTH]));
     clean(&ids);
     clean(&keys);
@@ -104,7 +106,7 @@ fn other_is_about_another_resource() {
 }
 
 #[test]
-fn stdin_is_what_the_command_reads() {
+fn stdin_of_the_probe_reaches_the_command() {
     let say = "\n  say: { mutating: true, ok: [say], events: [created], id: /id";
     let heard = of(8, "", &[say, ", stdin: a word }\n"]);
     clean(&heard);
@@ -116,9 +118,9 @@ fn stdin_is_what_the_command_reads() {
     );
 }
 
-/// What follows `--` is no option, and what a check adds is.
+/// Words after `--` are operands, so a check adds its options before them.
 #[test]
-fn options_are_put_before_the_operands_of_a_line() {
+fn options_are_inserted_before_operands() {
     let create = CREATE.replace("[create, \"n-{uniq}\"]", "[create, --, \"-n-{uniq}\"]");
     assert_ne!(create, CREATE);
     let create = [create.as_str()];
@@ -159,9 +161,9 @@ fn streams(wrong: &str, results: u8) -> Option<Verdict> {
     verdict(&report, "find", "AOI-11.streams")
 }
 
-/// AOI-18.2-11: a slow start is no result's fault, and one result cannot come before the others.
+/// AOI-18.2-11: a slow start is not buffering, and one or two results are too few to show it.
 #[test]
-fn what_is_held_back_is_told_from_what_starts_late() {
+fn buffering_is_distinguished_from_a_slow_start() {
     for (wrong, results, expected) in [
         ("", 4, Verdict::Pass),
         ("slow-start", 4, Verdict::Pass),
@@ -174,9 +176,9 @@ fn what_is_held_back_is_told_from_what_starts_late() {
     }
 }
 
-/// Of those that go on until they are stopped, each has a place for itself.
+/// Each unbounded command runs in its own directory.
 #[test]
-fn an_endless_command_may_be_alone_in_its_place() {
+fn unbounded_commands_run_in_separate_directories() {
     let watch = ["\n  watch: { unbounded: true, read_only: true, ok: [watch] }\n"];
     let wrong = |wrong: &str| -> Vec<String> {
         let report = of(10, wrong, &watch);
@@ -188,9 +190,9 @@ fn an_endless_command_may_be_alone_in_its_place() {
     assert!(wrong("deaf").contains(&"AOI-10.signal-hangs".to_owned()));
 }
 
-/// A list that stops at its bound shows a part, and nobody is blamed for what is behind it.
+/// A truncated list shows only part of the resources, so what is missing from it is not a failure.
 #[test]
-fn what_is_looked_up_in_a_part_is_no_verdict() {
+fn a_truncated_observation_is_not_verified() {
     let seed = "sandbox: true\nsetup: [[sh, -c, \"mkdir -p $NOTES; for n in 1 2 3; do echo x > $NOTES/a$n.note; done\"]]";
     let paged = "\n  list: { read_only: true, ok: [list], limit: { flag: --limit, total: 3, page: 2, cursor_flag: --cursor, id: /id } }\n";
     let whole = r#"observe: { command: [list, --limit, "1000"], id: /id }"#;
@@ -206,7 +208,7 @@ fn what_is_looked_up_in_a_part_is_no_verdict() {
     for (list, observe, expected) in [
         (LIST, OBSERVE, Verdict::NotVerified),
         (LIST, whole, Verdict::Pass),
-        // Its cursors are known, and followed.
+        // The cursors of this list are declared, so the check follows them.
         (paged, OBSERVE, Verdict::Pass),
     ] {
         let commands = [CREATE, DELETE, list];
@@ -219,18 +221,18 @@ fn what_is_looked_up_in_a_part_is_no_verdict() {
             assert_eq!(found, Some(expected), "{rule} of {command}: {observe}");
             let row = |f: &&Finding| f.rule == rule && f.command == command;
             let row = report.checks.iter().find(row).expect("a row");
-            let told = row.message.contains("`observe` shows a part")
+            let told = row.message.contains("`observe` is truncated")
                 && row.message.contains(r#"[list, --limit, "1000"]"#);
             assert_eq!(told, expected == Verdict::NotVerified, "{}", row.message);
         }
-        // What needs no look is judged all the same.
+        // Rules that need no observation still get a verdict.
         assert_eq!(verdict(&report, "create", "AOI-08.id"), Some(Verdict::Pass));
     }
 }
 
-/// What lists things finds what `setup` makes; discovery does not.
+/// `setup` runs before reading commands, but not before discovery.
 #[test]
-fn setup_is_for_what_reads_and_not_for_discovery() {
+fn setup_runs_for_readers_but_not_for_discovery() {
     let list = ["\n  list: { read_only: true, ok: [list] }\n"];
     let seed = "sandbox: true\nsetup: [[sh, -c, \"mkdir -p $NOTES; echo x > $NOTES/seeded.note\"]]";
     let exit = |setup: &str| {
@@ -247,10 +249,10 @@ fn setup_is_for_what_reads_and_not_for_discovery() {
     assert_eq!(schema("schema-needs-seed"), Some(Verdict::Fail));
 }
 
-/// AOI-7-03: a tool without a summary that had nothing left to do but to print two lines is not
-/// blamed; one that works on after the signal is.
+/// AOI-7-03: a tool that had only two lines left to print when the signal arrived does not fail. A
+/// tool that continues to work after the signal fails.
 #[test]
-fn a_run_that_no_signal_met_proves_nothing() {
+fn a_run_that_ends_before_the_signal_is_not_verified() {
     let zero = |wrong: &str, slow: &str| {
         let quiet = format!("\n  quiet: {{ read_only: true, ok: [quiet]{slow} }}\n");
         let report = of(10, wrong, &[quiet.as_str()]);
@@ -271,10 +273,10 @@ fn beyond(wrong: &str, commands: &[&str], sandbox: &str, observe: &str) -> Repor
     lint_by(&[Check::Advisory], wrong, commands, sandbox, observe)
 }
 
-/// AOI-14.1-01: what is only read stays as it is; caches, logs, temporary files and what every run
-/// leaves are no change.
+/// AOI-14.1-01: a read-only command changes nothing. Caches, logs, temporary files and files that
+/// every run leaves are not changes.
 #[test]
-fn files_that_a_read_only_command_leaves_are_told_from_caches() {
+fn stray_files_are_distinguished_from_caches() {
     let list = ["\n  list: { read_only: true, ok: [list] }\n"];
     let see = "observe: { exec: [sh, -c, \"ls {world}/state\"] }";
     let seen = |wrong: &str, sandbox: &str| {
@@ -306,10 +308,10 @@ fn files_that_a_read_only_command_leaves_are_told_from_caches() {
     }
 }
 
-/// AOI-15-01: a bound that is said to be there must be; one that is larger than all results is
-/// neither proven nor blamed.
+/// AOI-15-01: a documented default limit must be applied. A limit above the number of results is
+/// not verified and does not fail.
 #[test]
-fn a_default_bound_is_held_against_what_is_said_of_it() {
+fn a_default_limit_is_checked_against_its_documentation() {
     let seen = |wrong: &str, default: &str| {
         let find = format!(
             "\n  find:\n    read_only: true\n    ok: [find, x]\n    limit: {{ flag: --limit, total: 5, page: 2, id: /id{default} }}\n"
@@ -326,9 +328,9 @@ fn a_default_bound_is_held_against_what_is_said_of_it() {
     }
 }
 
-/// AOI-16.3-11: a stream that was late once, on a busy machine perhaps, is watched again.
+/// AOI-16.3-11: a stream that is late once, for example on a busy machine, is watched again.
 #[test]
-fn a_stream_is_called_silent_only_where_it_always_is() {
+fn a_stream_is_silent_only_if_it_always_is() {
     let watch = ["\n  watch: { unbounded: true, read_only: true, ok: [watch] }\n"];
     let seen = |wrong: &str| {
         let report = of(10, wrong, &watch);
@@ -340,7 +342,7 @@ fn a_stream_is_called_silent_only_where_it_always_is() {
     };
     let pass = Some(Verdict::Pass);
     assert_eq!(seen("late-once"), (pass, pass));
-    // No signal met it after its first line.
+    // No signal reached it after its first line.
     let unmet = Some(Verdict::NotVerified);
     assert_eq!(seen("never-says"), (Some(Verdict::Warn), unmet));
 }

@@ -1,5 +1,5 @@
-//! Checks 6, 7, 8, 11 and 12 of `aoi-lint` on a small shell tool: nothing is found while it keeps
-//! the rules, and each mistake is found by the rule that it breaks.
+//! Checks 6, 7, 8, 11 and 12 of `aoi-lint` on a small shell tool. A conforming tool has no
+//! findings, and each defect breaks the expected rule.
 
 mod mildness;
 
@@ -60,14 +60,14 @@ const LIST: &str = "
   list: { read_only: true, ok: [list] }
 ";
 
-/// The report on the tool with one mistake, or none.
+/// The report on the tool with one defect or none.
 fn lint(wrong: &str, commands: &[&str]) -> Report {
     lint_with(wrong, commands, "sandbox: true", OBSERVE)
 }
 
 const OBSERVE: &str = "observe: { command: [list], id: /id }";
 
-/// Checks 6, 7, 8, 11 and 12, and what is asked for beyond them.
+/// Checks 6, 7, 8, 11 and 12, and the advisory checks.
 const CHECKS: [Check; 6] = [
     Check::Number(6),
     Check::Number(7),
@@ -112,7 +112,7 @@ fn lint_by(
     tokio.block_on(aoi::lint(probe, options, &STOP)).unwrap()
 }
 
-/// What the checks of this file found wrong.
+/// Failures and warnings of these checks.
 fn found(report: &Report) -> Vec<&Finding> {
     let ours = ["AOI-06", "AOI-07", "AOI-08", "AOI-11", "AOI-12"];
     let advisory = [
@@ -134,7 +134,7 @@ fn told(findings: &[&Finding]) -> Vec<String> {
     findings.iter().map(line).collect()
 }
 
-/// Each mistake breaks its rule for its command.
+/// Expects each defect to break its rule for its command.
 fn broken(commands: &[&str], mistakes: &[(&str, &str, &str)]) {
     std::thread::scope(|scope| {
         for (wrong, command, rule) in mistakes {
@@ -148,7 +148,7 @@ fn broken(commands: &[&str], mistakes: &[(&str, &str, &str)]) {
                     .any(|f| f.command == *command && f.rule == *rule);
                 assert!(
                     hit,
-                    "{wrong}: {rule} of {command} is not among {:#?}",
+                    "{wrong}: {rule} of {command} is not in {:#?}",
                     told(&findings)
                 );
             });
@@ -162,16 +162,16 @@ fn verdict(report: &Report, command: &str, rule: &str) -> Option<Verdict> {
         .iter()
         .filter(|f| f.command == command && f.rule == rule)
         .collect();
-    assert!(rows.len() < 2, "two rows for {rule} of {command}");
+    assert!(rows.len() < 2, "duplicate rows for {rule} of {command}");
     rows.first().map(|f| f.verdict)
 }
 
 #[test]
-fn a_tool_that_keeps_the_rules_is_proven_and_nothing_is_found() {
+fn a_conforming_tool_has_no_findings() {
     let report = lint("", &[CREATE, DELETE, IMPORT, FIND, LOGIN, LIST]);
     let findings: Vec<&Finding> = found(&report)
         .into_iter()
-        // The tool has no keys there, and §14.4 would like some.
+        // This command has no idempotency keys, which §14.4 only recommends.
         .filter(|f| (f.command.as_str(), f.rule.as_str()) != ("import", "AOI-07.key"))
         .collect();
     assert_eq!(told(&findings), Vec::<String>::new());
@@ -255,7 +255,7 @@ fn a_tool_that_keeps_the_rules_is_proven_and_nothing_is_found() {
 }
 
 #[test]
-fn nothing_is_changed_without_leave_and_what_is_unseen_is_not_proven() {
+fn changes_need_permission_and_unobserved_effects_are_not_verified() {
     let report = lint_with("", &[CREATE, DELETE, IMPORT], "sandbox: false", OBSERVE);
     for (command, rule) in [
         ("delete", "AOI-06.refuses"),
@@ -288,7 +288,7 @@ fn nothing_is_changed_without_leave_and_what_is_unseen_is_not_proven() {
 }
 
 #[test]
-fn a_directory_and_a_program_show_effects_too() {
+fn effects_are_observed_with_a_directory_or_a_program() {
     for observe in [
         "observe: { dir: \"{world}/state/notes\" }",
         "observe: { exec: [sh, -c, \"ls {world}/state/notes\"] }",
@@ -315,11 +315,11 @@ fn a_directory_and_a_program_show_effects_too() {
 }
 
 #[test]
-fn setup_and_teardown_surround_every_change_and_their_failure_is_told() {
+fn setup_and_teardown_run_around_every_change() {
     let setup = "sandbox: true\nsetup: [[sh, -c, \"mkdir -p $NOTES; echo x > $NOTES/seeded.note\"]]\nteardown: [[sh, -c, \"test -f $NOTES/seeded.note\"]]";
     let report = lint_with("", &[CREATE], setup, OBSERVE);
     assert_eq!(told(&found(&report)), Vec::<String>::new());
-    // There for the readers, and gone where something is changed.
+    // The `setup` succeeds for reading commands and fails for mutating ones.
     let once = "sandbox: true\nsetup: [[sh, -c, \"case $NOTES in *common*) ;; *) echo gone >&2; exit 3 ;; esac\"]]";
     let report = lint_with("", &[CREATE], once, OBSERVE);
     assert_eq!(
@@ -337,7 +337,7 @@ fn setup_and_teardown_surround_every_change_and_their_failure_is_told() {
 }
 
 #[test]
-fn unsafe_ways_are_found() {
+fn unsafe_commands_are_found() {
     broken(
         &[CREATE, DELETE],
         &[
@@ -365,7 +365,7 @@ fn unsafe_ways_are_found() {
 }
 
 #[test]
-fn keys_and_ids_that_do_not_hold_are_found() {
+fn wrong_keys_and_ids_are_found() {
     broken(
         &[CREATE],
         &[
@@ -381,7 +381,7 @@ fn keys_and_ids_that_do_not_hold_are_found() {
 }
 
 #[test]
-fn limits_and_cursors_that_do_not_hold_are_found() {
+fn wrong_limits_and_cursors_are_found() {
     broken(
         &[FIND],
         &[
@@ -396,7 +396,7 @@ fn limits_and_cursors_that_do_not_hold_are_found() {
 }
 
 #[test]
-fn bad_lines_that_are_handled_otherwise_than_declared_are_found() {
+fn undeclared_handling_of_bad_lines_is_found() {
     broken(
         &[IMPORT],
         &[
@@ -408,9 +408,9 @@ fn bad_lines_that_are_handled_otherwise_than_declared_are_found() {
     );
 }
 
-/// Check 9 wants its own leave for what changes something.
+/// Check 9 tests mutating commands only where the probe file allows changes.
 #[test]
-fn secrets_of_changes_are_looked_for_where_changes_are_allowed() {
+fn secrets_in_mutating_commands_need_permission() {
     let of = |sandbox: &str, create: &str| {
         let report = lint_by(&[Check::Number(9)], "", &[create], sandbox, OBSERVE);
         let mut rows = report.checks.into_iter();
@@ -419,7 +419,7 @@ fn secrets_of_changes_are_looked_for_where_changes_are_allowed() {
     };
     assert_eq!(of("sandbox: true", CREATE), Verdict::Pass);
     assert_eq!(of("sandbox: false", CREATE), Verdict::Skip);
-    // What fails whatever is put to it keeps no secret.
+    // A command that always fails cannot show whether it leaks a secret.
     let failing = CREATE.replace("ok: [create", "ok: [no-such-command");
     assert_ne!(failing, CREATE);
     assert_eq!(of("sandbox: true", &failing), Verdict::NotVerified);

@@ -1,4 +1,4 @@
-# A small tool that keeps AOI-CLI, unless $WRONG names a mistake. $NOTES is where it keeps things.
+# A small tool that conforms to AOI-CLI, unless $WRONG names a defect. $NOTES is its state directory.
 dir=$NOTES
 name= key= confirm= dry= limit=3 limited= cursor= go= slow=
 wrong() { [ "$WRONG" = "$1" ]; }
@@ -34,7 +34,7 @@ plan() {
     end true
     exit 0
 }
-# Whether the key was used before; then `id` is what it gave.
+# Whether the key was used before. Sets `id` to the id of that call.
 known() {
     [ -n "$key" ] && [ -f "$dir/keys/$key" ] || return 1
     wrong key-ignored && return 1
@@ -70,7 +70,7 @@ delete() {
     unlock
     tell deleted "$id"
 }
-# By its name: the name is the id. Where $WRONG begins with by-name, capabilities say so.
+# Stores a note under its name, which is the id. If $WRONG starts with by-name, capabilities say so.
 put() {
     [ -n "$dry" ] && plan
     mkdir -p "$dir/keys"
@@ -170,7 +170,7 @@ login() {
     wrong waits && read -r answer < /dev/tty
     fail authn INTERACTIVE_REQUIRED
 }
-# Alone in its place.
+# Refuses to run twice in the same directory.
 watch() {
     mkdir -p "$dir"
     mkdir "$dir/watched" 2>/dev/null || fail conflict WATCHED_ALREADY
@@ -178,7 +178,7 @@ watch() {
     trap 'end false "\"reason\":\"interrupted\""; exit 143' TERM
     wrong deaf && trap '' INT TERM
     wrong never-says && while :; do sleep 0.05; done
-    # Late in all runs of the first second, and never again.
+    # Late in all runs of the first second, and never after.
     wrong late-once && {
         first=$dir/../../../first
         [ -f "$first" ] || date +%s > "$first"
@@ -188,7 +188,7 @@ watch() {
     while event tick '"t"' 2>/dev/null; do sleep 0.05; done
     exit 0
 }
-# Without a frame, as older tools are.
+# Without aoi:meta and aoi:summary, like older tools.
 quiet() {
     wrong deaf && trap '' INT TERM
     event tick '"1"'
@@ -205,7 +205,7 @@ list() {
     wrong list-keeps-a-log && mkdir -p "$XDG_STATE_HOME" && date +%N >> "$XDG_STATE_HOME/log"
     wrong list-uses-a-temporary-file && echo $$ > "$TMPDIR/list.$$"
     wrong list-keeps-a-history && echo x >> "$HOME/.list-history"
-    # By two, where nobody asks for more.
+    # Two entries by default, if $WRONG starts with list-bounded.
     most=9999 from=${cursor#c} at=0 more=
     case $WRONG in list-bounded*) most=2 ;; esac
     [ -z "$limited" ] || most=$limit
@@ -224,7 +224,7 @@ list() {
     *) end true ;;
     esac
 }
-# In every run, whatever is asked for.
+# Changes a file in every run, whatever the command is.
 wrong runs-are-counted && echo x >> "$HOME/.notes-runs"
 command=$1
 shift

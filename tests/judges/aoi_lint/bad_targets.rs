@@ -1,4 +1,5 @@
-//! Targets that misbehave: a clear verdict in bounded time, nothing left running or on disk.
+//! Targets that misbehave: each gets a clear verdict in bounded time, and nothing is left running
+//! or on disk.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use crate::aoi_lint::{Dir, binary, events, verdict};
 
-/// Whether a process runs with this word among its arguments.
+/// Whether a process has this word among its arguments.
 fn is_running(mark: &str) -> bool {
     let processes = std::fs::read_dir("/proc").expect("/proc");
     processes.flatten().any(|entry| {
@@ -18,17 +19,17 @@ fn is_running(mark: &str) -> bool {
     })
 }
 
-/// A number of seconds that no other process sleeps.
+/// A number of seconds that no other process passes to `sleep`.
 fn long_sleep(number: u32) -> String {
     format!("9{:05}{number}", std::process::id() % 100_000)
 }
 
 #[test]
-fn a_target_that_is_not_there_cannot_be_looked_at() {
+fn a_missing_target_is_reported() {
     let dir = Dir::new();
     let ran = dir.lint(&["--", "./absent", "search"]).exits(69);
     assert!(
-        ran.err.contains("there is no program `./absent`"),
+        ran.err.contains("program not found: `./absent`"),
         "{}",
         ran.err
     );
@@ -37,7 +38,7 @@ fn a_target_that_is_not_there_cannot_be_looked_at() {
     dir.write("plain", "#!/bin/sh\n");
     let ran = dir.lint(&["--", "./plain", "search"]).exits(69);
     assert!(
-        ran.err.contains("no program that may be run"),
+        ran.err.contains("`./plain` is not executable"),
         "{}",
         ran.err
     );
@@ -51,19 +52,19 @@ fn a_target_that_is_not_there_cannot_be_looked_at() {
 }
 
 #[test]
-fn a_program_that_the_kernel_refuses_cannot_be_looked_at() {
+fn a_target_that_cannot_be_executed_is_reported() {
     let dir = Dir::new();
     dir.script("odd", "");
     dir.write("odd", "neither a script nor a binary\n");
     let ran = dir.lint(&["--", "./odd", "search"]).exits(69);
-    assert!(ran.err.contains("cannot be started"), "{}", ran.err);
+    assert!(ran.err.contains("cannot start the tool"), "{}", ran.err);
     dir.script("gone", "");
     dir.write("gone", "#!/no/such/interpreter\n");
     dir.lint(&["--", "./gone", "search"]).exits(69);
 }
 
 #[test]
-fn a_target_that_hangs_and_ignores_signals_is_ended() {
+fn a_target_that_ignores_signals_is_killed() {
     let dir = Dir::new();
     let sleep = long_sleep(1);
     dir.script(
@@ -88,10 +89,10 @@ fn a_target_that_hangs_and_ignores_signals_is_ended() {
 }
 
 #[test]
-fn what_a_target_leaves_running_is_ended_with_it() {
+fn children_of_a_target_are_killed() {
     let dir = Dir::new();
     let sleep = long_sleep(2);
-    // It holds standard output open, in a session of its own, when the target has long gone.
+    // The child keeps stdout open in its own session after the target has exited.
     dir.script("forks", &format!("setsid sleep {sleep} &\nexit 0"));
     let begun = Instant::now();
     let args = ["--timeout", "20", "-o", "json", "--", "./forks", "search"];
@@ -107,7 +108,7 @@ fn what_a_target_leaves_running_is_ended_with_it() {
 }
 
 #[test]
-fn a_flood_is_cut_off() {
+fn endless_output_is_cut_off() {
     let dir = Dir::new();
     dir.script("flood", "exec yes");
     let args = ["-o", "json", "--", "./flood", "search"];
@@ -139,7 +140,7 @@ fn a_target_may_kill_its_group_and_write_to_a_terminal() {
     );
 }
 
-/// Starts the linter on a target that says when it runs, then sends a signal.
+/// Starts the linter on a target that creates a file when it runs, then sends a signal.
 fn interrupted(signal: i32, output: &str) -> (i32, String) {
     let dir = Dir::new();
     let sleep = long_sleep(10 + u32::try_from(signal).expect("a signal"));
@@ -168,11 +169,11 @@ fn interrupted(signal: i32, output: &str) -> (i32, String) {
         .expect("it starts");
     let deadline = Instant::now() + Duration::from_secs(60);
     while !began.exists() {
-        assert!(Instant::now() < deadline, "the target never ran");
+        assert!(Instant::now() < deadline, "the target did not start");
         std::thread::sleep(Duration::from_millis(5));
     }
     let pid = libc::pid_t::try_from(child.id()).expect("a pid");
-    // SAFETY: plain numbers; the child has not been waited for.
+    // SAFETY: plain integers; the child has not been waited for.
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
     let mut out = String::new();
     let mut pipe = child.stdout.take().expect("a pipe");
@@ -184,7 +185,7 @@ fn interrupted(signal: i32, output: &str) -> (i32, String) {
 }
 
 #[test]
-fn an_interrupted_run_tells_what_it_saw_and_proves_nothing() {
+fn an_interrupted_run_writes_a_partial_report() {
     let (code, out) = interrupted(libc::SIGINT, "jsonl");
     assert_eq!(code, 130, "{out}");
     let events = events(&out);

@@ -1,11 +1,11 @@
-//! The command line.
+//! The command line of `aoi-lint`.
 
 use serde_json::Value;
 
 use crate::aoi_lint::{Dir, assert_valid, repository, schema, verdict};
 
 #[test]
-fn the_matrix_stands_first_and_a_failure_can_be_run_again() {
+fn the_matrix_comes_first_and_failures_can_be_reproduced() {
     let dir = Dir::demo();
     let args = ["--", "./hasty", "search", "it's", "--output", "jsonl"];
     let ran = dir.lint(&args).exits(1);
@@ -35,7 +35,10 @@ fn the_matrix_stands_first_and_a_failure_can_be_run_again() {
         .output()
         .expect("a shell");
     assert!(String::from_utf8_lossy(&again.stdout).starts_with("Searching..."));
-    assert!(!ran.out.contains("Level"), "no aggregate level");
+    assert!(
+        !ran.out.contains("Level"),
+        "the report must not have an aggregate level"
+    );
 }
 
 #[test]
@@ -47,7 +50,7 @@ fn a_script_and_its_interpreter_are_the_tool() {
     let report = dir.lint(&args).json();
     let tool = report["target"]["argv"].as_array().expect("words");
     assert_eq!(tool.len(), 2, "{report:#}");
-    // Named by its `capabilities`, and run with the words that were found.
+    // The command is listed in `capabilities`, and the lint runs it with the given arguments.
     assert_eq!(verdict(&report, "AOI-03.ok-not-true", "search"), "pass");
 }
 
@@ -65,14 +68,14 @@ fn a_probe_file_and_a_command_exclude_each_other() {
         .lint(&["--fail-on", "everything", "--", "x"])
         .exits(64);
     empty.lint(&["--timeout", "0", "--", "x"]).exits(64);
-    // Without words, the usual file.
+    // Without arguments, the default probe file is used.
     let report = dir.lint(&["-o", "json"]).json();
     assert_eq!(report["target"]["probe_file"], "aoi-probe.yaml");
     assert_eq!(report["target"]["lines"]["search"], 6);
 }
 
 #[test]
-fn real_output_is_as_its_schemas_say() {
+fn real_output_matches_its_schemas() {
     let dir = Dir::demo();
     let report = schema("aoi-report.schema.json");
     let event = schema("events.schema.json");
@@ -110,7 +113,7 @@ fn real_output_is_as_its_schemas_say() {
 }
 
 #[test]
-fn the_references_assertions_tell_the_tools_apart() {
+fn compat_assertions_distinguish_the_demo_tools() {
     let dir = Dir::demo();
     let broken = |tool: &str| -> Vec<String> {
         let args = ["--compat", "-o", "json", "--", tool, "search", "x"];
@@ -132,7 +135,7 @@ fn the_references_assertions_tell_the_tools_apart() {
 }
 
 #[test]
-fn only_what_is_new_fails_against_a_baseline() {
+fn only_new_failures_fail_with_a_baseline() {
     let dir = Dir::demo();
     let hasty = ["--", "./hasty", "search", "x"];
     let report = dir.lint(&[&["-o", "json"], &hasty[..]].concat()).exits(1);
@@ -141,7 +144,7 @@ fn only_what_is_new_fails_against_a_baseline() {
         .lint(&[&["--baseline", "before.json"], &hasty[..]].concat())
         .exits(0);
     assert!(ran.out.contains(", known)"), "{}", ran.out);
-    // One failure more.
+    // Adds a failure.
     dir.script("hasty", "echo 'Searching...'; echo '{\"id\":1}'; exit 3");
     let args = [&["--baseline", "before.json", "-o", "json"], &hasty[..]].concat();
     let report = dir.lint(&args).exits(1).json();
@@ -155,7 +158,7 @@ fn only_what_is_new_fails_against_a_baseline() {
         "{new:?}"
     );
     assert!(!new.contains(&"AOI-02.prose"), "{new:?}");
-    // All mended.
+    // Fixes all failures.
     std::fs::copy(dir.at("notes"), dir.at("hasty")).expect("copied");
     let ran = dir.lint(&[&["--baseline", "before.json"], &hasty[..]].concat());
     assert!(ran.out.contains("Fixed since the baseline"), "{}", ran.out);
@@ -163,13 +166,17 @@ fn only_what_is_new_fails_against_a_baseline() {
     let ran = dir
         .lint(&[&["--baseline", "odd.json"], &hasty[..]].concat())
         .exits(65);
-    assert!(ran.err.contains("not `agentproto.aoi/v1`"), "{}", ran.err);
+    assert!(
+        ran.err.contains("must be `agentproto.aoi/v1`"),
+        "{}",
+        ran.err
+    );
     dir.lint(&[&["--baseline", "absent.json"], &hasty[..]].concat())
         .exits(66);
 }
 
 #[test]
-fn weights_come_from_the_configuration() {
+fn severities_come_from_the_configuration() {
     let dir = Dir::demo();
     let args = ["-o", "json", "--", "./hasty", "search", "x"];
     dir.write(
@@ -200,9 +207,9 @@ fn weights_come_from_the_configuration() {
 }
 
 #[test]
-fn unproven_pairs_fail_where_that_is_asked_for() {
+fn unproven_pairs_fail_on_request() {
     let dir = Dir::new();
-    // Discovery alone: there is nothing to prove it with.
+    // With discovery alone there is nothing to verify.
     dir.script("t", "exit 64");
     dir.write("aoi-probe.yaml", "aoi_probe: 1\ntool: [./t]\n");
     let report = dir.lint(&["-o", "json"]).json();
@@ -211,14 +218,14 @@ fn unproven_pairs_fail_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_selection_earns_no_badge() {
+fn a_selection_of_checks_gets_no_badge() {
     let dir = Dir::demo();
     dir.lint(&["-o", "badge", "--check", "3"]).exits(64);
     dir.lint(&["-o", "badge"]).exits(0);
 }
 
 #[test]
-fn every_format_lands_in_the_report_directory() {
+fn every_format_is_written_to_the_report_directory() {
     let dir = Dir::demo();
     std::fs::create_dir(dir.at("out")).expect("created");
     dir.write("out/badge.svg", "an old badge");
@@ -256,28 +263,24 @@ fn a_first_probe_file_is_written_and_can_be_used() {
     let text = std::fs::read_to_string(dir.at("aoi-probe.yaml")).expect("written");
     assert!(text.contains("tool: [sh, ./notes]"), "{text}");
     assert!(text.contains("# env: {"), "{text}");
-    // Its help names a WORD, which nobody but its author knows.
+    // The help names the argument WORD, whose value only the author knows.
     assert!(text.contains("ok: [search, \"FILL IN word\"]"), "{text}");
     let ran = dir.lint(&["-o", "json"]).exits(65);
-    assert!(
-        ran.err.contains(": FILL IN still stands here"),
-        "{}",
-        ran.err
-    );
+    assert!(ran.err.contains(": replace FILL IN with"), "{}", ran.err);
     assert!(ran.err.contains("aoi-probe.yaml:"), "{}", ran.err);
     let text = text.replace("FILL IN word", "heron");
     dir.write("aoi-probe.yaml", &text);
     let report = dir.lint(&["-o", "json"]).json();
     assert_eq!(report["target"]["argv"][1], "./notes");
-    // What is there stays.
+    // An existing file is not overwritten.
     let ran = dir
         .lint(&["init", "--write", "aoi-probe.yaml", "--", "./notes"])
         .exits(73);
-    assert!(ran.err.contains("is there already"), "{}", ran.err);
-    assert!(ran.err.contains("name another file"), "{}", ran.err);
+    assert!(ran.err.contains("already exists"), "{}", ran.err);
+    assert!(ran.err.contains("choose another file"), "{}", ran.err);
     dir.lint(&["init", "--", "./absent"]).exits(69);
     dir.lint(&["init"]).exits(64);
-    // A tool that says nothing of itself gets a file to fill in.
+    // A tool without `capabilities` and `--help` gets a template to fill in.
     let ran = dir.lint(&["init", "--", "./hasty"]).exits(0);
     assert!(
         ran.out.contains("Neither `capabilities` nor `--help`"),
@@ -294,7 +297,7 @@ fn a_first_probe_file_is_written_and_can_be_used() {
 }
 
 #[test]
-fn a_linter_does_not_lint_itself_without_end() {
+fn recursive_linting_is_limited() {
     let dir = Dir::demo();
     let ran = dir
         .command(&["aoi-lint", "--", "./notes", "search", "x"])
@@ -337,7 +340,7 @@ fn every_rule_is_well_formed_and_the_reference_is_up_to_date() {
     let known: Vec<&str> = agentproto_suites::register().map(|s| s.id).collect();
     let mut seen = std::collections::BTreeSet::new();
     for rule in agentproto_aoi::rules::all() {
-        assert!(seen.insert(rule.id), "{} is there twice", rule.id);
+        assert!(seen.insert(rule.id), "duplicate rule {}", rule.id);
         let number = match rule.check {
             agentproto_aoi::model::Check::Number(n) => format!("AOI-{n:02}."),
             agentproto_aoi::model::Check::Advisory => "AOI-adv.".to_owned(),
@@ -351,7 +354,7 @@ fn every_rule_is_well_formed_and_the_reference_is_up_to_date() {
         for id in rule.register {
             assert!(
                 known.contains(id),
-                "{} decides {id}, which is not in the register",
+                "{} checks {id}, which is not in the register",
                 rule.id
             );
         }
@@ -364,6 +367,6 @@ fn every_rule_is_well_formed_and_the_reference_is_up_to_date() {
     let found = std::fs::read_to_string(path).unwrap_or_default();
     assert_eq!(
         found, page,
-        "UPDATE_DOCS=1 cargo test --test judges writes docs/aoi-rules.md"
+        "run `UPDATE_DOCS=1 cargo test --test judges` to update docs/aoi-rules.md"
     );
 }

@@ -1,4 +1,4 @@
-//! Every output, as people and programs see it.
+//! Every output format, for people and programs.
 
 use agentproto_aoi::model::{Pair, Report, Verdict};
 use agentproto_aoi::render::{Format, Options, badge, baseline, render, write_all};
@@ -38,28 +38,28 @@ fn human_snapshot() {
 }
 
 #[test]
-fn the_end_of_the_report_is_the_count_of_pairs() {
+fn the_report_ends_with_the_number_of_pairs() {
     let text = print(Format::Human, &sample::mixed());
     let mut last = text.lines().rev();
     let timing = last.next().expect("a line");
     assert!(
-        timing.starts_with("400 ms overhead over the target's own run time and enforced waits"),
+        timing.starts_with("400 ms overhead on top of the tool's run time and intended waits"),
         "{timing}"
     );
     assert_eq!(last.next(), Some("2 pairs proven, 2 failing, 2 unproven"));
-    let known = "2 new failures, 1 known by the baseline";
+    let known = "2 new failures, 1 already in the baseline";
     assert_eq!(last.next(), Some(known));
-    // Without a probe file that is said, with the way to one; and nothing is known.
+    // Without a probe file, the report says so and how to create one, and there is no baseline.
     let mut report = sample::mixed();
     report.target.probe_file = None;
     report.checks.iter_mut().for_each(|row| row.known = false);
     let text = print(Format::Human, &report);
     assert!(text.contains("agentproto aoi-lint init"), "{text}");
-    assert!(!text.contains("known by the baseline"), "{text}");
+    assert!(!text.contains("already in the baseline"), "{text}");
 }
 
 #[test]
-fn json_comes_back_whole() {
+fn json_round_trips() {
     let validator = schema("aoi-report.schema.json");
     for report in samples() {
         let text = print(Format::Json, &report);
@@ -85,7 +85,7 @@ fn json_comes_back_whole() {
 }
 
 #[test]
-fn every_event_is_as_its_schema_says() {
+fn every_event_matches_its_schema() {
     let validator = schema("events.schema.json");
     for report in samples() {
         let events = events(&print(Format::Jsonl, &report));
@@ -106,7 +106,7 @@ fn every_event_is_as_its_schema_says() {
         let mut all = events.iter().filter(|e| e["rule"] == rule);
         all.next().expect("a check").clone()
     };
-    // `ok` is only about failures; `verdict` tells the rest.
+    // `ok` is false only for failures; `verdict` has the details.
     assert_eq!(of("AOI-06.refuses")["ok"], true);
     assert_eq!(of("AOI-06.refuses")["verdict"], "skip");
     let failed = of("AOI-03.summary-last");
@@ -130,11 +130,11 @@ fn every_event_is_as_its_schema_says() {
 }
 
 #[test]
-fn junit_counts_what_fails() {
+fn junit_counts_failures() {
     let xml = print(Format::Junit, &sample::mixed());
     let parsed = quick_junit::Report::deserialize_from_str(&xml).expect("JUnit XML");
     assert_eq!((parsed.tests, parsed.failures, parsed.errors), (9, 1, 1));
-    assert!(xml.contains("known from the baseline"), "{xml}");
+    assert!(xml.contains("already in the baseline"), "{xml}");
     for report in samples() {
         let xml = print(Format::Junit, &report);
         let parsed = quick_junit::Report::deserialize_from_str(&xml).expect("JUnit XML");
@@ -176,7 +176,7 @@ fn sarif_points_to_the_command_and_its_line() {
 }
 
 #[test]
-fn nothing_that_a_terminal_or_a_page_obeys_is_printed() {
+fn control_characters_and_markup_are_escaped() {
     for report in samples() {
         for format in [
             Format::Human,
@@ -187,7 +187,7 @@ fn nothing_that_a_terminal_or_a_page_obeys_is_printed() {
             let text = print(format, &report);
             assert!(!text.contains(|c| c != '\n' && is_hidden(c)), "{text}");
         }
-        // Inside of a fence markup is text; there every second part is one.
+        // Markup inside a code fence is plain text, so only the parts outside fences are checked.
         let page = print(Format::Markdown, &report);
         for part in page.split("\n```").step_by(2) {
             assert!(!part.contains("<script"), "{part}");
@@ -196,7 +196,7 @@ fn nothing_that_a_terminal_or_a_page_obeys_is_printed() {
 }
 
 #[test]
-fn a_badge_is_only_given_for_proof() {
+fn a_badge_needs_a_complete_run() {
     let report = sample::proven();
     let made = badge::badge(&report).expect("a badge");
     assert_eq!(
@@ -226,19 +226,19 @@ fn a_badge_is_only_given_for_proof() {
         write_all(&nothing, dir.path(), &options).expect("written");
         assert!(
             !dir.path().join("badge.svg").exists(),
-            "an old badge is taken away"
+            "the old badge is removed"
         );
         assert!(dir.path().join("report.json").exists());
     }
 }
 
 #[test]
-fn a_baseline_knows_what_was_as_bad() {
+fn a_baseline_hides_known_failures() {
     let before = sample::mixed();
     let mut same = sample::mixed();
     baseline::apply(&mut same, &before);
     assert!(!same.has_new_failures() && !same.has_new_warnings());
-    // What warned and fails now is news.
+    // A warning that became a failure is new.
     let mut worse = sample::mixed();
     let row = worse
         .checks
@@ -248,7 +248,7 @@ fn a_baseline_knows_what_was_as_bad() {
     row.verdict = Verdict::Fail;
     baseline::apply(&mut worse, &before);
     assert!(worse.has_new_failures());
-    // What holds now is fixed; what was not judged is not.
+    // A rule that passes now is fixed. A rule that was skipped is not.
     let mut better = sample::mixed();
     for row in &mut better.checks {
         match row.verdict {
@@ -272,7 +272,7 @@ fn a_baseline_knows_what_was_as_bad() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     struct Closed;
     impl std::io::Write for Closed {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {

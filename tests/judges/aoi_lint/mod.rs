@@ -1,7 +1,7 @@
 //! `agentproto aoi-lint`: the command line, the probe file, the reports, and targets that
 //! misbehave.
 //!
-//! `INSTA_UPDATE=always` records the snapshots again, `UPDATE_DOCS=1` writes docs/aoi-rules.md.
+//! `INSTA_UPDATE=always` updates the snapshots, `UPDATE_DOCS=1` writes docs/aoi-rules.md.
 
 mod bad_targets;
 mod commands;
@@ -24,7 +24,7 @@ fn binary() -> PathBuf {
     assert_cmd::cargo::cargo_bin("agentproto")
 }
 
-/// What a run left behind.
+/// Exit code and output of a finished run.
 struct Ran {
     code: i32,
     out: String,
@@ -63,8 +63,8 @@ fn events(text: &str) -> Vec<Value> {
     text.lines().map(line).collect()
 }
 
-/// A directory with scripts, and an own place for temporary files, which must be empty at the
-/// end of every run.
+/// A directory with scripts and its own directory for temporary files, which must be empty after
+/// every run.
 struct Dir(tempfile::TempDir);
 
 impl Dir {
@@ -74,7 +74,7 @@ impl Dir {
         Dir(dir)
     }
 
-    /// With the tools of the guide.
+    /// A directory with the demo tools of the guide.
     fn demo() -> Self {
         let dir = Dir::new();
         for entry in std::fs::read_dir(repository().join("fixtures/demo/aoi")).expect("fixtures") {
@@ -124,7 +124,7 @@ impl Dir {
         self.run(&[&["aoi-lint"], args].concat())
     }
 
-    /// Nothing of ours is left on disk.
+    /// Checks that no temporary file is left.
     #[track_caller]
     fn is_tidy(&self) {
         let left = std::fs::read_dir(self.at("tmp")).expect("a directory");
@@ -150,7 +150,7 @@ fn assert_valid(validator: &jsonschema::Validator, value: &Value) {
     assert!(errors.is_empty(), "{}\n{value:#}", errors.join("\n"));
 }
 
-/// The verdict on a rule for a command, from a JSON report.
+/// The verdict of a rule for a command, from a JSON report.
 #[track_caller]
 fn verdict<'r>(report: &'r Value, rule: &str, command: &str) -> &'r str {
     let rows = report["checks"].as_array().expect("rows");

@@ -1,5 +1,4 @@
-//! The probe file: its reader and its schema say the same, and mistakes are told with their
-//! place.
+//! The probe file: its parser and its schema agree, and mistakes are reported with line and column.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +8,7 @@ use serde_json::Value;
 
 use crate::aoi_lint::{Dir, assert_valid, repository, schema};
 
-/// Everything that a probe file can say.
+/// A probe file with every key.
 const FULL: &str = r#"aoi_probe: 1
 title: outline
 tool: [./outline]
@@ -48,7 +47,7 @@ commands:
 schema: {versions: {flag: --schema-version, accept_flag: --accept-schema, ok: ["1","2"], unsupported: "9999"}}
 "#;
 
-/// `{here}` in every text that may name a place.
+/// A probe file with `{here}` in every text that may contain a path.
 const PLACES: &str = r#"aoi_probe: 1
 tool: ["{here}/tool"]
 machine_args: ["--out={here}"]
@@ -82,18 +81,18 @@ fn as_json(yaml: &str) -> Value {
 }
 
 #[test]
-fn a_full_file_is_read_whole() {
+fn a_full_file_is_parsed() {
     let probe = probe::parse(FULL, Path::new("/base")).expect("no mistake");
     assert_eq!(probe.tool, ["./outline"]);
     assert_eq!(probe.commands.len(), 7);
     assert!(matches!(&probe.observe, Some(Observe::Command { id, .. }) if id == "/id"));
     let [search, create, delete, import, watch, fetch, enable] = &probe.commands[..] else {
-        panic!("seven commands");
+        panic!("expected seven commands");
     };
     let other = enable.other.as_ref().expect("another one");
     assert_eq!(other[..], ["enable", "beta"]);
     assert_eq!(enable.stdin.as_deref(), Some("yes please"));
-    assert_eq!(search.line, 16, "commands know their line");
+    assert_eq!(search.line, 16, "the line of a command");
     assert_eq!(
         search.limit.as_ref().map(|l| (l.total, l.page)),
         Some((25, 7))
@@ -112,7 +111,7 @@ fn a_full_file_is_read_whole() {
 }
 
 #[test]
-fn here_is_the_directory_of_the_file() {
+fn here_is_replaced_with_the_directory_of_the_file() {
     let looks = [
         "{command: [list, '{here}'], id: /id}",
         "{dir: '{here}/state'}",
@@ -124,14 +123,14 @@ fn here_is_the_directory_of_the_file() {
         let probe = probe::parse(&text, Path::new("/base")).expect("no mistake");
         let read = format!("{probe:?}");
         assert!(!read.contains("{here}"), "{look}: {read}");
-        // And once where the file is.
+        // One more is the path of the file itself.
         assert_eq!(read.matches("/base").count(), named + 1, "{look}: {read}");
         assert!(schema("aoi-probe.schema.json").is_valid(&as_json(&text)));
     }
 }
 
 #[test]
-fn the_example_of_the_guide_is_a_probe_file() {
+fn the_example_in_the_guide_is_valid() {
     let guide = std::fs::read_to_string(repository().join("docs/aoi-lint.md")).expect("a guide");
     let (_, rest) = guide.split_once("```yml\n").expect("an example");
     let (example, _) = rest.split_once("```").expect("its end");
@@ -141,7 +140,7 @@ fn the_example_of_the_guide_is_a_probe_file() {
 }
 
 #[test]
-fn the_probe_files_of_this_repository_are_good() {
+fn the_probe_files_of_this_repository_are_valid() {
     let validator = schema("aoi-probe.schema.json");
     for file in [
         "fixtures/aoi/agentproto.yaml",
@@ -155,7 +154,7 @@ fn the_probe_files_of_this_repository_are_good() {
     }
 }
 
-/// Line and column of every mistake in a text.
+/// Line, column and message of every mistake in a text.
 fn mistakes(text: &str) -> Vec<(u32, u32, String)> {
     let mistakes = probe::parse(text, Path::new("/")).expect_err("a mistake");
     mistakes
@@ -164,13 +163,13 @@ fn mistakes(text: &str) -> Vec<(u32, u32, String)> {
         .collect()
 }
 
-/// Line, column, and what is said.
+/// Line, column, and a part of the message.
 type Mistake = (u32, u32, &'static str);
 
 const BAD: &[(&str, &[Mistake])] = &[
     (
         "aoi_probe: 2\ntool: [x]\n",
-        &[(1, 12, "there is only version 1")],
+        &[(1, 12, "`aoi_probe` must be 1")],
     ),
     ("tool: [x]\n", &[(1, 1, "`aoi_probe: 1` is missing")]),
     ("aoi_probe: 1\n", &[(1, 1, "`tool` is missing")]),
@@ -185,11 +184,11 @@ const BAD: &[(&str, &[Mistake])] = &[
     ),
     (
         "aoi_probe: 1\ntool: [x]\ncommands: [search]\n",
-        &[(3, 11, "is a mapping")],
+        &[(3, 11, "must be a mapping")],
     ),
     (
         "aoi_probe: 1\ntool: [x]\ncommands:\n  search: {ok: [search, 5]}\n",
-        &[(4, 25, "`ok` is a list of strings")],
+        &[(4, 25, "`ok` must contain only strings")],
     ),
     (
         "aoi_probe: 1\ntool: [x]\ncommands:\n  search: {ok: [a], limt: {}}\n  b: {}\n",
@@ -197,7 +196,7 @@ const BAD: &[(&str, &[Mistake])] = &[
     ),
     (
         "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], limit: {flag: --n, total: 0, page: 1}}\n",
-        &[(4, 42, "`total` must be a number from 1")],
+        &[(4, 42, "`total` must be an integer between 1")],
     ),
     (
         "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], id: id}\n",
@@ -209,7 +208,7 @@ const BAD: &[(&str, &[Mistake])] = &[
     ),
     (
         "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], mutating: true, read_only: true}\n",
-        &[(4, 6, "cannot both")],
+        &[(4, 6, "cannot be both")],
     ),
     (
         "aoi_probe: 1\ntool: [x]\nobserve: {id: /id}\n",
@@ -225,23 +224,23 @@ const BAD: &[(&str, &[Mistake])] = &[
     ),
     (
         "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], other: a b}\n",
-        &[(4, 23, "`other` is a list of words")],
+        &[(4, 23, "`other` must be a list of words")],
     ),
     (
         "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], other: [a, \"{id}\"]}\n",
-        &[(4, 23, "names its resource itself")],
+        &[(4, 23, "it names its own resource")],
     ),
     (
         "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], other: [b], target: {from: a}}\n",
-        &[(4, 23, "`other` beside `target`")],
+        &[(4, 23, "remove `other`: with `target`")],
     ),
     (
         "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], other: [b], input: {good: [c]}}\n",
-        &[(4, 23, "`other` beside `input`")],
+        &[(4, 23, "remove `other`: with `input`")],
     ),
     (
         "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], other: [b], read_only: true}\n",
-        &[(4, 23, "this is read_only")],
+        &[(4, 23, "this one is read_only")],
     ),
     (
         "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], stdin: [b]}\n",
@@ -249,12 +248,12 @@ const BAD: &[(&str, &[Mistake])] = &[
     ),
     (
         "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], stdin: b, input: {good: [c]}}\n",
-        &[(4, 23, "say one of them")],
+        &[(4, 23, "remove one of them")],
     ),
 ];
 
 #[test]
-fn every_mistake_has_its_place_and_the_schema_refuses_it_too() {
+fn mistakes_have_a_position_and_fail_the_schema() {
     let validator = schema("aoi-probe.schema.json");
     assert!(validator.is_valid(&as_json(FULL)));
     for (text, expected) in BAD {
@@ -266,10 +265,10 @@ fn every_mistake_has_its_place_and_the_schema_refuses_it_too() {
         }
         assert!(
             !validator.is_valid(&as_json(text)),
-            "the schema takes\n{text}"
+            "the schema accepts\n{text}"
         );
     }
-    // What only the reader sees.
+    // Mistakes that only the parser finds.
     let text = "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a, b], other: [a, b]}\n";
     let found = mistakes(text);
     assert_eq!((found.len(), found[0].0, found[0].1), (1, 4, 26));
@@ -277,7 +276,7 @@ fn every_mistake_has_its_place_and_the_schema_refuses_it_too() {
     let text = "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], limit: {flag: -n, total: 5, page: 6}}\n";
     let found = mistakes(text);
     assert_eq!((found.len(), found[0].0, found[0].1), (1, 4, 50));
-    let told = "`page` is 6, but `total`, all that there is, only 5";
+    let told = "`page` must be at most `total` (5), found 6";
     assert!(found[0].2.contains(told), "{found:?}");
     let text = "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], target: {from: b}}\n";
     assert!(mistakes(text)[0].2.contains("`target.from` names `b`"));
@@ -287,7 +286,7 @@ fn every_mistake_has_its_place_and_the_schema_refuses_it_too() {
 }
 
 #[test]
-fn reader_and_schema_know_the_same_keys() {
+fn parser_and_schema_have_the_same_keys() {
     let path = repository().join("schemas/aoi-probe.schema.json");
     let schema: Value =
         serde_json::from_str(&std::fs::read_to_string(path).expect("a schema")).expect("JSON");
@@ -322,7 +321,7 @@ fn reader_and_schema_know_the_same_keys() {
 }
 
 #[test]
-fn a_file_with_typos_is_told_line_by_line() {
+fn typos_are_reported_line_by_line() {
     let dir = Dir::new();
     dir.write(
         "probe.yaml",
@@ -330,8 +329,8 @@ fn a_file_with_typos_is_told_line_by_line() {
     );
     let ran = dir.lint(&["--probe", "probe.yaml"]).exits(65);
     for part in [
-        "probe.yaml:2:1: a probe file has no key `tol`; did you mean `tool`?",
-        "probe.yaml:4:7: the command `a` has no key `okay`",
+        "probe.yaml:2:1: unknown key `tol` in a probe file; did you mean `tool`?",
+        "probe.yaml:4:7: unknown key `okay` in the command `a`",
         "agentproto schema --name aoi-probe",
     ] {
         assert!(ran.err.contains(part), "{part}\n{}", ran.err);
@@ -343,7 +342,7 @@ fn a_file_with_typos_is_told_line_by_line() {
     dir.lint(&["--probe", "/dev/zero"]).exits(65);
 }
 
-/// A tool with one command more than the demo's probe file has.
+/// The demo tool with a command that its probe file does not have.
 fn with_add() -> Dir {
     let dir = Dir::demo();
     let tool = std::fs::read_to_string(dir.at("notes")).expect("a script");
@@ -357,50 +356,50 @@ fn with_add() -> Dir {
 }
 
 #[test]
-fn what_the_tool_lists_and_the_file_does_not_have_is_unproven() {
+fn a_command_missing_from_the_file_is_unproven() {
     let dir = with_add();
     let asked = ["--check", "2", "-o", "json", "--fail-on", "unproven"];
     let report = dir.lint(&asked).exits(1).json();
     assert_valid(&schema("aoi-report.schema.json"), &report);
     assert_eq!(report["matrix"]["add"]["Typed"], "unproven");
-    assert_eq!(report["matrix"]["add"]["Safe"], "n_a", "nobody asked");
+    assert_eq!(
+        report["matrix"]["add"]["Safe"], "n_a",
+        "check 6 was not selected"
+    );
     assert_eq!(report["matrix"]["search"]["Typed"], "pass");
     assert_eq!(report["summary"]["pairs_unproven"], 1);
     let ran = dir.lint(&["--check", "2,8"]).exits(0);
-    for part in ["  add ", "there is no probe of it in the file", "(add)"] {
+    for part in ["  add ", "the probe file does not probe it", "(add)"] {
         assert!(ran.out.contains(part), "{part}\n{}", ran.out);
     }
-    // Left out on purpose.
+    // Excluded on purpose.
     let file = std::fs::read_to_string(dir.at("aoi-probe.yaml")).expect("a file");
     dir.write("aoi-probe.yaml", &format!("{file}leave_out: [add]\n"));
     let report = dir.lint(&asked).exits(0).json();
     assert_eq!(report["matrix"].get("add"), None);
     dir.write("aoi-probe.yaml", &format!("{file}leave_out: [search]\n"));
     let ran = dir.lint(&asked).exits(65);
-    assert!(
-        ran.err
-            .contains("aoi-probe.yaml:9:13: `search` is left out, but")
-    );
-    // A command line is about one command.
+    assert!(ran.err.contains("aoi-probe.yaml:9:13: `search` is in both"));
+    // A command line names a single command.
     let line = ["--", "./notes", "search", "heron"];
     let report = dir.lint(&[&asked[..], &line[..]].concat()).exits(0).json();
     assert_eq!(report["matrix"].get("add"), None);
 }
 
 #[test]
-fn a_name_that_is_nearly_one_of_the_tool_is_a_mistake_of_the_file() {
+fn a_misspelled_command_name_gets_a_suggestion() {
     let dir = with_add();
     let file = std::fs::read_to_string(dir.at("aoi-probe.yaml")).expect("a file");
     let wrong = file.replace("  search:", "  serch:");
     dir.write("aoi-probe.yaml", &wrong);
     let ran = dir.lint(&["--check", "11"]).exits(65);
-    let told = "aoi-probe.yaml:5:3: the tool's `capabilities` list no command `serch`; did you \
+    let told = "aoi-probe.yaml:5:3: `capabilities` does not list a command `serch`; did you \
                 mean `search`?";
     assert!(ran.err.contains(told) && ran.out.is_empty(), "{}", ran.err);
     dir.write("aoi-probe.yaml", &format!("{file}leave_out: [ad]\n"));
     let ran = dir.lint(&["--check", "11"]).exits(65);
     assert!(ran.err.contains("did you mean `add`?"), "{}", ran.err);
-    // Both are there, or none is near.
+    // No error if both names exist, or if no name is similar.
     let both = format!("{wrong}leave_out: [search, add]\n");
     dir.write("aoi-probe.yaml", &both);
     dir.lint(&["--check", "11"]).exits(0);
@@ -409,15 +408,19 @@ fn a_name_that_is_nearly_one_of_the_tool_is_a_mistake_of_the_file() {
 }
 
 #[test]
-fn a_name_in_braces_that_nothing_is_filled_in_for_is_a_mistake() {
+fn an_unknown_placeholder_is_a_mistake() {
     let text = "aoi_probe: 1\ntool: [x]\nenv: {A: '{wrld}/a'}\ncommands:\n  a:\n    ok: [a, '{idd}', 'n-{uniq}', '{owner}/x']\n";
     let found = mistakes(text);
     let told: Vec<(u32, u32)> = found.iter().map(|m| (m.0, m.1)).collect();
     assert_eq!(told, [(3, 10), (6, 13), (6, 34)], "{found:?}");
     assert!(found[0].2.contains("{wrld}; did you mean {world}?"));
     assert!(found[1].2.contains("{idd}; did you mean {id}?"));
-    assert!(found[2].2.contains("({{owner}} stands for {owner} itself)"));
-    // Neither JSON nor a shell's variables, nor what is bad on purpose.
+    assert!(
+        found[2]
+            .2
+            .contains("(write {{owner}} for a literal {owner})")
+    );
+    // JSON, shell variables and deliberately bad input are not placeholders.
     let text = r#"
 aoi_probe: 1
 tool: [x]
@@ -465,7 +468,7 @@ commands:
 }
 
 #[test]
-fn a_setup_that_fails_is_the_first_thing_to_be_told() {
+fn a_failed_setup_is_reported_before_any_check() {
     let dir = Dir::demo();
     let file = std::fs::read_to_string(dir.at("aoi-probe.yaml")).expect("a file");
     dir.script("seed", "echo begun >&2; echo 'no database' >&2; exit 3");
@@ -473,17 +476,17 @@ fn a_setup_that_fails_is_the_first_thing_to_be_told() {
     for (line, told) in [
         (
             "[./seed, now]",
-            "setup `./seed now` fails: exit 3 (no database)",
+            "setup `./seed now` failed: exit 3 (no database)",
         ),
-        ("[./sed]", "setup: there is no program `./sed`"),
+        ("[./sed]", "setup: program not found: `./sed`"),
     ] {
         dir.write("aoi-probe.yaml", &format!("{file}{head}  - {line}\n"));
         for check in ["1", "3", "8", "advisory"] {
             let ran = dir.lint(&["--check", check]).exits(65);
             let told = format!("aoi-probe.yaml:12:5: {told}");
             assert!(ran.err.contains(&told), "{told}\n{}", ran.err);
-            assert!(ran.err.contains("run it by hand"), "{}", ran.err);
-            assert!(ran.out.is_empty(), "nobody is blamed: {}", ran.out);
+            assert!(ran.err.contains("run the setup by hand"), "{}", ran.err);
+            assert!(ran.out.is_empty(), "the report must be empty: {}", ran.out);
         }
     }
 }

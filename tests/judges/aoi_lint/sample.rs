@@ -1,4 +1,4 @@
-//! Reports to render.
+//! Sample reports to render.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use agentproto_aoi::model::{
 use agentproto_report::words::word;
 use serde_json::json;
 
-/// What a hostile tool may print or be called.
+/// Text that a hostile tool may print or have as its name.
 pub const ATTACKS: [&str; 8] = [
     "\u{1b}[31mred\u{1b}]0;title\u{7}",
     "</text><script>alert(1)</script>",
@@ -86,7 +86,7 @@ pub fn of(checks: Vec<Finding>) -> Report {
     }
 }
 
-/// Every verdict once or more.
+/// A report with every verdict at least once.
 pub fn mixed() -> Report {
     use Verdict::{Error, Fail, NotApplicable, NotVerified, Pass, Skip, Warn};
     let mut known = row(
@@ -125,21 +125,21 @@ pub fn mixed() -> Report {
             Check::Number(3),
             "search",
             NotVerified,
-            "there is no aoi:summary to look into",
+            "the run has no aoi:summary",
         ),
         row(
             "AOI-06.refuses",
             Check::Number(6),
             "delete",
             Skip,
-            "the probe file does not say `sandbox: true`",
+            "the probe file does not have `sandbox: true`",
         ),
         row(
             "AOI-07.key",
             Check::Number(7),
             "search",
             NotApplicable,
-            "it changes nothing",
+            "the command changes nothing",
         ),
         row(
             "AOI-10.pipe",
@@ -160,7 +160,7 @@ pub fn mixed() -> Report {
         name: "valid_jsonl".to_owned(),
         command: "search".to_owned(),
         ok: false,
-        detail: "line 1 is no JSON object".to_owned(),
+        detail: "line 1 is not a JSON object".to_owned(),
     }];
     report
 }

@@ -1,5 +1,5 @@
-//! The AOI checks against a sample of the mock tool's mutants, its conforming variants among them.
-//! `tests/selftest/run` runs all of them, and twenty repeats of what depends on time.
+//! The AOI checks against a sample of the mock tool's mutants and conforming variants.
+//! `tests/selftest/run` runs all of them, and repeats the time-dependent ones twenty times.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use agentproto_mock::mutants::aoi::{Mutant, all};
 use agentproto_mock::variants::aoi::VARIANTS;
 use serde_json::Value;
 
-/// Only against one that hangs.
+/// Time limit that only a hang reaches.
 const LIMIT: Duration = Duration::from_secs(1800);
 
 #[test]
-fn every_mutant_breaks_a_rule_that_there_is() {
+fn every_mutant_breaks_a_known_rule() {
     let known = |rule: &str| rules::all().any(|known| known.id == rule);
     let wrong: Vec<String> = all()
         .filter(|mutant| !known(mutant.requirement))
-        .map(|mutant| format!("{}: there is no rule {}", mutant.id, mutant.requirement))
+        .map(|mutant| format!("{}: unknown rule {}", mutant.id, mutant.requirement))
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A mutant of every check and some variants; `None` means all, and the repeats.
+/// One mutant of every check and some variants. `None` means all of them, with the repeats.
 fn sample() -> Option<Vec<&'static str>> {
     if crate::is_full_depth() {
         return None;
@@ -35,7 +35,7 @@ fn sample() -> Option<Vec<&'static str>> {
     Some(mutants.map(|mutant| mutant.id).chain(variants).collect())
 }
 
-/// What the self-test reports, and its exit code.
+/// The report of the self-test, and its exit code.
 fn selftest(sample: Option<&[&str]>) -> (Value, Option<i32>) {
     let only = sample.map(|ids| ids.join(","));
     let run = assert_cmd::Command::cargo_bin("agentproto")
@@ -54,7 +54,7 @@ fn selftest(sample: Option<&[&str]>) -> (Value, Option<i32>) {
 }
 
 #[test]
-fn the_judge_is_sound() {
+fn the_self_test_passes() {
     let sample = sample();
     let (told, code) = selftest(sample.as_deref());
     let rows = |key: &str| told[key].as_array().cloned().unwrap_or_default();
@@ -93,7 +93,7 @@ fn the_judge_is_sound() {
     }
     assert_eq!(all, agentproto_mock::mutants::aoi::all().count());
     assert!(all >= 150 && VARIANTS.len() >= 8);
-    // And the plain tool.
+    // Plus the tool itself.
     assert_eq!(rows("variants").len(), VARIANTS.len() + 1);
     assert_eq!(told["summary"]["repeats"], 20);
 }

@@ -1,4 +1,5 @@
-//! No statement without something that breaks it: else nobody would see that its check is blind.
+//! Every requirement must have a mutant that breaks it. Otherwise a check that detects nothing
+//! would go unnoticed.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +10,11 @@ use agentproto_selftest::lifecycle;
 use crate::certify::{run, verdicts};
 
 fn suite(name: &str) -> Suite {
-    let suite = built_in(name).unwrap_or_else(|| panic!("there is no suite {name}"));
+    let suite = built_in(name).unwrap_or_else(|| panic!("unknown suite {name}"));
     suite.unwrap_or_else(|mistakes| panic!("{name}: {mistakes:?}"))
 }
 
-/// Every statement is either broken by a mutant or told why not, and never both.
+/// Checks that every requirement is either broken by a mutant or exempt, and never both.
 #[track_caller]
 fn complete(name: &str, broken: impl Iterator<Item = &'static str>, exempt: &[&str]) {
     let broken: BTreeSet<&str> = broken.collect();
@@ -22,14 +23,20 @@ fn complete(name: &str, broken: impl Iterator<Item = &'static str>, exempt: &[&s
     let all: BTreeSet<&str> = suite.requirements.iter().map(|r| r.id.as_str()).collect();
     let told: BTreeSet<&str> = broken.intersection(&all).copied().collect();
     let both: Vec<_> = told.intersection(&exempt).collect();
-    assert!(both.is_empty(), "{name}: mutants break {both:?} after all");
+    assert!(
+        both.is_empty(),
+        "{name}: {both:?} are exempt, but mutants break them"
+    );
     let unknown: Vec<_> = exempt.difference(&all).collect();
-    assert!(unknown.is_empty(), "{name}: {unknown:?} are no statements");
+    assert!(
+        unknown.is_empty(),
+        "{name}: unknown requirements {unknown:?}"
+    );
     let unbroken = all
         .iter()
         .filter(|id| !told.contains(**id) && !exempt.contains(**id));
     let unbroken: Vec<_> = unbroken.collect();
-    assert!(unbroken.is_empty(), "{name}: nothing breaks {unbroken:?}");
+    assert!(unbroken.is_empty(), "{name}: no mutant breaks {unbroken:?}");
 }
 
 fn of(kind: Kind) -> impl Iterator<Item = &'static str> {
@@ -37,17 +44,17 @@ fn of(kind: Kind) -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-fn every_statement_of_acp_has_a_mutant() {
+fn every_requirement_of_acp_has_a_mutant() {
     complete("acp", of(Kind::Acp), &[]);
 }
 
 #[test]
-fn every_statement_of_mcp_has_a_mutant() {
+fn every_requirement_of_mcp_has_a_mutant() {
     complete("mcp", of(Kind::Mcp), &[]);
 }
 
 #[test]
-fn a_mutant_names_a_statement_of_its_suites() {
+fn every_mutant_names_a_requirement_of_its_suites() {
     for (kind, names) in [
         (Kind::Acp, &["acp", "open-design"][..]),
         (Kind::AcpV2, &["acp-v2-draft"]),
@@ -63,25 +70,26 @@ fn a_mutant_names_a_statement_of_its_suites() {
     }
 }
 
-/// The draft shares these with version 1, whose mutants break them before the same monitors.
+/// Requirements that the draft shares with version 1, whose mutants break them in the same
+/// monitors.
 const AS_IN_VERSION_1: [&str; 7] = [
     "V2-TR-01", "V2-TR-02", "V2-TR-06", "V2-TR-07", "V2-TR-08", "V2-TR-10", "V2-TR-17",
 ];
 
 #[test]
-fn every_statement_of_the_draft_has_a_mutant() {
+fn every_requirement_of_the_draft_has_a_mutant() {
     complete("acp-v2-draft", of(Kind::AcpV2), &AS_IN_VERSION_1);
     let acp: BTreeSet<&str> = of(Kind::Acp).collect();
     for id in AS_IN_VERSION_1 {
         let shared = id.trim_start_matches("V2-");
-        assert!(acp.contains(shared), "nothing breaks {shared}");
+        assert!(acp.contains(shared), "no mutant breaks {shared}");
     }
 }
 
-/// What no bundle can break: they are duties of the runner, which is ours. Its own tests break
-/// them; a bundle only shows that they are met.
+/// Requirements that no bundle can break, because they are duties of our runner. The runner's own
+/// tests break them; a bundle only shows that they are met.
 const DUTIES_OF_THE_RUNNER: [(&str, &str); 20] = [
-    ("A29-REQ-07", "a program that is not there is A45-LIFE-02"),
+    ("A29-REQ-07", "a missing program is covered by A45-LIFE-02"),
     ("A29-SETUP-21", "the order of the stages"),
     ("A29-VER-08", "the order of the stages"),
     ("A44-LIFEC-01", "the order of the stages"),
@@ -89,47 +97,44 @@ const DUTIES_OF_THE_RUNNER: [(&str, &str); 20] = [
     ("A44-SEC-05", "the audit log is written by the runner"),
     ("A45-LIFE-07", "the audit log is written by the runner"),
     ("A45-SEC-03", "the audit log is written by the runner"),
-    (
-        "A45-AUTH-05",
-        "logs are written, and secrets masked, by the runner",
-    ),
-    ("A44-SEC-08", "the runner kills what does not end"),
+    ("A45-AUTH-05", "the runner writes logs and redacts secrets"),
+    ("A44-SEC-08", "the runner kills processes that do not exit"),
     (
         "A45-LIFE-04",
-        "the runner starts nothing outside of the sandbox",
+        "the runner starts every process in the sandbox",
     ),
-    ("A45-SESS-02", "the runner closes what is idle"),
+    ("A45-SESS-02", "the runner closes idle sessions"),
     ("A45-CONT-07", "the runner writes the transcript"),
     (
         "A45-CONT-10",
-        "the runner refuses before the agent hears of it",
+        "the runner refuses it before the agent starts",
     ),
     (
         "A45-MODE-06",
-        "the runner refuses before the agent hears of it",
+        "the runner refuses it before the agent starts",
     ),
     (
         "A45-OPT-09",
-        "the runner refuses before the agent hears of it",
+        "the runner refuses it before the agent starts",
     ),
     (
         "A45-OPT-10",
-        "the runner refuses before the agent hears of it",
+        "the runner refuses it before the agent starts",
     ),
     ("A45-OPT-05", "the runner fills in the value"),
     ("A45-SETUP-02", "the runner keeps the ledger of setup steps"),
-    ("A45-SETUP-07", "the runner tells the pending steps"),
+    ("A45-SETUP-07", "the runner reports the pending steps"),
 ];
 
 #[test]
-fn every_statement_of_the_lifecycle_has_a_mutant_or_is_the_runners() {
+fn every_requirement_of_the_lifecycle_has_a_mutant_or_is_a_duty_of_the_runner() {
     let mutants = lifecycle::mutants();
     let broken = mutants.iter().map(|mutant| mutant.requirement);
     complete("lifecycle", broken, &DUTIES_OF_THE_RUNNER.map(|(id, _)| id));
 }
 
-/// Statements of Open Design that say what ACP says: an agent that is wrong there, the case that
-/// shows it, and what must be told.
+/// Requirements of Open Design that ACP has as well: a defective agent, the case that detects it,
+/// and the requirements that must be reported.
 const AS_IN_ACP: [(&str, &str, &[&str]); 9] = [
     (
         "MOCK_SCENARIO=never-starts",
@@ -171,7 +176,7 @@ const AS_IN_ACP: [(&str, &str, &[&str]); 9] = [
 ];
 
 #[test]
-fn every_statement_of_open_design_is_broken_by_something() {
+fn every_requirement_of_open_design_is_broken_by_a_mutant() {
     let shared: Vec<&str> = AS_IN_ACP
         .iter()
         .flat_map(|(.., ids)| *ids)
@@ -187,12 +192,12 @@ fn every_statement_of_open_design_is_broken_by_something() {
             let told = verdicts(&report, id);
             assert!(
                 told.iter().any(blames),
-                "{wrong} is not blamed for {id}: {told:?}"
+                "{wrong} does not fail {id}: {told:?}"
             );
             let told = verdicts(&right, id);
             assert!(
                 !told.iter().any(blames),
-                "{id} of the correct mock: {told:?}"
+                "the conforming mock agent fails {id}: {told:?}"
             );
         }
     }

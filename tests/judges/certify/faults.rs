@@ -1,4 +1,4 @@
-//! Agents that misbehave as processes: a verdict with evidence in time, and the run goes on.
+//! Agents whose process misbehaves: a verdict with evidence in bounded time, and the run continues.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::certify::{certify, run, verdicts};
 
-/// One turn of a mock in a bad scenario, and what the statement about turns says.
+/// Runs the prompt cases against the mock agent in a bad scenario. Returns exit code and report.
 fn turn(scenario: &str) -> (Option<i32>, Value) {
     let scenario = format!("MOCK_SCENARIO={scenario}");
     let (output, report) = run(&[
@@ -14,7 +14,7 @@ fn turn(scenario: &str) -> (Option<i32>, Value) {
         "acp",
         "--env",
         &scenario,
-        // Cases by their names: all that is seen in them is told.
+        // Selecting cases by name reports every requirement that is checked in them.
         "--only",
         "pt-01-stop-reason,in-01-first-answer",
         "--timeout",
@@ -36,18 +36,18 @@ fn message(report: &Value, requirement: &str) -> String {
 }
 
 #[test]
-fn what_is_not_there_cannot_be_started() {
+fn a_missing_program_is_reported() {
     let output = certify(&["--", "no-such-agent-anywhere"]).output().unwrap();
     assert_eq!(output.status.code(), Some(69));
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(
-        words.contains("there is no program `no-such-agent-anywhere`"),
+        words.contains("program `no-such-agent-anywhere` not found"),
         "{words}"
     );
 }
 
 #[test]
-fn an_agent_that_exits_at_once_is_told_with_its_last_words() {
+fn an_agent_that_exits_at_once_is_reported_with_its_exit_code() {
     let (code, report) = turn("exit-at-once");
     assert_eq!(code, Some(1));
     assert!(verdicts(&report, "IN-01").contains(&"fail"), "{report:#}");
@@ -56,22 +56,22 @@ fn an_agent_that_exits_at_once_is_told_with_its_last_words() {
 }
 
 #[test]
-fn an_agent_that_never_starts_costs_its_time_limit_and_no_more() {
+fn an_agent_that_never_starts_times_out_once() {
     let (code, report) = turn("never-starts");
     assert_eq!(code, Some(1));
     assert!(verdicts(&report, "IN-01").contains(&"fail"), "{report:#}");
     let message = message(&report, "IN-01");
-    assert!(message.contains("nothing came within"), "{message}");
+    assert!(message.contains("timed out after"), "{message}");
 }
 
 #[test]
-fn crashes_hangs_and_half_lines_fail_the_turn() {
+fn crashes_hangs_and_incomplete_lines_fail_the_turn() {
     for (scenario, words) in [
         ("crash", "exited with status 3"),
         ("segfault", "signal 11"),
-        ("hang", "nothing came within"),
+        ("hang", "timed out after"),
         ("half-line", ""),
-        ("half-line-hang", "nothing came within"),
+        ("half-line-hang", "timed out after"),
     ] {
         let (code, report) = turn(scenario);
         assert_eq!(code, Some(1), "{scenario}");
@@ -83,9 +83,10 @@ fn crashes_hangs_and_half_lines_fail_the_turn() {
     }
 }
 
-/// What is asked was not reached: the way to mend it is not that of the statement.
+/// The agent died before the requirement was tested, so the hint is about the crash and not about
+/// the requirement.
 #[test]
-fn a_death_on_the_way_is_mended_first() {
+fn a_crash_has_its_own_hint() {
     let case = "tr-17-two-questions";
     let hint = |more: &[&str]| {
         let (_, report) = run(&[&["--mock", "acp", "--only", case][..], more].concat());
@@ -94,7 +95,7 @@ fn a_death_on_the_way_is_mended_first() {
         assert_eq!(row["verdict"], "fail", "{row:#}");
         row["hint"].as_str().unwrap().to_owned()
     };
-    let mend = "mend what ends it first";
+    let mend = "first fix what makes it exit";
     let died = hint(&["--env", "MOCK_SCENARIO=crash"]);
     assert!(died.contains(mend), "{died}");
     let broken = hint(&["--env", "MOCK_MUTANT=acp-tr-17-same-request-id"]);
@@ -102,7 +103,7 @@ fn a_death_on_the_way_is_mended_first() {
 }
 
 #[test]
-fn noise_on_stdout_is_blamed_where_it_belongs() {
+fn noise_on_stdout_fails_the_transport_requirements() {
     for (scenario, requirement) in [
         ("garbage", "TR-03"),
         ("invalid-utf8", "TR-01"),
@@ -122,7 +123,7 @@ fn noise_on_stdout_is_blamed_where_it_belongs() {
 }
 
 #[test]
-fn another_protocol_is_no_acp() {
+fn an_agent_of_another_protocol_fails() {
     let own = env!("CARGO_BIN_EXE_agentproto");
     let (output, report) = run(&[
         "--only",
@@ -141,20 +142,20 @@ fn another_protocol_is_no_acp() {
     assert!(verdicts(&report, "IN-01").contains(&"fail"), "{report:#}");
 }
 
-/// What a flood may cost, in kB. With what the harness takes anyhow, which is mostly its own code
-/// and in a debug build more than twice as much, it stays below 100 MB.
+/// Memory that a flood of output may add, in kB. Together with the baseline of the harness, which
+/// is mostly its code and more than twice as large in a debug build, it stays below 100 MB.
 const FLOOD: u64 = 52 << 10;
 
-/// The same with an agent that prints little.
+/// Peak memory with an agent that prints little.
 fn calm() -> u64 {
     peak_of(&[
         "--mock", "acp", "--only", "PT-01", "--jobs", "1", "--output", "json",
     ])
 }
 
-/// However much an agent prints, the harness stays small; what it says goes to disk.
+/// However much an agent prints, the memory of the harness stays bounded. The output goes to disk.
 #[test]
-fn floods_do_not_fill_the_memory() {
+fn floods_do_not_exhaust_memory() {
     for scenario in ["flood-bytes", "huge-line", "stderr-flood"] {
         let scenario = format!("MOCK_SCENARIO={scenario}");
         let peak = peak_of(&[
@@ -175,10 +176,9 @@ fn floods_do_not_fill_the_memory() {
     }
 }
 
-/// Several floods at a time, of lines that are messages: what is remembered, what waits and what
-/// is written down has bounds together, too.
+/// Several floods of valid messages at a time: history, queues and transcripts share their limits.
 #[test]
-fn floods_side_by_side_do_not_fill_the_memory() {
+fn parallel_floods_do_not_exhaust_memory() {
     let update = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}"#;
     let args = [
         "--only",
@@ -193,10 +193,10 @@ fn floods_side_by_side_do_not_fill_the_memory() {
     assert!(peak < calm() + FLOOD, "{peak} kB");
 }
 
-/// One that never says a word has one fault, which is told once; one that says something else is
-/// judged by it.
+/// An agent that never prints anything fails once. An agent that prints something else fails the
+/// requirement about that output.
 #[test]
-fn silence_is_one_fault_and_other_talk_another() {
+fn silence_fails_once_and_other_output_fails_separately() {
     for silent in ["exit 3", "sleep 100"] {
         let (output, report) = run(&["--timeout", "0.3", "--", "sh", "-c", silent]);
         assert_eq!(output.status.code(), Some(1), "{silent}: {report:#}");
@@ -211,9 +211,9 @@ fn silence_is_one_fault_and_other_talk_another() {
     assert_eq!(verdicts(&report, "TR-03"), ["fail"], "{report:#}");
 }
 
-/// An agent that hangs at session/new is waited for a few times, and judged all the same.
+/// An agent that hangs on `session/new` times out a few times, and still gets its verdicts.
 #[test]
-fn a_hang_before_the_first_session_is_told() {
+fn a_hang_before_the_first_session_is_reported() {
     let agent = r#"while read -r line; do case "$line" in
         *'"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}' ;;
         esac; done"#;
@@ -230,22 +230,28 @@ fn a_hang_before_the_first_session_is_told() {
     assert_eq!(output.status.code(), Some(1), "{report:#}");
     assert!(verdicts(&report, "TR-09").contains(&"fail"), "{report:#}");
     let told = report.to_string();
-    assert!(told.contains("session/new was not answered"), "{report:#}");
-    assert!(told.contains("as it never was in this run"), "{report:#}");
+    assert!(
+        told.contains("`session/new` was not answered"),
+        "{report:#}"
+    );
+    assert!(
+        told.contains("it was never answered in this run"),
+        "{report:#}"
+    );
 }
 
-/// Peak memory of a run in kilobytes, as the shell's time limit would see it.
+/// Peak memory of a run in kilobytes, as reported by `wait4`.
 fn peak_of(args: &[&str]) -> u64 {
     #[expect(
         clippy::zombie_processes,
-        reason = "wait4 below waits for it, and tells its memory"
+        reason = "wait4 below waits for it and returns its memory use"
     )]
     let child = certify(args)
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
     let pid = i32::try_from(child.id()).unwrap();
-    // SAFETY: plain data that the kernel fills in; the child is ours and not waited for yet.
+    // SAFETY: the kernel fills in plain data; the child is ours and has not been waited for.
     let peak = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         let mut status = 0;
@@ -270,13 +276,16 @@ fn an_interrupted_run_gives_a_partial_report() {
     .stdout(std::process::Stdio::piped())
     .spawn()
     .unwrap();
-    // Its cases hang, so there is always something to interrupt once one was started.
+    // The cases hang, so once one has started there is always something to interrupt.
     let pid = i32::try_from(child.id()).unwrap();
     while !has_children(pid) {
-        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the run ended by itself"
+        );
         std::thread::sleep(Duration::from_millis(10));
     }
-    // SAFETY: a signal to a process of our own.
+    // SAFETY: the process is our child.
     unsafe { libc::kill(pid, libc::SIGINT) };
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));

@@ -1,5 +1,5 @@
-//! `agentproto certify` as a vendor's CI sees it: exit codes, faults of agents, shards,
-//! baselines, and the judge judged.
+//! `agentproto certify` as used in a vendor's CI: exit codes, misbehaving agents, shards,
+//! baselines, and the self-test.
 
 mod complete;
 mod faults;
@@ -24,7 +24,7 @@ pub fn run(args: &[&str]) -> (Output, Value) {
     (output, report)
 }
 
-/// The verdicts of a requirement, over its rows.
+/// The verdicts of a requirement in all its rows.
 pub fn verdicts<'r>(report: &'r Value, requirement: &str) -> Vec<&'r str> {
     let rows = report["results"].as_array().unwrap().iter();
     rows.filter(|row| row["requirement"] == requirement)

@@ -1,4 +1,5 @@
-//! A case's transcript under the monitors again: what was seen live is seen in the recording.
+//! Runs the monitors on the transcript of a case. They must give the same verdicts as in the live
+//! run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use crate::certify::certify;
 
-/// What the monitors said, by statement.
+/// The verdicts of the monitors, by requirement.
 fn watched(report: &Value) -> BTreeMap<String, String> {
     let rows = report["results"].as_array().unwrap().iter();
     let rows = rows.filter(|row| row["case"] == "monitor");
@@ -38,8 +39,9 @@ fn recorded(transcript: &Path) -> Value {
 }
 
 #[test]
-fn a_transcript_gets_the_verdicts_of_its_case() {
-    // What is owed at an orderly end can only be told where the end is known to be one.
+fn a_transcript_gets_the_same_verdicts_as_its_case() {
+    // Requirements on a clean exit can only be checked if the transcript shows that the exit was
+    // clean.
     for (case, mutant, statement, verdict) in [
         ("te-05-terminal", "", "TE-03", "pass"),
         ("te-05-terminal", "acp-te-02-not-released", "TE-02", "fail"),

@@ -1,4 +1,4 @@
-//! Shards, baselines, a vendor's own suite.
+//! Shards, baselines, selections, reports, and custom suites.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ fn saved(dir: &tempfile::TempDir, name: &str, report: &Value) -> PathBuf {
 }
 
 #[test]
-fn the_correct_mock_is_certified_and_nothing_of_it_is_left_to_doubt() {
+fn the_conforming_mock_agent_is_certified_without_warnings() {
     let (output, report) = run(&["--mock", "acp", "--timeout", "10"]);
     assert_eq!(output.status.code(), Some(0), "{report:#}");
     assert_eq!(report["summary"]["certified"], true);
@@ -29,7 +29,7 @@ fn the_correct_mock_is_certified_and_nothing_of_it_is_left_to_doubt() {
         .collect();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), 162, "every statement of the catalogue has a row");
+    assert_eq!(ids.len(), 162, "every requirement of the suite has a row");
     let timing = &report["timing"];
     let floor = timing["startup_ms"].as_f64().unwrap() + timing["waits_ms"].as_f64().unwrap();
     assert!(
@@ -38,7 +38,7 @@ fn the_correct_mock_is_certified_and_nothing_of_it_is_left_to_doubt() {
     );
 }
 
-/// Two shards together have every row of the whole, each once.
+/// The merged shards have every row of the whole run exactly once.
 #[test]
 fn shards_merge_to_the_whole() {
     let only = [
@@ -51,7 +51,7 @@ fn shards_merge_to_the_whole() {
         let (_, part) = run(&[&only[..], &["--shard", shard]].concat());
         assert_eq!(
             part["summary"]["certified"], false,
-            "a shard is no certificate"
+            "a shard must not be certified"
         );
         files.push(saved(&dir, &shard.replace('/', "-"), &part));
     }
@@ -69,12 +69,12 @@ fn shards_merge_to_the_whole() {
     assert_eq!(rows(&merged), rows(&whole));
     assert_eq!(
         merged["summary"]["certified"], false,
-        "a selection is no certificate"
+        "a selection must not be certified"
     );
 }
 
 #[test]
-fn what_a_baseline_knows_is_no_news() {
+fn failures_in_the_baseline_do_not_fail_the_run() {
     let mutant = [
         "--mock",
         "acp",
@@ -96,12 +96,12 @@ fn what_a_baseline_knows_is_no_news() {
         "MOCK_MUTANT=acp-tr-12-internal-error",
     ];
     let (output, _) = run(&[&other[..], &only[..], &baseline[..]].concat());
-    assert_eq!(output.status.code(), Some(1), "another failure is news");
+    assert_eq!(output.status.code(), Some(1), "a different failure is new");
 }
 
-/// A case and the monitor of the same statement see the same lines.
+/// A case and the monitor of the same requirement see the same lines.
 #[test]
-fn one_fault_is_told_once() {
+fn one_defect_is_reported_once() {
     let mutant = "MOCK_MUTANT=acp-te-01-terminal-unasked";
     let case = "in-11-nothing-offered";
     let (_, report) = run(&["--mock", "acp", "--env", mutant, "--only", case]);
@@ -113,14 +113,14 @@ fn one_fault_is_told_once() {
             .collect()
     };
     assert_eq!(failing("IN-11"), [case], "{report:#}");
-    // Another statement, of which that case says nothing.
+    // Another requirement, which this case does not check.
     assert_eq!(failing("TE-01"), ["monitor"], "{report:#}");
 }
 
-/// What promises more than it holds is told: a baseline that is not whole, and a model that nobody
-/// asked.
+/// Warns about a baseline of an interrupted run, and about a mock model that the agent never
+/// called.
 #[test]
-fn what_does_not_help_is_told() {
+fn a_partial_baseline_and_an_unused_mock_model_are_warned_about() {
     let only = ["--mock", "acp", "--only", "IN-01"];
     let told = |more: &[&str]| {
         let (output, report) = run(&[&only[..], more].concat());
@@ -132,25 +132,25 @@ fn what_does_not_help_is_told() {
     let whole = saved(&dir, "whole.json", &before);
     before["partial"] = true.into();
     let partial = saved(&dir, "partial.json", &before);
-    let warning = "the baseline is of a run that was stopped";
+    let warning = "the baseline is from an interrupted run";
     let (words, _) = told(&["--baseline", partial.to_str().unwrap()]);
     assert!(words.contains(warning), "{words}");
     let (words, _) = told(&["--baseline", whole.to_str().unwrap()]);
     assert!(!words.contains(warning), "{words}");
-    let warning = "the agent never asked the mock model";
+    let warning = "the agent sent no request to the mock model";
     assert!(!words.contains(warning), "{words}");
     let (words, _) = told(&["--mock-llm"]);
     assert!(
         words.contains(&format!("agentproto: warning: {warning}")),
         "{words}"
     );
-    // Warnings are log events: `--log` decides whether they are shown.
+    // Warnings are log events, so `--log` decides whether they are shown.
     let (words, _) = told(&["--mock-llm", "--log", "error"]);
     assert!(!words.contains(warning), "{words}");
 }
 
 #[test]
-fn a_report_directory_has_every_form_and_the_transcripts() {
+fn a_report_directory_has_every_format_and_the_transcripts() {
     let dir = directory();
     let path = dir.path().to_str().unwrap();
     let (_, report) = run(&["--mock", "acp", "--only", "TR-11", "--report-dir", path]);
@@ -176,12 +176,12 @@ fn a_report_directory_has_every_form_and_the_transcripts() {
     let line: Value = serde_json::from_str(line.unwrap()).unwrap();
     assert_eq!(
         line["text"], evidence["text"],
-        "the evidence is a line of the transcript"
+        "the evidence must be a line of the transcript"
     );
 }
 
 #[test]
-fn a_suite_of_ones_own_runs_and_its_mistakes_have_places() {
+fn a_custom_suite_runs_and_its_mistakes_have_positions() {
     let dir = directory();
     let suite = "suite: agentproto.suite/v1\nname: mine\nrequirements:\n  - { id: M-1, statement: Says its name }\ncases:\n  - id: name\n    decides: M-1\n    begin: initialized\n    steps:\n      - expect:\n          - { at: $initialize/result/agentInfo/name, is: heron, say: It must be called heron }\n";
     let path = dir.path().join("mine.yaml");
@@ -201,9 +201,9 @@ fn a_suite_of_ones_own_runs_and_its_mistakes_have_places() {
     assert!(words.contains("did you mean `begin`?"), "{words}");
 }
 
-/// "It was not called" is worth something only where the agent calls it when it may.
+/// "The service was not called" is only evidence if the agent calls it when it is allowed to.
 #[test]
-fn an_agent_that_never_uses_a_service_proves_nothing_of_it() {
+fn an_unused_service_is_not_verified() {
     let dir = directory();
     let prompts = dir.path().join("prompts.yaml");
     let same = "fs_read: hello\nfs_write: hello\nterminal: hello\nelicitation: hello\n";
@@ -227,7 +227,7 @@ fn an_agent_that_never_uses_a_service_proves_nothing_of_it() {
 }
 
 #[test]
-fn a_selection_of_nothing_is_a_mistake() {
+fn an_empty_selection_is_an_error() {
     for (only, told) in [
         ("PT-0l", "did you mean `PT-01`?"),
         ("PT-0", "did you mean"),
@@ -242,9 +242,9 @@ fn a_selection_of_nothing_is_a_mistake() {
     }
 }
 
-/// A chapter, a section, and a statement that only monitors decide.
+/// A chapter, a section, and a requirement that only monitors check.
 #[test]
-fn a_selection_takes_chapters_sections_and_what_is_watched() {
+fn a_selection_accepts_chapters_sections_and_monitors() {
     let chapter = |only: &str| {
         let (output, report) = run(&["--mock", "acp", "--only", only]);
         assert_eq!(output.status.code(), Some(0), "{report:#}");
@@ -259,7 +259,7 @@ fn a_selection_takes_chapters_sections_and_what_is_watched() {
     assert_eq!(chapter("session modes"), modes);
     let several = chapter("MO,LI-01");
     assert!(several.is_superset(&modes) && several.contains("LI-01"));
-    // All cases are run for it; nothing else is told.
+    // All cases run for it, but only this requirement is reported.
     let watched: Vec<String> = chapter("TR-03").into_iter().collect();
     assert_eq!(watched, ["TR-03"]);
     let (output, report) = run(&[
@@ -274,9 +274,9 @@ fn a_selection_takes_chapters_sections_and_what_is_watched() {
     assert_eq!(verdicts(&report, "TR-03"), ["fail"]);
 }
 
-/// Who works on one statement hears of that one, whatever else is wrong.
+/// A selection reports only the selected requirements, even if others fail.
 #[test]
-fn a_selection_tells_of_nothing_else() {
+fn a_selection_reports_nothing_else() {
     let odd = ["--env", "MOCK_MUTANT=acp-pt-02-odd-reason"];
     let (output, report) = run(&[&["--mock", "acp", "--only", "PT-01"], &odd[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{report:#}");
@@ -287,10 +287,10 @@ fn a_selection_tells_of_nothing_else() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-/// A certificate of an agent that nobody led to its tools says so, and one that was seen whole
-/// says nothing of it.
+/// A certificate says so if the agent's tools were not tested. With full coverage there is no such
+/// remark.
 #[test]
-fn a_certificate_tells_how_much_was_tested() {
+fn a_certificate_states_how_much_was_tested() {
     let mock = [env!("CARGO_BIN_EXE_agentproto"), "mock", "acp"];
     let dir = directory();
     let path = dir.path().to_str().unwrap();
@@ -302,26 +302,26 @@ fn a_certificate_tells_how_much_was_tested() {
     let first = said.lines().next().unwrap();
     assert!(first.starts_with("CERTIFIED ("), "{first}");
     assert!(
-        first.ends_with(" MUST statements were not tested)"),
+        first.ends_with(" MUST requirements were not tested)"),
         "{first}"
     );
     assert!(
-        said.contains("A certificate is worth what was tested"),
+        said.contains("A certificate covers only what was tested"),
         "{said}"
     );
     for (file, words) in [
         ("badge.svg", " MUST tested"),
-        ("report.html", " MUST statements were not tested"),
-        ("report.md", " MUST statements were not tested"),
+        ("report.html", " MUST requirements were not tested"),
+        ("report.md", " MUST requirements were not tested"),
     ] {
         let text = std::fs::read_to_string(dir.path().join(file)).unwrap();
         assert!(text.contains(words), "{file}");
     }
 }
 
-/// What we said before the fault stands beside it: a cancel, and a line that is no JSON.
+/// The evidence includes the message that we sent before the failure, such as a cancel.
 #[test]
-fn evidence_shows_what_led_there() {
+fn evidence_includes_the_preceding_message() {
     for (mutant, id, ours) in [
         (
             "acp-pt-11-end-turn",
@@ -342,9 +342,9 @@ fn evidence_shows_what_led_there() {
     }
 }
 
-/// The evidence stands in the order of the wire, and says where in a line the fault is.
+/// The evidence is in wire order and marks the position of the defect in the line.
 #[test]
-fn evidence_points_at_the_fault() {
+fn evidence_points_at_the_defect() {
     let dir = directory();
     let path = dir.path().to_str().unwrap();
     let (_, report) = run(&[
@@ -377,14 +377,17 @@ fn evidence_points_at_the_fault() {
     let page = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
     assert!(page.contains("<mark>&quot;done&quot;</mark>"));
     let hint = row["hint"].as_str().unwrap();
-    let list = page.split("What to mend").nth(1).unwrap();
+    let list = page.split("What to fix").nth(1).unwrap();
     let list = list.split("<h2>").next().unwrap();
-    assert!(list.contains(hint), "the list says what to do: {list}");
+    // The page marks code in the hint.
+    let plain = hint.split('`').next().unwrap();
+    assert!(plain.len() > 10, "{hint}");
+    assert!(list.contains(plain), "the list must say what to do: {list}");
 }
 
-/// Whoever has no prompts file is told what one has, and can paste it.
+/// Without a prompts file, the output lists the missing prompts as YAML that can be pasted.
 #[test]
-fn a_missing_prompts_file_is_printed_ready_to_use() {
+fn a_missing_prompts_file_is_printed_as_a_template() {
     let own = env!("CARGO_BIN_EXE_agentproto");
     let agent = ["--", own, "mock", "acp"];
     let only = ["--only", "TC-01,PT-11,PE-01"];
@@ -404,7 +407,7 @@ fn a_missing_prompts_file_is_printed_ready_to_use() {
         );
     }
     assert!(
-        yaml.contains("session/request_permission; for PE-01"),
+        yaml.contains("session/request_permission (for PE-01"),
         "{said}"
     );
     let dir = directory();
@@ -431,7 +434,7 @@ fn a_missing_prompts_file_is_printed_ready_to_use() {
 }
 
 #[test]
-fn a_statement_is_explained() {
+fn a_requirement_is_explained() {
     let explain = |args: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_agentproto"));
         command.arg("explain").args(args).output().unwrap()
@@ -443,7 +446,7 @@ fn a_statement_is_explained() {
         "# TR-13",
         "MUST",
         "tr-13-no-json",
-        "## What to do",
+        "## How to fix it",
         "--only TR-13",
     ] {
         assert!(page.contains(part), "{part}: {page}");
@@ -452,7 +455,7 @@ fn a_statement_is_explained() {
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["watched"], true);
     assert_eq!(json["faults"][0]["id"], "acp-pt-02-odd-reason");
-    // Of a suite, of the register, and of one whose chapters have numbers.
+    // From a suite, from the register, and from a suite with numbered chapters.
     for id in ["PT-02", "TR-13", "A45-CAP-02", "V2-TR-01", "AOI-17-01"] {
         let jsonl = explain(&[id, "-o", "jsonl"]);
         let said = String::from_utf8(jsonl.stderr).unwrap();
@@ -465,7 +468,7 @@ fn a_statement_is_explained() {
         assert_eq!(lines.len(), 3, "{id}");
         assert_eq!(lines[1]["slug"], id);
     }
-    // A statement of the register that no suite has.
+    // A requirement of the register that no suite has.
     let page = String::from_utf8(explain(&["A46-TURN-04"]).stdout).unwrap();
     assert!(page.starts_with("# A46-TURN-04"), "{page}");
     let unknown = explain(&["TR-99"]);

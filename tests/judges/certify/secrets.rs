@@ -1,4 +1,4 @@
-//! What the caller gives to an agent stays between the two: no report repeats it.
+//! Values that the user passes to an agent are secret: no report contains them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::certify::certify;
 
-/// Tells everything that it knows, in every place that it has.
+/// An agent that prints every value it knows, everywhere it can.
 const CHATTERBOX: &str = r#"
 slashed=$(printf '%s' "$GIVEN" | sed 's#/#\\/#g')
 while read -r line; do
@@ -47,7 +47,7 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A report with the lines that it keeps as base64.
+/// The text of a report, with its base64 lines decoded.
 fn readable(bytes: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(bytes).into_owned();
     for line in text.clone().lines() {
@@ -60,7 +60,7 @@ fn readable(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn no_report_repeats_what_the_agent_was_given() {
+fn no_report_contains_the_secrets_of_the_agent() {
     let dir = tempfile::tempdir().unwrap();
     let agent = dir.path().join("agent.sh");
     std::fs::write(&agent, CHATTERBOX).unwrap();
@@ -94,7 +94,7 @@ fn no_report_repeats_what_the_agent_was_given() {
         let name = path.to_string_lossy().into_owned();
         texts.push((name, readable(&std::fs::read(&path).unwrap())));
     }
-    // Whole, in other clothes, and what a clipped quote leaves of it.
+    // The secrets in full, in escaped form, and truncated.
     let secrets = [
         GIVEN,
         r"tok\/5ecret",
@@ -108,7 +108,7 @@ fn no_report_repeats_what_the_agent_was_given() {
             assert!(!text.contains(secret), "{secret} in {name}:\n{text}");
         }
     }
-    // The agent did say it, there and everywhere.
+    // The agent did print them, in every report.
     let with = |words: &str| {
         texts
             .iter()
@@ -116,7 +116,7 @@ fn no_report_repeats_what_the_agent_was_given() {
             .count()
     };
     assert!(with("[secret]") > 8, "{texts:#?}");
-    assert!(with("plain") > 8, "a word of five letters is no secret");
+    assert!(with("plain") > 8, "a word of five letters is not a secret");
     let report = texts.iter().find(|(name, _)| name.ends_with("report.json"));
     let report: Value = serde_json::from_str(&report.unwrap().1).unwrap();
     assert_eq!(report["target"]["info"]["name"], "[secret]");
@@ -134,9 +134,9 @@ fn no_report_repeats_what_the_agent_was_given() {
     assert!(told("[secret]…") > 0, "{report:#}");
 }
 
-/// `{home}` is put in where a value is given, whatever is hidden.
+/// `{home}` is replaced in a value, and the result is not redacted.
 #[test]
-fn a_value_with_a_place_in_it_is_no_secret() {
+fn a_value_with_a_path_is_not_a_secret() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     std::fs::create_dir(&home).unwrap();

@@ -23,7 +23,7 @@ fn assert_valid(validator: &jsonschema::Validator, value: &Value) {
     assert!(errors.is_empty(), "{}\n{value:#}", errors.join("\n"));
 }
 
-/// A mutant of one mock and a variant of another.
+/// A mutant of one mock agent and a variant of another.
 const FEW: &str = "mcp-stdio-log-line,other-name";
 
 fn few(output: &str) -> String {
@@ -34,12 +34,12 @@ fn few(output: &str) -> String {
 }
 
 #[test]
-fn the_report_is_as_its_schema_says() {
+fn the_report_matches_its_schema() {
     let validator = schema("selftest.schema.json");
     let good: Value = serde_json::from_str(&few("json")).unwrap();
     assert_valid(&validator, &good);
     let count = |key: &str| good[key].as_array().unwrap().len();
-    // The scenario that the mutant is compared with is a variant, too.
+    // The scenario that the mutant is compared with counts as a variant.
     assert_eq!((count("mutants"), count("variants")), (1, 2));
     for (pointer, wrong) in [
         ("/schema", Value::from("agentproto.certify/v1")),
@@ -56,7 +56,7 @@ fn the_report_is_as_its_schema_says() {
 }
 
 #[test]
-fn its_events_are_as_their_schema_says() {
+fn the_events_match_their_schema() {
     let validator = schema("events.schema.json");
     let text = few("jsonl");
     let events = text.lines().map(|line| serde_json::from_str(line).unwrap());
@@ -74,17 +74,17 @@ fn its_events_are_as_their_schema_says() {
 }
 
 #[test]
-fn a_selection_of_nothing_is_told() {
+fn an_empty_selection_is_an_error() {
     let args = ["--selftest", "--only", "no-such-mutant"];
     let output = certify(&args).output().unwrap();
     assert_eq!(output.status.code(), Some(64), "{output:?}");
 }
 
-/// Statements that the fault of a mutant breaks beside its own. Whatever else is blamed is a
-/// mistake of the judge. For ACP tests/judges/harness_monitors has this, from scripts that are always the
-/// same: which other cases are run here depends on which came first.
+/// Requirements that a mutant's defect breaks besides its own. A failure of any other requirement
+/// is a false failure. For ACP, tests/judges/harness_monitors checks this with fixed scripts,
+/// because the set of other cases that run here varies.
 const ALSO: [(&str, &[&str]); 12] = [
-    // A code that is a text is not the code that is asked for.
+    // An error code that is a string is never the expected code.
     (
         "mcp-base-code-text",
         &[
@@ -95,25 +95,25 @@ const ALSO: [(&str, &[&str]); 12] = [
             "MCP-PAGE-02",
         ],
     ),
-    // An answer under another id is none.
+    // A response with a different id is not a response.
     ("mcp-base-id-as-text", &["MCP-LIFE-01"]),
-    // The case that shows it comes to its end with the process.
+    // The process ends during the case that shows it.
     ("mcp-base-dies-on-bad-line", &["MCP-BASE-11"]),
-    // Where no version is told, none is offered.
+    // Without a version in the response, no version is negotiated.
     ("mcp-lifecycle-no-version", &["MCP-LIFE-05", "MCP-LIFE-06"]),
-    // It asks clients without roots too.
+    // It also sends requests to clients without roots.
     ("mcp-lifecycle-early-request", &["MCP-ROOT-01"]),
     // The tools that it lists cannot be called.
     ("mcp-tools-odd-names", &["MCP-TOOL-14"]),
-    // What hangs is not answered either.
+    // A request that hangs gets no response either.
     ("mcp-elicitation-declined-hangs", &["MCP-BASE-08"]),
     ("mcp-ping-unanswered", &["MCP-BASE-08"]),
-    // A directory that is ignored is ignored beside a workspace, too.
+    // It ignores the directory in sessions with a workspace as well.
     ("se-cwd-ignored", &["A46-SPAWN-03"]),
-    // Another process knows nothing, and who knows nothing might be another process.
+    // A new process remembers nothing, and a process that remembers nothing may be a new one.
     ("se-new-agent", &["A46-TURN-03"]),
     ("se-forgets", &["A46-TURN-02"]),
-    // What is never said cannot be replayed.
+    // Without an echo there is nothing to replay.
     ("v2-05-no-echo", &["V2-11"]),
 ];
 
@@ -126,7 +126,7 @@ fn list<'v>(row: &'v Value, key: &str) -> Vec<&'v str> {
     items.filter_map(Value::as_str).collect()
 }
 
-/// The numbers, also where the test passes: straight to standard error, past the capture.
+/// Prints the numbers to stderr without test capture, so that they show up even if the test passes.
 fn tell(outcome: &Value) {
     use std::io::Write;
     let summary = &outcome["summary"];
@@ -145,8 +145,8 @@ fn tell(outcome: &Value) {
     let _ = std::io::stderr().write_all(told.as_bytes());
 }
 
-/// Ids of some mutants of every kind and of some variants, spread evenly; `None` means all of
-/// them, which is what `tests/selftest/run` asks for.
+/// Ids of some mutants of every kind and some variants, spread evenly. `None` means all of them,
+/// for `tests/selftest/run`.
 fn sample() -> Option<Vec<&'static str>> {
     if crate::is_full_depth() {
         return None;
@@ -163,17 +163,16 @@ fn sample() -> Option<Vec<&'static str>> {
     Some(of_mocks.chain(others).collect())
 }
 
-/// Whether a mutant or variant has a row.
+/// Whether a mutant or variant has a row in the report.
 fn is_shown(outcome: &Value, id: &str) -> bool {
     let rows = |key: &str| outcome[key].as_array().into_iter().flatten();
     rows("mutants").any(|row| row["mutant"] == id)
         || rows("variants").any(|row| row["variant"] == id)
 }
 
-/// Every mutant is caught with its own statement, nothing else is blamed beside it, and no
-/// conforming variant is blamed for anything.
+/// Every mutant fails its own requirement and no unrelated one, and no conforming variant fails.
 #[test]
-fn the_judge_is_sound() {
+fn the_self_test_passes() {
     let sample = sample();
     let only = sample.as_ref().map(|ids| ids.join(","));
     let mut args = vec!["--selftest", "--quick", "--output", "json"];
@@ -188,7 +187,7 @@ fn the_judge_is_sound() {
     let mut wrong = Vec::new();
     for row in mutants {
         let id = text(row, "mutant");
-        // Of a process that is gone, and of what never came, there is no line.
+        // There is no line to quote for a process that has ended or a message that never arrived.
         let quotes = ["lifecycle", "sessions"].contains(&text(row, "mock"));
         let proven = row["evidence"] != 0 || !quotes;
         if row["attributed"] != true || !proven {
@@ -198,7 +197,7 @@ fn the_judge_is_sound() {
         let also = also.map_or(&[][..], |(_, also)| also);
         let others = list(row, "also").into_iter().filter(|o| !also.contains(o));
         if row["mock"] != "acp" {
-            wrong.extend(others.map(|other| format!("{id} is blamed for {other} too")));
+            wrong.extend(others.map(|other| format!("{id} also fails {other}")));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -217,7 +216,7 @@ fn the_judge_is_sound() {
     for row in variants {
         let blamed = list(row, "blamed");
         assert!(blamed.is_empty(), "{row:#}");
-        // Half of the cases of a variant, all of a scenario or a bundle.
+        // Half of the cases for a variant, all cases for a scenario or a bundle.
         let least = match text(row, "mock") {
             "lifecycle" => 26,
             "sessions" => 45,
@@ -235,7 +234,7 @@ fn the_judge_is_sound() {
     assert_eq!(output.status.code(), Some(0));
     if let Some(ids) = &sample {
         let missing: Vec<&&str> = ids.iter().filter(|id| !is_shown(&outcome, id)).collect();
-        assert!(missing.is_empty(), "asked for and not run: {missing:?}");
+        assert!(missing.is_empty(), "requested but not run: {missing:?}");
         return;
     }
     let of = |mock: &str| mutants.iter().filter(|m| m["mock"] == mock).count();

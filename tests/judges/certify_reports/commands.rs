@@ -1,4 +1,4 @@
-//! `agentproto report`, from the outside.
+//! `agentproto report`, run as a process.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -36,7 +36,7 @@ fn save(dir: &Path, name: &str, report: &Report) -> PathBuf {
     path
 }
 
-/// The clean sample in two shards.
+/// Saves the clean sample as two shards.
 fn shards(dir: &Path) {
     for i in 1..=2 {
         let mut shard = sample::clean();
@@ -54,7 +54,7 @@ fn shards(dir: &Path) {
 }
 
 #[test]
-fn render_prints_any_form_of_a_saved_report() {
+fn render_prints_a_saved_report_in_any_format() {
     let dir = tempfile::tempdir().expect("a directory");
     save(dir.path(), "r.json", &sample::vendor());
     let starts = [
@@ -82,7 +82,7 @@ fn render_prints_any_form_of_a_saved_report() {
 }
 
 #[test]
-fn merge_gives_the_verdict_of_the_whole_run() {
+fn merge_has_the_verdict_of_the_whole_run() {
     let dir = tempfile::tempdir().expect("a directory");
     shards(dir.path());
     let output = report(dir.path(), &["merge", "2.json", "1.json", "-o", "json"]);
@@ -107,19 +107,16 @@ fn merge_gives_the_verdict_of_the_whole_run() {
 }
 
 #[test]
-fn shards_that_do_not_belong_together_are_told() {
+fn mismatched_shards_are_reported() {
     let dir = tempfile::tempdir().expect("a directory");
     shards(dir.path());
     let err = ends(&report(dir.path(), &["merge", "1.json"]), 65);
-    assert!(err.contains("of 2 shards these are missing: 2"), "{err}");
+    assert!(err.contains("missing shards (of 2): 2"), "{err}");
     let err = ends(
         &report(dir.path(), &["merge", "1.json", "2.json", "1.json"]),
         65,
     );
-    assert!(
-        err.contains("shard 1 is there twice: reports 1 and 3"),
-        "{err}"
-    );
+    assert!(err.contains("duplicate shard 1: reports 1 and 3"), "{err}");
     assert!(err.contains("1 1.json, 2 2.json, 3 1.json"), "{err}");
     let output = report(dir.path(), &["merge", "1.json", "-o", "jsonl"]);
     ends(&output, 65);
@@ -130,7 +127,7 @@ fn shards_that_do_not_belong_together_are_told() {
 }
 
 #[test]
-fn bad_files_are_told_with_their_place() {
+fn invalid_files_are_reported_with_a_position() {
     let dir = tempfile::tempdir().expect("a directory");
     let write =
         |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("written");
@@ -151,14 +148,14 @@ fn bad_files_are_told_with_their_place() {
         (
             "broken.json",
             65,
-            "is no JSON: EOF while parsing a value at line 2",
+            "is not valid JSON: EOF while parsing a value at line 2",
         ),
         (
             "lint.json",
             65,
-            "its schema is `agentproto.lint/v1`, not `agentproto.certify/v1`",
+            "`schema` must be `agentproto.certify/v1`, found `agentproto.lint/v1`",
         ),
-        ("none.json", 65, "it has no `schema`"),
+        ("none.json", 65, "`schema` is missing"),
         ("old.json", 65, "missing field `version`"),
         ("deep.json", 65, "recursion limit"),
         (".", 74, "cannot be read"),
@@ -210,13 +207,13 @@ fn an_index_shows_every_agent_by_section() {
     assert!(page.contains("<td class=\"cell n_a\" title=\"Tools: 3 n/a\">n/a</td>"));
     let table = std::fs::read_to_string(root.join("index.md")).expect("index.md");
     insta::assert_snapshot!("index_md", table);
-    // A second time the index is not taken for a report.
+    // On a second run, the index itself is not read as a report.
     ends(&report(root, &["index", "."]), 0);
 }
 
-/// Reports may lie anywhere; agents of one name are told apart by where.
+/// Reports may be in any directory. Agents with the same name are distinguished by path.
 #[test]
-fn an_index_is_made_from_any_directories() {
+fn an_index_covers_several_directories() {
     let dir = tempfile::tempdir().expect("a directory");
     let root = dir.path();
     for place in ["old/run", "new/run", "more/a", "more/b"] {
@@ -248,17 +245,17 @@ fn an_index_is_made_from_any_directories() {
 }
 
 #[test]
-fn an_index_of_nothing_or_of_rubbish_is_an_error() {
+fn an_empty_or_invalid_index_is_an_error() {
     let dir = tempfile::tempdir().expect("a directory");
     let root = dir.path();
     let err = ends(&report(root, &["index", "."]), 66);
-    assert!(err.contains("holds no report"), "{err}");
+    assert!(err.contains("no report in"), "{err}");
     ends(&report(root, &["index", "nowhere"]), 66);
     std::fs::create_dir(root.join("a")).expect("made");
     std::fs::write(root.join("a/report.json"), "{}").expect("written");
     let err = ends(&report(root, &["index", "."]), 65);
     assert!(
-        err.contains("a/report.json` is no certification report"),
+        err.contains("a/report.json` is not a valid certification report"),
         "{err}"
     );
     assert!(!root.join("index.html").exists());

@@ -10,14 +10,15 @@ use serde_json::Value;
 use crate::certify_reports::{print, print_with, sample, samples};
 
 #[test]
-fn junit_counts_what_fails() {
+fn junit_counts_failures() {
     let xml = print(Format::Junit, &sample::vendor());
     let parsed = quick_junit::Report::deserialize_from_str(&xml).expect("JUnit XML");
     assert_eq!(parsed.test_suites.len(), sample::SECTIONS.len());
-    // Of three failures one is known; skip, n/a and not verified are no successes.
+    // One of the three failures is in the baseline. Skip, n/a and not verified do not count as
+    // passed.
     assert_eq!((parsed.tests, parsed.failures, parsed.errors), (300, 2, 1));
-    assert!(xml.contains("known from the baseline: line 3"), "{xml}");
-    assert!(xml.contains("n/a: the agent does not say loadSession"));
+    assert!(xml.contains("already in the baseline: line 3"), "{xml}");
+    assert!(xml.contains("n/a: the agent does not announce `loadSession`"));
     assert!(xml.contains("do: Keep the id as the JSON value"), "{xml}");
     for report in samples() {
         let xml = print(Format::Junit, &report);
@@ -31,7 +32,7 @@ fn sarif(report: &Report) -> Value {
 }
 
 #[test]
-fn sarif_has_a_rule_for_each_requirement_and_results_for_what_is_wrong() {
+fn sarif_has_rules_for_requirements_and_results_for_failures() {
     for report in samples() {
         let log = sarif(&report);
         let run = &log["runs"][0];
@@ -49,7 +50,7 @@ fn sarif_has_a_rule_for_each_requirement_and_results_for_what_is_wrong() {
             assert!(!result["message"]["text"].as_str().expect("text").is_empty());
             prints.insert(result["partialFingerprints"].to_string());
         }
-        assert_eq!(prints.len(), results.len(), "fingerprints differ");
+        assert_eq!(prints.len(), results.len(), "duplicate fingerprints");
         for rule in rules {
             let tags = rule["properties"]["tags"].as_array().expect("tags");
             let unique: std::collections::HashSet<_> = tags.iter().collect();
@@ -66,7 +67,7 @@ fn sarif_has_a_rule_for_each_requirement_and_results_for_what_is_wrong() {
 }
 
 #[test]
-fn sarif_points_into_the_transcript() {
+fn sarif_points_to_the_transcript() {
     let log = sarif(&sample::vendor());
     let results = log["runs"][0]["results"].as_array().expect("results");
     let of = |id: &str| {
@@ -106,7 +107,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_said_every_form_stays_well_formed(
+    fn every_format_stays_valid_for_any_text(
         parts in prop::collection::vec(
             prop_oneof![
                 prop::sample::select(&sample::ATTACKS[..]).prop_map(str::to_owned),
@@ -135,7 +136,7 @@ proptest! {
     }
 }
 
-/// The markup of a page without its style and script, both of which are ours.
+/// The markup of a page without its style and script elements.
 fn markup(page: &str) -> String {
     let cut = |page: &str, open: &str, close: &str| {
         let (before, rest) = page.split_once(open).expect("opened");
@@ -146,7 +147,7 @@ fn markup(page: &str) -> String {
     cut(&page, "<script>", "</script>")
 }
 
-/// Every tag of a page: its text between `<` and `>`.
+/// Every tag of a page: the text between `<` and `>`.
 fn tags(page: &str) -> Vec<&str> {
     let parts = page.split('<').skip(1);
     parts
@@ -164,7 +165,7 @@ const OUR_TAGS: [&str; 48] = [
 
 #[track_caller]
 pub fn assert_harmless(page: &str) {
-    assert_eq!(page.matches("<script").count(), 1, "one script, ours");
+    assert_eq!(page.matches("<script").count(), 1, "exactly one script");
     assert_eq!(page.matches("</script").count(), 1);
     assert_eq!(page.matches("</style").count(), 1);
     let page = markup(page);
@@ -176,7 +177,7 @@ pub fn assert_harmless(page: &str) {
             .collect();
         let known = OUR_TAGS.contains(&name.as_str()) || ["ul", "tr"].contains(&name.as_str());
         assert!(known, "<{tag}>");
-        // Attributes hold no quotes but their own, so that no text can add another.
+        // Attribute values contain no quotes, so that no text can add an attribute.
         for word in tag.split('"').step_by(2) {
             for part in word.split_whitespace() {
                 let attribute = part.trim_end_matches('=').to_ascii_lowercase();
@@ -192,12 +193,12 @@ pub fn assert_harmless(page: &str) {
     }
     assert!(
         !page.contains(|c| c != '\n' && is_hidden(c)),
-        "hidden characters are shown"
+        "hidden characters must be escaped"
     );
 }
 
 #[test]
-fn html_is_one_file_and_lets_nothing_in() {
+fn html_is_one_file_without_injected_markup() {
     for report in samples() {
         assert_harmless(&print(Format::Html, &report));
     }
@@ -211,7 +212,7 @@ fn html_is_one_file_and_lets_nothing_in() {
 }
 
 #[test]
-fn html_reads_without_scripts_and_links_to_rows() {
+fn html_works_without_scripts_and_links_to_rows() {
     let report = sample::vendor();
     let page = print(Format::Html, &report);
     assert_eq!(page.matches("<details class=\"row ").count(), 300);
@@ -224,21 +225,24 @@ fn html_reads_without_scripts_and_links_to_rows() {
         .filter_map(|p| p.split('"').next())
         .collect();
     let unique: std::collections::HashSet<_> = ids.iter().collect();
-    assert_eq!(unique.len(), ids.len(), "anchors are unique");
-    assert!(page.contains("\\u001b[32mINFO"), "controls are shown");
+    assert_eq!(unique.len(), ids.len(), "duplicate anchors");
+    assert!(
+        page.contains("\\u001b[32mINFO"),
+        "control characters must be escaped"
+    );
     assert!(
         page.contains("&quot;id&quot;:&quot;7&quot;"),
-        "evidence is there"
+        "the evidence is missing"
     );
     for name in [
         "theme", "level", "section", "search", "clear", "fold", "shown", "tools", "empty",
     ] {
-        assert!(ids.contains(&name), "the script looks for {name}");
+        assert!(ids.contains(&name), "the script uses the missing id {name}");
     }
 }
 
 #[test]
-fn a_requirement_cannot_take_an_id_of_the_page() {
+fn a_requirement_cannot_use_an_id_of_the_page() {
     let mut report = sample::vendor();
     for (row, id) in report
         .results
@@ -262,7 +266,7 @@ fn markdown_snapshot() {
 }
 
 #[test]
-fn markdown_of_strangers_stays_text() {
+fn markdown_in_agent_output_is_escaped() {
     for attack in sample::ATTACKS {
         let text = print(Format::Markdown, &sample::hostile(attack));
         assert!(!text.contains(|c| c != '\n' && is_hidden(c)), "{text}");
@@ -285,7 +289,7 @@ fn markdown_of_strangers_stays_text() {
                 }
             }
         }
-        assert_eq!(fence, None, "fences are closed");
+        assert_eq!(fence, None, "unclosed code fence");
     }
 }
 
@@ -298,11 +302,11 @@ fn markdown_fits_into_a_comment() {
     report.sum_up();
     let text = print(Format::Markdown, &report);
     assert!(text.len() < 65_000, "{}", text.len());
-    assert!(text.contains("rows more, which stand in"), "{text}");
+    assert!(text.contains("rows not shown here. See "), "{text}");
 }
 
 #[test]
-fn badges_say_what_is_the_case() {
+fn badges_show_the_verdict() {
     let mut partial = sample::clean();
     partial.partial = true;
     partial.sum_up();
@@ -317,8 +321,8 @@ fn badges_say_what_is_the_case() {
     let cases = [
         (sample::clean(), "certified", "brightgreen"),
         (sample::vendor(), "3 failing", "red"),
-        (partial, "stopped", "yellow"),
-        (unjudged, "1 not judged", "yellow"),
+        (partial, "interrupted", "yellow"),
+        (unjudged, "1 not checked", "yellow"),
         (unproven, "not certified", "lightgrey"),
     ];
     for (report, message, color) in cases {
@@ -343,7 +347,7 @@ fn badges_say_what_is_the_case() {
 }
 
 #[test]
-fn a_badge_is_xml_whatever_a_suite_is_called() {
+fn a_badge_is_valid_xml_for_any_suite_name() {
     for attack in sample::ATTACKS {
         let svg = print(Format::Badge, &sample::hostile(attack));
         assert!(!svg.contains(|c| c != '\n' && is_hidden(c)), "{svg}");
@@ -359,7 +363,7 @@ fn a_badge_is_xml_whatever_a_suite_is_called() {
 }
 
 #[test]
-fn what_was_fixed_is_told() {
+fn fixed_failures_are_listed() {
     let options = Options {
         fixed: vec![Fixed {
             id: "SE-07".to_owned(),
@@ -380,7 +384,7 @@ fn what_was_fixed_is_told() {
 }
 
 #[test]
-fn a_directory_gets_every_form() {
+fn a_directory_gets_every_format() {
     let dir = tempfile::tempdir().expect("a directory");
     let place = dir.path().join("a/b");
     let report = sample::vendor();
@@ -416,7 +420,7 @@ fn a_directory_gets_every_form() {
     );
 
     let error = write_all(&report, &place.join("report.md"), &Options::default());
-    let error = error.expect_err("a file is no directory").to_string();
+    let error = error.expect_err("the path is a file").to_string();
     assert!(error.contains("report.md` cannot be written"), "{error}");
 }
 

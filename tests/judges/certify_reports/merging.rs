@@ -5,7 +5,7 @@ use agentproto_harness::render::{MergeError, arrange, baseline, merge};
 
 use crate::certify_reports::sample;
 
-/// A whole run with cases and monitors, and the same run in `n` shards.
+/// A whole run with cases and monitors, and the same run split into `n` shards.
 fn run_in(n: usize) -> (Report, Vec<Report>) {
     let mut whole = sample::vendor();
     whole.results.iter_mut().for_each(|r| r.known = false);
@@ -21,7 +21,7 @@ fn run_in(n: usize) -> (Report, Vec<Report>) {
             shard.results.retain_mut(|row| {
                 if row.case == "monitor" {
                     row.duration_ms /= n as f64;
-                    // What one shard saw, the others did not.
+                    // Only the first shard sees the failures of the monitors.
                     if i != 1 && row.verdict == Verdict::Fail {
                         row.verdict = Verdict::Pass;
                         row.message = "nothing wrong here".to_owned();
@@ -49,7 +49,7 @@ fn run_in(n: usize) -> (Report, Vec<Report>) {
 }
 
 #[test]
-fn shards_make_the_whole_again_in_any_order() {
+fn shards_merge_in_any_order() {
     for n in [1, 2, 4] {
         let (whole, mut shards) = run_in(n);
         assert!(shards.iter().all(|s| !s.summary.certified));
@@ -60,12 +60,15 @@ fn shards_make_the_whole_again_in_any_order() {
 }
 
 #[test]
-fn a_merged_run_without_flaw_is_a_certificate() {
+fn a_merged_run_without_failures_is_certified() {
     let (_, mut shards) = run_in(2);
     for shard in &mut shards {
         shard.results.retain(|r| r.verdict == Verdict::Pass);
         shard.sum_up();
-        assert!(!shard.summary.certified, "a shard alone proves nothing");
+        assert!(
+            !shard.summary.certified,
+            "a single shard must not be certified"
+        );
     }
     let merged = merge(shards.clone()).expect("merged");
     assert!(merged.summary.certified && !merged.partial);
@@ -75,7 +78,7 @@ fn a_merged_run_without_flaw_is_a_certificate() {
 }
 
 #[test]
-fn monitors_merge_to_the_worst() {
+fn monitors_merge_to_the_worst_verdict() {
     use Verdict::*;
     let order = [Fail, Error, Warn, Pass, NotVerified, Skip, NotApplicable];
     for (i, worse) in order.into_iter().enumerate() {
@@ -96,44 +99,44 @@ fn monitors_merge_to_the_worst() {
 }
 
 #[test]
-fn what_does_not_belong_together_is_refused() {
+fn mismatched_shards_are_refused() {
     type Change = fn(&mut Vec<Report>);
     let cases: [(Change, &str); 12] = [
-        (Vec::clear, "there is nothing to merge"),
-        (|r| r[1].shard = None, "report 2 is of a whole run"),
+        (Vec::clear, "no reports to merge"),
+        (|r| r[1].shard = None, "report 2 is from a whole run"),
         (
             |r| r[1].shard = Some("0/3".into()),
-            "says that it is shard `0/3`",
+            "has the invalid shard `0/3`",
         ),
         (
             |r| r[1].shard = Some("4/3".into()),
-            "says that it is shard `4/3`",
+            "has the invalid shard `4/3`",
         ),
         (|r| r[1].shard = Some("\u{1b}x".into()), r"shard `\u{1b}x`"),
         (
             |r| r[2].shard = Some("3/4".into()),
-            "report 3 is one of 4 shards, and the first one of 3",
+            "report 3 is one of 4 shards, but the first report is one of 3",
         ),
         (
             |r| r[2].shard = Some("1/3".into()),
-            "shard 1 is there twice: reports 1 and 3",
+            "duplicate shard 1: reports 1 and 3",
         ),
-        (|r| drop(r.remove(1)), "of 3 shards these are missing: 2"),
+        (|r| drop(r.remove(1)), "missing shards (of 3): 2"),
         (
             |r| r[1].tool.version = "9".into(),
-            "report 2 has another tool version than the first: `agentproto 9`",
+            "report 2 has a different tool version than the first report: `agentproto 9`",
         ),
         (
             |r| r[1].target.name = "other".into(),
-            "another target than the first: `other`, not `hermes",
+            "different target than the first report: `other`, not `hermes",
         ),
         (
             |r| r[1].suites[0].name = "mcp".into(),
-            "another set of suites",
+            "different set of suites",
         ),
         (
             |r| r[1].target.info["version"] = "3".into(),
-            "another agent",
+            "different agent",
         ),
     ];
     for (change, told) in cases {
@@ -150,7 +153,7 @@ fn what_does_not_belong_together_is_refused() {
 }
 
 #[test]
-fn a_shard_whose_agent_never_answered_is_no_stranger() {
+fn a_shard_without_agent_info_can_be_merged() {
     let (whole, mut shards) = run_in(2);
     shards[0].target.info = serde_json::Value::Null;
     shards[0].target.protocol_version = serde_json::Value::Null;
@@ -159,7 +162,7 @@ fn a_shard_whose_agent_never_answered_is_no_stranger() {
 }
 
 #[test]
-fn what_failed_before_is_known_and_what_passes_now_is_fixed() {
+fn a_baseline_marks_known_and_fixed_failures() {
     let before = sample::vendor();
     let mut now = before.clone();
     now.results.iter_mut().for_each(|r| r.known = false);
@@ -173,7 +176,7 @@ fn what_failed_before_is_known_and_what_passes_now_is_fixed() {
     set(&mut now, "EX-01", Verdict::Fail);
     let fixed = baseline::apply(&mut now, &before);
     let ids: Vec<_> = fixed.iter().map(|f| f.id.as_str()).collect();
-    assert_eq!(ids, ["TR-08"], "a row that was not judged is not fixed");
+    assert_eq!(ids, ["TR-08"], "a row without a verdict is not fixed");
     let known: Vec<_> = now.results.iter().filter(|r| r.known).collect();
     let known: Vec<_> = known.iter().map(|r| r.requirement.as_str()).collect();
     assert_eq!(known, ["TR-03", "SE-30"]);
@@ -183,7 +186,10 @@ fn what_failed_before_is_known_and_what_passes_now_is_fixed() {
     let mut same = before.clone();
     assert_eq!(baseline::apply(&mut same, &before), []);
     assert!(!same.has_new_failures());
-    assert!(!same.summary.certified, "known failures are failures");
+    assert!(
+        !same.summary.certified,
+        "known failures still prevent a certificate"
+    );
 }
 
 #[test]
@@ -198,7 +204,7 @@ fn a_failure_of_another_case_is_not_known() {
 }
 
 #[test]
-fn arranging_is_stable_and_keeps_sections_in_sight() {
+fn sorting_is_stable_and_keeps_sections_together() {
     let mut report = sample::vendor();
     let before = report.clone();
     arrange(&mut report);

@@ -1,6 +1,6 @@
-//! Every output of a certification report, as people and programs see it.
+//! Every output format of a certification report, for people and programs.
 //!
-//! `INSTA_UPDATE=always cargo test --test judges certify_reports` records the snapshots again.
+//! `INSTA_UPDATE=always cargo test --test judges certify_reports` updates the snapshots.
 
 mod commands;
 mod formats;
@@ -78,18 +78,18 @@ fn human_snapshot() {
 }
 
 #[test]
-fn a_certificate_is_told_first_and_without_noise() {
+fn a_certificate_comes_first_in_the_report() {
     let text = print(Format::Human, &sample::clean());
     assert!(text.starts_with("CERTIFIED\n"), "{text}");
     assert!(!text.contains("FAIL") && !text.contains("SKIP"), "{text}");
     assert!(
-        text.ends_with("= 2.7 s, wall is 1.56 times that; 41 processes, 2 jobs\n"),
+        text.ends_with("4.2 s, 41 agent processes, 2 at a time\n"),
         "{text}"
     );
 }
 
 #[test]
-fn json_is_as_its_schema_says_and_comes_back_whole() {
+fn json_matches_its_schema_and_round_trips() {
     let validator = schema("certify-report.schema.json");
     for report in samples() {
         let text = print(Format::Json, &report);
@@ -102,7 +102,7 @@ fn json_is_as_its_schema_says_and_comes_back_whole() {
 }
 
 #[test]
-fn the_schema_refuses_what_is_no_report() {
+fn the_schema_refuses_invalid_reports() {
     let validator = schema("certify-report.schema.json");
     let good = serde_json::to_value(sample::vendor()).expect("JSON");
     let wrong = [
@@ -123,7 +123,7 @@ fn the_schema_refuses_what_is_no_report() {
 }
 
 #[test]
-fn every_event_is_as_its_schema_says() {
+fn every_event_matches_its_schema() {
     let validator = schema("events.schema.json");
     for report in samples() {
         let events = events(&print(Format::Jsonl, &report));
@@ -144,7 +144,7 @@ fn every_event_is_as_its_schema_says() {
 }
 
 #[test]
-fn a_run_that_was_stopped_is_never_ok() {
+fn an_interrupted_run_is_never_ok() {
     let mut report = sample::clean();
     report.partial = true;
     report.sum_up();
@@ -155,13 +155,13 @@ fn a_run_that_was_stopped_is_never_ok() {
     assert_eq!(summary["partial"], true);
     let human = print(Format::Human, &report);
     assert!(
-        human.starts_with("NOT CERTIFIED: the run was stopped"),
+        human.starts_with("NOT CERTIFIED: the run was interrupted"),
         "{human}"
     );
 }
 
 #[test]
-fn nothing_that_a_terminal_obeys_is_printed() {
+fn control_characters_are_escaped() {
     for attack in sample::ATTACKS {
         let text = print(Format::Human, &sample::hostile(attack));
         assert!(!text.contains(|c| c != '\n' && is_hidden(c)), "{text}");
@@ -169,7 +169,7 @@ fn nothing_that_a_terminal_obeys_is_printed() {
 }
 
 #[test]
-fn formats_are_named_and_unknown_ones_refused() {
+fn format_names_are_parsed() {
     for &format in Format::ALL {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
@@ -177,12 +177,12 @@ fn formats_are_named_and_unknown_ones_refused() {
     assert!(
         error
             .to_string()
-            .starts_with(r"there is no report format `xml\u{1b}`; there are human")
+            .starts_with(r"unknown report format `xml\u{1b}`; expected one of human")
     );
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     struct Closed;
     impl std::io::Write for Closed {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {

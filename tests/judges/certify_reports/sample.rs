@@ -1,4 +1,4 @@
-//! Reports to render: one as a vendor would get it, one in which every text is an attack.
+//! Sample reports to render: a realistic one, and one in which every text is an attack.
 
 use agentproto_harness::model::{
     CaseResult, Evidence, Level, Report, SCHEMA, SuiteInfo, Summary, Target, Timing, Tool, Verdict,
@@ -37,7 +37,7 @@ pub fn row(case: &str, id: &str, section: &str, level: Level, verdict: Verdict) 
         message: String::new(),
         source: "ACP v1, overview".to_owned(),
         section: section.to_owned(),
-        statement: format!("What {id} demands of an agent"),
+        statement: format!("The agent conforms to {id}"),
         hint: None,
         evidence: Vec::new(),
         duration_ms: 3.25,
@@ -46,7 +46,7 @@ pub fn row(case: &str, id: &str, section: &str, level: Level, verdict: Verdict) 
     }
 }
 
-/// Every verdict, with texts as the harness writes them.
+/// Every verdict, with texts like those of the harness.
 fn told() -> Vec<CaseResult> {
     let [transport, initialization, .., client, _] = SECTIONS.map(|s| s.1);
     let (sessions, turn, updates) = (SECTIONS[3].1, SECTIONS[4].1, SECTIONS[5].1);
@@ -65,7 +65,7 @@ fn told() -> Vec<CaseResult> {
         },
         CaseResult {
             statement: "Standard output carries protocol messages and nothing else".to_owned(),
-            message: "line 3 of standard output is no JSON".to_owned(),
+            message: "line 3 of stdout is not JSON".to_owned(),
             hint: Some("Write logs to standard error".to_owned()),
             evidence: vec![evidence("from-agent", 3, "\u{1b}[32mINFO\u{1b}[0m ready on stdio"),
                 evidence("stderr", 4, "panic: unexpected \u{202e}txet"),
@@ -77,7 +77,7 @@ fn told() -> Vec<CaseResult> {
         CaseResult {
             statement: "A turn that was cancelled is answered with the stop reason cancelled"
                 .to_owned(),
-            message: "after session/cancel the prompt was answered with end_turn".to_owned(),
+            message: "the response to the prompt after `session/cancel` was `end_turn`".to_owned(),
             hint: Some("Answer the open session/prompt with stopReason cancelled once work has stopped; never with an error".to_owned()),
             source: "ACP v1, prompt-turn".to_owned(),
             evidence: vec![
@@ -94,26 +94,26 @@ fn told() -> Vec<CaseResult> {
         },
         CaseResult {
             statement: "agentInfo names the agent and its version".to_owned(),
-            message: "the answer to initialize has no agentInfo".to_owned(),
+            message: "the response to `initialize` has no `agentInfo`".to_owned(),
             hint: Some("Add agentInfo with name and version".to_owned()),
             source: "ACP v1, initialization".to_owned(),
             evidence: vec![evidence("from-agent", 2, r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}"#)],
             ..row("initialize", "IN-09", initialization, Level::Should, Verdict::Warn)
         },
         CaseResult {
-            message: "no prompt is known that leads there: put `permission` into the file of --prompts".to_owned(),
+            message: "a prompt is missing: add `permission` to the --prompts file".to_owned(),
             ..row("permission-selected", "UP-14", updates, Level::Must, Verdict::Skip)
         },
         CaseResult {
-            message: "no prompt is known that leads there: put `permission` into the file of --prompts".to_owned(),
+            message: "a prompt is missing: add `permission` to the --prompts file".to_owned(),
             ..row("permission-cancelled", "UP-15", updates, Level::Must, Verdict::Skip)
         },
         CaseResult {
-            message: "no prompt is known that leads there: put `terminal` into the file of --prompts".to_owned(),
+            message: "a prompt is missing: add `terminal` to the --prompts file".to_owned(),
             ..row("terminal-release", "CL-09", client, Level::Must, Verdict::Skip)
         },
         CaseResult {
-            message: "the agent does not say loadSession".to_owned(),
+            message: "the agent does not announce `loadSession`".to_owned(),
             ..row("load-replays", "SE-12", sessions, Level::Must, Verdict::NotApplicable)
         },
         CaseResult {
@@ -121,13 +121,13 @@ fn told() -> Vec<CaseResult> {
             ..row("monitor", "UP-20", updates, Level::Must, Verdict::NotVerified)
         },
         CaseResult {
-            message: "the time limit of the case came before the agent was asked".to_owned(),
+            message: "the case timed out before its first request".to_owned(),
             ..row("many-sessions", "SE-30", sessions, Level::Must, Verdict::Error)
         },
     ]
 }
 
-/// 300 rows, of which the told ones come first in their sections.
+/// A report with 300 rows. The rows with texts come first in their sections.
 pub fn vendor() -> Report {
     let told = told();
     let mut results = Vec::new();
@@ -144,7 +144,7 @@ pub fn vendor() -> Report {
                     _ => Level::Must,
                 };
                 results.push(CaseResult {
-                    message: "as it should be".to_owned(),
+                    message: "as expected".to_owned(),
                     ..row("walk-through", &id, section, level, Verdict::Pass)
                 });
             }
@@ -155,7 +155,7 @@ pub fn vendor() -> Report {
         let (prefix, section, count) = SECTIONS[n % SECTIONS.len()];
         let id = format!("{prefix}-{:02}", n % count + 1);
         results.push(CaseResult {
-            message: "seen in a second case".to_owned(),
+            message: "also seen in a second case".to_owned(),
             ..row(
                 &format!("second-look-{n:03}"),
                 &id,
@@ -210,7 +210,7 @@ pub fn empty() -> Report {
     }
 }
 
-/// A report without a flaw.
+/// A report without failures.
 pub fn clean() -> Report {
     let mut report = vendor();
     report.results.retain(|r| r.verdict == Verdict::Pass);
@@ -228,7 +228,7 @@ pub const ATTACKS: [&str; 7] = [
     "https://evil.example/x.js www.evil.example \u{d7ff}\u{fffe} 日本語 🦀",
 ];
 
-/// Every field that is text is an attack.
+/// A report in which every text field is an attack.
 pub fn hostile(attack: &str) -> Report {
     let text = || attack.to_owned();
     let mut report = Report {

@@ -1,5 +1,5 @@
-//! The monitors over the real mock: nothing to blame on the correct one, and each mutant is
-//! blamed for what it breaks.
+//! The monitors on the real mock agent: the conforming one passes, and each mutant fails the
+//! requirement that it breaks.
 
 mod mutants;
 mod scripts;

@@ -1,4 +1,4 @@
-//! Every mutant whose statement a monitor watches.
+//! Every mutant whose requirement a monitor checks.
 
 use agentproto_mock::Kind;
 use agentproto_mock::mutants;
@@ -8,7 +8,7 @@ use crate::harness_monitors::talk::{Heard, Talk};
 
 type Script = fn(&mut Talk);
 
-/// Statements that the monitors decide from any conversation.
+/// Requirements that the monitors can check in any conversation.
 const WATCHED: &[&str] = &[
     "TR-01", "TR-02", "TR-03", "TR-04", "TR-05", "TR-06", "TR-07", "TR-08", "TR-09", "TR-10",
     "TR-17", "TR-22", "IN-01", "IN-06", "IN-08", "IN-11", "AU-01", "AU-02", "AU-03", "AU-04",
@@ -21,7 +21,7 @@ const WATCHED: &[&str] = &[
     "EX-08",
 ];
 
-/// The script and the scenario that lead to a mutant's fault.
+/// The script and the scenario that trigger a mutant's defect.
 fn way(mutant: &str) -> (Script, &'static str) {
     let part = mutant.strip_prefix("acp-").unwrap_or(mutant);
     match part {
@@ -72,10 +72,10 @@ fn run(script: Script, scenario: &str, mutant: Option<&str>) -> Heard {
     talk.finish()
 }
 
-/// Statements that are rightly broken beside the mutant's own.
+/// Requirements that a mutant breaks in addition to its own.
 fn beside(mutant: &str) -> &'static [&'static str] {
     match mutant {
-        // The client announced nothing, so each use of a service breaks both.
+        // The client announced no capabilities, so each use of a service breaks both requirements.
         "acp-fs-01-reads-unasked"
         | "acp-fs-02-writes-unasked"
         | "acp-te-01-terminal-unasked"
@@ -100,7 +100,7 @@ fn check(families: &[&str]) {
         let broken = heard.broken();
         if broken != expected {
             wrong.push(format!(
-                "{}: told {broken:?}, expected {expected:?}\n{}",
+                "{}: found {broken:?}, expected {expected:?}\n{}",
                 mutant.id,
                 heard.story()
             ));
@@ -130,7 +130,7 @@ fn settings_and_services() {
 }
 
 #[test]
-fn the_correct_mock_is_blameless() {
+fn the_conforming_mock_agent_breaks_nothing() {
     let ways: [(Script, &str); 24] = [
         (basics, "default"),
         (hello, "default"),
@@ -168,7 +168,7 @@ fn the_correct_mock_is_blameless() {
         );
         held.extend(heard.held());
     }
-    // What these conversations need not touch.
+    // Requirements that these conversations need not cover.
     let may_be_untouched = [
         "TR-04", "IN-11", "FS-01", "FS-02", "TE-01", "EL-04", "EL-06", "EX-08",
     ];
@@ -177,14 +177,14 @@ fn the_correct_mock_is_blameless() {
     assert_eq!(untouched, Vec::<&str>::new());
 }
 
-/// What other statements forbid is no business of the monitors, and must not look like it.
+/// The monitors must not report requirements that a mutant of another requirement keeps.
 #[test]
-fn other_mutants_are_not_blamed_for_what_they_keep() {
+fn other_mutants_cause_no_false_failures() {
     let mut wrong = Vec::new();
     for mutant in mutants::of(Kind::Acp) {
-        // The turn of a deaf one is still open when its input ends, and that is told.
-        // One that stays after the end of its input has no end that could be read.
-        // One without sessions answers nothing that this could be heard from.
+        // The first mutant leaves its turn open at the end of input, which is reported. The second
+        // never exits after the end of input. The third has no sessions, so there is no response to
+        // check.
         let endless = ["acp-pt-11-deaf", "acp-tr-18-stays", "acp-od-19-silent"];
         if WATCHED.contains(&mutant.requirement) || endless.contains(&mutant.id) {
             continue;
@@ -192,10 +192,14 @@ fn other_mutants_are_not_blamed_for_what_they_keep() {
         let (script, scenario) = way(mutant.id);
         let heard = run(script, scenario, Some(mutant.id));
         let mut broken = heard.broken();
-        // Its own statement may be told: that is no false blame.
+        // A failure of the mutant's own requirement is not a false failure.
         broken.retain(|id| *id != mutant.requirement);
         if broken != beside(mutant.id) {
-            wrong.push(format!("{}: told {broken:?}\n{}", mutant.id, heard.story()));
+            wrong.push(format!(
+                "{}: found {broken:?}\n{}",
+                mutant.id,
+                heard.story()
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));

@@ -1,4 +1,4 @@
-//! What is said to the mock.
+//! Scripts of messages to the mock agent.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub fn fully(t: &mut Talk) {
     );
 }
 
-/// A client that takes pages, and no forms.
+/// A client that supports elicitation by URL but not by form.
 pub fn pages(t: &mut Talk) {
     initialize(t, json!({ "elicitation": { "url": {} } }));
     new_session(t, 1002);
@@ -49,7 +49,7 @@ pub fn prompts(t: &mut Talk, texts: &[&str]) {
     }
 }
 
-/// The start, a session, a turn, a list, and everything that can be wrong with an envelope.
+/// The handshake, a session, a turn, a list, and every kind of invalid envelope.
 pub fn basics(t: &mut Talk) {
     initialize(t, json!({}));
     new_session(t, 1002);
@@ -74,7 +74,7 @@ pub fn hello(t: &mut Talk) {
     prompts(t, &["hello"]);
 }
 
-/// Every kind of turn, with a client that can do everything.
+/// Every kind of turn, with a client that has all capabilities.
 pub fn everything(t: &mut Talk) {
     fully(t);
     new_session(t, 1002);
@@ -93,7 +93,7 @@ pub fn everything(t: &mut Talk) {
     );
 }
 
-/// The same with a client that offers nothing.
+/// The same prompts with a client without capabilities.
 pub fn without_services(t: &mut Talk) {
     initialize(t, json!({}));
     new_session(t, 1002);
@@ -123,7 +123,7 @@ pub fn starts_modestly(t: &mut Talk) {
     initialize(t, json!({}));
 }
 
-/// Two sessions in two places, one with a turn; listed, loaded, resumed, deleted, closed.
+/// Two sessions in two directories, one with a turn; then list, load, resume, delete and close.
 pub fn sessions(t: &mut Talk) {
     initialize(t, json!({}));
     new_session(t, 1003);
@@ -146,7 +146,7 @@ fn is_chunk(message: &Value) -> bool {
     message["params"]["update"]["sessionUpdate"] == "agent_message_chunk"
 }
 
-/// Starts a long turn, and waits for its first words.
+/// Starts a long turn and waits for its first chunk.
 fn slow_turn(t: &mut Talk) {
     initialize(t, json!({}));
     new_session(t, 1002);
@@ -158,7 +158,7 @@ fn slow_turn(t: &mut Talk) {
 pub fn cancel(t: &mut Talk) {
     slow_turn(t);
     t.notify("session/cancel", json!({ "sessionId": t.session.clone() }));
-    // The end, or enough to see that it does not come.
+    // Waits for the end of the turn, or long enough to see that it does not end.
     for _ in 0..5 {
         let found = t.until(|m| is_chunk(m) || m["id"] == 1003);
         if !found.is_some_and(|m| is_chunk(&m)) {
@@ -170,7 +170,7 @@ pub fn cancel(t: &mut Talk) {
 pub fn cancel_request(t: &mut Talk) {
     slow_turn(t);
     t.notify("$/cancel_request", json!({ "requestId": 1003 }));
-    // The next turn of the session comes after the cancelled one; until then it is refused.
+    // Prompts until the canceled turn has ended. Until then the agent refuses a new turn.
     for id in 1004.. {
         let params = prompt_params(t, "hello");
         if t.ask(id, "session/prompt", params).get("error").is_none() {
@@ -179,7 +179,7 @@ pub fn cancel_request(t: &mut Talk) {
     }
 }
 
-/// Two sessions that ask at the same time, and are answered then.
+/// Two sessions that ask for permission at the same time and then get their answers.
 pub fn two_questions(t: &mut Talk) {
     initialize(t, json!({}));
     t.service = silent;
@@ -196,7 +196,7 @@ pub fn two_questions(t: &mut Talk) {
         let reply = json!({ "jsonrpc": "2.0", "id": request["id"], "result": outcome });
         t.raw(&reply.to_string());
     }
-    // A mutant may wait on for an answer that went elsewhere.
+    // A mutant may keep waiting for an answer that went to the other session.
     for session in sessions {
         t.notify("session/cancel", json!({ "sessionId": session }));
     }

@@ -1,4 +1,4 @@
-//! A client that talks to the mock while every line is watched.
+//! A client that talks to the mock agent while monitors read every line.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use agentproto_harness::monitor::{Ending, Notes, Watch, acp};
 use agentproto_wire::{Direction, Transcript};
 use serde_json::{Value, json};
 
-/// Longer than any correct answer takes on a loaded machine; reached only by a defect.
+/// Time limit that a conforming agent never reaches, even on a loaded machine.
 const LONG: Duration = Duration::from_secs(60);
 
-/// How the client answers a request of the agent.
+/// How the client responds to a request of the agent.
 type Service = fn(&Value) -> Option<Value>;
 
 pub struct Talk {
@@ -31,14 +31,14 @@ pub struct Talk {
     _home: tempfile::TempDir,
 }
 
-/// What was noted, and the conversation.
+/// The findings of the monitors, and the conversation.
 pub struct Heard {
     pub notes: Notes,
     pub text: String,
 }
 
 impl Talk {
-    /// `agentproto mock acp` with these arguments.
+    /// Starts `agentproto mock acp` with these arguments.
     pub fn start(args: &[&str]) -> Talk {
         let home = tempfile::tempdir().expect("a directory");
         let dir = home.path().canonicalize().expect("a path");
@@ -120,14 +120,14 @@ impl Talk {
         self.answer(id)
     }
 
-    /// Waits for an answer, even if its id is of another type.
+    /// Waits for a response, even if its id has another type.
     pub fn answer(&mut self, id: u64) -> Value {
         let found = self.until(|message| answers(message, id));
         found.unwrap_or(Value::Null)
     }
 
-    /// As `ask`, for what a mutant may never answer: a second request shows that nothing more
-    /// comes.
+    /// Like `ask`, for requests that a mutant may never respond to. The response to a second
+    /// request shows that no more messages come.
     pub fn try_to_ask(&mut self, id: u64, method: &str, params: Value) {
         self.tell(id, method, params);
         self.fences += 1;
@@ -141,13 +141,13 @@ impl Talk {
         found.unwrap_or(Value::Null)
     }
 
-    /// Reads until a message fits; the agent is served on the way.
+    /// Reads until a message matches. Serves the requests of the agent on the way.
     pub fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Option<Value> {
         loop {
             let line = match self.lines.recv_timeout(LONG) {
                 Ok(line) => line,
                 Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => panic!("nothing comes:\n{}", self.text()),
+                Err(RecvTimeoutError::Timeout) => panic!("no message in time:\n{}", self.text()),
             };
             let messages = self.note(Direction::FromAgent, &line);
             for message in &messages {
@@ -176,7 +176,7 @@ impl Talk {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Ends stdin, reads the rest, and what was noted in all.
+    /// Closes stdin, reads the rest, and returns all findings.
     pub fn finish(mut self) -> Heard {
         self.stdin = None;
         while self.until(|_| false).is_some() {}
@@ -197,7 +197,7 @@ impl Talk {
 }
 
 impl Heard {
-    /// The statements that were broken, each once.
+    /// The requirements that were broken, without duplicates.
     pub fn broken(&self) -> Vec<&'static str> {
         let found = self.notes.found.iter();
         found
@@ -214,7 +214,7 @@ impl Heard {
             .collect()
     }
 
-    /// All that helps to see why.
+    /// Findings and conversation, for failure messages.
     pub fn story(&self) -> String {
         let mut story = String::new();
         for (id, found) in &self.notes.found {
@@ -231,14 +231,14 @@ fn answers(message: &Value, id: u64) -> bool {
     message.get("method").is_none() && found.trim_matches('"') == id.to_string()
 }
 
-/// Says yes to everything, and has a file and terminals.
+/// Grants every request, and provides a file and terminals.
 pub fn obliging(request: &Value) -> Option<Value> {
     let result = match request["method"].as_str()? {
         "session/request_permission" => {
             json!({ "outcome": { "outcome": "selected", "optionId": "allow-once" } })
         }
         "fs/read_text_file" => json!({ "content": "a line\n" }),
-        // A terminal of its own for each request.
+        // A new terminal for each request.
         "terminal/create" => json!({ "terminalId": format!("terminal-{}", request["id"]) }),
         "terminal/wait_for_exit" => json!({ "exitCode": 0 }),
         "terminal/output" => json!({ "output": "hello\n", "truncated": false }),
@@ -251,7 +251,7 @@ pub fn obliging(request: &Value) -> Option<Value> {
     Some(json!({ "result": result }))
 }
 
-/// Leaves every request open.
+/// Never responds to requests.
 pub fn silent(_: &Value) -> Option<Value> {
     None
 }

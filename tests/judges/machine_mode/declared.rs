@@ -1,5 +1,5 @@
-//! This program is built for the tests so that it holds every line against what its command
-//! declares: an event of another type or shape ends it with exit code 70.
+//! The test build of the binary checks every output line against the declaration of its command: an
+//! event with another type or shape ends it with exit code 70.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::machine_mode::{Place, fixtures};
 
-/// Types that `capabilities` declare of a command.
+/// The event types that `capabilities` declares for a command.
 fn declared(place: &Place, command: &str) -> BTreeSet<String> {
     let said = place.run(&["capabilities", "--output", "json"], "");
     let said: Value = serde_json::from_str(&said.out).expect("JSON");
@@ -20,9 +20,9 @@ fn declared(place: &Place, command: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// AOI-17-01: what the probe file does not reach.
+/// AOI-17-01: events that the probe file does not cover.
 #[test]
-fn rare_events_are_declared_and_have_their_shape() {
+fn rare_events_match_their_declaration() {
     let place = Place::new();
     let talk = fixtures().join("records/talk.jsonl");
     let talk = talk.to_str().expect("UTF-8");

@@ -1,4 +1,4 @@
-//! A daemon with a few sessions, for the commands that talk to one.
+//! A daemon with a few sessions, for commands that talk to one.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::machine_mode::BINARY;
 
-/// The answer of a host, from its status on.
+/// Sends a request to the host. Returns the response from its status on.
 pub fn ask(url: &str, token: &str, verb: &str, path: &str, body: &str) -> String {
     let address = url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).expect("connected");
@@ -73,7 +73,7 @@ impl Host {
         self.dir.path().join("token")
     }
 
-    /// What a probe file says of the commands that need a host.
+    /// Probe file entries for the commands that need a host.
     pub fn probes(&self) -> String {
         let token = self.token_file();
         format!(
@@ -88,7 +88,7 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         let pid = i32::try_from(self.child.id()).expect("a pid");
-        // SAFETY: a child of ours that has not been waited for.
+        // SAFETY: the process is our child and has not been waited for.
         unsafe { libc::kill(pid, libc::SIGTERM) };
         let _ = self.child.wait();
     }

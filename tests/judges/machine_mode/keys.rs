@@ -1,4 +1,4 @@
-//! Keys, confirmations and dry runs.
+//! Idempotency keys, confirmations and dry runs.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -36,17 +36,21 @@ impl Bundle {
 
 /// AOI-14.4-01, AOI-18.2-07.
 #[test]
-fn the_same_key_does_it_once() {
+fn the_same_key_runs_once() {
     let bundle = Bundle::new();
     let first = bundle.set("k1", SECRET);
     assert_eq!(first.code, Some(0), "{}", first.err);
     assert_eq!(bundle.audited("secret.write"), 1);
     let again = bundle.set("k1", SECRET);
     assert_eq!(again.code, Some(0), "{}", again.err);
-    assert_eq!(bundle.audited("secret.write"), 1, "nothing is done again");
+    assert_eq!(
+        bundle.audited("secret.write"),
+        1,
+        "the command must not run again"
+    );
     assert_eq!(again.summary()["replayed"], true);
     assert_eq!(first.events()[1], again.events()[1]);
-    // Another input is another call, and so are other words.
+    // A different input is a different call, and so are different arguments.
     for other in [
         bundle.set("k1", "another-value"),
         bundle.run(
@@ -64,9 +68,9 @@ fn the_same_key_does_it_once() {
     assert_eq!(
         bundle.audited("secret.write"),
         2,
-        "another key is another write"
+        "a new key is a new write"
     );
-    // The files are ours alone, and hold no secret.
+    // The files are readable only by their owner and contain no secret.
     let dir = bundle.0.state().join("idempotency");
     for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
         let mode = entry.metadata().expect("there").permissions().mode() & 0o777;
@@ -76,9 +80,9 @@ fn the_same_key_does_it_once() {
     }
 }
 
-/// What failed is tried again.
+/// A failed call is retried.
 #[test]
-fn a_failure_is_not_kept() {
+fn a_failure_is_not_replayed() {
     let bundle = Bundle::new();
     let failed = bundle.set("k", "");
     assert_eq!(failed.code, Some(64), "{}", failed.out);
@@ -88,7 +92,7 @@ fn a_failure_is_not_kept() {
 }
 
 #[test]
-fn two_at_once_do_it_once() {
+fn two_concurrent_calls_run_once() {
     let bundle = Bundle::new();
     let start = || {
         let words = [
@@ -113,7 +117,7 @@ fn two_at_once_do_it_once() {
 
 /// AOI-14.3-01, AOI-14.3-02.
 #[test]
-fn what_cannot_be_taken_back_wants_a_word() {
+fn destructive_commands_need_confirmation() {
     let bundle = Bundle::new();
     assert_eq!(bundle.set("k", SECRET).code, Some(0));
     let forget = |more: &[&str]| bundle.run(["auth", "forget"], more, "y\n");
@@ -134,7 +138,7 @@ fn what_cannot_be_taken_back_wants_a_word() {
     assert_eq!(bundle.audited("secret.forget"), 1);
 }
 
-/// AOI-14.2-01: not even a directory is made.
+/// AOI-14.2-01: a dry run does not even create a directory.
 #[test]
 fn a_dry_run_leaves_nothing_behind() {
     for (verb, more) in [

@@ -1,4 +1,4 @@
-//! Pages of lists that change: workspaces and sessions.
+//! Paged lists that change: workspaces and sessions.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ fn named(ran: &Ran, kind: &str, key: &str) -> Vec<String> {
         .collect()
 }
 
-/// Every page of two, and what was on them.
+/// Reads all pages with two items each, and returns their items.
 fn walk(list: &dyn Fn(&[&str]) -> Ran, kind: &str, key: &str) -> Vec<Vec<String>> {
     let mut pages = Vec::new();
     let mut cursor: Option<String> = None;
@@ -54,7 +54,7 @@ fn workspaces_are_listed_in_pages() {
     let pages = walk(&list, "workspace", "slug");
     assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 1]);
     assert_eq!(pages.concat(), whole);
-    // What goes before the last item shifts nothing.
+    // Removing an earlier item does not shift the next page.
     let first = list(&["--limit", "2"]).summary();
     let next = first["next_cursor"].as_str().expect("a cursor");
     let gone = place.run(&["workspace", "remove", &whole[0]], "");
@@ -98,7 +98,7 @@ fn sessions_are_listed_in_pages() {
     let ran = list(&["--cursor", "nonsense"]);
     assert_eq!(ran.code, Some(65), "{}", ran.out);
     assert_eq!(ran.error()["code"], "CURSOR_INVALID");
-    // A cursor is of the list that it came from.
+    // A cursor is only valid for the list that it came from.
     let next = list(&["--limit", "2"]).summary()["next_cursor"].clone();
     let next = next.as_str().expect("a cursor");
     assert_eq!(list(&["--alive", "--cursor", next]).code, Some(65));
@@ -109,7 +109,7 @@ fn sessions_are_listed_in_pages() {
     let document: Value = serde_json::from_str(&document.out).expect("JSON");
     assert_eq!(document["sessions"].as_array().map(Vec::len), Some(1));
     assert_eq!(document["truncated"], true);
-    // What does not end has no pages.
+    // Unbounded output has no pages.
     for endless in [&["--watch"][..], &["--attach", &whole[0]]] {
         let ran = list(&[endless, &["--limit", "1"]].concat());
         assert_eq!(ran.code, Some(64), "{}", ran.out);

@@ -1,5 +1,5 @@
-//! agentproto as a tool of AOI-CLI v0.2: its own linter proves every pair, and what that cannot
-//! see is looked at here.
+//! agentproto as an AOI-CLI v0.2 tool. Its own linter checks every pair; these tests cover what the
+//! linter cannot see.
 
 mod declared;
 pub mod host;
@@ -20,7 +20,7 @@ pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/aoi/agentproto")
 }
 
-/// A home of its own.
+/// A separate home directory.
 pub struct Place(pub tempfile::TempDir);
 
 pub struct Ran {
@@ -89,7 +89,7 @@ impl Place {
     pub fn run(&self, words: &[&str], input: &str) -> Ran {
         let mut child = self.command(words).spawn().expect("started");
         let mut stdin = child.stdin.take().expect("a pipe");
-        // Whoever does not read may be gone already.
+        // A process that does not read stdin may have exited already.
         let _ = stdin.write_all(input.as_bytes());
         drop(stdin);
         let output = child.wait_with_output().expect("ended");

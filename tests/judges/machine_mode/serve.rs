@@ -1,4 +1,4 @@
-//! `agentproto serve` and whoever reads its events.
+//! `agentproto serve` and the readers of its events.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use crate::machine_mode::Place;
 use crate::machine_mode::host::ask;
 
 const SOON: Duration = Duration::from_secs(20);
-/// Long enough for a host to notice that nobody reads.
+/// Long enough for a host to notice that its reader is gone.
 const LONG: Duration = Duration::from_secs(2);
 
 fn serve(place: &Place, output: &str, stdout: Stdio) -> Child {
@@ -34,7 +34,7 @@ fn runtime(place: &Place) -> PathBuf {
     place.state().join("runtime.json")
 }
 
-/// URL and token, once there is a host.
+/// URL and token of the host, once it runs.
 fn door(place: &Place) -> (String, String) {
     let told = until("runtime.json comes", || {
         let text = std::fs::read(runtime(place)).ok()?;
@@ -51,7 +51,7 @@ fn session(place: &Place) {
     assert!(answer.starts_with('2'), "{answer}");
 }
 
-/// A process by its number and the time of its start: numbers come again.
+/// A process, identified by its id and start time, because ids are reused.
 #[derive(Clone, Debug, PartialEq)]
 struct Process {
     id: String,
@@ -59,14 +59,15 @@ struct Process {
     started: String,
 }
 
-/// Everything that runs.
+/// All running processes.
 fn processes() -> Vec<Process> {
     let all = std::fs::read_dir("/proc").expect("processes").flatten();
     let stats = all.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
     stats.filter_map(|stat| process(&stat)).collect()
 }
 
-/// From `PID (NAME) STATE PARENT …`; a name may have spaces. The dead do not count.
+/// Parses `PID (NAME) STATE PARENT …`, where the name may contain spaces. Returns `None` for dead
+/// processes.
 fn process(stat: &str) -> Option<Process> {
     let (head, rest) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split(' ').collect();
@@ -78,7 +79,7 @@ fn process(stat: &str) -> Option<Process> {
     (fields[0] != "Z").then_some(process)
 }
 
-/// What a process has started, and what that has.
+/// All descendants of a process.
 fn below(child: &Child) -> Vec<Process> {
     let all = processes();
     let mut found: Vec<Process> = Vec::new();
@@ -92,11 +93,11 @@ fn below(child: &Child) -> Vec<Process> {
     found
 }
 
-/// It is over with this code, and nothing of it is left.
+/// Waits until the host exits with this code, and checks that nothing is left.
 fn gone(place: &Place, child: &mut Child, agents: &[Process], code: i32) {
     let status = until("it ends", || child.try_wait().expect("known"));
     assert_eq!(status.code(), Some(code));
-    assert!(!runtime(place).exists(), "runtime.json is left");
+    assert!(!runtime(place).exists(), "runtime.json was not removed");
     let left: Vec<Process> = processes()
         .into_iter()
         .filter(|one| {
@@ -105,10 +106,10 @@ fn gone(place: &Place, child: &mut Child, agents: &[Process], code: i32) {
                 .any(|agent| agent.id == one.id && agent.started == one.started)
         })
         .collect();
-    assert_eq!(left, Vec::new(), "agents are left");
-    // Its place is free again.
+    assert_eq!(left, Vec::new(), "agents are still running");
+    // A new host can start.
     let mut next = serve(place, "jsonl", Stdio::null());
-    until("another one starts", || {
+    until("a new host starts", || {
         assert_eq!(next.try_wait().expect("known"), None);
         runtime(place).exists().then_some(())
     });
@@ -117,15 +118,15 @@ fn gone(place: &Place, child: &mut Child, agents: &[Process], code: i32) {
 
 fn end(child: &mut Child) {
     let pid = i32::try_from(child.id()).expect("a pid");
-    // SAFETY: a child of ours that has not been waited for.
+    // SAFETY: the process is our child and has not been waited for.
     unsafe { libc::kill(pid, libc::SIGTERM) };
     let status = until("it ends", || child.try_wait().expect("known"));
     assert_eq!(status.code(), Some(143));
 }
 
-/// AOI-7-01: also between two events, when nothing is written that could fail.
+/// AOI-7-01: also between two events, when no write could fail.
 #[test]
-fn a_host_whose_reader_goes_away_ends_and_leaves_nothing() {
+fn a_host_exits_cleanly_when_its_reader_is_gone() {
     let place = Place::new();
     let mut child = serve(&place, "jsonl", Stdio::piped());
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -143,9 +144,9 @@ fn a_host_whose_reader_goes_away_ends_and_leaves_nothing() {
     gone(&place, &mut child, &agents, 0);
 }
 
-/// AOI-7-01: a reader that was gone before the first event.
+/// AOI-7-01: the reader is gone before the first event.
 #[test]
-fn a_host_that_never_had_a_reader_ends() {
+fn a_host_without_a_reader_exits() {
     let place = Place::new();
     let mut child = serve(&place, "jsonl", Stdio::piped());
     drop(child.stdout.take());
@@ -153,7 +154,7 @@ fn a_host_that_never_had_a_reader_ends() {
 }
 
 #[test]
-fn a_host_whose_output_is_no_pipe_stays() {
+fn a_host_without_a_pipe_keeps_running() {
     for kind in ["/dev/null", "a file"] {
         let place = Place::new();
         let output = match kind {
@@ -172,9 +173,9 @@ fn a_host_whose_output_is_no_pipe_stays() {
     }
 }
 
-/// Sentences are for whoever started it; it does not live by them.
+/// Human output is only informational, so the host does not depend on its reader.
 #[test]
-fn a_host_for_people_outlives_its_first_reader() {
+fn a_host_with_human_output_keeps_running() {
     let place = Place::new();
     let mut child = serve(&place, "human", Stdio::piped());
     door(&place);

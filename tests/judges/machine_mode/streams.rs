@@ -1,4 +1,4 @@
-//! The frame of a stream, whatever happens to it.
+//! The first and the last event of a stream, whatever happens to the run.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::machine_mode::Place;
 
-/// AOI-11-02, AOI-18.2-09: in what is refused, on either stream.
+/// AOI-11-02, AOI-18.2-09: errors do not repeat a secret, neither on stdout nor on stderr.
 #[test]
-fn a_secret_on_the_command_line_is_not_repeated() {
+fn a_secret_argument_is_not_repeated_in_errors() {
     let secret = "s3cr3t-4711-value";
     let place = Place::new();
     let flag = format!("--token={secret}");
@@ -45,9 +45,9 @@ fn a_secret_on_the_command_line_is_not_repeated() {
     }
 }
 
-/// AOI-5.1-02, AOI-5.1-03: refused before any data.
+/// AOI-5.1-02, AOI-5.1-03: an unsupported version is refused before any data.
 #[test]
-fn versions_are_served_or_refused() {
+fn schema_versions_are_used_or_refused() {
     let place = Place::new();
     let ask = |words: &[&str]| place.run(&[&["rules", "--output", "jsonl"], words].concat(), "");
     for words in [
@@ -77,9 +77,9 @@ fn versions_are_served_or_refused() {
     }
 }
 
-/// AOI-7-02: a reader that takes one line and stops, and then a signal.
+/// AOI-7-02: a reader that reads one line and stops, and then a signal.
 #[test]
-fn a_signal_closes_the_stream() {
+fn a_signal_ends_the_stream_with_a_summary() {
     for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
         let place = Place::new();
         let mut child = place
@@ -90,7 +90,7 @@ fn a_signal_closes_the_stream() {
         let mut first = String::new();
         out.read_line(&mut first).expect("a line");
         let pid = i32::try_from(child.id()).expect("a pid");
-        // SAFETY: a child of ours that has not been waited for.
+        // SAFETY: the process is our child and has not been waited for.
         unsafe { libc::kill(pid, signal) };
         let mut rest = String::new();
         out.read_to_string(&mut rest).expect("text");
@@ -111,9 +111,9 @@ fn a_signal_closes_the_stream() {
     }
 }
 
-/// Whatever it waits for: a signal is told of at once, before the first line, too.
+/// A waiting command reports a signal at once, even before its first line.
 #[test]
-fn a_signal_is_heard_by_those_who_wait() {
+fn a_signal_interrupts_waiting_commands() {
     let place = Place::new();
     let token = place.0.path().join("token");
     std::fs::write(&token, "t").expect("written");
@@ -125,12 +125,12 @@ fn a_signal_is_heard_by_those_who_wait() {
     for words in for_host {
         let words = [words, &host[..]].concat();
         let child = start(&place, &words);
-        // It has asked, and nobody answers.
+        // The command has sent its request and gets no response.
         let asked = mute.accept().expect("a connection");
         interrupted(child, &words);
         drop(asked);
     }
-    // Input that does not come.
+    // Input that never arrives.
     let words = ["auth", "set", "--idempotency-key", "k", "mock-acp", "KEY"];
     let child = start(&place, &words);
     until_watched(child.id());
@@ -145,7 +145,7 @@ fn start(place: &Place, words: &[&str]) -> Child {
         .expect("started")
 }
 
-/// Until SIGINT has a handler.
+/// Waits until the process has a handler for SIGINT.
 fn until_watched(pid: u32) {
     let has_handler = || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -155,17 +155,20 @@ fn until_watched(pid: u32) {
     };
     let begun = Instant::now();
     while !has_handler() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "no handler");
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "the process did not install a handler"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 fn interrupted(mut child: Child, words: &[&str]) {
-    // Its input stays open.
+    // Keep the input open.
     let stdin = child.stdin.take();
     let pid = i32::try_from(child.id()).expect("a pid");
     let sent = Instant::now();
-    // SAFETY: a child of ours that has not been waited for.
+    // SAFETY: the process is our child and has not been waited for.
     unsafe { libc::kill(pid, libc::SIGINT) };
     let output = child.wait_with_output().expect("ended");
     drop(stdin);
@@ -180,7 +183,7 @@ fn interrupted(mut child: Child, words: &[&str]) {
 
 /// AOI-7-01, and a device that is full.
 #[test]
-fn readers_that_are_gone_and_devices_that_are_full() {
+fn closed_pipes_and_full_devices() {
     let place = Place::new();
     let mut child = place
         .command(&["coverage", "--output", "jsonl"])

@@ -1,5 +1,5 @@
-//! The suite `acp-v2-draft` against an agent that speaks version 1 only. The mock of the draft, and
-//! what can be wrong with it, is judged in tests/judges/certify/selftest.rs. Decides V2-01 to V2-16.
+//! The suite `acp-v2-draft` against an agent that only supports version 1. The mock agent of the
+//! draft and its mutants are tested in tests/judges/certify/selftest.rs. Covers V2-01 to V2-16.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -24,12 +24,12 @@ fn with(rows: &[Value], verdicts: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn an_agent_of_version_1_is_not_judged_by_the_draft() {
+fn a_version_1_agent_gets_no_verdict_from_the_draft() {
     let rows = certify("acp");
     assert!(with(&rows, &["pass", "fail", "warn", "error"]).is_empty());
     let case = rows.iter().find(|row| row["case"] == "v2-01-info");
     let case = case.expect("the case has a row");
     assert_eq!(case["verdict"], "n_a");
     let why = case["message"].as_str().unwrap_or_default();
-    assert!(why.contains("answered version 1"), "{why}");
+    assert!(why.contains("answered with version 1"), "{why}");
 }

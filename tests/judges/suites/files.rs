@@ -1,5 +1,5 @@
-//! The suites themselves: what they promise is decided, their language agrees with its schema
-//! and its guide, and mistakes in a suite file are told with their place.
+//! The suite files: every requirement is checked, the suite language matches its schema and its
+//! guide, and mistakes in a suite file are reported with line and column.
 //!
 //! `UPDATE_DOCS=1` writes docs/suites/*.md.
 
@@ -60,20 +60,24 @@ fn fits(validator: &jsonschema::Validator, value: &Value, name: &str) {
     assert!(errors.is_empty(), "{name}: {errors:#?}");
 }
 
-// --- what the suites promise --------------------------------------------------------------
+// --- requirements and cases ---------------------------------------------------------------
 
 #[test]
-fn every_requirement_is_decided_by_a_case_or_a_monitor() {
+fn every_requirement_is_checked_by_a_case_or_a_monitor() {
     for suite in suites() {
         assert!(!suite.requirements.is_empty(), "{}", suite.name);
         let mut ids = BTreeSet::new();
         for requirement in &suite.requirements {
             let id = &requirement.id;
-            assert!(ids.insert(id), "{id} stands twice in {}", suite.name);
+            assert!(
+                ids.insert(id),
+                "duplicate requirement {id} in {}",
+                suite.name
+            );
             let by_case = suite.cases.iter().any(|case| case.decides.contains(id));
             assert!(
                 by_case || !requirement.watched.is_empty(),
-                "{}: nothing decides {id}",
+                "{}: nothing checks {id}",
                 suite.name
             );
             assert!(!requirement.section.is_empty(), "{id} has no section");
@@ -81,17 +85,21 @@ fn every_requirement_is_decided_by_a_case_or_a_monitor() {
         }
         let mut names = BTreeSet::new();
         for case in &suite.cases {
-            assert!(names.insert(&case.id), "{} stands twice", case.id);
+            assert!(names.insert(&case.id), "duplicate case {}", case.id);
             assert!(!case.steps.is_empty(), "{} has no steps", case.id);
             for id in &case.decides {
-                assert!(ids.contains(id), "{} decides {id}, which is none", case.id);
+                assert!(
+                    ids.contains(id),
+                    "{} checks the unknown requirement {id}",
+                    case.id
+                );
             }
         }
     }
 }
 
 #[test]
-fn all_statements_of_the_catalogue_are_there() {
+fn the_acp_suite_has_every_requirement_of_the_catalog() {
     let chapters = [
         ("TR", 22),
         ("IN", 17),
@@ -132,7 +140,7 @@ fn all_statements_of_the_catalogue_are_there() {
 }
 
 #[test]
-fn named_rows_of_the_register_exist() {
+fn named_register_entries_exist() {
     let known: BTreeSet<&str> = register().map(|statement| statement.id).collect();
     for suite in suites() {
         for requirement in &suite.requirements {
@@ -147,7 +155,7 @@ fn named_rows_of_the_register_exist() {
     }
 }
 
-/// Ids of statements in the monitors' own text.
+/// Ids of requirements in the source code of the monitors.
 fn noted() -> BTreeSet<String> {
     let mut sources = Vec::new();
     files(
@@ -159,7 +167,7 @@ fn noted() -> BTreeSet<String> {
         let mut parts = text.rsplitn(2, '-');
         let number = parts.next().unwrap_or_default();
         let chapter = parts.next().unwrap_or_default();
-        // `V2` is a chapter of its own.
+        // `V2` is a chapter although it contains a digit.
         let letters = |part: &str| {
             let upper = part.bytes().all(|b| b.is_ascii_uppercase());
             part == "V2" || (!part.is_empty() && upper)
@@ -178,7 +186,7 @@ fn noted() -> BTreeSet<String> {
 }
 
 #[test]
-fn monitors_and_suites_name_each_other() {
+fn monitors_and_suites_name_the_same_requirements() {
     let noted = noted();
     assert!(noted.len() > 100, "{noted:?}");
     let suites = suites();
@@ -193,15 +201,15 @@ fn monitors_and_suites_name_each_other() {
         .map(|requirement| &requirement.id)
         .collect();
     let unknown: Vec<&String> = noted.iter().filter(|id| !required.contains(id)).collect();
-    assert!(unknown.is_empty(), "no requirement for {unknown:?}");
+    assert!(unknown.is_empty(), "unknown requirements: {unknown:?}");
     let silent: Vec<_> = watched.iter().filter(|id| !noted.contains(**id)).collect();
-    assert!(silent.is_empty(), "no monitor notes {silent:?}");
+    assert!(silent.is_empty(), "no monitor checks {silent:?}");
 }
 
 // --- the language -------------------------------------------------------------------------
 
 #[test]
-fn every_suite_of_ours_fits_the_schema() {
+fn every_built_in_suite_matches_the_schema() {
     let validator = schema("schemas/suite.schema.json");
     let mut found = Vec::new();
     files(&root().join("suites"), "yaml", &mut found);
@@ -219,7 +227,7 @@ fn keys(schema: &Value, pointer: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn reader_and_schema_know_the_same_words() {
+fn parser_and_schema_have_the_same_keys() {
     let schema: Value = serde_json::from_str(&read("schemas/suite.schema.json")).expect("JSON");
     let steps: BTreeSet<String> = step_names().map(str::to_owned).collect();
     assert_eq!(keys(&schema, "/$defs/step/properties"), steps);
@@ -249,7 +257,7 @@ fn reader_and_schema_know_the_same_words() {
     }
 }
 
-/// A suite with these steps, each line two levels in.
+/// A suite with these steps.
 fn with_steps(steps: &str) -> String {
     let steps: String = steps.lines().map(|l| format!("      {l}\n")).collect();
     format!(
@@ -258,12 +266,12 @@ fn with_steps(steps: &str) -> String {
     )
 }
 
-/// What both must refuse, step by step: a key that no step has, and a value of the wrong kind.
+/// Steps that both must refuse: a key that no step has, and a value of the wrong type.
 #[test]
-fn reader_and_schema_refuse_the_same() {
+fn parser_and_schema_refuse_the_same_steps() {
     let validator = schema("schemas/suite.schema.json");
     let mut wrong: Vec<String> = Vec::new();
-    // A message may have any members: that is what it is for.
+    // A message may have any members.
     for step in step_names().filter(|step| *step != "message") {
         wrong.push(format!("- {step}: {{no_such_key: 1}}"));
         wrong.push(format!("- {step}: 12"));
@@ -299,14 +307,14 @@ fn reader_and_schema_refuse_the_same() {
     wrong.push("[]".to_owned());
     for steps in wrong {
         let text = with_steps(&steps);
-        assert!(suite::parse(&text).is_err(), "the reader takes {steps}");
+        assert!(suite::parse(&text).is_err(), "the parser accepts {steps}");
         let value = as_json(&text);
-        assert!(!validator.is_valid(&value), "the schema takes {steps}");
+        assert!(!validator.is_valid(&value), "the schema accepts {steps}");
     }
 }
 
 #[test]
-fn mistakes_are_told_with_line_and_column() {
+fn mistakes_are_reported_with_line_and_column() {
     let good = "suite: agentproto.suite/v1\nname: x\n\
                 requirements:\n  - id: X-01\n    statement: x\n\
                 cases:\n  - id: c\n    decides: [X-01]\n    steps:\n      - alive: {}\n";
@@ -335,7 +343,7 @@ fn mistakes_are_told_with_line_and_column() {
             "decides: [X-01]",
             "decides: [X-02]",
             (8, 14),
-            "`X-02` is none of the `requirements`",
+            "`X-02` is not in `requirements`",
         ),
         ("alive: {}", "aliv: {}", (10, 9), "did you mean `alive`?"),
         (
@@ -348,7 +356,7 @@ fn mistakes_are_told_with_line_and_column() {
             "alive: {}",
             "expect: [{is: 1, at: x}]",
             (10, 30),
-            "JSON pointer",
+            "JSON Pointer",
         ),
         (
             "alive: {}",
@@ -396,7 +404,7 @@ fn mistakes_are_told_with_line_and_column() {
             .any(|m| (m.line, m.column) == place && m.message.contains(message));
         assert!(found, "{new}: {place:?} {message}\n{mistakes:#?}");
     }
-    // All of them at once, and the file's name before each.
+    // All mistakes are reported at once, each with the file name.
     let dir = tempfile::tempdir().expect("a directory");
     let text = good.replacen("name: x", "nmae: x", 1);
     let text = text.replacen("alive", "aliv", 1);
@@ -412,14 +420,14 @@ fn mistakes_are_told_with_line_and_column() {
     assert!(said.contains("mine.yaml:2:1: "), "{said}");
     assert!(said.contains("\n  mine.yaml:10:9: "), "{said}");
     assert!(
-        said.contains("mine.yaml:10:9: there is no step `aliv`"),
+        said.contains("mine.yaml:10:9: unknown step `aliv`"),
         "{said}"
     );
 }
 
 // --- the guide ----------------------------------------------------------------------------
 
-/// The YAML blocks of a guide.
+/// The YAML blocks in a guide.
 fn blocks(name: &str) -> Vec<String> {
     let text = read(name);
     let blocks = text.split("```yaml\n").skip(1);
@@ -463,7 +471,7 @@ fn the_guide_has_an_example_of_every_step_and_test() {
 }
 
 #[test]
-fn prompts_files_of_the_guides_are_read() {
+fn prompts_files_in_the_guides_are_valid() {
     let validator = schema("schemas/prompts.schema.json");
     let mut seen = 0;
     for block in blocks("docs/certify.md") {
@@ -492,7 +500,7 @@ fn prompts_files_of_the_guides_are_read() {
 }
 
 #[test]
-fn the_example_suite_of_the_guide_runs_and_fails_where_it_says() {
+fn the_example_suite_in_the_guide_runs_as_documented() {
     let example = blocks("docs/suites.md");
     let example = example.iter().find(|b| b.starts_with("suite:"));
     let dir = tempfile::tempdir().expect("a directory");
@@ -524,7 +532,7 @@ fn the_example_suite_of_the_guide_runs_and_fails_where_it_says() {
     let message = row("HOUSE-02")["message"].as_str().expect("a text");
     assert_eq!(
         message,
-        "the agent calls itself agentproto-mock ($initialize/result/agentInfo/name: expected \"house-agent\", found \"agentproto-mock\")"
+        "the agent calls itself agentproto-mock (/result/agentInfo/name: expected \"house-agent\", found \"agentproto-mock\")"
     );
     assert!(
         !row("HOUSE-02")["evidence"]
@@ -548,7 +556,7 @@ fn the_reference_of_every_suite_is_up_to_date() {
         let written = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             written == page,
-            "{} is old; UPDATE_DOCS=1 cargo test --test judges writes it",
+            "{} is out of date; run `UPDATE_DOCS=1 cargo test --test judges` to update it",
             path.display()
         );
     }
@@ -583,7 +591,7 @@ fn coverage_names_rules_cases_and_monitors() {
         "{:?}",
         by("A45-CAP-07")
     );
-    // Said to be decided by nothing, whatever else is named there.
+    // The register marks this requirement as not checked, whatever else is named there.
     assert!(by("A44-MCP-01").is_empty());
     for suite in suites() {
         for requirement in &suite.requirements {

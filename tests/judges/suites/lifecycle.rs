@@ -1,5 +1,5 @@
-//! The lifecycle suite and its judge. That every mutant is found by the statement that it breaks,
-//! and no bundle that conforms is blamed, is in tests/judges/certify/selftest.rs.
+//! The lifecycle suite. tests/judges/certify/selftest.rs tests that every mutant fails the
+//! requirement that it breaks, and that no conforming bundle fails.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ use agentproto_suites::register;
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
-/// Trials side by side: most of their time they wait.
+/// Runs several trials at a time, because they mostly wait.
 fn judged<'m>(
     all: impl IntoIterator<Item = (&'m Made, Vec<String>)>,
     sandboxing: Sandboxing,
@@ -37,7 +37,7 @@ fn blames(verdict: Verdict) -> bool {
 }
 
 #[test]
-fn the_suite_decides_statements_of_the_register_by_probes_that_can() {
+fn the_suite_checks_registered_requirements_with_suitable_probes() {
     let suite = suite::built_in("lifecycle").expect("there").expect("right");
     let known: Vec<&str> = register().map(|s| s.id).collect();
     for requirement in &suite.requirements {
@@ -50,16 +50,16 @@ fn the_suite_decides_statements_of_the_register_by_probes_that_can() {
             .cases
             .iter()
             .any(|c| c.decides.contains(&requirement.id));
-        assert!(decided, "{} is decided by no case", requirement.id);
+        assert!(decided, "no case checks {}", requirement.id);
     }
     for case in &suite.cases {
         for step in &case.steps {
             let What::Probe(probe) = &step.what else {
-                panic!("{} has a step that is no probe", case.id);
+                panic!("{} has a step that is not a probe", case.id);
             };
             for id in &case.decides {
                 let can = lifecycle::PROBES.decided_by(probe).contains(&id.as_str());
-                assert!(can, "{probe} does not decide {id}");
+                assert!(can, "{probe} cannot check {id}");
             }
         }
     }
@@ -72,7 +72,7 @@ fn the_suite_decides_statements_of_the_register_by_probes_that_can() {
     }
 }
 
-/// Every statement of the register that proposes this suite is decided by it.
+/// The suite checks every requirement whose register entry proposes it.
 #[test]
 fn the_register_and_the_suite_agree() {
     let suite = suite::built_in("lifecycle").expect("there").expect("right");
@@ -85,14 +85,14 @@ fn the_register_and_the_suite_agree() {
 }
 
 #[test]
-fn a_mutant_breaks_a_statement_of_the_suite() {
+fn every_mutant_breaks_a_requirement_of_the_suite() {
     let suite = suite::built_in("lifecycle").expect("there").expect("right");
     assert!(mutants().len() >= 20 && variants().len() >= 4);
     let mutants = mutants();
     let mut ids: Vec<&str> = mutants.iter().map(|m| m.id).collect();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), mutants.len(), "ids are distinct");
+    assert_eq!(ids.len(), mutants.len(), "duplicate ids");
     for mutant in &mutants {
         assert!(
             suite.requirement(mutant.requirement).is_some(),
@@ -103,10 +103,10 @@ fn a_mutant_breaks_a_statement_of_the_suite() {
     }
 }
 
-/// One thing is wrong, and one statement is broken: over the whole suite, for mutants of all
+/// Each mutant has one defect and breaks one requirement. Runs the whole suite with mutants of all
 /// kinds.
 #[test]
-fn nothing_else_is_blamed() {
+fn mutants_break_no_other_requirement() {
     let chosen = [
         "lc-exits-at-start",
         "lc-declares-images",
@@ -136,7 +136,7 @@ fn nothing_else_is_blamed() {
 }
 
 #[test]
-fn without_a_sandbox_nothing_is_said_about_one() {
+fn without_a_sandbox_its_requirements_have_no_verdict() {
     let variants = variants();
     let first = variants.first().expect("one");
     let reports = judged([(&first.made, vec!["sandbox".to_owned()])], Sandboxing::Off);
@@ -145,7 +145,7 @@ fn without_a_sandbox_nothing_is_said_about_one() {
     assert_eq!(verdicts, [Verdict::NotVerified; 2]);
 }
 
-/// `certify` with a state directory of its own.
+/// Runs `certify` with its own state directory.
 fn certify(args: &[&str]) -> (i32, Value, String) {
     let home = tempfile::tempdir().expect("a directory");
     let program = Path::new(env!("CARGO_BIN_EXE_agentproto"));
@@ -165,7 +165,7 @@ fn certify(args: &[&str]) -> (i32, Value, String) {
 }
 
 #[test]
-fn a_slug_is_certified_by_its_protocol_and_its_lifecycle() {
+fn a_slug_is_certified_for_its_protocol_and_its_lifecycle() {
     let (code, report, errors) = certify(&["mock-acp", "--only", "TR-11", "--only", "install"]);
     assert_eq!(code, 0, "{errors}");
     let rows = report["results"].as_array().expect("rows");
@@ -178,7 +178,7 @@ fn a_slug_is_certified_by_its_protocol_and_its_lifecycle() {
 }
 
 #[test]
-fn what_the_manifest_does_not_offer_is_the_callers_mistake() {
+fn an_unknown_mode_or_option_is_a_usage_error() {
     let (code, report, errors) = certify(&["mock-acp", "--mode", "carefull"]);
     assert_eq!((code, report), (64, Value::Null));
     assert!(errors.contains("did you mean `careful`?"), "{errors}");
@@ -189,7 +189,7 @@ fn what_the_manifest_does_not_offer_is_the_callers_mistake() {
 }
 
 #[test]
-fn a_bundle_that_cannot_be_prepared_is_judged_all_the_same() {
+fn a_bundle_that_cannot_be_prepared_still_gets_verdicts() {
     let dir = tempfile::tempdir().expect("a directory");
     let mutants = mutants();
     let old = mutants.iter().find(|m| m.id == "lc-version-out-of-range");
@@ -207,7 +207,7 @@ fn a_bundle_that_cannot_be_prepared_is_judged_all_the_same() {
 }
 
 #[test]
-fn a_suite_of_the_lifecycle_has_probes_only_and_others_none() {
+fn probe_steps_are_only_valid_in_lifecycle_suites() {
     let with = |protocol: &str, step: &str| {
         let text = format!(
             "suite: agentproto.suite/v1\nname: x\nprotocol: {protocol}\nrequirements:\n  - {{ id: X, statement: x }}\ncases:\n  - id: x\n    decides: X\n    steps: [{{ {step} }}]\n"
@@ -222,15 +222,12 @@ fn a_suite_of_the_lifecycle_has_probes_only_and_others_none() {
     };
     assert_eq!(with("lifecycle", "probe: idle"), Ok(()));
     let unknown = with("lifecycle", "probe: idel").expect_err("unknown");
-    assert!(unknown.contains("there is no probe `idel`"), "{unknown}");
+    assert!(unknown.contains("unknown probe `idel`"), "{unknown}");
     let other = with("lifecycle", "alive: true").expect_err("no probe");
-    assert!(other.contains("each step is a `probe`"), "{other}");
+    assert!(other.contains("must be a `probe`"), "{other}");
     let misplaced = with("acp", "probe: idle").expect_err("no bundle");
     assert!(misplaced.contains("protocol: lifecycle"), "{misplaced}");
     let other = with("lifecycle", "probe: overlap").expect_err("of another suite");
-    assert!(
-        other.contains("no probe of a suite of the lifecycle"),
-        "{other}"
-    );
+    assert!(other.contains("not a probe of lifecycle suites"), "{other}");
     assert_eq!(with("sessions", "probe: overlap"), Ok(()));
 }

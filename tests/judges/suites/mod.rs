@@ -1,4 +1,4 @@
-//! The suites: their files, and each of them over agents and hosts that keep to it or do not.
+//! The suites: their files, and each suite against conforming and defective agents and hosts.
 
 mod acp_v2;
 mod files;

@@ -1,5 +1,5 @@
-//! The suite of sessions and its judge. That every mutant of our daemon is found by the statement
-//! that it breaks, and no host that conforms is blamed, is in tests/judges/certify/selftest.rs.
+//! The sessions suite. tests/judges/certify/selftest.rs tests that every mutant of our daemon fails
+//! the requirement that it breaks, and that no conforming host fails.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -20,15 +20,15 @@ fn the_suite() -> Suite {
     suite::built_in("sessions").expect("there").expect("right")
 }
 
-// --- what it promises ---------------------------------------------------------------------
+// --- requirements and mutants --------------------------------------------------------------
 
 #[test]
-fn the_suite_decides_its_statements_by_probes_that_can() {
+fn the_suite_checks_its_requirements_with_suitable_probes() {
     let suite = the_suite();
     for case in &suite.cases {
         for step in &case.steps {
             let What::Probe(probe) = &step.what else {
-                panic!("{} has a step that is no probe", case.id);
+                panic!("{} has a step that is not a probe", case.id);
             };
             let can: BTreeSet<&str> = sessions::PROBES.decided_by(probe).iter().copied().collect();
             let does: BTreeSet<&str> = case.decides.iter().map(String::as_str).collect();
@@ -44,8 +44,8 @@ fn the_suite_decides_its_statements_by_probes_that_can() {
     }
 }
 
-/// Every statement of the register that proposes this suite is decided by it, under its own id;
-/// what the text is silent about is told apart, and never fails.
+/// The suite checks every requirement whose register entry proposes it, under the same id.
+/// Requirements that the spec does not state have their own ids and never fail.
 #[test]
 fn the_register_and_the_suite_agree() {
     let suite = the_suite();
@@ -71,13 +71,13 @@ fn the_register_and_the_suite_agree() {
     }
 }
 
-/// Whatever can be broken is broken by somebody.
+/// Every requirement that can be broken has a mutant.
 #[test]
-fn every_statement_has_a_mutant() {
+fn every_requirement_has_a_mutant() {
     let suite = the_suite();
     let mutants = mutants();
     let ids: BTreeSet<&str> = mutants.iter().map(|m| m.id).collect();
-    assert_eq!(ids.len(), mutants.len(), "ids are distinct");
+    assert_eq!(ids.len(), mutants.len(), "duplicate ids");
     for mutant in &mutants {
         let requirement = suite.requirement(mutant.requirement);
         let requirement = requirement.unwrap_or_else(|| panic!("{}", mutant.id));
@@ -93,15 +93,16 @@ fn every_statement_has_a_mutant() {
     assert!(mutants.len() >= 100 && variants().len() >= 15);
 }
 
-// --- the judge ----------------------------------------------------------------------------
+// --- verdicts -----------------------------------------------------------------------------
 
 fn blames(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Fail | Verdict::Warn | Verdict::Error)
 }
 
-/// One thing is wrong, and one statement is broken: over the whole suite, for faults of all kinds.
+/// Each mutant has one defect and breaks one requirement. Runs the whole suite with mutants of all
+/// kinds.
 #[test]
-fn nothing_else_is_blamed() {
+fn mutants_break_no_other_requirement() {
     helper::use_binary(env!("CARGO_BIN_EXE_agentproto"));
     let chosen = [
         "se-label-ascii",
@@ -145,11 +146,11 @@ fn nothing_else_is_blamed() {
     assert!(others.is_empty(), "{}", others.join("\n"));
 }
 
-// --- hosts that are none ------------------------------------------------------------------
+// --- servers that are not hosts -----------------------------------------------------------
 
 const TOKEN: &str = "tok-3f9c1d7785a2";
 
-/// A host that answers every connection with these bytes, and hangs up.
+/// A server that sends this answer to every connection and closes it.
 fn host(answer: fn(&mut TcpStream, &str)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
@@ -184,7 +185,7 @@ fn certify(home: &Path, args: &[&str]) -> Output {
         .expect("it runs")
 }
 
-/// Of a host that is none: exit code and report.
+/// Runs `certify` on a server that is not a host. Returns exit code and report.
 fn judged(url: &str, more: &[&str]) -> (i32, Value) {
     let dir = tempfile::tempdir().expect("a directory");
     let token = dir.path().join("token");
@@ -197,7 +198,7 @@ fn judged(url: &str, more: &[&str]) -> (i32, Value) {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
         !said.contains(TOKEN) && !errors.contains(TOKEN),
-        "the token is told"
+        "the report contains the token"
     );
     assert!(!errors.contains("panicked"), "{errors}");
     let report: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{errors}"));
@@ -213,7 +214,7 @@ fn verdict<'r>(report: &'r Value, id: &str) -> &'r str {
 }
 
 #[test]
-fn a_host_that_is_not_there_is_unavailable() {
+fn an_unreachable_host_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     drop(listener);
@@ -221,7 +222,7 @@ fn a_host_that_is_not_there_is_unavailable() {
     assert_eq!(code, 69);
     let why = report["summary"]["reason"].as_str().expect("a reason");
     assert!(
-        why.contains("never answered") && why.contains("cannot be reached"),
+        why.contains("never answered") && why.contains("cannot reach the host"),
         "{why}"
     );
     assert_eq!(report["summary"]["fail"], 0);
@@ -230,7 +231,7 @@ fn a_host_that_is_not_there_is_unavailable() {
 #[test]
 fn a_host_that_hangs_gets_a_verdict() {
     let url = host(|stream, _| {
-        // Until the other side gives up.
+        // Until the client gives up.
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest);
     });
@@ -242,7 +243,7 @@ fn a_host_that_hangs_gets_a_verdict() {
 }
 
 #[test]
-fn what_speaks_no_http_is_told() {
+fn a_server_without_http_is_reported() {
     let url = host(|stream, _| {
         let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.9\r\n");
     });
@@ -250,18 +251,18 @@ fn what_speaks_no_http_is_told() {
     assert_eq!(code, 1);
     assert_eq!(verdict(&report, "A46-HTTP-03"), "fail");
     let text = report.to_string();
-    assert!(text.contains("is no status line"), "{text}");
+    assert!(text.contains("is not a status line"), "{text}");
 }
 
 #[test]
-fn hosts_of_something_else_fail_and_break_nothing() {
+fn unrelated_servers_fail_without_breaking_the_run() {
     let page = host(|stream, _| say(stream, "200 OK\r\nContent-Type: text/html", "<html>"));
     let (code, report) = judged(&page, &[]);
     assert_eq!((code, verdict(&report, "A46-HTTP-03")), (1, "fail"));
     let broken = host(|stream, _| say(stream, "500 Oh", "{}"));
     let (code, report) = judged(&broken, &[]);
     assert_eq!((code, verdict(&report, "A46-HTTP-03")), (1, "fail"));
-    // A body and a head without end.
+    // Endless bodies and endless heads.
     let flood = host(|stream, _| {
         let _ = stream.write_all(b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n");
         let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
@@ -277,7 +278,7 @@ fn hosts_of_something_else_fail_and_break_nothing() {
     assert_eq!(code, 1);
 }
 
-/// Hosts that refuse everything say nothing: no failure, and no certificate.
+/// A host that refuses every request neither fails nor is certified.
 #[test]
 fn a_host_without_the_adapter_is_not_certified() {
     let url = host(|stream, _| say(stream, "404 Not Found", "{\"error\":\"no adapter\"}"));
@@ -288,9 +289,9 @@ fn a_host_without_the_adapter_is_not_certified() {
     assert_eq!(verdict(&report, "A46-HTTP-03"), "not_verified");
 }
 
-/// A host that tells what it was sent: no evidence has the token.
+/// A host that echoes the request: the evidence never contains the token.
 #[test]
-fn the_token_stands_in_no_evidence() {
+fn the_token_is_not_in_the_evidence() {
     let url = host(|stream, asked| {
         let body = serde_json::json!({"id": asked, "error": {"message": asked}});
         say(
@@ -299,7 +300,7 @@ fn the_token_stands_in_no_evidence() {
             &body.to_string(),
         );
     });
-    // `judged` looks for it.
+    // `judged` checks for the token.
     let (code, report) = judged(&url, &[]);
     assert_eq!(code, 1);
     assert!(report.to_string().contains("[secret]"));
@@ -308,7 +309,7 @@ fn the_token_stands_in_no_evidence() {
 // --- the command --------------------------------------------------------------------------
 
 #[test]
-fn mistakes_of_the_caller_are_told() {
+fn usage_errors_are_reported() {
     let dir = tempfile::tempdir().expect("a directory");
     let empty = dir.path().join("empty");
     std::fs::write(&empty, "\n").expect("written");
@@ -320,23 +321,23 @@ fn mistakes_of_the_caller_are_told() {
         (
             vec!["--url", "http://x", "--suite", "acp"],
             64,
-            "by nothing else",
+            "session suites only",
         ),
         (
             vec!["--suite", "sessions", "--mock", "acp"],
             64,
-            "by nothing else",
+            "session suites only",
         ),
         (
             vec!["--suite", "sessions", "--", "cat"],
             64,
-            "by nothing else",
+            "session suites only",
         ),
         (vec!["--mock", "acp", "--adapter", "x"], 64, "--adapter"),
         (
             vec!["--url", "http://x", "--cwd", "work"],
             64,
-            "not absolute",
+            "absolute path",
         ),
         (
             vec!["--url", "http://x", "--prefix", "sessions"],
@@ -351,7 +352,7 @@ fn mistakes_of_the_caller_are_told() {
         (
             vec!["--url", "http://x", "--token-file", &empty],
             65,
-            "no token",
+            "does not contain a token",
         ),
     ] {
         let output = certify(dir.path(), &args);
@@ -361,7 +362,7 @@ fn mistakes_of_the_caller_are_told() {
     }
 }
 
-/// Ended with the test.
+/// A daemon, killed on drop.
 struct Daemon(std::process::Child);
 
 impl Drop for Daemon {
@@ -371,7 +372,7 @@ impl Drop for Daemon {
     }
 }
 
-/// As a user does it: our daemon is found by itself, and is certified.
+/// As a user would do it: `certify` finds our running daemon and certifies it.
 #[test]
 fn our_daemon_is_certified() {
     let home = tempfile::tempdir().expect("a directory");
@@ -383,7 +384,7 @@ fn our_daemon_is_certified() {
         .spawn()
         .expect("started");
     let mut daemon = Daemon(child);
-    // Its first words come when it listens.
+    // It prints its first line when it listens.
     let mut first = [0; 16];
     let stdout = daemon.0.stdout.as_mut().expect("a pipe");
     stdout.read_exact(&mut first).expect("its first words");
@@ -397,7 +398,7 @@ fn our_daemon_is_certified() {
     assert!(blamed.is_empty(), "{blamed:#?}");
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(report["summary"]["certified"], true, "{report:#}");
-    // What takes half a minute is not done; whatever else is open is not for this host.
+    // The check that takes half a minute is not run. The others do not apply to this host.
     let open = |verdict: &str| {
         let rows = rows.iter().filter(|r| r["verdict"] == verdict);
         let ids: Vec<&str> = rows.filter_map(|r| r["requirement"].as_str()).collect();

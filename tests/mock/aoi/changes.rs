@@ -24,7 +24,7 @@ fn id_of(ground: &Ground, args: &[&str], kind: &str) -> String {
 }
 
 #[test]
-fn what_is_made_has_an_id_that_stays() {
+fn created_items_have_stable_ids() {
     let ground = Ground::new();
     let first = id_of(&ground, &["create", "a"], "created");
     let second = id_of(&ground, &["create", "a"], "created");
@@ -37,7 +37,10 @@ fn what_is_made_has_an_id_that_stays() {
         second
     );
     let third = id_of(&ground, &["create", "c"], "created");
-    assert!(![&first, &second].contains(&&third), "no id is given twice");
+    assert!(
+        ![&first, &second].contains(&&third),
+        "an id is never reused"
+    );
     ground
         .run(&["get", &second])
         .refused(66, "not_found", "NO_SUCH_ITEM");
@@ -58,7 +61,7 @@ fn what_is_made_has_an_id_that_stays() {
 }
 
 #[test]
-fn nothing_is_destroyed_without_a_word() {
+fn nothing_is_deleted_without_confirmation() {
     let ground = Ground::new().env("CI", "1").env("YES", "1");
     let id = id_of(&ground, &["create", "a"], "created");
     let before = ground.files();
@@ -101,7 +104,7 @@ fn nothing_is_destroyed_without_a_word() {
 }
 
 #[test]
-fn a_key_makes_a_retry_harmless() {
+fn a_key_makes_a_retry_safe() {
     let ground = Ground::new();
     let keyed = ["create", "a", "--idempotency-key", "k1"];
     let first = id_of(&ground, &keyed, "created");
@@ -139,12 +142,12 @@ fn a_key_makes_a_retry_harmless() {
     assert_eq!(names(&ground), ["z", "a", "i"]);
     assert!(
         ground.files().values().all(|text| !text.contains("k1")),
-        "keys are not kept"
+        "keys must not be stored"
     );
 }
 
 #[test]
-fn two_at_once_with_one_key_have_one_effect() {
+fn concurrent_calls_with_one_key_have_one_effect() {
     let ground = Ground::new();
     let start = || {
         let mut command = ground.command(&["create", "a", "--idempotency-key", "k"]);
@@ -158,7 +161,7 @@ fn two_at_once_with_one_key_have_one_effect() {
 }
 
 #[test]
-fn without_a_place_for_items_nothing_can_be_changed() {
+fn without_a_state_directory_nothing_can_be_changed() {
     let ground = Ground::new();
     for args in [
         vec!["create", "a"],
@@ -171,7 +174,7 @@ fn without_a_place_for_items_nothing_can_be_changed() {
     }
     let output = ground.stateless(&["list"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(0));
-    // The tool's own flag, and a home that no shell has put in.
+    // The `--state` flag of the tool, with a `~` that no shell has expanded.
     let output = ground
         .stateless(&["create", "a", "--state", "~/items"])
         .output();

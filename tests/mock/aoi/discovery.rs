@@ -15,7 +15,7 @@ fn validator(ground: &Ground, version: &str) -> jsonschema::Validator {
 }
 
 #[test]
-fn all_forms_say_the_same_with_nothing_around() {
+fn all_discovery_forms_agree_without_environment() {
     let ground = Ground::new();
     let ask = |args: &[&str]| -> Value {
         let output = ground
@@ -42,7 +42,7 @@ fn all_forms_say_the_same_with_nothing_around() {
         capabilities["schemas"][0]["versions"],
         json!(["1.4.0", "2.0.0"])
     );
-    // As a stream where a stream is asked for.
+    // As a stream when jsonl is requested.
     let stream = ground.run(&["schema", "--output", "jsonl"]);
     assert_eq!(stream.ok().of("document")[0]["document"], schema);
     for command in ["import", "rank"] {
@@ -50,11 +50,11 @@ fn all_forms_say_the_same_with_nothing_around() {
         jsonschema::meta::validate(&input).expect("a schema");
     }
     assert_eq!(ask(&["input-schema"])["additionalProperties"], false);
-    assert!(ground.files().is_empty(), "nothing is left behind");
+    assert!(ground.files().is_empty(), "no file is left behind");
 }
 
 #[test]
-fn every_event_is_as_the_schema_of_its_version_says() {
+fn every_event_matches_the_schema_of_its_version() {
     let ground = Ground::new();
     let capabilities = ground.run(&["capabilities"]).json();
     let declared = |command: &str| -> BTreeSet<String> {
@@ -109,7 +109,7 @@ fn every_event_is_as_the_schema_of_its_version_says() {
         ] {
             assert!(seen.contains(kind), "{kind}");
         }
-        // The schema says something.
+        // The schema refuses invalid events.
         for wrong in [
             json!({ "ok": true }),
             json!({ "type": "aoi:summary" }),
@@ -124,7 +124,7 @@ fn every_event_is_as_the_schema_of_its_version_says() {
 }
 
 #[test]
-fn versions_are_as_asked_for_or_refused_before_any_data() {
+fn versions_are_used_or_refused_before_any_data() {
     let ground = Ground::new();
     let said = |flag: &str, value: &str| {
         let ran = ground.run(&["search", "x", "--limit", "1", flag, value]);

@@ -1,4 +1,4 @@
-//! What `mock-agents/mock-aoi/` says about the tool is true.
+//! What `mock-agents/mock-aoi/` says about the tool matches its behavior.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ fn words(list: &Value) -> Vec<String> {
 }
 
 #[test]
-fn every_run_of_the_probe_file_goes_as_it_says() {
+fn every_run_in_the_probe_file_matches_its_description() {
     let probe = fixture("probe.yaml");
     assert_eq!(words(&probe["tool"])[..3], ["agentproto", "mock", "aoi"]);
     let ground = Ground::new();
@@ -80,7 +80,7 @@ fn every_run_of_the_probe_file_goes_as_it_says() {
 }
 
 #[test]
-fn the_facts_are_facts() {
+fn the_documented_facts_are_true() {
     let facts = fixture("facts.yaml");
     let ground = Ground::new();
     let ran = ground.run(&["search", "x", "--limit", "1000"]);

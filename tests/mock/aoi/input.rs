@@ -22,7 +22,7 @@ fn lines(ran: &Ran) -> Vec<u64> {
 }
 
 #[test]
-fn good_lines_are_made_in_whatever_dress() {
+fn good_lines_are_imported_in_any_format() {
     for (input, names) in [
         ("", vec![]),
         ("{\"name\":\"a\"}\n{\"name\":\"b\"}\n", vec!["a", "b"]),
@@ -52,7 +52,7 @@ fn good_lines_are_made_in_whatever_dress() {
 }
 
 #[test]
-fn a_bad_line_stops_everything_or_only_itself() {
+fn a_bad_line_stops_the_import_or_is_skipped() {
     let good = ["{\"name\":\"a\"}", "{\"name\":\"b\"}"];
     for bad in [
         "not json",
@@ -79,7 +79,7 @@ fn a_bad_line_stops_everything_or_only_itself() {
                 (Some(false), vec![line])
             );
             assert_eq!(ran.of("aoi:error")[0]["category"], "validation");
-            assert!(made(&ground).is_empty(), "no effect at all");
+            assert!(made(&ground).is_empty(), "nothing may be created");
         }
     }
     let ground = Ground::new();
@@ -92,7 +92,7 @@ fn a_bad_line_stops_everything_or_only_itself() {
 }
 
 #[test]
-fn ranks_what_another_run_found() {
+fn rank_reads_the_output_of_search() {
     let ground = Ground::new();
     for version in ["1", "2"] {
         let found = ground

@@ -1,4 +1,4 @@
-//! Search, list, get, fetch: streams, bounds, secrets, wrong usage.
+//! Search, list, get, fetch: streams, limits, secrets, wrong usage.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn a_search_is_a_bounded_stream_of_typed_events() {
         .iter()
         .filter_map(|name| meta[name].as_str())
         .collect();
-    assert_eq!(versions.len(), 3, "three versions that are not one");
+    assert_eq!(versions.len(), 3, "the three versions must differ");
     let hits = ran.of("hit");
     assert_eq!(hits.len(), 20);
     let ids: BTreeSet<&str> = hits.iter().filter_map(|hit| hit["id"].as_str()).collect();
@@ -33,12 +33,15 @@ fn a_search_is_a_bounded_stream_of_typed_events() {
     assert_eq!(summary["truncated"], true);
     assert!(summary["next_cursor"].is_string());
     assert_eq!(summary["trace_id"], meta["trace_id"]);
-    assert!(ran.stdout.len() > 4096, "more than a small pipe holds");
+    assert!(
+        ran.stdout.len() > 4096,
+        "the output must be larger than a small pipe"
+    );
     assert_eq!(ran.stderr, "");
 }
 
 #[test]
-fn pages_follow_each_other_without_gap_or_twin() {
+fn pages_have_no_gaps_and_no_duplicates() {
     let ground = Ground::new();
     let ids = |args: &[&str]| -> Vec<String> {
         let hits = ground.run(args).ok().of("hit").into_iter();
@@ -59,7 +62,7 @@ fn pages_follow_each_other_without_gap_or_twin() {
         let summary = ground.run(&args).summary();
         assert_eq!(summary["truncated"], paged.len() < 25);
         match summary["next_cursor"].as_str() {
-            Some(next) => assert!(cursors.insert(next.to_owned()), "it moves"),
+            Some(next) => assert!(cursors.insert(next.to_owned()), "the cursor must change"),
             None => break,
         }
         cursor = summary["next_cursor"].as_str().map(str::to_owned);
@@ -74,13 +77,13 @@ fn pages_follow_each_other_without_gap_or_twin() {
 }
 
 #[test]
-fn limits_and_cursors_that_are_none_are_refused() {
+fn invalid_limits_and_cursors_are_refused() {
     let ground = Ground::new();
     for limit in ["0", "-1", "abc", "1001", "", "1.5"] {
         let ran = ground.run(&["search", "x", "--limit", limit]);
         ran.refused(64, "usage", "LIMIT_INVALID");
     }
-    // The cursor of another question is none of this one.
+    // A cursor of another query is not valid for this one.
     let other = ground.run(&["search", "y", "--limit", "7"]).summary();
     let other = other["next_cursor"].as_str().expect("a cursor").to_owned();
     for cursor in ["garbage", "", "p7-00000000", "p-", &other] {
@@ -94,7 +97,7 @@ fn limits_and_cursors_that_are_none_are_refused() {
 }
 
 #[test]
-fn wrong_usage_is_told_as_events() {
+fn usage_errors_are_events() {
     let ground = Ground::new();
     for (args, name) in [
         (vec!["search", "x", "--no-such-flag"], "UNKNOWN_FLAG"),
@@ -126,7 +129,7 @@ fn wrong_usage_is_told_as_events() {
 }
 
 #[test]
-fn secrets_are_taken_and_never_shown() {
+fn secrets_are_accepted_and_never_shown() {
     let header = format!("Authorization: Bearer {CANARY}");
     let url = format!("https://u:{CANARY}@h.example/p?sig={CANARY}&token={CANARY}#{CANARY}");
     let ground = Ground::new()
@@ -174,7 +177,7 @@ fn secrets_are_taken_and_never_shown() {
 }
 
 #[test]
-fn a_login_is_never_done_by_the_tool() {
+fn the_tool_never_starts_an_interactive_login() {
     let ground = Ground::new();
     ground.install_browser();
     let error = ground
@@ -200,7 +203,7 @@ fn a_login_is_never_done_by_the_tool() {
 }
 
 #[test]
-fn time_can_be_bounded() {
+fn a_timeout_ends_the_run() {
     let ran = Ground::new().run(&["search", "x", "--delay-ms", "20", "--timeout", "0.05"]);
     let error = ran.refused(124, "timeout", "TIMED_OUT");
     assert_eq!(error["retryable"], true);
@@ -209,7 +212,7 @@ fn time_can_be_bounded() {
 }
 
 #[test]
-fn people_get_prose_and_programs_one_object() {
+fn human_output_is_prose_and_json_is_one_object() {
     let ground = Ground::new();
     let human = ground.run(&["search", "x", "--limit", "2", "--output", "human"]);
     assert_eq!(human.text().lines().count(), 2);

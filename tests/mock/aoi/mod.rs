@@ -1,5 +1,4 @@
-//! The mock AOI tool as a real process, looked at from outside. Nothing here uses the engine that
-//! judges such tools.
+//! The mock AOI tool as a real process. These tests do not use the engine that checks such tools.
 
 mod changes;
 mod discovery;

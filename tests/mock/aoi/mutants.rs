@@ -1,4 +1,4 @@
-//! Each mutant is seen to be wrong in the run that it names.
+//! Each mutant shows its defect in the run that it names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -16,10 +16,10 @@ use agentproto_mock::mutants::aoi::{Mutant, Place, all};
 
 use crate::aoi::runner::{Ground, LONG, ends_within, feed, send};
 
-/// How long one that hangs is watched; it costs time and decides nothing.
+/// How long a mutant that hangs is watched. The value affects only the duration of the test.
 const A_WHILE: Duration = Duration::from_millis(700);
 
-/// What anybody outside can see of a run.
+/// The observable result of a run.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     stdout: String,
@@ -31,13 +31,17 @@ struct Seen {
 }
 
 #[test]
-fn ids_are_unique_and_every_check_has_its_share() {
+fn ids_are_unique_and_every_check_has_mutants() {
     let ids: BTreeSet<&str> = all().map(|mutant| mutant.id).collect();
     assert_eq!(ids.len(), all().count());
     let count = |check: Option<u8>| all().filter(|mutant| mutant.check() == check).count();
     let numbered: usize = (1..=13).map(|check| count(Some(check))).sum();
     assert!(numbered >= 160, "{numbered}");
-    assert_eq!(numbered + count(None), ids.len(), "no check beyond 13");
+    assert_eq!(
+        numbered + count(None),
+        ids.len(),
+        "there are only 13 checks"
+    );
     for check in 1..=13 {
         let wanted = if [2, 3, 5, 9, 10, 11, 12].contains(&check) {
             12
@@ -63,7 +67,7 @@ fn ids_are_unique_and_every_check_has_its_share() {
 }
 
 #[test]
-fn each_is_unlike_the_correct_tool_in_the_run_that_it_names() {
+fn each_mutant_differs_from_the_conforming_tool() {
     let queue = Mutex::new(all());
     let wrong = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -84,7 +88,7 @@ fn each_is_unlike_the_correct_tool_in_the_run_that_it_names() {
     let wrong = wrong.into_inner().expect("no panic inside");
     assert!(
         wrong.is_empty(),
-        "{} of them:\n{}",
+        "{} failures:\n{}",
         wrong.len(),
         wrong.join("\n")
     );
@@ -92,14 +96,17 @@ fn each_is_unlike_the_correct_tool_in_the_run_that_it_names() {
 
 fn differs(mutant: &Mutant) -> Result<(), String> {
     let Some(right) = seen(Ground::new(), mutant, false) else {
-        eprintln!("{}: this machine has no such place", mutant.id);
+        eprintln!(
+            "{}: not tested: this machine cannot provide the environment",
+            mutant.id
+        );
         return Ok(());
     };
     let Some(wrong) = seen(Ground::mutant(mutant.id), mutant, true) else {
-        return Err(format!("{}: it does not start", mutant.id));
+        return Err(format!("{}: the mutant does not start", mutant.id));
     };
     if right.hangs {
-        return Err(format!("{}: the correct tool hangs", mutant.id));
+        return Err(format!("{}: the conforming tool hangs", mutant.id));
     }
     if wrong.hangs != mutant.scene.hangs {
         return Err(format!("{}: hangs: {}", mutant.id, wrong.hangs));
@@ -108,7 +115,10 @@ fn differs(mutant: &Mutant) -> Result<(), String> {
         return Err(format!("{}: {}", mutant.id, wrong.stderr));
     }
     match right == wrong {
-        true => Err(format!("{}: nobody sees it: {right:?}", mutant.id)),
+        true => Err(format!(
+            "{}: same result as the conforming tool: {right:?}",
+            mutant.id
+        )),
         false => Ok(()),
     }
 }
@@ -144,7 +154,7 @@ fn seen(ground: Ground, mutant: &Mutant, is_mutant: bool) -> Option<Seen> {
         Place::Plain | Place::Signal(_) | Place::FirstLine => {}
     }
     let mut child = command.spawn().ok()?;
-    // The command holds ends of pipes and terminals.
+    // The command holds the other ends of pipes and terminals.
     drop(command);
     feed(&mut child, scene.input);
     let stderr = child.stderr.take().map(collect);
@@ -192,7 +202,7 @@ fn seen(ground: Ground, mutant: &Mutant, is_mutant: bool) -> Option<Seen> {
     })
 }
 
-/// Waits for the end; whether it had to be made.
+/// Waits for the exit. Returns whether the process had to be killed.
 fn waits(child: &mut Child, hangs: bool) -> bool {
     let is_late = !ends_within(child, if hangs { A_WHILE } else { LONG });
     if is_late {
@@ -205,7 +215,7 @@ fn collect(mut pipe: impl Read + Send + 'static) -> std::sync::mpsc::Receiver<St
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // A terminal ends with an error.
+        // Reading a terminal ends with an error.
         let _ = pipe.read_to_end(&mut bytes);
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
@@ -222,18 +232,19 @@ fn first_line(pipe: impl Read + Send + 'static, time: Duration) -> Option<String
     receiver.recv_timeout(time).ok()
 }
 
-/// A pipe that nobody reads any more.
+/// A pipe whose reader is closed.
 fn unread() -> std::io::PipeWriter {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     writer
 }
 
-/// The correct tool waits for its reader; the mutant does not, and ends before anybody reads.
+/// The conforming tool waits for its reader. The mutant does not wait, and exits before the output
+/// is read.
 fn slow(ground: Ground, mut command: Command, is_mutant: bool) -> Option<Seen> {
     let (reader, writer) = std::io::pipe().ok()?;
     #[cfg(target_os = "linux")]
-    // SAFETY: a plain call on a descriptor of ours.
+    // SAFETY: a plain call on a descriptor that we own.
     unsafe {
         libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, 4096);
     }
@@ -242,7 +253,7 @@ fn slow(ground: Ground, mut command: Command, is_mutant: bool) -> Option<Seen> {
     let mut kept = None;
     let mut stdout = String::new();
     if is_mutant {
-        // It reads all but the summary in time.
+        // Read everything but the summary in time.
         let mut reader = BufReader::new(reader);
         while !stdout.contains("doc-019") {
             reader.read_line(&mut stdout).ok()?;
@@ -267,7 +278,7 @@ fn slow(ground: Ground, mut command: Command, is_mutant: bool) -> Option<Seen> {
 
 #[cfg(target_os = "linux")]
 fn without_network(command: &mut Command) {
-    // SAFETY: one system call between fork and exec.
+    // SAFETY: only one system call between fork and exec.
     unsafe {
         command.pre_exec(
             || match libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) {
@@ -281,16 +292,16 @@ fn without_network(command: &mut Command) {
 #[cfg(not(target_os = "linux"))]
 fn without_network(_: &mut Command) {}
 
-/// Makes a terminal its stdout and its controlling terminal; the other end.
+/// Gives the command a terminal as stdout and controlling terminal. Returns the other end.
 fn on_terminal(command: &mut Command) -> OwnedFd {
     let (mut master, mut slave) = (-1, -1);
-    // SAFETY: two places for descriptors, and nothing else is asked for.
+    // SAFETY: both pointers are valid for writes, and the other arguments may be null.
     let made = unsafe { libc::openpty(&mut master, &mut slave, null_mut(), null(), null()) };
     assert_eq!(made, 0, "a terminal");
-    // SAFETY: descriptors that are ours alone.
+    // SAFETY: the descriptors are open, and nothing else owns them.
     let (master, slave) = unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
-    // SAFETY: plain system calls between fork and exec. Where the child holds the other end, the
-    // terminal would never end.
+    // SAFETY: only async-signal-safe system calls between fork and exec. The flag keeps the child
+    // from inheriting the other end, which would keep the terminal open forever.
     unsafe {
         libc::fcntl(master.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC);
         command.pre_exec(|| {
@@ -303,8 +314,8 @@ fn on_terminal(command: &mut Command) -> OwnedFd {
     master
 }
 
-/// What a run that was stopped always says, whenever the signal came: results before the summary
-/// are left out.
+/// The output of an interrupted run without the results before the summary, whose number depends on
+/// when the signal arrived.
 fn steady(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut is_over = false;
@@ -324,7 +335,7 @@ fn steady(bytes: &[u8]) -> String {
     mask(&kept, "\"count\":", |c| c.is_ascii_digit())
 }
 
-/// Without what is another in each run.
+/// The text without the parts that differ in each run.
 fn masked(text: &str) -> String {
     let text = mask(text, "\"trace_id\":\"run-", |c| {
         c.is_ascii_hexdigit() || c == '-'

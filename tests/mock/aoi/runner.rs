@@ -1,4 +1,4 @@
-//! Runs the tool with everything around it under control.
+//! Runs the tool in a controlled environment.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longer than any correct run takes on a loaded machine; reached only by a defect.
+/// Time limit that a conforming run never reaches, even on a loaded machine.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// A working directory, a home and a place for items.
+/// A working directory, a home directory and a state directory.
 pub struct Ground {
     dir: TempDir,
     pub who: Vec<String>,
@@ -61,7 +61,7 @@ impl Ground {
         self
     }
 
-    /// Without a place for items.
+    /// A command without a state directory.
     pub fn stateless(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_agentproto"));
         let path = format!("{}:/usr/bin:/bin", self.path("bin").display());
@@ -106,14 +106,14 @@ impl Ground {
         }
     }
 
-    /// A browser that only says so.
+    /// Installs a fake browser that only prints the address.
     pub fn install_browser(&self) {
         let path = self.path("bin/xdg-open");
         fs::write(&path, "#!/bin/sh\necho \"opened $1\"\n").expect("written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
     }
 
-    /// Every file below, with what it holds.
+    /// Every file below the directory, with its content.
     pub fn files(&self) -> BTreeMap<PathBuf, String> {
         let mut files = BTreeMap::new();
         collect(self.dir.path(), self.dir.path(), &mut files);
@@ -136,7 +136,7 @@ fn collect(root: &Path, dir: &Path, files: &mut BTreeMap<PathBuf, String>) {
 
 pub fn feed(child: &mut Child, input: Option<&str>) {
     if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
-        // Whoever does not read it does not want it.
+        // A process that does not read stdin may close it early.
         let _ = stdin.write_all(input.as_bytes());
     }
 }
@@ -152,10 +152,10 @@ impl Ran {
         serde_json::from_slice(&self.stdout).expect("one JSON document")
     }
 
-    /// The events of a stream that keeps the rules of every stream.
+    /// The events of a stream, after checking the rules for every stream.
     pub fn events(&self) -> Vec<Value> {
         let text = self.text();
-        assert!(text.ends_with('\n'), "the last line has its end: {text}");
+        assert!(text.ends_with('\n'), "the last line has no newline: {text}");
         assert!(!text.contains(['\r', '\u{1b}']), "{text}");
         let lines: Vec<Value> = text
             .lines()
@@ -184,20 +184,20 @@ impl Ran {
         self.events().pop().expect("a summary")
     }
 
-    /// The events of a success.
+    /// Checks that the run succeeded.
     pub fn ok(&self) -> &Ran {
         assert_eq!(self.code(), Some(0), "{}{}", self.text(), self.stderr);
         assert_eq!(self.summary()["ok"], true);
         self
     }
 
-    /// The one error of a failure that keeps the rules of every failure.
+    /// The error of a failed run, after checking the rules for every failure.
     pub fn refused(&self, code: i32, category: &str, name: &str) -> Value {
         assert_eq!(self.code(), Some(code), "{}{}", self.text(), self.stderr);
         assert_eq!(self.summary()["ok"], false);
         let errors = self.of("aoi:error");
         let [error] = errors.as_slice() else {
-            panic!("not one error: {}", self.text());
+            panic!("expected exactly one error: {}", self.text());
         };
         assert_eq!(
             (&error["category"], &error["code"]),
@@ -209,7 +209,7 @@ impl Ran {
     }
 }
 
-/// Reads one line, sends a signal, reads the rest.
+/// Reads one line, sends a signal, and reads the rest.
 pub fn interrupted(ground: &Ground, args: &[&str], signal: i32) -> Ran {
     let mut child = ground.command(args).spawn().expect("it starts");
     let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -229,13 +229,13 @@ pub fn interrupted(ground: &Ground, args: &[&str], signal: i32) -> Ran {
 
 pub fn send(child: &Child, signal: i32) {
     let pid = i32::try_from(child.id()).expect("a process id");
-    // SAFETY: a signal to a child of ours that nobody has waited for.
+    // SAFETY: the process is our child and has not been waited for.
     unsafe {
         libc::kill(pid, signal);
     }
 }
 
-/// Whether it ends before the time is over.
+/// Whether the process exits within the given time.
 pub fn ends_within(child: &mut Child, time: Duration) -> bool {
     let begun = Instant::now();
     loop {

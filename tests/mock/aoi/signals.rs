@@ -7,7 +7,7 @@ use std::process::Stdio;
 use crate::aoi::runner::{Ground, LONG, ends_within, interrupted, send};
 
 #[test]
-fn a_signal_ends_the_run_with_a_whole_summary() {
+fn a_signal_ends_the_run_with_a_summary() {
     let ground = Ground::new();
     for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
         for args in [
@@ -35,8 +35,8 @@ fn a_signal_ends_the_wait_for_input() {
         .spawn()
         .expect("it starts");
     let stdin = child.stdin.take();
-    // It has not said anything that one could wait for; until its handler is there, the signal
-    // itself ends it.
+    // The command prints nothing to wait for. Until its handler is installed, the signal itself
+    // ends it.
     send(&child, libc::SIGTERM);
     assert!(ends_within(&mut child, LONG));
     drop(stdin);
@@ -44,7 +44,7 @@ fn a_signal_ends_the_wait_for_input() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_reason_to_talk() {
+fn a_closed_pipe_ends_the_run_silently() {
     let ground = Ground::new();
     for args in [
         vec!["search", "x"],
@@ -95,14 +95,14 @@ fn output_that_cannot_be_written_is_a_failure() {
 fn a_slow_reader_loses_nothing() {
     let ground = Ground::new();
     let (mut reader, writer) = std::io::pipe().expect("a pipe");
-    // SAFETY: plain calls on descriptors of ours.
+    // SAFETY: a plain call on a descriptor that we own.
     unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, 4096) };
     let mut child = ground
         .command(&["search", "x"])
         .stdout(writer)
         .spawn()
         .expect("it starts");
-    // Everything does not fit, so it waits for us.
+    // The pipe is too small for all the output, so the tool waits for its reader.
     assert!(!ends_within(
         &mut child,
         std::time::Duration::from_millis(500)
@@ -116,11 +116,11 @@ fn a_slow_reader_loses_nothing() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_signal_ends_a_run_that_nobody_reads() {
+fn a_signal_ends_a_run_with_a_blocked_reader() {
     let ground = Ground::new();
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let (mut reader, writer) = std::io::pipe().expect("a pipe");
-        // SAFETY: plain calls on descriptors of ours.
+        // SAFETY: a plain call on a descriptor that we own.
         unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, 4096) };
         let mut child = ground
             .command(&["search", "x"])
@@ -136,9 +136,9 @@ fn a_signal_ends_a_run_that_nobody_reads() {
         let last = rest.lines().last().expect("a line");
         let summary: serde_json::Value = serde_json::from_str(last).expect("whole");
         assert_eq!(summary["reason"], "interrupted");
-        // Nobody reads at all: it ends all the same.
+        // Without any reader, the signal still ends it.
         let (_reader, writer) = std::io::pipe().expect("a pipe");
-        // SAFETY: plain calls on descriptors of ours.
+        // SAFETY: a plain call on a descriptor that we own.
         unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, 4096) };
         let mut child = ground
             .command(&["search", "x"])

@@ -1,4 +1,4 @@
-//! Conforming tools that look unlike the plain one do their work all the same.
+//! Conforming variants look different from the plain tool but do the same work.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::aoi::runner::Ground;
 
 #[test]
-fn each_has_a_name_of_its_own_and_finds_things() {
+fn each_variant_has_a_unique_name_and_works() {
     let mut names = BTreeSet::new();
     for variant in VARIANTS.iter() {
         assert!(names.insert(variant.name), "{}", variant.name);
@@ -57,7 +57,7 @@ fn search(name: &str) -> String {
 }
 
 #[test]
-fn each_is_unlike_the_others_in_its_own_way() {
+fn each_variant_differs_from_the_others() {
     let plain = Ground::new();
     assert!(search("sorted-keys").starts_with("{\"aoi_version\""));
     assert!(
@@ -129,7 +129,7 @@ fn each_is_unlike_the_others_in_its_own_way() {
         );
         assert_eq!(output.stderr, b"");
     }
-    // The environment chooses too, as for the other mocks.
+    // Like for the other mock agents, an environment variable can select the variant.
     let chosen = Ground::new()
         .env("MOCK_VARIANT", "sorted-keys")
         .run(&["list"])

@@ -1,4 +1,4 @@
-//! A raw HTTP client: bytes out, bytes in.
+//! A raw HTTP client that sends and receives bytes.
 
 use agentproto_mock::llm::{Script, Server, parse};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.body))
     }
 
-    /// The events of a stream: name and data.
+    /// The events of a stream, with name and data.
     pub fn events(&self) -> Vec<(String, Value)> {
         assert!(self.head.contains("text/event-stream"), "{}", self.head);
         let mut events = Vec::new();
@@ -57,10 +57,10 @@ impl Answer {
     }
 }
 
-/// Sends bytes, and reads until the server closes.
+/// Sends bytes and reads until the server closes the connection.
 pub async fn raw(server: &Server, bytes: &[u8]) -> String {
     let mut stream = connect(server).await;
-    // A refusal may come, and the connection go, before everything was sent.
+    // The server may refuse the request and close the connection before everything was sent.
     let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;

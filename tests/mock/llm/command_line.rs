@@ -1,4 +1,4 @@
-//! `agentproto mock llm` as people start it.
+//! The command line of `agentproto mock llm`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -33,7 +33,7 @@ fn ask(address: &str) {
 }
 
 #[test]
-fn in_machine_mode_its_lines_have_types_and_a_signal_closes_them() {
+fn machine_mode_prints_typed_events_until_a_signal() {
     let mut child = mock(&["llm", "--log-requests", "--output", "jsonl"])
         .stdout(Stdio::piped())
         .spawn()
@@ -49,7 +49,7 @@ fn in_machine_mode_its_lines_have_types_and_a_signal_closes_them() {
     let url = next("model")["url"].as_str().expect("a url").to_owned();
     ask(url.strip_prefix("http://").expect("http"));
     assert_eq!(next("asked")["messages"][0]["text"], "certify:text");
-    // SAFETY: a signal to a child of ours.
+    // SAFETY: the process is our child.
     unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
     assert_eq!(next("aoi:error")["code"], "INTERRUPTED");
     let summary = next("aoi:summary");
@@ -59,7 +59,7 @@ fn in_machine_mode_its_lines_have_types_and_a_signal_closes_them() {
 }
 
 #[test]
-fn it_says_where_it_is_and_what_it_was_asked() {
+fn it_prints_its_address_and_its_requests() {
     let mut child = mock(&["llm", "--port", "0", "--log-requests"])
         .stdout(Stdio::piped())
         .spawn()
@@ -82,7 +82,7 @@ fn it_says_where_it_is_and_what_it_was_asked() {
 }
 
 #[test]
-fn a_mistake_in_the_script_is_told_with_its_place() {
+fn a_mistake_in_the_script_is_reported_with_its_position() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("mine.yaml");
     std::fs::write(&path, format!("{HEAD}rules:\n- replay: []\n")).expect("written");
@@ -100,7 +100,7 @@ fn a_mistake_in_the_script_is_told_with_its_place() {
 }
 
 #[test]
-fn flags_are_for_one_mock_or_the_other() {
+fn flags_of_other_mocks_are_refused() {
     for (args, word) in [
         (["llm", "--scenario", "slow"], "--scenario"),
         (["llm", "--mutant", "x"], "--mutant"),
@@ -114,7 +114,7 @@ fn flags_are_for_one_mock_or_the_other() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_told() {
+fn an_occupied_port_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port().to_string();
     let output = mock(&["llm", "--port", &port]).output().expect("ran");

@@ -1,4 +1,4 @@
-//! Answers in one piece, and what is read from each dialect's request.
+//! Responses without streaming, and how requests of each dialect are parsed.
 
 use agentproto_mock::llm::{Dialect, Role, Said};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub fn asking(text: &str, tools: &[&str], stream: bool) -> Vec<(Dialect, String,
     ]
 }
 
-/// Text, thought, calls and stop reason of an answer in one piece.
+/// Text, thought, calls and stop reason of a response without streaming.
 fn told(dialect: Dialect, answer: &Value) -> (String, String, Vec<(String, Value)>, String) {
     let of = |pointer: &str| answer.pointer(pointer).cloned().unwrap_or(Value::Null);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -99,7 +99,7 @@ fn told(dialect: Dialect, answer: &Value) -> (String, String, Vec<(String, Value
 }
 
 #[tokio::test]
-async fn every_dialect_tells_text_and_thought() {
+async fn every_dialect_returns_text_and_thought() {
     let server = certify().await;
     for (dialect, path, body) in asking("certify:thought", &[], false) {
         let answer = post(&server, &path, &body).await;
@@ -122,7 +122,7 @@ async fn every_dialect_tells_text_and_thought() {
 }
 
 #[tokio::test]
-async fn a_call_goes_to_a_tool_that_is_offered() {
+async fn a_call_uses_an_offered_tool() {
     let server = certify().await;
     for (dialect, path, body) in asking("certify:terminal", &["other", "exec_command"], false) {
         let answer = post(&server, &path, &body).await;
@@ -158,7 +158,7 @@ async fn a_free_form_tool_gets_text() {
     assert_eq!(&*server.log().all()[0].tools, ["apply_patch"]);
 }
 
-/// What each dialect's history of a call and its result is.
+/// The history of a call and its result in each dialect.
 fn histories() -> Vec<(Dialect, &'static str, Value)> {
     let reminder = "<system-reminder>\nbe good\n</system-reminder>";
     vec![
@@ -209,7 +209,7 @@ fn histories() -> Vec<(Dialect, &'static str, Value)> {
 }
 
 #[tokio::test]
-async fn a_result_ends_the_turn_with_words() {
+async fn a_tool_result_ends_the_turn_with_text() {
     let server = certify().await;
     for (dialect, path, body) in histories() {
         let answer = post(&server, path, &body).await;
@@ -236,7 +236,7 @@ async fn a_result_ends_the_turn_with_words() {
 }
 
 #[tokio::test]
-async fn a_new_prompt_after_a_result_counts() {
+async fn a_new_prompt_after_a_result_is_used() {
     let server = certify().await;
     let body = json!({"model": "m", "messages": [
         {"role": "user", "content": "certify:tool"},
@@ -251,9 +251,9 @@ async fn a_new_prompt_after_a_result_counts() {
     assert_eq!(said, "Certified in three chunks.");
 }
 
-/// A turn that was cancelled before the model spoke leaves its prompt before the next.
+/// A turn that was canceled before the model responded leaves its prompt in the history.
 #[tokio::test]
-async fn the_newest_prompt_decides() {
+async fn the_newest_prompt_is_used() {
     let server = certify().await;
     let body = json!({"model": "m", "messages": [
         {"role": "user", "content": "certify:slow"},
@@ -267,7 +267,7 @@ async fn the_newest_prompt_decides() {
 }
 
 #[tokio::test]
-async fn what_was_said_before_is_recalled() {
+async fn earlier_prompts_are_recalled() {
     let server = certify().await;
     let body = json!({"model": "m", "messages": [
         {"role": "user", "content": "<env>not said</env>"},
@@ -283,7 +283,7 @@ async fn what_was_said_before_is_recalled() {
 }
 
 #[tokio::test]
-async fn the_directory_is_taken_from_what_the_client_says() {
+async fn the_working_directory_is_read_from_the_request() {
     let server = serving("- reply: [{text: 'in {cwd}'}]\n").await;
     for (system, cwd) in [
         ("Working directory: /a/b c", "/a/b"),
@@ -303,7 +303,7 @@ async fn the_directory_is_taken_from_what_the_client_says() {
 }
 
 #[tokio::test]
-async fn who_wants_json_gets_json() {
+async fn json_output_is_returned_on_request() {
     let server = certify().await;
     let schema = json!({"type": "object", "properties": {
         "title": {"type": "string"}, "next": {"type": "string", "enum": ["model", "user"]}}});
@@ -328,11 +328,14 @@ async fn tokens_are_counted() {
     let body = json!({"contents": [{"role": "user", "parts": [{"text": "x".repeat(400)}]}]});
     let answer = post(&server, "/v1beta/models/m:countTokens", &body).await;
     assert_eq!(answer.json(), json!({"totalTokens": 100}));
-    assert!(server.log().is_empty(), "counting is no question");
+    assert!(
+        server.log().is_empty(),
+        "counting tokens is not a model request"
+    );
 }
 
 #[tokio::test]
-async fn models_are_listed_and_all_else_is_refused_in_the_vendors_shape() {
+async fn models_are_listed_and_other_paths_are_refused() {
     let server = certify().await;
     assert_eq!(get(&server, "/").await.status, 200);
     let models = get(&server, "/v1/models").await.json();
@@ -354,7 +357,7 @@ async fn models_are_listed_and_all_else_is_refused_in_the_vendors_shape() {
 }
 
 #[tokio::test]
-async fn errors_have_the_vendors_shape() {
+async fn errors_have_the_format_of_the_vendor() {
     let rules = "- {times: 4, reply: [{error: {status: 429, message: slower}}]}\n\
                  - {reply: [{error: 529}]}\n";
     let server = serving(rules).await;
@@ -365,7 +368,7 @@ async fn errors_have_the_vendors_shape() {
         ("/error/status", "RESOURCE_EXHAUSTED", "UNAVAILABLE"),
     ];
     for status in [429, 529] {
-        // A stream that has not begun fails as an answer in one piece does.
+        // A stream that has not started fails like a response without streaming.
         let asking = asking("x", &[], status == 529);
         for ((dialect, path, body), (place, limited, overloaded)) in asking.iter().zip(expected) {
             let answer = post(&server, path, body).await;
@@ -384,7 +387,7 @@ async fn errors_have_the_vendors_shape() {
 }
 
 #[tokio::test]
-async fn usage_and_stop_are_as_scripted() {
+async fn usage_and_stop_reason_follow_the_script() {
     let rules = "- {reply: [{text: a}, {usage: {input: 7, output: 8}}, {stop: max_tokens}]}\n";
     let server = serving(rules).await;
     for (dialect, path, body) in asking("x", &[], false) {

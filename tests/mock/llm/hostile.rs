@@ -1,4 +1,4 @@
-//! Requests that nobody should send: each is refused, and the next client is served.
+//! Hostile requests: each is refused, and the next client is served.
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use crate::llm::client::{certify, connect, parse_answer, post, raw, request};
 
 #[tokio::test]
-async fn what_is_no_request_is_refused() {
+async fn invalid_requests_are_refused() {
     let server = certify().await;
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000));
     let headers = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(20_000));
@@ -66,7 +66,7 @@ async fn what_is_no_request_is_refused() {
     for (status, bytes) in cases {
         let shown = String::from_utf8_lossy(bytes.get(..60).unwrap_or(bytes));
         let text = raw(&server, bytes).await;
-        // A client whose bytes were not all taken may be cut off before it reads the answer.
+        // The connection may be reset before a client that still sends can read the response.
         if text.is_empty() && bytes.len() > 60_000 {
             continue;
         }
@@ -78,7 +78,7 @@ async fn what_is_no_request_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_is_the_clients_fault() {
+async fn a_body_that_is_not_json_is_a_client_error() {
     let server = certify().await;
     let deep = "[".repeat(100_000);
     for body in ["", "{", "\u{0}", "{\"a\":}", deep.as_str()] {
@@ -92,9 +92,9 @@ async fn a_body_that_is_no_json_is_the_clients_fault() {
     assert!(server.log().is_empty());
 }
 
-/// JSON of every wrong shape is a question without what it lacks.
+/// JSON of a wrong shape is a request in which the missing parts are empty.
 #[tokio::test]
-async fn any_json_is_answered() {
+async fn any_json_gets_a_response() {
     let server = certify().await;
     let odd = [
         Value::Null,
@@ -129,13 +129,13 @@ async fn any_json_is_answered() {
 }
 
 #[tokio::test]
-async fn chunked_bodies_and_expectations_are_met() {
+async fn chunked_bodies_and_expect_continue_work() {
     let server = certify().await;
     let head = "POST /v1/messages HTTP/1.1\r\nconnection: close\r\n";
     let chunked = "transfer-encoding: chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\ntrailer: 1\r\n\r\n";
     let text = raw(&server, format!("{head}{chunked}").as_bytes()).await;
     assert_eq!(parse_answer(&text).status, 200);
-    // Where there are two lengths, the chunks count and the connection is closed.
+    // With two lengths, the chunks apply and the connection is closed.
     let two = format!("POST /v1/messages HTTP/1.1\r\ncontent-length: 1\r\n{chunked}{head}");
     let text = raw(&server, two.as_bytes()).await;
     assert_eq!(text.matches("HTTP/1.1 200 OK").count(), 1, "{text}");
@@ -147,9 +147,9 @@ async fn chunked_bodies_and_expectations_are_met() {
     );
 }
 
-/// Clients that say nothing, or half of something, keep nobody else from being served.
+/// Clients that send nothing or half a request do not block others.
 #[tokio::test]
-async fn a_client_that_dawdles_is_alone_with_it() {
+async fn a_slow_client_does_not_block_others() {
     let server = certify().await;
     let mut idle = Vec::new();
     for half in [

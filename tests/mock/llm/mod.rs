@@ -1,5 +1,5 @@
-//! The mock model: every dialect, streamed and in one piece, its scripts, its log, and clients
-//! that misbehave.
+//! The mock model: every dialect with and without streaming, scripts, the log, and clients that
+//! misbehave.
 
 mod client;
 mod command_line;

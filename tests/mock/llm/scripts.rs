@@ -1,4 +1,4 @@
-//! Script files: the reader and the schema agree, and mistakes are told with their place.
+//! Script files: the parser and the schema agree, and mistakes are reported with line and column.
 
 use agentproto_mock::llm::{Script, parse};
 use serde_json::Value;
@@ -18,7 +18,7 @@ fn as_json(text: &str) -> Value {
 }
 
 #[test]
-fn the_built_in_script_is_right() {
+fn the_built_in_script_is_valid() {
     let text = Script::certify_text();
     let script = parse(text).expect("a script");
     assert_eq!(script.name, "certify");
@@ -48,7 +48,7 @@ fn the_built_in_script_is_right() {
 }
 
 #[test]
-fn reader_and_schema_take_the_same() {
+fn parser_and_schema_accept_the_same_scripts() {
     let schema = validator();
     for rest in [
         "rules: []\n",
@@ -68,7 +68,7 @@ fn reader_and_schema_take_the_same() {
 }
 
 #[test]
-fn reader_and_schema_refuse_the_same() {
+fn parser_and_schema_refuse_the_same_scripts() {
     let schema = validator();
     for rest in [
         "",
@@ -105,7 +105,7 @@ fn reader_and_schema_refuse_the_same() {
 }
 
 #[test]
-fn mistakes_have_their_place() {
+fn mistakes_have_a_position() {
     let cases = [
         (
             "rules:\n- reply:\n  - txt: a\n",
@@ -117,13 +117,13 @@ fn mistakes_have_their_place() {
             "rules:\n- when: {regex: '('}\n  reply: []\n",
             4,
             17,
-            "not an ECMAScript pattern",
+            "not a valid ECMAScript regular expression",
         ),
         (
             "rules:\n- reply:\n  - call: {tool: '/(/'}\n",
             5,
             18,
-            "not an ECMAScript pattern",
+            "not a valid ECMAScript regular expression",
         ),
         (
             "rules:\n- reply: [{text: {chunks: [a, b], repeat: 100000}}]\n",

@@ -1,4 +1,4 @@
-//! Answers event by event, and clients that hang up.
+//! Streamed responses, and clients that disconnect.
 
 use agentproto_mock::llm::Dialect;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn kinds(events: &[(String, Value)]) -> Vec<&str> {
     events.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-/// What the deltas of a stream come to: text, thought, arguments of calls.
+/// The joined deltas of a stream: text, thought, call arguments.
 fn sum(dialect: Dialect, events: &[(String, Value)]) -> (String, String, String) {
     let mut sum = (String::new(), String::new(), String::new());
     let add = |place: &mut String, value: Option<&Value>| {
@@ -90,7 +90,7 @@ async fn every_dialect_streams_a_call() {
 }
 
 #[tokio::test]
-async fn the_order_of_anthropics_events_is_the_documented_one() {
+async fn anthropic_events_are_in_the_documented_order() {
     let server = serving("- reply: [{thought: t}, {text: [a, b]}, {call: {tool: T}}]\n").await;
     let body = json!({"model": "m", "stream": true, "messages": [], "tools": [{"name": "T"}]});
     let events = post(&server, "/v1/messages", &body).await.events();
@@ -129,7 +129,7 @@ async fn the_order_of_anthropics_events_is_the_documented_one() {
 }
 
 #[tokio::test]
-async fn the_events_of_a_response_are_numbered_and_close_what_they_open() {
+async fn responses_events_are_numbered_and_balanced() {
     let server = serving("- reply: [{thought: t}, {text: a}, {call: {tool: T}}]\n").await;
     let tools = json!([{"type": "function", "name": "T"}]);
     let body = json!({"model": "m", "stream": true, "input": "x", "tools": tools});
@@ -152,7 +152,7 @@ async fn the_events_of_a_response_are_numbered_and_close_what_they_open() {
 }
 
 #[tokio::test]
-async fn chat_tells_usage_in_a_stream_when_asked() {
+async fn chat_streams_usage_on_request() {
     let server = certify().await;
     let mut body = json!({"model": "m", "stream": true, "messages": []});
     let plain = post(&server, "/v1/chat/completions", &body).await.events();
@@ -170,7 +170,7 @@ async fn chat_tells_usage_in_a_stream_when_asked() {
 }
 
 #[tokio::test]
-async fn gemini_streams_an_array_where_no_events_are_asked_for() {
+async fn gemini_streams_an_array_without_sse() {
     let server = certify().await;
     let body = json!({"contents": []});
     let answer = post(&server, "/v1beta/models/m:streamGenerateContent", &body).await;
@@ -198,9 +198,9 @@ async fn a_stream_can_fail_midway() {
     }
 }
 
-/// A client that goes while the model speaks, or while it says nothing at all.
+/// A client that disconnects during a stream, or before any output.
 #[tokio::test]
-async fn a_hang_up_is_noticed() {
+async fn a_disconnect_is_noticed() {
     let rules = "- {when: {contains: slow}, reply: [{text: {chunks: [a], every_ms: 3600000, repeat: 2}}]}\n\
                  - {when: {contains: silent}, reply: [{hang: true}]}\n\
                  - {when: {contains: late}, reply: [{delay_ms: 3600000}, {text: b}]}\n";
@@ -228,7 +228,7 @@ async fn a_hang_up_is_noticed() {
 }
 
 #[tokio::test]
-async fn chunks_come_one_by_one() {
+async fn chunks_are_sent_one_by_one() {
     let rules = "- reply: [{text: [first]}, {hang: true}]\n";
     let server = serving(rules).await;
     let (_, path, body) = asking("x", &[], true).swap_remove(0);
@@ -243,7 +243,7 @@ async fn chunks_come_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_connection_is_kept_and_an_old_client_gets_no_chunks() {
+async fn connections_are_reused_and_http_1_0_gets_no_chunks() {
     let server = certify().await;
     let body = json!({"model": "m", "messages": []}).to_string();
     let length = body.len();
@@ -269,6 +269,6 @@ async fn dropping_the_server_ends_its_connections() {
     server.log().until(|all| all.len() == 1).await;
     drop(server);
     let mut rest = Vec::new();
-    // However it ends, it ends.
+    // The connection must end, with or without an error.
     let _ = client.read_to_end(&mut rest).await;
 }

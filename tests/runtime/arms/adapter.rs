@@ -1,4 +1,4 @@
-//! Executable adapters in shell: lines in, events out.
+//! Executable adapters as shell scripts that read lines and print events.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::arms::stand::{Stand, open, ready, text, thought, turn, watched};
 const FIELDS: &str = "protocol: proprietary\nadapter: '@fake/adapter'\n\
     metadata: { agentproto: { adapter_exec: [sh, ./agent.sh, --plain] } }\n";
 
-/// A shell function `send` is run for every turn, with the order in $line.
+/// The shell function `send` runs for every turn, with the request in $line.
 fn stand(send: &str) -> Stand {
     let script = format!(
         r#"say() {{ printf '%s\n' "$1"; }}
@@ -48,7 +48,7 @@ fn arm(stand: &Stand) -> (Executable, Arc<Context>) {
 }
 
 #[tokio::test]
-async fn every_event_comes_through() {
+async fn every_event_is_passed_on() {
     let stand = stand(
         r#"say '{"type":"text-delta","text":"a \"b\" \u00e9"}'
         say '{"type":"thought","text":"hm","turnId":"turn-1"}'
@@ -96,7 +96,7 @@ async fn every_event_comes_through() {
 }
 
 #[tokio::test]
-async fn a_session_is_taken_up_by_its_id() {
+async fn a_session_is_resumed_by_its_id() {
     let stand = stand("end").sandboxed();
     let (arm, context) = arm(&stand);
     ready(&arm, Some("old")).await;
@@ -106,7 +106,7 @@ async fn a_session_is_taken_up_by_its_id() {
 }
 
 #[tokio::test]
-async fn what_is_no_event_ends_the_turn_and_is_quoted() {
+async fn an_invalid_event_ends_the_turn_and_is_quoted() {
     for (line, said) in [
         (r#"{"type":"usage","tokens":1}"#, "unknown variant `usage`"),
         (
@@ -129,9 +129,9 @@ async fn what_is_no_event_ends_the_turn_and_is_quoted() {
     }
 }
 
-/// A turn ends once: the second end is told with the next turn, or when the session closes.
+/// A turn ends once. A second end is reported with the next turn, or when the session closes.
 #[tokio::test]
-async fn two_ends_of_a_turn() {
+async fn a_second_turn_end_is_reported() {
     let stand = stand(
         "end; say '{\"type\":\"turn-end\",\"reason\":\"refusal\"}'; say '{\"type\":\"error\",\"message\":\"x\"}'",
     );
@@ -148,24 +148,27 @@ async fn two_ends_of_a_turn() {
         tokio::task::yield_now().await;
     };
     assert_eq!(fault.code, Code::ProtocolViolation);
-    assert!(fault.message.contains("a turn that was over"), "{fault}");
+    assert!(
+        fault.message.contains("a turn that had already ended"),
+        "{fault}"
+    );
     assert!(fault.message.contains("refusal"), "{fault}");
 }
 
 #[tokio::test]
-async fn the_end_of_a_turn_that_nobody_knows() {
+async fn the_end_of_an_unknown_turn_is_reported() {
     let stand = stand(r#"say '{"type":"turn-end","reason":"end_turn","turnId":"turn-7"}'"#);
     let (arm, context) = arm(&stand);
     ready(&arm, None).await;
     let (_, end) = turn(&arm, &context, "hi").await;
-    let fault = end.expect_err("it would hang");
+    let fault = end.expect_err("the turn must not hang");
     assert_eq!(fault.code, Code::ProtocolViolation);
     assert!(fault.message.contains("turn-7"), "{}", fault.message);
     arm.stop().await;
 }
 
 #[tokio::test]
-async fn errors_of_the_adapter_keep_their_words() {
+async fn errors_of_the_adapter_keep_their_message() {
     let stand = stand(
         r#"case $line in
         *login*) say '{"type":"error","code":"auth_required","message":"log in first","hint":"run login"}' ;;
@@ -193,7 +196,7 @@ async fn errors_of_the_adapter_keep_their_words() {
 }
 
 #[tokio::test]
-async fn a_cancelled_turn_ends_when_the_adapter_says_so() {
+async fn a_canceled_turn_ends_with_the_event_of_the_adapter() {
     let stand = stand(
         r#"case $line in
         *wait*) say '{"type":"text-delta","text":"begun"}' ;;
@@ -215,9 +218,9 @@ async fn a_cancelled_turn_ends_when_the_adapter_says_so() {
     arm.stop().await;
 }
 
-/// An adapter that ignores `cancel` does not hold its caller, but the next turn says so.
+/// An adapter that ignores `cancel` does not block its caller, but the next turn reports it.
 #[tokio::test]
-async fn a_cancelled_turn_ends_even_if_the_adapter_says_nothing() {
+async fn a_canceled_turn_ends_without_an_event_of_the_adapter() {
     let stand = stand(
         r#"on_cancel() { :; }
         say '{"type":"text-delta","text":"begun"}'"#,
@@ -233,7 +236,7 @@ async fn a_cancelled_turn_ends_even_if_the_adapter_says_nothing() {
     let fault = turn(&arm, &context, "go").await.1.expect_err("refused");
     assert_eq!(fault.code, Code::ProtocolViolation);
     assert!(
-        fault.message.contains("did not end the cancelled turn"),
+        fault.message.contains("did not end the canceled turn"),
         "{fault}"
     );
     arm.stop().await;
@@ -242,7 +245,7 @@ async fn a_cancelled_turn_ends_even_if_the_adapter_says_nothing() {
 const QUESTION: &str = r#"say '{"type":"agent-prompt","id":"q","message":"Run ls?","options":[{"id":"y","label":"Yes","kind":"allow_once"},{"id":"n","label":"No","kind":"reject_once"}]}'; IFS= read -r reply; printf '%s' "$reply" > reply; say '{"type":"text-delta","text":"done"}'; end"#;
 
 #[tokio::test]
-async fn questions_are_decided_at_the_desk() {
+async fn questions_follow_the_permission_policy() {
     for (permissions, wanted) in [
         (
             Permissions::Allow,
@@ -283,9 +286,9 @@ async fn questions_are_decided_at_the_desk() {
     arm.stop().await;
 }
 
-/// It would be waited for until the end of the turn's time otherwise, which may be never.
+/// Without this check the turn would wait until its time limit, which may be infinite.
 #[tokio::test]
-async fn an_adapter_that_closes_its_input_and_stays_is_told() {
+async fn an_adapter_that_closes_its_stdin_is_reported() {
     let stand = stand("exec 0<&-; end; exec sleep 300");
     let (arm, context) = arm(&stand);
     ready(&arm, None).await;
@@ -293,13 +296,13 @@ async fn an_adapter_that_closes_its_input_and_stays_is_told() {
     assert_eq!(end.expect("an end"), StopReason::EndTurn);
     let fault = turn(&arm, &context, "x").await.1.expect_err("deaf");
     assert_eq!(fault.code, Code::ProtocolViolation, "{fault}");
-    let said = "the agent has closed its standard input";
+    let said = "the agent closed its stdin";
     assert!(fault.message.contains(said), "{fault}");
     arm.stop().await;
 }
 
 #[tokio::test]
-async fn a_dead_adapter_is_told() {
+async fn a_dead_adapter_is_reported() {
     let stand1 = stand("say '{\"type\":\"text-delta\",\"text\":\"a\"}'; echo oh >&2; kill -9 $$");
     let (first, context) = arm(&stand1);
     ready(&first, None).await;
@@ -310,7 +313,7 @@ async fn a_dead_adapter_is_told() {
     assert!(
         fault
             .message
-            .contains("signal 9 in the turn; its last words: oh"),
+            .contains("signal 9 during the turn; last stderr output: oh"),
         "{fault}"
     );
     assert_eq!(
@@ -326,7 +329,7 @@ async fn a_dead_adapter_is_told() {
     assert!(
         fault
             .message
-            .contains("status 2 when it was to connect; its last words: no config"),
+            .contains("status 2 while connecting; last stderr output: no config"),
         "{fault}"
     );
 }
@@ -334,9 +337,9 @@ async fn a_dead_adapter_is_told() {
 #[tokio::test]
 async fn keys_of_the_manifest_are_checked() {
     for (keys, said) in [
-        ("x", "must be a list of texts, not string"),
-        ("[]", "names no program"),
-        ("[sh, 3]", "holds texts, not integer"),
+        ("x", "must be a list of strings, not string"),
+        ("[]", "is empty"),
+        ("[sh, 3]", "must contain only strings, not integer"),
     ] {
         let fields = format!(
             "protocol: proprietary\nadapter: '@fake/a'\nmetadata: {{ agentproto: {{ adapter_exec: {keys} }} }}\n"

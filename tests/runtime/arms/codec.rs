@@ -1,4 +1,4 @@
-//! Agents that print JSON lines: one process per turn, in shell.
+//! Agents that print JSON lines, with one process per turn, as shell scripts.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn fields(codec: &str) -> String {
     )
 }
 
-/// The script has the prompt in $prompt, and its arguments are noted.
+/// The script has the prompt in $prompt and records its arguments.
 fn stand(codec: &str, script: &str) -> Stand {
     let script = format!(
         "say() {{ printf '%s\\n' \"$1\"; }}\nprintf '%s ' \"$@\" >> args; echo >> args\nprompt=$(cat)\n{script}"
@@ -38,7 +38,7 @@ say '{"type":"result","subtype":"success","is_error":false,"result":"you said so
 "#;
 
 #[tokio::test]
-async fn claude_turn_by_turn() {
+async fn claude_runs_two_turns() {
     for sandboxed in [false, true] {
         let mut stand = stand("claude-stream-json", CLAUDE);
         if sandboxed {
@@ -88,7 +88,7 @@ say '{"type":"result","status":"success","stats":{}}'
 "#;
 
 #[tokio::test]
-async fn a_flood_of_warnings_is_counted() {
+async fn many_warnings_are_summarized() {
     let script = r#"
 say '{"type":"init","session_id":"g-1","model":"x"}'
 n=0
@@ -113,7 +113,7 @@ say '{"type":"result","status":"success","stats":{}}'
 }
 
 #[tokio::test]
-async fn gemini_resumes_what_it_is_given() {
+async fn gemini_resumes_the_given_session() {
     let stand = stand("gemini-stream-json", GEMINI);
     let (arm, context) = arm(&stand);
     assert_eq!(ready(&*arm, Some("g-0")).await, "g-0");
@@ -130,7 +130,7 @@ async fn gemini_resumes_what_it_is_given() {
 }
 
 #[tokio::test]
-async fn a_prompt_of_any_size_goes_through_standard_input() {
+async fn a_large_prompt_is_passed_on_stdin() {
     let script =
         r#"say "{\"type\":\"result\",\"subtype\":\"success\",\"result\":\"${#prompt} bytes\"}""#;
     let stand = stand("claude-stream-json", script);
@@ -142,7 +142,7 @@ async fn a_prompt_of_any_size_goes_through_standard_input() {
 }
 
 #[tokio::test]
-async fn errors_garbage_and_death() {
+async fn errors_invalid_output_and_crashes() {
     let script = r#"case $prompt in
     error) say '{"type":"result","subtype":"success","is_error":true,"result":"no credit"}' ;;
     odd) say 'Welcome!'; say '{"type":"news","a":1}'; say '{"type":"result","subtype":"success","result":"fine"}' ;;
@@ -164,7 +164,7 @@ async fn errors_garbage_and_death() {
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("`Welcome!`"), "{warnings:?}");
     turn(&*arm, &context, "evil").await.1.expect("an end");
-    assert_eq!(arm.session_id(), None, "a flag is no session id");
+    assert_eq!(arm.session_id(), None, "a flag is not a session id");
     let fault = turn(&*arm, &context, "long").await.1.expect_err("too long");
     assert_eq!(fault.code, Code::ProtocolViolation);
     let (events, end) = turn(&*arm, &context, "die").await;
@@ -174,7 +174,7 @@ async fn errors_garbage_and_death() {
     assert!(
         fault
             .message
-            .contains("status 9 in the turn; its last words: out of memory"),
+            .contains("status 9 during the turn; last stderr output: out of memory"),
         "{fault}"
     );
     let (events, _) = turn(&*arm, &context, "early").await;
@@ -184,9 +184,9 @@ async fn errors_garbage_and_death() {
     arm.stop().await;
 }
 
-/// SIGINT first; what ignores it is ended by the ladder before the next turn begins.
+/// SIGINT is sent first. A process that ignores it is killed step by step before the next turn.
 #[tokio::test]
-async fn a_cancelled_turn_ends() {
+async fn a_canceled_turn_ends() {
     let script = r#"case $prompt in
     polite) trap 'echo heard > int; exit 0' INT ;;
     deaf) trap '' INT ;;
@@ -226,7 +226,7 @@ async fn keys_of_the_manifest_are_checked() {
     );
 }
 
-/// A program that is not there is known before the first turn.
+/// A missing program is reported before the first turn.
 #[tokio::test]
 async fn a_missing_program_fails_the_handshake() {
     let stand = stand("claude-stream-json", "");
@@ -237,9 +237,9 @@ async fn a_missing_program_fails_the_handshake() {
     assert_eq!(fault.code, Code::ProgramNotFound);
 }
 
-/// A session whose only turn was cancelled may not have been written down.
+/// The agent may not have stored a session whose only turn was canceled.
 #[tokio::test]
-async fn a_session_that_the_agent_lost_begins_anew() {
+async fn a_lost_session_is_restarted() {
     let script = r#"case "$*" in
     *'--resume s-1'*) echo 'No conversation found' >&2; exit 1 ;;
     *'--resume'*) echo 'not this one' >&2; exit 1 ;;
@@ -269,7 +269,7 @@ async fn a_session_that_the_agent_lost_begins_anew() {
         warnings[0].contains("No conversation found"),
         "{warnings:?}"
     );
-    // A session that had a whole turn is not given up so easily.
+    // A session with a complete turn is not replaced.
     let fault = turn(&*arm, &context, "go").await.1.expect_err("refused");
     assert_eq!(fault.code, Code::AgentExited);
     assert!(fault.message.contains("not this one"), "{fault}");

@@ -1,4 +1,4 @@
-//! The MCP arm against small servers in shell.
+//! The MCP arm against small servers as shell scripts.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn arm(stand: &Stand) -> (Mcp, Arc<Context>) {
 }
 
 #[tokio::test]
-async fn a_turn_is_a_call_and_its_text_comes_once() {
+async fn a_turn_is_a_tool_call_and_its_text_appears_once() {
     let stand = stand("text \"you said so\"");
     let (arm, context) = arm(&stand);
     let negotiated = arm.handshake().await.expect("a handshake");
@@ -41,7 +41,11 @@ async fn a_turn_is_a_call_and_its_text_comes_once() {
     assert_eq!(end.expect("an end"), StopReason::EndTurn);
     assert_eq!(arm.session_id().as_deref(), Some("t-7"));
     let exit = arm.stop().await.expect("an exit");
-    assert_eq!(exit.status.code(), Some(0), "end of input is enough");
+    assert_eq!(
+        exit.status.code(),
+        Some(0),
+        "the end of input ends the server"
+    );
     assert!(
         stand
             .noted("heard")
@@ -50,7 +54,7 @@ async fn a_turn_is_a_call_and_its_text_comes_once() {
 }
 
 #[tokio::test]
-async fn the_same_in_the_sandbox() {
+async fn a_turn_in_the_sandbox() {
     let stand = stand("text \"you said so\"").sandboxed();
     let (arm, context) = arm(&stand);
     ready(&arm, None).await;
@@ -69,9 +73,9 @@ fn call(id: &str, name: &str, kind: Option<&str>, args: serde_json::Value) -> St
     }
 }
 
-/// Every row of the mapping, in order, and the result's text not a second time.
+/// Every row of the mapping, in order, without a duplicate of the result's text.
 #[tokio::test]
-async fn notifications_become_events_in_their_order() {
+async fn notifications_become_events_in_order() {
     let stand = stand(
         r#"progress one
         log info '"two"'
@@ -110,12 +114,12 @@ async fn notifications_become_events_in_their_order() {
     assert_eq!(end.expect("an end"), StopReason::EndTurn);
     arm.stop().await;
     let log = std::fs::read_dir(context.home.root()).expect("home");
-    assert!(log.count() > 0, "tool calls are in the audit log");
+    assert!(log.count() > 0, "no tool call is in the audit log");
 }
 
-/// Many events, a small channel: none lost, none out of order.
+/// Many events through a small channel: none is lost or out of order.
 #[tokio::test]
-async fn the_order_holds_for_many() {
+async fn many_events_stay_in_order() {
     let stand = stand("i=0; while [ $i -lt 3000 ]; do progress $i; i=$((i+1)); done; text end");
     let (arm, context) = arm(&stand);
     ready(&arm, None).await;
@@ -126,7 +130,7 @@ async fn the_order_holds_for_many() {
 }
 
 #[tokio::test]
-async fn errors_end_the_turn_and_not_the_session() {
+async fn errors_end_the_turn_but_not_the_session() {
     let stand = stand(
         r#"case $line in
         *tool-error*) answer '{"content":[{"type":"text","text":"no such file"}],"isError":true}' ;;
@@ -145,12 +149,12 @@ async fn errors_end_the_turn_and_not_the_session() {
         (
             "odd-result",
             Code::ProtocolViolation,
-            "no result of that call: `{\"jsonrpc\"",
+            "is not a valid result: `{\"jsonrpc\"",
         ),
         (
             "bad-answer",
             Code::ProtocolViolation,
-            "no JSON-RPC 2.0 response",
+            "is not a JSON-RPC 2.0 response",
         ),
     ] {
         let (events, end) = turn(&arm, &context, prompt).await;
@@ -167,9 +171,10 @@ async fn errors_end_the_turn_and_not_the_session() {
     arm.stop().await;
 }
 
-/// A45-SESS: the id of the first result goes into the next call, and a given id into the first.
+/// A45-SESS: the session id of the first result is passed in the next call, and a given id in the
+/// first.
 #[tokio::test]
-async fn sessions_go_on() {
+async fn sessions_are_continued() {
     let stand = stand("text ok");
     let (first, context) = arm(&stand);
     let id = ready(&first, None).await;
@@ -208,16 +213,18 @@ async fn a_server_without_sessions_cannot_resume() {
     let fault = fault.expect_err("refused");
     assert_eq!(fault.code, Code::ContinuationUnsupported);
     assert!(
-        fault.message.contains("`only` takes no session id"),
+        fault
+            .message
+            .contains("`only` has no argument for a session id"),
         "{fault}"
     );
     arm.stop().await;
 }
 
-/// The server never answers; the turn is over at once all the same, and what comes late is not
-/// part of the next turn.
+/// The server never responds. The canceled turn still ends at once, and late events are not part
+/// of the next turn.
 #[tokio::test]
-async fn a_cancelled_turn_ends() {
+async fn a_canceled_turn_ends() {
     let stand = stand(
         r#"case $line in
         *first*) progress begun; late=$token ;;
@@ -244,7 +251,7 @@ async fn a_cancelled_turn_ends() {
 }
 
 #[tokio::test]
-async fn a_dead_agent_is_told_with_its_last_words() {
+async fn a_dead_agent_is_reported_with_its_stderr() {
     let stand = stand("progress dying; echo 'no more fuel' >&2; exit 3");
     let (arm, context) = arm(&stand);
     ready(&arm, None).await;
@@ -253,16 +260,21 @@ async fn a_dead_agent_is_told_with_its_last_words() {
     let fault = end.expect_err("dead");
     assert_eq!(fault.code, Code::AgentExited);
     assert!(
-        fault.message.contains("exited with status 3 in the turn"),
+        fault
+            .message
+            .contains("exited with status 3 during the turn"),
         "{fault}"
     );
     assert!(fault.message.contains("no more fuel"), "{fault}");
     let (_, end) = turn(&arm, &context, "go").await;
-    assert_eq!(end.expect_err("still dead").code, Code::AgentExited);
+    assert_eq!(
+        end.expect_err("the agent is still dead").code,
+        Code::AgentExited
+    );
 }
 
 #[tokio::test]
-async fn garbage_is_passed_over_with_one_warning() {
+async fn invalid_output_is_skipped_with_one_warning() {
     let stand = stand(
         r#"say 'Starting up...'
         say '{"no": "message"}'
@@ -284,9 +296,9 @@ async fn garbage_is_passed_over_with_one_warning() {
     arm.stop().await;
 }
 
-/// The answer may have been in it, so the turn does not wait for ever.
+/// The response may have been in the oversized line, so the turn does not wait for it.
 #[tokio::test]
-async fn a_line_without_end_ends_the_turn() {
+async fn an_oversized_line_ends_the_turn() {
     let stand = stand(
         r#"case $line in
         *long*) head -c 17000000 /dev/zero | tr '\0' x; echo ;;
@@ -313,7 +325,7 @@ fn asked(answer: &str) -> String {
 }
 
 #[tokio::test]
-async fn questions_are_decided_at_the_desk() {
+async fn questions_follow_the_permission_policy() {
     for (permissions, wanted) in [
         (
             Permissions::Allow,
@@ -350,7 +362,10 @@ async fn the_caller_may_answer_or_cancel() {
     let (_, end) = watched(&arm, &context, "go", |event| async move {
         if let StreamEvent::AgentPrompt { id, .. } = event {
             assert!(desk.answer(&id, Answer::Content(json!({"ok": false}))));
-            assert!(!desk.answer(&id, Answer::Declined), "only once");
+            assert!(
+                !desk.answer(&id, Answer::Declined),
+                "a question can be answered only once"
+            );
         }
     })
     .await;
@@ -373,7 +388,7 @@ async fn the_caller_may_answer_or_cancel() {
 
 /// The server does not wait for the answer to its own question.
 #[tokio::test]
-async fn a_question_does_not_outlive_its_turn() {
+async fn a_question_ends_with_its_turn() {
     let call = r#"mkfifo gate
         say '{"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":{"message":"may I?","requestedSchema":{"type":"object","properties":{}}}}'
         read -r seen < gate
@@ -386,7 +401,7 @@ async fn a_question_does_not_outlive_its_turn() {
         async move {
             if let StreamEvent::AgentPrompt { id, .. } = event {
                 assert!(stand.desk.is_open(&id));
-                std::fs::write(stand.path("work/gate"), "seen\n").expect("told");
+                std::fs::write(stand.path("work/gate"), "seen\n").expect("written");
             }
         }
     })
@@ -400,12 +415,12 @@ async fn a_question_does_not_outlive_its_turn() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_fails_says_why() {
+async fn a_failed_handshake_is_explained() {
     for (script, code, said) in [
         (
             "echo 'no key' >&2; exit 7",
             Code::AgentExited,
-            "exited with status 7 in the handshake; its last words: no key",
+            "exited with status 7 during the handshake; last stderr output: no key",
         ),
         (
             r#"read -r line; echo '{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"not today"}}'; cat"#,
@@ -415,12 +430,12 @@ async fn a_handshake_that_fails_says_why() {
         (
             r#"read -r line; echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}'; cat"#,
             Code::ProtocolViolation,
-            "lacks `protocolVersion`, `capabilities` or `serverInfo`: `{\"jsonrpc\"",
+            "has no `protocolVersion`, `capabilities` or `serverInfo`: `{\"jsonrpc\"",
         ),
         (
             r#"read -r line; echo '{"id":0,"result":{}}'; cat"#,
             Code::ProtocolViolation,
-            "no JSON-RPC 2.0 response",
+            "is not a JSON-RPC 2.0 response",
         ),
     ] {
         let stand = Stand::new(script, FIELDS);
@@ -432,7 +447,8 @@ async fn a_handshake_that_fails_says_why() {
     }
 }
 
-/// MCP 2026-07-28 has no `initialize`; input that a call needs comes back as its result.
+/// MCP 2026-07-28 has no `initialize`. A call that needs input returns a request for it as its
+/// result.
 #[tokio::test]
 async fn a_server_of_the_newest_revision() {
     let script = r#"
@@ -463,9 +479,9 @@ async fn keys_of_the_manifest_are_checked() {
     for (keys, said) in [
         (
             "{ start_tool: 3 }",
-            "`mcp_turn.start_tool` must be a text, not integer",
+            "`mcp_turn.start_tool` must be a non-empty string, not integer",
         ),
-        ("{ stat_tool: x }", "`mcp_turn` has no `stat_tool`"),
+        ("{ stat_tool: x }", "unknown key `stat_tool` in `mcp_turn`"),
         ("[x]", "`mcp_turn` must be an object, not array"),
     ] {
         let fields = format!(
@@ -478,7 +494,7 @@ async fn keys_of_the_manifest_are_checked() {
     }
 }
 
-/// An agent that asks on and never reads the answers does not fill our memory.
+/// An agent that keeps sending requests without reading the answers does not exhaust our memory.
 #[tokio::test]
 async fn a_flood_of_requests_ends_the_turn() {
     let stand = stand(
@@ -491,13 +507,13 @@ async fn a_flood_of_requests_ends_the_turn() {
     let fault = turn(&arm, &context, "go").await.1.expect_err("refused");
     assert_eq!(fault.code, Code::ProtocolViolation);
     assert!(
-        fault.message.contains("without reading the answers"),
+        fault.message.contains("without reading the responses"),
         "{fault}"
     );
 }
 
 #[tokio::test]
-async fn a_session_that_cannot_go_on_is_said() {
+async fn a_session_that_cannot_continue_is_reported() {
     let stand = stand("answer '{\"content\":[{\"type\":\"text\",\"text\":\"ok\"}]}'");
     let (arm, context) = arm(&stand);
     ready(&arm, None).await;
@@ -507,15 +523,15 @@ async fn a_session_that_cannot_go_on_is_said() {
     let warnings = stand.ear.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(
-        warnings[0].contains("the next turn begins anew"),
+        warnings[0].contains("the next turn starts a new session"),
         "{warnings:?}"
     );
     arm.stop().await;
 }
 
-/// What an agent says in an error is kept within bounds, and secrets are not in it.
+/// Error messages from an agent are truncated and redacted.
 #[tokio::test]
-async fn errors_are_short_and_masked() {
+async fn errors_are_truncated_and_redacted() {
     let stand = stand(
         r#"many=$(head -c 100000 /dev/zero | tr '\0' x)
         answer "{\"content\":[{\"type\":\"text\",\"text\":\"hunter22 $many\"}],\"isError\":true}""#,
@@ -529,10 +545,10 @@ async fn errors_are_short_and_masked() {
     arm.stop().await;
 }
 
-/// It would be waited for until the end of the turn's time otherwise, which may be never.
+/// Without this check the turn would wait until its time limit, which may be infinite.
 #[tokio::test]
-async fn a_server_that_closes_its_input_and_stays_is_told() {
-    let said = "the agent has closed its standard input";
+async fn a_server_that_closes_its_stdin_is_reported() {
+    let said = "the agent closed its stdin";
     let stand1 = stand("exec 0<&-; text first; exec sleep 300");
     let (first, context) = arm(&stand1);
     ready(&first, None).await;
@@ -544,7 +560,7 @@ async fn a_server_that_closes_its_input_and_stays_is_told() {
     assert!(fault.message.contains(said), "{fault}");
     first.stop().await;
 
-    // In the handshake.
+    // The same during the handshake.
     let script =
         include_str!("server.sh").replace("answer '{\"proto", "exec 0<&-; answer '{\"proto");
     let stand2 = Stand::new(&format!("{script}\nexec sleep 300"), FIELDS);

@@ -1,4 +1,4 @@
-//! The arms against the mock agents of this binary, in their sandbox.
+//! The protocol arms against the mock agents of this binary, in their sandbox.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn stand() -> Stand {
     Stand::new("", "").sandboxed()
 }
 
-/// The mock's own command line, with another scenario where one is named.
+/// The mock agent's command line, optionally with another scenario.
 fn spec(context: &Context, scenario: Option<&str>) -> Spec {
     let agent = context.bundle.agent().expect("an agent");
     let binary = OsString::from(env!("CARGO_BIN_EXE_agentproto"));
@@ -53,7 +53,7 @@ fn said(events: &[StreamEvent]) -> String {
     texts.collect()
 }
 
-/// A45-SESS-07: a later process goes on with what an earlier one was told.
+/// A45-SESS-07: a new process continues the session of an earlier one.
 #[tokio::test]
 async fn sessions_survive_the_process() {
     for make in BOTH {
@@ -77,9 +77,9 @@ async fn sessions_survive_the_process() {
     }
 }
 
-/// The turn ends, the conversation goes on, and under a new id where the agent has lost it.
+/// The turn ends and the conversation continues, under a new id if the agent has lost the session.
 #[tokio::test]
-async fn a_conversation_goes_on_after_a_cancelled_turn() {
+async fn a_conversation_continues_after_a_canceled_turn() {
     for make in BOTH {
         let stand = stand();
         let (arm, context) = make(&stand, None);
@@ -96,7 +96,7 @@ async fn a_conversation_goes_on_after_a_cancelled_turn() {
         assert_eq!(end.expect("an end"), StopReason::EndTurn);
         assert_eq!(said(&events), "You said: hello");
         let warnings = stand.ear.warnings();
-        let told = |w: &String| w.contains("the session of the cancelled turn is gone");
+        let told = |w: &String| w.contains("the session of the canceled turn is gone");
         assert!(
             warnings.iter().all(told) && warnings.len() < 2,
             "{warnings:?}"
@@ -106,7 +106,7 @@ async fn a_conversation_goes_on_after_a_cancelled_turn() {
 }
 
 #[tokio::test]
-async fn a_permission_is_given_or_refused() {
+async fn a_permission_is_granted_or_denied() {
     for (permissions, words) in [
         (Permissions::Allow, "You allowed it."),
         (Permissions::Deny, "You did not allow it."),
@@ -123,7 +123,7 @@ async fn a_permission_is_given_or_refused() {
 }
 
 #[tokio::test]
-async fn faults_of_agents_end_their_turn() {
+async fn agent_failures_end_the_turn() {
     for make in BOTH {
         for (scenario, code) in [
             ("crash", Code::AgentExited),
@@ -157,7 +157,7 @@ async fn faults_of_agents_end_their_turn() {
 }
 
 #[tokio::test]
-async fn why_a_turn_stopped() {
+async fn stop_reasons_are_passed_on() {
     for (prompt, reason) in [
         ("max_tokens", StopReason::MaxTokens),
         ("refusal", StopReason::Refusal),
@@ -174,9 +174,9 @@ async fn why_a_turn_stopped() {
     }
 }
 
-/// Told before it began, a turn ends all the same, and the next one goes on.
+/// A turn that is canceled before it runs still ends, and the next one works.
 #[tokio::test]
-async fn a_turn_may_be_cancelled_before_it_runs() {
+async fn a_turn_can_be_canceled_before_it_runs() {
     for make in BOTH {
         let stand = stand();
         let (arm, context) = make(&stand, None);
@@ -191,9 +191,9 @@ async fn a_turn_may_be_cancelled_before_it_runs() {
     }
 }
 
-/// Whoever drops an arm in the middle of a turn leaves nothing behind.
+/// Dropping an arm during a turn leaves no process behind.
 #[tokio::test]
-async fn nothing_outlives_a_dropped_arm() {
+async fn a_dropped_arm_leaves_no_process() {
     for make in BOTH {
         let stand = stand();
         let (arm, context) = make(&stand, None);
@@ -203,10 +203,10 @@ async fn nothing_outlives_a_dropped_arm() {
         let sink = agentproto_runtime::arm::Events::new(sink, Arc::clone(&context.audit));
         let mut playing = arm.turn("be slow", sink);
         tokio::select! {
-            _ = &mut playing => panic!("it is slow"),
+            _ = &mut playing => panic!("the slow turn has ended"),
             event = events.recv() => assert!(event.is_some()),
         }
-        assert!(works_in(&marker), "the agent works in {marker}");
+        assert!(works_in(&marker), "no agent runs in {marker}");
         drop(playing);
         drop(arm);
         while works_in(&marker) {
@@ -215,7 +215,7 @@ async fn nothing_outlives_a_dropped_arm() {
     }
 }
 
-/// Whether a process, in whatever sandbox, has its working directory there.
+/// Whether a process in any sandbox has this working directory.
 fn works_in(dir: &str) -> bool {
     let processes = std::fs::read_dir("/proc").expect("proc").flatten();
     processes

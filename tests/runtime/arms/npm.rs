@@ -1,4 +1,4 @@
-//! npm adapters as far as they need no Node: what is pinned, what is installed, what is missing.
+//! npm adapters without Node: pinned versions, installation, and missing programs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn version(text: &str) -> String {
 }
 
 #[test]
-fn only_one_exact_version_is_hosted() {
+fn only_an_exact_version_is_accepted() {
     let pinned = Package::Pinned {
         name: "@fake/adapter".into(),
         version: "1.2.3".into(),
@@ -40,22 +40,22 @@ fn only_one_exact_version_is_hosted() {
         (
             "@fake/adapter",
             String::new(),
-            "no version of the adapter `@fake/adapter` is pinned",
+            "the version of the adapter `@fake/adapter` is not pinned",
         ),
         (
             "@fake/adapter",
             version("'^1.2.3'"),
-            "`^1.2.3` is no exact version",
+            "`^1.2.3` is not an exact version",
         ),
         (
             "@fake/adapter@latest",
             String::new(),
-            "`latest` is no exact version",
+            "`latest` is not an exact version",
         ),
         (
             "@fake/adapter",
             version("3"),
-            "`adapter_version` must be a text",
+            "`adapter_version` must be a string",
         ),
         (
             "../adapter",
@@ -65,17 +65,17 @@ fn only_one_exact_version_is_hosted() {
         (
             "x",
             "metadata: { agentproto: { adapter_path: ../x } }".into(),
-            "no package of this bundle",
+            "is not a package in this bundle",
         ),
         (
             "x",
             "metadata: { agentproto: { adapter_path: /etc } }".into(),
-            "no package of this bundle",
+            "is not a package in this bundle",
         ),
         (
             "x",
             "metadata: { agentproto: { adapter_path: ./nothing } }".into(),
-            "no package of this bundle",
+            "is not a package in this bundle",
         ),
     ] {
         let stand = Stand::new("", &fields(adapter, &own));
@@ -96,7 +96,7 @@ fn arm(stand: &Stand) -> Box<dyn Arm> {
     arm.expect("an arm")
 }
 
-/// A program that stands for Node: it is given the bridge and the package.
+/// A fake Node that records its arguments: the bridge and the package.
 const NODE: &str = r#"printf '%s\n' "$@" > "$0.args"
 while IFS= read -r line; do case $line in
 *'"op":"connect"'*) echo '{"type":"connected","sessionId":"n-1"}' ;;
@@ -104,7 +104,7 @@ while IFS= read -r line; do case $line in
 *'"op":"close"'*) exit 0 ;;
 esac; done"#;
 
-/// A program that stands for npm.
+/// A fake npm.
 fn npm(version: &str) -> String {
     format!(
         r#"echo "$*" >> "$0.calls"
@@ -151,11 +151,11 @@ async fn a_pinned_package_is_installed_once_and_hosted() {
     let wanted: Vec<_> = wanted.iter().map(|p| p.display().to_string()).collect();
     assert_eq!(args.lines().collect::<Vec<_>>(), wanted);
     let left = std::fs::read_dir(stand.path("home/npm")).expect("there");
-    assert_eq!(left.count(), 1, "nothing half installed is left");
+    assert_eq!(left.count(), 1, "no partial installation is left");
 }
 
 #[tokio::test]
-async fn what_is_missing_or_fails_is_told() {
+async fn missing_programs_and_failures_are_reported() {
     let fields = fields("@fake/adapter", &version("1.2.3"));
     let refused = async |stand: &Stand, said: &str| {
         let fault = arm(stand).handshake().await.expect_err("refused");
@@ -169,20 +169,20 @@ async fn what_is_missing_or_fails_is_told() {
     stand.program("programs/node", NODE);
     refused(&stand, "`npm` is not installed").await;
     stand.program("programs/npm", "echo 'E404 no such package' >&2; exit 1");
-    let hint = refused(&stand, "nobody is there to confirm").await;
+    let hint = refused(&stand, "cannot be confirmed without a terminal").await;
     assert!(hint.contains("--yes"), "{hint}");
     let stand = stand.agreed();
     refused(&stand, "E404 no such package").await;
     stand.program("programs/npm", &npm("1.2.4"));
     refused(&stand, "npm installed version 1.2.4").await;
     stand.program("programs/npm", "exit 0");
-    refused(&stand, "npm installed no such package").await;
+    refused(&stand, "npm did not install the package").await;
     let left = std::fs::read_dir(stand.path("home/npm")).expect("there");
-    assert_eq!(left.count(), 0, "nothing half installed is left");
+    assert_eq!(left.count(), 0, "no partial installation is left");
 }
 
 #[tokio::test]
-async fn the_package_is_there_before_the_handshake() {
+async fn the_package_is_installed_before_the_handshake() {
     let stand = Stand::new("", &fields("@fake/adapter", &version("1.2.3")))
         .with_programs("programs")
         .agreed();
@@ -197,9 +197,9 @@ async fn the_package_is_there_before_the_handshake() {
     arm.stop().await;
 }
 
-/// No handshake is as quick as that; whatever npm says comes first all the same.
+/// The handshake timeout is too short for any handshake, but the error of npm comes first.
 #[tokio::test]
-async fn an_installation_does_not_use_up_the_time_of_the_handshake() {
+async fn the_handshake_timeout_does_not_include_the_installation() {
     let stand = Stand::new("", &fields("@fake/adapter", &version("1.2.3")))
         .with_programs("programs")
         .agreed();
@@ -210,9 +210,9 @@ async fn an_installation_does_not_use_up_the_time_of_the_handshake() {
         handshake_timeout: Duration::from_nanos(1),
         ..Wishlist::default()
     };
-    let context = Arc::into_inner(stand.context()).expect("nobody else has it");
+    let context = Arc::into_inner(stand.context()).expect("the only reference");
     let agent = Agent::load(context, wishes).expect("loaded");
-    let fault = agent.start(None).await.err().expect("refused");
+    let fault = agent.start().await.err().expect("refused");
     assert_eq!(fault.code, Code::AdapterUnavailable, "{fault}");
     assert!(fault.message.contains("E404"), "{fault}");
 }

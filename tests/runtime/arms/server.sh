@@ -1,5 +1,5 @@
-# A small MCP server. A test puts `call` in front: it runs for every tools/call, with the line
-# in $line and its id in $id.
+# A small MCP server. A test prepends the function `call`, which runs for every tools/call with the
+# request in $line and its id in $id.
 say() { printf '%s\n' "$1"; }
 answer() { say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$1}"; }
 event() { say "{\"jsonrpc\":\"2.0\",\"method\":\"fake/event\",\"params\":$1}"; }

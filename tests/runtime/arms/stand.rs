@@ -1,4 +1,4 @@
-//! What the tests share: a bundle with a shell script for an agent, and a turn with its events.
+//! Shared test setup: a bundle with a shell script as its agent, and a turn with its events.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use agentproto_runtime::{Fault, StopReason, StreamEvent};
 use agentproto_sandbox::helper;
 use tokio::sync::mpsc;
 
-/// Warnings, as they came.
+/// Collects warnings.
 #[derive(Default)]
 pub struct Ear(Mutex<Vec<String>>);
 
@@ -45,7 +45,7 @@ pub struct Stand {
 }
 
 impl Stand {
-    /// A bundle whose agent is a script; `fields` stand in the manifest.
+    /// A bundle whose agent is a script. `fields` are added to the manifest.
     pub fn new(script: &str, fields: &str) -> Stand {
         helper::use_binary(env!("CARGO_BIN_EXE_agentproto"));
         let dir = tempfile::tempdir().expect("a directory");
@@ -72,7 +72,7 @@ impl Stand {
         self
     }
 
-    /// Programs are looked for only here.
+    /// Sets the only directory in which programs are searched.
     pub fn with_programs(mut self, dir: &str) -> Stand {
         self.path_variable = self.path(dir).into();
         self
@@ -83,7 +83,7 @@ impl Stand {
         self
     }
 
-    /// A program in shell.
+    /// Writes a program as a shell script.
     pub fn program(&self, name: &str, script: &str) {
         let path = self.write(name, &format!("#!/bin/sh\n{script}\n"));
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -113,7 +113,7 @@ impl Stand {
         self.context_of(Bundle::load(&path).expect("a bundle"))
     }
 
-    /// One of the bundles that the binary carries.
+    /// One of the bundles embedded in the binary.
     pub fn mock(&self, name: &str) -> Arc<Context> {
         let home = Home::new(self.path("home"));
         self.context_of(Bundle::discover(name, &[], &home).expect("a mock"))
@@ -147,7 +147,7 @@ impl Stand {
         }
     }
 
-    /// What the agent wrote into a file of its working directory.
+    /// Content of a file in the agent's working directory.
     pub fn noted(&self, name: &str) -> String {
         std::fs::read_to_string(self.path("work").join(name)).unwrap_or_default()
     }
@@ -165,7 +165,7 @@ pub async fn ready(arm: &dyn Arm, resume: Option<&str>) -> String {
     opened.expect("a session")
 }
 
-/// One turn, read to its end.
+/// Runs one turn to its end.
 pub async fn turn(
     arm: &dyn Arm,
     context: &Context,
@@ -174,7 +174,7 @@ pub async fn turn(
     watched(arm, context, prompt, |_| async {}).await
 }
 
-/// One turn; `seen` is called for every event.
+/// Runs one turn and calls `seen` for every event.
 pub async fn watched<F: Future<Output = ()>>(
     arm: &dyn Arm,
     context: &Context,

@@ -1,5 +1,5 @@
-//! What the tests of setup, login and secrets share: a bundle with a tool that writes down
-//! what it is told, and somebody who answers.
+//! Shared setup for the tests of setup, login and secrets: a bundle with a tool that records its
+//! arguments, and a user with scripted answers.
 #![allow(dead_code)]
 
 pub mod pty;
@@ -19,8 +19,8 @@ use agentproto_runtime::observe::{Observer, Stage};
 use agentproto_runtime::{Code, Fault};
 use agentproto_sandbox::helper;
 
-/// Writes to the workspace: `log` what it is told, `spied` every argument of every process
-/// that it sees.
+/// Writes files in the workspace: `log` with its own arguments, and `spied` with the arguments of
+/// every process that it can see.
 const TOOL: &str = r#"#!/bin/sh
 cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\000' ' ' >> spied
 verb=$1; shift
@@ -45,7 +45,7 @@ pub struct Bench {
     pub heard: Arc<Heard>,
 }
 
-/// What an observer heard.
+/// Collects the messages to an observer.
 #[derive(Default)]
 pub struct Heard(pub Mutex<Vec<String>>);
 
@@ -94,7 +94,7 @@ impl Bench {
         bench
     }
 
-    /// Writes the manifest anew.
+    /// Rewrites the manifest.
     pub fn manifest(&self, blocks: &str) {
         self.write("bundle/AGENT-CLI.md", &manifest(blocks));
     }
@@ -115,7 +115,7 @@ impl Bench {
         self.env.push((name.into(), value.into()));
     }
 
-    /// Nobody is there.
+    /// A context without a user.
     pub fn alone(&self) -> Context {
         self.with(Arc::new(Headless))
     }
@@ -138,42 +138,45 @@ impl Bench {
         Context::new(bundle, setting).expect("a context")
     }
 
-    /// What the tool wrote down.
+    /// The arguments that the tool recorded.
     pub fn log(&self) -> String {
         fs::read_to_string(self.at("work/log")).unwrap_or_default()
     }
 
-    /// All bytes of all files under a directory.
+    /// The bytes of all files under a directory.
     pub fn bytes(&self, below: &str) -> Vec<u8> {
         let mut out = Vec::new();
         collect(&self.at(below), &mut out);
         out
     }
 
-    /// A secret stands in no state, no audit, no note, and no process's arguments.
+    /// Checks that a secret is in no state file, audit log, message or process argument.
     #[track_caller]
     pub fn nowhere(&self, canary: &str) {
         let finds = |bytes: &[u8]| bytes.windows(canary.len()).any(|w| w == canary.as_bytes());
-        assert!(!finds(&self.bytes("home")), "the state holds the secret");
-        assert!(!finds(self.heard.text().as_bytes()), "a note holds it");
+        assert!(!finds(&self.bytes("home")), "the state contains the secret");
+        assert!(
+            !finds(self.heard.text().as_bytes()),
+            "a message contains the secret"
+        );
         let spied = fs::read(self.at("work/spied")).unwrap_or_default();
-        assert!(!finds(&spied), "an argument holds it");
+        assert!(!finds(&spied), "a process argument contains the secret");
     }
 
-    /// The audit log as lines.
+    /// The lines of the audit log.
     pub fn audit(&self) -> Vec<serde_json::Value> {
         let text = fs::read_to_string(self.at("home/audit/audit-log.jsonl")).unwrap_or_default();
         let line = |line: &str| serde_json::from_str(line).expect("JSON");
         text.lines().map(line).collect()
     }
 
-    /// Data of the audit's events of one name.
+    /// The data of the audit events with this name.
     pub fn audited(&self, event: &str) -> Vec<serde_json::Value> {
         let all = self.audit().into_iter().filter(|e| e["event"] == event);
         all.map(|e| e["data"].clone()).collect()
     }
 
-    /// Our own binary for this bundle's home.
+    /// The binary, with the home directory of this bundle.
     pub fn command(&self, args: &[&str]) -> assert_cmd::Command {
         let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_agentproto"));
         command
@@ -207,7 +210,8 @@ fn collect(path: &Path, out: &mut Vec<u8>) {
     }
 }
 
-/// The lines of a machine's output; each fits the published schema, and the frame is whole.
+/// The events of machine-mode output. Each must match the schema, and the first and last event must
+/// be present.
 #[track_caller]
 pub fn events(bytes: &[u8]) -> Vec<serde_json::Value> {
     let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/events.schema.json");
@@ -229,7 +233,7 @@ pub fn events(bytes: &[u8]) -> Vec<serde_json::Value> {
 
 type Hook = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Somebody who answers from a list, and acts on what is shown.
+/// A user who answers from a list and reacts to what is shown.
 pub struct Person {
     answers: Mutex<VecDeque<String>>,
     pub asked: Mutex<Vec<Question>>,
@@ -264,7 +268,7 @@ impl Interact for Person {
     fn ask<'a>(&'a self, question: &'a Question) -> Answering<'a> {
         self.asked.lock().expect("a list").push(question.clone());
         let answer = self.answers.lock().expect("a list").pop_front();
-        let answer = answer.ok_or_else(|| Fault::new(Code::Declined, "no answer is left"));
+        let answer = answer.ok_or_else(|| Fault::new(Code::Declined, "no scripted answer is left"));
         Box::pin(std::future::ready(answer))
     }
 
@@ -274,7 +278,7 @@ impl Interact for Person {
     }
 }
 
-/// One HTTP request; the status code. The head's lines stand after the request line.
+/// Sends one HTTP request with these header lines. Returns the status code.
 pub fn request(port: u16, line: &str, headers: &[&str]) -> u16 {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("connected");

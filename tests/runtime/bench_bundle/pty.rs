@@ -1,4 +1,4 @@
-//! Our own binary at a terminal, with somebody who types.
+//! The binary on a pseudo-terminal, with scripted input.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ pub struct Pty {
 impl Pty {
     pub fn start(bench: &Bench, args: &[&str]) -> Pty {
         let (mut master, mut slave) = (0, 0);
-        // SAFETY: two descriptors are written; the rest is left to its defaults.
+        // SAFETY: both pointers are valid for writes, and the other arguments may be null.
         let made = unsafe {
             libc::openpty(
                 &mut master,
@@ -29,7 +29,7 @@ impl Pty {
             )
         };
         assert_eq!(made, 0, "a terminal");
-        // SAFETY: both are ours from here on.
+        // SAFETY: the descriptors are open, and nothing else owns them.
         let (master, slave) = unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
         let side = || slave.try_clone().expect("a copy");
         let mut command = Command::new(env!("CARGO_BIN_EXE_agentproto"));
@@ -42,7 +42,7 @@ impl Pty {
             .stdin(side())
             .stdout(side())
             .stderr(side());
-        // SAFETY: two system calls: a session of its own, with this terminal.
+        // SAFETY: only two async-signal-safe system calls, for a new session with this terminal.
         unsafe {
             command.pre_exec(|| {
                 if libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
@@ -59,7 +59,7 @@ impl Pty {
         }
     }
 
-    /// Waits until a text has been shown.
+    /// Waits until a text has been printed.
     #[track_caller]
     pub fn expect(&mut self, text: &str) {
         while !self.seen.contains(text) {
@@ -67,7 +67,7 @@ impl Pty {
         }
     }
 
-    /// Whether the terminal said more.
+    /// Reads more output. Returns false at the end.
     fn more(&mut self) -> bool {
         let until = Instant::now() + Duration::from_secs(30);
         let mut poll = libc::pollfd {
@@ -76,7 +76,7 @@ impl Pty {
             revents: 0,
         };
         let left = until.saturating_duration_since(Instant::now()).as_millis() as i32;
-        // SAFETY: one structure of ours.
+        // SAFETY: the pointer is to one valid structure.
         if unsafe { libc::poll(&mut poll, 1, left) } != 1 {
             return false;
         }
@@ -95,9 +95,9 @@ impl Pty {
         self.master.write_all(text.as_bytes()).expect("typed");
     }
 
-    /// Whether the terminal shows what is typed.
+    /// Whether the terminal echoes its input.
     pub fn echoes(&self) -> bool {
-        // SAFETY: plain data of our terminal.
+        // SAFETY: the descriptor is open, and the kernel fills in plain data.
         unsafe {
             let mut state: libc::termios = std::mem::zeroed();
             assert_eq!(libc::tcgetattr(self.master.as_raw_fd(), &mut state), 0);
@@ -105,7 +105,7 @@ impl Pty {
         }
     }
 
-    /// The exit code, once everything was shown.
+    /// The exit code, after all output was read.
     pub fn finish(&mut self) -> Option<i32> {
         while self.more() {}
         self.child.wait().expect("ended").code()

@@ -1,4 +1,4 @@
-//! Archives made to hurt.
+//! Malicious archives.
 
 use std::fs;
 use std::io::{Cursor, Write};
@@ -40,7 +40,7 @@ pub fn zip_of(files: &[(&str, &str)]) -> Vec<u8> {
     zip.finish().expect("whole").into_inner()
 }
 
-/// One entry as nobody's library would write it.
+/// One entry that no library would write.
 fn raw(name: &str, kind: EntryType, link: &str, size: u64, data: &[u8]) -> Vec<u8> {
     let mut header = Header::new_gnu();
     header.set_entry_type(kind);
@@ -98,7 +98,7 @@ fn unpack(bytes: &[u8]) -> (tempfile::TempDir, Result<Content, String>) {
     unpack_with(bytes, Limits::default())
 }
 
-/// Everything below the directory that is not inside of the archive's own.
+/// Everything below the directory that is outside the unpacked archive.
 fn escaped(dir: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for level in [dir.to_owned(), dir.join("a"), dir.join("a/b")] {
@@ -113,7 +113,7 @@ fn escaped(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn nothing_gets_out_of_its_directory() {
+fn nothing_is_unpacked_outside_the_directory() {
     let cases = [
         ("climbs", ended(&[file("../evil", "x")])),
         ("climbs inside", ended(&[file("d/../../evil", "x")])),
@@ -167,17 +167,17 @@ fn nothing_gets_out_of_its_directory() {
 }
 
 #[test]
-fn a_zip_with_a_link_out_is_refused() {
+fn a_zip_with_an_escaping_symlink_is_refused() {
     let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default();
     zip.add_symlink("l", "../../..", options).expect("added");
     let bytes = zip.finish().expect("whole").into_inner();
     let (_dir, result) = unpack(&bytes);
-    assert!(result.expect_err("refused").contains("out of the archive"));
+    assert!(result.expect_err("refused").contains("outside the archive"));
 }
 
 #[test]
-fn what_stays_inside_is_unpacked() {
+fn entries_inside_the_directory_are_unpacked() {
     let long = format!("{}/file", "long/".repeat(40));
     let mut builder = tar::Builder::new(ended(&[])[..0].to_vec());
     let mut header = Header::new_gnu();
@@ -210,7 +210,7 @@ fn what_stays_inside_is_unpacked() {
     assert!(archive::program(&root, "d").is_err());
     assert!(archive::program(&root, "../../../packed").is_err());
 
-    // Set-id bits do not come out of an archive.
+    // Set-user-id bits are not restored from an archive.
     let (dir, result) = unpack(&tar_gz(&[("tool", "x")]));
     assert_eq!(result, Ok(Content::Tree));
     use std::os::unix::fs::PermissionsExt;
@@ -219,7 +219,7 @@ fn what_stays_inside_is_unpacked() {
 }
 
 #[test]
-fn bombs_do_not_go_off() {
+fn archive_bombs_are_refused() {
     let small = Limits {
         bytes: 64 << 10,
         entries: 10,
@@ -237,7 +237,7 @@ fn bombs_do_not_go_off() {
         ("many in tar", tar_gz(&many)),
         ("many in zip", zip_of(&many)),
         ("one file", gzip(zeros.as_bytes())),
-        // Says that it is large, and is not.
+        // The header claims a large size that the file does not have.
         (
             "claim",
             ended(&[raw("big", EntryType::Regular, "", 1 << 32, b"")]),
@@ -266,7 +266,7 @@ fn bombs_do_not_go_off() {
 }
 
 #[test]
-fn garbage_is_an_error_and_no_panic() {
+fn invalid_archives_are_errors() {
     let good = tar_gz(&[("tool", "text of the tool")]);
     let zip = zip_of(&[("tool", "text of the tool")]);
     for bytes in [&good, &zip] {

@@ -1,4 +1,4 @@
-//! Through the library: who is asked, how often, and what happens then.
+//! Confirmation of installations, tested through the library.
 
 use std::sync::{Arc, Mutex};
 
@@ -66,7 +66,7 @@ fn world() -> World {
 }
 
 #[tokio::test]
-async fn one_question_before_the_first_of_several_methods() {
+async fn several_methods_need_one_confirmation() {
     let world = world();
     let (ctx, person) = context(&world, "true", false);
     let installed = install::ensure(&ctx, Options::default())
@@ -85,7 +85,7 @@ async fn one_question_before_the_first_of_several_methods() {
 }
 
 #[tokio::test]
-async fn who_declines_gets_nothing() {
+async fn declining_installs_nothing() {
     let world = world();
     let (ctx, _) = context(&world, "false", false);
     let fault = install::ensure(&ctx, Options::default())
@@ -96,7 +96,7 @@ async fn who_declines_gets_nothing() {
 }
 
 #[tokio::test]
-async fn yes_asks_nobody_and_a_file_of_the_bundle_needs_no_yes() {
+async fn yes_skips_the_question_and_vendored_files_need_none() {
     let world = world();
     let (ctx, person) = context(&world, "false", true);
     install::ensure(&ctx, Options::default())
@@ -114,7 +114,7 @@ async fn yes_asks_nobody_and_a_file_of_the_bundle_needs_no_yes() {
     assert!(person.asked.lock().expect("whole").is_empty());
 }
 
-/// A path in `bin` is relative to the manifest, wherever the caller stands.
+/// A path in `bin` is relative to the manifest, whatever the working directory is.
 #[tokio::test]
 async fn a_path_is_relative_to_the_manifest() {
     let world = World::new();
@@ -135,9 +135,9 @@ async fn a_path_is_relative_to_the_manifest() {
     version::ensure(&ctx, &installed).await.expect("fits");
 }
 
-/// What `run` gets where a bundle of this binary is its own program.
+/// The program that `run` gets for a bundle whose program is this binary.
 #[tokio::test]
-async fn a_bundle_of_the_binary_is_run_by_it() {
+async fn an_embedded_bundle_runs_this_binary() {
     let world = World::new();
     world.manifest(TWO);
     let path = world.bundle().join("CLI.md");

@@ -1,10 +1,10 @@
-//! `doctor TARGET`: rules that need this machine, each tripped and not tripped.
+//! `doctor TARGET`: rules that depend on this machine, each with a passing and a failing case.
 
 use serde_json::Value;
 
 use crate::install::support::World;
 
-/// Slugs with whether they hold, from machine mode; the exit code.
+/// The checks from machine mode with their result, and the exit code.
 fn checks(world: &World) -> (i32, Vec<(String, bool, Value)>) {
     let ran = world.run(&["doctor", "./bundle", "-o", "jsonl"]);
     let events = ran.events();
@@ -63,9 +63,9 @@ fn host_unsupported_method() {
         .map(|(_, ok, _)| *ok)
         .collect();
     assert_eq!(methods, [true, false]);
-    // Another way is there: no error.
+    // Another method is available, so this is not an error.
     assert_eq!(code, 0);
-    assert!(world.calls().is_empty(), "doctor installs nothing");
+    assert!(world.calls().is_empty(), "doctor must not install anything");
 }
 
 /// A29-INSTALL-15.
@@ -92,7 +92,7 @@ fn vc_probe_out_of_range() {
         ok && event["detail"]
             .as_str()
             .expect("a text")
-            .contains("not decided")
+            .contains("not checked")
     );
     world.script("path/demo-tool", "#!/bin/sh\necho demo-tool 1.0.0\n");
     assert!(verdict(&world, "vc-probe-out-of-range").0);
@@ -125,9 +125,9 @@ fn out_mixed_undeclared() {
     );
 }
 
-/// A45-SEC-05; and what this host can, where others cannot.
+/// A45-SEC-05, and features that this host supports.
 #[test]
-fn what_this_host_can() {
+fn features_of_this_host() {
     let world = World::new();
     let more = "auth: { state: { env: [DEMO_TOKEN] } }
 setup:
@@ -142,7 +142,7 @@ setup:
 }
 
 #[test]
-fn people_see_place_and_source() {
+fn human_output_has_position_and_source() {
     let world = World::new();
     world.manifest(VENDORED);
     let ran = world.run(&["doctor", "./bundle"]);
@@ -150,7 +150,7 @@ fn people_see_place_and_source() {
     let text = &ran.stdout;
     assert!(text.starts_with("Sandbox on Linux"), "{text}");
     assert!(
-        text.contains("✗ install-vendored-missing: vendored: there is no"),
+        text.contains("✗ install-vendored-missing: vendored: no `"),
         "{text}"
     );
     assert!(

@@ -6,7 +6,7 @@ use crate::install::archives::{tar_gz, zip_of};
 use crate::install::support::{Answer, Server, World, sha256};
 
 const PROGRAM: &str = "#!/bin/sh\necho demo-tool 1.0.0\n";
-/// Leaves the program as installers do, and a trace of where it was run.
+/// An installer that installs the program the usual way and records where it ran.
 const INSTALLER: &str = "#!/bin/sh -e
 mkdir -p \"$HOME/.local/bin\"
 echo \"home=$HOME prefix=$PREFIX\"
@@ -30,7 +30,7 @@ fn download(url: &str, bin: &str, digest: &str) -> String {
 
 /// A29-INSTALL-12, A29-INSTALL-17, A29-SEC-02.
 #[test]
-fn a_verified_installer_runs_in_a_home_of_its_own() {
+fn a_verified_installer_runs_in_its_own_home() {
     let (world, server) = (World::new(), Server::new());
     let url = server.at("/i.sh", Answer::ok(INSTALLER));
     world.manifest(&curl(&url, Some(&sha256(INSTALLER.as_bytes()))));
@@ -52,7 +52,7 @@ fn a_verified_installer_runs_in_a_home_of_its_own() {
             .count(),
         0
     );
-    // Neither the installer nor its temporary files stay.
+    // Neither the installer nor its temporary files remain.
     let left = world.tools();
     assert!(left.iter().all(|p| !p.ends_with("installer")), "{left:?}");
     world.install(&[]).works();
@@ -78,13 +78,13 @@ fn an_unverified_installer_is_declined_unless_allowed() {
 }
 
 #[test]
-fn a_wrong_digest_runs_nothing_and_leaves_nothing() {
+fn with_a_wrong_digest_nothing_runs_and_nothing_is_left() {
     let (world, server) = (World::new(), Server::new());
     world.manager("npm");
     let evil = format!("#!/bin/sh\necho x > {}/pwned\n", world.root().display());
     let url = server.at("/i.sh", Answer::ok(evil));
     let other = sha256(b"something else");
-    // No other way is tried after a file that was changed.
+    // After a file with a wrong digest, no other method is tried.
     let next = "\n  - { method: npm, package: tool }";
     for entry in [
         curl(&url, Some(&other)),
@@ -97,7 +97,7 @@ fn a_wrong_digest_runs_nothing_and_leaves_nothing() {
         assert!(world.tools().is_empty(), "{:?}", world.tools());
         assert!(world.calls().is_empty());
     }
-    // A digest that is none does not count as none.
+    // An invalid digest is not treated as a missing one.
     world.manifest(&curl(&url, Some("abc123")));
     world
         .install(&["--yes", "--allow-unverified"])
@@ -106,7 +106,7 @@ fn a_wrong_digest_runs_nothing_and_leaves_nothing() {
 }
 
 #[test]
-fn servers_that_misbehave_are_named() {
+fn misbehaving_servers_are_reported() {
     let (world, server) = (World::new(), Server::new());
     let short = Answer {
         claims: Some(1 << 20),
@@ -133,10 +133,10 @@ fn servers_that_misbehave_are_named() {
         ("/short", "/short"),
         ("/huge", "larger than"),
         ("/loop", "redirects more than"),
-        ("/away", "only https"),
-        ("/file", "`file:` is not fetched"),
-        ("/user", "a user or a password"),
-        ("/nowhere", "without a place to go to"),
+        ("/away", "is not secure: use https"),
+        ("/file", "unsupported scheme `file:`"),
+        ("/user", "a user name or password"),
+        ("/nowhere", "without a valid `Location`"),
         ("/missing", "404"),
         ("/page", "web page"),
         ("/python", "python3"),
@@ -147,7 +147,7 @@ fn servers_that_misbehave_are_named() {
         assert!(world.tools().is_empty(), "{path}: {:?}", world.tools());
     }
     assert!(server.asked().iter().filter(|p| *p == "/loop").count() <= 11);
-    // Nobody listens there.
+    // No server listens on this port.
     let gone = {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         listener.local_addr().expect("bound").port()
@@ -155,17 +155,17 @@ fn servers_that_misbehave_are_named() {
     world.manifest(&curl(&format!("http://127.0.0.1:{gone}/x"), None));
     world
         .install(&["--yes", "--allow-unverified"])
-        .fails(69, "install_failed", "was not fetched");
+        .fails(69, "install_failed", "cannot fetch");
     for url in ["http://example.com/x", "ftp://example.com/x", "no url"] {
         world.manifest(&curl(url, None));
         world
             .install(&["--yes", "--allow-unverified"])
-            .fails(69, "install_failed", "passed over");
+            .fails(69, "install_failed", "skipped");
     }
 }
 
 #[test]
-fn redirects_are_followed_where_they_may() {
+fn allowed_redirects_are_followed() {
     let (world, server) = (World::new(), Server::new());
     server.at("/a", Answer::redirect("b/c"));
     server.at("/b/c", Answer::redirect("/i.sh"));
@@ -180,7 +180,7 @@ fn redirects_are_followed_where_they_may() {
 
 /// A29-INSTALL-14.
 #[test]
-fn archives_give_their_program() {
+fn the_program_is_taken_from_the_archive() {
     let files = [
         ("tool-1.0/bin/demo-tool", PROGRAM),
         ("tool-1.0/README", "read me"),
@@ -220,7 +220,7 @@ fn archives_give_their_program() {
 }
 
 #[test]
-fn an_archive_that_reaches_out_is_refused_whole() {
+fn an_archive_with_escaping_paths_is_refused() {
     let (world, server) = (World::new(), Server::new());
     let bodies = [
         crate::install::archives::traversing_tar(),
@@ -250,9 +250,9 @@ fn an_archive_that_reaches_out_is_refused_whole() {
     }
 }
 
-/// The whole installation is there inside of the sandbox, not the binary alone.
+/// The whole installation is visible in the sandbox, not only the binary.
 #[test]
-fn a_program_sees_what_came_with_it() {
+fn a_program_sees_the_files_of_its_installation() {
     let (world, server) = (World::new(), Server::new());
     let tool = "#!/bin/sh\nwhile read -r line; do echo \"demo-tool $line\"; done < \"${0%/*}/../archive/t/share/version\"\n";
     let tar = tar_gz(&[("t/bin/demo-tool", tool), ("t/share/version", "1.7.0\n")]);

@@ -1,5 +1,5 @@
-//! Installing and checking versions, through real processes: package managers that write
-//! down how they were called, and a web server on this machine.
+//! Installation and version checks with real processes: fake package managers that record their
+//! arguments, and a local web server.
 
 mod archives;
 mod asking;

@@ -1,4 +1,4 @@
-//! Runs of the command: at once, again, dry, interrupted, and with secrets about.
+//! Runs of `install`: concurrent, repeated, dry, interrupted, and with secrets in the environment.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::install::support::{World, ran};
 const NPM: &str = "  - { method: npm, package: '@demo/tool@1' }";
 
 #[test]
-fn several_at_once_install_once() {
+fn concurrent_installations_install_once() {
     let world = World::new();
     world.manager("npm");
     world.manifest(NPM);
@@ -31,9 +31,9 @@ fn several_at_once_install_once() {
     assert_eq!(world.calls().len(), 1);
 }
 
-/// A29-ID-02, A29-ID-03: keyed by id and major version, and by where it came from.
+/// A29-ID-02, A29-ID-03: installations are keyed by id, major version and origin.
 #[test]
-fn another_bundle_of_the_same_name_gets_its_own() {
+fn another_bundle_with_the_same_name_is_installed_separately() {
     let world = World::new();
     world.manager("npm");
     world.manifest(NPM);
@@ -61,7 +61,7 @@ fn another_bundle_of_the_same_name_gets_its_own() {
 }
 
 #[test]
-fn a_dry_run_says_all_and_does_nothing() {
+fn a_dry_run_lists_everything_and_changes_nothing() {
     let world = World::new();
     world.manager("npm");
     let digest = "0123456789abcdef".repeat(4);
@@ -93,14 +93,14 @@ fn a_dry_run_says_all_and_does_nothing() {
     world.script("path/demo-tool", "#!/bin/sh\n");
     let there = world.install(&["--dry-run"]);
     assert!(
-        there.works().stdout.contains("Nothing to install"),
+        there.works().stdout.contains("already installed"),
         "{}",
         there.stdout
     );
 }
 
 #[test]
-fn passwords_of_proxies_are_masked_and_tokens_are_not_passed() {
+fn proxy_passwords_are_redacted_and_tokens_are_not_passed() {
     let world = World::new();
     world.manager("npm");
     world.script("path/go", "#!/bin/sh\nfor v in \"${GOOGLE_API_KEY:-}\" \"${NPM_CONFIG__AUTHTOKEN:-}\"; do echo \"got<$v>\"; done\nexit 1\n");
@@ -125,7 +125,7 @@ fn passwords_of_proxies_are_masked_and_tokens_are_not_passed() {
 }
 
 #[test]
-fn a_name_that_is_no_name_is_refused() {
+fn invalid_names_are_refused() {
     let world = World::new();
     for (from, to) in [
         ("bin: demo-tool", "bin: '-rf'"),
@@ -144,15 +144,15 @@ fn a_name_that_is_no_name_is_refused() {
     }
 }
 
-/// A signal in the middle of an installation ends all of it, and says so.
+/// A signal during an installation ends all its processes and is reported.
 #[test]
-fn an_interrupted_installation_leaves_nobody_behind() {
+fn an_interrupted_installation_leaves_no_process() {
     use std::io::Read;
     let world = World::new();
     let fifo = world.root().join("alive");
     let made = std::process::Command::new("mkfifo").arg(&fifo).status();
     assert!(made.expect("run").success());
-    // It says that it lives, and then neither ends nor lets go of the pipe.
+    // The manager writes to the pipe, then keeps running with the pipe open.
     let text =
         "#!/bin/sh\nexec 9>@ROOT@/alive\necho here >&9\nwhile :; do wc -c < @ROOT@/never; done\n";
     let never = std::process::Command::new("mkfifo")
@@ -170,7 +170,7 @@ fn an_interrupted_installation_leaves_nobody_behind() {
     let mut alive = fs::File::open(&fifo).expect("opened");
     let mut start = [0; 5];
     alive.read_exact(&mut start).expect("started");
-    // SAFETY: a child of ours, not waited for yet.
+    // SAFETY: the process is our child and has not been waited for.
     unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
     let output = child.wait_with_output().expect("ended");
     assert_eq!(output.status.code(), Some(143));
@@ -179,7 +179,7 @@ fn an_interrupted_installation_leaves_nobody_behind() {
     let last: serde_json::Value = serde_json::from_str(last).expect("JSON");
     assert_eq!(last["type"], "aoi:summary");
     assert_eq!(last["reason"], "interrupted");
-    // The end of the pipe: whoever held it is gone.
+    // End of file on the pipe: the process that held it open is gone.
     let mut rest = Vec::new();
     alive.read_to_end(&mut rest).expect("ended");
 }

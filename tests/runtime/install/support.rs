@@ -1,4 +1,4 @@
-//! A machine of its own for one test.
+//! A simulated machine for one test.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Programs that scripts of the tests need; nothing else of the host is on PATH.
+/// Programs that the scripts of the tests need. `PATH` contains nothing else of the host.
 const HELPERS: [&str; 5] = ["mkdir", "cat", "chmod", "cp", "wc"];
 
-/// Plays every package manager: writes its call down, and puts the program where that
-/// manager would.
+/// A fake package manager: records its arguments, and installs the program where the real one
+/// would.
 const MANAGER: &str = r#"#!/bin/sh
 call="${0##*/}"
 for word in "$@"; do call="$call|$word"; done
@@ -98,7 +98,7 @@ impl World {
         self.root().join("state")
     }
 
-    /// The program that managers install says this version.
+    /// Sets the version of the program that the managers install.
     pub fn program(&self, version: &str) {
         let text = format!("#!/bin/sh\necho demo-tool {version}\n");
         script(&self.root().join("program"), &text);
@@ -111,7 +111,7 @@ impl World {
         path
     }
 
-    /// Puts a package manager on PATH.
+    /// Adds a package manager to `PATH`.
     pub fn manager(&self, name: &str) {
         self.script(&format!("path/{name}"), MANAGER);
     }
@@ -120,7 +120,7 @@ impl World {
         text.replace("@ROOT@", &self.root().to_string_lossy())
     }
 
-    /// The bundle's manifest with these entries of `install`.
+    /// Writes the manifest with these `install` entries.
     pub fn manifest(&self, install: &str) {
         self.manifest_with(install, "range: '>=1 <2'", "");
     }
@@ -183,13 +183,13 @@ commands: {{}}
         self.run(&words)
     }
 
-    /// How the managers were called, one line each.
+    /// The recorded calls of the managers, one line each.
     pub fn calls(&self) -> Vec<String> {
         let text = fs::read_to_string(self.root().join("calls")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// What an installation left below the home: nothing at all, or these files.
+    /// The files below the home directory that an installation left.
     pub fn tools(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut dirs = vec![self.home().join("tools")];
@@ -205,7 +205,7 @@ commands: {{}}
         found
     }
 
-    /// Events of the audit log, but for the stages, which every run has.
+    /// Events of the audit log, without the stages that every run has.
     pub fn audit(&self) -> Vec<Value> {
         let log = self.home().join("audit/audit-log.jsonl");
         let text = fs::read_to_string(log).unwrap_or_default();
@@ -235,8 +235,8 @@ pub fn ran(command: &mut Command) -> Ran {
     }
 }
 
-/// Put in place by a rename: a descriptor of another test's fork must not keep the file
-/// open for writing.
+/// Written with a rename, because a process forked by another test could keep the file open for
+/// writing.
 fn script(path: &Path, text: &str) {
     let beside = path.with_extension("new");
     fs::write(&beside, text).expect("written");
@@ -248,13 +248,13 @@ pub fn sha256(bytes: &[u8]) -> String {
     agentproto_text::hex(&Sha256::digest(bytes))
 }
 
-/// What the server says to a path.
+/// The response of the server for a path.
 #[derive(Clone, Default)]
 pub struct Answer {
     pub status: u16,
     pub location: Option<String>,
     pub body: Vec<u8>,
-    /// `Content-Length`, where it is a lie.
+    /// `Content-Length`, if it differs from the real length.
     pub claims: Option<u64>,
 }
 
@@ -278,7 +278,7 @@ impl Answer {
 
 type Routes = Arc<Mutex<Vec<(String, Answer)>>>;
 
-/// A web server of this machine; ends with the test's process.
+/// A local web server that ends with the test process.
 pub struct Server {
     pub port: u16,
     routes: Routes,

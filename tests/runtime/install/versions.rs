@@ -1,4 +1,4 @@
-//! Version checks: what is told, what is wanted, and what happens when they differ.
+//! Version checks: the reported version, the required range, and mismatches.
 
 use crate::install::support::World;
 
@@ -9,9 +9,9 @@ fn says(world: &World, script: &str) {
     world.script("bundle/tool", &format!("#!/bin/sh\n{script}\n"));
 }
 
-/// A29-VER-09: the second installation brings the right one.
+/// A29-VER-09: the second installation has the right version.
 #[test]
-fn an_old_version_is_installed_once_more() {
+fn an_old_version_is_replaced() {
     let world = World::new();
     world.manager("npm");
     world.script("path/demo-tool", "#!/bin/sh\necho demo-tool 0.9.0\n");
@@ -23,21 +23,21 @@ fn an_old_version_is_installed_once_more() {
         ran.stdout
     );
     assert_eq!(world.calls().len(), 1);
-    // Ours stands before the old one from now on.
+    // From now on, our installation takes precedence over the old one.
     let again = world.install(&[]);
     assert!(again.works().stdout.contains("1.2.3"), "{}", again.stdout);
 }
 
 /// A29-VER-06, A29-VER-10, A29-SEC-03.
 #[test]
-fn a_version_that_stays_wrong_is_a_mismatch_after_one_reinstall() {
+fn a_wrong_version_after_one_reinstall_is_a_mismatch() {
     let world = World::new();
     world.manager("npm");
     world.program("2.0.0");
     world.manifest(NPM);
     let ran = world.install(&["--yes", "-o", "jsonl"]);
     assert_eq!(ran.code, 69);
-    assert_eq!(world.calls().len(), 2, "installed, and once more");
+    assert_eq!(world.calls().len(), 2, "installed and reinstalled");
     let events = ran.events();
     let error = events
         .iter()
@@ -50,7 +50,7 @@ fn a_version_that_stays_wrong_is_a_mismatch_after_one_reinstall() {
         "{message}"
     );
     assert_eq!(events.last().expect("a summary")["ok"], false);
-    // What is of no use does not stand in the way of a better one.
+    // A useless installation is removed, so that it does not block a better one.
     assert!(world.tools().is_empty(), "{:?}", world.tools());
     world.script("path/demo-tool", "#!/bin/sh\necho demo-tool 1.1.0\n");
     world.install(&[]).works();
@@ -58,7 +58,7 @@ fn a_version_that_stays_wrong_is_a_mismatch_after_one_reinstall() {
 }
 
 #[test]
-fn a_file_of_the_bundle_is_not_installed_again() {
+fn a_vendored_file_is_not_reinstalled() {
     let world = World::new();
     says(&world, "echo demo-tool 3.0.0; echo ran >> @ROOT@/calls");
     world.manifest(VENDORED);
@@ -69,27 +69,27 @@ fn a_file_of_the_bundle_is_not_installed_again() {
 
 /// A29-VER-07.
 #[test]
-fn a_check_that_does_not_end_is_ended() {
+fn a_check_that_hangs_times_out() {
     let world = World::new();
     says(&world, "while :; do :; done");
     world.manifest_with(VENDORED, "range: '*'\n  timeout_ms: 300", "");
     world
         .install(&[])
-        .fails(69, "version_mismatch", "did not end within 300 ms");
+        .fails(69, "version_mismatch", "did not exit within 300 ms");
 }
 
-/// A29-VER-03: valid, hostile, and useless expressions.
+/// A29-VER-03: valid, hostile and useless regular expressions.
 #[test]
-fn regular_expressions_cannot_hang_or_break_anything() {
+fn hostile_regular_expressions_are_reported() {
     let world = World::new();
     says(
         &world,
         "echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     );
     for (pattern, part) in [
-        ("((a+)+)+X", "does not come to an end"),
-        ("(a", "no ECMAScript regular expression"),
-        ("a+", "no group for the version"),
+        ("((a+)+)+X", "took too long"),
+        ("(a", "is not an ECMAScript regular expression"),
+        ("a+", "no capture group for the version"),
         ("(((((b{1000}){1000}){1000}){1000}){1000})", "parse"),
     ] {
         let check = format!("parse: '{pattern}'\n  range: '*'");
@@ -102,7 +102,7 @@ fn regular_expressions_cannot_hang_or_break_anything() {
 
 /// A29-VER-04, A45-LIFE-03.
 #[test]
-fn the_first_group_is_compared() {
+fn the_first_capture_group_is_compared() {
     let world = World::new();
     for (script, parse, wanted) in [
         (
@@ -123,8 +123,8 @@ fn the_first_group_is_compared() {
         assert!(ran.works().stdout.contains(wanted), "{}", ran.stdout);
     }
     for (script, part) in [
-        ("echo something else", "told no version"),
-        ("echo demo-tool unknown", "no version such as"),
+        ("echo something else", "found no version"),
+        ("echo demo-tool unknown", "not a version such as"),
         ("echo cannot start >&2; exit 7", "exit status: 7"),
     ] {
         says(&world, script);
@@ -134,7 +134,7 @@ fn the_first_group_is_compared() {
 }
 
 #[test]
-fn a_version_with_two_numbers_is_taken_with_a_warning() {
+fn a_version_with_two_numbers_is_accepted_with_a_warning() {
     let world = World::new();
     says(&world, "echo demo-tool 1.4");
     world.manifest(VENDORED);
@@ -143,9 +143,9 @@ fn a_version_with_two_numbers_is_taken_with_a_warning() {
     assert!(ran.stderr.contains("version_not_semver"), "{}", ran.stderr);
 }
 
-/// A29-VER-02: a command that tells its version and fails is odd, not wrong.
+/// A29-VER-02: a command that prints its version and fails causes a warning, not an error.
 #[test]
-fn a_version_told_by_a_failing_command_is_taken_with_a_warning() {
+fn a_version_from_a_failing_command_is_accepted_with_a_warning() {
     let world = World::new();
     says(&world, "echo demo-tool 1.0.0; exit 1");
     world.manifest(VENDORED);
@@ -158,7 +158,7 @@ fn a_version_told_by_a_failing_command_is_taken_with_a_warning() {
 }
 
 #[test]
-fn manifests_that_cannot_be_followed_are_refused_with_their_place() {
+fn invalid_version_checks_are_refused_with_their_position() {
     let world = World::new();
     says(&world, "echo demo-tool 1.0.0");
     for (check, part) in [
@@ -167,9 +167,9 @@ fn manifests_that_cannot_be_followed_are_refused_with_their_place() {
             "without a shell",
         ),
         ("cmd: \"demo-tool 'x\"\n  range: '*'", "quote"),
-        ("range: 'one'", "no npm range"),
-        ("parse: 7\n  range: '*'", "must be a text"),
-        ("timeout_ms: 100", "needs `range`"),
+        ("range: 'one'", "not an npm range"),
+        ("parse: 7\n  range: '*'", "must be a string"),
+        ("timeout_ms: 100", "`version_check.range` is missing"),
     ] {
         world.manifest_with(VENDORED, check, "");
         world.install(&[]).fails(65, "manifest_invalid", part);
@@ -177,7 +177,7 @@ fn manifests_that_cannot_be_followed_are_refused_with_their_place() {
 }
 
 #[test]
-fn the_check_runs_inside_of_the_sandbox() {
+fn the_check_runs_inside_the_sandbox() {
     let world = World::new();
     let secret = world.root().join("user/secret");
     std::fs::write(&secret, "canary").expect("written");

@@ -1,4 +1,4 @@
-//! Setup through real processes, each under the bundle's sandbox (AIP-29 § Setup).
+//! Setup with real processes, each in the sandbox of the bundle (AIP-29 § Setup).
 
 mod values;
 
@@ -42,7 +42,7 @@ async fn steps_run_once_and_in_order() {
         .await
         .expect("done");
     assert_eq!(bench.log(), "one\ntwo\nshell\n");
-    assert_eq!(person.questions(), 1, "one confirmation for all");
+    assert_eq!(person.questions(), 1, "one confirmation for all steps");
     for _ in 0..2 {
         setup::ensure(&bench.alone(), &bench.bin())
             .await
@@ -53,7 +53,7 @@ async fn steps_run_once_and_in_order() {
     let steps = bench.audited("setup.step");
     assert_eq!(steps.len(), 2);
     assert_eq!(steps[1]["id"], "two");
-    // Another workspace is another triple.
+    // Another workspace has its own ledger entry.
     let mut ctx = bench.alone();
     ctx.cwd = bench.at("user");
     let fault = setup::ensure(&ctx, &bench.bin())
@@ -62,9 +62,9 @@ async fn steps_run_once_and_in_order() {
     assert_eq!(fault.code, Code::SetupRequired);
 }
 
-/// What is said about a step may change; what it does may not.
+/// The description of a step may change, but not its command.
 #[tokio::test]
-async fn a_changed_step_is_done_again() {
+async fn a_changed_step_runs_again() {
     let bench = Bench::new("setup:\n- { id: a, kind: cmd, cmd: tool log 1 }\n");
     let go = async || setup::run(&bench.alone(), &bench.bin(), &asked_for()).await;
     go().await.expect("done");
@@ -76,9 +76,9 @@ async fn a_changed_step_is_done_again() {
     assert_eq!(bench.log(), "1\n2\n");
 }
 
-/// A29-SETUP-14, A29-SETUP-25: once done, a check is looked at only when setup is asked for.
+/// A29-SETUP-14, A29-SETUP-25: after a step is done, its check runs only when setup is requested.
 #[tokio::test]
-async fn a_step_that_proves_itself_is_skipped() {
+async fn a_step_with_a_passing_check_is_skipped() {
     let blocks = "setup:\n\
         - { id: a, kind: cmd, cmd: tool log ran, skip_if: { cmd: tool exit 3, exit_code: 3 } }\n\
         - { id: b, kind: cmd, cmd: 'touch made', skip_if: { cmd: tool has made } }\n";
@@ -95,14 +95,14 @@ async fn a_step_that_proves_itself_is_skipped() {
     std::fs::remove_file(bench.at("work/made")).expect("gone");
     setup::ensure(&bench.alone(), &bench.bin())
         .await
-        .expect("the ledger says done");
+        .expect("already done in the ledger");
     assert!(!bench.at("work/made").exists());
     let report = run().await.expect("done");
     assert_eq!(report.steps[1].1, Outcome::Done);
     assert!(bench.at("work/made").exists());
 }
 
-/// A29-SETUP-23: the step's id and its last words; what was done stays done.
+/// A29-SETUP-23: the error has the step's id and stderr, and earlier steps stay done.
 #[tokio::test]
 async fn a_failing_step_stops_the_rest() {
     let blocks = "setup:\n\
@@ -141,7 +141,7 @@ async fn a_failing_step_stops_the_rest() {
 
 /// A29-SETUP-31, A45-SETUP-06, A45-SETUP-07.
 #[tokio::test]
-async fn nobody_is_there() {
+async fn setup_without_a_user() {
     let blocks = "setup:\n\
         - { id: a, kind: cmd, cmd: tool log a, description: First }\n\
         - { id: b, kind: prompt, prompt: B, default: x, persist: { env: B } }\n\
@@ -156,7 +156,7 @@ async fn nobody_is_there() {
         serde_json::json!({ "id": "a", "kind": "cmd", "description": "First" })
     );
     assert_eq!(fault.details["pending"].as_array().map(Vec::len), Some(3));
-    // `--yes` takes defaults, but makes no secret up; nothing runs before that is known.
+    // `--yes` uses defaults but cannot provide a secret. Nothing runs before that is known.
     bench.yes = true;
     let fault = setup::ensure(&bench.alone(), &bench.bin())
         .await
@@ -195,7 +195,7 @@ async fn nobody_is_there() {
 }
 
 #[tokio::test]
-async fn redo_one_or_all() {
+async fn redo_runs_one_step_or_all() {
     let bench = Bench::new(
         "setup:\n- { id: a, kind: cmd, cmd: tool log a }\n- { id: b, kind: cmd, cmd: tool log b }\n",
     );
@@ -214,9 +214,9 @@ async fn redo_one_or_all() {
     assert_eq!(bench.log(), "a\nb\nb\na\nb\n");
 }
 
-/// A29-SETUP-16 and its neighbours: what cannot be meant is refused before anything runs.
+/// A29-SETUP-16 and similar: invalid steps are refused before anything runs.
 #[tokio::test]
-async fn broken_steps_are_refused_whole() {
+async fn invalid_steps_are_refused_before_anything_runs() {
     for (step, word) in [
         ("{ id: x, kind: cmd }", "cmd"),
         ("{ kind: cmd, cmd: x }", "id"),
@@ -238,7 +238,10 @@ async fn broken_steps_are_refused_whole() {
             "{ id: x, kind: prompt, prompt: X, persist: { env: 'A=B' } }",
             "A=B",
         ),
-        ("{ id: first, kind: cmd, cmd: y }", "two setup steps"),
+        (
+            "{ id: first, kind: cmd, cmd: y }",
+            "duplicate setup step id",
+        ),
     ] {
         let bench = Bench::new(&format!(
             "setup:\n- {{ id: first, kind: cmd, cmd: tool log ran }}\n- {step}\n"
@@ -251,7 +254,7 @@ async fn broken_steps_are_refused_whole() {
     }
 }
 
-/// The commands see the sandbox of the bundle: nothing of the state's home.
+/// Commands run in the sandbox of the bundle and cannot see the state directory.
 #[tokio::test]
 async fn a_step_cannot_read_the_store() {
     let bench = Bench::new("");
@@ -267,9 +270,9 @@ async fn a_step_cannot_read_the_store() {
     assert_eq!(bench.log(), "refused\n");
 }
 
-/// What scripts see of it.
+/// The command line in machine mode.
 #[test]
-fn the_command_line() {
+fn setup_command_in_machine_mode() {
     let mut bench = Bench::new(
         "setup:\n\
          - { id: a, kind: cmd, cmd: tool log a }\n\
@@ -322,9 +325,9 @@ fn the_command_line() {
     assert_eq!(ran.status.code(), Some(64));
 }
 
-/// Two runs at once do a step once: the second waits and sees that it is done.
+/// Concurrent runs execute a step once: the second waits and sees that it is done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn two_at_once() {
+async fn concurrent_runs_execute_a_step_once() {
     let bench = std::sync::Arc::new(Bench::new(
         "setup:\n- { id: a, kind: cmd, cmd: tool log once }\n",
     ));
@@ -342,10 +345,10 @@ async fn two_at_once() {
     assert_eq!(bench.log(), "once\n");
 }
 
-/// A29-SBX: in a CLI.md the bundle's AIP-29 sandbox holds for every step: no new process, and
-/// no file outside of what is granted.
+/// A29-SBX: for a CLI.md, every step runs in the AIP-29 sandbox of the bundle: no new process, and
+/// no file outside the granted paths.
 #[tokio::test]
-async fn under_the_sandbox_of_a_cli_md() {
+async fn steps_run_in_the_sandbox_of_a_cli_md() {
     let bench = Bench::new("");
     let write = |steps: &str| {
         bench.write(

@@ -1,4 +1,4 @@
-//! Values: how they are asked for, and where they go.
+//! Values: how the user enters them, and where they are stored.
 
 use agentproto_runtime::{Code, auth, setup};
 
@@ -8,7 +8,7 @@ use crate::setup::{CANARY, text};
 
 /// A29-SETUP-06, -13, -17, -18, -20.
 #[tokio::test]
-async fn prompts_of_every_type_and_where_they_go() {
+async fn prompts_of_every_type_store_their_values() {
     let blocks = "auth: { ref: ./SECRETS.md, state: { env: [PROBE_TOKEN] } }\nsetup:\n\
         - { id: url, kind: prompt, prompt: Gateway, description: Where to, default: wss://x, persist: { env: PROBE_URL } }\n\
         - { id: region, kind: prompt, type: select, prompt: Region, options: [eu, us], persist: { env: REGION } }\n\
@@ -31,7 +31,7 @@ async fn prompts_of_every_type_and_where_they_go() {
     let asked = person.asked.lock().expect("a list").clone();
     assert!(asked[1].message.contains("Where to"));
     assert!(asked[3].message.contains("c1: One"), "{}", asked[3].message);
-    // The probe of a finished setup sees everything.
+    // The probe command of a finished setup sees all values.
     assert_eq!(
         bench.log(),
         format!("PROBE_URL=wss://x\nREGION=us\nPROBE_TOKEN={CANARY}\n")
@@ -45,7 +45,7 @@ async fn prompts_of_every_type_and_where_they_go() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_is_refused() {
+async fn an_invalid_answer_is_refused() {
     for (block, answer) in [
         ("type: select, options: [eu]", "mars"),
         ("type: boolean", "perhaps"),
@@ -60,7 +60,7 @@ async fn an_answer_that_does_not_fit_is_refused() {
     }
 }
 
-/// A29-SETUP-19: a value is a value, whatever it looks like.
+/// A29-SETUP-19: a value is never interpreted, whatever it contains.
 #[tokio::test]
 async fn a_hostile_value_stays_one_argument() {
     let evil = "a'; touch pwned; \"$(touch pwned)\" `touch pwned` $HOME \\ |&";
@@ -76,15 +76,16 @@ async fn a_hostile_value_stays_one_argument() {
         setup::ensure(&ctx, &bench.bin()).await.expect(cmd);
         assert!(bench.log().contains(evil), "{cmd}: {}", bench.log());
         assert!(!bench.at("work/pwned").exists(), "{cmd}");
-        // The spy sees arguments: what it does not see elsewhere was none.
+        // The tool records the arguments of all processes, so a value that is not recorded was not
+        // an argument.
         let spied = std::fs::read_to_string(bench.at("work/spied")).expect("spied");
         assert!(spied.contains(evil), "{cmd}: {spied}");
     }
 }
 
-/// A45-AUTH-04: a secret goes to a command by environment or pipe, never as an argument.
+/// A45-AUTH-04: a secret is passed to a command in the environment or a pipe, never as an argument.
 #[tokio::test]
-async fn a_secret_value_is_no_argument() {
+async fn a_secret_value_is_never_an_argument() {
     let block = |cmd: &str| {
         format!(
             "setup:\n- id: x\n  kind: prompt\n  type: secret\n  prompt: X\n  persist:\n    cmd: |-\n      {cmd}\n"
@@ -116,9 +117,9 @@ async fn a_secret_value_is_no_argument() {
     }
 }
 
-/// A command that repeats a secret in its errors does not carry it into ours.
+/// If a command prints a secret in its error, our error does not contain it.
 #[tokio::test]
-async fn last_words_hold_no_secret() {
+async fn stderr_in_errors_is_redacted() {
     let bench = Bench::new(
         "setup:\n- id: x\n  kind: prompt\n  type: secret\n  prompt: X\n  persist:\n    cmd: \"TOKEN=${value} leak\"\n",
     );
@@ -142,7 +143,7 @@ async fn last_words_hold_no_secret() {
 
 /// A29-SETUP-09, A29-SETUP-10, A29-SETUP-29, A29-SEC-06.
 #[tokio::test]
-async fn an_external_step_comes_back_by_its_callback() {
+async fn an_external_step_ends_with_its_callback() {
     let bench = Bench::new(
         "setup:\n\
          - { id: team, kind: prompt, prompt: T, persist: { env: TEAM } }\n\
@@ -171,7 +172,7 @@ async fn an_external_step_comes_back_by_its_callback() {
 }
 
 #[tokio::test]
-async fn an_external_step_by_hand_and_one_that_nobody_finishes() {
+async fn an_external_step_without_callback_and_one_that_times_out() {
     let bench = Bench::new(
         "setup:\n\
          - { id: paste, kind: external, url: 'https://x.example', persist: { env: PASTED } }\n\
@@ -187,10 +188,10 @@ async fn an_external_step_by_hand_and_one_that_nobody_finishes() {
     let ctx = bench.with(Person::answering(&["true"]));
     let fault = setup::ensure(&ctx, &bench.bin())
         .await
-        .expect_err("nobody came");
+        .expect_err("no callback arrived");
     assert_eq!(fault.code, Code::SetupFailed);
     assert!(
-        fault.message.contains("nobody came back"),
+        fault.message.contains("no callback arrived"),
         "{}",
         fault.message
     );
@@ -199,12 +200,12 @@ async fn an_external_step_by_hand_and_one_that_nobody_finishes() {
     let fault = setup::ensure(&ctx, &bench.bin())
         .await
         .expect_err("no page");
-    assert!(fault.message.contains("neither http nor https"));
+    assert!(fault.message.contains("must start with http"));
 }
 
-/// A29-SETUP-28: asked in the terminal; a secret is not shown while it is typed.
+/// A29-SETUP-28: prompts appear on the terminal, and a secret is not echoed.
 #[test]
-fn at_a_terminal() {
+fn prompts_on_a_terminal() {
     let bench = Bench::new(
         "setup:\n\
          - { id: url, kind: prompt, prompt: Gateway, default: wss://x, persist: { env: URL } }\n\

@@ -1,6 +1,6 @@
-//! The suite `mcp` against servers whose verdict is known: the mock, and servers that conform in
-//! other ways. What can be wrong with the mock is caught in tests/judges/certify/selftest.rs. Decides
-//! that the statements of the suite are told apart: A45-CONF-04 stands on them.
+//! The suite `mcp` against servers with a known verdict: the mock server, and servers that conform
+//! in other ways. The mutants of the mock server are tested in tests/judges/certify/selftest.rs.
+//! A45-CONF-04 depends on the requirements of this suite.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ fn suite() -> Suite {
     suite.unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
 }
 
-/// Verdicts by requirement: the worst of its rows, with what was said.
+/// Verdicts by requirement: the worst of its rows, with the message.
 fn certify(args: &[&str]) -> BTreeMap<String, (String, String)> {
     let out = Command::new(env!("CARGO_BIN_EXE_agentproto"))
         .args(["certify", "-o", "json", "--timeout", "3", "--suite", "mcp"])
@@ -44,7 +44,7 @@ fn certify(args: &[&str]) -> BTreeMap<String, (String, String)> {
     worst
 }
 
-/// What is told as wrong.
+/// The failures and warnings.
 fn wrong(verdicts: &BTreeMap<String, (String, String)>) -> BTreeMap<&str, &str> {
     let told = verdicts.iter();
     let told =
@@ -53,7 +53,7 @@ fn wrong(verdicts: &BTreeMap<String, (String, String)>) -> BTreeMap<&str, &str> 
         .collect()
 }
 
-/// Runs a job for each item, a few at a time, and gives what went wrong.
+/// Runs a job for each item, a few at a time, and returns the failures.
 fn each<T: Sync>(items: &[T], job: impl Fn(&T) -> Option<String> + Sync) -> Vec<String> {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let failures = Mutex::new(Vec::new());
@@ -73,9 +73,9 @@ fn each<T: Sync>(items: &[T], job: impl Fn(&T) -> Option<String> + Sync) -> Vec<
     failures.into_inner().expect("no panic")
 }
 
-/// Those that the selftest does not run.
+/// Scenarios that the self-test does not run.
 #[test]
-fn the_correct_mock_passes_in_other_scenarios() {
+fn the_conforming_mock_server_passes_in_other_scenarios() {
     let scenarios = [
         "elicitation",
         "permission",
@@ -101,7 +101,7 @@ fn servers_that_conform_in_other_ways_pass() {
     let prompts = dir.path().join("prompts.yaml");
     let calls =
         "slow: {name: wait}\nelicitation: {name: ask}\nlog: {name: log}\ntext: {name: b.two}\n";
-    // Where there is no `b.two`, something that is there must be named.
+    // The server `asking` has no tool `b.two`, so another tool is named.
     let asking = calls.replace("b.two", "log");
     std::fs::write(&prompts, calls).expect("written");
     let others = dir.path().join("asking.yaml");
@@ -110,7 +110,7 @@ fn servers_that_conform_in_other_ways_pass() {
         prompts.to_str().expect("plain"),
         others.to_str().expect("plain"),
     );
-    // Each with what it must be seen to do.
+    // Each server with the requirements that must pass.
     let variants: [(&str, Option<&str>, &[&str]); 4] = [
         ("old", None, &["MCP-LIFE-05", "MCP-TOOL-08", "MCP-TOOL-14"]),
         ("bare", None, &["MCP-LIFE-02", "MCP-PING-02"]),
@@ -152,13 +152,13 @@ fn servers_that_conform_in_other_ways_pass() {
         }
         let passed = |id: &&&str| verdicts.get(**id).is_none_or(|(v, _)| v != "pass");
         let missing: Vec<_> = held.iter().filter(passed).collect();
-        (!missing.is_empty()).then(|| format!("{kind}: not seen to hold: {missing:?}"))
+        (!missing.is_empty()).then(|| format!("{kind}: not passed: {missing:?}"))
     });
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
-fn a_server_that_ignores_the_end_of_its_input_is_told() {
+fn a_server_that_ignores_the_end_of_input_is_reported() {
     let only = ["--mock", "mcp", "--only", "MCP-LIFE-09"];
     let deaf = certify(&[&only[..], &["--env", "MOCK_SCENARIO=ignore-eof"]].concat());
     assert_eq!(deaf["MCP-LIFE-09"].0, "warn");
@@ -166,8 +166,8 @@ fn a_server_that_ignores_the_end_of_its_input_is_told() {
 }
 
 #[test]
-fn a_tool_that_nobody_named_is_not_called() {
-    // The tools of `asking` say that they only read, so one of them is; `bare` has none.
+fn a_tool_is_not_called_unless_named() {
+    // The tools of `asking` are not called unless a prompts file names them. `bare` has no tools.
     let server = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/judges/suites/mcp/server.sh"
@@ -180,7 +180,7 @@ fn a_tool_that_nobody_named_is_not_called() {
 }
 
 #[test]
-fn statements_are_whole_and_known_by_name() {
+fn requirements_are_complete_and_checked() {
     let suite = suite();
     for requirement in &suite.requirements {
         let id = &requirement.id;
@@ -189,10 +189,10 @@ fn statements_are_whole_and_known_by_name() {
         let decided = suite.cases.iter().any(|case| case.decides.contains(id));
         assert!(
             decided || !requirement.watched.is_empty(),
-            "{id} is decided by nothing"
+            "nothing checks {id}"
         );
     }
-    // What the monitors note is a statement that says that it is watched, and the other way round.
+    // The monitors check exactly the requirements that are marked as watched.
     let sources = [
         include_str!("../../../../crates/harness/src/monitor/mcp/mod.rs"),
         include_str!("../../../../crates/harness/src/monitor/mcp/session.rs"),

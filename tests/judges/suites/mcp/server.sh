@@ -1,9 +1,9 @@
 #!/bin/sh
-# MCP servers that conform, each in a way of its own: `server.sh KIND`.
-#   old     knows the first revision only, and no structured results
+# MCP servers that conform, each in a different way: `server.sh KIND`.
+#   old     supports only the first revision, without structured results
 #   bare    has no tools at all
-#   paged   lists its tools in two pages, and answers with every type of content
-#   asking  asks for roots, asks the user, writes logs, can be cancelled; its ids are texts
+#   paged   lists its tools in two pages, and responds with every type of content
+#   asking  requests roots, asks the user, writes logs, and can be canceled; its ids are strings
 kind=$1
 say() { printf '%s\n' "$1"; }
 answer() { say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$1}"; }
@@ -23,7 +23,7 @@ initialize() {
   case $line in *'"elicitation"'*) form=yes ;; esac
   case $kind in
     old) version='"2024-11-05"' ;;
-    # The last two are known.
+    # The last two revisions are supported.
     *) case $version in '"2025-11-25"' | '"2025-06-18"') ;; *) version='"2025-11-25"' ;; esac ;;
   esac
   case $kind in
@@ -63,7 +63,7 @@ call() {
     asking:*'"name":"ask"'*)
       if [ $form = no ]; then answer "$done_"; else
         held=$id asked=$((asked + 1))
-        # No mode: a form, as before there was anything else.
+        # Without a mode, this is a form, as in older revisions.
         say "{\"jsonrpc\":\"2.0\",\"id\":\"q-$asked\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"Which?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"c\":{\"type\":\"array\",\"items\":{\"anyOf\":[{\"const\":\"a\",\"title\":\"A\"}]}},\"d\":{\"type\":\"string\",\"oneOf\":[{\"const\":\"x\",\"title\":\"X\"}]}}}}}"
       fi ;;
     asking:*'"name":"log"'*) log 7 debug; log 3 error; answer "$done_" ;;
