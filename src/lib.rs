@@ -41,8 +41,14 @@ pub mod lint;
 
 #[cfg(agents)]
 pub use agentproto_runtime::{
-    Agent, AgentBuilder, Answer, Choice, Code, Decision, Fault, Headless, Interact, Observer,
+    Agent, AgentBuilder, Answer, Choice, Code, Decision, Error, Headless, Interact, Observer,
     Permissions, Sandboxing, Session, Silent, Stage, StopReason, StreamEvent, Turn,
 };
 #[cfg(agents)]
 pub use init::init;
+
+/// Runs the code in the guide and in the README as documentation tests.
+#[cfg(all(doctest, agents))]
+#[doc = include_str!("../docs/library.md")]
+#[doc = include_str!("../README.md")]
+struct Guides;

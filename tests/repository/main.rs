@@ -3,9 +3,10 @@
 
 mod ci;
 mod coverage;
+mod daemon_guide;
 mod docs;
 mod doors;
 mod examples;
 mod picture;
-mod readme;
+mod references;
 mod voice;

@@ -3,7 +3,7 @@
 use assert_cmd::Command;
 
 #[test]
-fn the_picture_is_real_output() {
+fn the_picture_is_up_to_date() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let run = Command::cargo_bin("agentproto")
         .expect("binary")

@@ -3,6 +3,8 @@
 
 mod lines;
 mod measure;
+mod performance;
+mod site;
 mod tools;
 
 use std::path::{Path, PathBuf};
@@ -13,8 +15,11 @@ cargo xtask COMMAND
 
   test --list       list the test targets that need more than Rust
   test NAME…        run some of them (`--all` runs all)
-  docs              regenerate the references in docs/ from the code
+  docs              regenerate the references in docs/ and build the site in target/site/html
+  docs references   regenerate only the references
   docs lint         regenerate only docs/rules.md
+  performance       run all benchmarks and write docs/performance.md
+  typos             check the spelling of the tree
   snapshots         accept changed snapshots and show them with git diff
   deny              check licenses, bans and sources of the dependencies
   measure NAME…     measure build and test cost (release, lint, first, test, ci)
@@ -33,10 +38,13 @@ fn main() -> ExitCode {
             test(&names)
         }),
         ["test", names @ ..] if !names.is_empty() => test(names),
-        ["docs"] => docs(&[LINT_REFERENCE, JUDGES_REFERENCES]),
+        ["docs"] => references().and_then(|()| site::build()),
+        ["docs", "references"] => references(),
         ["docs", "lint"] => docs(&[LINT_REFERENCE]),
         ["snapshots"] => snapshots(),
         ["deny"] => tools::deny(),
+        ["typos"] => tools::typos(),
+        ["performance"] => performance::measure(),
         ["measure", names @ ..] if !names.is_empty() => measure::all(names),
         ["lines"] => lines::print(),
         [] | ["help" | "--help" | "-h"] => {
@@ -131,6 +139,14 @@ const LINT_REFERENCE: [&str; 3] = ["agentproto-lint", "lint", "the_reference_is_
 /// Package, test target and name filter of the tests that write docs/suites/ and
 /// docs/aoi-rules.md.
 const JUDGES_REFERENCES: [&str; 3] = ["agentproto", "judges", "reference"];
+
+/// Package, test target and name filter of the tests that write the picture in the README and the
+/// pages about exit codes, configuration and the HTTP API.
+const REPOSITORY_REFERENCES: [&str; 3] = ["agentproto", "repository", "up_to_date"];
+
+fn references() -> Outcome {
+    docs(&[LINT_REFERENCE, JUDGES_REFERENCES, REPOSITORY_REFERENCES])
+}
 
 /// Regenerates references. The tests that check them write them if `UPDATE_DOCS` is set.
 fn docs(tests: &[[&str; 3]]) -> Outcome {

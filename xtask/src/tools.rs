@@ -7,7 +7,7 @@ use crate::{Outcome, cargo, root, run};
 /// Checks everything except advisories. Their database needs the network, so the release workflow
 /// checks them.
 pub fn deny() -> Outcome {
-    install("cargo-deny", "0.20.2")?;
+    install("cargo-deny", "cargo-deny", "0.20.2")?;
     let mut command = cargo();
     run(command.args([
         "deny",
@@ -19,8 +19,14 @@ pub fn deny() -> Outcome {
     ]))
 }
 
+/// Checks the spelling of the tree; typos.toml has the settings.
+pub fn typos() -> Outcome {
+    install("typos", "typos-cli", "1.52.0")?;
+    run(Command::new("typos").current_dir(root()))
+}
+
 /// Installs a version of a tool with cargo, unless it is already installed.
-fn install(name: &str, version: &str) -> Outcome {
+pub fn install(name: &str, package: &str, version: &str) -> Outcome {
     let mut ask = Command::new(name);
     let asked = ask
         .arg("--version")
@@ -41,7 +47,7 @@ fn install(name: &str, version: &str) -> Outcome {
         "--force",
         "--version",
         version,
-        name,
+        package,
     ]);
     // Prefer a fast build to a fast tool.
     install.env("CARGO_PROFILE_RELEASE_LTO", "off");
