@@ -1,5 +1,7 @@
 //! The mock agents in this directory, embedded: bundles, scenarios and model scripts.
 
+#![deny(missing_docs)]
+
 /// Directory with a manifest.
 #[derive(Debug)]
 pub struct Bundle {

@@ -1,6 +1,8 @@
 //! Embeds the JSON Schemas of this directory. It is a separate crate, so that the linter and the
 //! command line share one copy, and so that packaged crates contain the files.
 
+#![deny(missing_docs)]
+
 /// `$id` and text of every manifest schema.
 pub const MANIFESTS: &[(&str, &str)] = &[
     (

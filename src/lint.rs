@@ -37,7 +37,7 @@ pub use agentproto_lint::{
     Edit, Example, Finding, Fix, FixKind, Level, Profile, Related, Report, Rule, Safety, Scope,
     Severity, Source, UnknownRule,
 };
-use agentproto_lint::{Options, RuleSet, Target, discover, lint_targets, root};
+use agentproto_lint::{LintOptions, LintTarget, RuleSet, discover, lint_targets, root};
 use agentproto_manifest::{Disk, FileSource, Overlay, PathKind, ReadError};
 pub use agentproto_manifest::{Position, Span};
 
@@ -116,7 +116,7 @@ impl Linter {
         let mut files = Overlay::new(&Disk);
         files.texts.insert(name.clone(), Some(text.into()));
         let root = root::of(std::slice::from_ref(&name));
-        self.lint(&[Target::named(name)], &files, root, 1)
+        self.lint(&[LintTarget::named(name)], &files, root, 1)
     }
 
     /// Lints a manifest, or every manifest below a directory.
@@ -137,12 +137,12 @@ impl Linter {
         &self,
         files: impl IntoIterator<Item = (P, T)>,
     ) -> Report {
-        let mut source = Overlay::new(&Nothing);
+        let mut source = Overlay::new(&EmptySource);
         for (path, text) in files {
             let path = discover::clean(path.as_ref());
             source.texts.insert(path, Some(text.into()));
         }
-        let targets: Vec<Target> = source.texts.keys().map(Target::named).collect();
+        let targets: Vec<LintTarget> = source.texts.keys().map(LintTarget::named).collect();
         self.lint(&targets, &source, PathBuf::new(), 1)
     }
 
@@ -161,23 +161,23 @@ impl Linter {
 
     fn lint(
         &self,
-        targets: &[Target],
+        targets: &[LintTarget],
         files: &dyn FileSource,
         root: PathBuf,
         threads: usize,
     ) -> Report {
-        let options = Options {
+        let options = LintOptions {
             threads,
-            ..Options::new(&self.rules, files, root)
+            ..LintOptions::new(&self.rules, files, root)
         };
         lint_targets(targets, &options)
     }
 }
 
 /// A source without files, for texts in memory to be laid over.
-struct Nothing;
+struct EmptySource;
 
-impl FileSource for Nothing {
+impl FileSource for EmptySource {
     fn read(&self, _: &Path) -> Result<Vec<u8>, ReadError> {
         Err(ReadError::NotFound)
     }

@@ -1,5 +1,7 @@
 //! The conformance suites in this directory and the register of requirements, embedded as text.
 
+#![deny(missing_docs)]
+
 /// Name and YAML files of every built-in suite.
 pub const SUITES: &[(&str, &[&str])] = &[
     (
@@ -36,7 +38,7 @@ pub const SUITES: &[(&str, &[&str])] = &[
 const REGISTER: &str = include_str!("register.tsv");
 
 /// Row of the register: one requirement of a spec.
-pub struct Statement {
+pub struct Requirement {
     /// Stable id, for example `A46-HTTP-01`.
     pub id: &'static str,
     /// Name of the spec, for example `AIP-46`.
@@ -52,19 +54,19 @@ pub struct Statement {
     /// What checks the requirement: `rule` (a lint rule that lists the id in `decides`),
     /// `rule:NAME` (a rule that only `doctor` runs), `case:SUITE`, `case:SUITE/ID`, `check:AOI-N`
     /// or `test:NAME`. `n/d` with a reason means that nothing checks it.
-    pub proposed: &'static str,
+    pub decided_by: &'static str,
 }
 
-impl Statement {
-    /// Comma-separated parts of `proposed`.
+impl Requirement {
+    /// Comma-separated parts of `decided_by`.
     pub fn deciders(&self) -> impl Iterator<Item = &'static str> {
-        self.proposed.split(", ")
+        self.decided_by.split(", ")
     }
 
-    /// `test:NAME` for each test target that `proposed` names.
+    /// `test:NAME` for each test target that `decided_by` names.
     pub fn tests(&self) -> impl Iterator<Item = String> {
         let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
-        self.proposed.split("test:").skip(1).map(move |rest| {
+        self.decided_by.split("test:").skip(1).map(move |rest| {
             let name: String = rest.chars().take_while(|c| is_name(*c)).collect();
             format!("test:{name}")
         })
@@ -72,17 +74,17 @@ impl Statement {
 }
 
 /// Iterates over the rows of the register in file order.
-pub fn register() -> impl Iterator<Item = Statement> {
+pub fn register() -> impl Iterator<Item = Requirement> {
     REGISTER.lines().skip(1).filter_map(|line| {
         let mut fields = line.split('\t');
-        Some(Statement {
+        Some(Requirement {
             id: fields.next()?,
             spec: fields.next()?,
             section: fields.next()?,
             level: fields.next()?,
             binds: fields.next()?,
             text: fields.next()?,
-            proposed: fields.next()?,
+            decided_by: fields.next()?,
         })
     })
 }

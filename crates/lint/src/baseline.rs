@@ -34,7 +34,7 @@ pub enum BaselineError {
     },
     /// The file is not a baseline.
     #[error("{}: invalid baseline: {why}", .path.display())]
-    Malformed {
+    Invalid {
         /// Path of the file.
         path: PathBuf,
         /// What is wrong with its content.
@@ -67,7 +67,7 @@ pub struct Baseline {
 
 /// The result of applying a baseline to a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Matched {
+pub struct BaselineResult {
     /// Number of findings that the baseline suppressed.
     pub known: usize,
     /// Number of entries for linted files that match fewer findings than they list. The baseline
@@ -110,7 +110,7 @@ impl Baseline {
     pub fn load(file: &Path) -> Result<Baseline, BaselineError> {
         let fail = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => BaselineError::Missing(file.to_owned()),
-            io::ErrorKind::InvalidData => BaselineError::Malformed {
+            io::ErrorKind::InvalidData => BaselineError::Invalid {
                 path: file.to_owned(),
                 why: "not valid UTF-8".to_owned(),
             },
@@ -128,14 +128,14 @@ impl Baseline {
 
     /// Parses the text of a baseline. `file` is the path it was read from.
     pub fn parse(text: &str, file: &Path) -> Result<Baseline, BaselineError> {
-        let malformed = |why: String| BaselineError::Malformed {
+        let invalid = |why: String| BaselineError::Invalid {
             path: file.to_owned(),
             why,
         };
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let parsed: File = serde_json::from_str(text).map_err(|e| malformed(e.to_string()))?;
+        let parsed: File = serde_json::from_str(text).map_err(|e| invalid(e.to_string()))?;
         if parsed.schema != SCHEMA {
-            return Err(malformed(format!(
+            return Err(invalid(format!(
                 "`schema` must be `{SCHEMA}`, found `{}`",
                 parsed.schema
             )));
@@ -143,12 +143,12 @@ impl Baseline {
         let mut entries = BTreeMap::new();
         for (i, entry) in parsed.entries.into_iter().enumerate() {
             if entry.rule.is_empty() || entry.path.is_empty() || entry.fingerprint.is_empty() {
-                return Err(malformed(format!(
+                return Err(invalid(format!(
                     "entry {i} has an empty `rule`, `path` or `fingerprint`"
                 )));
             }
             if entry.count == 0 {
-                return Err(malformed(format!(
+                return Err(invalid(format!(
                     "`count` of entry {i} must be at least 1, found 0"
                 )));
             }
@@ -208,7 +208,7 @@ impl Baseline {
 
     /// Marks known findings as suppressed. If there are more than the baseline lists, the first
     /// ones in report order are marked.
-    pub fn apply(&self, report: &mut Report) -> Matched {
+    pub fn apply(&self, report: &mut Report) -> BaselineResult {
         let mut left = self.entries.clone();
         let mut known = Vec::new();
         for (i, finding) in report.findings.iter().enumerate() {
@@ -233,7 +233,7 @@ impl Baseline {
             let linted: HashSet<String> = report.files.iter().map(|f| self.relative(f)).collect();
             left.keys().filter(|key| linted.contains(&key.path)).count()
         };
-        Matched {
+        BaselineResult {
             known: known.len(),
             stale,
         }

@@ -1,4 +1,4 @@
-//! The input of a check ([`Context`]) and the findings it builds ([`Draft`]).
+//! The input of a check ([`RuleContext`]) and the findings it builds ([`FindingDraft`]).
 
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use agentproto_manifest::{
 
 /// The place a finding points at. A node converts to its value, an entry to its key.
 #[derive(Clone, Debug)]
-pub enum Place<'d> {
+pub enum Location<'d> {
     /// A value.
     Value(&'d Node),
     /// The key of an entry.
@@ -25,26 +25,26 @@ pub enum Place<'d> {
     Bytes(Span),
 }
 
-impl<'d> From<&'d Node> for Place<'d> {
+impl<'d> From<&'d Node> for Location<'d> {
     fn from(node: &'d Node) -> Self {
-        Place::Value(node)
+        Location::Value(node)
     }
 }
-impl<'d> From<&'d Entry> for Place<'d> {
+impl<'d> From<&'d Entry> for Location<'d> {
     fn from(entry: &'d Entry) -> Self {
-        Place::Key(entry)
+        Location::Key(entry)
     }
 }
-impl From<Span> for Place<'_> {
+impl From<Span> for Location<'_> {
     fn from(span: Span) -> Self {
-        Place::Bytes(span)
+        Location::Bytes(span)
     }
 }
 
 /// A finding that is being built: its places are nodes, not yet lines and columns.
-pub struct Draft<'d> {
+pub struct FindingDraft<'d> {
     rule: &'static Rule,
-    place: Place<'d>,
+    location: Location<'d>,
     message: String,
     help: Option<String>,
     severity: Option<Severity>,
@@ -53,16 +53,16 @@ pub struct Draft<'d> {
     fix: Option<Fix>,
 }
 
-impl<'d> Draft<'d> {
+impl<'d> FindingDraft<'d> {
     /// A finding without help, related places and fix.
     pub fn new(
         rule: &'static Rule,
-        place: impl Into<Place<'d>>,
+        location: impl Into<Location<'d>>,
         message: impl Into<String>,
     ) -> Self {
-        Draft {
+        FindingDraft {
             rule,
-            place: place.into(),
+            location: location.into(),
             message: message.into(),
             help: None,
             severity: None,
@@ -123,7 +123,7 @@ impl<'d> Draft<'d> {
 
 /// A reference and the result of resolving it.
 #[derive(Debug)]
-pub struct Ref<'d> {
+pub struct ResolvedRef<'d> {
     /// The field that holds the reference.
     pub site: RefSite<'d>,
     /// What the reference resolves to.
@@ -131,7 +131,7 @@ pub struct Ref<'d> {
 }
 
 /// The document being checked, and everything that checks may look up.
-pub struct Context<'d> {
+pub struct RuleContext<'d> {
     /// The document.
     pub doc: &'d Document,
     /// The frontmatter. Checks run only on documents that have one.
@@ -147,12 +147,12 @@ pub struct Context<'d> {
     rules: &'d RuleSet,
     /// Whether a path is itself linted in this run.
     linted: &'d dyn Fn(&std::path::Path) -> bool,
-    refs: OnceCell<Vec<Ref<'d>>>,
+    refs: OnceCell<Vec<ResolvedRef<'d>>>,
     sandbox: OnceCell<Option<&'d Node>>,
     findings: RefCell<Vec<Finding>>,
 }
 
-impl<'d> Context<'d> {
+impl<'d> RuleContext<'d> {
     /// A context without findings.
     pub fn new(
         doc: &'d Document,
@@ -163,7 +163,7 @@ impl<'d> Context<'d> {
         index: Option<&'d Index>,
         linted: &'d dyn Fn(&std::path::Path) -> bool,
     ) -> Self {
-        Context {
+        RuleContext {
             doc,
             root,
             doctype,
@@ -196,11 +196,11 @@ impl<'d> Context<'d> {
     }
 
     /// All references of the document. They are resolved at the first call.
-    pub fn refs(&self) -> &[Ref<'d>] {
+    pub fn refs(&self) -> &[ResolvedRef<'d>] {
         self.refs.get_or_init(|| {
             ref_sites(self.doc)
                 .into_iter()
-                .map(|site| Ref {
+                .map(|site| ResolvedRef {
                     target: self.workspace.resolve(self.doc, site.role, site.text),
                     site,
                 })
@@ -209,7 +209,7 @@ impl<'d> Context<'d> {
     }
 
     /// The first target of a role that can be read, has frontmatter and has the expected doctype.
-    pub fn bound(&self, role: RefRole) -> Option<(&Ref<'d>, &Arc<Document>)> {
+    pub fn bound(&self, role: RefRole) -> Option<(&ResolvedRef<'d>, &Arc<Document>)> {
         self.refs()
             .iter()
             .filter(|r| r.site.role == role)
@@ -228,23 +228,23 @@ impl<'d> Context<'d> {
     }
 
     /// Adds a finding, unless its rule is off.
-    pub fn report(&self, draft: Draft<'d>) {
+    pub fn report(&self, draft: FindingDraft<'d>) {
         let Some(on) = self.rules.severity(draft.rule) else {
             return;
         };
         let severity = draft.severity.unwrap_or(on);
-        let finding = conclude(self.doc, draft, severity);
+        let finding = finish_draft(self.doc, draft, severity);
         self.findings.borrow_mut().push(finding);
     }
 
     /// Number of findings so far.
-    pub fn told(&self) -> usize {
+    pub fn finding_count(&self) -> usize {
         self.findings.borrow().len()
     }
 
     /// Appends the number of unknown fields that are not reported to a finding about an unknown
     /// field.
-    pub fn say_unlisted(&self, finding: usize, count: usize) {
+    pub fn append_unlisted_count(&self, finding: usize, count: usize) {
         if let Some(last) = self.findings.borrow_mut().get_mut(finding) {
             let fields = if count == 1 { "field is" } else { "fields are" };
             last.message += &format!("; {count} more unknown {fields} not listed");
@@ -258,12 +258,12 @@ impl<'d> Context<'d> {
 }
 
 /// Turns a draft into a finding: converts its places to lines, columns and JSON pointers.
-pub fn conclude(doc: &Document, draft: Draft<'_>, severity: Severity) -> Finding {
-    let (span, pointer) = match draft.place {
-        Place::Value(node) => (node.span, doc.pointer_of(node)),
-        Place::Part(node, span) => (span, doc.pointer_of(node)),
-        Place::Key(entry) => (entry.key_span, doc.pointer_of_entry(entry)),
-        Place::Bytes(span) => (span, None),
+pub fn finish_draft(doc: &Document, draft: FindingDraft<'_>, severity: Severity) -> Finding {
+    let (span, pointer) = match draft.location {
+        Location::Value(node) => (node.span, doc.pointer_of(node)),
+        Location::Part(node, span) => (span, doc.pointer_of(node)),
+        Location::Key(entry) => (entry.key_span, doc.pointer_of_entry(entry)),
+        Location::Bytes(span) => (span, None),
     };
     let at = |doc: &Document, span: Span, message: String| Related {
         file: doc.path.clone(),

@@ -7,7 +7,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use parking_lot::Mutex;
 
-use crate::Target;
+use crate::LintTarget;
 use agentproto_manifest::{Doctype, normalize};
 
 /// A path that the user named and that does not exist or cannot be accessed.
@@ -29,7 +29,7 @@ pub fn targets(
     excluded: &Excludes,
     force_exclude: bool,
     threads: usize,
-) -> Result<Vec<Target>, NotFound> {
+) -> Result<Vec<LintTarget>, NotFound> {
     let mut targets = Vec::new();
     for path in paths {
         let meta = std::fs::symlink_metadata(path).map_err(|error| NotFound {
@@ -39,8 +39,8 @@ pub fn targets(
         let is_dir = meta.is_dir() || (meta.is_symlink() && path.is_dir());
         if is_dir && !is_manifest_name(path) {
             walk(path, excluded, threads, &mut targets);
-        } else if !(force_exclude && excluded.hit(path)) {
-            targets.push(Target::named(clean(path)));
+        } else if !(force_exclude && excluded.matches(path)) {
+            targets.push(LintTarget::named(clean(path)));
         }
     }
     // Sort by bytes. Comparing paths by component is slower, and any fixed order is fine.
@@ -51,7 +51,7 @@ pub fn targets(
             .then(b.named.cmp(&a.named))
     });
     targets.dedup_by(|a, b| a.path == b.path);
-    without_doubles(&mut targets);
+    without_duplicates(&mut targets);
     Ok(targets)
 }
 
@@ -91,21 +91,21 @@ pub fn clean(path: &Path) -> PathBuf {
 }
 
 /// Removes absolute paths of files that are also listed by a relative path.
-fn without_doubles(targets: &mut Vec<Target>) {
-    let mixed = |t: &&Target| t.path.is_absolute();
+fn without_duplicates(targets: &mut Vec<LintTarget>) {
+    let mixed = |t: &&LintTarget| t.path.is_absolute();
     let absolute = targets.iter().filter(mixed).count();
     if absolute == 0 || absolute == targets.len() {
         return;
     }
-    let here = std::env::current_dir().unwrap_or_default();
+    let working_dir = std::env::current_dir().unwrap_or_default();
     let mut seen = HashSet::new();
     for target in targets.iter().filter(|t| !t.path.is_absolute()) {
-        seen.insert(normalize(&here.join(&target.path)));
+        seen.insert(normalize(&working_dir.join(&target.path)));
     }
     targets.retain(|t| !t.path.is_absolute() || !seen.contains(&t.path));
 }
 
-fn walk(dir: &Path, excluded: &Excludes, threads: usize, out: &mut Vec<Target>) {
+fn walk(dir: &Path, excluded: &Excludes, threads: usize, out: &mut Vec<LintTarget>) {
     // Hidden directories are walked, because bundles use some (`.cli/`, `.secrets/`).
     let mut builder = WalkBuilder::new(dir);
     builder
@@ -125,7 +125,7 @@ fn walk(dir: &Path, excluded: &Excludes, threads: usize, out: &mut Vec<Target>) 
     }
     let all = Mutex::new(Vec::new());
     builder.build_parallel().run(|| {
-        let mut own = Own {
+        let mut own = ThreadTargets {
             all: &all,
             found: Vec::new(),
         };
@@ -138,41 +138,41 @@ fn walk(dir: &Path, excluded: &Excludes, threads: usize, out: &mut Vec<Target>) 
 }
 
 /// The files that one thread of the walk found. They are moved to `all` when the thread ends.
-struct Own<'w> {
-    all: &'w Mutex<Vec<Target>>,
-    found: Vec<Target>,
+struct ThreadTargets<'w> {
+    all: &'w Mutex<Vec<LintTarget>>,
+    found: Vec<LintTarget>,
 }
 
-impl Drop for Own<'_> {
+impl Drop for ThreadTargets<'_> {
     fn drop(&mut self) {
         self.all.lock().append(&mut self.found);
     }
 }
 
 /// The target for an entry of a walk, if it may be a manifest.
-fn found(entry: Result<DirEntry, ignore::Error>, excluded: &Excludes) -> Option<Target> {
+fn found(entry: Result<DirEntry, ignore::Error>, excluded: &Excludes) -> Option<LintTarget> {
     let entry = match entry {
         Ok(entry) => entry,
         // An unreadable directory becomes a target, so that it is reported. The walk continues.
-        Err(error) => return error_path(&error).map(|path| Target::named(clean(&path))),
+        Err(error) => return error_path(&error).map(|path| LintTarget::named(clean(&path))),
     };
     let path = entry.path();
     if !is_candidate(path) || entry.depth() == 0 {
         return None;
     }
     let is_dir = entry.file_type().is_some_and(|t| t.is_dir());
-    if (is_dir && !is_manifest_name(path)) || excluded.hit(path) {
+    if (is_dir && !is_manifest_name(path)) || excluded.matches(path) {
         return None;
     }
-    Some(Target {
+    Some(LintTarget {
         walked: true,
         ..target(path)
     })
 }
 
 /// A target for a file that a walk or git found. It is certainly a manifest if its name says so.
-pub fn target(path: &Path) -> Target {
-    Target {
+pub fn target(path: &Path) -> LintTarget {
+    LintTarget {
         path: clean(path),
         named: is_manifest_name(path),
         walked: false,
@@ -202,39 +202,39 @@ impl Excludes {
     }
 
     /// Whether a path is excluded.
-    pub fn hit(&self, path: &Path) -> bool {
-        self.0.as_ref().is_some_and(|globs| globs.hit(path))
+    pub fn matches(&self, path: &Path) -> bool {
+        self.0.as_ref().is_some_and(|globs| globs.matches(path))
     }
 }
 
 /// A pattern that cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct BadGlob(String);
+pub struct InvalidGlob(String);
 
 /// Globs of the configuration. They never match files outside its directory.
 pub struct Globs {
-    here: PathBuf,
+    working_dir: PathBuf,
     lines: Gitignore,
 }
 
 impl Globs {
     /// Compiles the patterns of a configuration file in `dir`.
-    pub fn new(dir: &Path, patterns: &[String]) -> Result<Globs, BadGlob> {
-        let here = std::env::current_dir().unwrap_or_default();
-        let mut builder = GitignoreBuilder::new(normalize(&here.join(dir)));
+    pub fn new(dir: &Path, patterns: &[String]) -> Result<Globs, InvalidGlob> {
+        let working_dir = std::env::current_dir().unwrap_or_default();
+        let mut builder = GitignoreBuilder::new(normalize(&working_dir.join(dir)));
         for pattern in patterns {
             let added = builder.add_line(None, pattern);
-            added.map_err(|error| BadGlob(format!("`{pattern}`: {error}")))?;
+            added.map_err(|error| InvalidGlob(format!("`{pattern}`: {error}")))?;
         }
         let lines = builder.build();
-        let lines = lines.map_err(|error| BadGlob(error.to_string()))?;
-        Ok(Globs { here, lines })
+        let lines = lines.map_err(|error| InvalidGlob(error.to_string()))?;
+        Ok(Globs { working_dir, lines })
     }
 
     /// Whether a glob matches the path or one of its parent directories.
-    pub fn hit(&self, path: &Path) -> bool {
-        let absolute = normalize(&self.here.join(path));
+    pub fn matches(&self, path: &Path) -> bool {
+        let absolute = normalize(&self.working_dir.join(path));
         absolute
             .strip_prefix(self.lines.path())
             .is_ok_and(|inside| {

@@ -12,39 +12,39 @@ use smol_str::SmolStr;
 
 use crate::finding::Edit;
 use agentproto_manifest::comments::{comments, line_end, line_start, next_line};
-use agentproto_manifest::{Document, Entry, KeyKind, Node, OddityKind, Span, Style, Value};
+use agentproto_manifest::{Document, Entry, KeyKind, Node, Span, Style, Value, YamlQuirkKind};
 pub use check::apply_edits;
-use check::{afford, checked, node_at};
+use check::{node_at, verify, within_budget};
 pub use quoting::string;
 use quoting::{double, string_as};
 
 /// Replaces the text of a scalar. Keeps its quoting style if that can represent the new text.
 pub fn set_scalar(doc: &Document, node: &Node, text: &str) -> Option<Vec<Edit>> {
-    afford(doc)?;
+    within_budget(doc)?;
     let edit = replace_scalar(doc, node, string_as(node.style, text))?;
-    become_value(doc, node, vec![edit], Value::Str(SmolStr::new(text)))
+    replace_value(doc, node, vec![edit], Value::Str(SmolStr::new(text)))
 }
 
 /// Quotes a plain scalar, so that YAML reads it as a string: `123` → `"123"`.
 pub fn quote(doc: &Document, node: &Node) -> Option<Vec<Edit>> {
-    afford(doc)?;
+    within_budget(doc)?;
     if node.style != Style::Plain || node.span.is_empty() {
         return None;
     }
     let text = doc.slice(node.span);
     let edit = replace_scalar(doc, node, double(text))?;
-    become_value(doc, node, vec![edit], Value::Str(SmolStr::new(text)))
+    replace_value(doc, node, vec![edit], Value::Str(SmolStr::new(text)))
 }
 
 /// Replaces a value with one line of YAML.
 pub fn set_raw(doc: &Document, node: &Node, yaml: &str) -> Option<Vec<Edit>> {
-    afford(doc)?;
+    within_budget(doc)?;
     if yaml.contains(['\n', '\r']) {
         return None;
     }
     let edit = match (&node.value, node.style) {
         (Value::Seq(_) | Value::Map(_), Style::Block) => {
-            if has_oddity(doc, node.span) {
+            if has_anchor_or_tag(doc, node.span) {
                 return None;
             }
             // The new value is written after the colon, so there must be one before the old value.
@@ -59,7 +59,7 @@ pub fn set_raw(doc: &Document, node: &Node, yaml: &str) -> Option<Vec<Edit>> {
             edit(colon.len(), node.span.end as usize, format!(" {yaml}"))
         }
         (Value::Seq(_) | Value::Map(_), _) => {
-            if has_oddity(doc, node.span) {
+            if has_anchor_or_tag(doc, node.span) {
                 return None;
             }
             edit(node.span.start as usize, node.span.end as usize, yaml)
@@ -71,14 +71,14 @@ pub fn set_raw(doc: &Document, node: &Node, yaml: &str) -> Option<Vec<Edit>> {
         .get("value")?
         .value
         .clone();
-    become_value(doc, node, vec![edit], value)
+    replace_value(doc, node, vec![edit], value)
 }
 
 /// Renames a key. Keeps its quotes.
 pub fn rename_key(doc: &Document, entry: &Entry, name: &str) -> Option<Vec<Edit>> {
-    afford(doc)?;
+    within_budget(doc)?;
     let written = doc.slice(entry.key_span);
-    if written.is_empty() || written.contains('\n') || has_oddity(doc, entry.key_span) {
+    if written.is_empty() || written.contains('\n') || has_anchor_or_tag(doc, entry.key_span) {
         return None;
     }
     let style = match written.as_bytes().first() {
@@ -92,7 +92,7 @@ pub fn rename_key(doc: &Document, entry: &Entry, name: &str) -> Option<Vec<Edit>
     }];
     let mut path = doc.path_of(&entry.value)?;
     let last = path.pop()?;
-    checked(doc, edits, |root| {
+    verify(doc, edits, |root| {
         let Value::Map(entries) = &mut node_at(root, &path)?.value else {
             return None;
         };
@@ -106,13 +106,13 @@ pub fn rename_key(doc: &Document, entry: &Entry, name: &str) -> Option<Vec<Edit>
 /// Removes a key and its value; in block style, also their lines. Comments are kept.
 /// Returns `None` for the only entry of a block mapping, because the mapping would become null.
 pub fn remove_entry(doc: &Document, map: &Node, entry: &Entry) -> Option<Vec<Edit>> {
-    afford(doc)?;
+    within_budget(doc)?;
     let entries = map.entries();
     let at = entries.iter().position(|e| std::ptr::eq(e, entry))?;
     let before = at.checked_sub(1).and_then(|i| entries.get(i));
     let after = entries.get(at + 1);
     let this = entry.span();
-    if has_oddity(doc, this) {
+    if has_anchor_or_tag(doc, this) {
         return None;
     }
     let edits = match map.style {
@@ -125,8 +125,8 @@ pub fn remove_entry(doc: &Document, map: &Node, entry: &Entry) -> Option<Vec<Edi
         )?,
         _ if entries.len() == 1 => return None,
         _ => match indent_before(doc, this.start as usize)? {
-            Indent::Blank(_) => remove_lines(doc, this)?,
-            Indent::Dash(_) => remove_behind_dash(doc, this, after?.key_span)?,
+            Indent::Spaces(_) => remove_lines(doc, this)?,
+            Indent::Dash(_) => remove_after_dash(doc, this, after?.key_span)?,
         },
     };
     remove_child(doc, map, at, edits)
@@ -134,12 +134,12 @@ pub fn remove_entry(doc: &Document, map: &Node, entry: &Entry) -> Option<Vec<Edi
 
 /// Removes an item of a list. Removing the only item leaves `[]`.
 pub fn remove_item(doc: &Document, list: &Node, item: &Node) -> Option<Vec<Edit>> {
-    afford(doc)?;
+    within_budget(doc)?;
     let items = list.items();
     let at = items.iter().position(|n| std::ptr::eq(n, item))?;
     let before = at.checked_sub(1).and_then(|i| items.get(i));
     let after = items.get(at + 1);
-    if has_oddity(doc, item.span) {
+    if has_anchor_or_tag(doc, item.span) {
         return None;
     }
     let edits = match list.style {
@@ -155,10 +155,10 @@ pub fn remove_item(doc: &Document, list: &Node, item: &Node) -> Option<Vec<Edit>
             let dash = dash_of(doc, item)?;
             let this = Span::new(dash, item.span.end as usize);
             match indent_before(doc, dash)? {
-                Indent::Blank(_) => remove_lines(doc, this)?,
+                Indent::Spaces(_) => remove_lines(doc, this)?,
                 Indent::Dash(_) => {
                     let next = dash_of(doc, after?)?;
-                    remove_behind_dash(doc, this, Span::new(next, next + 1))?
+                    remove_after_dash(doc, this, Span::new(next, next + 1))?
                 }
             }
         }
@@ -168,7 +168,7 @@ pub fn remove_item(doc: &Document, list: &Node, item: &Node) -> Option<Vec<Edit>
 
 /// Appends a string to a list of scalars, in the style of the list.
 pub fn append_item(doc: &Document, list: &Node, text: &str) -> Option<Vec<Edit>> {
-    afford(doc)?;
+    within_budget(doc)?;
     let items = list.items();
     if !list.is_seq() {
         return None;
@@ -179,18 +179,18 @@ pub fn append_item(doc: &Document, list: &Node, text: &str) -> Option<Vec<Edit>>
         (Style::Flow, last) => add_to_flow(doc, list, last.map(|n| n.span), &written)?,
         (_, Some(last)) => {
             let dash = dash_of(doc, last)?;
-            let (Indent::Blank(columns) | Indent::Dash(columns)) = indent_before(doc, dash)?;
+            let (Indent::Spaces(columns) | Indent::Dash(columns)) = indent_before(doc, dash)?;
             let gap = match doc.text.get(dash + 1..last.span.start as usize) {
                 Some(gap) if !gap.is_empty() && gap.bytes().all(|b| b == b' ') => gap,
                 _ => " ",
             };
             let line = format!("{}-{gap}{written}", " ".repeat(columns));
-            vec![line_behind(doc, last.span.end as usize, &line)]
+            vec![insert_line_after(doc, last.span.end as usize, &line)]
         }
         _ => return None,
     };
     let path = doc.path_of(list)?;
-    checked(doc, edits, |root| {
+    verify(doc, edits, |root| {
         let Value::Seq(items) = &mut node_at(root, &path)?.value else {
             return None;
         };
@@ -202,7 +202,7 @@ pub fn append_item(doc: &Document, list: &Node, text: &str) -> Option<Vec<Edit>>
 /// Adds a key at the end of a mapping, which may be the root. `yaml` is one line, or several lines
 /// with indentation relative to the key.
 pub fn add_entry(doc: &Document, map: &Node, key: &str, yaml: &str) -> Option<Vec<Edit>> {
-    afford(doc)?;
+    within_budget(doc)?;
     if !map.is_map() {
         return None;
     }
@@ -219,7 +219,7 @@ pub fn add_entry(doc: &Document, map: &Node, key: &str, yaml: &str) -> Option<Ve
         (Style::Flow, _) if whole.contains('\n') => return None,
         (Style::Flow, last) => add_to_flow(doc, map, last.map(Entry::span), &whole)?,
         (_, Some(last)) => {
-            let (Indent::Blank(columns) | Indent::Dash(columns)) =
+            let (Indent::Spaces(columns) | Indent::Dash(columns)) =
                 indent_before(doc, last.key_span.start as usize)?;
             let indent = " ".repeat(columns);
             let lines: Vec<String> = whole
@@ -230,7 +230,7 @@ pub fn add_entry(doc: &Document, map: &Node, key: &str, yaml: &str) -> Option<Ve
                 })
                 .collect();
             let text = lines.join(newline(doc));
-            vec![line_behind(doc, last.span().end as usize, &text)]
+            vec![insert_line_after(doc, last.span().end as usize, &text)]
         }
         _ => return None,
     };
@@ -240,7 +240,7 @@ pub fn add_entry(doc: &Document, map: &Node, key: &str, yaml: &str) -> Option<Ve
         return None;
     }
     let path = doc.path_of(map)?;
-    checked(doc, edits, |root| {
+    verify(doc, edits, |root| {
         let Value::Map(entries) = &mut node_at(root, &path)?.value else {
             return None;
         };
@@ -266,15 +266,15 @@ fn scalar(value: Value) -> Node {
 
 /// Whether the span touches an anchor, alias, merge key or tag. An edit there could change other
 /// places of the document.
-fn has_oddity(doc: &Document, span: Span) -> bool {
-    doc.oddities.iter().any(|o| {
-        o.kind != OddityKind::Yaml11 && o.span.start <= span.end && span.start <= o.span.end
+fn has_anchor_or_tag(doc: &Document, span: Span) -> bool {
+    doc.quirks.iter().any(|o| {
+        o.kind != YamlQuirkKind::Yaml11 && o.span.start <= span.end && span.start <= o.span.end
     })
 }
 
-fn become_value(doc: &Document, node: &Node, edits: Vec<Edit>, value: Value) -> Option<Vec<Edit>> {
+fn replace_value(doc: &Document, node: &Node, edits: Vec<Edit>, value: Value) -> Option<Vec<Edit>> {
     let path = doc.path_of(node)?;
-    checked(doc, edits, |root| {
+    verify(doc, edits, |root| {
         node_at(root, &path)?.value = value;
         Some(())
     })
@@ -282,7 +282,7 @@ fn become_value(doc: &Document, node: &Node, edits: Vec<Edit>, value: Value) -> 
 
 fn remove_child(doc: &Document, parent: &Node, at: usize, edits: Vec<Edit>) -> Option<Vec<Edit>> {
     let path = doc.path_of(parent)?;
-    checked(doc, edits, |root| {
+    verify(doc, edits, |root| {
         match &mut node_at(root, &path)?.value {
             Value::Map(entries) if at < entries.len() => drop(entries.remove(at)),
             Value::Seq(items) if at < items.len() => drop(items.remove(at)),
@@ -298,7 +298,7 @@ fn replace_scalar(doc: &Document, node: &Node, written: String) -> Option<Edit> 
         Style::Plain | Style::SingleQuoted | Style::DoubleQuoted
     ) && !matches!(node.value, Value::Seq(_) | Value::Map(_))
         && !doc.slice(node.span).contains(['\n', '\r']);
-    if !one_line || has_oddity(doc, node.span) {
+    if !one_line || has_anchor_or_tag(doc, node.span) {
         return None;
     }
     let before = (node.span.start as usize)
@@ -317,7 +317,7 @@ fn replace_scalar(doc: &Document, node: &Node, written: String) -> Option<Edit> 
 
 /// The line break of a file: that of its opening fence.
 pub fn newline(doc: &Document) -> &'static str {
-    let at = doc.front.map_or(0, |front| front.open.start as usize);
+    let at = doc.frontmatter.map_or(0, |front| front.open.start as usize);
     let end = line_end(&doc.text, at);
     match doc.text.get(end..) {
         Some(rest) if rest.starts_with("\r\n") => "\r\n",
@@ -326,7 +326,7 @@ pub fn newline(doc: &Document) -> &'static str {
 }
 
 /// Inserts a line after the line that contains `at`.
-fn line_behind(doc: &Document, at: usize, text: &str) -> Edit {
+fn insert_line_after(doc: &Document, at: usize, text: &str) -> Edit {
     let end = line_end(&doc.text, at);
     edit(end, end, format!("{}{text}", newline(doc)))
 }
@@ -334,7 +334,7 @@ fn line_behind(doc: &Document, at: usize, text: &str) -> Edit {
 /// The text on the line before a key or a dash, with its width in bytes.
 enum Indent {
     /// Only spaces.
-    Blank(usize),
+    Spaces(usize),
     /// At least one `- ` of an enclosing list.
     Dash(usize),
 }
@@ -342,7 +342,7 @@ enum Indent {
 fn indent_before(doc: &Document, at: usize) -> Option<Indent> {
     let head = doc.text.get(line_start(&doc.text, at)..at)?;
     if head.bytes().all(|b| b == b' ') {
-        Some(Indent::Blank(head.len()))
+        Some(Indent::Spaces(head.len()))
     } else if head.bytes().all(|b| b == b' ' || b == b'-') && head.ends_with(' ') {
         Some(Indent::Dash(head.len()))
     } else {
@@ -394,7 +394,7 @@ fn remove_lines(doc: &Document, this: Span) -> Option<Vec<Edit>> {
         .collect();
     // If blank lines before and after the removed lines would become adjacent, keep only one.
     let blank_before = from > 0 && is_blank(rest_of_line(doc, line_start(&doc.text, from - 1)));
-    let end = doc.front?.yaml.end as usize;
+    let end = doc.frontmatter?.yaml.end as usize;
     if kept.is_empty() && blank_before && to < end && is_blank(rest_of_line(doc, to)) {
         to = next_line(&doc.text, to);
     }
@@ -402,7 +402,7 @@ fn remove_lines(doc: &Document, this: Span) -> Option<Vec<Edit>> {
 }
 
 /// Removes an entry or item that directly follows a `- `. The next one takes its place.
-fn remove_behind_dash(doc: &Document, this: Span, next: Span) -> Option<Vec<Edit>> {
+fn remove_after_dash(doc: &Document, this: Span, next: Span) -> Option<Vec<Edit>> {
     let (start, end) = (this.start as usize, this.end as usize);
     let between = Span::new(start, next.start as usize);
     let mut inside = comments(doc).into_iter().filter(|c| between.contains(*c));

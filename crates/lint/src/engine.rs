@@ -9,9 +9,9 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
-use crate::context::{Context, Draft, Place, conclude};
+use crate::context::{FindingDraft, Location, RuleContext, finish_draft};
 use crate::finding::{Finding, Report};
-use crate::index::{Card, Index};
+use crate::index::{Index, IndexEntry};
 use crate::registry::FAMILIES;
 use crate::rule::Rule;
 use crate::rules::{document, fields, registry_wide};
@@ -22,7 +22,7 @@ use agentproto_manifest::{Doctype, Document, FileSource, KnownFiles, ReadError, 
 
 /// A file to lint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct LintTarget {
     /// Path of the file, as reports print it.
     pub path: PathBuf,
     /// Whether the file is certainly a manifest: the user named it, or its file name is that of a
@@ -33,18 +33,18 @@ pub struct Target {
     pub walked: bool,
 }
 
-impl Target {
+impl LintTarget {
     /// A file that is certainly a manifest.
     pub fn named(path: impl Into<PathBuf>) -> Self {
-        Target {
+        LintTarget {
             path: path.into(),
             named: true,
             walked: false,
         }
     }
     /// A file that is linted only if its frontmatter looks like a manifest.
-    pub fn perhaps(path: impl Into<PathBuf>) -> Self {
-        Target {
+    pub fn candidate(path: impl Into<PathBuf>) -> Self {
+        LintTarget {
             path: path.into(),
             named: false,
             walked: false,
@@ -53,7 +53,7 @@ impl Target {
 }
 
 /// Settings of a run.
-pub struct Options<'a> {
+pub struct LintOptions<'a> {
     /// The rules that are on, with their severities.
     pub rules: &'a RuleSet,
     /// Where files are read from.
@@ -71,10 +71,10 @@ pub struct Options<'a> {
 /// Whether findings of a rule are dropped in a file.
 pub type Skip<'a> = dyn Fn(&Path, &'static Rule) -> bool + Sync + 'a;
 
-impl<'a> Options<'a> {
+impl<'a> LintOptions<'a> {
     /// Options for one thread, without `stop` and `skip`.
     pub fn new(rules: &'a RuleSet, files: &'a dyn FileSource, root: impl Into<PathBuf>) -> Self {
-        Options {
+        LintOptions {
             rules,
             files,
             root: root.into(),
@@ -91,43 +91,43 @@ impl<'a> Options<'a> {
 
 /// Number of files that a thread takes at once. The files of a bundle are adjacent in path order,
 /// so most references of a bundle stay within one batch.
-const TAKE: usize = 32;
+const BATCH: usize = 32;
 
 /// Lints files that are all manifests. `paths` must be sorted.
-pub fn lint_files(paths: &[PathBuf], options: &Options<'_>) -> Report {
-    let targets: Vec<Target> = paths.iter().map(Target::named).collect();
+pub fn lint_files(paths: &[PathBuf], options: &LintOptions<'_>) -> Report {
+    let targets: Vec<LintTarget> = paths.iter().map(LintTarget::named).collect();
     lint_targets(&targets, options)
 }
 
 /// Lints targets. They must be sorted by path; the report has the same order.
-pub fn lint_targets(targets: &[Target], options: &Options<'_>) -> Report {
+pub fn lint_targets(targets: &[LintTarget], options: &LintOptions<'_>) -> Report {
     let known = Known {
         set: targets.iter().map(|t| t.path.as_os_str()).collect(),
         targets,
     };
     let linted = |path: &Path| known.contains(path);
     let next = AtomicUsize::new(0);
-    let shared = Mutex::new(Pass::default());
+    let shared = Mutex::new(ThreadResults::default());
     let work = || {
-        let mut pass = Pass::default();
-        let workspace = Workspace::new(options.files, &options.root).knowing(&known);
+        let mut results = ThreadResults::default();
+        let workspace = Workspace::new(options.files, &options.root).with_known_files(&known);
         loop {
-            let from = next.fetch_add(TAKE, Ordering::Relaxed);
-            let Some(take) = targets.get(from..).filter(|rest| !rest.is_empty()) else {
+            let from = next.fetch_add(BATCH, Ordering::Relaxed);
+            let Some(batch) = targets.get(from..).filter(|rest| !rest.is_empty()) else {
                 break;
             };
-            for (i, target) in take.iter().take(TAKE).enumerate() {
+            for (i, target) in batch.iter().take(BATCH).enumerate() {
                 if options.stopped() {
                     break;
                 }
-                pass.file(from + i, target, &workspace, options.rules, &linted);
+                results.file(from + i, target, &workspace, options.rules, &linted);
             }
         }
-        shared.lock().absorb(pass);
+        shared.lock().absorb(results);
     };
     let threads = options
         .threads
-        .clamp(1, targets.len().div_ceil(TAKE).max(1));
+        .clamp(1, targets.len().div_ceil(BATCH).max(1));
     if threads == 1 {
         work();
     } else {
@@ -137,20 +137,24 @@ pub fn lint_targets(targets: &[Target], options: &Options<'_>) -> Report {
             }
         });
     }
-    let mut pass = shared.into_inner();
-    pass.cards.sort_by_key(|(i, _)| *i);
-    pass.deferred.sort();
-    pass.files.sort();
+    let mut results = shared.into_inner();
+    results.entries.sort_by_key(|(i, _)| *i);
+    results.deferred.sort();
+    results.files.sort();
     let index = Index {
-        cards: pass.cards.into_iter().map(|(_, card)| card).collect(),
+        entries: results
+            .entries
+            .into_iter()
+            .map(|(_, entry)| entry)
+            .collect(),
     };
     let workspace = Workspace::new(options.files, &options.root);
-    let mut findings = pass.findings;
-    for path in &pass.deferred {
+    let mut findings = results.findings;
+    for path in &results.deferred {
         if options.stopped() {
             break;
         }
-        findings.extend(guarded(path, options.rules, || {
+        findings.extend(catch_panics(path, options.rules, || {
             workspace.load(path).map_or_else(
                 |_| Vec::new(),
                 |doc| lint_document(&doc, &workspace, options.rules, Some(&index), &linted),
@@ -158,8 +162,13 @@ pub fn lint_targets(targets: &[Target], options: &Options<'_>) -> Report {
         }));
     }
     findings.extend(registry_wide::findings(&index, &workspace, options.rules));
-    suppress::apply_late(&pass.waiting, &workspace, options.rules, &mut findings);
-    let files = pass
+    suppress::apply_registry_rules(
+        &results.late_ignores,
+        &workspace,
+        options.rules,
+        &mut findings,
+    );
+    let files = results
         .files
         .into_iter()
         .filter_map(|i| targets.get(i).map(|t| t.path.clone()));
@@ -170,7 +179,7 @@ pub fn lint_targets(targets: &[Target], options: &Options<'_>) -> Report {
 /// findings to the report. `base` returns the text of that revision.
 pub fn compare_with_base(
     report: &mut Report,
-    options: &Options<'_>,
+    options: &LintOptions<'_>,
     base: impl Fn(&Path) -> Option<String>,
 ) {
     let mut found = Vec::new();
@@ -179,12 +188,12 @@ pub fn compare_with_base(
             continue;
         };
         let new = Arc::new(Document::from_bytes(path, new));
-        let mut findings = guarded(path, options.rules, || {
+        let mut findings = catch_panics(path, options.rules, || {
             base(path).map_or_else(Vec::new, |old| {
                 registry_wide::compare_with_base(&Document::parse(path, old), &new, options.rules)
             })
         });
-        retain_wanted(&mut findings, options);
+        drop_skipped(&mut findings, options);
         if !findings.is_empty() && report.source(path).is_none() {
             let at = report.sources.partition_point(|(p, _)| p < path);
             report.sources.insert(at, (path.clone(), new));
@@ -199,7 +208,7 @@ pub fn compare_with_base(
 struct Known<'t> {
     set: FxHashSet<&'t OsStr>,
     /// Sorted by the bytes of their paths if they come from a walk.
-    targets: &'t [Target],
+    targets: &'t [LintTarget],
 }
 
 impl KnownFiles for Known<'_> {
@@ -212,7 +221,7 @@ impl KnownFiles for Known<'_> {
         if !prefix.is_empty() {
             prefix.push(b'/');
         }
-        fn bytes(target: &Target) -> &[u8] {
+        fn bytes(target: &LintTarget) -> &[u8] {
             target.path.as_os_str().as_encoded_bytes()
         }
         let from = self
@@ -238,22 +247,22 @@ impl KnownFiles for Known<'_> {
 
 /// The results of one thread.
 #[derive(Default)]
-struct Pass {
+struct ThreadResults {
     findings: Vec<Finding>,
-    cards: Vec<(usize, Card)>,
+    entries: Vec<(usize, IndexEntry)>,
     /// Operators. They are linted last, when all manifests that they may refer to are known.
     deferred: Vec<PathBuf>,
     /// Indices of the targets that turned out to be manifests.
     files: Vec<usize>,
     /// Files that ignore rules which need all files of the run.
-    waiting: Vec<PathBuf>,
+    late_ignores: Vec<PathBuf>,
 }
 
-impl Pass {
+impl ThreadResults {
     fn file(
         &mut self,
         order: usize,
-        target: &Target,
+        target: &LintTarget,
         workspace: &Workspace<'_>,
         rules: &RuleSet,
         linted: &dyn Fn(&Path) -> bool,
@@ -273,42 +282,43 @@ impl Pass {
             return;
         }
         self.files.push(order);
-        if suppress::waits(&doc) {
-            self.waiting.push(path.to_owned());
+        if suppress::ignores_registry_rules(&doc) {
+            self.late_ignores.push(path.to_owned());
         }
-        self.cards.extend(Card::of(&doc).map(|card| (order, card)));
+        self.entries
+            .extend(IndexEntry::of(&doc).map(|entry| (order, entry)));
         if doc.doctype == Some(Doctype::Operator) {
             self.deferred.push(path.to_owned());
             return;
         }
-        let findings = guarded(path, rules, || {
+        let findings = catch_panics(path, rules, || {
             lint_document(&doc, workspace, rules, None, linted)
         });
         self.findings.extend(findings);
     }
 
-    fn absorb(&mut self, other: Pass) {
+    fn absorb(&mut self, other: ThreadResults) {
         self.findings.extend(other.findings);
-        self.cards.extend(other.cards);
+        self.entries.extend(other.entries);
         self.deferred.extend(other.deferred);
         self.files.extend(other.files);
-        self.waiting.extend(other.waiting);
+        self.late_ignores.extend(other.late_ignores);
     }
 }
 
 /// Runs the rules on one file. A panic (a bug in agentproto) becomes a finding, and the other files
 /// are still linted.
-fn guarded(path: &Path, rules: &RuleSet, work: impl FnOnce() -> Vec<Finding>) -> Vec<Finding> {
+fn catch_panics(path: &Path, rules: &RuleSet, work: impl FnOnce() -> Vec<Finding>) -> Vec<Finding> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let rule = &document::INTERNAL_FAULT;
         let empty = Document::parse(path, String::new());
-        let draft = Draft::new(
+        let draft = FindingDraft::new(
             rule,
-            Place::Bytes(Span::default()),
+            Location::Bytes(Span::default()),
             "internal error: a rule panicked while checking this file",
         );
         let severity = rules.severity(rule).unwrap_or(rule.severity);
-        vec![conclude(&empty, draft, severity)]
+        vec![finish_draft(&empty, draft, severity)]
     })
 }
 
@@ -320,8 +330,8 @@ fn unreadable(path: &Path, error: &ReadError, rules: &RuleSet) -> Option<Finding
     };
     let severity = rules.severity(rule)?;
     let empty = Document::parse(path, String::new());
-    let draft = Draft::new(rule, Place::Bytes(Span::default()), error.to_string());
-    Some(conclude(&empty, draft, severity))
+    let draft = FindingDraft::new(rule, Location::Bytes(Span::default()), error.to_string());
+    Some(finish_draft(&empty, draft, severity))
 }
 
 /// Lints one document that has already been read.
@@ -337,27 +347,29 @@ pub fn lint_document(
 ) -> Vec<Finding> {
     let mut findings = document::problem_findings(doc, rules);
     if let (Some(root), Some(doctype)) = (&doc.root, doc.doctype) {
-        let ctx = Context::new(doc, root, doctype, workspace, rules, index, linted);
-        let open = doc.front.map_or(Span::default(), |front| front.open);
+        let ctx = RuleContext::new(doc, root, doctype, workspace, rules, index, linted);
+        let open = doc.frontmatter.map_or(Span::default(), |front| front.open);
         // The last unknown key that was reported: its mapping, and the index of its finding.
         let mut last_unknown = None;
-        for violation in shape::violations(shape::shapes_for(doctype), root, Place::Bytes(open)) {
-            let told = ctx.told();
-            if !fields::mistaken_key(&ctx, &violation) {
-                match violation.rule.words {
-                    Some(words) => words(&ctx, &violation),
+        for violation in shape::violations(shape::shapes_for(doctype), root, Location::Bytes(open))
+        {
+            let reported = ctx.finding_count();
+            if !fields::report_key_mistake(&ctx, &violation) {
+                match violation.rule.report {
+                    Some(report) => report(&ctx, &violation),
                     None => ctx.report(shape::draft(&ctx, &violation)),
                 }
             }
             // No finding is added if the rule is off or leaves the report to another finding.
-            if violation.keyword == Keyword::AdditionalProperties && ctx.told() > told {
-                last_unknown = Some((violation.node, told));
+            if violation.keyword == Keyword::AdditionalProperties && ctx.finding_count() > reported
+            {
+                last_unknown = Some((violation.node, reported));
             }
             if violation.unlisted > 0
                 && let Some((mapping, finding)) = last_unknown
                 && std::ptr::eq(mapping, violation.node)
             {
-                ctx.say_unlisted(finding, violation.unlisted);
+                ctx.append_unlisted_count(finding, violation.unlisted);
             }
         }
         for run in checks_for(doctype) {
@@ -366,13 +378,13 @@ pub fn lint_document(
         findings.extend(ctx.into_findings());
     }
     if findings.len() > 1 {
-        drop_general_beside_specific(&mut findings);
+        drop_general_findings(&mut findings);
     }
     suppress::apply(doc, rules, &mut findings);
     findings
 }
 
-type Run = fn(&Context<'_>);
+type Run = fn(&RuleContext<'_>);
 
 fn checks_for(doctype: Doctype) -> &'static [Run] {
     static TABLE: [OnceLock<Vec<Run>>; 8] = [const { OnceLock::new() }; 8];
@@ -388,7 +400,7 @@ fn checks_for(doctype: Doctype) -> &'static [Run] {
 /// Reports each mistake once. If a specific rule has a finding at a place, findings of the general
 /// schema rules at the same place are dropped. A finding about a scalar that YAML 1.1 reads
 /// differently is dropped if another finding is about the same scalar.
-fn drop_general_beside_specific(findings: &mut Vec<Finding>) {
+fn drop_general_findings(findings: &mut Vec<Finding>) {
     let is_note = |f: &Finding| f.rule == &document::FM_YAML11_SCALAR;
     if findings.iter().any(is_note) {
         let wrong: HashSet<Span> = findings
@@ -410,15 +422,15 @@ fn drop_general_beside_specific(findings: &mut Vec<Finding>) {
     });
 }
 
-fn retain_wanted(findings: &mut Vec<Finding>, options: &Options<'_>) {
+fn drop_skipped(findings: &mut Vec<Finding>, options: &LintOptions<'_>) {
     if let Some(skip) = options.skip {
         // Internal errors are always kept: otherwise a file that was not checked would look clean.
         findings.retain(|f| f.rule == &document::INTERNAL_FAULT || !skip(&f.file, f.rule));
     }
 }
 
-fn finish(mut findings: Vec<Finding>, files: Vec<PathBuf>, options: &Options<'_>) -> Report {
-    retain_wanted(&mut findings, options);
+fn finish(mut findings: Vec<Finding>, files: Vec<PathBuf>, options: &LintOptions<'_>) -> Report {
+    drop_skipped(&mut findings, options);
     findings.sort_by(Finding::order);
     let mut quoted: Vec<PathBuf> = findings
         .iter()

@@ -99,16 +99,75 @@ const ANY_SCHEMA: [&str; 5] = [
     "fm-unknown-field",
 ];
 
+/// Rules about the frontmatter and about fields that every spec defines in its own schema. AIP-29
+/// also defines them for AGENT-CLI.md.
+const SHARED_FIELDS: [&str; 12] = [
+    "fm-missing",
+    "fm-delimiters",
+    "fm-yaml-syntax",
+    "fm-not-mapping",
+    "fm-field-case",
+    "id-pattern",
+    "name-length",
+    "description-length",
+    "version-semver",
+    "version-loose-pattern",
+    "tag-pattern",
+    "tags-unique",
+];
+
+/// Rules about references, which several specs define.
+const REFERENCES: [&str; 4] = [
+    "ref-absolute-path",
+    "ref-missing-file",
+    "ref-target-not-manifest",
+    "ref-target-wrong-doctype",
+];
+
+/// Whether findings of a rule cite the spec of their file instead of the rule's own source.
+pub fn cites_spec_of_file(rule: &Rule) -> bool {
+    ANY_SCHEMA.contains(&rule.slug)
+        || SHARED_FIELDS.contains(&rule.slug)
+        || REFERENCES.contains(&rule.slug)
+        || rule.slug == "name-kebab-equals-dir"
+}
+
 /// The spec section that a finding of `rule` in this document comes from.
 pub fn source_for(rule: &Rule, doc: &Document) -> Source {
-    match doc.doctype {
-        Some(doctype) if ANY_SCHEMA.contains(&rule.slug) && doctype != Doctype::AgentCli => {
-            Source {
-                spec: doctype.spec(),
-                section: "Schema",
-            }
-        }
-        _ => rule.source,
+    let Some(doctype) = doc.doctype.filter(|_| cites_spec_of_file(rule)) else {
+        return rule.source;
+    };
+    let schema = Source {
+        spec: doctype.spec(),
+        section: "Schema",
+    };
+    let is_reference = REFERENCES.contains(&rule.slug);
+    match doctype {
+        Doctype::AgentCli => rule.source,
+        _ if ANY_SCHEMA.contains(&rule.slug) => schema,
+        Doctype::Cli if is_reference => Source {
+            section: "Optional fields",
+            ..schema
+        },
+        // AIP-29 defines the reference of a tool to its CLI.md.
+        Doctype::Tool if is_reference => Source {
+            spec: "AIP-29",
+            section: "Args template",
+        },
+        Doctype::Cli => rule.source,
+        Doctype::Acp => Source {
+            section: "ACP.md frontmatter",
+            ..schema
+        },
+        Doctype::Secrets => Source {
+            section: "Frontmatter",
+            ..schema
+        },
+        Doctype::Operator if is_reference => Source {
+            section: "Runtime binding",
+            ..schema
+        },
+        _ => schema,
     }
 }
 

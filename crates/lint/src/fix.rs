@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use crate::edits::apply_edits;
-use crate::engine::{Options, Target, lint_targets};
+use crate::engine::{LintOptions, LintTarget, lint_targets};
 use crate::finding::{Edit, Finding, Fix, Report, Safety};
 use crate::rule::Severity;
 use agentproto_manifest::{Document, Overlay};
@@ -16,7 +16,7 @@ const MAX_ROUNDS: usize = 10;
 
 /// A file that was changed by fixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangedFile {
     /// Path of the file.
     pub path: PathBuf,
     /// The text before.
@@ -29,7 +29,7 @@ pub struct Changed {
 #[derive(Debug, Default)]
 pub struct FixOutcome {
     /// Changed files in path order. They are not written to disk: the caller does that.
-    pub changed: Vec<Changed>,
+    pub changed: Vec<ChangedFile>,
     /// Number of applied fixes.
     pub applied: usize,
     /// The report for the changed texts: the findings that remain.
@@ -75,16 +75,24 @@ fn collide(a: &Edit, b: &Edit) -> bool {
 }
 
 /// Fixes files that are all manifests. `paths` must be sorted. See [`fix_targets`].
-pub fn fix_documents(paths: &[PathBuf], options: &Options<'_>, unsafe_too: bool) -> FixOutcome {
-    let targets: Vec<Target> = paths.iter().map(Target::named).collect();
-    fix_targets(&targets, options, unsafe_too)
+pub fn fix_documents(
+    paths: &[PathBuf],
+    options: &LintOptions<'_>,
+    include_unsafe: bool,
+) -> FixOutcome {
+    let targets: Vec<LintTarget> = paths.iter().map(LintTarget::named).collect();
+    fix_targets(&targets, options, include_unsafe)
 }
 
 /// Lints, applies fixes and lints again, until no fix can be applied. A second run over the result
 /// changes nothing. `targets` must be sorted by path.
 ///
-/// `unsafe_too` also applies fixes that may change the meaning of a manifest.
-pub fn fix_targets(targets: &[Target], options: &Options<'_>, unsafe_too: bool) -> FixOutcome {
+/// `include_unsafe` also applies fixes that may change the meaning of a manifest.
+pub fn fix_targets(
+    targets: &[LintTarget],
+    options: &LintOptions<'_>,
+    include_unsafe: bool,
+) -> FixOutcome {
     let mut originals = BTreeMap::new();
     let mut texts: BTreeMap<PathBuf, String> = BTreeMap::new();
     let mut report = lint_targets(targets, options);
@@ -93,8 +101,8 @@ pub fn fix_targets(targets: &[Target], options: &Options<'_>, unsafe_too: bool) 
         if options.stopped() {
             break;
         }
-        let mut round = Round::new(targets, options, &texts, &report, unsafe_too);
-        round.settle(0..round.candidates.len());
+        let mut round = Round::new(targets, options, &texts, &report, include_unsafe);
+        round.accept(0..round.candidates.len());
         let Some((found, changes)) = round.best else {
             break;
         };
@@ -113,7 +121,7 @@ pub fn fix_targets(targets: &[Target], options: &Options<'_>, unsafe_too: bool) 
         .into_iter()
         .filter_map(|(path, old)| {
             let new = texts.remove(&path)?;
-            (new != old).then_some(Changed { path, old, new })
+            (new != old).then_some(ChangedFile { path, old, new })
         })
         .collect();
     FixOutcome {
@@ -130,11 +138,11 @@ struct Candidate<'r> {
 
 /// One round: the fixes of a report, and which of them are accepted.
 struct Round<'r> {
-    targets: &'r [Target],
-    options: &'r Options<'r>,
+    targets: &'r [LintTarget],
+    options: &'r LintOptions<'r>,
     texts: &'r BTreeMap<PathBuf, String>,
     report: &'r Report,
-    before: Tally<'r>,
+    before: Counts<'r>,
     candidates: Vec<Candidate<'r>>,
     accepted: Vec<usize>,
     /// The report with all accepted fixes applied, and the resulting texts.
@@ -143,11 +151,11 @@ struct Round<'r> {
 
 impl<'r> Round<'r> {
     fn new(
-        targets: &'r [Target],
-        options: &'r Options<'r>,
+        targets: &'r [LintTarget],
+        options: &'r LintOptions<'r>,
         texts: &'r BTreeMap<PathBuf, String>,
         report: &'r Report,
-        unsafe_too: bool,
+        include_unsafe: bool,
     ) -> Self {
         let offered: Vec<Candidate<'r>> = report
             .findings
@@ -155,7 +163,7 @@ impl<'r> Round<'r> {
             .filter(|f| f.counts() && report.files.binary_search(&f.file).is_ok())
             .filter_map(|finding| {
                 let fix = finding.fix.as_ref()?;
-                (fix.safety == Safety::Safe || unsafe_too).then_some(Candidate { finding, fix })
+                (fix.safety == Safety::Safe || include_unsafe).then_some(Candidate { finding, fix })
             })
             .collect();
         Round {
@@ -163,7 +171,7 @@ impl<'r> Round<'r> {
             options,
             texts,
             report,
-            before: Tally::of(&report.findings),
+            before: Counts::of(&report.findings),
             candidates: without_collisions(offered, report),
             accepted: Vec::new(),
             best: None,
@@ -172,7 +180,7 @@ impl<'r> Round<'r> {
 
     /// Accepts as many candidates as possible: all of them, or else those that can be accepted from
     /// each half.
-    fn settle(&mut self, part: std::ops::Range<usize>) {
+    fn accept(&mut self, part: std::ops::Range<usize>) {
         if part.is_empty() {
             return;
         }
@@ -182,15 +190,15 @@ impl<'r> Round<'r> {
             self.accepted = trial;
         } else if part.len() > 1 {
             let middle = part.start + part.len() / 2;
-            self.settle(part.start..middle);
-            self.settle(middle..part.end);
+            self.accept(part.start..middle);
+            self.accept(middle..part.end);
         }
     }
 
     fn attempt(&self, trial: &[usize]) -> Option<(Report, Vec<(PathBuf, String)>)> {
-        let chosen = || trial.iter().filter_map(|i| self.candidates.get(*i));
+        let selected = || trial.iter().filter_map(|i| self.candidates.get(*i));
         let mut by_file: BTreeMap<&Path, Vec<&Fix>> = BTreeMap::new();
-        for candidate in chosen() {
+        for candidate in selected() {
             by_file
                 .entry(&candidate.finding.file)
                 .or_default()
@@ -204,13 +212,13 @@ impl<'r> Round<'r> {
         for (path, fixes) in by_file {
             let old = self.report.source(path)?;
             let (new, _, skipped) = apply(&old.text, &fixes);
-            if !skipped.is_empty() || !reads_as_well(old, &new) {
+            if !skipped.is_empty() || !still_parses(old, &new) {
                 return None;
             }
             files.texts.insert(path.to_owned(), Some(new.clone()));
             changes.push((path.to_owned(), new));
         }
-        let options = Options {
+        let options = LintOptions {
             rules: self.options.rules,
             files: &files,
             root: self.options.root.clone(),
@@ -223,9 +231,9 @@ impl<'r> Round<'r> {
         if options.stopped() {
             return None;
         }
-        let mended = Tally::of(chosen().map(|c| c.finding));
-        Tally::of(&after.findings)
-            .is_better_than(&self.before, &mended)
+        let fixed = Counts::of(selected().map(|c| c.finding));
+        Counts::of(&after.findings)
+            .is_better_than(&self.before, &fixed)
             .then_some((after, changes))
     }
 }
@@ -254,7 +262,7 @@ fn without_collisions<'r>(offered: Vec<Candidate<'r>>, report: &Report) -> Vec<C
     kept
 }
 
-fn reads_as_well(old: &Document, new: &str) -> bool {
+fn still_parses(old: &Document, new: &str) -> bool {
     let after = Document::parse(old.path.clone(), new.to_owned());
     after.root.is_some() >= old.root.is_some() && after.problems.len() <= old.problems.len()
 }
@@ -264,33 +272,33 @@ type Key<'r> = (&'r Path, &'static str);
 /// Number of findings per file and rule. Fixes move lines and pointers, so the findings of two runs
 /// can only be compared by count.
 #[derive(Default)]
-struct Tally<'r> {
+struct Counts<'r> {
     all: HashMap<Key<'r>, usize>,
     /// Errors and warnings.
-    loud: HashMap<Key<'r>, usize>,
+    errors_and_warnings: HashMap<Key<'r>, usize>,
 }
 
-impl<'r> Tally<'r> {
+impl<'r> Counts<'r> {
     fn of(findings: impl IntoIterator<Item = &'r Finding>) -> Self {
-        let mut tally = Tally::default();
+        let mut counts = Counts::default();
         for finding in findings.into_iter().filter(|f| f.counts()) {
             let key = (finding.file.as_path(), finding.rule.slug);
-            *tally.all.entry(key).or_default() += 1;
+            *counts.all.entry(key).or_default() += 1;
             if finding.severity >= Severity::Warning {
-                *tally.loud.entry(key).or_default() += 1;
+                *counts.errors_and_warnings.entry(key).or_default() += 1;
             }
         }
-        tally
+        counts
     }
 
-    /// Whether no errors or warnings were added, and all findings of `mended` are gone.
-    fn is_better_than(&self, before: &Tally<'_>, mended: &Tally<'_>) -> bool {
+    /// Whether no errors or warnings were added, and all findings of `fixed` are gone.
+    fn is_better_than(&self, before: &Counts<'_>, fixed: &Counts<'_>) -> bool {
         let count =
             |map: &HashMap<Key<'_>, usize>, key: &Key<'_>| map.get(key).copied().unwrap_or(0);
-        self.loud
+        self.errors_and_warnings
             .iter()
-            .all(|(key, now)| *now <= count(&before.loud, key))
-            && mended
+            .all(|(key, now)| *now <= count(&before.errors_and_warnings, key))
+            && fixed
                 .all
                 .iter()
                 .all(|(key, gone)| count(&self.all, key) + gone <= count(&before.all, key))

@@ -7,7 +7,7 @@ use agentproto_manifest::{Doctype, Document, Node, Span, normalize};
 
 /// Text and place of a field. Lines are computed only if the field appears in a finding.
 #[derive(Clone, Debug)]
-pub struct Field {
+pub struct IndexField {
     /// The value.
     pub text: String,
     /// Byte range of the value in its file.
@@ -16,28 +16,28 @@ pub struct Field {
 
 /// Index entry of one manifest.
 #[derive(Clone, Debug)]
-pub struct Card {
+pub struct IndexEntry {
     /// Path of the manifest.
     pub path: PathBuf,
     /// Kind of the manifest.
     pub doctype: Doctype,
     /// The field `id` (CLI.md, AGENT-CLI.md and ACP.md only).
-    pub id: Option<Field>,
+    pub id: Option<IndexField>,
     /// The field `version` (CLI.md, AGENT-CLI.md and ACP.md only).
     pub version: Option<String>,
     /// The field `bin` (CLI.md and AGENT-CLI.md only).
-    pub bin: Option<Field>,
+    pub bin: Option<IndexField>,
     /// Slug and kind of each declared secret (SECRETS.md only).
-    pub secrets: Vec<(Field, String)>,
+    pub secrets: Vec<(IndexField, String)>,
     /// The reference from agent to endpoint, endpoint to operator, or operator to agent. Only these
     /// can form a cycle: secrets and runners refer to nothing, and a tool refers back to its CLI by
     /// design.
-    pub next: Option<Next>,
+    pub forward_ref: Option<ForwardRef>,
 }
 
-/// Target of the reference in [`Card::next`].
+/// Target of the reference in [`IndexEntry::forward_ref`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum ForwardRef {
     /// Normalized path.
     File(PathBuf),
     /// Id of an agent in the registry.
@@ -48,62 +48,66 @@ pub enum Next {
 #[derive(Debug, Default)]
 pub struct Index {
     /// The entries, in path order.
-    pub cards: Vec<Card>,
+    pub entries: Vec<IndexEntry>,
 }
 
 impl Index {
     /// The manifests of a doctype that have this id.
-    pub fn by_id<'a>(&'a self, doctype: Doctype, id: &'a str) -> impl Iterator<Item = &'a Card> {
-        self.cards
+    pub fn by_id<'a>(
+        &'a self,
+        doctype: Doctype,
+        id: &'a str,
+    ) -> impl Iterator<Item = &'a IndexEntry> {
+        self.entries
             .iter()
             .filter(move |c| c.doctype == doctype && c.id.as_ref().is_some_and(|f| f.text == id))
     }
 }
 
-impl Card {
+impl IndexEntry {
     /// The entry of a document. `None` if it cannot be read or no registry rule needs its doctype.
-    pub fn of(doc: &Document) -> Option<Card> {
+    pub fn of(doc: &Document) -> Option<IndexEntry> {
         let (root, doctype) = (doc.root.as_ref()?, doc.doctype?);
         let field = |key: &str| {
             let node = root.get(key)?;
-            Some(Field {
+            Some(IndexField {
                 text: node.as_str()?.to_owned(),
                 span: node.span,
             })
         };
-        let mut card = Card {
+        let mut entry = IndexEntry {
             path: doc.path.clone(),
             doctype,
             id: None,
             version: None,
             bin: None,
             secrets: Vec::new(),
-            next: None,
+            forward_ref: None,
         };
         match doctype {
             Doctype::Cli | Doctype::AgentCli | Doctype::Acp => {
-                card.id = field("id");
-                card.version = root.str_at(&["version"]).map(str::to_owned);
+                entry.id = field("id");
+                entry.version = root.str_at(&["version"]).map(str::to_owned);
                 if doctype != Doctype::Acp {
-                    card.bin = field("bin");
+                    entry.bin = field("bin");
                 }
             }
             Doctype::Secrets => {
                 let secrets = root.get("secrets").map_or(&[][..], Node::items);
-                card.secrets = secrets.iter().filter_map(secret).collect();
+                entry.secrets = secrets.iter().filter_map(secret).collect();
             }
             Doctype::Operator => {}
             Doctype::Sandbox | Doctype::Runner | Doctype::Tool => return None,
         }
-        card.next = onward(root, doctype)
+        entry.forward_ref = forward_reference(root, doctype)
             .and_then(Node::as_str)
-            .and_then(|reference| Next::of(doc, reference));
-        Some(card)
+            .and_then(|reference| ForwardRef::of(doc, reference));
+        Some(entry)
     }
 }
 
-/// The reference of a manifest that may be part of a cycle (see [`Card::next`]).
-pub fn onward(root: &Node, doctype: Doctype) -> Option<&Node> {
+/// The reference of a manifest that may be part of a cycle (see [`IndexEntry::forward_ref`]).
+pub fn forward_reference(root: &Node, doctype: Doctype) -> Option<&Node> {
     match doctype {
         Doctype::AgentCli => root.get("acp"),
         Doctype::Acp => root.at(&["metadata", "aip44", "operator"]),
@@ -114,22 +118,22 @@ pub fn onward(root: &Node, doctype: Doctype) -> Option<&Node> {
     }
 }
 
-impl Next {
-    fn of(doc: &Document, reference: &str) -> Option<Next> {
+impl ForwardRef {
+    fn of(doc: &Document, reference: &str) -> Option<ForwardRef> {
         if reference.contains("://") || reference.starts_with(['@', '/', '~', '\\']) {
             return None;
         }
         if reference.contains(['/', '.']) {
-            return Some(Next::File(normalize(&doc.dir().join(reference))));
+            return Some(ForwardRef::File(normalize(&doc.dir().join(reference))));
         }
         let slug = doc.doctype == Some(Doctype::Operator) && !reference.is_empty();
-        slug.then(|| Next::Slug(reference.to_owned()))
+        slug.then(|| ForwardRef::Slug(reference.to_owned()))
     }
 }
 
-fn secret(entry: &Node) -> Option<(Field, String)> {
+fn secret(entry: &Node) -> Option<(IndexField, String)> {
     let slug = entry.get("slug")?;
-    let field = Field {
+    let field = IndexField {
         text: slug.as_str()?.to_owned(),
         span: slug.span,
     };

@@ -4,6 +4,8 @@
 //! then the checks of its doctype. Nothing here writes files or prints, except
 //! [`Baseline::write`].
 
+#![deny(missing_docs)]
+
 mod baseline;
 mod context;
 pub mod discover;
@@ -22,14 +24,14 @@ mod settings;
 pub mod shape;
 mod suppress;
 
-pub use baseline::{Baseline, BaselineError, Matched};
-pub use context::{Context, Draft, Place, Ref, conclude};
+pub use baseline::{Baseline, BaselineError, BaselineResult};
+pub use context::{FindingDraft, Location, ResolvedRef, RuleContext, finish_draft};
 pub use engine::{
-    Options, Skip, Target, compare_with_base, lint_document, lint_files, lint_targets,
+    LintOptions, LintTarget, Skip, compare_with_base, lint_document, lint_files, lint_targets,
 };
 pub use finding::{Edit, Finding, Fix, Related, Report, Safety};
-pub use fix::{Changed, FixOutcome, fix_documents, fix_targets};
-pub use index::{Card, Field, Index, Next, onward};
+pub use fix::{ChangedFile, FixOutcome, fix_documents, fix_targets};
+pub use index::{ForwardRef, Index, IndexEntry, IndexField, forward_reference};
 pub use rule::{Example, FixKind, Level, Profile, Rule, Scope, Severity, Source};
 pub use settings::{RuleSet, UnknownRule, matching};
 

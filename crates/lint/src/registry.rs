@@ -1,17 +1,17 @@
 //! The table of all rules and checks.
 
-use crate::context::Context;
+use crate::context::RuleContext;
 use crate::rule::Rule;
 use crate::rules;
 use agentproto_manifest::Doctype;
 use agentproto_text::closest_of;
 
 /// A function that checks one document and may report any rule of its family.
-pub struct Check {
+pub struct FamilyCheck {
     /// The doctypes that the check runs on.
     pub doctypes: &'static [Doctype],
     /// Reports findings to the context.
-    pub run: fn(&Context<'_>),
+    pub run: fn(&RuleContext<'_>),
 }
 
 /// Related rules, and the checks that report them.
@@ -21,7 +21,7 @@ pub struct Family {
     /// The rules, in the order of the reference.
     pub rules: &'static [&'static Rule],
     /// The checks. Rules without a check are reported by schema constraints or by the engine.
-    pub checks: &'static [Check],
+    pub checks: &'static [FamilyCheck],
 }
 
 /// All families, in the order in which `rules` and docs/rules.md print them.

@@ -3,9 +3,9 @@
 
 use serde::Deserialize;
 
-use crate::context::Context;
+use crate::context::RuleContext;
 use crate::page;
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 use agentproto_manifest::Doctype;
 
 /// How serious a finding is.
@@ -200,7 +200,7 @@ impl Example {
 
 /// Reports a schema violation with the rule's own message. It may also report nothing, if another
 /// finding covers the same mistake.
-pub type Words = for<'d> fn(&Context<'d>, &Violation<'d>);
+pub type ReportFn = for<'d> fn(&RuleContext<'d>, &SchemaViolation<'d>);
 
 /// A lint rule.
 #[derive(Debug)]
@@ -209,7 +209,7 @@ pub struct Rule {
     pub slug: &'static str,
     /// Reports violations of the schema constraints that name this rule in `x-rules`. If `None`,
     /// the general message of the violated keyword is used.
-    pub words: Option<Words>,
+    pub report: Option<ReportFn>,
     /// One line that says what is wrong when the rule fires.
     pub title: &'static str,
     /// Severity in profiles `default` and `reference`.
@@ -236,7 +236,7 @@ impl Rule {
     /// Default values of the fields that most rules do not set.
     pub const BASE: Rule = Rule {
         slug: "",
-        words: None,
+        report: None,
         title: "",
         severity: Severity::Error,
         spec_severity: None,
@@ -262,7 +262,7 @@ impl Rule {
     }
 
     /// The section "What it checks" of the page.
-    pub fn what(&self) -> &'static str {
+    pub fn what_it_checks(&self) -> &'static str {
         page::section(self.docs, "What it checks")
     }
     /// The section "Why" of the page.
@@ -270,16 +270,16 @@ impl Rule {
         page::section(self.docs, "Why")
     }
     /// The example that violates the rule.
-    pub fn bad(&self) -> Example {
+    pub fn bad_example(&self) -> Example {
         page::example(page::section(self.docs, "Example"))
     }
     /// The same example without the violation.
-    pub fn good(&self) -> Example {
+    pub fn good_example(&self) -> Example {
         page::example(page::section(self.docs, "Use instead"))
     }
     /// The section "Notes" of the page: contradictions in the specs that affect the rule, and how
     /// the rule resolves them ("C15: …").
-    pub fn note(&self) -> Option<&'static str> {
+    pub fn notes(&self) -> Option<&'static str> {
         Some(page::section(self.docs, "Notes")).filter(|note| !note.is_empty())
     }
 

@@ -14,7 +14,7 @@ pub struct RuleSet {
 
 /// A selector matches no rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown rule `{name}`{}", did_you_mean(suggestion))]
+#[error("unknown rule `{name}`{}", did_you_mean(name, suggestion))]
 pub struct UnknownRule {
     /// The selector.
     pub name: String,
@@ -22,7 +22,16 @@ pub struct UnknownRule {
     pub suggestion: Option<&'static str>,
 }
 
-fn did_you_mean(suggestion: &Option<&'static str>) -> String {
+fn did_you_mean(name: &str, suggestion: &Option<&'static str>) -> String {
+    // A selector without a star is a full name.
+    let is_prefix = |rule: &Rule| {
+        let rest = rule.slug.strip_prefix(name);
+        !name.is_empty() && rest.is_some_and(|rest| rest.starts_with('-') || name.ends_with('-'))
+    };
+    if registry::rules().any(is_prefix) {
+        let prefix = name.trim_end_matches('-');
+        return format!("; to select by prefix, write `{prefix}-*`");
+    }
     match suggestion {
         Some(slug) => format!("; did you mean `{slug}`?"),
         None => "; `agentproto rules` lists all rules".to_owned(),

@@ -8,9 +8,9 @@ mod directive;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use directive::{Directive, MARK, directives};
+use directive::{Directive, PREFIX, directives};
 
-use crate::context::{Draft, Place, conclude};
+use crate::context::{FindingDraft, Location, finish_draft};
 use crate::finding::{Edit, Finding, Safety};
 use crate::registry;
 use crate::rule::{Rule, Scope};
@@ -22,36 +22,36 @@ use agentproto_text::one_of;
 
 /// Marks the findings that an ignore covers, and adds findings about the ignores themselves.
 pub fn apply(doc: &Document, rules: &RuleSet, findings: &mut Vec<Finding>) {
-    if doc.text.contains(MARK) {
-        Judge::new(doc, rules).document(findings);
+    if doc.text.contains(PREFIX) {
+        Suppressor::new(doc, rules).document(findings);
     }
 }
 
 /// Marks findings that were found outside a run. The ignores themselves are not checked.
 pub fn mark(doc: &Document, rules: &RuleSet, findings: &mut [Finding]) {
-    if !findings.is_empty() && doc.text.contains(MARK) {
-        Judge::new(doc, rules).mark(findings);
+    if !findings.is_empty() && doc.text.contains(PREFIX) {
+        Suppressor::new(doc, rules).mark(findings);
     }
 }
 
 /// Whether a document ignores rules that need all files of the run.
-pub fn waits(doc: &Document) -> bool {
-    doc.text.contains(MARK)
+pub fn ignores_registry_rules(doc: &Document) -> bool {
+    doc.text.contains(PREFIX)
         && directives(doc)
-            .good
+            .valid
             .iter()
             .flat_map(|d| &d.names)
             .any(|(name, _)| registry::find(name).is_some_and(needs_whole_run))
 }
 
 /// Same as [`apply`], for rules that need all files of the run. Called after those rules ran.
-pub fn apply_late(
-    waiting: &[PathBuf],
+pub fn apply_registry_rules(
+    paths: &[PathBuf],
     workspace: &Workspace<'_>,
     rules: &RuleSet,
     findings: &mut Vec<Finding>,
 ) {
-    for path in waiting {
+    for path in paths {
         let Ok(doc) = workspace.load(path) else {
             continue;
         };
@@ -59,7 +59,7 @@ pub fn apply_late(
             .into_iter()
             .partition(|f| f.file == *path);
         *findings = others;
-        Judge::new(&doc, rules).whole_run(&mut own);
+        Suppressor::new(&doc, rules).whole_run(&mut own);
         findings.append(&mut own);
     }
 }
@@ -70,17 +70,17 @@ fn needs_whole_run(rule: &'static Rule) -> bool {
 
 /// Whether a single document is enough to check a rule. Ignores of rules that need an earlier
 /// revision are never reported as unused, because most runs have no such revision.
-fn decided_alone(rule: &'static Rule) -> bool {
+fn needs_one_document(rule: &'static Rule) -> bool {
     rule.scope != Scope::Registry && rule != &ignores::UNUSED
 }
 
-struct Judge<'d> {
+struct Suppressor<'d> {
     doc: &'d Document,
     rules: &'d RuleSet,
     ignores: Vec<Ignore<'d>>,
     /// The ignores by rule and line. The line is `None` for ignores of the whole file.
     index: HashMap<(&'static str, Option<u32>), Covering>,
-    malformed: Vec<directive::Malformed>,
+    invalid: Vec<directive::InvalidDirective>,
 }
 
 /// Ignores of one rule at one place.
@@ -98,11 +98,11 @@ struct Ignore<'d> {
     named: Vec<(Option<&'static Rule>, bool)>,
 }
 
-impl<'d> Judge<'d> {
+impl<'d> Suppressor<'d> {
     fn new(doc: &'d Document, rules: &'d RuleSet) -> Self {
         let found = directives(doc);
         let ignores: Vec<Ignore<'d>> = found
-            .good
+            .valid
             .into_iter()
             .map(|directive| Ignore {
                 named: directive
@@ -125,34 +125,34 @@ impl<'d> Judge<'d> {
                 }
             }
         }
-        Judge {
+        Suppressor {
             doc,
             rules,
             ignores,
             index,
-            malformed: found.malformed,
+            invalid: found.invalid,
         }
     }
 
     fn document(&mut self, findings: &mut Vec<Finding>) {
         self.mark(findings);
         let mut own = Vec::new();
-        self.malformed_ones(&mut own);
-        self.unknown_and_bare_ones(&mut own);
+        self.report_invalid(&mut own);
+        self.report_unknown_and_without_reason(&mut own);
         self.mark(&mut own);
-        let mut dead = self.unused(decided_alone);
-        self.mark(&mut dead);
+        let mut unused = self.unused(needs_one_document);
+        self.mark(&mut unused);
         // An ignore of `ignore-unused` can itself be unused. These findings cannot be ignored.
-        dead.extend(self.unused(|rule| rule == &ignores::UNUSED));
+        unused.extend(self.unused(|rule| rule == &ignores::UNUSED));
         findings.append(&mut own);
-        findings.append(&mut dead);
+        findings.append(&mut unused);
     }
 
     fn whole_run(&mut self, findings: &mut Vec<Finding>) {
         self.mark(findings);
-        let mut dead = self.unused(needs_whole_run);
-        self.mark(&mut dead);
-        findings.append(&mut dead);
+        let mut unused = self.unused(needs_whole_run);
+        self.mark(&mut unused);
+        findings.append(&mut unused);
     }
 
     fn mark(&mut self, findings: &mut [Finding]) {
@@ -186,22 +186,23 @@ impl<'d> Judge<'d> {
         }
     }
 
-    fn report(&self, out: &mut Vec<Finding>, draft: Draft<'_>, rule: &'static Rule) {
+    fn report(&self, out: &mut Vec<Finding>, draft: FindingDraft<'_>, rule: &'static Rule) {
         if let Some(severity) = self.rules.severity(rule) {
-            out.push(conclude(self.doc, draft, severity));
+            out.push(finish_draft(self.doc, draft, severity));
         }
     }
 
-    fn malformed_ones(&self, out: &mut Vec<Finding>) {
-        for malformed in &self.malformed {
-            let rule = &ignores::MALFORMED;
-            let draft = Draft::new(rule, Place::Bytes(malformed.span), malformed.why.as_str())
-                .help("fix the directive; until then it ignores nothing");
+    fn report_invalid(&self, out: &mut Vec<Finding>) {
+        for invalid in &self.invalid {
+            let rule = &ignores::INVALID;
+            let message = format!("{}, so it has no effect", invalid.why);
+            let draft = FindingDraft::new(rule, Location::Bytes(invalid.span), message)
+                .help(invalid.help.as_str());
             self.report(out, draft, rule);
         }
     }
 
-    fn unknown_and_bare_ones(&self, out: &mut Vec<Finding>) {
+    fn report_unknown_and_without_reason(&self, out: &mut Vec<Finding>) {
         for ignore in &self.ignores {
             let directive = &ignore.directive;
             for ((name, span), (known, _)) in directive.names.iter().zip(&ignore.named) {
@@ -214,9 +215,9 @@ impl<'d> Judge<'d> {
                     None => "run `agentproto rules` for a list; wildcards are not allowed here"
                         .to_owned(),
                 };
-                let draft = Draft::new(
+                let draft = FindingDraft::new(
                     rule,
-                    Place::Bytes(*span),
+                    Location::Bytes(*span),
                     format!("unknown rule `{name}` in an ignore"),
                 )
                 .help(help);
@@ -224,9 +225,9 @@ impl<'d> Judge<'d> {
             }
             if directive.reason.is_empty() {
                 let rule = &ignores::NO_REASON;
-                let draft = Draft::new(
+                let draft = FindingDraft::new(
                     rule,
-                    Place::Bytes(directive.span),
+                    Location::Bytes(directive.span),
                     "the ignore has no reason",
                 )
                 .help("add a reason after the closing bracket");
@@ -235,24 +236,24 @@ impl<'d> Judge<'d> {
         }
     }
 
-    /// Reports the names that suppressed nothing, among the rules for which `asked` is true.
-    fn unused(&self, asked: impl Fn(&'static Rule) -> bool) -> Vec<Finding> {
+    /// Reports the names that suppressed nothing, among the rules for which `includes` is true.
+    fn unused(&self, includes: impl Fn(&'static Rule) -> bool) -> Vec<Finding> {
         let mut out = Vec::new();
         // A document that could not be parsed was not checked, so its ignores may be needed.
         if self.doc.root.is_none() {
             return out;
         }
         for ignore in &self.ignores {
-            let dead: Vec<usize> = ignore
+            let unused: Vec<usize> = ignore
                 .named
                 .iter()
                 .enumerate()
                 .filter(|(_, (rule, used))| {
-                    !used && rule.is_some_and(|r| asked(r) && self.rules.severity(r).is_some())
+                    !used && rule.is_some_and(|r| includes(r) && self.rules.severity(r).is_some())
                 })
                 .map(|(i, _)| i)
                 .collect();
-            let names: Vec<&str> = dead
+            let names: Vec<&str> = unused
                 .iter()
                 .filter_map(|i| ignore.directive.names.get(*i))
                 .map(|(name, _)| *name)
@@ -267,9 +268,9 @@ impl<'d> Judge<'d> {
                 "in this file"
             };
             let all = names.len() == ignore.named.len();
-            let draft = Draft::new(
+            let draft = FindingDraft::new(
                 rule,
-                Place::Bytes(ignore.directive.span),
+                Location::Bytes(ignore.directive.span),
                 format!("unused ignore: no finding of {} {place}", one_of(&names)),
             )
             .help("remove the ignore, or move it to the line that it is meant for")
@@ -283,7 +284,7 @@ impl<'d> Judge<'d> {
                 vec![if all {
                     without_comment(self.doc, ignore.directive.span)
                 } else {
-                    without_names(&ignore.directive, &dead)
+                    without_names(&ignore.directive, &unused)
                 }],
             );
             self.report(&mut out, draft, rule);
@@ -310,10 +311,10 @@ fn without_comment(doc: &Document, comment: Span) -> Edit {
     }
 }
 
-fn without_names(directive: &Directive<'_>, dead: &[usize]) -> Edit {
+fn without_names(directive: &Directive<'_>, unused: &[usize]) -> Edit {
     let names = directive.names.iter().enumerate();
     let kept: Vec<&str> = names
-        .filter(|(i, _)| !dead.contains(i))
+        .filter(|(i, _)| !unused.contains(i))
         .map(|(_, (name, _))| *name)
         .collect();
     Edit {

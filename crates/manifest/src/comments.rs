@@ -7,7 +7,7 @@ use crate::tree::{Node, Span, Style, Value};
 /// Spans of the comments in the frontmatter, in order, each from `#` to the end of the line.
 /// A `#` inside a scalar is text.
 pub fn comments(doc: &Document) -> Vec<Span> {
-    let Some(front) = doc.front else {
+    let Some(front) = doc.frontmatter else {
         return Vec::new();
     };
     let bytes = doc.text.as_bytes();

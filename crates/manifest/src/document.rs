@@ -8,9 +8,9 @@ use crate::doctype::Doctype;
 pub use crate::frontmatter::Frontmatter;
 use crate::frontmatter::split;
 use crate::lines::{LineIndex, Position};
-use crate::places::Places;
+use crate::node_paths::NodePaths;
 use crate::tree::{Entry, Node, Span, Value};
-use crate::yaml::{self, Oddity};
+use crate::yaml::{self, YamlQuirk};
 
 /// Why a file cannot be read as a manifest. The linter maps each kind to a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,25 +82,26 @@ pub struct Document {
     /// Manifest format, or `None` if neither the file name nor the keys identify it.
     pub doctype: Option<Doctype>,
     /// Spans of the frontmatter and the body, or `None` if the file has no frontmatter.
-    pub front: Option<Frontmatter>,
+    pub frontmatter: Option<Frontmatter>,
     /// Root of the tree. It is always a mapping, and `None` if the frontmatter is not a readable
     /// mapping.
     pub root: Option<Node>,
     /// Problems found while parsing.
     pub problems: Vec<Problem>,
     /// Valid YAML that other parsers read differently.
-    pub oddities: Vec<Oddity>,
+    pub quirks: Vec<YamlQuirk>,
     lines: OnceLock<LineIndex>,
-    places: Places,
+    node_paths: NodePaths,
     /// Bytes that were parsed again to check edits of this document.
-    reread: AtomicUsize,
+    reparsed_bytes: AtomicUsize,
 }
 
 impl Document {
     /// Adds one more parse of the whole text to the counter, as checking an edit requires.
     /// Returns the number of bytes counted before.
-    pub fn count_reread(&self) -> usize {
-        self.reread.fetch_add(self.text.len(), Ordering::Relaxed)
+    pub fn add_reparse(&self) -> usize {
+        self.reparsed_bytes
+            .fetch_add(self.text.len(), Ordering::Relaxed)
     }
 
     /// Parses a file with a frontmatter. Problems are recorded in the document.
@@ -110,34 +111,34 @@ impl Document {
             doctype: doctype_by_name(&path),
             path,
             text,
-            front: None,
+            frontmatter: None,
             root: None,
             problems: Vec::new(),
-            oddities: Vec::new(),
+            quirks: Vec::new(),
             lines: OnceLock::new(),
-            places: Places::default(),
-            reread: AtomicUsize::new(0),
+            node_paths: NodePaths::default(),
+            reparsed_bytes: AtomicUsize::new(0),
         };
-        let front = match split(&doc.text) {
-            Ok((front, problem)) => {
+        let frontmatter = match split(&doc.text) {
+            Ok((frontmatter, problem)) => {
                 doc.problems.extend(problem);
-                front
+                frontmatter
             }
             Err(problem) => {
                 doc.problems.push(problem);
                 return doc;
             }
         };
-        doc.front = Some(front);
-        let source = doc.text.get(front.yaml.range()).unwrap_or("");
-        let parsed = yaml::parse(source, front.yaml.start as usize);
+        doc.frontmatter = Some(frontmatter);
+        let source = doc.text.get(frontmatter.yaml.range()).unwrap_or("");
+        let parsed = yaml::parse(source, frontmatter.yaml.start as usize);
         doc.problems.extend(parsed.problems);
-        doc.oddities = parsed.oddities;
+        doc.quirks = parsed.quirks;
         match parsed.root {
             Some(root) if root.is_map() => doc.root = Some(root),
             Some(root) if root.is_null() => doc.problems.push(Problem::new(
                 ProblemKind::Empty,
-                front.open,
+                frontmatter.open,
                 "the frontmatter is empty",
             )),
             Some(root) => doc.problems.push(Problem::new(
@@ -157,15 +158,15 @@ impl Document {
     }
 
     /// Parses a file that is YAML only, without `---` fences.
-    pub fn bare(path: impl Into<PathBuf>, bytes: Vec<u8>) -> Document {
+    pub fn parse_yaml(path: impl Into<PathBuf>, bytes: Vec<u8>) -> Document {
         let mut doc = Document::from_bytes(path, bytes);
         if doc.problems.iter().any(|p| p.kind == ProblemKind::NotUtf8) {
             return doc;
         }
         let parsed = yaml::parse(&doc.text, 0);
-        doc.front = None;
+        doc.frontmatter = None;
         doc.problems = parsed.problems;
-        doc.oddities = parsed.oddities;
+        doc.quirks = parsed.quirks;
         doc.root = parsed.root;
         if let Some(other) = doc.root.take_if(|root| !root.is_map()) {
             let what = format!("the file must be a mapping, found {}", other.type_name());
@@ -196,12 +197,12 @@ impl Document {
                         format!("the file is not UTF-8: byte 0x{bad:02x} at offset {at}"),
                     )],
                     text,
-                    front: None,
+                    frontmatter: None,
                     root: None,
-                    oddities: Vec::new(),
+                    quirks: Vec::new(),
                     lines: OnceLock::new(),
-                    places: Places::default(),
-                    reread: AtomicUsize::new(0),
+                    node_paths: NodePaths::default(),
+                    reparsed_bytes: AtomicUsize::new(0),
                 }
             }
         }
@@ -219,7 +220,8 @@ impl Document {
 
     /// Text after the frontmatter.
     pub fn body(&self) -> &str {
-        self.front.map_or("", |front| self.slice(front.body))
+        self.frontmatter
+            .map_or("", |frontmatter| self.slice(frontmatter.body))
     }
 
     /// Line starts of the text, computed on first use.
@@ -256,7 +258,7 @@ impl Document {
     /// Path from the root to a node of this document, as the index of each child. The node is
     /// found by its address.
     pub fn path_of(&self, node: &Node) -> Option<Vec<usize>> {
-        self.places.way(self.root.as_ref()?, node)
+        self.node_paths.path_to(self.root.as_ref()?, node)
     }
 
     /// The collection that contains a node of this document.

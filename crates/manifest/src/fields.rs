@@ -9,7 +9,7 @@ use agentproto_text::{closest_of, one_of};
 
 /// An error in such a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
+pub struct FieldError {
     /// Line, starting at 1.
     pub line: u32,
     /// Column, starting at 1.
@@ -23,62 +23,62 @@ pub struct Mistake {
 pub fn read<T>(
     text: &str,
     what: &str,
-    take: impl FnOnce(&Node, &mut Notes) -> T,
-) -> Result<T, Vec<Mistake>> {
-    let parsed = yaml::parse_called(text, 0, "the file");
-    let mut notes = Notes::default();
+    take: impl FnOnce(&Node, &mut FieldReader) -> T,
+) -> Result<T, Vec<FieldError>> {
+    let parsed = yaml::parse_with_subject(text, 0, "the file");
+    let mut reader = FieldReader::default();
     for problem in &parsed.problems {
-        notes.wrong(problem.span, problem.message.clone());
+        reader.error(problem.span, problem.message.clone());
     }
     let taken = match &parsed.root {
-        Some(root) if root.is_map() => Some(take(root, &mut notes)),
+        Some(root) if root.is_map() => Some(take(root, &mut reader)),
         // Invalid YAML was already reported.
-        _ if !notes.mistakes.is_empty() => None,
+        _ if !reader.errors.is_empty() => None,
         _ => {
-            notes.wrong(Span::empty(0), what);
+            reader.error(Span::empty(0), what);
             None
         }
     };
     match taken {
-        Some(taken) if notes.mistakes.is_empty() => Ok(taken),
-        _ => Err(notes.placed(text)),
+        Some(taken) if reader.errors.is_empty() => Ok(taken),
+        _ => Err(reader.into_errors(text)),
     }
 }
 
 /// Collects the errors of one file.
 #[derive(Default)]
-pub struct Notes {
+pub struct FieldReader {
     /// Errors so far, each with its place.
-    pub mistakes: Vec<(Span, String)>,
+    pub errors: Vec<(Span, String)>,
 }
 
-impl Notes {
-    fn placed(self, text: &str) -> Vec<Mistake> {
+impl FieldReader {
+    fn into_errors(self, text: &str) -> Vec<FieldError> {
         let lines = LineIndex::new(text);
-        let placed = self.mistakes.into_iter().map(|(span, message)| {
+        let located = self.errors.into_iter().map(|(span, message)| {
             let place = lines.position(text, span.start);
-            Mistake {
+            FieldError {
                 line: place.line,
                 column: place.column,
                 message,
             }
         });
-        let mut mistakes: Vec<Mistake> = placed.collect();
-        mistakes.sort_by_key(|m| (m.line, m.column));
-        mistakes.dedup();
-        mistakes
+        let mut errors: Vec<FieldError> = located.collect();
+        errors.sort_by_key(|m| (m.line, m.column));
+        errors.dedup();
+        errors
     }
 
     /// Records an error.
-    pub fn wrong(&mut self, span: Span, message: impl Into<String>) {
-        self.mistakes.push((span, message.into()));
+    pub fn error(&mut self, span: Span, message: impl Into<String>) {
+        self.errors.push((span, message.into()));
     }
 
     /// Records an error for each unknown key, and for a node that is not a mapping.
-    pub fn keys(&mut self, node: &Node, what: &str, known: &[&str]) {
+    pub fn check_keys(&mut self, node: &Node, what: &str, known: &[&str]) {
         if !node.is_map() {
             let found = node.type_name();
-            self.wrong(
+            self.error(
                 node.span,
                 format!("{what} must be a mapping, found {found}"),
             );
@@ -92,7 +92,7 @@ impl Notes {
                 None if known.is_empty() => "no keys are allowed here".to_owned(),
                 None => format!("expected {}", one_of(known)),
             };
-            self.wrong(
+            self.error(
                 entry.key_span,
                 format!("unknown key `{}` in {what}; {hint}", entry.key),
             );
@@ -110,7 +110,7 @@ impl Notes {
         let taken = take(value);
         if taken.is_none() {
             let found = value.type_name();
-            self.wrong(
+            self.error(
                 value.span,
                 format!("`{key}` must be {expected}, found {found}"),
             );
@@ -124,15 +124,15 @@ impl Notes {
     }
 
     /// A required string. If it is missing, the error points at the mapping.
-    pub fn need(&mut self, node: &Node, key: &str, what: &str) -> String {
+    pub fn required_string(&mut self, node: &Node, key: &str, what: &str) -> String {
         if node.is_map() && !node.has(key) {
-            self.wrong(node.span, format!("{what} needs `{key}`"));
+            self.error(node.span, format!("{what} needs `{key}`"));
         }
         self.string(node, key).unwrap_or_default()
     }
 
     /// A boolean, or `default` if the key is absent.
-    pub fn flag(&mut self, node: &Node, key: &str, default: bool) -> bool {
+    pub fn bool_or(&mut self, node: &Node, key: &str, default: bool) -> bool {
         self.typed(node, key, "true or false", Node::as_bool)
             .unwrap_or(default)
     }
@@ -148,7 +148,7 @@ impl Notes {
         let number = value.as_int().and_then(|n| u64::try_from(n).ok());
         let number = number.filter(|n| (least..=most).contains(n));
         if number.is_none() {
-            self.wrong(
+            self.error(
                 value.span,
                 format!("`{key}` must be an integer between {least} and {most}"),
             );
@@ -157,21 +157,21 @@ impl Notes {
     }
 
     /// One of the `allowed` words, or `default` if the key is absent.
-    pub fn word(&mut self, node: &Node, key: &str, default: &str, allowed: &[&str]) -> String {
+    pub fn one_of(&mut self, node: &Node, key: &str, default: &str, allowed: &[&str]) -> String {
         let Some(value) = node.get(key) else {
             return default.to_owned();
         };
         match value.as_str().filter(|word| allowed.contains(word)) {
             Some(word) => word.to_owned(),
             None => {
-                self.wrong(value.span, format!("`{key}` must be {}", one_of(allowed)));
+                self.error(value.span, format!("`{key}` must be {}", one_of(allowed)));
                 default.to_owned()
             }
         }
     }
 
     /// The strings in `value`, which is one string or a list of strings.
-    pub fn texts(&mut self, value: &Node, key: &str) -> Vec<String> {
+    pub fn strings_in(&mut self, value: &Node, key: &str) -> Vec<String> {
         match &value.value {
             Value::Str(text) => vec![text.to_string()],
             Value::Seq(items) => {
@@ -181,7 +181,7 @@ impl Notes {
                         Some(text) => texts.push(text.to_owned()),
                         None => {
                             let found = item.type_name();
-                            self.wrong(
+                            self.error(
                                 item.span,
                                 format!("`{key}` must contain only strings, found {found}"),
                             );
@@ -191,7 +191,7 @@ impl Notes {
                 texts
             }
             _ => {
-                self.wrong(
+                self.error(
                     value.span,
                     format!("`{key}` must be a string or a list of strings"),
                 );
@@ -201,9 +201,9 @@ impl Notes {
     }
 
     /// The strings of an optional key, which is one string or a list of strings.
-    pub fn list(&mut self, node: &Node, key: &str) -> Vec<String> {
+    pub fn strings(&mut self, node: &Node, key: &str) -> Vec<String> {
         let value = node.get(key);
-        value.map_or_else(Vec::new, |value| self.texts(value, key))
+        value.map_or_else(Vec::new, |value| self.strings_in(value, key))
     }
 
     /// The items of an optional list.
@@ -221,7 +221,7 @@ impl Notes {
         for entry in map.map_or(&[][..], Node::entries) {
             match entry.value.as_str() {
                 Some(text) => pairs.push((entry.key.to_string(), text.to_owned())),
-                None => self.wrong(
+                None => self.error(
                     entry.value.span,
                     format!("`{key}.{}` must be a string", entry.key),
                 ),

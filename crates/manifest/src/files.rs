@@ -149,16 +149,16 @@ impl FileSource for Disk {
 /// a fix that is being checked.
 pub struct Overlay<'a> {
     /// Source of all other files.
-    pub below: &'a dyn FileSource,
+    pub base: &'a dyn FileSource,
     /// Replaced files. `None` hides a file.
     pub texts: BTreeMap<PathBuf, Option<String>>,
 }
 
 impl<'a> Overlay<'a> {
     /// An overlay without texts.
-    pub fn new(below: &'a dyn FileSource) -> Self {
+    pub fn new(base: &'a dyn FileSource) -> Self {
         Overlay {
-            below,
+            base,
             texts: BTreeMap::new(),
         }
     }
@@ -172,7 +172,7 @@ impl FileSource for Overlay<'_> {
             }
             Some(Some(text)) => Ok(text.clone().into_bytes()),
             Some(None) => Err(ReadError::NotFound),
-            None => self.below.read(path),
+            None => self.base.read(path),
         }
     }
 
@@ -180,12 +180,12 @@ impl FileSource for Overlay<'_> {
         match self.texts.get(path) {
             Some(Some(_)) => Some(PathKind::File { executable: false }),
             Some(None) => None,
-            None => self.below.kind(path),
+            None => self.base.kind(path),
         }
     }
 
     fn list(&self, dir: &Path) -> Vec<String> {
-        let mut names = self.below.list(dir);
+        let mut names = self.base.list(dir);
         for (path, text) in &self.texts {
             if path.parent() == Some(dir)
                 && let Some(name) = path.file_name().and_then(|n| n.to_str())
@@ -203,7 +203,7 @@ impl FileSource for Overlay<'_> {
     fn link_target(&self, path: &Path) -> Option<PathBuf> {
         match self.texts.get(path) {
             Some(_) => None,
-            None => self.below.link_target(path),
+            None => self.base.link_target(path),
         }
     }
 }

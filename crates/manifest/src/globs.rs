@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 /// Maximum length of a glob in bytes. Longer globs are invalid, because no path is that long.
-const LONGEST: usize = 1024;
+const MAX_LENGTH: usize = 1024;
 /// Maximum number of alternatives after brace expansion. A glob with more is invalid.
-const MOST_ALTERNATIVES: usize = 64;
+const MAX_ALTERNATIVES: usize = 64;
 /// Maximum number of token comparisons per query. Beyond it the answer is no.
-const MOST_WORK: usize = 1 << 22;
+const MAX_COMPARISONS: usize = 1 << 22;
 
 /// Whether a glob is valid: brackets and braces are closed, and ranges ascend.
 pub fn is_valid(glob: &str) -> bool {
@@ -97,7 +97,7 @@ fn home(path: &str) -> Cow<'_, str> {
 /// Fast path for the two common forms, a plain path and `directory/**`. It does not parse the
 /// glob. `None` if the glob has another form.
 fn quick(glob: &str, path: &str) -> Option<bool> {
-    let odd = |text: &str| {
+    let needs_parser = |text: &str| {
         let bytes = text.as_bytes();
         let inner = |w: &[u8]| w.starts_with(b"//") || w == b"/./";
         bytes.is_empty()
@@ -117,7 +117,13 @@ fn quick(glob: &str, path: &str) -> Option<bool> {
         Some("") if !stem.is_empty() => Some(true),
         Some(rest) if deep && !stem.is_empty() && rest.starts_with('/') => Some(true),
         // `a/./b` and `a//b` are other spellings of `a/b`, which only the slow path handles.
-        _ if odd(stem) || odd(path) || stem.starts_with("./") || path.starts_with("./") => None,
+        _ if needs_parser(stem)
+            || needs_parser(path)
+            || stem.starts_with("./")
+            || path.starts_with("./") =>
+        {
+            None
+        }
         _ => Some(false),
     }
 }
@@ -147,7 +153,7 @@ struct Alternatives(Vec<Vec<Segment>>);
 
 fn parse(glob: &str) -> Option<Alternatives> {
     let glob = home(glob);
-    if glob.is_empty() || glob.len() > LONGEST || glob.contains('\0') {
+    if glob.is_empty() || glob.len() > MAX_LENGTH || glob.contains('\0') {
         return None;
     }
     let flat = expand(&glob)?;
@@ -237,7 +243,7 @@ fn expand(glob: &str) -> Option<Vec<String>> {
                 }
             }
         }
-        if waiting.len() + done.len() > MOST_ALTERNATIVES {
+        if waiting.len() + done.len() > MAX_ALTERNATIVES {
             return None;
         }
     }
@@ -296,7 +302,7 @@ fn first_group(text: &str) -> Option<Option<Group>> {
 impl Alternatives {
     /// Whether each of `others` is contained in one of these alternatives.
     fn contain(&self, others: &[Vec<Segment>]) -> bool {
-        if weight(&self.0) * weight(others) > MOST_WORK {
+        if weight(&self.0) * weight(others) > MAX_COMPARISONS {
             return false;
         }
         others.iter().all(|other| {
@@ -307,7 +313,7 @@ impl Alternatives {
                     |s| *s == Segment::Deep,
                     |own, other| match (own, other) {
                         (Segment::Tokens(own), Segment::Tokens(other)) => {
-                            contains(own, other, |t| *t == Token::Any, takes)
+                            contains(own, other, |t| *t == Token::Any, covers_token)
                         }
                         _ => false,
                     },
@@ -326,13 +332,13 @@ fn weight(alternatives: &[Vec<Segment>]) -> usize {
 }
 
 /// Whether `own` matches everything that `other` matches, for sequences of segments or of
-/// characters. `is_any` identifies the element that matches any number of elements, and `takes`
+/// characters. `is_any` identifies the element that matches any number of elements, and `covers`
 /// compares two other elements. Only such an any-element contains an any-element of `other`.
 fn contains<T>(
     own: &[T],
     other: &[T],
     is_any: impl Fn(&T) -> bool,
-    takes: impl Fn(&T, &T) -> bool,
+    covers: impl Fn(&T, &T) -> bool,
 ) -> bool {
     // row[j]: the elements of `own` seen so far contain the first j of `other`.
     let mut row = vec![false; other.len() + 1];
@@ -343,7 +349,7 @@ fn contains<T>(
             next[j] = if is_any(element) {
                 row[j] || (j > 0 && next[j - 1])
             } else {
-                j > 0 && row[j - 1] && !is_any(&other[j - 1]) && takes(element, &other[j - 1])
+                j > 0 && row[j - 1] && !is_any(&other[j - 1]) && covers(element, &other[j - 1])
             };
         }
         row = next;
@@ -352,7 +358,7 @@ fn contains<T>(
 }
 
 /// Whether a single-character token matches everything that another one matches.
-fn takes(own: &Token, other: &Token) -> bool {
+fn covers_token(own: &Token, other: &Token) -> bool {
     match (own, other) {
         (Token::One, _) => true,
         (Token::Char(a), Token::Char(b)) => a == b,
@@ -377,57 +383,57 @@ fn takes(own: &Token, other: &Token) -> bool {
 
 /// The directory that a glob is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Anchor {
+pub enum GlobAnchor {
     /// `/`.
     Root,
     /// The home directory.
     Home,
     /// The working directory.
-    Here,
+    WorkingDir,
 }
 
 /// One alternative of a glob, as segments below its anchor. Unlike `matches`, it works while a
 /// directory is walked, so that directories in which nothing can match are skipped.
 #[derive(Clone, Debug)]
-pub struct Pattern {
+pub struct GlobPattern {
     segments: Vec<Segment>,
 }
 
 /// State of a pattern after some segments of a path: the possible positions in its segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress(Vec<usize>);
+pub struct GlobProgress(Vec<usize>);
 
-impl Progress {
+impl GlobProgress {
     /// Whether nothing below the current path can match.
-    pub fn is_over(&self) -> bool {
+    pub fn is_dead(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl Pattern {
+impl GlobPattern {
     /// The alternatives of a glob, or `None` if it is invalid.
-    pub fn alternatives(glob: &str) -> Option<Vec<(Anchor, Pattern)>> {
-        if glob.is_empty() || glob.len() > LONGEST || glob.contains('\0') {
+    pub fn alternatives(glob: &str) -> Option<Vec<(GlobAnchor, GlobPattern)>> {
+        if glob.is_empty() || glob.len() > MAX_LENGTH || glob.contains('\0') {
             return None;
         }
         let read = |text: &String| {
             let text = home(text);
             let (anchor, rest) = match text.strip_prefix('~') {
-                Some(rest) if rest.is_empty() || rest.starts_with('/') => (Anchor::Home, rest),
-                _ if text.starts_with('/') => (Anchor::Root, &*text),
-                _ => (Anchor::Here, &*text),
+                Some(rest) if rest.is_empty() || rest.starts_with('/') => (GlobAnchor::Home, rest),
+                _ if text.starts_with('/') => (GlobAnchor::Root, &*text),
+                _ => (GlobAnchor::WorkingDir, &*text),
             };
             let segments = match rest.trim_start_matches('/') {
                 "" => Vec::new(),
                 rest => segments(rest)?,
             };
-            Some((anchor, Pattern { segments }))
+            Some((anchor, GlobPattern { segments }))
         };
         expand(glob)?.iter().map(read).collect()
     }
 
     /// Splits off the leading segments that are plain names.
-    pub fn split_literal(mut self) -> (Vec<String>, Pattern) {
+    pub fn split_literal(mut self) -> (Vec<String>, GlobPattern) {
         let names: Vec<String> = self.segments.iter().map_while(literal).collect();
         self.segments.drain(..names.len());
         (names, self)
@@ -459,18 +465,20 @@ impl Pattern {
     }
 
     /// State before the first segment.
-    pub fn start(&self) -> Progress {
+    pub fn start(&self) -> GlobProgress {
         self.closed(vec![0])
     }
 
     /// State after one more path segment.
-    pub fn step(&self, from: &Progress, name: &str) -> Progress {
+    pub fn step(&self, from: &GlobProgress, name: &str) -> GlobProgress {
         let name: Vec<Token> = name.chars().map(Token::Char).collect();
         let mut next = Vec::new();
         for at in &from.0 {
             match self.segments.get(*at) {
                 Some(Segment::Deep) => next.push(*at),
-                Some(Segment::Tokens(own)) if contains(own, &name, |t| *t == Token::Any, takes) => {
+                Some(Segment::Tokens(own))
+                    if contains(own, &name, |t| *t == Token::Any, covers_token) =>
+                {
                     next.push(at + 1);
                 }
                 _ => {}
@@ -480,18 +488,18 @@ impl Pattern {
     }
 
     /// Whether everything below the path walked so far matches, regardless of its name.
-    pub fn takes_all_below(&self, progress: &Progress) -> bool {
+    pub fn matches_all_below(&self, progress: &GlobProgress) -> bool {
         let last = self.segments.len().saturating_sub(1);
         self.segments.last() == Some(&Segment::Deep) && progress.0.contains(&last)
     }
 
     /// Whether the path walked so far matches.
-    pub fn accepts(&self, progress: &Progress) -> bool {
+    pub fn accepts(&self, progress: &GlobProgress) -> bool {
         progress.0.contains(&self.segments.len())
     }
 
     /// Adds the positions after each `**`, because `**` also matches zero segments.
-    fn closed(&self, mut states: Vec<usize>) -> Progress {
+    fn closed(&self, mut states: Vec<usize>) -> GlobProgress {
         let mut i = 0;
         while let Some(at) = states.get(i).copied() {
             if self.segments.get(at) == Some(&Segment::Deep) && !states.contains(&(at + 1)) {
@@ -501,7 +509,7 @@ impl Pattern {
         }
         states.sort_unstable();
         states.dedup();
-        Progress(states)
+        GlobProgress(states)
     }
 }
 
@@ -544,7 +552,7 @@ mod tests {
         ] {
             assert!(is_valid(glob), "{glob}");
         }
-        let long = "a".repeat(LONGEST + 1);
+        let long = "a".repeat(MAX_LENGTH + 1);
         let many = "{a,b}".repeat(7);
         let deep = "{".repeat(500) + &"}".repeat(500);
         assert!(is_valid(&deep));
@@ -656,14 +664,15 @@ mod tests {
             ("/x/[!a]?", "/x/ab"),
             ("/x/*", "/x/y/z"),
         ] {
-            let found = Pattern::alternatives(glob)
-                .expect("a glob")
-                .iter()
-                .any(|(_, pattern)| {
-                    let names = path.split('/').filter(|n| !n.is_empty());
-                    let end = names.fold(pattern.start(), |at, name| pattern.step(&at, name));
-                    pattern.accepts(&end)
-                });
+            let found =
+                GlobPattern::alternatives(glob)
+                    .expect("a glob")
+                    .iter()
+                    .any(|(_, pattern)| {
+                        let names = path.split('/').filter(|n| !n.is_empty());
+                        let end = names.fold(pattern.start(), |at, name| pattern.step(&at, name));
+                        pattern.accepts(&end)
+                    });
             assert_eq!(found, matches(glob, path), "{glob} {path}");
         }
     }
@@ -671,7 +680,7 @@ mod tests {
     #[test]
     fn patterns_have_an_anchor_and_a_literal_head() {
         let one = |glob: &str| {
-            let (anchor, pattern) = Pattern::alternatives(glob).expect("a glob").remove(0);
+            let (anchor, pattern) = GlobPattern::alternatives(glob).expect("a glob").remove(0);
             let (names, rest) = pattern.split_literal();
             (
                 anchor,
@@ -680,11 +689,20 @@ mod tests {
                 rest.is_everything(),
             )
         };
-        assert_eq!(one("~/.ssh/**"), (Anchor::Home, ".ssh".into(), false, true));
-        assert_eq!(one("$HOME"), (Anchor::Home, String::new(), true, false));
-        assert_eq!(one("./a/b"), (Anchor::Here, "a/b".into(), true, false));
-        assert_eq!(one("/a/**/*"), (Anchor::Root, "a".into(), false, true));
-        assert_eq!(one("/a/*"), (Anchor::Root, "a".into(), false, false));
-        assert_eq!(one(r"/a\*/b"), (Anchor::Root, "a*/b".into(), true, false));
+        assert_eq!(
+            one("~/.ssh/**"),
+            (GlobAnchor::Home, ".ssh".into(), false, true)
+        );
+        assert_eq!(one("$HOME"), (GlobAnchor::Home, String::new(), true, false));
+        assert_eq!(
+            one("./a/b"),
+            (GlobAnchor::WorkingDir, "a/b".into(), true, false)
+        );
+        assert_eq!(one("/a/**/*"), (GlobAnchor::Root, "a".into(), false, true));
+        assert_eq!(one("/a/*"), (GlobAnchor::Root, "a".into(), false, false));
+        assert_eq!(
+            one(r"/a\*/b"),
+            (GlobAnchor::Root, "a*/b".into(), true, false)
+        );
     }
 }

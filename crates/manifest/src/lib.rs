@@ -6,6 +6,8 @@
 //! - Every span is a byte range of the file on character boundaries.
 //! - Nothing here panics, recurses without bound or reads outside the workspace.
 
+#![deny(missing_docs)]
+
 pub mod comments;
 mod doctype;
 mod document;
@@ -15,7 +17,7 @@ mod frontmatter;
 pub mod globs;
 mod json;
 mod lines;
-mod places;
+mod node_paths;
 pub mod range;
 mod refs;
 mod tree;
@@ -31,4 +33,4 @@ pub use lines::{LineIndex, Position};
 pub use refs::{RefRole, RefSite, ref_sites};
 pub use tree::{Entry, KeyKind, Node, Span, Style, Value};
 pub use workspace::{Resolution, Workspace, normalize, same_path};
-pub use yaml::{Oddity, OddityKind};
+pub use yaml::{YamlQuirk, YamlQuirkKind};

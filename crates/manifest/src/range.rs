@@ -8,9 +8,9 @@ use std::cmp::Ordering;
 use std::fmt;
 
 /// Largest number that npm allows in a version. Beyond it JavaScript loses digits.
-const MOST: u64 = 9_007_199_254_740_991;
+const MAX_NUMBER: u64 = 9_007_199_254_740_991;
 /// Maximum length in bytes of a range that is analyzed. Longer ranges are only parsed.
-const LONGEST_ANALYSED: usize = 1024;
+const MAX_ANALYZED_LEN: usize = 1024;
 
 /// A version: three numbers and an optional pre-release.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ struct Comparator {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range {
     alternatives: Vec<Vec<Comparator>>,
-    analysed: bool,
+    analyzed: bool,
 }
 
 /// Why a text is not a range.
@@ -143,7 +143,7 @@ impl Range {
         let alternatives: Result<Vec<_>, _> = text.split("||").map(alternative).collect();
         Ok(Range {
             alternatives: alternatives?,
-            analysed: text.len() <= LONGEST_ANALYSED,
+            analyzed: text.len() <= MAX_ANALYZED_LEN,
         })
     }
 
@@ -155,7 +155,7 @@ impl Range {
 
     /// Whether no version is in the range.
     pub fn is_empty(&self) -> bool {
-        self.analysed && self.alternatives.iter().all(|set| !is_satisfiable(set))
+        self.analyzed && self.alternatives.iter().all(|set| !is_satisfiable(set))
     }
 
     /// The major version after the highest one that the range names.
@@ -166,7 +166,7 @@ impl Range {
 
     /// The lowest major version that has a version in this range but none in `other`.
     pub fn first_major_beyond(&self, other: &Range) -> Option<u64> {
-        if !self.analysed || !other.analysed {
+        if !self.analyzed || !other.analyzed {
             return None;
         }
         // The first such major version is 0, one that a range names, or the one after that.
@@ -499,7 +499,7 @@ fn number(part: &str, whole: &str) -> Result<Option<u64>, RangeError> {
         return Err(RangeError::LeadingZero(whole.to_owned()));
     }
     match part.parse::<u64>() {
-        Ok(n) if n <= MOST => Ok(Some(n)),
+        Ok(n) if n <= MAX_NUMBER => Ok(Some(n)),
         _ => Err(RangeError::TooLarge(whole.to_owned())),
     }
 }

@@ -9,37 +9,44 @@ use crate::tree::Node;
 
 macro_rules! field {
     (text $field:ident $key:literal) => {
+        #[doc = concat!("The string `", $key, "`.")]
         pub fn $field(self) -> Option<&'d str> {
             self.0.get($key)?.as_str()
         }
     };
     (integer $field:ident $key:literal) => {
+        #[doc = concat!("The integer `", $key, "`.")]
         pub fn $field(self) -> Option<i64> {
             self.0.get($key)?.as_int()
         }
     };
     (flag $field:ident $key:literal) => {
+        #[doc = concat!("The boolean `", $key, "`.")]
         pub fn $field(self) -> Option<bool> {
             self.0.get($key)?.as_bool()
         }
     };
     (texts $field:ident $key:literal) => {
+        #[doc = concat!("The strings in `", $key, "`. Items of other types are skipped.")]
         pub fn $field(self) -> impl Iterator<Item = &'d str> {
             let items = self.0.get($key).map_or(&[][..], Node::items);
             items.iter().filter_map(Node::as_str)
         }
     };
     (node $field:ident $key:literal) => {
+        #[doc = concat!("The value of `", $key, "`, of any type.")]
         pub fn $field(self) -> Option<&'d Node> {
             self.0.get($key)
         }
     };
     ((one $view:ident) $field:ident $key:literal) => {
+        #[doc = concat!("The mapping `", $key, "`.")]
         pub fn $field(self) -> Option<$view<'d>> {
             self.0.get($key).filter(|n| n.is_map()).map($view)
         }
     };
     ((many $view:ident) $field:ident $key:literal) => {
+        #[doc = concat!("The mappings in `", $key, "`. Other items are skipped.")]
         pub fn $field(self) -> impl Iterator<Item = $view<'d>> {
             let items = self.0.get($key).map_or(&[][..], Node::items);
             items.iter().filter(|n| n.is_map()).map($view)
@@ -134,6 +141,7 @@ view! {
 }
 
 view! {
+    /// The command that prints the version, and the required range (`version_check`).
     VersionCheck {
         cmd: text = "cmd",
         parse: text = "parse",
@@ -143,6 +151,7 @@ view! {
 }
 
 view! {
+    /// A step of `setup`.
     SetupStep {
         id: text = "id",
         kind: text = "kind",
@@ -172,6 +181,7 @@ view! {
 }
 
 view! {
+    /// Where the answer to a setup prompt is stored (`persist`).
     Persist {
         env: text = "env",
         secret_slug: text = "secret_slug",
@@ -180,6 +190,7 @@ view! {
 }
 
 view! {
+    /// How the program logs in (`auth`).
     Auth {
         reference: text = "ref",
         state: (one AuthState) = "state",
@@ -190,6 +201,7 @@ view! {
 }
 
 view! {
+    /// Files and environment variables that hold the login (`auth.state`).
     AuthState {
         paths: texts = "paths",
         env: texts = "env",
@@ -197,6 +209,7 @@ view! {
 }
 
 view! {
+    /// The command that logs in (`auth.login`).
     Login {
         cmd: text = "cmd",
         interactive: flag = "interactive",
@@ -206,6 +219,7 @@ view! {
 }
 
 view! {
+    /// The command that renews a login, and how often it runs (`auth.refresh`).
     Refresh {
         cmd: text = "cmd",
         every: text = "every",
@@ -213,6 +227,7 @@ view! {
 }
 
 view! {
+    /// How an expired login is detected (`auth.expiry`).
     Expiry {
         detect: text = "detect",
     }
@@ -230,6 +245,7 @@ view! {
 }
 
 view! {
+    /// Allowed network connections (`network`).
     Network {
         egress: texts = "egress",
         ingress: texts = "ingress",
@@ -237,6 +253,7 @@ view! {
 }
 
 view! {
+    /// Globs of the files that may be read or written, and of those that may not (`fs`).
     FileAccess {
         read: texts = "read",
         write: texts = "write",
@@ -245,6 +262,7 @@ view! {
 }
 
 view! {
+    /// Which programs may be started (`exec`).
     Exec {
         allow: flag = "allow",
         spawn: texts = "spawn",
@@ -262,12 +280,14 @@ view! {
 }
 
 view! {
+    /// Whether the program needs a terminal (`tty`).
     Tty {
         required: flag = "required",
     }
 }
 
 view! {
+    /// Output formats and exit codes of a tool (`output`).
     Output {
         default_format: text = "default_format",
         json_flag: text = "json_flag",
@@ -279,6 +299,7 @@ view! {
 }
 
 view! {
+    /// Requirements on the machine (`requires`). Sizes are in MB.
     Requires {
         os: texts = "os",
         arch: texts = "arch",
@@ -288,6 +309,7 @@ view! {
 }
 
 view! {
+    /// How to start or reach an MCP server (`mcp`).
     McpServer {
         command: text = "command",
         args: texts = "args",
@@ -297,6 +319,7 @@ view! {
 }
 
 view! {
+    /// Session mode and limits (`session`).
     Session {
         mode: text = "mode",
         idle_timeout_ms: integer = "idle_timeout_ms",
@@ -306,6 +329,7 @@ view! {
 }
 
 view! {
+    /// Default and allowed models (`models`).
     Models {
         default: text = "default",
         allowed: texts = "allowed",
@@ -327,6 +351,7 @@ view! {
 }
 
 view! {
+    /// A mode of the agent: an item of `modes`.
     Mode {
         id: text = "id",
         description: text = "description",
@@ -336,6 +361,7 @@ view! {
 }
 
 view! {
+    /// An option of the agent: an item of `options`.
     AgentOption {
         id: text = "id",
         kind: text = "type",
@@ -351,6 +377,7 @@ view! {
 }
 
 view! {
+    /// Strategies to continue a session (`continuation`).
     Continuation {
         default: text = "default",
         supported: texts = "supported",
@@ -359,6 +386,7 @@ view! {
 }
 
 view! {
+    /// Settings of the pinned-session strategy (`continuation.pinned_session`).
     PinnedSession {
         idle_timeout_ms: integer = "idle_timeout_ms",
         key_scope: texts = "key_scope",
@@ -391,6 +419,7 @@ view! {
 }
 
 view! {
+    /// An item of `mounts`.
     Mount {
         source: node = "source",
         at: text = "at",
@@ -421,6 +450,7 @@ impl<'d> Acp<'d> {
 }
 
 view! {
+    /// Fields of the AIP-44 profile (`metadata.aip44`).
     AcpProfile {
         acp_rev: text = "acp_rev",
         tier: text = "tier",
@@ -447,6 +477,7 @@ view! {
 }
 
 view! {
+    /// A declared secret: an item of `secrets`.
     Secret {
         slug: text = "slug",
         name: text = "name",
@@ -482,6 +513,7 @@ view! {
 }
 
 view! {
+    /// The CLI and the arguments that run a tool (`runner`).
     ToolRunner {
         cli: text = "cli",
         argv: texts = "argv",
@@ -499,6 +531,7 @@ view! {
 }
 
 view! {
+    /// The runtime of an operator (`runtime`).
     RuntimeBinding {
         kind: text = "kind",
         reference: text = "ref",
@@ -508,6 +541,7 @@ view! {
 }
 
 view! {
+    /// Mode, options and continuation of the runtime (`runtime.config`).
     RuntimeConfig {
         mode: text = "mode",
         options: node = "options",
@@ -518,13 +552,21 @@ view! {
 /// The typed view of a document.
 #[derive(Clone, Copy, Debug)]
 pub enum View<'d> {
+    /// CLI.md.
     Cli(Cli<'d>),
+    /// AGENT-CLI.md.
     AgentCli(AgentCli<'d>),
+    /// ACP.md.
     Acp(Acp<'d>),
+    /// SANDBOX.md.
     Sandbox(Sandbox<'d>),
+    /// SECRETS.md.
     Secrets(Secrets<'d>),
+    /// RUNNER.md.
     Runner(Runner<'d>),
+    /// TOOL.md.
     Tool(Tool<'d>),
+    /// OPERATOR.md.
     Operator(Operator<'d>),
 }
 

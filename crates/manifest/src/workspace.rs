@@ -51,8 +51,8 @@ pub struct Workspace<'f> {
     known: Option<&'f dyn KnownFiles>,
     root: PathBuf,
     /// Working directory if the root is absolute, else empty.
-    here: PathBuf,
-    here_inside: bool,
+    working_dir: PathBuf,
+    working_dir_inside: bool,
     /// Keys are the bytes of the paths, because hashing a `Path` by component is slow.
     cache: RefCell<FxHashMap<OsString, Result<Arc<Document>, ReadError>>>,
     order: RefCell<VecDeque<OsString>>,
@@ -62,7 +62,7 @@ impl<'f> Workspace<'f> {
     /// A workspace with an empty cache. References must not leave the directory `root`.
     pub fn new(files: &'f dyn FileSource, root: impl Into<PathBuf>) -> Self {
         let root = normalize(&root.into());
-        let here = if root.is_absolute() {
+        let working_dir = if root.is_absolute() {
             std::env::current_dir().unwrap_or_default()
         } else {
             PathBuf::new()
@@ -70,16 +70,16 @@ impl<'f> Workspace<'f> {
         Workspace {
             files,
             known: None,
-            here_inside: here.starts_with(&root),
+            working_dir_inside: working_dir.starts_with(&root),
             root,
-            here,
+            working_dir,
             cache: RefCell::default(),
             order: RefCell::default(),
         }
     }
 
     /// Uses a list of known files instead of asking the disk about them.
-    pub fn knowing(mut self, known: &'f dyn KnownFiles) -> Self {
+    pub fn with_known_files(mut self, known: &'f dyn KnownFiles) -> Self {
         self.known = Some(known);
         self
     }
@@ -126,9 +126,9 @@ impl<'f> Workspace<'f> {
         if is_absolute(reference) {
             return Resolution::Absolute;
         }
-        let target = beside(from.dir(), reference);
+        let target = join_reference(from.dir(), reference);
         let trusted = self.known.is_some_and(|known| known.contains(&target));
-        if !self.contains(&target) || (!trusted && self.leaves_by_link(from.dir(), &target)) {
+        if !self.contains(&target) || (!trusted && self.escapes_by_symlink(from.dir(), &target)) {
             return Resolution::Escapes(target);
         }
         match self.load(&target) {
@@ -140,7 +140,7 @@ impl<'f> Workspace<'f> {
 
     /// Whether a symbolic link on the path from a directory to the target leads out of the
     /// workspace. Directories that both paths share were walked or named, and are trusted.
-    fn leaves_by_link(&self, from: &Path, target: &Path) -> bool {
+    fn escapes_by_symlink(&self, from: &Path, target: &Path) -> bool {
         let from = normalize(from);
         let out = |path: &Path| {
             self.files.link_target(path).is_some_and(|real| {
@@ -159,14 +159,14 @@ impl<'f> Workspace<'f> {
         if self.root.as_os_str().is_empty() {
             return !path.is_absolute() && !path.starts_with("..");
         }
-        if path.is_absolute() || self.here.as_os_str().is_empty() {
+        if path.is_absolute() || self.working_dir.as_os_str().is_empty() {
             return path.starts_with(&self.root);
         }
         // A path without a leading `..` stays below the working directory.
-        if self.here_inside && !path.starts_with("..") {
+        if self.working_dir_inside && !path.starts_with("..") {
             return true;
         }
-        normalize(&self.here.join(path)).starts_with(&self.root)
+        normalize(&self.working_dir.join(path)).starts_with(&self.root)
     }
 }
 
@@ -196,7 +196,7 @@ fn is_absolute(reference: &str) -> bool {
 
 /// Joins a reference to a directory and normalizes the result. In nearly every manifest only a
 /// leading `./` has to be removed, which is the fast path.
-fn beside(dir: &Path, reference: &str) -> PathBuf {
+fn join_reference(dir: &Path, reference: &str) -> PathBuf {
     let rest = reference.strip_prefix("./").unwrap_or(reference);
     let plain = !rest.starts_with(['.', '/'])
         && !rest.contains("/.")
@@ -315,10 +315,10 @@ mod tests {
         let same = |a: &str, b: &str| same_path(Path::new(a), Path::new(b));
         assert!(same("a/b.md", "./a/../a/b.md"));
         assert!(!same("a/b.md", "a/c.md"));
-        let here = std::env::current_dir().unwrap();
-        let name = here.file_name().unwrap().to_str().unwrap();
+        let working_dir = std::env::current_dir().unwrap();
+        let name = working_dir.file_name().unwrap().to_str().unwrap();
         assert!(same("b.md", &format!("../{name}/b.md")));
-        assert!(same("b.md", here.join("b.md").to_str().unwrap()));
+        assert!(same("b.md", working_dir.join("b.md").to_str().unwrap()));
         assert!(!same("b.md", "../b.md"));
     }
 

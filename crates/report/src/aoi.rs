@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::TOOL;
-use crate::event::Event;
+use crate::event::EventType;
 use agentproto_text as text;
 
 /// Version of AOI-CLI in `aoi:meta`.
@@ -22,19 +22,33 @@ pub type Fields = Map<String, Value>;
 /// The portable error categories (AOI-CLI §9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
+    /// Wrong command-line arguments.
     Usage,
+    /// Invalid input.
     Validation,
+    /// The user is not authenticated.
     Authn,
+    /// The user is not authorized.
     Authz,
+    /// Something that the user named does not exist.
     NotFound,
+    /// The request conflicts with the current state.
     Conflict,
+    /// Too many requests.
     RateLimited,
+    /// A temporary failure.
     Temporary,
+    /// The operation exceeded its time limit.
     Timeout,
+    /// The operation was canceled.
     Cancelled,
+    /// Only a part of the work succeeded.
     Partial,
+    /// A bug in the tool.
     Internal,
+    /// Invalid configuration.
     Config,
+    /// A file or stream cannot be read or written.
     Io,
 }
 
@@ -72,7 +86,7 @@ impl Category {
 
 /// An error of one item or of the whole run.
 #[derive(Clone, Debug)]
-pub struct Failure<'a> {
+pub struct ErrorEvent<'a> {
     /// Stable error code, in any case. Events contain it in upper snake case.
     pub code: &'a str,
     /// Portable category.
@@ -85,7 +99,7 @@ pub struct Failure<'a> {
     pub hint: Option<&'a str>,
 }
 
-impl Failure<'_> {
+impl ErrorEvent<'_> {
     fn fields(&self) -> Fields {
         let mut fields = object(json!({
             "category": self.category.as_str(),
@@ -108,14 +122,14 @@ pub fn aoi_error(
     retryable: bool,
     hint: Option<&str>,
 ) -> io::Result<String> {
-    let failure = Failure {
+    let error = ErrorEvent {
         code,
         category,
         message,
         retryable,
         hint,
     };
-    line(Event::Error, &failure.fields())
+    line(EventType::Error, &error.fields())
 }
 
 /// The `aoi:summary` line of a run that one error stopped, without its line break.
@@ -129,7 +143,7 @@ pub fn aoi_summary_failed(elapsed: Duration) -> io::Result<String> {
         "truncated": false,
         "elapsed_ms": millis(elapsed),
     }));
-    line(Event::Summary, &fields)
+    line(EventType::Summary, &fields)
 }
 
 /// Writes events and flushes after each line. After the reader closes the pipe, further events
@@ -171,11 +185,11 @@ impl<'w> Emitter<'w> {
             "schema_version": SCHEMA_VERSION,
             "command": command,
         }));
-        self.write(Event::Meta, &fields)
+        self.write(EventType::Meta, &fields)
     }
 
     /// Writes an event.
-    pub fn event(&mut self, kind: Event, fields: &Fields) -> io::Result<()> {
+    pub fn event(&mut self, kind: EventType, fields: &Fields) -> io::Result<()> {
         self.events += usize::from(kind.is_result());
         self.write(kind, fields)
     }
@@ -190,13 +204,13 @@ impl<'w> Emitter<'w> {
         if let Some(hint) = hint {
             fields.insert("hint".to_owned(), hint.into());
         }
-        self.write(Event::Warning, &fields)
+        self.write(EventType::Warning, &fields)
     }
 
     /// Writes `aoi:error`.
-    pub fn error(&mut self, failure: &Failure<'_>) -> io::Result<()> {
+    pub fn error(&mut self, error: &ErrorEvent<'_>) -> io::Result<()> {
         self.errors += 1;
-        self.write(Event::Error, &failure.fields())
+        self.write(EventType::Error, &error.fields())
     }
 
     /// Writes `aoi:summary`, the last line. It counts the events written so far. `fields` can
@@ -212,14 +226,14 @@ impl<'w> Emitter<'w> {
             "elapsed_ms": millis(elapsed),
         }));
         all.extend(fields);
-        self.write(Event::Summary, &all)
+        self.write(EventType::Summary, &all)
     }
 
     /// Writes a whole stream: `aoi:meta`, the events, `aoi:summary`.
     pub fn stream(
         mut self,
         command: &str,
-        events: impl IntoIterator<Item = io::Result<(Event, Fields)>>,
+        events: impl IntoIterator<Item = io::Result<(EventType, Fields)>>,
         (ok, elapsed, summary): (bool, Duration, Fields),
     ) -> io::Result<()> {
         self.meta(command)?;
@@ -230,7 +244,7 @@ impl<'w> Emitter<'w> {
         self.summary(ok, elapsed, summary)
     }
 
-    fn write(&mut self, kind: Event, fields: &Fields) -> io::Result<()> {
+    fn write(&mut self, kind: EventType, fields: &Fields) -> io::Result<()> {
         if self.closed {
             return Ok(());
         }
@@ -257,13 +271,13 @@ pub fn pages_jsonl<'p>(
 ) -> io::Result<()> {
     let pages = pages.map(|(name, markdown)| {
         let page = json!({ "slug": name, "markdown": markdown });
-        Ok((Event::Doc, object(page)))
+        Ok((EventType::Doc, object(page)))
     });
     let end = (true, Duration::ZERO, Fields::new());
     Emitter::new(out, env!("CARGO_PKG_VERSION")).stream("explain", pages, end)
 }
 
-fn line(kind: Event, fields: &Fields) -> io::Result<String> {
+fn line(kind: EventType, fields: &Fields) -> io::Result<String> {
     let mut event = Fields::with_capacity(fields.len() + 1);
     event.insert("type".to_owned(), kind.as_str().into());
     for (key, value) in fields {
@@ -272,7 +286,7 @@ fn line(kind: Event, fields: &Fields) -> io::Result<String> {
         }
     }
     let json = serde_json::to_string(&event)?;
-    Ok(text::json_plain(&json).into_owned())
+    Ok(text::escape_json(&json).into_owned())
 }
 
 fn millis(elapsed: Duration) -> u64 {
@@ -304,10 +318,13 @@ mod tests {
         let mut emitter = Emitter::new(&mut bytes, "1.2.3");
         emitter.meta("lint").expect("written");
         emitter
-            .event(Event::Finding, &object(json!({"type": "x", "a": "1\n2"})))
+            .event(
+                EventType::Finding,
+                &object(json!({"type": "x", "a": "1\n2"})),
+            )
             .expect("written");
         emitter
-            .event(Event::Progress, &object(json!({"stage": "read"})))
+            .event(EventType::Progress, &object(json!({"stage": "read"})))
             .expect("written");
         emitter.warning("odd-thing", "odd", None).expect("written");
         emitter

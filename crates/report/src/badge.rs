@@ -19,7 +19,7 @@ const FONT_SIZE: f64 = 11.0;
 /// Space on each side of a text, in pixels.
 const PADDING: f64 = 6.0;
 /// Maximum length of a text.
-const MOST_CHARACTERS: usize = 40;
+const MAX_CHARACTERS: usize = 40;
 
 /// The contents of a badge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +35,13 @@ pub struct Badge {
 /// Color of a badge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
+    /// Everything passed.
     Green,
+    /// Something failed.
     Red,
+    /// The result is incomplete.
     Yellow,
+    /// Nothing failed, but the target does not qualify.
     Grey,
 }
 
@@ -63,24 +67,24 @@ impl Color {
 
 impl Badge {
     /// Label and message as one text.
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         format!("{}: {}", self.label, self.message)
     }
 }
 
 /// Writes a badge as SVG. `about` becomes its description, for screen readers.
 pub fn svg(badge: &Badge, about: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
-    let shown = |text: &str| clip(&text::plain(text), MOST_CHARACTERS).into_owned();
+    let shown = |text: &str| clip(&text::escape_line(text), MAX_CHARACTERS).into_owned();
     let (label, message) = (shown(&badge.label), shown(&badge.message));
     let (left, right) = (width(&label), width(&message));
     let (left_box, right_box) = (left + 2.0 * PADDING, right + 2.0 * PADDING);
     let total = left_box + right_box;
-    let title = words::markup(&format!("{label}: {message}"));
+    let title = words::safe_html(&format!("{label}: {message}"));
     let about = about.map_or_else(String::new, |about| {
-        format!("<desc>{}</desc>\n", words::markup(about))
+        format!("<desc>{}</desc>\n", words::safe_html(about))
     });
     let text = |at: f64, width: f64, content: &str| {
-        let content = words::markup(content);
+        let content = words::safe_html(content);
         format!(
             "<text x=\"{at:.1}\" y=\"14\" textLength=\"{width:.1}\" \
              lengthAdjust=\"spacingAndGlyphs\">{content}</text>"
@@ -108,7 +112,7 @@ pub fn svg(badge: &Badge, about: Option<&str>, out: &mut dyn Write) -> io::Resul
 pub fn endpoint(badge: &Badge, out: &mut dyn Write) -> io::Result<()> {
     let badge = json!({
         "schemaVersion": 1,
-        "label": clip(&text::plain(&badge.label), MOST_CHARACTERS),
+        "label": clip(&text::escape_line(&badge.label), MAX_CHARACTERS),
         "message": badge.message,
         "color": badge.color.name(),
         "isError": badge.color == Color::Red,

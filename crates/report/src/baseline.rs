@@ -8,35 +8,35 @@ use crate::{Row, Verdict};
 
 /// A row that was bad in the baseline and passes now.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Fixed {
+pub struct FixedRow {
     /// Id of the row.
     pub id: String,
-    /// Place of the row.
-    pub place: String,
+    /// Subject of the row: a command, or a suite and its case.
+    pub subject: String,
 }
 
-/// Calls `know` for each row with whether the baseline knows it, which means that it was at least
-/// as bad there. `badness` is 0 for a verdict that is not bad. Returns the rows that were bad in
-/// the baseline and pass now. A row without a verdict this time is not fixed.
+/// Calls `mark_known` for each row with whether the row was at least as bad in the baseline.
+/// `severity` is 0 for a verdict that is not bad. Returns the rows that were bad in the baseline
+/// and pass now. A row without a verdict this time is not fixed.
 pub fn apply<R: Row>(
     rows: &mut [R],
     baseline: &[R],
-    badness: impl Fn(Verdict) -> u8,
-    mut know: impl FnMut(&mut R, bool),
-) -> Vec<Fixed> {
-    let mut before: HashMap<Fixed, u8> = HashMap::new();
+    severity: impl Fn(Verdict) -> u8,
+    mut mark_known: impl FnMut(&mut R, bool),
+) -> Vec<FixedRow> {
+    let mut before: HashMap<FixedRow, u8> = HashMap::new();
     for row in baseline {
         let worst = before.entry(identity(row)).or_default();
-        *worst = badness(row.verdict()).max(*worst);
+        *worst = severity(row.verdict()).max(*worst);
     }
     before.retain(|_, bad| *bad > 0);
     for row in rows.iter_mut() {
-        let bad = badness(row.verdict());
+        let bad = severity(row.verdict());
         let known = bad > 0 && before.get(&identity(row)) >= Some(&bad);
-        know(row, known);
+        mark_known(row, known);
     }
     let passes = |row: &&R| row.verdict() == Verdict::Pass;
-    let mut seen: HashSet<Fixed> = rows.iter().filter(|r| !passes(r)).map(identity).collect();
+    let mut seen: HashSet<FixedRow> = rows.iter().filter(|r| !passes(r)).map(identity).collect();
     let passing = rows.iter().filter(passes).map(identity);
     passing
         .filter(|row| before.contains_key(row) && seen.insert(row.clone()))
@@ -44,9 +44,9 @@ pub fn apply<R: Row>(
 }
 
 /// Identity of a row, independent of its verdict.
-fn identity<R: Row>(row: &R) -> Fixed {
-    Fixed {
+fn identity<R: Row>(row: &R) -> FixedRow {
+    FixedRow {
         id: row.id().to_owned(),
-        place: row.place().into_owned(),
+        subject: row.subject().into_owned(),
     }
 }

@@ -5,18 +5,21 @@ macro_rules! events {
     ($($name:ident = $text:literal,)*) => {
         /// The type of an event. The emitter writes `aoi:meta` and `aoi:summary` itself.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Event {
-            $($name,)*
+        pub enum EventType {
+            $(
+                #[doc = concat!("`", $text, "`.")]
+                $name,
+            )*
         }
 
-        impl Event {
+        impl EventType {
             /// Every event type.
-            pub const ALL: &[Event] = &[$(Event::$name,)*];
+            pub const ALL: &[EventType] = &[$(EventType::$name,)*];
 
             /// Value of `type` in a line.
             pub const fn as_str(self) -> &'static str {
                 match self {
-                    $(Event::$name => $text,)*
+                    $(EventType::$name => $text,)*
                 }
             }
         }
@@ -70,10 +73,10 @@ events! {
     Workspace = "workspace",
 }
 
-impl Event {
+impl EventType {
     /// Whether the event counts as a result: the command's own events, and checks.
     pub fn is_result(self) -> bool {
-        self == Event::Check || !self.as_str().starts_with("aoi:")
+        self == EventType::Check || !self.as_str().starts_with("aoi:")
     }
 }
 
@@ -98,8 +101,8 @@ mod tests {
                 kind
             })
             .collect();
-        let known: BTreeSet<&str> = Event::ALL.iter().map(|event| event.as_str()).collect();
+        let known: BTreeSet<&str> = EventType::ALL.iter().map(|event| event.as_str()).collect();
         assert_eq!(known, selected);
-        assert_eq!(known.len(), Event::ALL.len());
+        assert_eq!(known.len(), EventType::ALL.len());
     }
 }

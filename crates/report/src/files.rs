@@ -4,17 +4,17 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use agentproto_text::{plain, replace_file};
+use agentproto_text::{escape_line, replace_file};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Maximum size of a report in bytes. If a user names a device by mistake, the limit prevents
 /// memory exhaustion.
-const MOST_BYTES: u64 = 512 << 20;
+const MAX_BYTES: u64 = 512 << 20;
 
 /// A report file cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("`{}` cannot be written: {error}", plain(&.path.to_string_lossy()))]
+#[error("`{}` cannot be written: {error}", escape_line(&.path.to_string_lossy()))]
 pub struct WriteError {
     /// The file or directory.
     pub path: PathBuf,
@@ -26,7 +26,7 @@ pub struct WriteError {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be read.
-    #[error("`{}` cannot be read: {error}", plain(&.path.to_string_lossy()))]
+    #[error("`{}` cannot be read: {error}", escape_line(&.path.to_string_lossy()))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -34,7 +34,7 @@ pub enum LoadError {
         error: io::Error,
     },
     /// The file is not valid JSON.
-    #[error("`{}` is not valid JSON: {error}", plain(&.path.to_string_lossy()))]
+    #[error("`{}` is not valid JSON: {error}", escape_line(&.path.to_string_lossy()))]
     NotJson {
         /// The file.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum LoadError {
         error: serde_json::Error,
     },
     /// The file is JSON, but not a report of the expected kind.
-    #[error("`{}` is not a valid {what}: {why}", plain(&.path.to_string_lossy()))]
+    #[error("`{}` is not a valid {what}: {why}", escape_line(&.path.to_string_lossy()))]
     NotAReport {
         /// The file.
         path: PathBuf,
@@ -91,10 +91,10 @@ pub fn load<T: DeserializeOwned>(
     };
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1)
+    file.take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
-    if u64::try_from(bytes.len()).is_ok_and(|n| n > MOST_BYTES) {
+    if u64::try_from(bytes.len()).is_ok_and(|n| n > MAX_BYTES) {
         return Err(unreadable(io::Error::other(
             "the file is larger than 512 MiB",
         )));
@@ -113,10 +113,10 @@ pub fn load<T: DeserializeOwned>(
         Some(other) => {
             return Err(not(format!(
                 "`schema` must be `{schema}`, found `{}`",
-                plain(other)
+                escape_line(other)
             )));
         }
         None => return Err(not(format!("`schema` is missing, expected `{schema}`"))),
     }
-    serde_json::from_value(value).map_err(|error| not(plain(&error.to_string()).into_owned()))
+    serde_json::from_value(value).map_err(|error| not(escape_line(&error.to_string()).into_owned()))
 }

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use agentproto_text::plain;
+use agentproto_text::escape_line;
 
 /// An unknown format name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {what} format `{}`; expected one of {}", plain(.name), .names.join(", "))]
+#[error("unknown {what} format `{}`; expected one of {}", escape_line(.name), .names.join(", "))]
 pub struct UnknownFormat {
     what: &'static str,
     name: String,

@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use agentproto_text::plain;
+use agentproto_text::escape_line;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use crate::words::word;
-use crate::{Report, Row, Verdict};
+use crate::words::verdict_name;
+use crate::{Row, RowReport, Verdict};
 
 /// A group of rows.
-pub struct Suite<'r, R> {
+pub struct JunitSuite<'r, R> {
     /// Name of the group.
     pub title: String,
     /// Rows of the group.
@@ -20,13 +20,13 @@ pub struct Suite<'r, R> {
 }
 
 /// The data of a report that JUnit needs.
-pub trait Tests: Report {
+pub trait JunitReport: RowReport {
     /// Name of the whole run.
     fn name(&self) -> String;
     /// Duration of the whole run.
     fn elapsed(&self) -> Duration;
     /// All groups of rows.
-    fn suites(&self) -> Vec<Suite<'_, Self::Row>>;
+    fn suites(&self) -> Vec<JunitSuite<'_, Self::Row>>;
     /// Name of a row's case.
     fn case(&self, row: &Self::Row) -> String;
     /// All details of a row, one per line.
@@ -41,21 +41,21 @@ pub trait Tests: Report {
     }
     /// Why a row is reported as skipped, or `None` if it counts.
     fn skipped(&self, row: &Self::Row) -> Option<String> {
-        let message = plain(row.message());
+        let message = escape_line(row.message());
         match row.verdict() {
             Verdict::Fail | Verdict::Error => row
                 .suppressed()
                 .map(|_| format!("already in the baseline: {message}")),
             Verdict::Pass | Verdict::Warn => None,
             Verdict::Skip | Verdict::NotApplicable | Verdict::NotVerified => {
-                Some(format!("{}: {message}", word(row.verdict())))
+                Some(format!("{}: {message}", verdict_name(row.verdict())))
             }
         }
     }
 }
 
 /// Writes a report as JUnit XML.
-pub fn write<T: Tests>(tests: &T, out: &mut dyn Write) -> io::Result<()> {
+pub fn write<T: JunitReport>(tests: &T, out: &mut dyn Write) -> io::Result<()> {
     let mut document = quick_junit::Report::new(tests.name());
     document.set_time(tests.elapsed());
     for group in tests.suites() {
@@ -81,11 +81,11 @@ pub fn write<T: Tests>(tests: &T, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", without_skipped_total(xml).trim_end())
 }
 
-fn case<T: Tests>(tests: &T, row: &T::Row) -> TestCase {
+fn case<T: JunitReport>(tests: &T, row: &T::Row) -> TestCase {
     let bad = |kind| {
         let mut status = TestCaseStatus::non_success(kind);
-        status.set_type(&*plain(row.id()));
-        status.set_message(&*plain(row.message()));
+        status.set_type(&*escape_line(row.id()));
+        status.set_message(&*escape_line(row.message()));
         status.set_description(tests.detail(row));
         status
     };

@@ -13,7 +13,7 @@ pub trait Row {
     /// Stable id: the slug of a rule or the id of a requirement.
     fn id(&self) -> &str;
     /// Subject of the row: a file, the command of a tool, or a suite and its case.
-    fn place(&self) -> Cow<'_, str>;
+    fn subject(&self) -> Cow<'_, str>;
     /// Verdict of the row.
     fn verdict(&self) -> Verdict;
     /// What was found.
@@ -23,7 +23,7 @@ pub trait Row {
 }
 
 /// A report, as the shared formats read it.
-pub trait Report {
+pub trait RowReport {
     /// Type of the rows.
     type Row: Row;
     /// Name and version of the tool that produced the report.
@@ -36,7 +36,7 @@ pub trait Report {
 pub const BASELINE: &str = "baseline";
 
 /// Verdicts that need attention, worst first, each with the heading for its rows.
-pub const ATTENTION: [(Verdict, &str); 3] = [
+pub const HEADINGS: [(Verdict, &str); 3] = [
     (Verdict::Fail, "Failures"),
     (Verdict::Error, "Errors"),
     (Verdict::Warn, "Warnings"),
@@ -87,7 +87,11 @@ pub fn counts(summary: &impl Serialize) -> serde_json::Result<Value> {
 }
 
 /// The first `most` items of a list, and the number of the others.
-pub fn first<S: AsRef<str>>(items: &[S], most: usize, show: impl Fn(&str) -> String) -> String {
+pub fn join_first<S: AsRef<str>>(
+    items: &[S],
+    most: usize,
+    show: impl Fn(&str) -> String,
+) -> String {
     let some = items.iter().take(most).map(|item| show(item.as_ref()));
     let some = some.collect::<Vec<_>>().join(", ");
     match items.len() > most {

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use agentproto_text::plain;
-pub use agentproto_text::time::minute as date;
+use agentproto_text::escape_line;
+pub use agentproto_text::time::format_minute as date;
 
 use crate::Verdict;
 
 /// All verdicts in the order of a report, worst first.
-pub const BY_WEIGHT: [Verdict; 7] = [
+pub const BY_SEVERITY: [Verdict; 7] = [
     Verdict::Fail,
     Verdict::Error,
     Verdict::Warn,
@@ -18,13 +18,13 @@ pub const BY_WEIGHT: [Verdict; 7] = [
     Verdict::NotApplicable,
 ];
 
-/// Position of a verdict in `BY_WEIGHT`. 0 is the worst.
-pub fn weight(verdict: Verdict) -> usize {
-    BY_WEIGHT.iter().position(|v| *v == verdict).unwrap_or(0)
+/// Position of a verdict in `BY_SEVERITY`. 0 is the worst.
+pub fn severity_rank(verdict: Verdict) -> usize {
+    BY_SEVERITY.iter().position(|v| *v == verdict).unwrap_or(0)
 }
 
 /// Name of a verdict for people.
-pub fn word(verdict: Verdict) -> &'static str {
+pub fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",
         Verdict::Fail => "fail",
@@ -42,12 +42,12 @@ pub fn needs_attention(verdict: Verdict) -> bool {
 }
 
 /// Escapes untrusted text for HTML and SVG, including attributes.
-pub fn markup(text: &str) -> String {
-    escape(&plain(text))
+pub fn safe_html(text: &str) -> String {
+    escape_html(&escape_line(text))
 }
 
-/// Like `markup`, for text whose hidden characters are already escaped.
-pub fn escape(text: &str) -> String {
+/// Like `safe_html`, for text whose hidden characters are already escaped.
+pub fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         match c {
@@ -68,7 +68,7 @@ pub fn millis(ms: f64) -> Duration {
 }
 
 /// Formats milliseconds, such as `820 ms`, `4.2 s` or `3 min 5 s`.
-pub fn time(ms: f64) -> String {
+pub fn format_duration(ms: f64) -> String {
     let ms = if ms.is_finite() { ms.max(0.0) } else { 0.0 };
     if ms < 1000.0 {
         format!("{ms:.0} ms")
@@ -86,12 +86,12 @@ mod tests {
 
     #[test]
     fn times_are_short_and_never_panic() {
-        assert_eq!(time(12.4), "12 ms");
-        assert_eq!(time(4200.0), "4.2 s");
-        assert_eq!(time(185_000.0), "3 min 5 s");
-        assert_eq!(time(-5.0), "0 ms");
-        assert_eq!(time(f64::NAN), "0 ms");
+        assert_eq!(format_duration(12.4), "12 ms");
+        assert_eq!(format_duration(4200.0), "4.2 s");
+        assert_eq!(format_duration(185_000.0), "3 min 5 s");
+        assert_eq!(format_duration(-5.0), "0 ms");
+        assert_eq!(format_duration(f64::NAN), "0 ms");
         assert_eq!(millis(f64::INFINITY), Duration::ZERO);
-        assert!(!time(f64::MAX).is_empty());
+        assert!(!format_duration(f64::MAX).is_empty());
     }
 }

@@ -38,7 +38,7 @@ pub fn shorten(
 }
 
 /// Minimum size of a gap in characters. A smaller gap would be shorter than its own label.
-const LEAST_GAP: usize = 24;
+const MIN_GAP: usize = 24;
 
 fn kept(length: usize, mark: Option<&Range<usize>>, most: usize) -> Vec<Range<usize>> {
     let Some(mark) = mark else {
@@ -58,7 +58,7 @@ fn kept(length: usize, mark: Option<&Range<usize>>, most: usize) -> Vec<Range<us
     let mut joined: Vec<Range<usize>> = Vec::new();
     for piece in pieces {
         match joined.last_mut() {
-            Some(last) if piece.start <= last.end + LEAST_GAP => last.end = last.end.max(piece.end),
+            Some(last) if piece.start <= last.end + MIN_GAP => last.end = last.end.max(piece.end),
             _ => joined.push(piece),
         }
     }
@@ -97,10 +97,10 @@ mod tests {
     fn the_marked_range_stays_visible() {
         let text: String = ('a'..='z').cycle().take(1000).collect();
         for start in [0, 1, 50, 300, 500, 900, 990] {
-            let wanted: String = text.chars().skip(start).take(10).collect();
+            let expected: String = text.chars().skip(start).take(10).collect();
             let (short, seen) = marked(&text, start..start + 10, 120);
-            assert_eq!(seen, wanted, "{start}: {short}");
-            assert!(short.chars().count() < 120 + 2 * LEAST_GAP, "{short}");
+            assert_eq!(seen, expected, "{start}: {short}");
+            assert!(short.chars().count() < 120 + 2 * MIN_GAP, "{short}");
             assert!(
                 short.starts_with("abc") && short.ends_with("jkl"),
                 "{short}"

@@ -1,15 +1,22 @@
 //! Helpers that every other crate needs: wording, closest match, safe printing, excerpts, strict
 //! JSON, redaction, times, and atomic replacement of files.
 
+#![deny(missing_docs)]
+
 pub mod credentials;
+mod escape;
 pub mod excerpt;
 mod files;
-mod plain;
 pub mod redact;
 pub mod strict_json;
 pub mod time;
 mod words;
+mod wrap;
 
+pub use escape::{
+    clip, count, escape_char, escape_json, escape_line, escape_lines, escape_output, is_hidden,
+    pretty,
+};
 pub use files::replace_file;
-pub use plain::{clip, count, is_hidden, json_plain, plain, plain_lines, pretty, shown, speech};
-pub use words::{base_name, closest_of, hex, one_of, short};
+pub use words::{base_name, closest_of, hex, lower_first, one_of, truncate, upper_first};
+pub use wrap::{wrap, wrap_markdown};

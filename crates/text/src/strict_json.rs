@@ -14,18 +14,18 @@ pub use repair::{read_repaired, replace_lone_surrogates};
 use serde_json::{Map, Value};
 
 /// Maximum nesting depth that every parser can be expected to support. Deeper values become null.
-pub const DEEPEST: usize = 128;
+pub const MAX_DEPTH: usize = 128;
 /// Up to this value, a 64-bit float represents every integer exactly.
-const SAFE: u64 = (1 << 53) - 1;
-/// Maximum number of recorded oddities, because a hostile line can contain very many.
-const KEPT: usize = 32;
+const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+/// Maximum number of recorded quirks, because a hostile line can contain very many.
+const MAX_QUIRKS: usize = 32;
 /// Replacement for a lone surrogate.
 const REPLACEMENT: char = '\u{fffd}';
 
 /// What the parser rejects and what it only reports.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Largest integer that is not reported as [`Odd::BigInteger`].
+pub struct ParseOptions {
+    /// Largest integer that is not reported as [`JsonQuirkKind::BigInteger`].
     pub largest_integer: u64,
     /// Whether bytes that are not UTF-8 become replacement characters in strings and names.
     /// Otherwise they are an error.
@@ -33,52 +33,52 @@ pub struct Options {
     /// Whether a number that does not fit a 64-bit float becomes null. Otherwise it is an error.
     pub allows_any_number: bool,
     /// Whether more than 128 levels of nesting are an error.
-    pub refuses_deep: bool,
+    pub rejects_deep: bool,
 }
 
-impl Default for Options {
+impl Default for ParseOptions {
     fn default() -> Self {
-        Options {
-            largest_integer: SAFE,
+        ParseOptions {
+            largest_integer: MAX_SAFE_INTEGER,
             allows_any_bytes: false,
             allows_any_number: false,
-            refuses_deep: false,
+            rejects_deep: false,
         }
     }
 }
 
 /// A parsed value, and everything in it that another parser might read differently.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Strict {
+pub struct ParsedJson {
     /// The value.
     pub value: Value,
-    /// The first 32 oddities, and at least the first of each kind.
-    pub oddities: Vec<Oddity>,
+    /// The first 32 quirks, and at least the first of each kind.
+    pub quirks: Vec<JsonQuirk>,
     /// Whether a string or a name contains a terminal escape sequence, written as `\u001b[`.
     pub has_terminal_code: bool,
 }
 
-impl Strict {
-    /// The first oddity of a kind.
-    pub fn first(&self, kind: Odd) -> Option<&Oddity> {
-        self.oddities.iter().find(|oddity| oddity.kind == kind)
+impl ParsedJson {
+    /// The first quirk of a kind.
+    pub fn first(&self, kind: JsonQuirkKind) -> Option<&JsonQuirk> {
+        self.quirks.iter().find(|quirk| quirk.kind == kind)
     }
 }
 
 /// Valid JSON that other parsers may read differently, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Oddity {
+pub struct JsonQuirk {
     /// Place, as a JSON Pointer.
     pub pointer: String,
-    /// Kind of oddity.
-    pub kind: Odd,
+    /// Kind of quirk.
+    pub kind: JsonQuirkKind,
     /// The duplicate name, or the digits of the integer. Empty for other kinds.
     pub text: String,
 }
 
-/// Kind of an oddity.
+/// Kind of a quirk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Odd {
+pub enum JsonQuirkKind {
     /// A duplicate name in an object. The last member is kept (RFC 8259, section 4).
     DuplicateKey,
     /// A lone surrogate such as `\ud800` in a string or a name (section 8.2).
@@ -92,18 +92,18 @@ pub enum Odd {
 /// Why the bytes are not JSON, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {at}")]
-pub struct NoJson {
+pub struct JsonError {
     /// Offset of the start of the invalid escape, number or other token.
     pub from: usize,
     /// Offset of the byte where the error was detected.
     pub at: usize,
     /// What is wrong.
-    pub what: Problem,
+    pub what: JsonErrorKind,
 }
 
 /// What is wrong with a text that is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum JsonErrorKind {
     /// The bytes are not UTF-8.
     #[error("invalid UTF-8")]
     NotUtf8,
@@ -122,15 +122,15 @@ pub enum Problem {
     /// Text follows the value.
     #[error("unexpected text after the value")]
     MoreAfterValue,
-    /// The nesting is deeper than `DEEPEST`.
-    #[error("nested more than {DEEPEST} levels deep")]
+    /// The nesting is deeper than `MAX_DEPTH`.
+    #[error("nested more than {MAX_DEPTH} levels deep")]
     TooDeep,
     /// A `,` or the end of the array or object is missing.
     #[error("expected a comma or the end of the array or object")]
-    NoComma(Within),
+    NoComma(Container),
     /// The text ends in an array or object.
     #[error("unexpected end of input in an array or object")]
-    EndWithin(Within),
+    EndInContainer(Container),
     /// The name of a member is missing.
     #[error("expected a member name in double quotes")]
     NoName,
@@ -148,7 +148,7 @@ pub enum Problem {
     NumberTooLarge,
     /// The text ends in a string.
     #[error("unexpected end of input in a string")]
-    EndWithinText,
+    EndInString,
     /// A string contains an unescaped control character.
     #[error("unescaped control character in a string")]
     ControlCharacter,
@@ -157,7 +157,7 @@ pub enum Problem {
     NoEscape,
     /// The text ends in an escape sequence.
     #[error("incomplete escape sequence")]
-    EndWithinEscape,
+    EndInEscape,
     /// `\u` is not followed by four hexadecimal digits.
     #[error("expected four hexadecimal digits after `\\u`")]
     NoFourDigits,
@@ -165,7 +165,7 @@ pub enum Problem {
 
 /// The kind of collection that contains an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Within {
+pub enum Container {
     /// An array.
     List,
     /// An object.
@@ -185,20 +185,20 @@ pub fn type_name(value: &Value) -> &'static str {
 }
 
 /// Parses exactly one JSON value with the default options. White space around it is allowed.
-pub fn read(bytes: &[u8]) -> Result<Strict, NoJson> {
-    read_with(bytes, Options::default())
+pub fn read(bytes: &[u8]) -> Result<ParsedJson, JsonError> {
+    read_with(bytes, ParseOptions::default())
 }
 
 /// Parses exactly one JSON value. White space around it is allowed.
-pub fn read_with(bytes: &[u8], options: Options) -> Result<Strict, NoJson> {
+pub fn read_with(bytes: &[u8], options: ParseOptions) -> Result<ParsedJson, JsonError> {
     if !options.allows_any_bytes
         && let Err(error) = std::str::from_utf8(bytes)
     {
         let at = error.valid_up_to();
-        return Err(NoJson {
+        return Err(JsonError {
             from: at,
             at,
-            what: Problem::NotUtf8,
+            what: JsonErrorKind::NotUtf8,
         });
     }
     let mut reader = Reader {
@@ -207,13 +207,13 @@ pub fn read_with(bytes: &[u8], options: Options) -> Result<Strict, NoJson> {
         at: 0,
         open: Vec::new(),
         deep: Vec::new(),
-        oddities: Vec::new(),
+        quirks: Vec::new(),
         has_terminal_code: false,
     };
     let value = reader.value()?;
-    Ok(Strict {
+    Ok(ParsedJson {
         value,
-        oddities: reader.oddities,
+        quirks: reader.quirks,
         has_terminal_code: reader.has_terminal_code,
     })
 }
@@ -227,38 +227,38 @@ enum Open {
 /// The parser state. It does not recurse, because untrusted input decides the nesting depth.
 struct Reader<'a> {
     bytes: &'a [u8],
-    options: Options,
+    options: ParseOptions,
     at: usize,
     open: Vec<Open>,
     /// Open arrays and objects that are nested too deep to be kept.
-    deep: Vec<Within>,
-    oddities: Vec<Oddity>,
+    deep: Vec<Container>,
+    quirks: Vec<JsonQuirk>,
     has_terminal_code: bool,
 }
 
 impl<'a> Reader<'a> {
-    fn value(&mut self) -> Result<Value, NoJson> {
+    fn value(&mut self) -> Result<Value, JsonError> {
         loop {
             self.skip_blanks();
-            if self.options.refuses_deep && !self.deep.is_empty() {
-                return Err(self.wrong(Problem::TooDeep));
+            if self.options.rejects_deep && !self.deep.is_empty() {
+                return Err(self.error(JsonErrorKind::TooDeep));
             }
             let mut value = match self.peek() {
-                Some(b'{') => match self.enters(Open::Object(Map::new(), String::new())) {
+                Some(b'{') => match self.enter(Open::Object(Map::new(), String::new())) {
                     true => self.leave(),
                     false => {
                         self.key()?;
                         continue;
                     }
                 },
-                Some(b'[') => match self.enters(Open::List(Vec::new())) {
+                Some(b'[') => match self.enter(Open::List(Vec::new())) {
                     true => self.leave(),
                     false => continue,
                 },
                 Some(b'"') => Value::String(self.string()?),
                 Some(b'-' | b'0'..=b'9') => self.number()?,
                 Some(_) => self.word()?,
-                None => return Err(self.wrong(Problem::EndBeforeValue)),
+                None => return Err(self.error(JsonErrorKind::EndBeforeValue)),
             };
             // A value may complete the array or object around it, which is then a value itself.
             loop {
@@ -266,18 +266,18 @@ impl<'a> Reader<'a> {
                 let Some(within) = self.within() else {
                     return match self.peek() {
                         None => Ok(value),
-                        Some(_) => Err(self.wrong(Problem::MoreAfterValue)),
+                        Some(_) => Err(self.error(JsonErrorKind::MoreAfterValue)),
                     };
                 };
                 let end = match within {
-                    Within::List => b']',
-                    Within::Object => b'}',
+                    Container::List => b']',
+                    Container::Object => b'}',
                 };
                 self.attach(value);
                 match self.peek() {
                     Some(b',') => {
                         self.at += 1;
-                        if within == Within::Object {
+                        if within == Container::Object {
                             self.skip_blanks();
                             self.key()?;
                         }
@@ -287,8 +287,8 @@ impl<'a> Reader<'a> {
                         self.at += 1;
                         value = self.leave();
                     }
-                    Some(_) => return Err(self.wrong(Problem::NoComma(within))),
-                    None => return Err(self.wrong(Problem::EndWithin(within))),
+                    Some(_) => return Err(self.error(JsonErrorKind::NoComma(within))),
+                    None => return Err(self.error(JsonErrorKind::EndInContainer(within))),
                 }
             }
         }
@@ -308,13 +308,13 @@ impl<'a> Reader<'a> {
         String::from_utf8_lossy(read)
     }
 
-    fn wrong(&self, what: Problem) -> NoJson {
-        self.wrong_since(self.at, what)
+    fn error(&self, what: JsonErrorKind) -> JsonError {
+        self.error_since(self.at, what)
     }
 
-    fn wrong_since(&self, from: usize, what: Problem) -> NoJson {
+    fn error_since(&self, from: usize, what: JsonErrorKind) -> JsonError {
         let at = self.at;
-        NoJson { from, at, what }
+        JsonError { from, at, what }
     }
 
     fn skip_blanks(&mut self) {
@@ -325,17 +325,17 @@ impl<'a> Reader<'a> {
     // --- arrays and objects ------------------------------------------------------------------
 
     /// Enters an array or object. Returns true if it is empty, and then moves past its end.
-    fn enters(&mut self, what: Open) -> bool {
+    fn enter(&mut self, what: Open) -> bool {
         self.at += 1;
         let (within, end) = match what {
-            Open::List(_) => (Within::List, b']'),
-            Open::Object(..) => (Within::Object, b'}'),
+            Open::List(_) => (Container::List, b']'),
+            Open::Object(..) => (Container::Object, b'}'),
         };
-        if self.open.len() < DEEPEST && self.deep.is_empty() {
+        if self.open.len() < MAX_DEPTH && self.deep.is_empty() {
             self.open.push(what);
         } else {
             if self.deep.is_empty() {
-                self.odd(Odd::TooDeep, String::new);
+                self.record(JsonQuirkKind::TooDeep, String::new);
             }
             self.deep.push(within);
         }
@@ -346,11 +346,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Kind of the innermost open array or object.
-    fn within(&self) -> Option<Within> {
+    fn within(&self) -> Option<Container> {
         match (self.deep.last(), self.open.last()) {
             (Some(within), _) => Some(*within),
-            (None, Some(Open::List(_))) => Some(Within::List),
-            (None, Some(Open::Object(..))) => Some(Within::Object),
+            (None, Some(Open::List(_))) => Some(Container::List),
+            (None, Some(Open::Object(..))) => Some(Container::Object),
             (None, None) => None,
         }
     }
@@ -378,14 +378,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Parses a member name and its colon.
-    fn key(&mut self) -> Result<(), NoJson> {
+    fn key(&mut self) -> Result<(), JsonError> {
         if self.peek() != Some(b'"') {
-            return Err(self.wrong(Problem::NoName));
+            return Err(self.error(JsonErrorKind::NoName));
         }
         let name = self.string()?;
         self.skip_blanks();
         if self.peek() != Some(b':') {
-            return Err(self.wrong(Problem::NoColon));
+            return Err(self.error(JsonErrorKind::NoColon));
         }
         self.at += 1;
         if let (Some(Open::Object(members, key)), true) =
@@ -394,16 +394,16 @@ impl<'a> Reader<'a> {
             let is_known = members.contains_key(&name);
             key.clone_from(&name);
             if is_known {
-                self.odd(Odd::DuplicateKey, || name);
+                self.record(JsonQuirkKind::DuplicateKey, || name);
             }
         }
         Ok(())
     }
 
-    fn odd(&mut self, kind: Odd, text: impl FnOnce() -> String) {
-        let is_known = |oddity: &Oddity| oddity.kind == kind;
-        if self.oddities.len() < KEPT || !self.oddities.iter().any(is_known) {
-            self.oddities.push(Oddity {
+    fn record(&mut self, kind: JsonQuirkKind, text: impl FnOnce() -> String) {
+        let is_known = |quirk: &JsonQuirk| quirk.kind == kind;
+        if self.quirks.len() < MAX_QUIRKS || !self.quirks.iter().any(is_known) {
+            self.quirks.push(JsonQuirk {
                 pointer: self.pointer(),
                 kind,
                 text: text(),
@@ -428,7 +428,7 @@ impl<'a> Reader<'a> {
 
     // --- scalars -----------------------------------------------------------------------------
 
-    fn word(&mut self) -> Result<Value, NoJson> {
+    fn word(&mut self) -> Result<Value, JsonError> {
         let words = [
             ("null", Value::Null),
             ("true", Value::Bool(true)),
@@ -441,21 +441,21 @@ impl<'a> Reader<'a> {
             }
         }
         Err(match self.peek() {
-            Some(b'N' | b'I') => self.wrong(Problem::NotFinite),
-            _ => self.wrong(Problem::NoValue),
+            Some(b'N' | b'I') => self.error(JsonErrorKind::NotFinite),
+            _ => self.error(JsonErrorKind::NoValue),
         })
     }
 
-    fn number(&mut self) -> Result<Value, NoJson> {
+    fn number(&mut self) -> Result<Value, JsonError> {
         let start = self.at;
         self.at += usize::from(self.peek() == Some(b'-'));
         if self.rest().starts_with(b"Infinity") {
-            return Err(self.wrong(Problem::MinusInfinity));
+            return Err(self.error(JsonErrorKind::MinusInfinity));
         }
         let whole = self.digits()?;
         if whole.len() > 1 && whole.starts_with(b"0") {
             let second = self.at + 1 - whole.len();
-            return Err(self.wrong_since(second, Problem::LeadingZero));
+            return Err(self.error_since(second, JsonErrorKind::LeadingZero));
         }
         let mut is_integer = true;
         if self.peek() == Some(b'.') {
@@ -473,29 +473,29 @@ impl<'a> Reader<'a> {
         if is_integer {
             let size = token.trim_start_matches('-').parse::<u64>();
             if !size.is_ok_and(|size| size <= self.options.largest_integer) {
-                self.odd(Odd::BigInteger, || token.clone().into_owned());
+                self.record(JsonQuirkKind::BigInteger, || token.clone().into_owned());
             }
         }
         // Convert with serde_json, so that the number is the same as everywhere else.
         match serde_json::from_str(&token) {
             Err(_) if !self.options.allows_any_number => {
-                Err(self.wrong_since(start, Problem::NumberTooLarge))
+                Err(self.error_since(start, JsonErrorKind::NumberTooLarge))
             }
             number => Ok(number.unwrap_or_default()),
         }
     }
 
-    fn digits(&mut self) -> Result<&'a [u8], NoJson> {
+    fn digits(&mut self) -> Result<&'a [u8], JsonError> {
         let rest = self.rest();
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         self.at += count;
         match rest.get(..count) {
             Some(digits) if count > 0 => Ok(digits),
-            _ => Err(self.wrong(Problem::NoDigit)),
+            _ => Err(self.error(JsonErrorKind::NoDigit)),
         }
     }
 
-    fn string(&mut self) -> Result<String, NoJson> {
+    fn string(&mut self) -> Result<String, JsonError> {
         self.at += 1;
         let mut out = String::new();
         let mut is_whole = true;
@@ -506,25 +506,25 @@ impl<'a> Reader<'a> {
             self.at += rest.iter().position(ends).unwrap_or(rest.len());
             out.push_str(&self.since(start));
             match self.peek() {
-                None => return Err(self.wrong(Problem::EndWithinText)),
+                None => return Err(self.error(JsonErrorKind::EndInString)),
                 Some(b'"') => break,
                 Some(b'\\') => {
                     let character = self.escaped()?;
                     is_whole &= character.is_some();
                     out.push(character.unwrap_or(REPLACEMENT));
                 }
-                Some(_) => return Err(self.wrong(Problem::ControlCharacter)),
+                Some(_) => return Err(self.error(JsonErrorKind::ControlCharacter)),
             }
         }
         self.at += 1;
         if !is_whole {
-            self.odd(Odd::LoneSurrogate, String::new);
+            self.record(JsonQuirkKind::LoneSurrogate, String::new);
         }
         Ok(out)
     }
 
     /// Parses an escape sequence. `None` is a lone surrogate.
-    fn escaped(&mut self) -> Result<Option<char>, NoJson> {
+    fn escaped(&mut self) -> Result<Option<char>, JsonError> {
         let start = self.at;
         self.at += 1;
         let character = match self.peek() {
@@ -538,15 +538,15 @@ impl<'a> Reader<'a> {
                 self.at = start;
                 return self.unit();
             }
-            Some(_) => return Err(self.wrong_since(start, Problem::NoEscape)),
-            None => return Err(self.wrong_since(start, Problem::EndWithinEscape)),
+            Some(_) => return Err(self.error_since(start, JsonErrorKind::NoEscape)),
+            None => return Err(self.error_since(start, JsonErrorKind::EndInEscape)),
         };
         self.at += 1;
         Ok(Some(character))
     }
 
     /// Parses `\uXXXX`, and the next one if both are a surrogate pair.
-    fn unit(&mut self) -> Result<Option<char>, NoJson> {
+    fn unit(&mut self) -> Result<Option<char>, JsonError> {
         let first = self.four_digits()?;
         if (0xd800..0xdc00).contains(&first) && self.rest().starts_with(b"\\u") {
             let start = self.at;
@@ -562,11 +562,11 @@ impl<'a> Reader<'a> {
         Ok(char::from_u32(first))
     }
 
-    fn four_digits(&mut self) -> Result<u32, NoJson> {
+    fn four_digits(&mut self) -> Result<u32, JsonError> {
         let start = self.at;
         let Some(code) = repair::code_unit(self.bytes, start) else {
             self.at += 2;
-            return Err(self.wrong_since(start, Problem::NoFourDigits));
+            return Err(self.error_since(start, JsonErrorKind::NoFourDigits));
         };
         self.at += 6;
         Ok(u32::from(code))

@@ -21,7 +21,7 @@ pub fn rfc3339(since: Duration) -> String {
 }
 
 /// Formats seconds since 1970 for people, such as `2026-11-16 13:05 UTC`.
-pub fn minute(seconds: u64) -> String {
+pub fn format_minute(seconds: u64) -> String {
     let at = utc(Duration::from_secs(seconds.min(END_OF_9999)));
     at.format("%Y-%m-%d %H:%M UTC").to_string()
 }
@@ -33,19 +33,19 @@ fn utc(since: Duration) -> DateTime<Utc> {
 
 /// Parses an ISO 8601 date and time, with or without separators. Returns seconds since 1970.
 /// Without a time zone it is UTC.
-pub fn seconds(text: &str) -> Option<f64> {
+pub fn parse_time(text: &str) -> Option<f64> {
     let (date, time) = text.split_once(['T', 't'])?;
-    let (year, month, day) = three(date, '-', 4)?;
+    let (year, month, day) = split_three(date, '-', 4)?;
     let zone_at = time.find(['Z', 'z', '+', '-']);
     let (time, zone) = time.split_at(zone_at.unwrap_or(time.len()));
     let (time, fraction) = match time.split_once(['.', ',']) {
         Some((time, fraction)) => (time, Some(fraction)),
         None => (time, None),
     };
-    let (hour, minute, second) = match three(time, ':', 2) {
+    let (hour, minute, second) = match split_three(time, ':', 2) {
         Some(whole) => whole,
         None => {
-            let (hour, minute) = two(time)?;
+            let (hour, minute) = split_two(time)?;
             (hour, minute, 0)
         }
     };
@@ -75,13 +75,13 @@ fn offset(zone: &str) -> Option<f64> {
     let rest = zone.get(1..)?;
     let (hour, minute) = match rest.len() {
         2 => (number(rest)?, 0),
-        _ => two(rest)?,
+        _ => split_two(rest)?,
     };
     (hour <= 23 && minute <= 59).then(|| sign * f64::from(hour * 3600 + minute * 60))
 }
 
 /// Splits `2026-05-10` or `20260510`, `15:31:56` or `153156` into its three numbers.
-fn three(text: &str, mark: char, first: usize) -> Option<(u32, u32, u32)> {
+fn split_three(text: &str, mark: char, first: usize) -> Option<(u32, u32, u32)> {
     let parts: Vec<&str> = text.split(mark).collect();
     let parts = match parts.as_slice() {
         [whole] if whole.len() == first + 4 && whole.is_ascii() => {
@@ -96,7 +96,7 @@ fn three(text: &str, mark: char, first: usize) -> Option<(u32, u32, u32)> {
     Some((number(a)?, number(b)?, number(c)?))
 }
 
-fn two(text: &str) -> Option<(u32, u32)> {
+fn split_two(text: &str) -> Option<(u32, u32)> {
     let (a, b) = match text.split_once(':') {
         Some(both) => both,
         None if text.len() == 4 && text.is_ascii() => text.split_at(2),
@@ -121,7 +121,7 @@ pub fn duration(text: &str) -> Option<Duration> {
 }
 
 /// Why a text is not an ISO 8601 duration, as the end of a sentence. `None` if it is one.
-pub fn duration_fault(text: &str) -> Option<&'static str> {
+pub fn duration_error(text: &str) -> Option<&'static str> {
     duration_seconds(text).err()
 }
 
@@ -140,11 +140,11 @@ fn duration_seconds(text: &str) -> Result<f64, &'static str> {
     };
     let date_units = [('Y', 365.0 * DAY), ('M', 30.0 * DAY), ('D', DAY)];
     let time_units = [('H', 3600.0), ('M', 60.0), ('S', 1.0)];
-    let of_date = sum(date, &date_units, time.is_empty()).map_err(|fault| {
+    let of_date = sum(date, &date_units, time.is_empty()).map_err(|error| {
         match time.is_empty() && date.ends_with(['H', 'S']) {
             // `P24H` is by far the most common mistake.
             true => "hours, minutes and seconds must follow a `T`",
-            false => fault,
+            false => error,
         }
     })?;
     Ok(of_date + sum(time, &time_units, true)?)
@@ -202,15 +202,15 @@ mod tests {
 
     #[test]
     fn minutes_are_formatted() {
-        assert_eq!(minute(0), "1970-01-01 00:00 UTC");
-        assert_eq!(minute(951_782_400), "2000-02-29 00:00 UTC");
-        assert_eq!(minute(1_794_833_100), "2026-11-16 12:45 UTC");
-        assert_eq!(minute(u64::MAX), "9999-12-31 23:59 UTC");
+        assert_eq!(format_minute(0), "1970-01-01 00:00 UTC");
+        assert_eq!(format_minute(951_782_400), "2000-02-29 00:00 UTC");
+        assert_eq!(format_minute(1_794_833_100), "2026-11-16 12:45 UTC");
+        assert_eq!(format_minute(u64::MAX), "9999-12-31 23:59 UTC");
     }
 
     #[test]
     fn times_are_parsed() {
-        for (text, wanted) in [
+        for (text, expected) in [
             ("1970-01-01T00:00:00Z", 0.0),
             ("0000-03-01T00:00:00Z", -62_162_035_200.0),
             ("2000-02-29T00:00:00.007Z", 951_782_400.007),
@@ -221,8 +221,8 @@ mod tests {
             ("20240301T000000Z", 1_709_251_200.0),
             ("2024-03-01T00:00:00,5", 1_709_251_200.5),
         ] {
-            let found = seconds(text).expect(text);
-            assert!((found - wanted).abs() < 1e-6, "{text}: {found}");
+            let found = parse_time(text).expect(text);
+            assert!((found - expected).abs() < 1e-6, "{text}: {found}");
         }
         for text in [
             "",
@@ -238,7 +238,7 @@ mod tests {
             "1709251200",
             "2024-03-01T00:00:00Zx",
         ] {
-            assert_eq!(seconds(text), None, "{text}");
+            assert_eq!(parse_time(text), None, "{text}");
         }
     }
 
@@ -261,7 +261,7 @@ mod tests {
             ("P1Y2M3DT4H5M6S", 36_993_906.0),
             ("PT0S", 0.0),
         ] {
-            assert_eq!(duration_fault(text), None, "{text}");
+            assert_eq!(duration_error(text), None, "{text}");
             assert_eq!(
                 duration(text),
                 Some(Duration::from_secs_f64(seconds)),
@@ -269,7 +269,7 @@ mod tests {
             );
         }
         let long = "PT99999999999999999999999H";
-        assert_eq!((duration_fault(long), duration(long)), (None, None));
+        assert_eq!((duration_error(long), duration(long)), (None, None));
     }
 
     #[test]
@@ -310,19 +310,19 @@ mod tests {
             "PW",
             "P1Ä",
         ] {
-            assert!(duration_fault(text).is_some(), "{text}");
+            assert!(duration_error(text).is_some(), "{text}");
             assert_eq!(duration(text), None, "{text}");
         }
         let usual = "hours, minutes and seconds must follow a `T`";
-        assert_eq!(duration_fault("P24H"), Some(usual));
-        assert_eq!(duration_fault("P1DT"), Some("nothing follows `T`"));
+        assert_eq!(duration_error("P24H"), Some(usual));
+        assert_eq!(duration_error("P1DT"), Some("nothing follows `T`"));
     }
 
     proptest::proptest! {
         #[test]
         fn any_text_is_handled(text in "P?[0-9YMWDTHS.,é]{0,12}") {
             let _ = duration(&text);
-            let _ = seconds(&text);
+            let _ = parse_time(&text);
         }
     }
 }

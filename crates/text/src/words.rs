@@ -2,24 +2,24 @@
 
 /// Maximum length in bytes of words that are compared, because the time of a comparison is the
 /// product of both lengths.
-const LONGEST_WORD: usize = 100;
+const MAX_WORD_LEN: usize = 100;
 /// Maximum number of candidates that are compared.
-const MOST_CANDIDATES: usize = 500;
+const MAX_CANDIDATES: usize = 500;
 
 /// The candidate that a mistyped word most probably means.
 pub fn closest_of<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    if word.len() > LONGEST_WORD {
+    if word.len() > MAX_WORD_LEN {
         return None;
     }
     let lower = word.to_lowercase();
     let length = word.chars().count();
     candidates
         .into_iter()
-        .take(MOST_CANDIDATES)
-        .filter(|candidate| candidate.len() <= LONGEST_WORD)
+        .take(MAX_CANDIDATES)
+        .filter(|candidate| candidate.len() <= MAX_WORD_LEN)
         .filter_map(|candidate| {
             let other = candidate.chars().count();
             // A third of the letters may differ, and at least one.
@@ -44,6 +44,27 @@ pub fn one_of<S: AsRef<str>>(words: &[S]) -> String {
     }
 }
 
+/// The text with its first letter in lower case, unless it starts with an acronym.
+pub fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    match (chars.next(), chars.next()) {
+        (Some(first), second) if !second.is_some_and(char::is_uppercase) => {
+            let tail = &text[first.len_utf8()..];
+            first.to_lowercase().chain(tail.chars()).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// The text with its first letter in upper case.
+pub fn upper_first(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}
+
 /// File name of a program, without quotes and directories.
 pub fn base_name(program: &str) -> &str {
     let program = program.trim_matches(['"', '\'']);
@@ -56,7 +77,7 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 /// Shortens text to at most `most` characters, with `…` at the end if something was cut off.
-pub fn short(text: &str, most: usize) -> String {
+pub fn truncate(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
@@ -67,6 +88,16 @@ pub fn short(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_letter_changes_its_case() {
+        assert_eq!(lower_first("Path of"), "path of");
+        assert_eq!(lower_first("MCP endpoint"), "MCP endpoint");
+        assert_eq!(lower_first("A"), "a");
+        assert_eq!(lower_first("`x`"), "`x`");
+        assert_eq!(upper_first("did you"), "Did you");
+        assert_eq!((lower_first(""), upper_first("")), Default::default());
+    }
 
     #[test]
     fn typos_are_matched_to_the_closest_word() {

@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
     /// Kind of the message, guessed if it is not valid.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// Violations of JSON-RPC 2.0.
-    pub flaws: Vec<Flaw>,
+    pub flaws: Vec<EnvelopeFlaw>,
 }
 
 /// Kind of a message.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum MessageKind {
     /// A request.
     Request {
         /// Id of the request.
@@ -40,7 +40,7 @@ pub enum Kind {
 
 /// A violation of JSON-RPC 2.0.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum EnvelopeFlaw {
     /// The message is not an object, but a value of this type.
     NotAnObject(&'static str),
     /// `jsonrpc` is missing or not "2.0".
@@ -68,33 +68,33 @@ impl Envelope {
     pub fn of(value: &Value) -> Envelope {
         let Value::Object(object) = value else {
             return Envelope {
-                kind: Kind::Other,
-                flaws: vec![Flaw::NotAnObject(type_name(value))],
+                kind: MessageKind::Other,
+                flaws: vec![EnvelopeFlaw::NotAnObject(type_name(value))],
             };
         };
         let mut flaws = Vec::new();
         match object.get("jsonrpc") {
             Some(Value::String(version)) if version == "2.0" => {}
-            Some(other) => flaws.push(Flaw::Version(other.to_string())),
-            None => flaws.push(Flaw::Version("missing".to_owned())),
+            Some(other) => flaws.push(EnvelopeFlaw::Version(other.to_string())),
+            None => flaws.push(EnvelopeFlaw::Version("missing".to_owned())),
         }
         let kind = kind(object, &mut flaws);
         for name in object.keys() {
             let known = ["jsonrpc", "id", "method", "params", "result", "error"];
             if !known.contains(&name.as_str()) {
-                flaws.push(Flaw::Member(name.clone()));
+                flaws.push(EnvelopeFlaw::Member(name.clone()));
             }
         }
         Envelope { kind, flaws }
     }
 }
 
-fn kind(object: &Map<String, Value>, flaws: &mut Vec<Flaw>) -> Kind {
+fn kind(object: &Map<String, Value>, flaws: &mut Vec<EnvelopeFlaw>) -> MessageKind {
     let id = object.get("id");
     if let Some(id) = id
         && !(id.is_string() || id.is_number() || id.is_null())
     {
-        flaws.push(Flaw::Id(type_name(id)));
+        flaws.push(EnvelopeFlaw::Id(type_name(id)));
     }
     let (result, error) = (object.get("result"), object.get("error"));
     match object.get("method") {
@@ -102,35 +102,35 @@ fn kind(object: &Map<String, Value>, flaws: &mut Vec<Flaw>) -> Kind {
             if let Some(params) = object.get("params")
                 && !(params.is_object() || params.is_array())
             {
-                flaws.push(Flaw::Params(type_name(params)));
+                flaws.push(EnvelopeFlaw::Params(type_name(params)));
             }
             let method = method.clone();
             match id {
-                Some(id) => Kind::Request {
+                Some(id) => MessageKind::Request {
                     id: id.clone(),
                     method,
                 },
-                None => Kind::Notification { method },
+                None => MessageKind::Notification { method },
             }
         }
         Some(other) => {
-            flaws.push(Flaw::Method(type_name(other)));
-            Kind::Other
+            flaws.push(EnvelopeFlaw::Method(type_name(other)));
+            MessageKind::Other
         }
-        None if id.is_none() && result.is_none() && error.is_none() => Kind::Other,
+        None if id.is_none() && result.is_none() && error.is_none() => MessageKind::Other,
         None => {
             match (result, error) {
-                (Some(_), Some(_)) => flaws.push(Flaw::ResultAndError),
-                (None, None) => flaws.push(Flaw::NeitherResultNorError),
+                (Some(_), Some(_)) => flaws.push(EnvelopeFlaw::ResultAndError),
+                (None, None) => flaws.push(EnvelopeFlaw::NeitherResultNorError),
                 _ => {}
             }
             if let Some(error) = error {
-                judge_error(error, result.is_some(), flaws);
+                check_error(error, result.is_some(), flaws);
             }
             if id.is_none() {
-                flaws.push(Flaw::NoId);
+                flaws.push(EnvelopeFlaw::NoId);
             }
-            Kind::Response {
+            MessageKind::Response {
                 id: id.cloned().unwrap_or(Value::Null),
                 is_error: error.is_some_and(|e| !e.is_null()) || result.is_none(),
             }
@@ -138,20 +138,20 @@ fn kind(object: &Map<String, Value>, flaws: &mut Vec<Flaw>) -> Kind {
     }
 }
 
-fn judge_error(error: &Value, beside_result: bool, flaws: &mut Vec<Flaw>) {
+fn check_error(error: &Value, error_and_result: bool, flaws: &mut Vec<EnvelopeFlaw>) {
     match error {
         // Already reported as a response with both `result` and `error`.
-        Value::Null if beside_result => {}
+        Value::Null if error_and_result => {}
         Value::Object(error) => {
             let code = error.get("code");
             if !code.is_some_and(|c| c.is_i64() || c.is_u64()) {
-                flaws.push(Flaw::Error("`code` is not an integer"));
+                flaws.push(EnvelopeFlaw::Error("`code` is not an integer"));
             }
             if !error.get("message").is_some_and(Value::is_string) {
-                flaws.push(Flaw::Error("`message` is not a string"));
+                flaws.push(EnvelopeFlaw::Error("`message` is not a string"));
             }
         }
-        _ => flaws.push(Flaw::Error("it is not an object")),
+        _ => flaws.push(EnvelopeFlaw::Error("it is not an object")),
     }
 }
 
@@ -164,18 +164,21 @@ mod tests {
     fn messages_are_classified() {
         let kind = |value: Value| Envelope::of(&value).kind;
         let request = json!({"jsonrpc": "2.0", "id": 0, "method": "a"});
-        assert!(matches!(kind(request), Kind::Request { .. }));
+        assert!(matches!(kind(request), MessageKind::Request { .. }));
         let notification = json!({"jsonrpc": "2.0", "method": "a"});
-        assert!(matches!(kind(notification), Kind::Notification { .. }));
+        assert!(matches!(
+            kind(notification),
+            MessageKind::Notification { .. }
+        ));
         let response = json!({"jsonrpc": "2.0", "id": "x", "result": null});
         assert!(matches!(
             kind(response),
-            Kind::Response {
+            MessageKind::Response {
                 is_error: false,
                 ..
             }
         ));
-        assert_eq!(kind(json!({"jsonrpc": "2.0"})), Kind::Other);
+        assert_eq!(kind(json!({"jsonrpc": "2.0"})), MessageKind::Other);
     }
 
     #[test]
@@ -185,26 +188,26 @@ mod tests {
             flaws(json!({"jsonrpc": "2.0", "id": 1, "result": {}})),
             vec![]
         );
-        assert_eq!(flaws(json!([])), vec![Flaw::NotAnObject("a list")]);
+        assert_eq!(flaws(json!([])), vec![EnvelopeFlaw::NotAnObject("a list")]);
         assert_eq!(
             flaws(json!({"id": 1, "result": {}})),
-            vec![Flaw::Version("missing".into())]
+            vec![EnvelopeFlaw::Version("missing".into())]
         );
         assert_eq!(
             flaws(json!({"jsonrpc": "2.0", "id": 1, "result": {}, "error": null})),
-            vec![Flaw::ResultAndError]
+            vec![EnvelopeFlaw::ResultAndError]
         );
         assert_eq!(
             flaws(json!({"jsonrpc": "2.0", "id": 1})),
-            vec![Flaw::NeitherResultNorError]
+            vec![EnvelopeFlaw::NeitherResultNorError]
         );
         assert_eq!(
             flaws(json!({"jsonrpc": "2.0", "id": 1, "error": {"code": "x", "message": "m"}})),
-            vec![Flaw::Error("`code` is not an integer")]
+            vec![EnvelopeFlaw::Error("`code` is not an integer")]
         );
         assert_eq!(
             flaws(json!({"jsonrpc": "2.0", "id": 1, "result": 1, "x": 2})),
-            vec![Flaw::Member("x".into())]
+            vec![EnvelopeFlaw::Member("x".into())]
         );
     }
 }

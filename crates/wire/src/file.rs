@@ -14,11 +14,11 @@ use crate::transcript::{Direction, Line, Transcript};
 pub const FORMAT: &str = "agentproto.transcript/v1";
 
 /// Maximum length in bytes of a line in a file. This tool never writes longer lines.
-pub(super) const LONGEST: u64 = 64 << 20;
+pub(super) const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// Why a transcript file cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum TranscriptError {
     /// Error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -65,21 +65,21 @@ pub fn write(transcript: &Transcript, target: &str, out: &mut dyn Write) -> io::
 }
 
 /// Reads a file. Returns the transcript and its header.
-pub fn read(mut input: impl BufRead) -> Result<(Transcript, Value), ReadError> {
+pub fn read(mut input: impl BufRead) -> Result<(Transcript, Value), TranscriptError> {
     let mut transcript = Transcript::new();
     let mut head = None;
     let mut number = 0;
     let mut text = Vec::new();
     loop {
         text.clear();
-        let read = io::Read::take(&mut input, LONGEST).read_until(b'\n', &mut text)?;
+        let read = io::Read::take(&mut input, MAX_LINE_BYTES).read_until(b'\n', &mut text)?;
         if read == 0 {
             break;
         }
         number += 1;
-        let wrong = |what: &str| ReadError::Line(number, what.to_owned());
+        let wrong = |what: &str| TranscriptError::Line(number, what.to_owned());
         let value: Value = serde_json::from_slice(&text)
-            .map_err(|error| ReadError::Line(number, format!("not valid JSON: {error}")))?;
+            .map_err(|error| TranscriptError::Line(number, format!("not valid JSON: {error}")))?;
         if head.is_none() {
             if value.get("schema").and_then(Value::as_str) != Some(FORMAT) {
                 return Err(wrong(
@@ -90,7 +90,7 @@ pub fn read(mut input: impl BufRead) -> Result<(Transcript, Value), ReadError> {
             continue;
         }
         let direction = value.get("direction").and_then(Value::as_str);
-        let direction = direction.and_then(Direction::named);
+        let direction = direction.and_then(Direction::parse);
         let direction = direction
             .ok_or_else(|| wrong("`direction` must be to-agent, from-agent, stderr or process"))?;
         let bytes = match (value.get("text"), value.get("base64")) {
@@ -108,7 +108,7 @@ pub fn read(mut input: impl BufRead) -> Result<(Transcript, Value), ReadError> {
     }
     match head {
         Some(head) => Ok((transcript, head)),
-        None => Err(ReadError::Line(1, "the file is empty".to_owned())),
+        None => Err(TranscriptError::Line(1, "the file is empty".to_owned())),
     }
 }
 
@@ -133,9 +133,15 @@ mod tests {
 
     #[test]
     fn invalid_transcripts_are_reported_with_their_line() {
-        assert!(matches!(read(&b"{}\n"[..]), Err(ReadError::Line(1, _))));
-        assert!(matches!(read(&b""[..]), Err(ReadError::Line(1, _))));
+        assert!(matches!(
+            read(&b"{}\n"[..]),
+            Err(TranscriptError::Line(1, _))
+        ));
+        assert!(matches!(read(&b""[..]), Err(TranscriptError::Line(1, _))));
         let bad = format!("{}\n{{\"direction\":\"up\"}}\n", head("x"));
-        assert!(matches!(read(bad.as_bytes()), Err(ReadError::Line(2, _))));
+        assert!(matches!(
+            read(bad.as_bytes()),
+            Err(TranscriptError::Line(2, _))
+        ));
     }
 }

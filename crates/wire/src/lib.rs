@@ -4,6 +4,8 @@
 //! This crate does not know what the messages mean, except for the few members whose values
 //! change in every run (`renames`, `diff`).
 
+#![deny(missing_docs)]
+
 pub mod diff;
 pub mod envelope;
 pub mod file;
@@ -15,5 +17,5 @@ pub mod script;
 pub mod span;
 mod transcript;
 
-pub use envelope::{Envelope, Flaw, Kind};
-pub use transcript::{Direction, FIRST, Line, Transcript};
+pub use envelope::{Envelope, EnvelopeFlaw, MessageKind};
+pub use transcript::{Direction, FIRST_LINE, Line, Transcript};

@@ -7,12 +7,12 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::file::line_value;
-use crate::transcript::{Direction, FIRST, Line};
+use crate::transcript::{Direction, FIRST_LINE, Line};
 
 /// Maximum length in bytes of a recorded line. The rest is dropped, so that the line fits the
 /// limit of the file even if every byte must be escaped.
-const LONGEST: usize = 8 << 20;
-const _: () = assert!(6 * LONGEST as u64 + 4096 < crate::file::LONGEST);
+const MAX_LINE_BYTES: usize = 8 << 20;
+const _: () = assert!(6 * MAX_LINE_BYTES as u64 + 4096 < crate::file::MAX_LINE_BYTES);
 
 #[derive(Default)]
 struct Stream {
@@ -22,18 +22,20 @@ struct Stream {
 }
 
 impl Stream {
-    fn add(&mut self, bytes: &[u8], longest: usize) {
+    fn add(&mut self, bytes: &[u8], max_line_bytes: usize) {
         self.length += bytes.len() as u64;
-        let room = longest.saturating_sub(self.kept.len()).min(bytes.len());
+        let room = max_line_bytes
+            .saturating_sub(self.kept.len())
+            .min(bytes.len());
         self.kept
             .extend_from_slice(bytes.get(..room).unwrap_or_default());
     }
 }
 
 /// Writes a transcript to `W`.
-pub struct Recorder<W> {
+pub struct TranscriptRecorder<W> {
     out: W,
-    longest: usize,
+    max_line_bytes: usize,
     number: u64,
     to_agent: Stream,
     from_agent: Stream,
@@ -41,15 +43,15 @@ pub struct Recorder<W> {
     process: Stream,
 }
 
-impl<W: Write> Recorder<W> {
+impl<W: Write> TranscriptRecorder<W> {
     /// Starts a recording. `head` is the first line of the file, see `file::head`.
     pub fn new(mut out: W, head: &Value) -> io::Result<Self> {
         out.write_all(format!("{head}\n").as_bytes())?;
         out.flush()?;
-        Ok(Recorder {
+        Ok(TranscriptRecorder {
             out,
-            longest: LONGEST,
-            number: FIRST - 1,
+            max_line_bytes: MAX_LINE_BYTES,
+            number: FIRST_LINE - 1,
             to_agent: Stream::default(),
             from_agent: Stream::default(),
             stderr: Stream::default(),
@@ -68,14 +70,14 @@ impl<W: Write> Recorder<W> {
 
     /// Records the next bytes of a direction, which may end in the middle of a line.
     pub fn bytes(&mut self, direction: Direction, at: Duration, bytes: &[u8]) -> io::Result<()> {
-        let longest = self.longest;
+        let max_line_bytes = self.max_line_bytes;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             match piece.strip_suffix(b"\n") {
                 Some(whole) => {
-                    self.stream(direction).add(whole, longest);
+                    self.stream(direction).add(whole, max_line_bytes);
                     self.line(direction, at, true)?;
                 }
-                None => self.stream(direction).add(piece, longest),
+                None => self.stream(direction).add(piece, max_line_bytes),
             }
         }
         Ok(())
@@ -83,7 +85,8 @@ impl<W: Write> Recorder<W> {
 
     /// Records an event of the process.
     pub fn process(&mut self, at: Duration, what: &Value) -> io::Result<()> {
-        self.process.add(what.to_string().as_bytes(), self.longest);
+        self.process
+            .add(what.to_string().as_bytes(), self.max_line_bytes);
         self.line(Direction::Process, at, true)
     }
 
@@ -129,7 +132,7 @@ mod tests {
     #[test]
     fn pieces_are_recorded_as_lines_without_losing_bytes() {
         let mut written = Vec::new();
-        let mut recorder = Recorder::new(&mut written, &file::head("x")).unwrap();
+        let mut recorder = TranscriptRecorder::new(&mut written, &file::head("x")).unwrap();
         let at = Duration::from_millis(1);
         recorder.process(at, &json!({"started": true})).unwrap();
         recorder.bytes(Direction::ToAgent, at, b"{\"a\"").unwrap();
@@ -158,15 +161,15 @@ mod tests {
     #[test]
     fn only_the_start_of_an_endless_line_is_kept() {
         let mut written = Vec::new();
-        let mut recorder = Recorder::new(&mut written, &file::head("x")).unwrap();
-        recorder.longest = 10;
+        let mut recorder = TranscriptRecorder::new(&mut written, &file::head("x")).unwrap();
+        recorder.max_line_bytes = 10;
         for chunk in [&b"0123456"[..], b"789abc", b"def"] {
             let at = Duration::ZERO;
             recorder.bytes(Direction::FromAgent, at, chunk).unwrap();
         }
         recorder.flush(Duration::ZERO).unwrap();
         let (back, _) = file::read(written.as_slice()).unwrap();
-        let line = back.line(FIRST).unwrap();
+        let line = back.line(FIRST_LINE).unwrap();
         assert_eq!(
             (line.bytes.as_slice(), line.cut),
             (&b"0123456789"[..], Some(16))

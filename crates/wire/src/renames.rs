@@ -5,32 +5,32 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 /// Members whose values change in every run and are repeated by the other side.
-const CHOSEN: [&str; 4] = ["sessionId", "optionId", "nextCursor", "elicitationId"];
+const GENERATED_MEMBERS: [&str; 4] = ["sessionId", "optionId", "nextCursor", "elicitationId"];
 
 #[derive(Clone, Debug, Default)]
 pub struct Renames {
     names: HashMap<String, String>,
     /// Directories. Paths below them are mapped as well.
-    places: Vec<(String, String)>,
+    directories: Vec<(String, String)>,
 }
 
 impl Renames {
     pub fn is_empty(&self) -> bool {
-        self.names.is_empty() && self.places.is_empty()
+        self.names.is_empty() && self.directories.is_empty()
     }
 
-    pub fn name(&mut self, old: &str, new: &str) {
+    pub fn add_name(&mut self, old: &str, new: &str) {
         if old != new {
             self.names.insert(old.to_owned(), new.to_owned());
         }
     }
 
-    pub fn place(&mut self, old: &str, new: &str) {
-        let is_known = self.places.iter().any(|(known, _)| known == old);
+    pub fn add_directory(&mut self, old: &str, new: &str) {
+        let is_known = self.directories.iter().any(|(known, _)| known == old);
         if old != new && old.len() > 1 && !is_known {
-            self.places.push((old.to_owned(), new.to_owned()));
+            self.directories.push((old.to_owned(), new.to_owned()));
             // Longest first, because one directory may contain another.
-            self.places
+            self.directories
                 .sort_by_key(|(old, _)| std::cmp::Reverse(old.len()));
         }
     }
@@ -42,8 +42,8 @@ impl Renames {
                 for (key, old) in old {
                     let Some(new) = new.get(key) else { continue };
                     match (old.as_str(), new.as_str()) {
-                        (Some(old), Some(new)) if CHOSEN.contains(&key.as_str()) => {
-                            self.name(old, new);
+                        (Some(old), Some(new)) if GENERATED_MEMBERS.contains(&key.as_str()) => {
+                            self.add_name(old, new);
                         }
                         _ => self.learn(old, new),
                     }
@@ -85,10 +85,10 @@ impl Renames {
             return Some(new.clone());
         }
         let mut renamed = None;
-        for (old, new) in &self.places {
+        for (old, new) in &self.directories {
             let text = renamed.as_deref().unwrap_or(text);
-            if let Some(moved) = moved(text, old, new) {
-                renamed = Some(moved);
+            if let Some(replaced) = replace_directory(text, old, new) {
+                renamed = Some(replaced);
             }
         }
         renamed
@@ -96,22 +96,22 @@ impl Renames {
 }
 
 /// Replaces a directory in a text: in a path, in an address, or between words.
-fn moved(text: &str, old: &str, new: &str) -> Option<String> {
+fn replace_directory(text: &str, old: &str, new: &str) -> Option<String> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     let mut out = String::new();
     let mut rest = text;
-    let mut has_moved = false;
+    let mut is_changed = false;
     while let Some(at) = rest.find(old) {
         let (before, found) = rest.split_at(at);
         let after = found.get(old.len()..).unwrap_or_default();
         let is_whole = !before.ends_with(is_part) && !after.starts_with(is_part);
         out.push_str(before);
         out.push_str(if is_whole { new } else { old });
-        has_moved |= is_whole;
+        is_changed |= is_whole;
         rest = after;
     }
     out.push_str(rest);
-    has_moved.then_some(out)
+    is_changed.then_some(out)
 }
 
 #[cfg(test)]
@@ -126,7 +126,7 @@ mod tests {
             &json!({"sessionId": "a", "modeId": "code"}),
             &json!({"sessionId": "b", "modeId": "ask"}),
         );
-        renames.place("/old", "/new");
+        renames.add_directory("/old", "/new");
         let mut value = json!({"sessionId": "a", "m": "code", "t": "a b", "p": [
             "/old/x", "/older", "/old", "/very/old", "file:///old/x", "in /old, I say"
         ]});

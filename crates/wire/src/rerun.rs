@@ -6,14 +6,14 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Value, json};
 
-use crate::envelope::{Envelope, Kind};
+use crate::envelope::{Envelope, MessageKind};
 use crate::renames::Renames;
-use crate::script::{Entry, with_id};
+use crate::script::{ScriptEntry, with_id};
 use crate::transcript::{Direction, Transcript};
 
 /// The next action of the replayed client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Todo {
+pub enum ClientAction {
     /// Send these bytes.
     Send(Vec<u8>),
     /// Wait for a message. The text says which, for people.
@@ -23,79 +23,82 @@ pub enum Todo {
 }
 
 /// A request of the live agent, matched to a recorded one.
-struct Due {
-    asked: usize,
-    answer: usize,
+struct PendingResponse {
+    request: usize,
+    response: usize,
     id: Value,
 }
 
 /// Replays a client.
-pub struct Rerun<'t> {
+pub struct ClientReplay<'t> {
     transcript: &'t Transcript,
-    entries: Vec<Entry>,
+    entries: Vec<ScriptEntry>,
     /// Index of the response to each request of either side.
-    answers: HashMap<usize, usize>,
+    responses: HashMap<usize, usize>,
     /// Recorded requests of the agent that the live agent has not sent yet, by method.
-    questions: HashMap<String, VecDeque<usize>>,
+    agent_requests: HashMap<String, VecDeque<usize>>,
     /// Index of the next line of the client that is not a response.
     cursor: usize,
     /// Indexes of the client's requests without a response, by id.
     open: HashMap<String, usize>,
-    asked: HashSet<usize>,
-    due: Vec<Due>,
+    request: HashSet<usize>,
+    pending: Vec<PendingResponse>,
     /// Number of messages from the agent since the last line that was sent.
-    heard: usize,
+    received: usize,
     renames: Renames,
     /// Deviations from the recording, for people.
     pub notes: Vec<String>,
 }
 
-impl<'t> Rerun<'t> {
+impl<'t> ClientReplay<'t> {
     /// Replays the given lines of a transcript.
-    pub fn new(transcript: &'t Transcript, lines: RangeInclusive<u64>) -> Rerun<'t> {
+    pub fn new(transcript: &'t Transcript, lines: RangeInclusive<u64>) -> ClientReplay<'t> {
         let lines = lines.filter_map(|number| transcript.line(number));
-        let entries: Vec<Entry> = lines.map(|line| Entry::of(&line)).collect();
-        let mut questions: HashMap<String, VecDeque<usize>> = HashMap::new();
-        let mut answers = HashMap::new();
+        let entries: Vec<ScriptEntry> = lines.map(|line| ScriptEntry::of(&line)).collect();
+        let mut agent_requests: HashMap<String, VecDeque<usize>> = HashMap::new();
+        let mut responses = HashMap::new();
         // Go backward: the next response with the id of a request belongs to it.
         let mut next: HashMap<(bool, String), usize> = HashMap::new();
         for (at, entry) in entries.iter().enumerate().rev() {
             let is_ours = entry.is_to_agent();
             match &entry.kind {
-                Some(Kind::Response { id, .. }) => {
+                Some(MessageKind::Response { id, .. }) => {
                     next.insert((!is_ours, id.to_string()), at);
                 }
-                Some(Kind::Request { id, method }) => {
-                    if let Some(answer) = next.remove(&(is_ours, id.to_string())) {
-                        answers.insert(at, answer);
+                Some(MessageKind::Request { id, method }) => {
+                    if let Some(response) = next.remove(&(is_ours, id.to_string())) {
+                        responses.insert(at, response);
                     }
                     if !is_ours {
-                        questions.entry(method.clone()).or_default().push_front(at);
+                        agent_requests
+                            .entry(method.clone())
+                            .or_default()
+                            .push_front(at);
                     }
                 }
                 _ => {}
             }
         }
-        let mut rerun = Rerun {
+        let mut replay = ClientReplay {
             transcript,
             entries,
-            answers,
-            questions,
+            responses,
+            agent_requests,
             cursor: 0,
             open: HashMap::new(),
-            asked: HashSet::new(),
-            due: Vec::new(),
-            heard: 0,
+            request: HashSet::new(),
+            pending: Vec::new(),
+            received: 0,
             renames: Renames::default(),
             notes: Vec::new(),
         };
-        rerun.step_on(0);
-        rerun
+        replay.advance(0);
+        replay
     }
 
     /// Maps a directory of the recording to another one.
-    pub fn place(&mut self, old: &str, new: &str) {
-        self.renames.place(old, new);
+    pub fn map_directory(&mut self, old: &str, new: &str) {
+        self.renames.add_directory(old, new);
     }
 
     /// Working directories of the recorded sessions.
@@ -114,14 +117,14 @@ impl<'t> Rerun<'t> {
         found
     }
 
-    fn json(&self, entry: &Entry) -> Option<Value> {
+    fn json(&self, entry: &ScriptEntry) -> Option<Value> {
         let line = self.transcript.line(entry.number)?;
         serde_json::from_slice(&line.bytes).ok()
     }
 
-    fn step_on(&mut self, from: usize) {
-        let is_step = |entry: &Entry| {
-            entry.is_to_agent() && !matches!(entry.kind, Some(Kind::Response { .. }))
+    fn advance(&mut self, from: usize) {
+        let is_step = |entry: &ScriptEntry| {
+            entry.is_to_agent() && !matches!(entry.kind, Some(MessageKind::Response { .. }))
         };
         let rest = self.entries.iter().skip(from);
         let step = rest.clone().position(is_step);
@@ -129,56 +132,56 @@ impl<'t> Rerun<'t> {
     }
 
     /// Returns the next action.
-    pub fn todo(&mut self) -> Todo {
-        if let Some(bytes) = self.due_answer() {
-            return Todo::Send(bytes);
+    pub fn next_action(&mut self) -> ClientAction {
+        if let Some(bytes) = self.next_response() {
+            return ClientAction::Send(bytes);
         }
-        if let Some(method) = self.owed() {
-            return Todo::Wait(format!("the response to {method}"));
+        if let Some(method) = self.awaited_response() {
+            return ClientAction::Wait(format!("the response to {method}"));
         }
         let Some(entry) = self.entries.get(self.cursor) else {
-            return Todo::Done;
+            return ClientAction::Done;
         };
-        if !matches!(entry.kind, Some(Kind::Request { .. }))
-            && let Some(what) = self.not_yet_heard()
+        if !matches!(entry.kind, Some(MessageKind::Request { .. }))
+            && let Some(what) = self.awaited_message()
         {
-            return Todo::Wait(what);
+            return ClientAction::Wait(what);
         }
         let bytes = self.line(entry);
-        if let Some(Kind::Request { id, .. }) = &entry.kind {
+        if let Some(MessageKind::Request { id, .. }) = &entry.kind {
             self.open.insert(id.to_string(), self.cursor);
         }
-        self.heard = 0;
-        self.step_on(self.cursor + 1);
-        Todo::Send(bytes)
+        self.received = 0;
+        self.advance(self.cursor + 1);
+        ClientAction::Send(bytes)
     }
 
     /// Method of an open request whose response the recorded client received before its next line.
-    fn owed(&self) -> Option<&str> {
+    fn awaited_response(&self) -> Option<&str> {
         let mut open = self.open.values();
-        let is_answered = |at: &&usize| self.answers.get(at).is_some_and(|a| *a < self.cursor);
-        let asked = open.find(is_answered)?;
-        self.entries.get(*asked).and_then(Entry::method)
+        let is_answered = |at: &&usize| self.responses.get(at).is_some_and(|a| *a < self.cursor);
+        let request = open.find(is_answered)?;
+        self.entries.get(*request).and_then(ScriptEntry::method)
     }
 
     /// The message that the recorded client received before its next notification and that has not
     /// arrived yet. `None` if no request is open, because then nothing more can arrive.
-    fn not_yet_heard(&self) -> Option<String> {
+    fn awaited_message(&self) -> Option<String> {
         if self.open.is_empty() {
             return None;
         }
         let before = self.entries.get(..self.cursor).unwrap_or_default();
-        let last = before
-            .iter()
-            .rposition(|e| e.is_to_agent() && !matches!(e.kind, Some(Kind::Response { .. })));
+        let last = before.iter().rposition(|e| {
+            e.is_to_agent() && !matches!(e.kind, Some(MessageKind::Response { .. }))
+        });
         let from = last.map_or(0, |at| at + 1);
         let between = before.iter().enumerate().skip(from);
-        let mut said = between.filter(|(_, e)| e.direction == Direction::FromAgent);
-        if self.heard == 0 && said.clone().next().is_some() {
+        let mut sent_by_agent = between.filter(|(_, e)| e.direction == Direction::FromAgent);
+        if self.received == 0 && sent_by_agent.clone().next().is_some() {
             return Some("a message from the agent".to_owned());
         }
-        said.find_map(|(at, entry)| match &entry.kind {
-            Some(Kind::Request { method, .. }) if !self.asked.contains(&at) => {
+        sent_by_agent.find_map(|(at, entry)| match &entry.kind {
+            Some(MessageKind::Request { method, .. }) if !self.request.contains(&at) => {
                 Some(format!("the agent's request {method}"))
             }
             _ => None,
@@ -186,7 +189,7 @@ impl<'t> Rerun<'t> {
     }
 
     /// A line of the recorded client with the names of the current run.
-    fn line(&self, entry: &Entry) -> Vec<u8> {
+    fn line(&self, entry: &ScriptEntry) -> Vec<u8> {
         let line = self.transcript.line(entry.number);
         let (mut bytes, ended) = line.map_or((Vec::new(), true), |line| (line.bytes, line.ended));
         if entry.kind.is_some()
@@ -200,38 +203,39 @@ impl<'t> Rerun<'t> {
         bytes
     }
 
-    fn due_answer(&mut self) -> Option<Vec<u8>> {
+    fn next_response(&mut self) -> Option<Vec<u8>> {
         // Messages that the recorded client sent between a request and its response must again be
         // sent before the response.
-        let is_free = |due: &Due| !(due.asked..due.answer).contains(&self.cursor);
-        let at = self.due.iter().position(is_free)?;
-        let due = self.due.remove(at);
-        let entry = self.entries.get(due.answer)?;
-        Some(with_id(&self.line(entry), &due.id))
+        let is_free =
+            |pending: &PendingResponse| !(pending.request..pending.response).contains(&self.cursor);
+        let at = self.pending.iter().position(is_free)?;
+        let pending = self.pending.remove(at);
+        let entry = self.entries.get(pending.response)?;
+        Some(with_id(&self.line(entry), &pending.id))
     }
 
     /// Processes a line from the agent. Returns a response that must be sent at once.
-    pub fn hear(&mut self, line: &[u8]) -> Option<Value> {
+    pub fn on_line(&mut self, line: &[u8]) -> Option<Value> {
         let json: Value = serde_json::from_slice(line).ok()?;
-        self.heard += 1;
+        self.received += 1;
         match Envelope::of(&json).kind {
-            Kind::Response { id, .. } => {
-                let asked = self.open.remove(&id.to_string());
-                let answer = asked.and_then(|asked| self.answers.get(&asked));
-                let answer = answer.and_then(|answer| self.entries.get(*answer));
-                if let Some(old) = answer.and_then(|entry| self.json(entry)) {
+            MessageKind::Response { id, .. } => {
+                let request = self.open.remove(&id.to_string());
+                let response = request.and_then(|request| self.responses.get(&request));
+                let response = response.and_then(|response| self.entries.get(*response));
+                if let Some(old) = response.and_then(|entry| self.json(entry)) {
                     self.renames.learn(&old, &json);
                 }
                 None
             }
-            Kind::Request { id, method } => self.hear_request(id, &method, &json),
+            MessageKind::Request { id, method } => self.on_request(id, &method, &json),
             _ => None,
         }
     }
 
-    fn hear_request(&mut self, id: Value, method: &str, json: &Value) -> Option<Value> {
-        let questions = self.questions.get_mut(method);
-        let Some(at) = questions.and_then(VecDeque::pop_front) else {
+    fn on_request(&mut self, id: Value, method: &str, json: &Value) -> Option<Value> {
+        let agent_requests = self.agent_requests.get_mut(method);
+        let Some(at) = agent_requests.and_then(VecDeque::pop_front) else {
             self.notes.push(format!(
                 "the agent sent the request {method}, which is not in the recording at this point"
             ));
@@ -241,15 +245,15 @@ impl<'t> Rerun<'t> {
                 "error": {"code": -32601, "message": "not in the recording"},
             }));
         };
-        self.asked.insert(at);
+        self.request.insert(at);
         if let Some(old) = self.entries.get(at).and_then(|entry| self.json(entry)) {
             self.renames.learn(&old, json);
         }
         // A request without a recorded response gets none.
-        if let Some(answer) = self.answers.get(&at) {
-            self.due.push(Due {
-                asked: at,
-                answer: *answer,
+        if let Some(response) = self.responses.get(&at) {
+            self.pending.push(PendingResponse {
+                request: at,
+                response: *response,
                 id,
             });
         }
@@ -257,21 +261,23 @@ impl<'t> Rerun<'t> {
     }
 
     /// Stops waiting and continues without the missing message.
-    pub fn pass_over(&mut self, what: &str) {
+    pub fn skip_wait(&mut self, what: &str) {
         self.notes.push(format!("{what} did not arrive"));
         self.open.clear();
-        self.heard = self.heard.max(1);
+        self.received = self.received.max(1);
     }
 
     /// Number of notifications that the recorded agent sent after the last other message.
     pub fn trailing(&self) -> usize {
         let rest = self.entries.iter().rev();
-        let said =
+        let sent_by_agent =
             rest.filter(|e| matches!(e.direction, Direction::FromAgent | Direction::ToAgent));
-        said.take_while(|e| {
-            e.direction == Direction::FromAgent && matches!(e.kind, Some(Kind::Notification { .. }))
-        })
-        .count()
+        sent_by_agent
+            .take_while(|e| {
+                e.direction == Direction::FromAgent
+                    && matches!(e.kind, Some(MessageKind::Notification { .. }))
+            })
+            .count()
     }
 }
 
@@ -292,9 +298,9 @@ mod tests {
         transcript
     }
 
-    fn sent(todo: Todo) -> Value {
-        match todo {
-            Todo::Send(bytes) => serde_json::from_slice(&bytes).unwrap(),
+    fn sent(next_action: ClientAction) -> Value {
+        match next_action {
+            ClientAction::Send(bytes) => serde_json::from_slice(&bytes).unwrap(),
             other => panic!("{other:?}"),
         }
     }
@@ -310,28 +316,32 @@ mod tests {
             r#">{"jsonrpc":"2.0","id":5,"result":{"outcome":{"optionId":"a"}}}"#,
             r#"<{"jsonrpc":"2.0","id":2,"result":{"stopReason":"cancelled"}}"#,
         ]);
-        let mut rerun = Rerun::new(&recording, recording.numbers());
-        rerun.place("/old", "/new");
-        assert_eq!(rerun.directories(), ["/old"]);
-        assert_eq!(sent(rerun.todo())["params"]["cwd"], "/new");
-        assert!(matches!(rerun.todo(), Todo::Wait(what) if what.contains("session/new")));
-        rerun.hear(br#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"now"}}"#);
-        assert_eq!(sent(rerun.todo())["params"]["sessionId"], "now");
-        assert!(matches!(rerun.todo(), Todo::Wait(_)));
-        rerun.hear(br#"{"jsonrpc":"2.0","method":"session/update"}"#);
-        assert!(matches!(rerun.todo(), Todo::Wait(what) if what.contains("request ask")));
-        rerun.hear(
+        let mut replay = ClientReplay::new(&recording, recording.numbers());
+        replay.map_directory("/old", "/new");
+        assert_eq!(replay.directories(), ["/old"]);
+        assert_eq!(sent(replay.next_action())["params"]["cwd"], "/new");
+        assert!(
+            matches!(replay.next_action(), ClientAction::Wait(what) if what.contains("session/new"))
+        );
+        replay.on_line(br#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"now"}}"#);
+        assert_eq!(sent(replay.next_action())["params"]["sessionId"], "now");
+        assert!(matches!(replay.next_action(), ClientAction::Wait(_)));
+        replay.on_line(br#"{"jsonrpc":"2.0","method":"session/update"}"#);
+        assert!(
+            matches!(replay.next_action(), ClientAction::Wait(what) if what.contains("request ask"))
+        );
+        replay.on_line(
             br#"{"jsonrpc":"2.0","id":"q","method":"ask","params":{"options":[{"optionId":"b"}]}}"#,
         );
         // The recorded client canceled before it sent the response.
-        assert_eq!(sent(rerun.todo())["method"], "session/cancel");
-        let answer = sent(rerun.todo());
-        assert_eq!(answer["id"], "q");
-        assert_eq!(answer["result"]["outcome"]["optionId"], "b");
-        assert!(matches!(rerun.todo(), Todo::Wait(_)));
-        rerun.hear(br#"{"jsonrpc":"2.0","id":2,"result":{"stopReason":"cancelled"}}"#);
-        assert_eq!(rerun.todo(), Todo::Done);
-        assert!(rerun.notes.is_empty());
+        assert_eq!(sent(replay.next_action())["method"], "session/cancel");
+        let response = sent(replay.next_action());
+        assert_eq!(response["id"], "q");
+        assert_eq!(response["result"]["outcome"]["optionId"], "b");
+        assert!(matches!(replay.next_action(), ClientAction::Wait(_)));
+        replay.on_line(br#"{"jsonrpc":"2.0","id":2,"result":{"stopReason":"cancelled"}}"#);
+        assert_eq!(replay.next_action(), ClientAction::Done);
+        assert!(replay.notes.is_empty());
     }
 
     #[test]
@@ -341,17 +351,17 @@ mod tests {
             r#"<{"jsonrpc":"2.0","id":1,"result":{}}"#,
             r#">{"jsonrpc":"2.0","id":2,"method":"b"}"#,
         ]);
-        let mut rerun = Rerun::new(&recording, recording.numbers());
-        sent(rerun.todo());
-        let refused = rerun.hear(br#"{"jsonrpc":"2.0","id":3,"method":"what"}"#);
-        assert_eq!(refused.unwrap()["error"]["code"], -32601);
-        let Todo::Wait(what) = rerun.todo() else {
+        let mut replay = ClientReplay::new(&recording, recording.numbers());
+        sent(replay.next_action());
+        let rejected = replay.on_line(br#"{"jsonrpc":"2.0","id":3,"method":"what"}"#);
+        assert_eq!(rejected.unwrap()["error"]["code"], -32601);
+        let ClientAction::Wait(what) = replay.next_action() else {
             panic!("does not wait")
         };
-        rerun.pass_over(&what);
-        assert_eq!(sent(rerun.todo())["method"], "b");
+        replay.skip_wait(&what);
+        assert_eq!(sent(replay.next_action())["method"], "b");
         // The request has no response in the recording.
-        assert_eq!(rerun.todo(), Todo::Done);
-        assert_eq!(rerun.notes.len(), 2);
+        assert_eq!(replay.next_action(), ClientAction::Done);
+        assert_eq!(replay.notes.len(), 2);
     }
 }

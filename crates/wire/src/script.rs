@@ -6,32 +6,32 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-use crate::envelope::{Envelope, Kind};
-use crate::transcript::{Direction, FIRST, Line, Transcript};
+use crate::envelope::{Envelope, MessageKind};
+use crate::transcript::{Direction, FIRST_LINE, Line, Transcript};
 
 /// A line of a recording.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct ScriptEntry {
     /// Number of the line.
     pub number: u64,
     /// Direction of the line.
     pub direction: Direction,
     /// Kind of the message, or `None` if the bytes are not a JSON-RPC message.
-    pub kind: Option<Kind>,
+    pub kind: Option<MessageKind>,
 }
 
-impl Entry {
+impl ScriptEntry {
     /// Classifies a line.
-    pub fn of(line: &Line) -> Entry {
+    pub fn of(line: &Line) -> ScriptEntry {
         let json: Option<Value> = match line.direction {
             Direction::ToAgent | Direction::FromAgent => serde_json::from_slice(&line.bytes).ok(),
             _ => None,
         };
         let kind = json.map(|json| Envelope::of(&json).kind);
-        Entry {
+        ScriptEntry {
             number: line.number,
             direction: line.direction,
-            kind: kind.filter(|kind| *kind != Kind::Other),
+            kind: kind.filter(|kind| *kind != MessageKind::Other),
         }
     }
 
@@ -43,17 +43,19 @@ impl Entry {
     /// Method of a request or notification.
     pub fn method(&self) -> Option<&str> {
         match &self.kind {
-            Some(Kind::Request { method, .. } | Kind::Notification { method }) => Some(method),
+            Some(MessageKind::Request { method, .. } | MessageKind::Notification { method }) => {
+                Some(method)
+            }
             _ => None,
         }
     }
 
     /// Description of the line for people.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         match &self.kind {
-            Some(Kind::Request { method, .. }) => format!("the request {method}"),
-            Some(Kind::Notification { method }) => format!("the notification {method}"),
-            Some(Kind::Response { id, .. }) => format!("a response to request {id}"),
+            Some(MessageKind::Request { method, .. }) => format!("the request {method}"),
+            Some(MessageKind::Notification { method }) => format!("the notification {method}"),
+            Some(MessageKind::Response { id, .. }) => format!("a response to request {id}"),
             _ => "a line that is not a JSON-RPC message".to_owned(),
         }
     }
@@ -62,11 +64,11 @@ impl Entry {
 /// Line numbers of each process in a recording. A case can start its agent more than once.
 pub fn processes(transcript: &Transcript) -> Vec<RangeInclusive<u64>> {
     let starts = transcript.lines().filter(|line| {
-        line.direction == Direction::Process && process_said(line, "started").is_some()
+        line.direction == Direction::Process && process_event(line, "started").is_some()
     });
     let mut starts: Vec<u64> = starts.map(|line| line.number).collect();
-    if starts.first() != Some(&FIRST) {
-        starts.insert(0, FIRST);
+    if starts.first() != Some(&FIRST_LINE) {
+        starts.insert(0, FIRST_LINE);
     }
     let last = transcript.last();
     let ends = starts.iter().skip(1).map(|start| start - 1).chain([last]);
@@ -74,9 +76,9 @@ pub fn processes(transcript: &Transcript) -> Vec<RangeInclusive<u64>> {
 }
 
 /// A member of an event of the process.
-pub fn process_said(line: &Line, member: &str) -> Option<Value> {
-    let said: Value = serde_json::from_slice(&line.bytes).ok()?;
-    said.get(member).cloned()
+pub fn process_event(line: &Line, member: &str) -> Option<Value> {
+    let event: Value = serde_json::from_slice(&line.bytes).ok()?;
+    event.get(member).cloned()
 }
 
 /// Replaces the id of a message. All other bytes stay the same.

@@ -8,16 +8,16 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// Maximum number of bytes of text in memory.
-const IN_MEMORY: usize = 256 << 10;
+const MAX_BYTES_IN_MEMORY: usize = 256 << 10;
 /// Maximum number of line entries in memory. An entry takes space besides its text.
-const LINES_IN_MEMORY: usize = 4 << 10;
+const MAX_LINES_IN_MEMORY: usize = 4 << 10;
 /// Maximum number of bytes of text that are stored. The text of later lines is dropped.
-const MOST_BYTES: u64 = 512 << 20;
+const MAX_BYTES: u64 = 512 << 20;
 /// Maximum number of lines that are stored. Later lines are only counted.
-const MOST_LINES: usize = 1 << 20;
+const MAX_LINES: usize = 1 << 20;
 /// Number of the first line. Numbers are lines of the file that the transcript is written to, and
 /// line 1 of the file is the header. So a line number in a report leads to that line.
-pub const FIRST: u64 = 2;
+pub const FIRST_LINE: u64 = 2;
 
 /// Stream of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Direction {
     ];
 
     /// Parses the name in a transcript file.
-    pub fn named(name: &str) -> Option<Direction> {
+    pub fn parse(name: &str) -> Option<Direction> {
         Self::ALL.into_iter().find(|d| d.as_str() == name)
     }
 }
@@ -59,7 +59,7 @@ impl Direction {
 /// One line, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Number of the line, counted from `FIRST` over all directions.
+    /// Number of the line, counted from `FIRST_LINE` over all directions.
     pub number: u64,
     /// Stream of the line.
     pub direction: Direction,
@@ -91,7 +91,7 @@ struct Entry {
     length: u64,
     kept: u32,
     /// Offset in the stored text, counted over memory and file.
-    place: u64,
+    stored_at: u64,
 }
 
 impl Entry {
@@ -99,7 +99,7 @@ impl Entry {
 
     fn bytes(&self) -> [u8; Entry::SIZE] {
         let mut bytes = [0; Entry::SIZE];
-        let numbers = [self.at_us, self.offset, self.length, self.place];
+        let numbers = [self.at_us, self.offset, self.length, self.stored_at];
         let rest = u64::from(self.kept) << 8 | u64::from(self.ended) << 4 | self.direction as u64;
         for (place, number) in bytes
             .chunks_exact_mut(8)
@@ -116,7 +116,7 @@ impl Entry {
             number.copy_from_slice(chunk);
             u64::from_le_bytes(number)
         });
-        let (at_us, offset, length, place) = (
+        let (at_us, offset, length, stored_at) = (
             numbers.next()?,
             numbers.next()?,
             numbers.next()?,
@@ -131,7 +131,7 @@ impl Entry {
             offset,
             length,
             kept: u32::try_from(rest >> 8).ok()?,
-            place,
+            stored_at,
         })
     }
 }
@@ -149,7 +149,7 @@ pub struct Transcript {
     /// Number of bytes of each direction so far.
     offsets: [u64; 4],
     /// Number of lines that were not stored.
-    pub lost: u64,
+    pub dropped: u64,
 }
 
 impl Transcript {
@@ -179,8 +179,8 @@ impl Transcript {
     ) -> u64 {
         let whole = length.unwrap_or(bytes.len() as u64);
         let offset = self.advance(direction, whole + u64::from(ended));
-        if self.count >= MOST_LINES {
-            self.lost += 1;
+        if self.count >= MAX_LINES {
+            self.dropped += 1;
             return self.last();
         }
         // If the disk is full, the line counts as cut off.
@@ -192,29 +192,29 @@ impl Transcript {
             offset,
             length: whole,
             kept,
-            place: self.stored - u64::from(kept),
+            stored_at: self.stored - u64::from(kept),
         };
         match self.enter(entry) {
             Ok(()) => self.count += 1,
-            Err(_) => self.lost += 1,
+            Err(_) => self.dropped += 1,
         }
         self.last()
     }
 
     fn enter(&mut self, entry: Entry) -> io::Result<()> {
-        let Some(at) = self.count.checked_sub(LINES_IN_MEMORY) else {
+        let Some(at) = self.count.checked_sub(MAX_LINES_IN_MEMORY) else {
             self.entries.push(entry);
             return Ok(());
         };
         let file = match &mut self.more {
             Some(file) => file,
-            none => none.insert(unnamed()?),
+            none => none.insert(unnamed_file()?),
         };
         file.write_all_at(&entry.bytes(), (at * Entry::SIZE) as u64)
     }
 
     fn entry(&self, index: usize) -> Option<Entry> {
-        let Some(at) = index.checked_sub(LINES_IN_MEMORY) else {
+        let Some(at) = index.checked_sub(MAX_LINES_IN_MEMORY) else {
             return self.entries.get(index).copied();
         };
         if index >= self.count {
@@ -243,15 +243,15 @@ impl Transcript {
         let Ok(length) = u32::try_from(bytes.len()) else {
             return Ok(0);
         };
-        if self.stored + u64::from(length) > MOST_BYTES {
+        if self.stored + u64::from(length) > MAX_BYTES {
             return Ok(0);
         }
-        if self.file.is_none() && self.memory.len() + bytes.len() <= IN_MEMORY {
+        if self.file.is_none() && self.memory.len() + bytes.len() <= MAX_BYTES_IN_MEMORY {
             self.memory.extend_from_slice(bytes);
         } else {
             let file = match &mut self.file {
                 Some(file) => file,
-                none => none.insert(unnamed()?),
+                none => none.insert(unnamed_file()?),
             };
             file.write_all_at(bytes, self.stored - self.memory.len() as u64)?;
         }
@@ -259,29 +259,30 @@ impl Transcript {
         Ok(length)
     }
 
-    /// Number of the last line. `FIRST - 1` if there is none.
+    /// Number of the last line. `FIRST_LINE - 1` if there is none.
     pub fn last(&self) -> u64 {
-        self.count as u64 + FIRST - 1
+        self.count as u64 + FIRST_LINE - 1
     }
 
     /// Numbers of all lines.
     pub fn numbers(&self) -> RangeInclusive<u64> {
-        FIRST..=self.last()
+        FIRST_LINE..=self.last()
     }
 
     /// The line with a number.
     pub fn line(&self, number: u64) -> Option<Line> {
-        let index = usize::try_from(number.checked_sub(FIRST)?).ok()?;
+        let index = usize::try_from(number.checked_sub(FIRST_LINE)?).ok()?;
         let entry = self.entry(index)?;
         let mut bytes = vec![0; entry.kept as usize];
         let memory = self.memory.len() as u64;
-        if entry.place + u64::from(entry.kept) <= memory {
-            let from = usize::try_from(entry.place).ok()?;
+        if entry.stored_at + u64::from(entry.kept) <= memory {
+            let from = usize::try_from(entry.stored_at).ok()?;
             let kept = self.memory.get(from..from + bytes.len())?;
             bytes.copy_from_slice(kept);
         } else {
             let file = self.file.as_ref()?;
-            file.read_exact_at(&mut bytes, entry.place - memory).ok()?;
+            file.read_exact_at(&mut bytes, entry.stored_at - memory)
+                .ok()?;
         }
         Some(Line {
             number,
@@ -301,7 +302,7 @@ impl Transcript {
 }
 
 /// Opens a file without a name, which is deleted when its handle is closed.
-fn unnamed() -> io::Result<File> {
+fn unnamed_file() -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = std::fs::OpenOptions::new();
     options.read(true).write(true).mode(0o600);
@@ -332,7 +333,7 @@ mod tests {
     #[test]
     fn lines_are_read_back_from_memory_and_disk() {
         let mut transcript = Transcript::new();
-        let long = vec![b'x'; IN_MEMORY - 2];
+        let long = vec![b'x'; MAX_BYTES_IN_MEMORY - 2];
         transcript.push(Direction::ToAgent, Duration::ZERO, b"{}", true, None);
         let at = Duration::from_millis(3);
         transcript.push(Direction::FromAgent, at, &long, true, None);
@@ -346,23 +347,23 @@ mod tests {
         assert_eq!(lines[2].cut, Some(1 << 30));
         assert_eq!(lines[2].offset, long.len() as u64 + 1);
         assert_eq!(lines[3].bytes, long);
-        assert!(transcript.memory.len() <= IN_MEMORY);
+        assert!(transcript.memory.len() <= MAX_BYTES_IN_MEMORY);
     }
 
     #[test]
     fn only_the_first_lines_are_kept_in_memory() {
         let mut transcript = Transcript::new();
-        let count = 3 * LINES_IN_MEMORY;
+        let count = 3 * MAX_LINES_IN_MEMORY;
         for i in 0..count {
             let direction = Direction::ALL[i % 4];
             let text = format!("line {i}");
             let length = (i % 3 == 0).then_some(1 << 33);
             let at = Duration::from_micros(i as u64);
             let number = transcript.push(direction, at, text.as_bytes(), i % 2 == 0, length);
-            assert_eq!(number, i as u64 + FIRST);
+            assert_eq!(number, i as u64 + FIRST_LINE);
         }
         assert_eq!(transcript.len(), count);
-        assert_eq!(transcript.entries.len(), LINES_IN_MEMORY);
+        assert_eq!(transcript.entries.len(), MAX_LINES_IN_MEMORY);
         let mut seen = 0;
         for (i, line) in transcript.lines().enumerate() {
             assert_eq!(line.text(), format!("line {i}"));

@@ -10,22 +10,22 @@ use agentproto_manifest::{Document, Node, Span, Value};
 const BUDGET: usize = 8 * 1024 * 1024;
 
 /// Counts one verification of the document. `None` if the budget is exhausted.
-pub(super) fn afford(doc: &Document) -> Option<()> {
-    (doc.count_reread() <= BUDGET).then_some(())
+pub(super) fn within_budget(doc: &Document) -> Option<()> {
+    (doc.add_reparse() <= BUDGET).then_some(())
 }
 
 /// Returns the edits if they have the same effect on the tree as `change` and no other effect.
-pub(super) fn checked(
+pub(super) fn verify(
     doc: &Document,
     edits: Vec<Edit>,
     change: impl FnOnce(&mut Node) -> Option<()>,
 ) -> Option<Vec<Edit>> {
-    let front = doc.front?;
+    let front = doc.frontmatter?;
     if edits.iter().any(|e| !front.yaml.contains(e.span)) {
         return None;
     }
-    let mut wanted = doc.root.clone()?;
-    change(&mut wanted)?;
+    let mut expected = doc.root.clone()?;
+    change(&mut expected)?;
     let text = apply_edits(&doc.text, &edits)?;
     let after = Document::parse(doc.path.clone(), text);
     let same_problems = after.problems.len() == doc.problems.len()
@@ -35,7 +35,10 @@ pub(super) fn checked(
             .zip(&doc.problems)
             .all(|(a, b)| a.kind == b.kind);
     let fits = same_problems
-        && after.root.as_ref().is_some_and(|root| same(root, &wanted))
+        && after
+            .root
+            .as_ref()
+            .is_some_and(|root| same(root, &expected))
         && after.body() == doc.body()
         && comment_texts(&after) == comment_texts(doc);
     fits.then_some(edits)

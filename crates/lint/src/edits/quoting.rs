@@ -5,7 +5,7 @@ use agentproto_manifest::{Style, Value, yaml};
 /// Writes a string as a one-line YAML value. It is plain if every YAML reader reads it as this
 /// string, both in block and in flow style; otherwise it is quoted.
 pub fn string(text: &str) -> String {
-    if plain(text) {
+    if is_plain_safe(text) {
         text.to_owned()
     } else if text.contains(['"', '\\']) && !text.contains('\'') && !needs_escape(text) {
         single(text)
@@ -58,7 +58,7 @@ fn needs_escape(text: &str) -> bool {
     text.chars().any(escaped)
 }
 
-fn plain(text: &str) -> bool {
+fn is_plain_safe(text: &str) -> bool {
     let mut chars = text.chars();
     let (Some(first), second) = (chars.next(), chars.next()) else {
         return false;

@@ -2,32 +2,37 @@
 
 use std::io::{self, Write};
 
-use crate::render::secrets::{Masks, touches};
-use crate::render::{Meta, Tally, by_file, counted, message};
+use crate::render::secrets::{MaskedSpans, overlaps_mask};
+use crate::render::{FindingCounts, Meta, active_findings, by_file, message};
 use crate::{Edit, Finding, Fix, Report};
 use agentproto_manifest::{Document, Span};
-use agentproto_text::{clip, count, json_plain, plain};
+use agentproto_text::{clip, count, escape_json, escape_line, upper_first};
 
 /// Maximum number of characters of the old text that are quoted.
 const QUOTE: usize = 160;
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
-    let findings = counted(report);
+    let findings = active_findings(report);
     if findings.is_empty() {
         let files = count(report.files.len(), "file", "files");
         return writeln!(out, "No findings in {files}. Next: nothing to fix.");
     }
-    let masks = Masks::of(report);
+    let masks = MaskedSpans::of(report);
     for (file, findings) in by_file(&findings) {
-        let tally = Tally::of(findings.iter().copied());
-        writeln!(out, "{}: {}", plain(&meta.path(file)), tally.words())?;
+        let counts = FindingCounts::of(findings.iter().copied());
+        writeln!(
+            out,
+            "{}: {}",
+            escape_line(&meta.path(file)),
+            counts.describe()
+        )?;
         let source = report.source(file).map(|doc| &**doc);
         for finding in findings {
             writeln!(out, "{}", line(finding, source, masks.in_file(file), meta))?;
         }
         writeln!(out)?;
     }
-    writeln!(out, "{}", next_step(&Tally::of(findings)))
+    writeln!(out, "{}", next_step(&FindingCounts::of(findings)))
 }
 
 fn line(finding: &Finding, source: Option<&Document>, masks: &[Span], meta: &Meta) -> String {
@@ -36,7 +41,7 @@ fn line(finding: &Finding, source: Option<&Document>, masks: &[Span], meta: &Met
         finding.start.line,
         finding.severity.as_str(),
         finding.rule.slug,
-        sentence(&plain(message(finding))),
+        sentence(&escape_line(message(finding))),
     );
     let mut add = |part: String| {
         line.push(' ');
@@ -44,14 +49,14 @@ fn line(finding: &Finding, source: Option<&Document>, masks: &[Span], meta: &Met
     };
     if let Some(help) = finding.help.as_deref().filter(|help| !help.is_empty()) {
         let words: Vec<_> = help.split_whitespace().collect();
-        add(sentence(&plain(&words.join(" "))));
+        add(upper_first(&sentence(&escape_line(&words.join(" ")))));
     }
     for place in &finding.related {
         let path = meta.path(&place.file);
-        let at = format!("See {}:{}", plain(&path), place.start.line);
+        let at = format!("See {}:{}", escape_line(&path), place.start.line);
         add(match place.message.trim() {
             "" => format!("{at}."),
-            message => sentence(&format!("{at}: {}", plain(message))),
+            message => sentence(&format!("{at}: {}", escape_line(message))),
         });
     }
     if let (Some(fix), Some(doc)) = (&finding.fix, source) {
@@ -74,7 +79,7 @@ fn edit_words(edit: &Edit, doc: &Document, masks: &[Span]) -> String {
     let at = doc.position(edit.span.start);
     let place = format!("{}:{}", at.line, at.column);
     let old = doc.slice(edit.span);
-    let old_words = if touches(masks, edit.span) {
+    let old_words = if overlaps_mask(masks, edit.span) {
         format!("{} bytes", old.len())
     } else {
         quoted_old(old)
@@ -88,7 +93,7 @@ fn edit_words(edit: &Edit, doc: &Document, masks: &[Span]) -> String {
 
 fn quoted(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
-    json_plain(&json).into_owned()
+    escape_json(&json).into_owned()
 }
 
 fn quoted_old(text: &str) -> String {
@@ -108,10 +113,10 @@ fn sentence(text: &str) -> String {
     }
 }
 
-fn next_step(tally: &Tally) -> String {
+fn next_step(counts: &FindingCounts) -> String {
     let again = "then run `agentproto lint` again";
-    let rest = tally.total() - tally.safe_fixes;
-    match (tally.safe_fixes, rest) {
+    let rest = counts.total() - counts.safe_fixes;
+    match (counts.safe_fixes, rest) {
         (0, _) => format!("Next: edit the files as described above, {again}."),
         (safe, 0) => format!(
             "Next: run `agentproto lint --fix` ({}), {again}.",

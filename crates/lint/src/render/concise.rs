@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use crate::render::{Meta, counted, message};
+use crate::render::{Meta, active_findings, message};
 use crate::{Finding, Report};
-use agentproto_text::plain;
+use agentproto_text::escape_line;
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
-    for finding in counted(report) {
+    for finding in active_findings(report) {
         line(finding, meta, out)?;
     }
     Ok(())
@@ -17,11 +17,11 @@ pub(super) fn line(finding: &Finding, meta: &Meta, out: &mut dyn Write) -> io::R
     writeln!(
         out,
         "{}:{}:{}: {}[{}] {}",
-        plain(&meta.path(&finding.file)),
+        escape_line(&meta.path(&finding.file)),
         finding.start.line,
         finding.start.column,
         finding.severity.as_str(),
         finding.rule.slug,
-        plain(message(finding)),
+        escape_line(message(finding)),
     )
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use crate::finding::cites_spec_of_file;
 use crate::registry::{self, FAMILIES};
 use crate::render::{citation, rules};
 use crate::{Example, FixKind, Profile, Rule, Severity};
@@ -25,14 +26,14 @@ pub fn markdown(rule: &Rule, level: usize) -> String {
 /// The sections of the page, without its title. Their headings have this level.
 pub fn sections(rule: &Rule, level: usize) -> String {
     let mut parts: Vec<(&str, String)> = vec![
-        ("What it checks", rule.what().trim().to_owned()),
+        ("What it checks", rule.what_it_checks().trim().to_owned()),
         ("Why", rule.why().trim().to_owned()),
-        ("Example", example(&rule.bad())),
-        ("Use instead", example(&rule.good())),
+        ("Example", example(&rule.bad_example())),
+        ("Use instead", example(&rule.good_example())),
         ("Fix", fix(rule.fix).to_owned()),
         ("Source", source(rule)),
     ];
-    if let Some(note) = rule.note() {
+    if let Some(note) = rule.notes() {
         parts.push(("Notes", note.trim().to_owned()));
     }
     let parts: Vec<String> = parts
@@ -78,25 +79,31 @@ fn example(example: &Example) -> String {
 
 fn fix(kind: FixKind) -> &'static str {
     match kind {
-        FixKind::None => "By hand.",
-        FixKind::Suggest => "By hand. The help text of the finding says what to write.",
-        FixKind::Safe => "`agentproto lint --fix` fixes it.",
+        FixKind::None => "Fix it by hand.",
+        FixKind::Suggest => "Fix it by hand. The `help` of the finding says what to write.",
+        FixKind::Safe => "`agentproto lint --fix` fixes each finding that has a `fix` line.",
         FixKind::Unsafe => {
-            "`agentproto lint --unsafe-fixes` fixes it. The change may alter the meaning of the \
-             manifest: review it first with `--diff`."
+            "`agentproto lint --unsafe-fixes` fixes each finding that has a `fix` line. The change \
+             may alter the meaning of the manifest: review it first with `--diff`."
         }
     }
 }
 
 fn source(rule: &Rule) -> String {
     let mut lines = vec![format!("- {}", citation(rule.source, rule.level))];
+    if cites_spec_of_file(rule) {
+        lines.push("- In other files, a finding cites the spec of that file".to_owned());
+    }
     lines.push(format!("- Severity: {}", severities(rule)));
     if !rule.doctypes.is_empty() {
         let names: Vec<_> = rule.doctypes.iter().map(|d| d.file_name()).collect();
         lines.push(format!("- Applies to: {}", names.join(", ")));
     }
     if !rule.decides.is_empty() {
-        lines.push(format!("- Requirements: {}", rule.decides.join(", ")));
+        lines.push(format!(
+            "- Requirements: {} (see `agentproto explain ID`)",
+            rule.decides.join(", ")
+        ));
     }
     lines.join("\n")
 }
@@ -124,8 +131,9 @@ pub fn reference() -> String {
         "# Rules\n\n\
          <!-- Generated from the rules by `cargo xtask docs lint`. -->\n\n\
          The rules that `agentproto lint` checks. `agentproto explain RULE` prints one of these \
-         pages. Notes that start with a C-number describe a contradiction in the specs, and which \
-         side the rule takes. C30 (AIP-46 has changed since its first version) does not affect \
+         pages. A note that starts with \"Known contradiction\" says where the specs contradict \
+         each other, and which side the rule takes. A number such as C10 always means the same \
+         contradiction. C30 (AIP-46 has changed since its first version) does not affect \
          manifests.\n\n\
          | Rule | Severity | Source | Fix | |\n|---|---|---|---|---|\n",
     );

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use crate::render::{Meta, citation, counted, message};
+use crate::render::{Meta, active_findings, citation, message};
 use crate::{Report, Severity};
-use agentproto_text::{is_hidden, shown};
+use agentproto_text::{escape_char, is_hidden};
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
-    for finding in counted(report) {
+    for finding in active_findings(report) {
         let command = match finding.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -58,7 +58,7 @@ fn data(text: &str) -> String {
             '%' => out.push_str("%25"),
             '\r' => out.push_str("%0D"),
             '\n' => out.push_str("%0A"),
-            c if is_hidden(c) => out.extend(shown(c)),
+            c if is_hidden(c) => out.extend(escape_char(c)),
             c => out.push(c),
         }
     }

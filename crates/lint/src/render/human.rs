@@ -10,33 +10,36 @@ use miette::{
     ThemeStyles,
 };
 
-use crate::render::secrets::Masks;
-use crate::render::snippet::{CONTEXT, Frame, Mark, Snippet};
-use crate::render::{Meta, Tally, by_file, citation, concise, counted, message};
+use crate::render::secrets::MaskedSpans;
+use crate::render::snippet::{CONTEXT, LineLimits, Mark, Snippet};
+use crate::render::{FindingCounts, Meta, active_findings, by_file, citation, concise, message};
 use crate::{Finding, Related, Report, Safety, Severity};
-use agentproto_text::{count, plain, plain_lines};
+use agentproto_text::{count, escape_line, escape_lines, lower_first, wrap};
 
 /// Minimum width. Narrower terminals wrap the lines.
 const MIN_WIDTH: usize = 40;
 const MAX_WIDTH: usize = 140;
 /// Maximum number of findings per file that are shown with an excerpt. Further ones get one line.
-const MAX_DRAWN: usize = 100;
+const MAX_EXCERPTS: usize = 100;
 /// Number of columns for line numbers, bars and arrows.
 const GUTTER: usize = 14;
+/// Indentation of the lines below a headline.
+const INDENT: &str = "  ";
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
-    let findings = counted(report);
-    let pen = Pen::new(report, meta);
+    let findings = active_findings(report);
+    let painter = Painter::new(report, meta);
     for (file, findings) in by_file(&findings) {
-        let tally = Tally::of(findings.iter().copied());
-        let path = plain(&meta.path(file)).into_owned();
-        writeln!(out, "{} ({})\n", pen.bold(&path), tally.words())?;
-        let (drawn, listed) = findings.split_at(findings.len().min(MAX_DRAWN));
+        let counts = FindingCounts::of(findings.iter().copied());
+        let path = escape_line(&meta.path(file)).into_owned();
+        writeln!(out, "{} ({})\n", painter.bold(&path), counts.describe())?;
+        let (drawn, listed) = findings.split_at(findings.len().min(MAX_EXCERPTS));
         for finding in drawn {
             writeln!(
                 out,
                 "{}",
-                pen.finding(finding, report, meta)
+                painter
+                    .finding(finding, report, meta)
                     .map_err(io::Error::other)?
             )?;
         }
@@ -47,34 +50,30 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
             writeln!(out)?;
         }
     }
-    if let Some(first) = findings.first() {
-        writeln!(
-            out,
-            "For more about a rule, run: agentproto explain {}",
-            first.rule.slug
-        )?;
+    if !findings.is_empty() {
+        writeln!(out, "Run `agentproto explain RULE` for more about a rule.")?;
     }
-    writeln!(out, "{}", summary(report, &pen))
+    writeln!(out, "{}", summary(report, &painter))
 }
 
-fn summary(report: &Report, pen: &Pen<'_>) -> String {
-    let tally = Tally::of(&report.findings);
+fn summary(report: &Report, painter: &Painter<'_>) -> String {
+    let counts = FindingCounts::of(&report.findings);
     let files = count(report.files.len(), "file", "files");
-    let mut line = match (report.files.len(), tally.total()) {
+    let mut line = match (report.files.len(), counts.total()) {
         (0, 0) => "No manifests to check.".to_owned(),
-        (_, 0) => format!("All good: {files} checked, no findings."),
+        (_, 0) => format!("{files} checked, no findings"),
         _ => {
-            let words = tally.words();
-            let words = match (tally.errors, tally.warnings) {
+            let words = counts.describe();
+            let words = match (counts.errors, counts.warnings) {
                 (0, 0) => words,
-                (0, _) => pen.paint(33, &words),
-                _ => pen.paint(31, &words),
+                (0, _) => painter.paint(33, &words),
+                _ => painter.paint(31, &words),
             };
             format!("{files} checked: {words}")
         }
     };
     let mut extra = Vec::new();
-    match (tally.safe_fixes, tally.unsafe_fixes) {
+    match (counts.safe_fixes, counts.unsafe_fixes) {
         (0, 0) => {}
         (safe, 0) => extra.push(format!("{safe} fixable with --fix")),
         (0, n) => extra.push(format!("{n} fixable with --unsafe-fixes")),
@@ -82,8 +81,8 @@ fn summary(report: &Report, pen: &Pen<'_>) -> String {
             "{safe} fixable with --fix, {n} more with --unsafe-fixes"
         )),
     }
-    if tally.suppressed > 0 {
-        extra.push(format!("{} suppressed", tally.suppressed));
+    if counts.suppressed > 0 {
+        extra.push(format!("{} suppressed", counts.suppressed));
     }
     if !extra.is_empty() {
         line.push_str(&format!(" ({})", extra.join("; ")));
@@ -92,15 +91,15 @@ fn summary(report: &Report, pen: &Pen<'_>) -> String {
 }
 
 /// Draws findings in the style of the terminal.
-struct Pen<'r> {
+struct Painter<'r> {
     handler: GraphicalReportHandler,
     color: bool,
     width: usize,
     cut: &'static str,
-    masks: Masks<'r>,
+    masks: MaskedSpans<'r>,
 }
 
-impl<'r> Pen<'r> {
+impl<'r> Painter<'r> {
     fn new(report: &'r Report, meta: &Meta) -> Self {
         let width = meta.width.clamp(MIN_WIDTH, MAX_WIDTH);
         let theme = GraphicalTheme {
@@ -120,18 +119,18 @@ impl<'r> Pen<'r> {
             .with_links(false)
             .with_context_lines(CONTEXT)
             .without_syntax_highlighting();
-        Pen {
+        Painter {
             handler,
             color: meta.color,
-            width: width - GUTTER,
+            width,
             cut: if meta.unicode { "…" } else { "..." },
-            masks: Masks::of(report),
+            masks: MaskedSpans::of(report),
         }
     }
 
-    fn frame(&self, file: &Path) -> Frame<'_> {
-        Frame {
-            width: self.width,
+    fn line_limits(&self, file: &Path) -> LineLimits<'_> {
+        LineLimits {
+            width: self.width - GUTTER,
             cut: self.cut,
             masks: self.masks.in_file(file),
         }
@@ -155,139 +154,133 @@ impl<'r> Pen<'r> {
         report: &Report,
         meta: &Meta,
     ) -> Result<String, fmt::Error> {
-        let (here, elsewhere): (Vec<&Related>, Vec<&Related>) =
+        let (in_same_file, in_other_files): (Vec<&Related>, Vec<&Related>) =
             finding.related.iter().partition(|r| r.file == finding.file);
-        let path = plain(&meta.path(&finding.file)).into_owned();
-        let snippet = report.source(&finding.file).map(|doc| {
+        let mut text = self.headline(finding);
+        if let Some(doc) = report.source(&finding.file) {
             let mut marks = vec![Mark {
                 span: finding.span,
-                // If there is a second mark in the excerpt, the first one needs a label.
-                label: (!here.is_empty()).then(|| "here".to_owned()),
+                label: None,
                 primary: true,
             }];
-            marks.extend(here.iter().map(|place| Mark {
+            marks.extend(in_same_file.iter().map(|place| Mark {
                 span: place.span,
                 label: Some(label(place)),
                 primary: false,
             }));
-            Snippet::new(doc, path, marks, self.frame(&finding.file))
-        });
-        let diagnostic = Drawing {
-            code: Some(format!(
-                "{}[{}]: {}",
-                finding.severity.as_str(),
-                finding.rule.slug,
-                citation(finding.source, finding.rule.level)
-            )),
-            severity: match finding.severity {
-                Severity::Error => miette::Severity::Error,
-                Severity::Warning => miette::Severity::Warning,
-                Severity::Info => miette::Severity::Advice,
-            },
-            message: plain(message(finding)).into_owned(),
-            help: help(finding),
-            snippet,
-        };
-        let mut text = String::new();
-        self.handler.render_report(&mut text, &diagnostic)?;
-        for place in elsewhere {
-            self.handler
-                .render_report(&mut text, &self.elsewhere(place, report, meta))?;
+            let path = escape_line(&meta.path(&finding.file)).into_owned();
+            let limits = self.line_limits(&finding.file);
+            text.push_str(&self.excerpt(Snippet::new(doc, path, marks, limits))?);
         }
+        if let Some(help) = finding.help.as_deref().map(str::trim)
+            && !help.is_empty()
+        {
+            text.push_str(&self.labeled("help", &escape_lines(help)));
+        }
+        if let Some(fix) = &finding.fix {
+            let flag = match fix.safety {
+                Safety::Safe => "--fix",
+                Safety::Unsafe => "--unsafe-fixes",
+            };
+            let title = lower_first(&escape_line(&fix.title));
+            text.push_str(&self.labeled("fix", &format!("{title} ({flag})")));
+        }
+        for place in in_other_files {
+            text.push_str(&self.related_in_other_file(place, report, meta)?);
+        }
+        let source = citation(finding.source, finding.rule.level);
+        text.push_str(&self.labeled("source", &source));
         Ok(text
             .lines()
             .flat_map(|line| [line.trim_end(), "\n"])
             .collect())
     }
 
-    /// A related place in another file, with its own excerpt.
-    fn elsewhere(&self, place: &Related, report: &Report, meta: &Meta) -> Drawing {
-        let path = plain(&meta.path(&place.file)).into_owned();
-        let source = report.source(&place.file);
-        let message = match source {
-            Some(_) => label(place),
-            None => format!("{} ({path}:{})", label(place), place.start.line),
+    /// The first line of a finding: severity, rule and message.
+    fn headline(&self, finding: &Finding) -> String {
+        let color = match finding.severity {
+            Severity::Error => 31,
+            Severity::Warning => 33,
+            Severity::Info => 36,
         };
-        let snippet = source.map(|doc| {
-            let mark = Mark {
-                span: place.span,
-                label: None,
-                primary: true,
-            };
-            Snippet::new(doc, path, vec![mark], self.frame(&place.file))
-        });
-        Drawing {
-            code: None,
-            severity: miette::Severity::Advice,
-            message,
-            help: None,
-            snippet,
-        }
+        let head = format!("{}[{}]", finding.severity.as_str(), finding.rule.slug);
+        let message = escape_line(message(finding));
+        let lines = wrap(&message, self.width - INDENT.len(), head.len());
+        let lines: Vec<String> = lines.iter().map(|line| self.bold(line)).collect();
+        let message = lines.join(&format!("\n{INDENT}"));
+        format!("{}: {message}\n", self.paint(color, &head))
+    }
+
+    /// A line below the excerpt, such as `help: …`.
+    fn labeled(&self, label: &str, text: &str) -> String {
+        let indent = " ".repeat(INDENT.len() + label.len() + 2);
+        let lines = wrap(text, self.width - indent.len(), 0);
+        let text = lines.join(&format!("\n{indent}"));
+        format!("{INDENT}{}: {text}\n", self.paint(36, label))
+    }
+
+    /// Draws an excerpt with its marks.
+    fn excerpt(&self, snippet: Snippet) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        self.handler
+            .render_report(&mut text, &ExcerptDiagnostic { snippet })?;
+        // The first line is that of the empty message.
+        let drawn = text.split_once('\n').map_or("", |(_, drawn)| drawn);
+        Ok(drawn.to_owned())
+    }
+
+    /// A related place in another file, with its own excerpt.
+    fn related_in_other_file(
+        &self,
+        place: &Related,
+        report: &Report,
+        meta: &Meta,
+    ) -> Result<String, fmt::Error> {
+        let path = escape_line(&meta.path(&place.file)).into_owned();
+        let Some(doc) = report.source(&place.file) else {
+            let note = format!("{} ({path}:{})", label(place), place.start.line);
+            return Ok(self.labeled("note", &note));
+        };
+        let mark = Mark {
+            span: place.span,
+            label: None,
+            primary: true,
+        };
+        let limits = self.line_limits(&place.file);
+        let excerpt = self.excerpt(Snippet::new(doc, path, vec![mark], limits))?;
+        Ok(self.labeled("note", &label(place)) + &excerpt)
     }
 }
 
 fn label(place: &Related) -> String {
     match place.message.trim() {
         "" => "see here".to_owned(),
-        message => plain(message).into_owned(),
+        message => escape_line(message).into_owned(),
     }
 }
 
-fn help(finding: &Finding) -> Option<String> {
-    let mut parts = Vec::new();
-    if let Some(help) = finding
-        .help
-        .as_deref()
-        .filter(|help| !help.trim().is_empty())
-    {
-        parts.push(plain_lines(help.trim()).into_owned());
-    }
-    if let Some(fix) = &finding.fix {
-        let flag = match fix.safety {
-            Safety::Safe => "--fix",
-            Safety::Unsafe => "--unsafe-fixes",
-        };
-        parts.push(format!("{flag}: {}", plain(&fix.title)));
-    }
-    (!parts.is_empty()).then(|| parts.join("\n"))
+/// An excerpt without a message, as miette needs it.
+struct ExcerptDiagnostic {
+    snippet: Snippet,
 }
 
-/// The diagnostic that is passed to miette.
-struct Drawing {
-    code: Option<String>,
-    severity: miette::Severity,
-    message: String,
-    help: Option<String>,
-    snippet: Option<Snippet>,
+impl fmt::Debug for ExcerptDiagnostic {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
 }
+impl fmt::Display for ExcerptDiagnostic {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
+impl Error for ExcerptDiagnostic {}
 
-impl fmt::Debug for Drawing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-impl fmt::Display for Drawing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-impl Error for Drawing {}
-
-impl Diagnostic for Drawing {
-    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.code.as_ref().map(|code| Box::new(code) as _)
-    }
-    fn severity(&self) -> Option<miette::Severity> {
-        Some(self.severity)
-    }
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help.as_ref().map(|help| Box::new(help) as _)
-    }
+impl Diagnostic for ExcerptDiagnostic {
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.snippet.as_ref().map(|snippet| snippet as _)
+        Some(&self.snippet)
     }
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let snippet = self.snippet.as_ref()?;
-        Some(Box::new(snippet.labels().into_iter()))
+        Some(Box::new(self.snippet.labels().into_iter()))
     }
 }

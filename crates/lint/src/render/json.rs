@@ -4,14 +4,14 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use crate::render::{Meta, Tally, message};
+use crate::render::{FindingCounts, Meta, message};
 use crate::{Finding, Fix, Level, Related, Report, Source};
 use agentproto_manifest::Position;
 use agentproto_report::TOOL;
 use agentproto_text as text;
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
-    let tally = Tally::of(&report.findings);
+    let tally = FindingCounts::of(&report.findings);
     let findings: Vec<Value> = report
         .findings
         .iter()

@@ -5,14 +5,14 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use crate::Report;
-use crate::render::{Meta, Tally, is_partial, json};
+use crate::render::{FindingCounts, Meta, is_partial, json};
 use agentproto_report::aoi::{Emitter, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     let findings = report.findings.iter();
-    let events = findings.map(|finding| Ok((Event::Finding, json::finding(finding, meta))));
-    let tally = Tally::of(&report.findings);
+    let events = findings.map(|finding| Ok((EventType::Finding, json::finding(finding, meta))));
+    let tally = FindingCounts::of(&report.findings);
     let mut counts = object(json!({
         // Number of lines. It includes suppressed findings; the counts by severity do not.
         "count": report.findings.len(),
@@ -24,9 +24,9 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
         "files": report.files.len(),
         "partial": is_partial(report) || meta.interrupted,
     }));
-    if let Some(part) = &meta.part {
-        counts.insert("truncated".to_owned(), part.next.is_some().into());
-        counts.insert("next_cursor".to_owned(), part.next.clone().into());
+    if let Some(page) = &meta.page {
+        counts.insert("truncated".to_owned(), page.next.is_some().into());
+        counts.insert("next_cursor".to_owned(), page.next.clone().into());
     }
     if meta.interrupted {
         counts.insert("reason".to_owned(), "interrupted".into());

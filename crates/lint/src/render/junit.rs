@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Shown, citation, message};
+use super::{RenderedReport, citation, message};
 use crate::Finding;
-use agentproto_report::junit::{Suite, Tests};
+use agentproto_report::junit::{JunitReport, JunitSuite};
 use agentproto_report::{Row, Verdict};
-use agentproto_text::{plain, plain_lines};
+use agentproto_text::{escape_line, escape_lines};
 
-impl Tests for Shown<'_> {
+impl JunitReport for RenderedReport<'_> {
     fn name(&self) -> String {
         "agentproto lint".to_owned()
     }
@@ -19,7 +19,7 @@ impl Tests for Shown<'_> {
         self.meta.elapsed
     }
 
-    fn suites(&self) -> Vec<Suite<'_, Finding>> {
+    fn suites(&self) -> Vec<JunitSuite<'_, Finding>> {
         let mut files: BTreeMap<&Path, Vec<&Finding>> = BTreeMap::new();
         for file in &self.report.files {
             files.entry(file).or_default();
@@ -27,8 +27,8 @@ impl Tests for Shown<'_> {
         for finding in &self.report.findings {
             files.entry(&finding.file).or_default().push(finding);
         }
-        let files = files.into_iter().map(|(file, rows)| Suite {
-            title: plain(&self.meta.path(file)).into_owned(),
+        let files = files.into_iter().map(|(file, rows)| JunitSuite {
+            title: escape_line(&self.meta.path(file)).into_owned(),
             is_clean: !rows.iter().any(|f| f.counts()),
             rows,
         });
@@ -42,16 +42,16 @@ impl Tests for Shown<'_> {
     fn detail(&self, finding: &Finding) -> String {
         let mut detail = format!(
             "{}:{}: {}[{}] {}\n{}",
-            plain(&self.meta.path(&finding.file)),
+            escape_line(&self.meta.path(&finding.file)),
             place(finding),
             finding.severity.as_str(),
             finding.rule.slug,
-            plain(message(finding)),
+            escape_line(message(finding)),
             citation(finding.source, finding.rule.level),
         );
         if let Some(help) = &finding.help {
             detail.push_str("\nhelp: ");
-            detail.push_str(&plain_lines(help));
+            detail.push_str(&escape_lines(help));
         }
         detail
     }
@@ -72,7 +72,7 @@ impl Tests for Shown<'_> {
     fn skipped(&self, finding: &Finding) -> Option<String> {
         finding
             .suppressed()
-            .map(|reason| plain(reason).into_owned())
+            .map(|reason| escape_line(reason).into_owned())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Renders a report in all output formats. Each format has its own file.
 //!
 //! Renderers do not change, sort or drop findings. Text from manifests is always passed through
-//! `text::plain` before it is printed, so that no control character reaches a terminal.
+//! `text::escape_line` before it is printed, so that no control character reaches a terminal.
 
 mod agent;
 mod concise;
@@ -53,12 +53,12 @@ pub struct Meta {
     /// Paths below this directory are printed relative to it.
     pub base: Option<PathBuf>,
     /// Set if the report contains only one page of the findings.
-    pub part: Option<Part>,
+    pub page: Option<PageInfo>,
 }
 
 /// Facts about all findings, for a report that contains only one page of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PageInfo {
     /// Whether the findings of all pages fail the run.
     pub failed: bool,
     /// Cursor of the next page. `None` on the last page.
@@ -78,7 +78,7 @@ impl Default for Meta {
             exit_zero: false,
             interrupted: false,
             base: None,
-            part: None,
+            page: None,
         }
     }
 }
@@ -112,8 +112,8 @@ impl Meta {
 
     /// Whether the run fails.
     pub fn run_fails(&self, report: &Report) -> bool {
-        if let Some(part) = &self.part {
-            return part.failed;
+        if let Some(page) = &self.page {
+            return page.failed;
         }
         !self.exit_zero && report.findings.iter().any(|f| self.is_failure(f))
     }
@@ -167,7 +167,7 @@ impl Row for Finding {
     fn id(&self) -> &str {
         self.rule.slug
     }
-    fn place(&self) -> Cow<'_, str> {
+    fn subject(&self) -> Cow<'_, str> {
         self.file.to_string_lossy()
     }
     fn verdict(&self) -> Verdict {
@@ -185,12 +185,12 @@ impl Row for Finding {
 }
 
 /// A report and the settings of its renderer.
-struct Shown<'r> {
+struct RenderedReport<'r> {
     report: &'r Report,
     meta: &'r Meta,
 }
 
-impl shared::Report for Shown<'_> {
+impl shared::RowReport for RenderedReport<'_> {
     type Row = Finding;
     fn tool(&self) -> (&str, &str) {
         (TOOL, &self.meta.version)
@@ -202,16 +202,16 @@ impl shared::Report for Shown<'_> {
 
 /// Writes a report in a format.
 pub fn render(format: Format, report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
-    let shown = Shown { report, meta };
+    let rendered_report = RenderedReport { report, meta };
     let rendered = match format {
         Format::Human => human::render(report, meta, out),
         Format::Concise => concise::render(report, meta, out),
         Format::Json => json::render(report, meta, out),
         Format::Jsonl => jsonl::render(report, meta, out),
-        Format::Sarif => shared::sarif::write(&shown, out),
+        Format::Sarif => shared::sarif::write(&rendered_report, out),
         Format::Github => github::render(report, meta, out),
         Format::Gitlab => gitlab::render(report, meta, out),
-        Format::Junit => shared::junit::write(&shown, out),
+        Format::Junit => shared::junit::write(&rendered_report, out),
         Format::Agent => agent::render(report, meta, out),
     };
     format::end(rendered, out)
@@ -219,7 +219,7 @@ pub fn render(format: Format, report: &Report, meta: &Meta, out: &mut dyn Write)
 
 /// Number of findings by severity and kind of fix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct FindingCounts {
     /// Errors that count.
     pub errors: usize,
     /// Warnings that count.
@@ -234,27 +234,27 @@ pub struct Tally {
     pub unsafe_fixes: usize,
 }
 
-impl Tally {
+impl FindingCounts {
     /// Counts findings.
     pub fn of<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Self {
-        let mut tally = Tally::default();
+        let mut counts = FindingCounts::default();
         for finding in findings {
             if !finding.counts() {
-                tally.suppressed += 1;
+                counts.suppressed += 1;
                 continue;
             }
             match finding.severity {
-                Severity::Error => tally.errors += 1,
-                Severity::Warning => tally.warnings += 1,
-                Severity::Info => tally.infos += 1,
+                Severity::Error => counts.errors += 1,
+                Severity::Warning => counts.warnings += 1,
+                Severity::Info => counts.infos += 1,
             }
             match finding.fix.as_ref().map(|fix| fix.safety) {
-                Some(Safety::Safe) => tally.safe_fixes += 1,
-                Some(Safety::Unsafe) => tally.unsafe_fixes += 1,
+                Some(Safety::Safe) => counts.safe_fixes += 1,
+                Some(Safety::Unsafe) => counts.unsafe_fixes += 1,
                 None => {}
             }
         }
-        tally
+        counts
     }
 
     /// Number of findings that count.
@@ -263,7 +263,7 @@ impl Tally {
     }
 
     /// For example "2 errors, 1 info". Severities without findings are left out.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let kinds = [
             (self.errors, "error", "errors"),
             (self.warnings, "warning", "warnings"),
@@ -300,7 +300,7 @@ pub(crate) fn by_file<'f>(
 }
 
 /// The findings that count.
-pub(crate) fn counted(report: &Report) -> Vec<&Finding> {
+pub(crate) fn active_findings(report: &Report) -> Vec<&Finding> {
     report.findings.iter().filter(|f| f.counts()).collect()
 }
 

@@ -4,14 +4,21 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::render::{Meta, citation, json as finding_json};
+use crate::render::{Meta, json as finding_json};
 use crate::{Profile, Rule, Severity};
 use agentproto_report::TOOL;
 use agentproto_report::aoi::{Emitter, Fields, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_text as text;
 
-/// Writes a table. Titles are shortened to fit the terminal.
+/// What the columns of the table mean.
+const LEGEND: &str = "\
+LEVEL  MUST, SHOULD or MAY of a spec; `derived`: no spec requires it
+FIX    `safe`: lint --fix changes the file; `unsafe`: only lint --unsafe-fixes does;
+       `suggest`: the finding says what to write; `none`: no fix
+";
+
+/// Writes a table.
 pub fn render_human(rules: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     let rows: Vec<[String; 5]> = rules
         .iter()
@@ -20,13 +27,13 @@ pub fn render_human(rules: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Re
             [
                 rule.slug.to_owned(),
                 severity.map_or("off", Severity::as_str).to_owned(),
+                rule.level.as_str().to_owned(),
                 rule.fix.as_str().to_owned(),
-                citation(rule.source, rule.level),
                 rule.title.to_owned(),
             ]
         })
         .collect();
-    let head = ["RULE", "SEVERITY", "FIX", "SOURCE", "WHAT IS WRONG"].map(str::to_owned);
+    let head = ["RULE", "SEVERITY", "LEVEL", "FIX", "WHAT IS WRONG"].map(str::to_owned);
     let width = |column: fn(&[String; 5]) -> &String| {
         let cells = rows.iter().chain([&head]).map(column);
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -37,18 +44,16 @@ pub fn render_human(rules: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Re
         width(|r| &r[2]),
         width(|r| &r[3]),
     );
-    let rest = meta.width.saturating_sub(a + b + c + d + 8).max(24);
-    for [slug, severity, fix, source, title] in [&head].into_iter().chain(&rows) {
-        let title = text::clip(title, rest);
+    for [slug, severity, level, fix, title] in [&head].into_iter().chain(&rows) {
         writeln!(
             out,
-            "{slug:a$}  {severity:b$}  {fix:c$}  {source:d$}  {title}"
+            "{slug:a$}  {severity:b$}  {level:c$}  {fix:d$}  {title}"
         )?;
     }
     let number = text::count(rules.len(), "rule", "rules");
     writeln!(
         out,
-        "\n{number}. For more about a rule, run: agentproto explain RULE"
+        "\n{LEGEND}\n{number}. Run `agentproto explain RULE` for more about a rule."
     )
 }
 
@@ -78,7 +83,7 @@ pub fn render_jsonl(
             .filter(|p| rule.severity_in(**p).is_some());
         let on: Vec<Value> = on.map(|p| p.as_str().into()).collect();
         fields.insert("profiles".to_owned(), Value::Array(on));
-        Ok((Event::Rule, fields))
+        Ok((EventType::Rule, fields))
     });
     Emitter::new(out, &meta.version).stream("rules", events, (true, meta.elapsed, more))
 }

@@ -5,42 +5,44 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::fingerprint::fingerprints;
-use super::{Meta, Shown, citation, docs, message};
+use super::{Meta, RenderedReport, citation, docs, message};
 use crate::{Finding, Fix, Rule, Severity};
 use agentproto_manifest::{Document, Position, Span};
 use agentproto_report::aoi::object;
-use agentproto_report::sarif::{self, Configuration, Level, Log, More, Text, percent_encode};
+use agentproto_report::sarif::{
+    self, OptionalMembers, SarifConfiguration, SarifLevel, SarifReport, SarifText, percent_encode,
+};
 
-impl Log for Shown<'_> {
+impl SarifReport for RenderedReport<'_> {
     const FINGERPRINT: &'static str = "agentprotoFinding/v1";
-    const NOTIFIES: bool = false;
+    const ERRORS_ARE_NOTIFICATIONS: bool = false;
 
     fn is_complete(&self) -> bool {
-        let fault = |f: &Finding| f.rule.slug == "internal-fault";
-        !self.meta.interrupted && !self.report.findings.iter().any(fault)
+        let internal_error = |f: &Finding| f.rule.slug == "internal-fault";
+        !self.meta.interrupted && !self.report.findings.iter().any(internal_error)
     }
 
     fn properties(&self) -> Value {
         json!({ "profile": self.meta.profile.as_str() })
     }
 
-    fn rule(&self, finding: &Finding) -> sarif::Rule {
+    fn rule(&self, finding: &Finding) -> sarif::SarifRule {
         let rule = finding.rule;
         let severity = rule.severity_in(self.meta.profile).unwrap_or(rule.severity);
-        let full = match rule.what() {
+        let full = match rule.what_it_checks() {
             "" => rule.title,
             what => what,
         };
-        sarif::Rule {
+        sarif::SarifRule {
             id: rule.slug.to_owned(),
             name: Some(pascal_case(rule.slug)),
             short_description: rule.title.into(),
             full_description: Some(full.into()),
-            help: Some(Text {
+            help: Some(SarifText {
                 text: help_text(rule),
                 markdown: Some(docs::sections(rule, 2)),
             }),
-            default_configuration: Some(Configuration {
+            default_configuration: Some(SarifConfiguration {
                 level: level(severity),
             }),
             properties: Some(json!({
@@ -51,7 +53,7 @@ impl Log for Shown<'_> {
         }
     }
 
-    fn level(&self, finding: &Finding) -> Level {
+    fn level(&self, finding: &Finding) -> SarifLevel {
         level(finding.severity)
     }
 
@@ -80,11 +82,11 @@ impl Log for Shown<'_> {
         fingerprints(self.report, self.meta)
     }
 
-    fn more(&self, finding: &Finding) -> More {
+    fn optional_members(&self, finding: &Finding) -> OptionalMembers {
         let source = self.report.source(&finding.file);
         let fixes = finding.fix.iter().zip(source);
         let fixes = fixes.map(|(found, doc)| fix(found, finding, doc, self.meta));
-        More {
+        OptionalMembers {
             properties: None,
             related_locations: related(finding, self.meta),
             fixes: fixes.collect(),
@@ -94,7 +96,7 @@ impl Log for Shown<'_> {
 
 fn help_text(rule: &Rule) -> String {
     [
-        rule.what(),
+        rule.what_it_checks(),
         rule.why(),
         &format!("Source: {}.", citation(rule.source, rule.level)),
     ]
@@ -115,11 +117,11 @@ fn pascal_case(slug: &str) -> String {
         .collect()
 }
 
-fn level(severity: Severity) -> Level {
+fn level(severity: Severity) -> SarifLevel {
     match severity {
-        Severity::Error => Level::Error,
-        Severity::Warning => Level::Warning,
-        Severity::Info => Level::Note,
+        Severity::Error => SarifLevel::Error,
+        Severity::Warning => SarifLevel::Warning,
+        Severity::Info => SarifLevel::Note,
     }
 }
 

@@ -24,11 +24,11 @@ const FIELDS: [&str; 6] = [
 ];
 
 /// The places that are never quoted, by file.
-pub struct Masks<'r> {
+pub struct MaskedSpans<'r> {
     spans: HashMap<&'r Path, Vec<Span>>,
 }
 
-impl<'r> Masks<'r> {
+impl<'r> MaskedSpans<'r> {
     pub fn of(report: &'r Report) -> Self {
         let mut spans: HashMap<&Path, Vec<Span>> = HashMap::new();
         for finding in &report.findings {
@@ -39,7 +39,7 @@ impl<'r> Masks<'r> {
                 spans.entry(&finding.file).or_default().push(span);
             }
         }
-        Masks { spans }
+        MaskedSpans { spans }
     }
 
     pub fn in_file(&self, file: &Path) -> &[Span] {
@@ -64,12 +64,12 @@ fn secret(finding: &Finding, doc: &Document) -> Option<Span> {
 }
 
 /// Whether a byte of the file is masked.
-pub fn hides(masks: &[Span], byte: usize) -> bool {
+pub fn is_masked(masks: &[Span], byte: usize) -> bool {
     masks.iter().any(|mask| mask.range().contains(&byte))
 }
 
 /// Whether a span overlaps a masked place.
-pub fn touches(masks: &[Span], span: Span) -> bool {
+pub fn overlaps_mask(masks: &[Span], span: Span) -> bool {
     masks
         .iter()
         .any(|mask| mask.start < span.end && span.start < mask.end)

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 use miette::{LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 
-use crate::render::secrets::hides;
+use crate::render::secrets::is_masked;
 use agentproto_manifest::{Document, Span};
-use agentproto_text::{is_hidden, shown};
+use agentproto_text::{escape_char, is_hidden};
 
 /// Number of context lines before and after a mark.
 pub const CONTEXT: usize = 1;
@@ -25,7 +25,7 @@ pub struct Mark {
 
 /// Limits of an excerpt line.
 #[derive(Clone, Copy)]
-pub struct Frame<'m> {
+pub struct LineLimits<'m> {
     /// Maximum number of columns of a line.
     pub width: usize,
     /// Inserted where a line was cut.
@@ -52,18 +52,18 @@ struct Line {
 }
 
 /// The part of a mark that is drawn.
-struct Drawn {
+struct DrawnMark {
     start: usize,
     end: usize,
     first: u32,
     last: u32,
     /// Last line of the mark in the file, if that line is not drawn.
-    beyond: Option<u32>,
+    hidden_last_line: Option<u32>,
 }
 
 impl Snippet {
-    pub fn new(doc: &Document, name: String, marks: Vec<Mark>, frame: Frame<'_>) -> Self {
-        let drawn: Vec<Drawn> = marks.iter().map(|m| drawn(doc, m.span)).collect();
+    pub fn new(doc: &Document, name: String, marks: Vec<Mark>, limits: LineLimits<'_>) -> Self {
+        let drawn: Vec<DrawnMark> = marks.iter().map(|m| drawn(doc, m.span)).collect();
         let mut numbers = BTreeSet::new();
         let count = doc.lines().line_count() as u32;
         for d in &drawn {
@@ -89,13 +89,13 @@ impl Snippet {
                 number: number as usize - 1,
                 start,
             });
-            let shown = push_line(&mut text, from, raw, focus, frame);
+            let offsets = push_line(&mut text, from, raw, focus, limits);
             for (d, place) in drawn.iter().zip(&mut places) {
                 if d.first == number {
-                    place.0 = shown.at(d.start.clamp(from, until) - from);
+                    place.0 = offsets.at(d.start.clamp(from, until) - from);
                 }
                 if d.last == number {
-                    place.1 = shown.at(d.end.clamp(from, until) - from);
+                    place.1 = offsets.at(d.end.clamp(from, until) - from);
                 }
             }
             text.push('\n');
@@ -103,7 +103,7 @@ impl Snippet {
         let mut labels = Vec::new();
         let mut origins = Vec::new();
         for ((mark, d), (start, end)) in marks.into_iter().zip(drawn).zip(places) {
-            let label = match d.beyond {
+            let label = match d.hidden_last_line {
                 Some(line) => {
                     let to = format!("up to line {line}");
                     Some(
@@ -143,7 +143,7 @@ impl Snippet {
     }
 }
 
-fn drawn(doc: &Document, span: Span) -> Drawn {
+fn drawn(doc: &Document, span: Span) -> DrawnMark {
     let start = floor(&doc.text, span.start as usize);
     let mut end = floor(&doc.text, span.end as usize).max(start);
     let marked = doc.text.get(start..end).unwrap_or("");
@@ -155,21 +155,21 @@ fn drawn(doc: &Document, span: Span) -> Drawn {
     let first = doc.position(start as u32).line;
     let last = doc.position(end as u32).line.max(first);
     if last - first < MARK_LINES {
-        return Drawn {
+        return DrawnMark {
             start,
             end,
             first,
             last,
-            beyond: None,
+            hidden_last_line: None,
         };
     }
     let (from, raw) = raw_line(doc, first);
-    Drawn {
+    DrawnMark {
         start,
         end: from + raw.len(),
         first,
         last: first,
-        beyond: Some(last),
+        hidden_last_line: Some(last),
     }
 }
 
@@ -194,12 +194,12 @@ fn raw_line(doc: &Document, number: u32) -> (usize, &str) {
 }
 
 /// Maps the characters of one line to the excerpt.
-struct Shown {
+struct RenderedReport {
     /// Pairs of offset in the raw line and offset in the excerpt, ascending.
     map: Vec<(usize, usize)>,
 }
 
-impl Shown {
+impl RenderedReport {
     fn at(&self, raw: usize) -> usize {
         let i = self.map.partition_point(|(from, _)| *from < raw);
         let hit = self.map.get(i).or(self.map.last());
@@ -209,16 +209,22 @@ impl Shown {
 
 /// Appends a line to the excerpt, cut to the frame around `focus`. `line` is its offset in the
 /// file.
-fn push_line(text: &mut String, line: usize, raw: &str, focus: usize, frame: Frame<'_>) -> Shown {
-    let fits = raw.len() <= frame.width * 4 && cells(raw) <= frame.width;
+fn push_line(
+    text: &mut String,
+    line: usize,
+    raw: &str,
+    focus: usize,
+    limits: LineLimits<'_>,
+) -> RenderedReport {
+    let fits = raw.len() <= limits.width * 4 && text_width(raw) <= limits.width;
     let from = if fits {
         0
     } else {
-        window_start(raw, focus, frame.width / 3)
+        window_start(raw, focus, limits.width / 3)
     };
     let mut map = Vec::new();
     if from > 0 {
-        text.push_str(frame.cut);
+        text.push_str(limits.cut);
     }
     let mut used = 0;
     for (i, c) in raw.get(from..).unwrap_or("").char_indices() {
@@ -227,22 +233,22 @@ fn push_line(text: &mut String, line: usize, raw: &str, focus: usize, frame: Fra
         if line + at == 0 && c == '\u{feff}' {
             continue;
         }
-        used += cell(c);
-        if !fits && used > frame.width {
-            text.push_str(frame.cut);
+        used += char_width(c);
+        if !fits && used > limits.width {
+            text.push_str(limits.cut);
             // Offsets after the cut are mapped to the cut.
             break;
         }
-        if hides(frame.masks, line + at) {
+        if is_masked(limits.masks, line + at) {
             text.push('*');
         } else if c != '\t' && is_hidden(c) {
-            text.extend(shown(c));
+            text.extend(escape_char(c));
         } else {
             text.push(c);
         }
     }
     map.push((raw.len(), text.len()));
-    Shown { map }
+    RenderedReport { map }
 }
 
 /// The first offset that is at most `lead` columns before `focus`.
@@ -250,7 +256,7 @@ fn window_start(raw: &str, focus: usize, lead: usize) -> usize {
     let mut start = floor(raw, focus);
     let mut used = 0;
     for (i, c) in raw.get(..start).unwrap_or("").char_indices().rev() {
-        used += cell(c);
+        used += char_width(c);
         if used > lead {
             break;
         }
@@ -259,15 +265,15 @@ fn window_start(raw: &str, focus: usize, lead: usize) -> usize {
     start
 }
 
-fn cells(text: &str) -> usize {
-    text.chars().map(cell).sum()
+fn text_width(text: &str) -> usize {
+    text.chars().map(char_width).sum()
 }
 
 /// Approximate width of a character in columns. Good enough for cutting; miette measures exactly.
-fn cell(c: char) -> usize {
+fn char_width(c: char) -> usize {
     match c {
         '\t' => 4,
-        c if is_hidden(c) => shown(c).len(),
+        c if is_hidden(c) => escape_char(c).len(),
         c if c >= '\u{1100}' => 2,
         _ => 1,
     }

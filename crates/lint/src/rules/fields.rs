@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use crate::context::{Context, Draft, Place};
+use crate::context::{FindingDraft, Location, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
-use crate::registry::{Check, Family};
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::{FixKind, Level, Profile, Rule, Severity, Source};
 use crate::rules::document::FM_UNKNOWN_FIELD;
-use crate::rules::refs::or_here;
-use crate::shape::{Keyword, Violation, draft, shapes_for, violations};
+use crate::rules::refs::or_current_dir;
+use crate::shape::{Keyword, SchemaViolation, draft, shapes_for, violations};
 use agentproto_manifest::{Doctype, Document, Entry, KeyKind, Node, Value, normalize, same_path};
 
 pub static FAMILY: Family = Family {
@@ -20,7 +20,7 @@ pub static FAMILY: Family = Family {
         &FM_KNOWN_DRIFT_FIELD,
         &BUNDLE_DISCOURAGED_SHELL_ENV_CWD,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::Tool],
         run: tool_fields_of_a_bundle,
     }],
@@ -74,49 +74,41 @@ pub static BUNDLE_DISCOURAGED_SHELL_ENV_CWD: Rule = Rule {
 
 /// A known deviation of the reference implementation: fields that it accepts and no AIP schema has.
 #[derive(Debug)]
-pub struct Drift {
-    /// Identifier of the deviation, `D1` to `D12`.
-    pub id: &'static str,
+pub struct Deviation {
     keys: &'static [&'static str],
     /// Paths of the mappings that may contain the keys: `""` is the top level, `modes[]` any mode.
     places: &'static [&'static str],
     /// What the reference implementation does with the fields: a verb phrase without a subject.
-    pub does: &'static str,
+    pub effect: &'static str,
 }
 
-static DRIFTS: &[Drift] = &[
-    Drift {
-        id: "D1",
+static DEVIATIONS: &[Deviation] = &[
+    Deviation {
         keys: &["print"],
         places: &[""],
-        does: "describes a one-shot run for `protocol: print`",
+        effect: "describes a one-shot run for `protocol: print`",
     },
-    Drift {
-        id: "D3",
+    Deviation {
         keys: &["deny", "apply", "bin_args_template"],
         places: &["models"],
-        does: "rejects models by pattern and defines how the selected model is passed to the binary",
+        effect: "rejects models by pattern and defines how the selected model is passed to the binary",
     },
-    Drift {
-        id: "D4",
+    Deviation {
         keys: &["bin_args_prepend"],
         places: &["", "modes[]", "options[]"],
-        does: "inserts arguments before `bin_args`",
+        effect: "inserts arguments before `bin_args`",
     },
-    Drift {
-        id: "D5",
+    Deviation {
         keys: &["env_unset"],
         places: &["", "modes[]", "options[]"],
-        does: "removes environment variables from the process",
+        effect: "removes environment variables from the process",
     },
-    Drift {
-        id: "D6",
+    Deviation {
         keys: &["turn_idle_timeout_ms"],
         places: &["session"],
-        does: "ends a turn that produces no output for that long",
+        effect: "ends a turn that produces no output for that long",
     },
-    Drift {
-        id: "D7",
+    Deviation {
         keys: &[
             "provider",
             "authSubscription",
@@ -126,58 +118,55 @@ static DRIFTS: &[Drift] = &[
             "routeSelection",
         ],
         places: &["", "auth", "models", "modes[]", "options[]"],
-        does: "selects the model provider and the source of its key",
+        effect: "selects the model provider and the source of its key",
     },
-    Drift {
-        id: "D8",
+    Deviation {
         keys: &["env"],
         places: &[""],
-        does: "sets environment variables on every start",
+        effect: "sets environment variables on every start",
     },
-    Drift {
-        id: "D9",
+    Deviation {
         keys: &["presets"],
         places: &[""],
-        does: "adds model gateways to its catalog",
+        effect: "adds model gateways to its catalog",
     },
-    Drift {
-        id: "D10",
+    Deviation {
         keys: &["kind", "status", "status_note", "apply"],
         places: &["modes[]"],
-        does: "records the status of a mode and how to enable it",
+        effect: "records the status of a mode and how to enable it",
     },
-    Drift {
-        id: "D11",
+    Deviation {
         keys: &["file_attach", "nativeTerminalResume"],
         places: &["capabilities"],
-        does: "advertises more capabilities to its clients",
+        effect: "advertises more capabilities to its clients",
     },
-    Drift {
-        id: "D12",
+    Deviation {
         keys: &["autoPassthrough", "extraPorts"],
         places: &["sandbox", "sandbox.env", "sandbox.network"],
-        does: "passes variables into the sandbox and opens its ports",
+        effect: "passes variables into the sandbox and opens its ports",
     },
 ];
 
 /// Items of `models.allowed` that are mappings. This is a type and not a field, so it is not in the
 /// table.
-static MODEL_OBJECTS: Drift = Drift {
-    id: "D2",
+static MODEL_OBJECTS: Deviation = Deviation {
     keys: &[],
     places: &[],
-    does: "accepts mappings as well as names there",
+    effect: "accepts mappings as well as names there",
 };
 
 /// The known deviation that explains a violation, in any profile.
-pub fn drift_of(ctx: &Context<'_>, v: &Violation<'_>) -> Option<&'static Drift> {
+pub fn deviation_of(ctx: &RuleContext<'_>, v: &SchemaViolation<'_>) -> Option<&'static Deviation> {
     if !matches!(ctx.doctype, Doctype::AgentCli | Doctype::Sandbox) {
         return None;
     }
     match v.keyword {
         Keyword::AdditionalProperties => {
             let key = v.entry?.key.as_str();
-            let mut rows = DRIFTS.iter().filter(|d| d.keys.contains(&key)).peekable();
+            let mut rows = DEVIATIONS
+                .iter()
+                .filter(|d| d.keys.contains(&key))
+                .peekable();
             rows.peek()?;
             let place = place_of(ctx, v.node)?;
             rows.find(|d| d.places.contains(&place.as_str()))
@@ -193,7 +182,7 @@ pub fn drift_of(ctx: &Context<'_>, v: &Violation<'_>) -> Option<&'static Drift> 
 }
 
 /// Path of a mapping without list indexes: `modes[]`, `sandbox.env`.
-fn place_of(ctx: &Context<'_>, node: &Node) -> Option<String> {
+fn place_of(ctx: &RuleContext<'_>, node: &Node) -> Option<String> {
     let pointer = ctx.doc.pointer_of(node)?;
     let mut out = String::new();
     if ctx.doctype == Doctype::Sandbox {
@@ -215,8 +204,8 @@ fn place_of(ctx: &Context<'_>, node: &Node) -> Option<String> {
 /// Reports a known deviation: as a warning in profile `reference`, and as an unknown field with an
 /// explanation in the other profiles. Violations of a more specific rule are left to that rule.
 /// Returns true if it reported one.
-fn report_drift<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
-    let Some(drift) = drift_of(ctx, v) else {
+fn report_drift<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) -> bool {
+    let Some(drift) = deviation_of(ctx, v) else {
         return false;
     };
     if ctx.profile == Profile::Reference {
@@ -225,12 +214,12 @@ fn report_drift<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
             None => "mappings in `models.allowed`".to_owned(),
         };
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &FM_KNOWN_DRIFT_FIELD,
-                v.place.clone(),
+                v.location.clone(),
                 format!(
-                    "only the reference implementation supports {what}: it {} ({})",
-                    drift.does, drift.id
+                    "only the reference implementation supports {what}: it {}",
+                    drift.effect
                 ),
             )
             .help("remove it, unless only the reference implementation reads this file: other hosts reject it"),
@@ -241,15 +230,15 @@ fn report_drift<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
         return false;
     }
     ctx.report(draft(ctx, v).help(format!(
-        "only the reference implementation supports it: it {} ({}). Remove it, or lint with profile `reference`, where it is a warning",
-        drift.does, drift.id
+        "remove it, or lint with profile `reference`, where it is a warning. Only the reference implementation supports it: it {}",
+        drift.effect
     )));
     true
 }
 
 /// Reports a mistake about a key itself. This takes precedence over the rule for the place of the
 /// key. Returns true if the violation is handled.
-pub fn mistaken_key<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+pub fn report_key_mistake<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) -> bool {
     match v.keyword {
         Keyword::AdditionalProperties => {
             let Some(entry) = v.entry else { return false };
@@ -258,23 +247,23 @@ pub fn mistaken_key<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
                 || wrong_case(ctx, v, entry)
                 || discouraged(ctx, v, entry)
                 || report_drift(ctx, v)
-                || of_the_other_format(ctx, v, entry)
+                || report_field_of_other_format(ctx, v, entry)
         }
         // `fm-type` reports these keys. Integer keys, which only `output.exit_codes` allows, are
         // not handled here.
         Keyword::PropertyNames => v.entry.is_some_and(|e| e.key_kind == KeyKind::Other),
-        Keyword::Required => missing_by_case(ctx, v),
+        Keyword::Required => report_required_in_wrong_case(ctx, v),
         Keyword::Type => report_drift_in_reference(ctx, v),
         _ => false,
     }
 }
 
-fn report_drift_in_reference<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+fn report_drift_in_reference<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) -> bool {
     ctx.profile == Profile::Reference && report_drift(ctx, v)
 }
 
 /// Reports a key that differs from a known field only in case, unless that field is also present.
-fn wrong_case<'d>(ctx: &Context<'d>, v: &Violation<'d>, entry: &'d Entry) -> bool {
+fn wrong_case<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>, entry: &'d Entry) -> bool {
     let known = v
         .expected
         .iter()
@@ -288,9 +277,9 @@ fn wrong_case<'d>(ctx: &Context<'d>, v: &Violation<'d>, entry: &'d Entry) -> boo
     }
 }
 
-fn report_case<'d>(ctx: &Context<'d>, entry: &'d Entry, known: &str) {
+fn report_case<'d>(ctx: &RuleContext<'d>, entry: &'d Entry, known: &str) {
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &FM_FIELD_CASE,
             entry,
             format!(
@@ -308,7 +297,7 @@ fn report_case<'d>(ctx: &Context<'d>, entry: &'d Entry, known: &str) {
 }
 
 /// Handles a required field that is present in another case: reports it once, at the key.
-fn missing_by_case<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+fn report_required_in_wrong_case<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) -> bool {
     let Some(missing) = v.missing.as_deref() else {
         return false;
     };
@@ -321,36 +310,31 @@ fn missing_by_case<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     }
     // In a closed mapping the key is a violation of its own and is reported there. An open mapping,
     // or a union whose arm this key would select, has no such violation.
-    let all = violations(shapes_for(ctx.doctype), ctx.root, Place::Value(ctx.root));
-    let speaks = all
+    let all = violations(shapes_for(ctx.doctype), ctx.root, Location::Value(ctx.root));
+    let reported_elsewhere = all
         .iter()
         .any(|w| w.entry.is_some_and(|e| std::ptr::eq(e, entry)));
-    if !speaks {
+    if !reported_elsewhere {
         report_case(ctx, entry, missing);
     }
     true
 }
 
-fn discouraged<'d>(ctx: &Context<'d>, v: &Violation<'d>, entry: &'d Entry) -> bool {
+fn discouraged<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>, entry: &'d Entry) -> bool {
     let owner = match entry.key.as_str() {
-        "shell" => {
-            "remove it and combine steps in a tool: the runner starts commands without a shell"
-        }
+        "shell" => "remove it: commands are started without a shell",
         "env" => "pass variables through `sandbox.env`, or set them in the tool that needs them",
-        "cwd" => "remove it: the runner chooses the working directory of each call",
+        "cwd" => "remove it: the host chooses the working directory of each call",
         _ => return false,
     };
     if ctx.doctype != Doctype::Cli || !std::ptr::eq(v.node, ctx.root) {
         return false;
     }
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &BUNDLE_DISCOURAGED_SHELL_ENV_CWD,
             entry,
-            format!(
-                "`{}` should be set per call, not for the whole bundle (AIP-29, Discouraged)",
-                entry.key
-            ),
+            format!("`{}` does not belong in CLI.md", entry.key),
         )
         .help(owner),
     );
@@ -359,7 +343,11 @@ fn discouraged<'d>(ctx: &Context<'d>, v: &Violation<'d>, entry: &'d Entry) -> bo
 
 /// Explains an unknown field that belongs to the other format: `protocol` in a CLI.md, or
 /// `commands` in an AGENT-CLI.md. Returns true if it reported one.
-fn of_the_other_format<'d>(ctx: &Context<'d>, v: &Violation<'d>, entry: &'d Entry) -> bool {
+fn report_field_of_other_format<'d>(
+    ctx: &RuleContext<'d>,
+    v: &SchemaViolation<'d>,
+    entry: &'d Entry,
+) -> bool {
     let other = match ctx.doctype {
         Doctype::Cli => Doctype::AgentCli,
         Doctype::AgentCli => Doctype::Cli,
@@ -384,12 +372,12 @@ fn of_the_other_format<'d>(ctx: &Context<'d>, v: &Violation<'d>, entry: &'d Entr
 
 /// Reports `runner` and `sandbox` in a TOOL.md that belongs to no CLI bundle. Only AIP-29 defines
 /// these fields, for the tools of a CLI bundle (C1).
-fn tool_fields_of_a_bundle(ctx: &Context<'_>) {
+fn tool_fields_of_a_bundle(ctx: &RuleContext<'_>) {
     let fields = [ctx.root.entry("runner"), ctx.root.entry("sandbox")];
     // A tool with `runner.cli` belongs to a bundle. The `ref-…` rules report a broken path.
     if fields.iter().all(Option::is_none)
         || ctx.root.str_at(&["runner", "cli"]).is_some()
-        || named_by_a_cli_above(ctx)
+        || listed_by_parent_cli(ctx)
     {
         return;
     }
@@ -400,7 +388,7 @@ fn tool_fields_of_a_bundle(ctx: &Context<'_>) {
             "list this tool in the `commands` of a CLI.md, or remove `sandbox`: only the tools of a CLI bundle have it (AIP-14)"
         };
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &FM_UNKNOWN_FIELD,
                 entry,
                 format!(
@@ -414,21 +402,21 @@ fn tool_fields_of_a_bundle(ctx: &Context<'_>) {
 }
 
 /// Whether a CLI.md at most three directories up lists this file in its `commands`.
-fn named_by_a_cli_above(ctx: &Context<'_>) -> bool {
+fn listed_by_parent_cli(ctx: &RuleContext<'_>) -> bool {
     let mut dir = ctx.doc.dir().to_owned();
     for _ in 0..=3 {
         dir = normalize(&dir);
         if !ctx.workspace.contains(&dir) {
             break;
         }
-        let names = ctx.workspace.files.list(or_here(&dir));
+        let names = ctx.workspace.files.list(or_current_dir(&dir));
         let clis = names
             .iter()
             .filter(|name| Doctype::from_file_name(name) == Some(Doctype::Cli));
         for name in clis {
             if let Ok(cli) = ctx.workspace.load(&dir.join(name))
                 && let Some(commands) = cli.root.as_ref().and_then(|root| root.get("commands"))
-                && leads_to(&cli, commands, &ctx.doc.path)
+                && lists_tool(&cli, commands, &ctx.doc.path)
             {
                 return true;
             }
@@ -438,10 +426,10 @@ fn named_by_a_cli_above(ctx: &Context<'_>) -> bool {
     false
 }
 
-fn leads_to(cli: &Document, commands: &Node, tool: &Path) -> bool {
+fn lists_tool(cli: &Document, commands: &Node, tool: &Path) -> bool {
     match &commands.value {
         Value::Str(text) => same_path(&cli.dir().join(text.as_str()), tool),
-        Value::Map(entries) => entries.iter().any(|e| leads_to(cli, &e.value, tool)),
+        Value::Map(entries) => entries.iter().any(|e| lists_tool(cli, &e.value, tool)),
         _ => false,
     }
 }

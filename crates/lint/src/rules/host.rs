@@ -57,6 +57,18 @@ pub static OUT_MIXED_UNDECLARED: Rule = Rule {
     ..Rule::BASE
 };
 
+/// The host cannot enforce the sandbox that the bundle declares.
+pub static HOST_SANDBOX_UNSUPPORTED: Rule = Rule {
+    slug: "host-sandbox-unsupported",
+    title: "This machine cannot enforce the sandbox of the bundle",
+    source: Source {
+        spec: "AIP-36",
+        section: "Conformance rules",
+    },
+    scope: Scope::Host,
+    ..Rule::BASE
+};
+
 /// Always passes on this host, which implements the OAuth flow. `doctor` reports it anyway, so that
 /// callers that compare hosts get the same rows from every host.
 pub static SETUP_OAUTH_UNSUPPORTED_HOST: Rule = Rule {
@@ -86,20 +98,20 @@ pub static MCP_ARM_UNIMPLEMENTED: Rule = Rule {
 /// The lint rule `install-vendored-missing`, as `doctor` reports it. The linter looks at the files
 /// of the bundle, and `doctor` checks whether this host can use them.
 pub fn install_vendored_missing() -> Rule {
-    shared("install-vendored-missing", INSTALL_METHODS)
+    for_host("install-vendored-missing", INSTALL_METHODS)
 }
 
 /// The lint rule `auth-env-isolation`, as `doctor` reports it. The linter looks at the declared
 /// provider, and `doctor` checks what this host can enforce.
 pub fn auth_env_isolation() -> Rule {
-    shared(
+    for_host(
         "auth-env-isolation",
         Source::aip45("Security considerations"),
     )
 }
 
 /// A copy of a lint rule that refers to the spec section about hosts.
-fn shared(slug: &'static str, source: Source) -> Rule {
+fn for_host(slug: &'static str, source: Source) -> Rule {
     let known = registry::find(slug).unwrap_or(&Rule::BASE);
     Rule {
         slug,
@@ -123,6 +135,7 @@ mod tests {
             &HOST_UNSUPPORTED_METHOD,
             &VC_PROBE_OUT_OF_RANGE,
             &OUT_MIXED_UNDECLARED,
+            &HOST_SANDBOX_UNSUPPORTED,
             &SETUP_OAUTH_UNSUPPORTED_HOST,
             &MCP_ARM_UNIMPLEMENTED,
         ] {

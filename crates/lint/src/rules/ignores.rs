@@ -6,7 +6,7 @@ use agentproto_manifest::Doctype;
 
 pub static FAMILY: Family = Family {
     name: "ignores",
-    rules: &[&UNUSED, &UNKNOWN_RULE, &NO_REASON, &MALFORMED],
+    rules: &[&UNUSED, &UNKNOWN_RULE, &NO_REASON, &INVALID],
     checks: &[],
 };
 
@@ -54,7 +54,7 @@ pub static NO_REASON: Rule = Rule {
     ..Rule::BASE
 };
 
-pub static MALFORMED: Rule = Rule {
+pub static INVALID: Rule = Rule {
     slug: "ignore-malformed",
     title: "An inline ignore is invalid",
     severity: Severity::Warning,

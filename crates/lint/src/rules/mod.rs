@@ -3,34 +3,34 @@
 //! rule, with its examples, is the file `<slug>.md` in the directory of the family. Each family
 //! lists its rules and checks, and [`FAMILIES`] lists the families.
 
-pub mod acp;
-pub mod auth;
-pub mod commands;
-pub mod continuation;
-pub mod document;
-#[doc(hidden)]
-pub mod faulty;
-pub mod fields;
+pub(crate) mod acp;
+pub(crate) mod auth;
+pub(crate) mod commands;
+pub(crate) mod continuation;
+pub(crate) mod document;
+pub(crate) mod fields;
 pub mod host;
-pub mod identity;
-pub mod ignores;
-pub mod install;
-pub mod models;
-pub mod modes;
-pub mod operator;
-pub mod options;
-pub mod output29;
-pub mod protocol;
-pub mod refs;
+pub(crate) mod identity;
+pub(crate) mod ignores;
+pub(crate) mod install;
+pub(crate) mod models;
+pub(crate) mod modes;
+pub(crate) mod operator;
+pub(crate) mod options;
+pub(crate) mod output29;
+#[doc(hidden)]
+pub mod panicking;
+pub(crate) mod protocol;
+pub(crate) mod refs;
 pub mod registry_wide;
-pub mod runner;
-pub mod sandbox29;
-pub mod sandbox36;
-pub mod sandbox45;
-pub mod secrets;
-pub mod session;
-pub mod setup;
-pub mod version_check;
+pub(crate) mod runner;
+pub(crate) mod sandbox29;
+pub(crate) mod sandbox36;
+pub(crate) mod sandbox45;
+pub(crate) mod secrets;
+pub(crate) mod session;
+pub(crate) mod setup;
+pub(crate) mod version_check;
 
 use crate::registry::Family;
 
@@ -61,5 +61,5 @@ pub static FAMILIES: &[&Family] = &[
     &operator::FAMILY,
     &registry_wide::FAMILY,
     &ignores::FAMILY,
-    &faulty::FAMILY,
+    &panicking::FAMILY,
 ];

@@ -1,12 +1,12 @@
 //! Models that the agent can use, and the examples of the manifest.
 
 use super::options::is_env_name;
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::{Edit, Safety};
-use crate::registry::{Check, Family};
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::{FixKind, Level, Profile, Rule, Scope, Severity};
-use crate::shape::{self, Keyword, Violation};
+use crate::shape::{self, Keyword, SchemaViolation};
 use agentproto_manifest::{Doctype, Node, RefRole};
 use agentproto_text::closest_of;
 
@@ -20,7 +20,7 @@ pub static FAMILY: Family = Family {
         &MODELS_DENY_HITS_ALLOWED,
         &EX45_FIELDS,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::AgentCli],
         run: check,
     }],
@@ -33,7 +33,7 @@ const BASE: Rule = Rule {
 
 pub static MODELS_ALLOWED_TYPE: Rule = Rule {
     slug: "models-allowed-type",
-    words: Some(allowed_type),
+    report: Some(allowed_type),
     title: "An item of `models.allowed` is not a string",
     decides: &["A45-FM-17"],
     scope: Scope::Field,
@@ -80,7 +80,7 @@ pub static MODELS_DENY_HITS_ALLOWED: Rule = Rule {
 
 pub static EX45_FIELDS: Rule = Rule {
     slug: "ex45-fields",
-    words: Some(example),
+    report: Some(example),
     title: "An example has missing or unknown fields",
     decides: &["A45-CONF-01"],
     scope: Scope::Field,
@@ -89,7 +89,7 @@ pub static EX45_FIELDS: Rule = Rule {
     ..BASE
 };
 
-fn allowed_type<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn allowed_type<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     match v.node.is_map() {
         true => object(ctx, v.node),
         false => ctx.report(shape::draft(ctx, v)),
@@ -98,7 +98,7 @@ fn allowed_type<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
 
 /// Reports a list of mappings, as the reference implementation uses it. It is one mistake, reported
 /// at the first mapping.
-fn object<'d>(ctx: &Context<'d>, node: &'d Node) {
+fn object<'d>(ctx: &RuleContext<'d>, node: &'d Node) {
     let items = ctx
         .root
         .at(&["models", "allowed"])
@@ -117,12 +117,12 @@ fn object<'d>(ctx: &Context<'d>, node: &'d Node) {
         }
     };
     ctx.report(
-        Draft::new(&MODELS_ALLOWED_TYPE, node, message)
+        FindingDraft::new(&MODELS_ALLOWED_TYPE, node, message)
             .help("write the name of each model as a plain string"),
     );
 }
 
-fn example<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn example<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     let item = v.node;
     if v.keyword == Keyword::Required {
         // `cmd` instead of `prompt` is one mistake, reported at `cmd`.
@@ -137,7 +137,7 @@ fn example<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     };
     if entry.key == "cmd" {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &EX45_FIELDS,
                 entry,
                 "`cmd` is a field of AIP-29 examples; an agent needs a `prompt`",
@@ -149,7 +149,7 @@ fn example<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     }
 }
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     let Some(models) = ctx.root.get("models") else {
         return;
     };
@@ -180,11 +180,11 @@ fn contains(list: &Node, text: &str) -> bool {
     list.strings().any(|(item, _)| item == text)
 }
 
-fn default_allowed<'d>(ctx: &Context<'d>, default: &'d Node, allowed: &'d Node) {
+fn default_allowed<'d>(ctx: &RuleContext<'d>, default: &'d Node, allowed: &'d Node) {
     let Some(name) = default.as_str().filter(|name| !contains(allowed, name)) else {
         return;
     };
-    let draft = Draft::new(
+    let draft = FindingDraft::new(
         &MODELS_DEFAULT_IN_ALLOWED,
         default,
         format!("the default model `{name}` is not in `models.allowed`"),
@@ -202,7 +202,7 @@ fn default_allowed<'d>(ctx: &Context<'d>, default: &'d Node, allowed: &'d Node) 
     );
 }
 
-fn option_allowed<'d>(ctx: &Context<'d>, allowed: &'d Node) {
+fn option_allowed<'d>(ctx: &RuleContext<'d>, allowed: &'d Node) {
     let options = ctx.root.get("options").map_or(&[][..], Node::items);
     let model = options
         .iter()
@@ -215,7 +215,7 @@ fn option_allowed<'d>(ctx: &Context<'d>, allowed: &'d Node) {
         .filter(|(name, _)| !contains(allowed, name))
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &MODELS_OPTION_MISMATCH,
                 item,
                 format!(
@@ -228,7 +228,7 @@ fn option_allowed<'d>(ctx: &Context<'d>, allowed: &'d Node) {
     }
 }
 
-fn variables<'d>(ctx: &Context<'d>, env: &'d Node) {
+fn variables<'d>(ctx: &RuleContext<'d>, env: &'d Node) {
     // A missing `auth` is reported by another rule.
     let Some(auth) = ctx.root.get("auth").filter(|auth| auth.is_map()) else {
         return;
@@ -248,7 +248,7 @@ fn variables<'d>(ctx: &Context<'d>, env: &'d Node) {
         if settled || !is_env_name(name) {
             continue;
         }
-        let mut draft = Draft::new(
+        let mut draft = FindingDraft::new(
             &MODELS_ENV_NOT_IN_AUTH,
             &entry.value,
             format!(
@@ -272,7 +272,7 @@ fn variables<'d>(ctx: &Context<'d>, env: &'d Node) {
 
 /// Adds the variable to the list. `None` if SECRETS.md does not declare its secret, because the fix
 /// would then cause another finding.
-fn listing(ctx: &Context<'_>, listed: Option<&Node>, name: &str) -> Option<Vec<Edit>> {
+fn listing(ctx: &RuleContext<'_>, listed: Option<&Node>, name: &str) -> Option<Vec<Edit>> {
     let list = listed?;
     if let Some((_, secrets)) = ctx.bound(RefRole::Secrets) {
         let slug = name.to_ascii_lowercase().replace('_', "-");
@@ -284,14 +284,14 @@ fn listing(ctx: &Context<'_>, listed: Option<&Node>, name: &str) -> Option<Vec<E
     edits::append_item(ctx.doc, list, name)
 }
 
-fn denied<'d>(ctx: &Context<'d>, allowed: &'d Node, deny: &'d Node) {
+fn denied<'d>(ctx: &RuleContext<'d>, allowed: &'d Node, deny: &'d Node) {
     for item in allowed.items() {
         let Some(name) = item.as_str().or_else(|| item.str_at(&["id"])) else {
             continue;
         };
         if let Some((pattern, node)) = deny.strings().find(|(pattern, _)| hits(pattern, name)) {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &MODELS_DENY_HITS_ALLOWED,
                     item,
                     format!("`{name}` is allowed here, but `models.deny` contains `{pattern}`"),

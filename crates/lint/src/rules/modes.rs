@@ -1,11 +1,11 @@
 //! Modes: named sets of arguments and variables. One mode is active per turn.
 
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
-use crate::registry::{Check, Family};
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity, Source};
-use crate::shape::{Violation, draft, repeated_texts};
+use crate::shape::{SchemaViolation, draft, duplicate_texts};
 use agentproto_manifest::{Doctype, Node};
 use agentproto_text::closest_of;
 
@@ -18,7 +18,7 @@ pub static FAMILY: Family = Family {
         &MODE_EMPTY,
         &MODE_DANGEROUS,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::AgentCli],
         run: check,
     }],
@@ -28,7 +28,7 @@ const BASE: Rule = Rule::aip45("Conformance");
 
 pub static MODE_ID_PATTERN: Rule = Rule {
     slug: "mode-id-pattern",
-    words: Some(|ctx, v| ctx.report(id_pattern(ctx, v.node))),
+    report: Some(|ctx, v| ctx.report(id_pattern(ctx, v.node))),
     title: "The id of a mode does not have the required form",
     decides: &["A45-CONF-07", "A45-FM-19"],
     fix: FixKind::Safe,
@@ -47,7 +47,7 @@ pub static MODE_ID_UNIQUE: Rule = Rule {
 
 pub static MODE_EXTRA_PATCH: Rule = Rule {
     slug: "mode-extra-patch",
-    words: Some(extra_patch),
+    report: Some(extra_patch),
     title: "A mode changes more than arguments and environment",
     decides: &["A45-CONF-08"],
     docs: include_str!("modes/mode-extra-patch.md"),
@@ -78,12 +78,12 @@ pub static MODE_DANGEROUS: Rule = Rule {
 
 const KNOWN: [&str; 4] = ["id", "description", "bin_args_append", "env"];
 
-fn extra_patch<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn extra_patch<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     let Some(entry) = v.entry else {
         return ctx.report(draft(ctx, v));
     };
     let key = entry.key.as_str();
-    let draft = Draft::new(
+    let draft = FindingDraft::new(
         &MODE_EXTRA_PATCH,
         entry,
         format!("unknown field `{key}` in a mode"),
@@ -95,26 +95,26 @@ fn extra_patch<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     ctx.report(draft);
 }
 
-fn id_pattern<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
-    let draft = Draft::new(
+fn id_pattern<'d>(ctx: &RuleContext<'d>, node: &'d Node) -> FindingDraft<'d> {
+    let draft = FindingDraft::new(
         &MODE_ID_PATTERN,
         node,
         "the id of a mode must consist of lower-case letters, digits and `-`, and start with a letter or digit",
     );
-    let Some(mended) = node.as_str().and_then(|text| mend_id(text, '-')) else {
+    let Some(fixed) = node.as_str().and_then(|text| fix_id(text, '-')) else {
         return draft.help("choose another id, for example `plan-only`");
     };
     let taken = ctx
         .root
         .get("modes")
-        .is_some_and(|modes| has_id(modes, &mended));
+        .is_some_and(|modes| has_id(modes, &fixed));
     if taken {
         return draft.help("choose an id that no other mode uses");
     }
-    let edits = edits::set_scalar(ctx.doc, node, &mended);
-    draft.help(format!("write `{mended}`")).fix_if(
+    let edits = edits::set_scalar(ctx.doc, node, &fixed);
+    draft.help(format!("write `{fixed}`")).fix_if(
         Safety::Safe,
-        format!("Replace it with `{mended}`"),
+        format!("Replace it with `{fixed}`"),
         edits,
     )
 }
@@ -127,7 +127,7 @@ pub fn has_id(list: &Node, id: &str) -> bool {
 }
 
 /// A corrected id: in lower case, with `joiner` between the words.
-pub fn mend_id(text: &str, joiner: char) -> Option<String> {
+pub fn fix_id(text: &str, joiner: char) -> Option<String> {
     let mut id = String::new();
     for c in text.trim().chars() {
         match c {
@@ -148,18 +148,18 @@ pub fn mend_id(text: &str, joiner: char) -> Option<String> {
 }
 
 /// Reports duplicate ids in a list of modes or options.
-pub fn unique_ids<'d>(ctx: &Context<'d>, rule: &'static Rule, list: &'d Node, what: &str) {
-    for (id, first) in repeated_texts(list.items().iter().filter_map(|item| item.get("id"))) {
+pub fn unique_ids<'d>(ctx: &RuleContext<'d>, rule: &'static Rule, list: &'d Node, what: &str) {
+    for (id, first) in duplicate_texts(list.items().iter().filter_map(|item| item.get("id"))) {
         let text = id.as_str().unwrap_or("");
         ctx.report(
-            Draft::new(rule, id, format!("duplicate {what} `{text}`"))
+            FindingDraft::new(rule, id, format!("duplicate {what} `{text}`"))
                 .help("give one of them another id, or remove it")
                 .nearby(first.span, "first here"),
         );
     }
 }
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     let Some(modes) = ctx.root.get("modes") else {
         return;
     };
@@ -170,7 +170,7 @@ fn check(ctx: &Context<'_>) {
     }
 }
 
-fn empty<'d>(ctx: &Context<'d>, mode: &'d Node) {
+fn empty<'d>(ctx: &RuleContext<'d>, mode: &'d Node) {
     let Some(id) = mode.get("id") else {
         return;
     };
@@ -186,7 +186,7 @@ fn empty<'d>(ctx: &Context<'d>, mode: &'d Node) {
         return;
     }
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &MODE_EMPTY,
             id,
             "this mode adds no arguments and no variables, so it has no effect",
@@ -220,7 +220,7 @@ fn is_dangerous(text: &str) -> bool {
 }
 
 /// Reports one finding per mode: at the dangerous argument or variable, or else at the id.
-fn dangerous<'d>(ctx: &Context<'d>, mode: &'d Node) {
+fn dangerous<'d>(ctx: &RuleContext<'d>, mode: &'d Node) {
     let args = mode.get("bin_args_append");
     let variables = mode.get("env").map_or(&[][..], Node::entries).iter();
     let place = args
@@ -242,7 +242,7 @@ fn dangerous<'d>(ctx: &Context<'d>, mode: &'d Node) {
         });
     if let Some(node) = place {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &MODE_DANGEROUS,
                 node,
                 "this mode disables the agent's own permission checks",
@@ -258,13 +258,13 @@ mod tests {
 
     #[test]
     fn ids_are_corrected() {
-        assert_eq!(mend_id("Plan_Only", '-').as_deref(), Some("plan-only"));
-        assert_eq!(mend_id("max-turns", '_').as_deref(), Some("max_turns"));
-        assert_eq!(mend_id("-a--b-", '-').as_deref(), Some("a-b"));
-        assert_eq!(mend_id("", '-'), None);
-        assert_eq!(mend_id("---", '-'), None);
-        assert_eq!(mend_id("plän", '-'), None);
-        assert_eq!(mend_id(&"a".repeat(65), '-'), None);
+        assert_eq!(fix_id("Plan_Only", '-').as_deref(), Some("plan-only"));
+        assert_eq!(fix_id("max-turns", '_').as_deref(), Some("max_turns"));
+        assert_eq!(fix_id("-a--b-", '-').as_deref(), Some("a-b"));
+        assert_eq!(fix_id("", '-'), None);
+        assert_eq!(fix_id("---", '-'), None);
+        assert_eq!(fix_id("plän", '-'), None);
+        assert_eq!(fix_id(&"a".repeat(65), '-'), None);
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::context::{Context, Draft, Ref};
-use crate::registry::{Check, Family};
+use crate::context::{FindingDraft, ResolvedRef, RuleContext};
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity, Source};
 use crate::shape::subject;
 use agentproto_manifest::{
     Doctype, Document, PathKind, ReadError, RefRole, Resolution, Span, normalize,
 };
-use agentproto_text::{closest_of, short};
+use agentproto_text::{closest_of, truncate};
 
 const WITH_REFS: &[Doctype] = &[
     Doctype::Cli,
@@ -30,7 +30,7 @@ pub static FAMILY: Family = Family {
         &REF_TARGET_NOT_MANIFEST,
         &REF_TARGET_WRONG_DOCTYPE,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: WITH_REFS,
         run: references,
     }],
@@ -125,10 +125,10 @@ pub fn specific_missing_rule(role: RefRole, doctype: Doctype) -> Option<&'static
     }
 }
 
-fn references(ctx: &Context<'_>) {
+fn references(ctx: &RuleContext<'_>) {
     for reference in ctx.refs() {
         match &reference.target {
-            Resolution::Document(target) => judge_target(ctx, reference, target),
+            Resolution::Document(target) => check_target(ctx, reference, target),
             Resolution::External => {}
             Resolution::Absolute => absolute(ctx, reference),
             Resolution::Escapes(_) => escapes(ctx, reference),
@@ -142,12 +142,12 @@ fn references(ctx: &Context<'_>) {
     }
 }
 
-fn absolute<'d>(ctx: &Context<'d>, reference: &Ref<'d>) {
+fn absolute<'d>(ctx: &RuleContext<'d>, reference: &ResolvedRef<'d>) {
     let name = reference.site.text.rsplit(['/', '\\']).next();
     let name = name.filter(|n| !n.is_empty());
     let what = subject(ctx, reference.site.node);
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &REF_ABSOLUTE_PATH,
             reference.site.node,
             format!("{what} is an absolute path, which does not exist on other machines"),
@@ -159,23 +159,23 @@ fn absolute<'d>(ctx: &Context<'d>, reference: &Ref<'d>) {
     );
 }
 
-fn escapes<'d>(ctx: &Context<'d>, reference: &Ref<'d>) {
+fn escapes<'d>(ctx: &RuleContext<'d>, reference: &ResolvedRef<'d>) {
     let what = subject(ctx, reference.site.node);
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &REF_ESCAPES_BUNDLE,
             reference.site.node,
             format!("{what} points outside the workspace; the file is not read"),
         )
-        .help("move the file into the workspace, or lint from a folder that contains both"),
+        .help("move the file into the workspace, or lint from a directory that contains both"),
     );
 }
 
-fn missing<'d>(ctx: &Context<'d>, reference: &Ref<'d>, path: &Path) {
+fn missing<'d>(ctx: &RuleContext<'d>, reference: &ResolvedRef<'d>, path: &Path) {
     let what = subject(ctx, reference.site.node);
-    let shown = short(reference.site.text, 80);
+    let shown = truncate(reference.site.text, 80);
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &REF_MISSING_FILE,
             reference.site.node,
             format!("{what} refers to `{shown}`, which does not exist"),
@@ -186,7 +186,7 @@ fn missing<'d>(ctx: &Context<'d>, reference: &Ref<'d>, path: &Path) {
 
 /// Help for a reference to a missing file. Other families with a rule for missing files also use
 /// it.
-pub fn missing_help(ctx: &Context<'_>, reference: &Ref<'_>, path: &Path) -> String {
+pub fn missing_help(ctx: &RuleContext<'_>, reference: &ResolvedRef<'_>, path: &Path) -> String {
     let text = reference.site.text;
     let role = reference.site.role;
     if text.contains('\\') {
@@ -208,36 +208,36 @@ pub fn missing_help(ctx: &Context<'_>, reference: &Ref<'_>, path: &Path) -> Stri
             .strip_prefix(ctx.workspace.root())
             .map_or(0, |inner| inner.components().count());
         return format!(
-            "paths are relative to the folder of this file: write `{}{}`",
+            "paths are relative to the directory of this file: write `{}{}`",
             "../".repeat(ups),
             text.trim_start_matches("./")
         );
     }
     format!(
-        "create that {}, or correct the path; it is relative to the folder of this file",
+        "create that {}, or correct the path; it is relative to the directory of this file",
         role.file_name()
     )
 }
 
-fn nearby_file(ctx: &Context<'_>, role: RefRole, path: &Path, text: &str) -> Option<String> {
+fn nearby_file(ctx: &RuleContext<'_>, role: RefRole, path: &Path, text: &str) -> Option<String> {
     let files = ctx.workspace.files;
     let name = path.file_name()?.to_str()?;
-    let beside = files.list(or_here(path.parent()?));
+    let siblings = files.list(or_current_dir(path.parent()?));
     let fits = |n: &&String| {
         role.doctype()
             .is_some_and(|d| Doctype::from_file_name(n) == Some(d))
     };
     let prefix = text.strip_suffix(name).unwrap_or("./");
-    let typed = closest_of(name, beside.iter().map(String::as_str)).map(str::to_owned);
-    if let Some(meant) = typed.or_else(|| only(beside.iter().filter(fits))) {
+    let typed = closest_of(name, siblings.iter().map(String::as_str)).map(str::to_owned);
+    if let Some(meant) = typed.or_else(|| only(siblings.iter().filter(fits))) {
         return Some(format!("{prefix}{meant}"));
     }
-    let here = files.list(or_here(ctx.doc.dir()));
+    let here = files.list(or_current_dir(ctx.doc.dir()));
     only(here.iter().filter(fits)).map(|meant| format!("./{meant}"))
 }
 
 /// Replaces an empty path with `.`. The parent of a bare file name is empty and cannot be listed.
-pub fn or_here(dir: &Path) -> &Path {
+pub fn or_current_dir(dir: &Path) -> &Path {
     if dir.as_os_str().is_empty() {
         Path::new(".")
     } else {
@@ -250,13 +250,18 @@ fn only<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<String> {
     names.next().is_none().then(|| first.clone())
 }
 
-fn unreadable<'d>(ctx: &Context<'d>, reference: &Ref<'d>, path: &Path, error: &ReadError) {
+fn unreadable<'d>(
+    ctx: &RuleContext<'d>,
+    reference: &ResolvedRef<'d>,
+    path: &Path,
+    error: &ReadError,
+) {
     // If the file is linted as a manifest in this run, it is reported there.
     let name = path.file_name().and_then(|n| n.to_str());
     if name.and_then(Doctype::from_file_name).is_some() && ctx.is_linted(path) {
         return;
     }
-    // A folder as a leaf of `commands` is reported by another rule.
+    // A directory as a leaf of `commands` is reported by another rule.
     if reference.site.role == RefRole::Tool
         && *error == ReadError::IsDirectory
         && !reference.site.text.trim().is_empty()
@@ -268,7 +273,7 @@ fn unreadable<'d>(ctx: &Context<'d>, reference: &Ref<'d>, path: &Path, error: &R
         format!("{what} is empty")
     } else {
         match error {
-            ReadError::IsDirectory => format!("{what} refers to a folder, not a file"),
+            ReadError::IsDirectory => format!("{what} refers to a directory, not a file"),
             ReadError::TooLarge(_) => {
                 format!("{what} refers to a file that is too large for a manifest")
             }
@@ -276,59 +281,64 @@ fn unreadable<'d>(ctx: &Context<'d>, reference: &Ref<'d>, path: &Path, error: &R
         }
     };
     ctx.report(
-        Draft::new(&REF_TARGET_NOT_MANIFEST, reference.site.node, message).help(format!(
+        FindingDraft::new(&REF_TARGET_NOT_MANIFEST, reference.site.node, message).help(format!(
             "write the path of the file itself: {}",
             reference.site.role.file_name()
         )),
     );
 }
 
-fn judge_target<'d>(ctx: &Context<'d>, reference: &Ref<'d>, target: &Arc<Document>) {
-    let Some(wanted) = reference.site.role.doctype() else {
+fn check_target<'d>(ctx: &RuleContext<'d>, reference: &ResolvedRef<'d>, target: &Arc<Document>) {
+    let Some(expected) = reference.site.role.doctype() else {
         return;
     };
-    if target.doctype == Some(wanted) && target.root.is_some() {
+    if target.doctype == Some(expected) && target.root.is_some() {
         return;
     }
     let what = subject(ctx, reference.site.node);
     match target.doctype {
-        Some(found) if found != wanted => ctx.report(
-            Draft::new(
+        Some(found) if found != expected => ctx.report(
+            FindingDraft::new(
                 &REF_TARGET_WRONG_DOCTYPE,
                 reference.site.node,
                 format!(
                     "{what} must refer to {} ({}), found {} ({})",
-                    wanted.file_name(),
-                    wanted.spec(),
+                    expected.file_name(),
+                    expected.spec(),
                     found.file_name(),
                     found.spec()
                 ),
             )
+            .help(format!(
+                "write the path of the {} ({})",
+                expected.file_name(),
+                expected.spec()
+            ))
             .related(target, first_field(target), "the referenced file"),
         ),
         Some(_) if ctx.is_linted(&target.path) => {}
-        _ => not_manifest(ctx, reference, target, wanted, &what),
+        _ => not_manifest(ctx, reference, target, expected, &what),
     }
 }
 
 fn not_manifest<'d>(
-    ctx: &Context<'d>,
-    reference: &Ref<'d>,
+    ctx: &RuleContext<'d>,
+    reference: &ResolvedRef<'d>,
     target: &Arc<Document>,
-    wanted: Doctype,
+    expected: Doctype,
     what: &str,
 ) {
-    let message = match (&target.front, &target.root) {
+    let message = match (&target.frontmatter, &target.root) {
         (_, Some(_)) => format!(
             "{what} refers to a file that does not have the fields of {}",
-            wanted.file_name()
+            expected.file_name()
         ),
         (Some(_), None) => {
             format!("{what} refers to a file with invalid frontmatter")
         }
         (None, None) => format!("{what} refers to a file without frontmatter"),
     };
-    let kind = format!("{} ({})", wanted.file_name(), wanted.spec());
+    let kind = format!("{} ({})", expected.file_name(), expected.spec());
     let help = match target.root {
         Some(_) => format!("write the path of the {kind}"),
         None => format!("write the path of the {kind}, or fix the frontmatter of that file"),
@@ -342,7 +352,7 @@ fn not_manifest<'d>(
         .first()
         .map_or_else(|| first_field(target), |p| p.span);
     ctx.report(
-        Draft::new(&REF_TARGET_NOT_MANIFEST, reference.site.node, message)
+        FindingDraft::new(&REF_TARGET_NOT_MANIFEST, reference.site.node, message)
             .related(target, at, reason)
             .help(help),
     );

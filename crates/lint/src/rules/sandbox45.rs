@@ -1,9 +1,9 @@
 //! The sandbox of an agent: an inline AIP-36 block, or a reference to a SANDBOX.md.
 
-use crate::context::{Context, Draft, Place};
-use crate::registry::{Check, Family};
+use crate::context::{FindingDraft, Location, RuleContext};
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
-use crate::shape::{self, Keyword, Violation};
+use crate::shape::{self, Keyword, SchemaViolation};
 use agentproto_manifest::{Doctype, Entry, Node, RefRole, Span};
 
 pub static FAMILY: Family = Family {
@@ -16,7 +16,7 @@ pub static FAMILY: Family = Family {
         &SANDBOX_NO_EGRESS,
         &SANDBOX_READ_ONLY_AGENT,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::AgentCli],
         run: check,
     }],
@@ -26,7 +26,7 @@ const BASE: Rule = Rule::aip45("Sandbox integration");
 
 pub static SANDBOX_REQUIRED: Rule = Rule {
     slug: "sandbox-required",
-    words: Some(required),
+    report: Some(required),
     title: "The agent has no sandbox",
     decides: &["A45-SBX-01", "A45-FM-11"],
     docs: include_str!("sandbox45/sandbox-required.md"),
@@ -83,11 +83,11 @@ pub static SANDBOX_READ_ONLY_AGENT: Rule = Rule {
 /// Old keys of the lifecycle block. `sb36-lifecycle-legacy-keys` reports them (C12).
 const LEGACY: [&str; 2] = ["pause_after_idle_ms", "destroy_on_workspace_close"];
 
-fn required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn required<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &SANDBOX_REQUIRED,
-            v.place.clone(),
+            v.location.clone(),
             "missing required field `sandbox`: nothing confines the agent",
         )
         .help(
@@ -97,7 +97,7 @@ fn required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
 }
 
 /// Reports a violation inside an inline block, which a general rule would report otherwise.
-pub fn inside_inline_block<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+pub fn inside_inline_block<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) -> bool {
     if !ctx.is(Doctype::AgentCli) {
         return false;
     }
@@ -107,7 +107,7 @@ pub fn inside_inline_block<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     sandbox.span.contains(v.node.span) && inline(ctx, v, sandbox)
 }
 
-fn inline<'d>(ctx: &Context<'d>, v: &Violation<'d>, sandbox: &'d Node) -> bool {
+fn inline<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>, sandbox: &'d Node) -> bool {
     if v.keyword == Keyword::AdditionalProperties
         && let Some(entry) = v.entry
     {
@@ -121,7 +121,7 @@ fn inline<'d>(ctx: &Context<'d>, v: &Violation<'d>, sandbox: &'d Node) -> bool {
         }
         if here(&["env"]) && key == "set" {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &SANDBOX_ENV_SET_IN_45,
                     entry,
                     "`sandbox.env.set` does not exist in AIP-36, which defines an agent's sandbox",
@@ -134,7 +134,7 @@ fn inline<'d>(ctx: &Context<'d>, v: &Violation<'d>, sandbox: &'d Node) -> bool {
             return false;
         }
     }
-    let general = Violation {
+    let general = SchemaViolation {
         rule: &SANDBOX_INLINE_AIP36,
         ..v.clone()
     };
@@ -142,7 +142,7 @@ fn inline<'d>(ctx: &Context<'d>, v: &Violation<'d>, sandbox: &'d Node) -> bool {
     true
 }
 
-fn aip29_shape<'d>(place: Place<'d>, key: &str) -> Draft<'d> {
+fn aip29_shape<'d>(place: Location<'d>, key: &str) -> FindingDraft<'d> {
     let help = match key {
         "fs" => {
             "use `mounts`: in AIP-36 it defines which directories are visible and which are writable"
@@ -151,7 +151,7 @@ fn aip29_shape<'d>(place: Place<'d>, key: &str) -> Draft<'d> {
         "tty" => "remove it: AIP-36 has no setting for terminals",
         _ => "remove it: AIP-36 only has settings for outgoing connections",
     };
-    Draft::new(
+    FindingDraft::new(
         &SANDBOX_AIP29_SHAPE_IN_45,
         place,
         format!("`{key}` is a sandbox field of AIP-29, but an agent's sandbox is an AIP-36 block"),
@@ -159,18 +159,20 @@ fn aip29_shape<'d>(place: Place<'d>, key: &str) -> Draft<'d> {
     .help(help)
 }
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     let Some(entry) = ctx.root.entry("sandbox") else {
         return;
     };
     if entry.value.is_map() {
         let block = &entry.value;
         if let Some((place, message)) = no_egress(block) {
-            let draft = Draft::new(&SANDBOX_NO_EGRESS, place.unwrap_or(entry), message);
+            let draft = FindingDraft::new(&SANDBOX_NO_EGRESS, place.unwrap_or(entry), message);
             ctx.report(draft.help(EGRESS_HELP));
         }
         if let Some(flag) = block.get("read_only").filter(|flag| flag.is_true()) {
-            ctx.report(Draft::new(&SANDBOX_READ_ONLY_AGENT, flag, READ_ONLY).help(READ_ONLY_HELP));
+            ctx.report(
+                FindingDraft::new(&SANDBOX_READ_ONLY_AGENT, flag, READ_ONLY).help(READ_ONLY_HELP),
+            );
         }
         return;
     }
@@ -182,17 +184,19 @@ fn check(ctx: &Context<'_>) {
     };
     let site = reference.site.node;
     if let Some((place, message)) = no_egress(block) {
-        let open = target.front.map_or(Span::default(), |front| front.open);
+        let open = target
+            .frontmatter
+            .map_or(Span::default(), |front| front.open);
         let place = place.map_or(open, Entry::span);
         ctx.report(
-            Draft::new(&SANDBOX_NO_EGRESS, site, message)
+            FindingDraft::new(&SANDBOX_NO_EGRESS, site, message)
                 .help(EGRESS_HELP)
                 .related(target, place, "no host is listed here"),
         );
     }
     if let Some(flag) = block.entry("read_only").filter(|e| e.value.is_true()) {
         ctx.report(
-            Draft::new(&SANDBOX_READ_ONLY_AGENT, site, READ_ONLY)
+            FindingDraft::new(&SANDBOX_READ_ONLY_AGENT, site, READ_ONLY)
                 .help(READ_ONLY_HELP)
                 .related(target, flag.span(), "read-only here"),
         );

@@ -1,11 +1,11 @@
 //! Session settings: mode, idle timeout, turn limit, and whether it can be resumed.
 
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
-use crate::registry::{Check, Family};
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
-use crate::shape::{self, Violation};
+use crate::shape::{self, SchemaViolation};
 use agentproto_manifest::{Doctype, Node};
 use agentproto_text::closest_of;
 
@@ -19,7 +19,7 @@ pub static FAMILY: Family = Family {
         &SESSION_RESUMABLE_UNUSED,
         &SESSION_EPHEMERAL_IDLE,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::AgentCli],
         run: check,
     }],
@@ -29,7 +29,7 @@ const BASE: Rule = Rule::aip45("Session model");
 
 pub static SESSION_MODE_ENUM: Rule = Rule {
     slug: "session-mode-enum",
-    words: Some(mode_enum),
+    report: Some(mode_enum),
     title: "AIP-45 does not define the session mode",
     decides: &["A45-SESS-01", "A45-FM-16"],
     fix: FixKind::Safe,
@@ -39,7 +39,7 @@ pub static SESSION_MODE_ENUM: Rule = Rule {
 
 pub static SESSION_IDLE_MIN: Rule = Rule {
     slug: "session-idle-min",
-    words: Some(|ctx, v| ctx.report(idle_min(ctx, v.node))),
+    report: Some(|ctx, v| ctx.report(idle_min(ctx, v.node))),
     title: "The idle timeout of the session is below one second",
     decides: &["A45-SESS-02"],
     fix: FixKind::Safe,
@@ -49,7 +49,7 @@ pub static SESSION_IDLE_MIN: Rule = Rule {
 
 pub static SESSION_MAX_TURNS_MIN: Rule = Rule {
     slug: "session-max-turns-min",
-    words: Some(|ctx, v| ctx.report(max_turns(ctx, v.node))),
+    report: Some(|ctx, v| ctx.report(max_turns(ctx, v.node))),
     title: "`session.max_turns` is below 1",
     decides: &["A45-SESS-03"],
     fix: FixKind::Safe,
@@ -59,7 +59,7 @@ pub static SESSION_MAX_TURNS_MIN: Rule = Rule {
 
 pub static SESSION_RESUMABLE_CAP: Rule = Rule {
     slug: "session-resumable-cap",
-    words: Some(resumable_cap),
+    report: Some(resumable_cap),
     title: "The session is resumable, but the agent does not declare `resumable`",
     decides: &["A45-SESS-08"],
     scope: Scope::CrossField,
@@ -90,7 +90,7 @@ pub static SESSION_EPHEMERAL_IDLE: Rule = Rule {
 
 const MODES: [&str; 3] = ["ephemeral", "persistent", "resumable"];
 
-fn mode_enum<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn mode_enum<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     let mut draft = shape::draft(ctx, v);
     if let Some(meant) = v.node.as_str().and_then(|word| closest_of(word, MODES)) {
         draft = draft.fix_if(
@@ -102,7 +102,7 @@ fn mode_enum<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     ctx.report(draft);
 }
 
-fn idle_min<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
+fn idle_min<'d>(ctx: &RuleContext<'d>, node: &'d Node) -> FindingDraft<'d> {
     let value = ctx.doc.slice(node.span);
     let help = match node.as_int() {
         Some(seconds @ 1..) => format!(
@@ -111,7 +111,7 @@ fn idle_min<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
         ),
         _ => "the value is in milliseconds: one second is 1000".to_owned(),
     };
-    Draft::new(
+    FindingDraft::new(
         &SESSION_IDLE_MIN,
         node,
         format!("`session.idle_timeout_ms` must be at least 1000, found {value}"),
@@ -124,9 +124,9 @@ fn idle_min<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
     )
 }
 
-fn max_turns<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
+fn max_turns<'d>(ctx: &RuleContext<'d>, node: &'d Node) -> FindingDraft<'d> {
     let value = ctx.doc.slice(node.span);
-    let draft = Draft::new(
+    let draft = FindingDraft::new(
         &SESSION_MAX_TURNS_MIN,
         node,
         format!("`session.max_turns` must be at least 1, found {value}"),
@@ -147,7 +147,7 @@ fn max_turns<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
 }
 
 /// Reports the missing capability at `mode`, which requires it.
-fn resumable_cap<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn resumable_cap<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     let declared = ctx.root.entry_at(&["capabilities", "resumable"]);
     if declared.is_some_and(|e| e.value.as_bool().is_none()) {
         // Not a boolean: `fm-type` reports it.
@@ -156,7 +156,7 @@ fn resumable_cap<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let Some(mode) = ctx.root.at(&["session", "mode"]) else {
         return ctx.report(shape::draft(ctx, v));
     };
-    let mut draft = Draft::new(
+    let mut draft = FindingDraft::new(
         &SESSION_RESUMABLE_CAP,
         mode,
         "`session.mode: resumable` requires `capabilities.resumable: true`",
@@ -170,7 +170,7 @@ fn resumable_cap<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     ctx.report(draft);
 }
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     let session = ctx.root.get("session");
     let mode = session.and_then(|s| s.get("mode"));
     // The default mode is `ephemeral`. An invalid mode is reported by another rule.
@@ -182,7 +182,7 @@ fn check(ctx: &Context<'_>) {
     if name == "ephemeral"
         && let Some(idle) = session.and_then(|s| s.entry("idle_timeout_ms"))
     {
-        let mut draft = Draft::new(
+        let mut draft = FindingDraft::new(
             &SESSION_EPHEMERAL_IDLE,
             idle,
             "`idle_timeout_ms` has no effect: an ephemeral session ends with the connection",
@@ -198,7 +198,7 @@ fn check(ctx: &Context<'_>) {
     }
 }
 
-fn resumable_unused(ctx: &Context<'_>, mode: Option<&Node>) {
+fn resumable_unused(ctx: &RuleContext<'_>, mode: Option<&Node>) {
     let Some(flag) = ctx.root.at(&["capabilities", "resumable"]) else {
         return;
     };
@@ -211,7 +211,7 @@ fn resumable_unused(ctx: &Context<'_>, mode: Option<&Node>) {
     if !flag.is_true() || resumes {
         return;
     }
-    let mut draft = Draft::new(
+    let mut draft = FindingDraft::new(
         &SESSION_RESUMABLE_UNUSED,
         flag,
         "the agent can resume sessions, but neither the session mode nor the continuation uses this",

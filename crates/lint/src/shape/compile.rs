@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::evaluate::{Keyword, around};
+use super::evaluate::{Keyword, rotated_indices};
 use super::json::Json;
 use crate::registry;
 use crate::rule::Rule;
@@ -69,7 +69,7 @@ pub struct Shape {
     pub types: u8,
     pub allowed: Vec<Const>,
     pub is_const: bool,
-    pub pattern: Option<Pattern>,
+    pub pattern: Option<CompiledPattern>,
     pub uri: bool,
     pub min_length: Option<usize>,
     pub max_length: Option<usize>,
@@ -89,28 +89,33 @@ pub struct Shape {
     pub all_of: Vec<ShapeId>,
     pub condition: Option<(ShapeId, ShapeId)>,
     pub not: Option<ShapeId>,
+    /// What the value means, in a sentence or two.
+    pub description: Option<&'static str>,
+    /// Descriptions next to the `$ref` of a property, in the order of `properties`. They replace
+    /// the description of the shape.
+    property_descriptions: Vec<Option<&'static str>>,
     rules: Vec<(Box<str>, &'static Rule)>,
 }
 
 /// A regular expression. It is compiled at the first use.
 #[derive(Debug)]
-pub struct Pattern {
+pub struct CompiledPattern {
     pub source: Box<str>,
     compiled: OnceLock<Option<regress::Regex>>,
 }
 
 /// Maximum number of bytes of a text that is matched. Valid values of fields with a pattern are
 /// much shorter, and a backtracking engine could be slow on longer texts.
-const LONGEST: usize = 8192;
+const MAX_PATTERN_INPUT: usize = 8192;
 
-impl Pattern {
+impl CompiledPattern {
     pub fn matches(&self, text: &str) -> bool {
         // JSON Schema patterns have ECMAScript syntax, and `regress` compiles them in microseconds.
         // Building an automaton would not pay off in a run over one file.
         let compiled = self
             .compiled
             .get_or_init(|| regress::Regex::new(&self.source).ok());
-        text.len() <= LONGEST
+        text.len() <= MAX_PATTERN_INPUT
             && compiled
                 .as_ref()
                 .is_none_or(|regex| regex.find(text).is_some())
@@ -144,28 +149,36 @@ impl Shape {
 
     /// Same as `property`, but starts the search at `next`, and sets it to the index after the hit.
     pub fn property_from(&self, name: &str, next: &mut usize) -> Option<ShapeId> {
-        let (at, id) = around(self.properties.len(), *next).find_map(|at| {
+        let (at, id) = rotated_indices(self.properties.len(), *next).find_map(|at| {
             let (known, id) = self.properties.get(at)?;
             (**known == *name).then_some((at, *id))
         })?;
         *next = at + 1;
         Some(id)
     }
+
+    /// The description next to the `$ref` of the property at this index.
+    pub fn property_description(&self, at: usize) -> Option<&'static str> {
+        self.property_descriptions.get(at).copied().flatten()
+    }
 }
 
+/// A compiled schema.
 #[derive(Debug)]
 pub struct Shapes {
     nodes: Vec<Shape>,
+    /// Index of the shape of the whole document.
     pub root: ShapeId,
 }
 
 impl Shapes {
+    /// The shape with an index.
     pub fn get(&self, id: ShapeId) -> Option<&Shape> {
         self.nodes.get(id)
     }
 }
 
-const NODES: usize = 256;
+const NODE_CAPACITY: usize = 256;
 
 /// The compiled schema of a doctype.
 pub fn shapes_for(doctype: Doctype) -> &'static Shapes {
@@ -173,7 +186,7 @@ pub fn shapes_for(doctype: Doctype) -> &'static Shapes {
     COMPILED[doctype as usize].get_or_init(|| {
         let mut compiler = Compiler {
             // Enough for the largest schema. Shapes are large, and growing the vector moves them.
-            nodes: Vec::with_capacity(NODES),
+            nodes: Vec::with_capacity(NODE_CAPACITY),
             ..Compiler::default()
         };
         let root = compiler.reference(schema_id(doctype), 0);
@@ -236,7 +249,7 @@ impl Compiler {
         self.nodes.len() - 1
     }
 
-    fn add(&mut self, schema: &Json, file: usize) -> ShapeId {
+    fn add(&mut self, schema: &'static Json, file: usize) -> ShapeId {
         if let Some(reference) = schema.get("$ref").and_then(Json::as_str)
             && schema
                 .entries()
@@ -250,7 +263,7 @@ impl Compiler {
         self.nodes.len() - 1
     }
 
-    fn compile(&mut self, schema: &Json, file: usize) -> Shape {
+    fn compile(&mut self, schema: &'static Json, file: usize) -> Shape {
         let mut shape = Shape::default();
         if schema == &Json::Bool(false) {
             shape.not = Some(self.any());
@@ -264,6 +277,7 @@ impl Compiler {
                         shape.all_of.push(id);
                     }
                 }
+                "description" => shape.description = value.as_str(),
                 "type" => shape.types = types(value),
                 "const" => {
                     shape.allowed = constant(value).into_iter().collect();
@@ -273,7 +287,7 @@ impl Compiler {
                     shape.allowed = value.items().iter().filter_map(constant).collect();
                 }
                 "pattern" => {
-                    shape.pattern = value.as_str().map(|source| Pattern {
+                    shape.pattern = value.as_str().map(|source| CompiledPattern {
                         source: source.into(),
                         compiled: OnceLock::new(),
                     });
@@ -291,6 +305,7 @@ impl Compiler {
                     for (name, sub) in value.entries() {
                         let id = self.add(sub, file);
                         shape.properties.push(((&**name).into(), id));
+                        shape.property_descriptions.push(description(sub));
                     }
                 }
                 "additionalProperties" => {
@@ -334,7 +349,7 @@ impl Compiler {
         shape
     }
 
-    fn list(&mut self, value: &Json, file: usize) -> Vec<ShapeId> {
+    fn list(&mut self, value: &'static Json, file: usize) -> Vec<ShapeId> {
         let subs = value.items().iter();
         subs.map(|sub| self.add(sub, file)).collect()
     }
@@ -355,6 +370,10 @@ pub fn type_bit(name: &str) -> u8 {
         "object" => 64,
         _ => 0,
     }
+}
+
+fn description(schema: &'static Json) -> Option<&'static str> {
+    schema.get("description").and_then(Json::as_str)
 }
 
 fn types(value: &Json) -> u8 {

@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use agentproto_manifest::{Entry, Node, Value};
 
 /// Below this number of items, comparing all pairs is faster than a hash table.
-const FEW: usize = 32;
+const SMALL_LIST: usize = 32;
 
 fn same(a: &Node, b: &Node) -> bool {
     match (&a.value, &b.value) {
@@ -22,7 +22,7 @@ fn same(a: &Node, b: &Node) -> bool {
 }
 
 fn same_entries(a: &[Entry], b: &[Entry]) -> bool {
-    if a.len() < FEW {
+    if a.len() < SMALL_LIST {
         return a
             .iter()
             .all(|x| b.iter().any(|y| x.key == y.key && same(&x.value, &y.value)));
@@ -33,9 +33,9 @@ fn same_entries(a: &[Entry], b: &[Entry]) -> bool {
 }
 
 /// The duplicate items of a list, in order, each with the first equal item.
-pub fn repeats(items: &[Node]) -> Vec<(&Node, &Node)> {
+pub fn duplicates(items: &[Node]) -> Vec<(&Node, &Node)> {
     let mut found = Vec::new();
-    if items.len() < FEW {
+    if items.len() < SMALL_LIST {
         for (i, item) in items.iter().enumerate() {
             let earlier = items.get(..i).unwrap_or_default();
             if let Some(first) = earlier.iter().find(|other| same(other, item)) {
@@ -56,7 +56,7 @@ pub fn repeats(items: &[Node]) -> Vec<(&Node, &Node)> {
 }
 
 /// The nodes whose text occurred before, in order, each with the first node that has that text.
-pub fn repeated_texts<'d>(nodes: impl IntoIterator<Item = &'d Node>) -> Vec<(&'d Node, &'d Node)> {
+pub fn duplicate_texts<'d>(nodes: impl IntoIterator<Item = &'d Node>) -> Vec<(&'d Node, &'d Node)> {
     let mut firsts: HashMap<&str, &Node> = HashMap::new();
     let mut found = Vec::new();
     for node in nodes {
@@ -116,7 +116,7 @@ mod tests {
             let hit = list.items().iter().position(|n| std::ptr::eq(n, node));
             hit.expect("an item")
         };
-        repeats(list.items())
+        duplicates(list.items())
             .into_iter()
             .map(|(item, first)| (at(item), at(first)))
             .collect()
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn short_and_long_lists_give_the_same_duplicates() {
-        let odd = [
+        let special = [
             "a",
             "1",
             "'1'",
@@ -145,7 +145,7 @@ mod tests {
             "a",
             "a",
         ];
-        let wanted = [
+        let expected = [
             (3, 1),
             (5, 4),
             (7, 6),
@@ -155,13 +155,13 @@ mod tests {
             (17, 0),
             (18, 0),
         ];
-        assert_eq!(positions(&odd), wanted);
-        let fillers: Vec<String> = (0..FEW).map(|i| format!("filler{i}")).collect();
-        let many: Vec<&str> = odd
+        assert_eq!(positions(&special), expected);
+        let fillers: Vec<String> = (0..SMALL_LIST).map(|i| format!("filler{i}")).collect();
+        let many: Vec<&str> = special
             .into_iter()
             .chain(fillers.iter().map(String::as_str))
             .collect();
-        assert_eq!(positions(&many), wanted);
+        assert_eq!(positions(&many), expected);
     }
 
     #[test]

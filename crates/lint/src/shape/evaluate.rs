@@ -1,8 +1,8 @@
 //! Validates a node against a shape.
 
 use super::compile::{Additional, Const, FRACTION, INTEGER, Shape, ShapeId, Shapes, type_bit};
-use super::equality::repeats;
-use crate::context::Place;
+use super::equality::duplicates;
+use crate::context::Location;
 use crate::rule::Rule;
 use crate::rules::document as general;
 use agentproto_manifest::{Entry, Node, Value};
@@ -10,27 +10,46 @@ use agentproto_manifest::{Entry, Node, Value};
 /// A JSON Schema keyword that a value can violate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keyword {
+    /// `type`.
     Type,
+    /// `enum`.
     Enum,
+    /// `const`.
     Const,
+    /// `pattern`.
     Pattern,
+    /// `format`.
     Format,
+    /// `minLength`.
     MinLength,
+    /// `maxLength`.
     MaxLength,
+    /// `minimum`.
     Minimum,
+    /// `maximum`.
     Maximum,
+    /// `minItems`.
     MinItems,
+    /// `maxItems`.
     MaxItems,
+    /// `uniqueItems`.
     UniqueItems,
+    /// `required`.
     Required,
+    /// `additionalProperties`.
     AdditionalProperties,
+    /// `propertyNames`.
     PropertyNames,
+    /// `oneOf`.
     OneOf,
+    /// `anyOf`.
     AnyOf,
+    /// `not`.
     Not,
 }
 
 impl Keyword {
+    /// Name of the keyword in a schema.
     pub fn as_str(self) -> &'static str {
         match self {
             Keyword::Type => "type",
@@ -70,18 +89,24 @@ impl Keyword {
 
 /// A violated constraint, without a message.
 #[derive(Clone, Debug)]
-pub struct Violation<'d> {
+pub struct SchemaViolation<'d> {
+    /// The rule to report.
     pub rule: &'static Rule,
+    /// The violated keyword.
     pub keyword: Keyword,
-    pub place: Place<'d>,
+    /// Location that the finding points at.
+    pub location: Location<'d>,
     /// The node that violates the constraint. For a missing or unknown key, the mapping.
     pub node: &'d Node,
     /// The entry with the unknown key or the invalid key name.
     pub entry: Option<&'d Entry>,
     /// The missing key.
     pub missing: Option<String>,
-    /// The accepted values, known keys or discriminator values; or the violated bound.
+    /// The accepted values, known keys or discriminator values; or the violated bound, followed by
+    /// the opposite bound of a number.
     pub expected: Vec<String>,
+    /// The description of the field in the schema, or its type. For a missing key, of that field.
+    pub description: Option<&'static str>,
     /// Number of further unknown keys of the mapping that are not reported. Set at the last one
     /// that is reported.
     pub unlisted: usize,
@@ -92,46 +117,50 @@ pub struct Violation<'d> {
 pub fn violations<'d>(
     shapes: &'d Shapes,
     root: &'d Node,
-    root_place: Place<'d>,
-) -> Vec<Violation<'d>> {
-    let mut judge = Judge {
+    root_place: Location<'d>,
+) -> Vec<SchemaViolation<'d>> {
+    let mut validator = Validator {
         shapes,
         found: Vec::new(),
         quiet: false,
         failed: false,
+        description: None,
     };
-    judge.node(shapes.root, root, root_place);
-    judge.found
+    validator.node(shapes.root, root, root_place);
+    validator.found
 }
 
 /// Whether a node conforms.
 fn is_valid(shapes: &Shapes, id: ShapeId, node: &Node) -> bool {
-    let mut judge = Judge {
+    let mut validator = Validator {
         shapes,
         found: Vec::new(),
         quiet: true,
         failed: false,
+        description: None,
     };
-    judge.node(id, node, Place::Value(node));
-    !judge.failed
+    validator.node(id, node, Location::Value(node));
+    !validator.failed
 }
 
 /// Maximum number of unknown keys that are reported per mapping. More would not help the reader,
 /// and reporting one takes time proportional to the size of the mapping.
-const MOST_UNKNOWN: usize = 1_000;
+const MAX_UNKNOWN_KEYS: usize = 1_000;
 
-struct Judge<'d> {
+struct Validator<'d> {
     shapes: &'d Shapes,
-    found: Vec<Violation<'d>>,
+    found: Vec<SchemaViolation<'d>>,
     /// Only record whether validation failed. Most conditions of a schema fail, and their
     /// violations are not needed.
     quiet: bool,
     failed: bool,
+    /// The description of the field that is validated.
+    description: Option<&'static str>,
 }
 
-impl<'d> Judge<'d> {
+impl<'d> Validator<'d> {
     /// Validates a node. Missing keys are reported at `missing_at`, the key of the mapping.
-    fn node(&mut self, id: ShapeId, node: &'d Node, missing_at: Place<'d>) {
+    fn node(&mut self, id: ShapeId, node: &'d Node, missing_at: Location<'d>) {
         if self.quiet && self.failed {
             return;
         }
@@ -146,7 +175,7 @@ impl<'d> Judge<'d> {
                 return;
             }
             let expected = type_names(shape.types);
-            self.broken(shape, Keyword::Type, node, expected);
+            self.violate(shape, Keyword::Type, node, expected);
             return;
         }
         if !shape.allowed.is_empty() && !shape.allowed.iter().any(|c| equals(c, node)) {
@@ -159,14 +188,16 @@ impl<'d> Judge<'d> {
             } else {
                 Keyword::Enum
             };
-            self.broken(
+            self.violate(
                 shape,
                 keyword,
                 node,
-                shape.allowed.iter().map(word).collect(),
+                shape.allowed.iter().map(constant_text).collect(),
             );
             return;
         }
+        // Items and fields have their own descriptions.
+        let description = self.description;
         match &node.value {
             Value::Str(text) => self.text(shape, text, node),
             Value::Int(number) => self.number(shape, *number as f64, node),
@@ -175,6 +206,7 @@ impl<'d> Judge<'d> {
             Value::Map(entries) => self.mapping(shape, entries, node, &missing_at),
             _ => {}
         }
+        self.description = description;
         for sub in &shape.all_of {
             self.node(*sub, node, missing_at.clone());
         }
@@ -196,18 +228,20 @@ impl<'d> Judge<'d> {
         }
     }
 
-    fn violated(&mut self, violation: impl FnOnce() -> Violation<'d>) {
+    fn push(&mut self, violation: impl FnOnce() -> SchemaViolation<'d>) {
         self.failed = true;
         if !self.quiet {
             self.found.push(violation());
         }
     }
 
-    fn broken(&mut self, shape: &Shape, keyword: Keyword, node: &'d Node, expected: Vec<String>) {
-        self.violated(|| Violation {
+    fn violate(&mut self, shape: &Shape, keyword: Keyword, node: &'d Node, expected: Vec<String>) {
+        let description = self.description;
+        self.push(|| SchemaViolation {
+            description,
             rule: shape.rule(keyword, None),
             keyword,
-            place: Place::Value(node),
+            location: Location::Value(node),
             node,
             entry: None,
             missing: None,
@@ -220,48 +254,53 @@ impl<'d> Judge<'d> {
         let long = |most: usize| text.len() > most && text.chars().count() > most;
         let short = |least: usize| text.len() < least || text.chars().count() < least;
         if let Some(least) = shape.min_length.filter(|least| short(*least)) {
-            self.broken(shape, Keyword::MinLength, node, vec![least.to_string()]);
+            self.violate(shape, Keyword::MinLength, node, vec![least.to_string()]);
         } else if let Some(most) = shape.max_length.filter(|most| long(*most)) {
-            self.broken(shape, Keyword::MaxLength, node, vec![most.to_string()]);
+            self.violate(shape, Keyword::MaxLength, node, vec![most.to_string()]);
         } else if let Some(pattern) = shape.pattern.as_ref().filter(|p| !p.matches(text)) {
-            self.broken(
+            self.violate(
                 shape,
                 Keyword::Pattern,
                 node,
                 vec![pattern.source.to_string()],
             );
         } else if shape.uri && !is_uri(text) {
-            self.broken(shape, Keyword::Format, node, vec!["uri".to_owned()]);
+            self.violate(shape, Keyword::Format, node, vec!["uri".to_owned()]);
         }
     }
 
     fn number(&mut self, shape: &Shape, number: f64, node: &'d Node) {
+        let bounds = |bound: i64, opposite: Option<i64>| {
+            let bounds = [Some(bound), opposite].into_iter().flatten();
+            bounds.map(|bound| bound.to_string()).collect()
+        };
         if let Some(least) = shape.minimum.filter(|least| number < *least as f64) {
-            self.broken(shape, Keyword::Minimum, node, vec![least.to_string()]);
+            self.violate(shape, Keyword::Minimum, node, bounds(least, shape.maximum));
         } else if let Some(most) = shape.maximum.filter(|most| number > *most as f64) {
-            self.broken(shape, Keyword::Maximum, node, vec![most.to_string()]);
+            self.violate(shape, Keyword::Maximum, node, bounds(most, shape.minimum));
         }
     }
 
     fn sequence(&mut self, shape: &Shape, items: &'d [Node], node: &'d Node) {
         if let Some(least) = shape.min_items.filter(|least| items.len() < *least) {
-            self.broken(shape, Keyword::MinItems, node, vec![least.to_string()]);
+            self.violate(shape, Keyword::MinItems, node, vec![least.to_string()]);
         }
         if let Some(most) = shape.max_items.filter(|most| items.len() > *most) {
-            self.broken(shape, Keyword::MaxItems, node, vec![most.to_string()]);
+            self.violate(shape, Keyword::MaxItems, node, vec![most.to_string()]);
         }
         if shape.unique {
-            for (item, first) in repeats(items) {
-                self.broken(shape, Keyword::UniqueItems, item, Vec::new());
+            for (item, first) in duplicates(items) {
+                self.violate(shape, Keyword::UniqueItems, item, Vec::new());
                 if let Some(last) = self.found.last_mut() {
                     last.node = first;
                 }
             }
         }
         if let Some(each) = shape.items {
+            self.description = self.shapes.get(each).and_then(|shape| shape.description);
             for item in items {
                 let first_key = item.entries().first().map(|e| e.key_span);
-                let at = first_key.map_or(Place::Value(item), |span| Place::Part(item, span));
+                let at = first_key.map_or(Location::Value(item), |span| Location::Part(item, span));
                 self.node(each, item, at);
             }
         }
@@ -272,23 +311,25 @@ impl<'d> Judge<'d> {
         shape: &'d Shape,
         entries: &'d [Entry],
         node: &'d Node,
-        missing_at: &Place<'d>,
+        missing_at: &Location<'d>,
     ) {
         // Fields are usually written in the order of the schema, so start at the last hit.
         let mut next = 0;
         for name in &shape.required {
-            let hit = around(entries.len(), next).find(|i| *entries[*i].key == **name);
+            let hit = rotated_indices(entries.len(), next).find(|i| *entries[*i].key == **name);
             next = hit.map_or(next, |i| i + 1);
             if hit.is_none() {
-                self.violated(|| Violation {
+                let (expected, description) = self.missing_field(shape, name);
+                self.push(|| SchemaViolation {
+                    description,
                     rule: shape.rule(Keyword::Required, Some(name)),
                     keyword: Keyword::Required,
-                    place: missing_at.clone(),
+                    location: missing_at.clone(),
                     node,
                     entry: None,
                     missing: Some(name.to_string()),
                     unlisted: 0,
-                    expected: Vec::new(),
+                    expected,
                 });
             }
         }
@@ -298,27 +339,32 @@ impl<'d> Judge<'d> {
         }
         let mut next = 0;
         let mut unknown = 0;
-        let mut last_told = 0;
+        let mut last_reported = 0;
         for entry in entries {
             if let Some(names) = shape.names {
                 self.name(shape, names, entry, node);
             }
+            let mut description = None;
             let sub = match shape.property_from(&entry.key, &mut next) {
-                Some(sub) => sub,
+                Some(sub) => {
+                    description = shape.property_description(next - 1);
+                    sub
+                }
                 None => match shape.additional {
                     Additional::Allowed => continue,
                     Additional::Each(sub) => sub,
-                    Additional::Denied if unknown >= MOST_UNKNOWN => {
+                    Additional::Denied if unknown >= MAX_UNKNOWN_KEYS => {
                         unknown += 1;
                         continue;
                     }
                     Additional::Denied => {
                         unknown += 1;
-                        last_told = self.found.len();
-                        self.violated(|| Violation {
+                        last_reported = self.found.len();
+                        self.push(|| SchemaViolation {
+                            description: None,
                             rule: shape.rule(Keyword::AdditionalProperties, None),
                             keyword: Keyword::AdditionalProperties,
-                            place: Place::Key(entry),
+                            location: Location::Key(entry),
                             node,
                             entry: Some(entry),
                             missing: None,
@@ -333,29 +379,58 @@ impl<'d> Judge<'d> {
                     }
                 },
             };
-            self.node(sub, &entry.value, Place::Key(entry));
+            let own = || self.shapes.get(sub).and_then(|shape| shape.description);
+            self.description = description.or_else(own);
+            self.node(sub, &entry.value, Location::Key(entry));
         }
-        if unknown > MOST_UNKNOWN
-            && let Some(last) = self.found.get_mut(last_told)
+        if unknown > MAX_UNKNOWN_KEYS
+            && let Some(last) = self.found.get_mut(last_reported)
         {
-            last.unlisted = unknown - MOST_UNKNOWN;
+            last.unlisted = unknown - MAX_UNKNOWN_KEYS;
         }
     }
 
+    /// The allowed values of a missing field, and its description or type.
+    fn missing_field(&self, shape: &Shape, name: &str) -> (Vec<String>, Option<&'static str>) {
+        let mut next = 0;
+        let field = shape.property_from(name, &mut next);
+        let Some(field) = field.and_then(|id| self.shapes.get(id)) else {
+            return (Vec::new(), None);
+        };
+        let description = shape.property_description(next - 1).or(field.description);
+        let one_type = match type_names(field.types).as_slice() {
+            [only] => match only.as_str() {
+                "string" => Some("a string"),
+                "boolean" => Some("`true` or `false`"),
+                "integer" => Some("an integer"),
+                "array" => Some("a list"),
+                "object" => Some("a mapping"),
+                _ => None,
+            },
+            _ => None,
+        };
+        let allowed = field.allowed.iter().map(constant_text).collect();
+        (allowed, description.or(one_type))
+    }
+
     fn name(&mut self, shape: &Shape, names: ShapeId, entry: &'d Entry, node: &'d Node) {
-        let Some(wanted) = self.shapes.get(names) else {
+        let Some(expected_value) = self.shapes.get(names) else {
             return;
         };
-        let fits = wanted
+        let fits = expected_value
             .pattern
             .as_ref()
             .is_none_or(|p| p.matches(&entry.key));
         if !fits {
-            let pattern = wanted.pattern.as_ref().map(|p| p.source.to_string());
-            self.violated(|| Violation {
+            let pattern = expected_value
+                .pattern
+                .as_ref()
+                .map(|p| p.source.to_string());
+            self.push(|| SchemaViolation {
+                description: None,
                 rule: shape.rule(Keyword::PropertyNames, None),
                 keyword: Keyword::PropertyNames,
-                place: Place::Key(entry),
+                location: Location::Key(entry),
                 node,
                 entry: Some(entry),
                 missing: None,
@@ -365,7 +440,7 @@ impl<'d> Judge<'d> {
         }
     }
 
-    fn one_of(&mut self, shape: &'d Shape, node: &'d Node, missing_at: Place<'d>) {
+    fn one_of(&mut self, shape: &'d Shape, node: &'d Node, missing_at: Location<'d>) {
         if let Some(discriminator) = &shape.discriminator {
             return self.by_discriminator(shape, discriminator, node, missing_at);
         }
@@ -378,12 +453,12 @@ impl<'d> Judge<'d> {
             .filter(|arm| is_valid(self.shapes, **arm, node))
             .count();
         if fitting != 1 {
-            let expected = self.arm_words(&shape.one_of);
-            self.broken(shape, Keyword::OneOf, node, expected);
+            let expected = self.arm_names(&shape.one_of);
+            self.violate(shape, Keyword::OneOf, node, expected);
         }
     }
 
-    fn any_of(&mut self, shape: &'d Shape, node: &'d Node, missing_at: Place<'d>) {
+    fn any_of(&mut self, shape: &'d Shape, node: &'d Node, missing_at: Location<'d>) {
         if shape
             .any_of
             .iter()
@@ -394,8 +469,8 @@ impl<'d> Judge<'d> {
         match self.arm_by_type(&shape.any_of, node) {
             Some(arm) => self.node(arm, node, missing_at),
             None => {
-                let expected = self.arm_words(&shape.any_of);
-                self.broken(shape, Keyword::AnyOf, node, expected);
+                let expected = self.arm_names(&shape.any_of);
+                self.violate(shape, Keyword::AnyOf, node, expected);
             }
         }
     }
@@ -406,15 +481,16 @@ impl<'d> Judge<'d> {
         shape: &'d Shape,
         key: &str,
         node: &'d Node,
-        missing_at: Place<'d>,
+        missing_at: Location<'d>,
     ) {
         let Some(entry) = node.entry(key) else {
             if node.is_map() {
-                let words = self.discriminator_words(shape, key);
-                self.violated(|| Violation {
+                let words = self.discriminator_values(shape, key);
+                self.push(|| SchemaViolation {
+                    description: None,
                     rule: shape.rule(Keyword::Required, Some(key)),
                     keyword: Keyword::Required,
-                    place: missing_at,
+                    location: missing_at,
                     node,
                     entry: None,
                     missing: Some(key.to_owned()),
@@ -422,7 +498,7 @@ impl<'d> Judge<'d> {
                     expected: words,
                 });
             } else {
-                self.broken(shape, Keyword::Type, node, vec!["object".to_owned()]);
+                self.violate(shape, Keyword::Type, node, vec!["object".to_owned()]);
             }
             return;
         };
@@ -433,11 +509,12 @@ impl<'d> Judge<'d> {
         match meant {
             Some(arm) => self.node(arm, node, missing_at),
             None => {
-                let words = self.discriminator_words(shape, key);
-                self.violated(|| Violation {
+                let words = self.discriminator_values(shape, key);
+                self.push(|| SchemaViolation {
+                    description: None,
                     rule: shape.rule(Keyword::OneOf, None),
                     keyword: Keyword::Enum,
-                    place: Place::Value(&entry.value),
+                    location: Location::Value(&entry.value),
                     node: &entry.value,
                     entry: Some(entry),
                     missing: None,
@@ -454,12 +531,12 @@ impl<'d> Judge<'d> {
         Some(&field.allowed)
     }
 
-    fn discriminator_words(&self, shape: &Shape, key: &str) -> Vec<String> {
+    fn discriminator_values(&self, shape: &Shape, key: &str) -> Vec<String> {
         let arms = shape
             .one_of
             .iter()
             .filter_map(|arm| self.discriminator_of(*arm, key));
-        arms.flatten().map(word).collect()
+        arms.flatten().map(constant_text).collect()
     }
 
     /// The arm that accepts the node's type, if exactly one does.
@@ -490,7 +567,7 @@ impl<'d> Judge<'d> {
         }
     }
 
-    fn arm_words(&self, arms: &[ShapeId]) -> Vec<String> {
+    fn arm_names(&self, arms: &[ShapeId]) -> Vec<String> {
         let mut words = Vec::new();
         for arm in arms.iter().filter_map(|id| self.shapes.get(*id)) {
             if !arm.required.is_empty() {
@@ -498,7 +575,7 @@ impl<'d> Judge<'d> {
             } else if arm.types != 0 {
                 words.extend(type_names(arm.types));
             }
-            words.extend(arm.allowed.iter().map(word));
+            words.extend(arm.allowed.iter().map(constant_text));
         }
         words
     }
@@ -511,10 +588,11 @@ impl<'d> Judge<'d> {
             .entries()
             .iter()
             .find(|e| forbidden.iter().any(|f| **f == *e.key));
-        self.violated(|| Violation {
+        self.push(|| SchemaViolation {
+            description: None,
             rule: shape.rule(Keyword::Not, None),
             keyword: Keyword::Not,
-            place: hit.map_or(Place::Value(node), Place::Key),
+            location: hit.map_or(Location::Value(node), Location::Key),
             node,
             entry: hit,
             missing: None,
@@ -548,7 +626,7 @@ fn type_of(node: &Node) -> u8 {
 }
 
 /// All indices below `len`: first from `start` to the end, then from 0 to `start`.
-pub(super) fn around(len: usize, start: usize) -> impl Iterator<Item = usize> {
+pub(super) fn rotated_indices(len: usize, start: usize) -> impl Iterator<Item = usize> {
     (start.min(len)..len).chain(0..start.min(len))
 }
 
@@ -565,7 +643,7 @@ fn type_names(bits: u8) -> Vec<String> {
     .collect()
 }
 
-fn word(constant: &Const) -> String {
+fn constant_text(constant: &Const) -> String {
     match constant {
         Const::Null => "null".to_owned(),
         Const::Bool(b) => b.to_string(),
@@ -596,12 +674,12 @@ fn fill(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${input.") {
-        let Some((_, behind)) = after.split_once('}') else {
+        let Some((_, tail)) = after.split_once('}') else {
             break;
         };
         out.push_str(before);
         out.push('x');
-        rest = behind;
+        rest = tail;
     }
     out.push_str(rest);
     out

@@ -13,6 +13,6 @@ mod json;
 mod wording;
 
 pub use compile::{SCHEMAS, Shapes, shapes_for};
-pub(crate) use equality::{repeated_texts, repeats};
-pub use evaluate::{Keyword, Violation, violations};
+pub(crate) use equality::{duplicate_texts, duplicates};
+pub use evaluate::{Keyword, SchemaViolation, violations};
 pub(crate) use wording::{dotted, draft, subject};

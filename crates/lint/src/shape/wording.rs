@@ -1,13 +1,13 @@
 //! Messages for schema violations whose rule has no message of its own.
 
 use super::compile::type_bit;
-use super::evaluate::{Keyword, Violation};
-use crate::context::{Context, Draft};
+use super::evaluate::{Keyword, SchemaViolation};
+use crate::context::{FindingDraft, RuleContext};
 use agentproto_manifest::{Entry, Node};
-use agentproto_text::{closest_of, one_of, short};
+use agentproto_text::{closest_of, lower_first, one_of, truncate};
 
 /// The finding for a violation, with the general message of its keyword.
-pub fn draft<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> Draft<'d> {
+pub fn draft<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) -> FindingDraft<'d> {
     let what = subject(ctx, violation.node);
     let expected = &violation.expected;
     let bound = expected.first().map_or("", String::as_str);
@@ -15,13 +15,20 @@ pub fn draft<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> Draft<'d> {
         Keyword::Type => (
             format!(
                 "{what} must be {}, found {}",
-                articles(expected),
-                article(violation.node.type_name())
+                type_list(expected),
+                type_with_article(violation.node.type_name())
             ),
             type_help(ctx, violation.node, expected),
         ),
         Keyword::Enum | Keyword::Const => enumeration(ctx, violation.node, &what, expected),
-        Keyword::Pattern => (format!("{what} does not match the pattern `{bound}`"), None),
+        Keyword::Pattern => (
+            format!(
+                "invalid value `{}` for {what}",
+                written(ctx, violation.node)
+            ),
+            description_help(violation, &what)
+                .or_else(|| Some(format!("it must match the pattern `{bound}`"))),
+        ),
         Keyword::Format => (
             format!("{what} is not an absolute URI"),
             Some("include the scheme, for example `https://example.com/path`".to_owned()),
@@ -72,17 +79,28 @@ pub fn draft<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> Draft<'d> {
             ),
             None,
         ),
-        Keyword::UniqueItems => ("duplicate item in the list".to_owned(), None),
+        Keyword::UniqueItems => {
+            let list = ctx.doc.parent_of(violation.node);
+            let item = written(ctx, violation.node);
+            let message = match list {
+                Some(list) => format!("duplicate item `{item}` in {}", subject(ctx, list)),
+                None => format!("duplicate item `{item}`"),
+            };
+            (message, Some("remove one of them".to_owned()))
+        }
         Keyword::Required => {
             let name = violation.missing.as_deref().unwrap_or("");
-            let help =
-                (!expected.is_empty()).then(|| format!("set `{name}` to {}", one_of(expected)));
+            let help = match (expected.as_slice(), violation.description) {
+                ([], Some(text)) => format!("add `{name}`: {}", as_clause(text)),
+                ([], None) => format!("add `{name}`"),
+                _ => format!("set `{name}` to {}", one_of(expected)),
+            };
             (
                 format!(
                     "missing required field `{name}` in {}",
-                    holder(ctx, violation.node)
+                    container(ctx, violation.node)
                 ),
-                help,
+                Some(help),
             )
         }
         Keyword::AdditionalProperties => unknown(ctx, violation, expected),
@@ -99,18 +117,55 @@ pub fn draft<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> Draft<'d> {
             None,
         ),
     };
-    let mut draft = Draft::new(violation.rule, violation.place.clone(), message);
+    let mut draft = FindingDraft::new(violation.rule, violation.location.clone(), message);
     if violation.keyword == Keyword::UniqueItems {
         draft = draft.nearby(violation.node.span, "first here");
     }
+    let help = help
+        .or_else(|| description_help(violation, &what))
+        .or_else(|| bound_help(violation));
     match help {
         Some(help) => draft.help(help),
         None => draft,
     }
 }
 
+/// Help from the description of the field in the schema.
+fn description_help(violation: &SchemaViolation<'_>, what: &str) -> Option<String> {
+    let text = as_clause(violation.description?);
+    // Such a description lists the accepted values.
+    Some(if text.starts_with('`') {
+        format!("use {text}")
+    } else {
+        format!("{what}: {text}")
+    })
+}
+
+/// A description as a part of a sentence: in lower case and without the final period.
+fn as_clause(text: &str) -> String {
+    lower_first(text.trim_end_matches('.'))
+}
+
+/// Help for a value that is out of range, in a field without a description.
+fn bound_help(violation: &SchemaViolation<'_>) -> Option<String> {
+    let bound = violation.expected.first()?;
+    let opposite = violation.expected.get(1);
+    Some(match (violation.keyword, opposite) {
+        (Keyword::Minimum, Some(most)) => format!("use a value from {bound} to {most}"),
+        (Keyword::Maximum, Some(least)) => format!("use a value from {least} to {bound}"),
+        (Keyword::Minimum, None) => format!("use {bound} or more"),
+        (Keyword::Maximum, None) => format!("use {bound} or less"),
+        (Keyword::MinLength, _) if bound == "1" => "write a text, or remove the field".to_owned(),
+        (Keyword::MinLength, _) => format!("write at least {bound} characters"),
+        (Keyword::MaxLength, _) => format!("shorten it to {bound} characters"),
+        (Keyword::MinItems, _) => format!("add items until there are at least {bound}"),
+        (Keyword::MaxItems, _) => format!("remove items until there are at most {bound}"),
+        _ => return None,
+    })
+}
+
 /// The message for a value that fits no arm of a union, or more than one.
-fn alternatives(violation: &Violation<'_>, what: &str) -> String {
+fn alternatives(violation: &SchemaViolation<'_>, what: &str) -> String {
     let types: Vec<String> = violation
         .expected
         .iter()
@@ -120,8 +175,8 @@ fn alternatives(violation: &Violation<'_>, what: &str) -> String {
     if !types.is_empty() {
         return format!(
             "{what} must be {}, found {}",
-            articles(&types),
-            article(violation.node.type_name())
+            type_list(&types),
+            type_with_article(violation.node.type_name())
         );
     }
     let how_many = match violation.keyword {
@@ -140,8 +195,8 @@ fn characters(node: &Node) -> usize {
 }
 
 /// The value as it is written in the file, shortened.
-fn written(ctx: &Context<'_>, node: &Node) -> String {
-    short(ctx.doc.slice(node.span), 40)
+fn written(ctx: &RuleContext<'_>, node: &Node) -> String {
+    truncate(ctx.doc.slice(node.span), 40)
 }
 
 fn items(bound: &str) -> String {
@@ -156,7 +211,7 @@ fn key(entry: Option<&Entry>) -> &str {
 }
 
 /// How messages refer to a node: "`continuation.default`", "`install[2].url`" or "the frontmatter".
-pub fn subject(ctx: &Context<'_>, node: &Node) -> String {
+pub fn subject(ctx: &RuleContext<'_>, node: &Node) -> String {
     match ctx.doc.pointer_of(node).as_deref() {
         None | Some("") => "the frontmatter".to_owned(),
         Some(pointer) => format!("`{}`", dotted(pointer)),
@@ -164,7 +219,7 @@ pub fn subject(ctx: &Context<'_>, node: &Node) -> String {
 }
 
 /// How messages refer to a mapping: its path, or the file name for the frontmatter.
-fn holder(ctx: &Context<'_>, node: &Node) -> String {
+fn container(ctx: &RuleContext<'_>, node: &Node) -> String {
     match ctx.doc.pointer_of(node).as_deref() {
         None | Some("") => ctx.doctype.file_name().to_owned(),
         Some(pointer) => format!("`{}`", dotted(pointer)),
@@ -188,7 +243,7 @@ pub fn dotted(pointer: &str) -> String {
     out
 }
 
-fn article(word: &str) -> String {
+fn type_with_article(word: &str) -> String {
     match word {
         "null" => "null".to_owned(),
         "array" | "object" | "integer" => format!("an {}", plain(word)),
@@ -207,8 +262,8 @@ fn plain(word: &str) -> &str {
     }
 }
 
-fn articles(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|w| article(w)).collect();
+fn type_list(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|w| type_with_article(w)).collect();
     match words.split_last() {
         None => String::new(),
         Some((last, [])) => last.clone(),
@@ -216,21 +271,35 @@ fn articles(words: &[String]) -> String {
     }
 }
 
-fn type_help(ctx: &Context<'_>, node: &Node, expected: &[String]) -> Option<String> {
-    let wants_text = expected.iter().any(|e| e == "string");
+fn type_help(ctx: &RuleContext<'_>, node: &Node, expected: &[String]) -> Option<String> {
+    let wants = |name: &str| expected.iter().any(|e| e == name);
     let is_scalar = !node.is_map() && !node.is_seq() && !node.is_null();
-    (wants_text && is_scalar).then(|| format!("quote it: \"{}\"", written(ctx, node)))
+    let number = || {
+        node.as_str()
+            .and_then(|text| text.trim().parse::<i64>().ok())
+    };
+    if wants("string") && is_scalar {
+        Some(format!("quote it: \"{}\"", written(ctx, node)))
+    } else if expected == ["boolean"] {
+        Some("write `true` or `false`".to_owned())
+    } else if let Some(number) = number().filter(|_| wants("integer") || wants("number")) {
+        Some(format!("write `{number}`, without quotes"))
+    } else if expected == ["array"] && is_scalar {
+        Some(format!("write a list: `[{}]`", written(ctx, node)))
+    } else {
+        None
+    }
 }
 
 fn enumeration(
-    ctx: &Context<'_>,
+    ctx: &RuleContext<'_>,
     node: &Node,
     what: &str,
     expected: &[String],
 ) -> (String, Option<String>) {
     let found = written(ctx, node);
     let message = format!("invalid value `{found}` for {what}");
-    let allowed = format!("allowed values: {}", one_of(expected));
+    let allowed = format!("expected {}", one_of(expected));
     let meant = node
         .as_str()
         .and_then(|word| closest_of(word, expected.iter().map(String::as_str)));
@@ -242,16 +311,19 @@ fn enumeration(
 }
 
 fn unknown(
-    ctx: &Context<'_>,
-    violation: &Violation<'_>,
+    ctx: &RuleContext<'_>,
+    violation: &SchemaViolation<'_>,
     expected: &[String],
 ) -> (String, Option<String>) {
     let name = key(violation.entry);
-    let message = format!("unknown field `{name}` in {}", holder(ctx, violation.node));
+    let message = format!(
+        "unknown field `{name}` in {}",
+        container(ctx, violation.node)
+    );
     let help = match closest_of(name, expected.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None if expected.len() <= 12 && !expected.is_empty() => {
-            format!("known fields: {}", one_of(expected))
+            format!("expected {}", one_of(expected))
         }
         None => "remove it, or move private data to a namespaced key under `metadata`".to_owned(),
     };

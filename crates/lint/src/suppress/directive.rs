@@ -1,10 +1,12 @@
 //! Reads ignore directives from comments.
 
+use crate::registry;
 use agentproto_manifest::comments::{comments, line_end, line_start, next_line};
 use agentproto_manifest::{Document, Span};
+use agentproto_text::truncate;
 
 /// Start of every directive. A text without it has no directives.
-pub const MARK: &str = "agentproto:";
+pub const PREFIX: &str = "agentproto:";
 
 /// A valid `ignore[…]` or `ignore-file[…]`.
 #[derive(Debug, PartialEq)]
@@ -22,18 +24,21 @@ pub struct Directive<'d> {
 }
 
 #[derive(Debug, PartialEq)]
-pub struct Malformed {
+pub struct InvalidDirective {
     pub span: Span,
+    /// What is wrong: a clause about "this ignore".
     pub why: String,
+    /// What to write instead.
+    pub help: String,
 }
 
 #[derive(Debug, Default)]
 pub struct Directives<'d> {
-    pub good: Vec<Directive<'d>>,
-    pub malformed: Vec<Malformed>,
+    pub valid: Vec<Directive<'d>>,
+    pub invalid: Vec<InvalidDirective>,
     /// The range from the last comment on its own line to the line that it applies to, and that
     /// line. Comments in this range apply to the same line, so the search need not be repeated.
-    ahead: Option<(Span, u32)>,
+    cached_target: Option<(Span, u32)>,
 }
 
 pub fn directives(doc: &Document) -> Directives<'_> {
@@ -54,14 +59,14 @@ impl<'d> Directives<'d> {
     /// Reads one comment. `inner` is its text without the comment marks, and `at` is the offset of
     /// that text.
     fn read(&mut self, doc: &'d Document, span: Span, inner: &'d str, at: usize, body: bool) {
-        let Some(order) = inner.trim_start().strip_prefix(MARK) else {
+        let Some(order) = inner.trim_start().strip_prefix(PREFIX) else {
             return;
         };
         let at = at + (inner.len() - order.len());
         match parse(order, at, body) {
             Ok(parts) => {
                 let line = (!parts.whole_file).then(|| self.target_line(doc, span));
-                self.good.push(Directive {
+                self.valid.push(Directive {
                     span,
                     line,
                     list: parts.list,
@@ -69,7 +74,7 @@ impl<'d> Directives<'d> {
                     reason: parts.reason,
                 });
             }
-            Err(why) => self.malformed.push(Malformed { span, why }),
+            Err((why, help)) => self.invalid.push(InvalidDirective { span, why, help }),
         }
     }
 
@@ -78,7 +83,7 @@ impl<'d> Directives<'d> {
     fn target_line(&mut self, doc: &Document, comment: Span) -> u32 {
         let text = &doc.text;
         let end = doc
-            .front
+            .frontmatter
             .map_or(text.len(), |front| front.yaml.end as usize);
         let mut at = comment.start as usize;
         let alone = text
@@ -87,7 +92,7 @@ impl<'d> Directives<'d> {
         if !alone {
             return doc.position(comment.start).line;
         }
-        if let Some((gap, line)) = self.ahead
+        if let Some((gap, line)) = self.cached_target
             && gap.contains(comment)
         {
             return line;
@@ -100,7 +105,7 @@ impl<'d> Directives<'d> {
             }
         }
         let line = doc.position(at as u32).line;
-        self.ahead = Some((Span::new(comment.start as usize, at), line));
+        self.cached_target = Some((Span::new(comment.start as usize, at), line));
         line
     }
 }
@@ -112,11 +117,14 @@ struct Parts<'d> {
     reason: &'d str,
 }
 
-const FORM: &str =
-    "write `agentproto: ignore[rule] reason` or `agentproto: ignore-file[rule] reason`";
+/// Help for an ignore of `rule` that has the wrong form.
+fn usage(word: &str, rule: &str) -> String {
+    format!("write `agentproto: {word}[{rule}] REASON`")
+}
 
-/// Parses the text after the mark. `at` is its offset in the file.
-fn parse(order: &str, at: usize, body: bool) -> Result<Parts<'_>, String> {
+/// Parses the text after the mark. `at` is its offset in the file. The error is what is wrong, and
+/// what to write instead.
+fn parse(order: &str, at: usize, body: bool) -> Result<Parts<'_>, (String, String)> {
     let text = order.trim_start();
     let word_end = text
         .find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_')
@@ -125,20 +133,40 @@ fn parse(order: &str, at: usize, body: bool) -> Result<Parts<'_>, String> {
     let whole_file = match word {
         "ignore-file" => true,
         "ignore" if body => {
-            return Err(
-                "`ignore` applies to lines of the frontmatter only; use `ignore-file` in the body"
-                    .to_owned(),
-            );
+            return Err((
+                "`ignore` works only in the frontmatter".to_owned(),
+                "use `ignore-file` in the body".to_owned(),
+            ));
         }
         "ignore" => false,
-        "" => return Err(format!("empty directive; {FORM}")),
-        other => return Err(format!("unknown directive `{other}`; {FORM}")),
+        "" => {
+            return Err((
+                "this comment does not say what to do".to_owned(),
+                usage("ignore", "RULE"),
+            ));
+        }
+        other => {
+            return Err((
+                format!("unknown keyword `{}`", truncate(other, 40)),
+                usage("ignore", "RULE"),
+            ));
+        }
     };
     let Some(list) = rest.trim_start().strip_prefix('[') else {
-        return Err(format!("missing rule names in brackets; {FORM}"));
+        // The rule is often written without brackets.
+        let meant = rest.split_whitespace().next().unwrap_or("");
+        let meant = meant.trim_end_matches([',', ':', ';']);
+        let rule = registry::find(meant).map_or("RULE", |rule| rule.slug);
+        return Err((
+            "this ignore names no rule in brackets".to_owned(),
+            usage(word, rule),
+        ));
     };
     let Some((inside, reason)) = list.split_once(']') else {
-        return Err("missing closing bracket after the rule names".to_owned());
+        return Err((
+            "this ignore has no closing bracket".to_owned(),
+            "add `]` after the names of the rules".to_owned(),
+        ));
     };
     let list_at = at + order.len() - list.len();
     let mut names = Vec::new();
@@ -146,7 +174,10 @@ fn parse(order: &str, at: usize, body: bool) -> Result<Parts<'_>, String> {
     for part in inside.split(',') {
         let name = part.trim();
         if name.is_empty() {
-            return Err(format!("empty rule name between the brackets; {FORM}"));
+            return Err((
+                "this ignore contains an empty rule name".to_owned(),
+                usage(word, "RULE"),
+            ));
         }
         let start = name_at + part.len() - part.trim_start().len();
         names.push((name, Span::new(start, start + name.len())));
@@ -162,7 +193,7 @@ fn parse(order: &str, at: usize, body: bool) -> Result<Parts<'_>, String> {
 
 /// Reads HTML comments at the start of a line of the Markdown body, outside fenced code.
 fn body_comments<'d>(doc: &'d Document, found: &mut Directives<'d>) {
-    let Some(front) = doc.front else {
+    let Some(front) = doc.frontmatter else {
         return;
     };
     let text = &doc.text;
@@ -206,9 +237,9 @@ mod tests {
             "---\n# agentproto: ignore[a-b, c] why so\n\n# prose\nx: 1\ny: 2 # agentproto:ignore[d]\n# agentproto: ignore-file[e] all\n---\n",
         );
         let found = directives(&doc);
-        assert!(found.malformed.is_empty());
+        assert!(found.invalid.is_empty());
         let seen: Vec<_> = found
-            .good
+            .valid
             .iter()
             .map(|d| {
                 (
@@ -226,12 +257,12 @@ mod tests {
                 (vec!["e"], None, "all")
             ]
         );
-        for directive in &found.good {
+        for directive in &found.valid {
             for (name, span) in &directive.names {
                 assert_eq!(doc.slice(*span), *name);
             }
         }
-        assert_eq!(doc.slice(found.good[0].list), "a-b, c");
+        assert_eq!(doc.slice(found.valid[0].list), "a-b, c");
     }
 
     #[test]
@@ -242,7 +273,7 @@ mod tests {
         assert!(doc.root.is_some(), "{:?}", doc.problems);
         let found = directives(&doc);
         assert!(
-            found.good.is_empty() && found.malformed.is_empty(),
+            found.valid.is_empty() && found.invalid.is_empty(),
             "{found:?}"
         );
     }
@@ -253,13 +284,13 @@ mod tests {
             "---\na: 1\n---\n<!-- agentproto: ignore-file[x] because\nof this -->\n<!-- agentproto: ignore[x] y -->\n```\n<!-- agentproto: ignore-file[y] z -->\n```\ntext <!-- agentproto: ignore-file[y] -->\n",
         );
         let found = directives(&doc);
-        assert_eq!(found.good.len(), 1);
-        assert_eq!(found.good[0].reason, "because\nof this");
+        assert_eq!(found.valid.len(), 1);
+        assert_eq!(found.valid[0].reason, "because\nof this");
         assert_eq!(
-            doc.slice(found.malformed[0].span),
+            doc.slice(found.invalid[0].span),
             "<!-- agentproto: ignore[x] y -->"
         );
-        assert_eq!(found.malformed.len(), 1);
+        assert_eq!(found.invalid.len(), 1);
     }
 
     #[test]
@@ -276,9 +307,9 @@ mod tests {
             "ignore-file",
         ] {
             let doc = doc(&format!("---\na: 1 # agentproto: {bad}\n---\n"));
-            assert_eq!(directives(&doc).malformed.len(), 1, "{bad:?}");
+            assert_eq!(directives(&doc).invalid.len(), 1, "{bad:?}");
         }
         let doc = doc("---\n# see agentproto: ignore\na: 1\n---\n");
-        assert!(directives(&doc).malformed.is_empty());
+        assert!(directives(&doc).invalid.is_empty());
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::common::base_dir;
 use agentproto_lint::{
-    Finding, Options, Profile, RuleSet, Severity, fix_documents, lint_document, lint_files,
+    Finding, LintOptions, Profile, RuleSet, Severity, fix_documents, lint_document, lint_files,
 };
 use agentproto_manifest::{Disk, Doctype, Document, FileSource, Overlay, Workspace};
 use proptest::prelude::*;
@@ -139,7 +139,7 @@ proptest! {
         let mut files = Overlay::new(&Disk);
         files.texts.insert(path.clone(), Some(text.clone()));
         let paths = [path.clone()];
-        let options = Options::new(&rules, &files, base_dir());
+        let options = LintOptions::new(&rules, &files, base_dir());
         let before = lint_files(&paths, &options);
         sound(&Document::parse(&path, text), &before.findings);
         let fixed = fix_documents(&paths, &options, true);
@@ -149,7 +149,7 @@ proptest! {
         for change in &fixed.changed {
             after.texts.insert(change.path.clone(), Some(change.new.clone()));
         }
-        let options = Options::new(&rules, &after, base_dir());
+        let options = LintOptions::new(&rules, &after, base_dir());
         let again = fix_documents(&paths, &options, true);
         prop_assert!(again.changed.is_empty(), "{:?}", again.changed);
         prop_assert!(after.read(&path).is_ok());

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use crate::common::Bundle;
 use agentproto_lint::{
-    Baseline, BaselineError, Matched, Options, Profile, Report, RuleSet, lint_files,
+    Baseline, BaselineError, BaselineResult, LintOptions, Profile, Report, RuleSet, lint_files,
 };
 
 fn report(bundle: &Bundle) -> Report {
     let rules = RuleSet::profile_defaults(Profile::Default);
-    let options = Options::new(&rules, &bundle.files, &bundle.dir);
+    let options = LintOptions::new(&rules, &bundle.files, &bundle.dir);
     lint_files(&bundle.manifests(), &options)
 }
 
@@ -28,7 +28,7 @@ fn file(bundle: &Bundle) -> PathBuf {
 }
 
 /// The findings of `after` that still count when the baseline of `before` is applied.
-fn left(before: &str, after: &str) -> (Vec<&'static str>, Matched) {
+fn left(before: &str, after: &str) -> (Vec<&'static str>, BaselineResult) {
     let known = quill(before);
     let baseline = Baseline::of(&report(&known), &file(&known));
     let mut report = report(&quill(after));
@@ -42,7 +42,10 @@ fn a_moved_finding_stays_known() {
     let found = left("surprise: 1\n", "tags_seen: []\n# moved\n\nsurprise:   1\n");
     assert_eq!(
         found,
-        (vec!["fm-unknown-field"], Matched { known: 1, stale: 0 })
+        (
+            vec!["fm-unknown-field"],
+            BaselineResult { known: 1, stale: 0 }
+        )
     );
     assert_eq!(left("surprise: 1\n", "surprise: 1\n").0, Vec::<&str>::new());
 }
@@ -61,7 +64,10 @@ fn only_the_listed_number_of_findings_is_suppressed() {
     assert_eq!(known.findings.len(), 1, "{:?}", known.findings);
     let baseline = Baseline::of(&known, &file(&one));
     let mut now = report(&twice(2));
-    assert_eq!(baseline.apply(&mut now), Matched { known: 1, stale: 0 });
+    assert_eq!(
+        baseline.apply(&mut now),
+        BaselineResult { known: 1, stale: 0 }
+    );
     let counting: Vec<bool> = now.findings.iter().map(|f| f.counts()).collect();
     assert_eq!(counting, [false, true]);
     let mut more = report(&twice(2));
@@ -72,8 +78,11 @@ fn only_the_listed_number_of_findings_is_suppressed() {
 fn a_changed_text_is_a_new_finding_and_the_old_entry_is_stale() {
     let (found, matched) = left("surprise: 1\n", "surprise: 2\n");
     assert_eq!(found, ["fm-unknown-field"]);
-    assert_eq!(matched, Matched { known: 0, stale: 1 });
-    assert_eq!(left("surprise: 1\n", "").1, Matched { known: 0, stale: 1 });
+    assert_eq!(matched, BaselineResult { known: 0, stale: 1 });
+    assert_eq!(
+        left("surprise: 1\n", "").1,
+        BaselineResult { known: 0, stale: 1 }
+    );
 }
 
 #[test]
@@ -103,7 +112,7 @@ fn files_outside_the_run_are_not_stale() {
     let bundle = quill("surprise: 1\n");
     let baseline = Baseline::of(&report(&bundle), &file(&bundle));
     let mut none = Report::default();
-    assert_eq!(baseline.apply(&mut none), Matched::default());
+    assert_eq!(baseline.apply(&mut none), BaselineResult::default());
 }
 
 #[test]
@@ -140,10 +149,10 @@ fn paths_are_relative_with_forward_slashes() {
         above.contains("\"path\": \"quill/AGENT-CLI.md\""),
         "{above}"
     );
-    let beside = Baseline::of(&report, &bundle.dir.join("../x/baseline.json")).render();
+    let sibling = Baseline::of(&report, &bundle.dir.join("../x/baseline.json")).render();
     assert!(
-        beside.contains("\"path\": \"../quill/AGENT-CLI.md\""),
-        "{beside}"
+        sibling.contains("\"path\": \"../quill/AGENT-CLI.md\""),
+        "{sibling}"
     );
 }
 
@@ -175,14 +184,14 @@ fn invalid_and_missing_baselines_are_different_errors() {
         std::fs::write(&path, &text).expect("written");
         let result = Baseline::load(&path);
         assert!(
-            matches!(result, Err(BaselineError::Malformed { .. })),
+            matches!(result, Err(BaselineError::Invalid { .. })),
             "{text}: {result:?}"
         );
     }
     std::fs::write(&path, b"\xff\xfe").expect("written");
     assert!(matches!(
         Baseline::load(&path),
-        Err(BaselineError::Malformed { .. })
+        Err(BaselineError::Invalid { .. })
     ));
     let huge = format!("{}", u64::MAX);
     let twice = format!("{{\"rule\":\"a\",\"path\":\"b\",\"fingerprint\":\"c\",\"count\":{huge}}}");

@@ -4,7 +4,7 @@ use crate::common::Bundle;
 use agentproto_lint::rules::registry_wide::{
     RANGE_MAJOR_BUMP, SHAPE_VERSION_BUMP, compare_with_base,
 };
-use agentproto_lint::{Finding, Options, Profile, Rule, RuleSet, lint_files};
+use agentproto_lint::{Finding, LintOptions, Profile, Rule, RuleSet, lint_files};
 use agentproto_manifest::{Disk, Document};
 
 /// The findings when `change` is applied to the bundle and `file` is compared with its old text.
@@ -37,8 +37,8 @@ fn bad_examples_trigger_their_rule_and_good_ones_do_not() {
                 .iter()
                 .any(|f| f.rule == rule)
         };
-        assert!(found(&rule.bad()), "{}", rule.slug);
-        assert!(!found(&rule.good()), "{}", rule.slug);
+        assert!(found(&rule.bad_example()), "{}", rule.slug);
+        assert!(!found(&rule.good_example()), "{}", rule.slug);
     }
 }
 
@@ -95,7 +95,7 @@ fn new_permissions_and_lost_methods_require_a_new_version() {
 fn a_panic_while_comparing_becomes_a_finding() {
     let path = crate::common::base_dir().join("forge/CLI.md");
     let rules = RuleSet::profile_defaults(Profile::Default);
-    let options = Options::new(&rules, &Disk, crate::common::base_dir());
+    let options = LintOptions::new(&rules, &Disk, crate::common::base_dir());
     let mut report = lint_files(std::slice::from_ref(&path), &options);
     assert!(report.findings.is_empty());
     agentproto_lint::compare_with_base(&mut report, &options, |_| panic!("on purpose"));

@@ -7,8 +7,8 @@ use crate::common::cases::{Case, cases};
 use crate::common::{Bundle, base_dir, mark};
 use agentproto_lint::edits::apply_edits;
 use agentproto_lint::{
-    Finding, FixKind, FixOutcome, Options, RuleSet, Safety, Severity, fix_documents, lint_files,
-    registry,
+    Finding, FixKind, FixOutcome, LintOptions, RuleSet, Safety, Severity, fix_documents,
+    lint_files, registry,
 };
 use agentproto_manifest::Document;
 use agentproto_manifest::comments::comments;
@@ -73,18 +73,22 @@ fn comment_texts(text: &str) -> Option<Vec<String>> {
 }
 
 /// Checks the fix of a mutant. `Ok(false)` if there is none.
-fn judge(case: &Case, variant: Variant) -> Result<bool, String> {
+fn check_fix(case: &Case, variant: Variant) -> Result<bool, String> {
     let mut bundle = written(case, variant);
     let paths = case.paths(&bundle);
     let rules = RuleSet::profile_defaults(case.profile());
     let run = |bundle: &Bundle, unsafe_too: bool| -> FixOutcome {
         fix_documents(
             &paths,
-            &Options::new(&rules, &bundle.files, &bundle.dir),
+            &LintOptions::new(&rules, &bundle.files, &bundle.dir),
             unsafe_too,
         )
     };
-    let before = lint_files(&paths, &Options::new(&rules, &bundle.files, &bundle.dir)).findings;
+    let before = lint_files(
+        &paths,
+        &LintOptions::new(&rules, &bundle.files, &bundle.dir),
+    )
+    .findings;
     let Some(finding) = own(case, &bundle, &before) else {
         return Ok(false);
     };
@@ -106,7 +110,7 @@ fn judge(case: &Case, variant: Variant) -> Result<bool, String> {
     let Some(changed) = outcome.changed.iter().find(|c| c.path == finding.file) else {
         let text = apply_edits(&bundle.text(&bundle.name_of(finding)), &fix.edits);
         bundle.files.texts.insert(finding.file.clone(), text);
-        let options = Options::new(&rules, &bundle.files, &bundle.dir);
+        let options = LintOptions::new(&rules, &bundle.files, &bundle.dir);
         let then: Vec<String> = lint_files(&paths, &options)
             .findings
             .iter()
@@ -165,18 +169,18 @@ fn name(case: &Case) -> String {
 
 /// Fixes that must not be applied. The rule adds an empty block that denies all network access, but
 /// the rest of the bundle needs it.
-const HELD_BACK: [&str; 1] = ["sb29-required-blocks@forge/CLI.md#/sandbox"];
+const NOT_APPLIED: [&str; 1] = ["sb29-required-blocks@forge/CLI.md#/sandbox"];
 
 /// The results for all variants of a mutant. Empty if it has no fix.
-fn verdicts(case: &Case) -> Vec<(Variant, Result<bool, String>)> {
-    let plain = judge(case, Variant::Plain);
+fn results_of(case: &Case) -> Vec<(Variant, Result<bool, String>)> {
+    let plain = check_fix(case, Variant::Plain);
     if plain == Ok(false) {
         return Vec::new();
     }
     vec![
         (Variant::Plain, plain),
-        (Variant::Crlf, judge(case, Variant::Crlf)),
-        (Variant::Bom, judge(case, Variant::Bom)),
+        (Variant::Crlf, check_fix(case, Variant::Crlf)),
+        (Variant::Bom, check_fix(case, Variant::Bom)),
     ]
 }
 
@@ -188,11 +192,16 @@ fn every_fix_removes_its_finding_and_adds_none() {
         .filter(|c| !c.spare && c.odd.is_empty())
         .collect();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    let judged: Vec<_> = std::thread::scope(|scope| {
+    let results: Vec<_> = std::thread::scope(|scope| {
         let chunks = kills.chunks(kills.len().div_ceil(threads).max(1));
         let work: Vec<_> = chunks
             .map(|chunk| {
-                scope.spawn(|| chunk.iter().map(|c| (*c, verdicts(c))).collect::<Vec<_>>())
+                scope.spawn(|| {
+                    chunk
+                        .iter()
+                        .map(|c| (*c, results_of(c)))
+                        .collect::<Vec<_>>()
+                })
             })
             .collect();
         work.into_iter()
@@ -200,21 +209,21 @@ fn every_fix_removes_its_finding_and_adds_none() {
             .collect()
     });
     let mut wrong = Vec::new();
-    let mut mended = Vec::new();
-    for (case, verdicts) in &judged {
+    let mut fixed = Vec::new();
+    for (case, results_of) in &results {
         let name = name(case);
-        for (variant, verdict) in verdicts {
+        for (variant, verdict) in results_of {
             match verdict {
-                Ok(true) => mended.push(case.rule.as_str()),
+                Ok(true) => fixed.push(case.rule.as_str()),
                 Ok(false) => wrong.push(format!("{name} {variant:?}: no fix")),
-                Err(_) if HELD_BACK.contains(&name.as_str()) => {}
+                Err(_) if NOT_APPLIED.contains(&name.as_str()) => {}
                 Err(why) => wrong.push(format!("{name} {variant:?}: {why}")),
             }
         }
     }
     for rule in registry::rules() {
         let needed = matches!(rule.fix, FixKind::Safe | FixKind::Unsafe);
-        if needed && !mended.contains(&rule.slug) {
+        if needed && !fixed.contains(&rule.slug) {
             wrong.push(format!("{}: no mutant is fixed", rule.slug));
         }
     }
@@ -234,7 +243,7 @@ fn conforming_bundles_are_not_changed() {
     {
         let bundle = Bundle::new(&entry.file_name().to_string_lossy());
         let rules = RuleSet::profile_defaults(agentproto_lint::Profile::Default);
-        let options = Options::new(&rules, &bundle.files, &bundle.dir);
+        let options = LintOptions::new(&rules, &bundle.files, &bundle.dir);
         let outcome = fix_documents(&bundle.manifests(), &options, true);
         assert!(outcome.changed.is_empty(), "{:?}", outcome.changed);
     }

@@ -3,7 +3,7 @@
 use crate::common::Bundle;
 use agentproto_lint::edits::apply_edits;
 use agentproto_lint::rules::registry_wide::compare_with_base;
-use agentproto_lint::{Finding, FixOutcome, Options, Profile, RuleSet, fix_documents};
+use agentproto_lint::{Finding, FixOutcome, LintOptions, Profile, RuleSet, fix_documents};
 use agentproto_manifest::Document;
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn lint(bundle: &Bundle) -> Vec<(&'static str, Option<String>)> {
 
 fn fixed(bundle: &Bundle) -> FixOutcome {
     let rules = RuleSet::profile_defaults(Profile::Default);
-    let options = Options::new(&rules, &bundle.files, &bundle.dir);
+    let options = LintOptions::new(&rules, &bundle.files, &bundle.dir);
     fix_documents(&bundle.manifests(), &options, false)
 }
 
@@ -98,7 +98,7 @@ fn ignores_of_rules_that_are_off_are_not_reported() {
     let bundle = quill("# agentproto: ignore[fm-enum] why\n");
     let mut rules = RuleSet::profile_defaults(Profile::Default);
     rules.ignore(&["fm-enum".to_owned()]).expect("known");
-    let options = Options::new(&rules, &bundle.files, &bundle.dir);
+    let options = LintOptions::new(&rules, &bundle.files, &bundle.dir);
     let report = agentproto_lint::lint_files(&bundle.manifests(), &options);
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
@@ -158,13 +158,13 @@ fn only_unused_names_are_removed() {
 
 /// The bundle fleet with a second endpoint that has the same id as otter's. `line` is inserted
 /// before that id.
-fn twins(line: &str, version: &str) -> Bundle {
+fn duplicates(line: &str, version: &str) -> Bundle {
     let mut bundle = Bundle::new("fleet");
-    let twin = bundle
+    let duplicate = bundle
         .text("adapters/otter/ACP.md")
         .replace("version: 0.1.0", &format!("version: {version}"))
         .replace("id: otter-acp", &format!("{line}id: otter-acp"));
-    bundle.set("adapters/otter-next/ACP.md", Some(twin));
+    bundle.set("adapters/otter-next/ACP.md", Some(duplicate));
     bundle
 }
 
@@ -172,7 +172,7 @@ fn twins(line: &str, version: &str) -> Bundle {
 fn rules_that_need_all_files_can_be_ignored() {
     // The copy also has other findings.
     let found = |line: &str, version: &str| {
-        let mut all = lint(&twins(line, version));
+        let mut all = lint(&duplicates(line, version));
         all.retain(|(slug, _)| ["id-major-unique", "ignore-unused"].contains(slug));
         all
     };

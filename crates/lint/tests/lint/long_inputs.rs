@@ -97,8 +97,9 @@ fn the_last_unknown_field_says_how_many_are_not_listed() {
             lines(fields, |i| format!("{}: 1", key(i)))
         );
         let findings = lint("quill", "AGENT-CLI.md", &text);
-        let told = findings.iter().map(|f| f.message.as_str());
-        told.filter_map(|m| m.split_once("; ").map(|(_, note)| note.to_owned()))
+        let reported = findings.iter().map(|f| f.message.as_str());
+        reported
+            .filter_map(|m| m.split_once("; ").map(|(_, note)| note.to_owned()))
             .filter(|note| note.contains("not listed"))
             .collect()
     };

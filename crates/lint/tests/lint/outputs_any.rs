@@ -169,7 +169,7 @@ fn print(format: Format, report: &Report, meta: &Meta) -> String {
 }
 
 /// Removes the color codes that the renderer writes.
-fn without_colour(text: &str) -> String {
+fn without_color(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("\u{1b}[") {
@@ -216,7 +216,7 @@ proptest! {
         let counted = report.findings.iter().filter(|f| f.counts()).count();
 
         let human = print(Format::Human, &report, &meta);
-        let human = if color { without_colour(&human) } else { human };
+        let human = if color { without_color(&human) } else { human };
         assert_visible(Format::Human, &human);
         for format in [Format::Concise, Format::Github] {
             let text = print(format, &report, &meta);

@@ -35,13 +35,13 @@ fn every_checked_requirement_is_in_the_register() {
 fn the_register_marks_the_requirements_that_rules_check() {
     let mut wrong = Vec::new();
     let mut marked = 0;
-    for statement in register() {
-        let id = statement.id;
+    for requirement in register() {
+        let id = requirement.id;
         let deciders: Vec<&str> = registry::rules()
             .filter(|rule| rule.decides.contains(&id))
             .map(|rule| rule.slug)
             .collect();
-        let says_rule = statement.deciders().any(|decider| decider == "rule");
+        let says_rule = requirement.deciders().any(|decider| decider == "rule");
         marked += usize::from(says_rule);
         if says_rule && deciders.is_empty() {
             wrong.push(format!(
@@ -64,7 +64,7 @@ fn the_register_marks_the_requirements_that_rules_check() {
 fn the_register_names_only_rules_that_need_a_host() {
     let named: BTreeSet<(&str, &str)> = register()
         .flat_map(|s| {
-            let slugs = s.proposed.split("rule:").skip(1);
+            let slugs = s.decided_by.split("rule:").skip(1);
             slugs.map(move |rest| {
                 let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
                 (&rest[..end.unwrap_or(rest.len())], s.id)

@@ -9,7 +9,7 @@ use crate::common::{Bundle, base_dir, mark, markdown_below, repository};
 use agentproto_lint::registry::FAMILIES;
 use agentproto_lint::{Finding, FixKind, Profile, Rule, Safety, registry};
 
-fn wanted() -> Vec<&'static Rule> {
+fn selected_rules() -> Vec<&'static Rule> {
     let prefix = std::env::var("RULES").unwrap_or_default();
     let rules: Vec<_> = registry::rules()
         .filter(|r| prefix.is_empty() || prefix.split(',').any(|p| r.slug.starts_with(p)))
@@ -53,7 +53,7 @@ fn base_bundles_are_clean_in_every_profile() {
 fn every_rule_is_documented() {
     let mut gaps = Vec::new();
     let mut slugs = BTreeMap::new();
-    for rule in wanted() {
+    for rule in selected_rules() {
         let mut need = |ok: bool, what: &str| {
             if !ok {
                 gaps.push(format!("{}: {what}", rule.slug));
@@ -63,7 +63,10 @@ fn every_rule_is_documented() {
             !rule.title.is_empty() && !rule.title.ends_with('.'),
             "`title` is empty or ends with a period",
         );
-        for (heading, text) in [("What it checks", rule.what()), ("Why", rule.why())] {
+        for (heading, text) in [
+            ("What it checks", rule.what_it_checks()),
+            ("Why", rule.why()),
+        ] {
             need(
                 text.len() >= 20 && text.ends_with('.'),
                 &format!(
@@ -76,7 +79,10 @@ fn every_rule_is_documented() {
         need(!rule.source.section.is_empty(), "`source.section` is empty");
         need(!rule.doctypes.is_empty(), "`doctypes` is empty");
         if !NOT_ABOUT_TEXT.contains(&rule.slug) {
-            for (heading, example) in [("Example", rule.bad()), ("Use instead", rule.good())] {
+            for (heading, example) in [
+                ("Example", rule.bad_example()),
+                ("Use instead", rule.good_example()),
+            ] {
                 need(
                     !example.bundle.is_empty(),
                     &format!(
@@ -87,10 +93,10 @@ fn every_rule_is_documented() {
             }
         }
         let own = rule.source.spec == "agentproto" || rule.is_derived();
-        let neighbour = ["AIP-9", "AIP-14", "AIP-17", "AIP-19", "AIP-36", "YAML 1.2"]
+        let related_spec = ["AIP-9", "AIP-14", "AIP-17", "AIP-19", "AIP-36", "YAML 1.2"]
             .contains(&rule.source.spec);
         need(
-            own || neighbour || !rule.decides.is_empty(),
+            own || related_spec || !rule.decides.is_empty(),
             "`decides` names no requirement of suites/register.tsv",
         );
         need(
@@ -130,13 +136,13 @@ fn every_page_belongs_to_a_rule() {
 #[test]
 fn bad_examples_trigger_their_rule_and_good_ones_do_not() {
     let mut wrong = Vec::new();
-    for rule in wanted()
+    for rule in selected_rules()
         .into_iter()
-        .filter(|r| !r.bad().bundle.is_empty() && !needs_base(r))
+        .filter(|r| !r.bad_example().bundle.is_empty() && !needs_base(r))
     {
         let profile = profile_for(rule);
-        let mut bad = Bundle::new(rule.bad().bundle);
-        bad.apply(&rule.bad());
+        let mut bad = Bundle::new(rule.bad_example().bundle);
+        bad.apply(&rule.bad_example());
         let findings = bad.lint_without(profile, &unlinted_for(rule));
         if !findings.iter().any(|f| f.rule == rule) {
             let others: Vec<_> = findings.iter().map(|f| mark(&bad, f)).collect();
@@ -145,8 +151,8 @@ fn bad_examples_trigger_their_rule_and_good_ones_do_not() {
                 rule.slug
             ));
         }
-        let mut good = Bundle::new(rule.good().bundle);
-        good.apply(&rule.good());
+        let mut good = Bundle::new(rule.good_example().bundle);
+        good.apply(&rule.good_example());
         let findings = good.lint_without(profile, &unlinted_for(rule));
         for finding in findings.iter().filter(|f| f.rule == rule) {
             wrong.push(format!(
@@ -178,14 +184,17 @@ pub fn profile_for(rule: &Rule) -> Profile {
 pub fn unlinted_for(rule: &Rule) -> Vec<String> {
     let named = ["acp-ref-valid", "auth-ref-secrets-valid"].contains(&rule.slug);
     named
-        .then(|| rule.bad().file.to_owned())
+        .then(|| rule.bad_example().file.to_owned())
         .into_iter()
         .collect()
 }
 
 #[test]
 fn mutants_are_reported_at_the_right_place_and_conforming_variants_are_not() {
-    let rules: Vec<_> = wanted().into_iter().filter(|r| !needs_base(r)).collect();
+    let rules: Vec<_> = selected_rules()
+        .into_iter()
+        .filter(|r| !needs_base(r))
+        .collect();
     let mut wrong = Vec::new();
     let mut killed: BTreeMap<&str, (usize, usize)> =
         rules.iter().map(|r| (r.slug, (0, 0))).collect();
@@ -224,8 +233,8 @@ fn mutants_are_reported_at_the_right_place_and_conforming_variants_are_not() {
             })
             .collect();
         // One mistake must have exactly one finding, not one from each of two families.
-        let told = marks.iter().filter(|m| **m == expected).count();
-        if told != 1 || !surplus.is_empty() {
+        let reported = marks.iter().filter(|m| **m == expected).count();
+        if reported != 1 || !surplus.is_empty() {
             wrong.push(format!(
                 "{case:?}\n  expected {expected}\n  found    {marks:?}"
             ));
@@ -264,7 +273,7 @@ fn family_of(slug: &str) -> &'static str {
 }
 
 /// The text of a finding's file after applying its safe fix.
-fn mended(bundle: &Bundle, finding: &Finding) -> Option<String> {
+fn fixed_text(bundle: &Bundle, finding: &Finding) -> Option<String> {
     let fix = finding.fix.as_ref().filter(|f| f.safety == Safety::Safe)?;
     let mut text = bundle.text(&bundle.name_of(finding));
     let mut edits = fix.edits.clone();
@@ -277,12 +286,12 @@ fn mended(bundle: &Bundle, finding: &Finding) -> Option<String> {
 
 #[test]
 fn safe_fixes_remove_their_finding_and_add_none() {
-    let rules = wanted();
+    let rules = selected_rules();
     let mut wrong = Vec::new();
     let mut bundles = Vec::new();
-    for rule in rules.iter().filter(|r| !r.bad().bundle.is_empty()) {
-        let mut bad = Bundle::new(rule.bad().bundle);
-        bad.apply(&rule.bad());
+    for rule in rules.iter().filter(|r| !r.bad_example().bundle.is_empty()) {
+        let mut bad = Bundle::new(rule.bad_example().bundle);
+        bad.apply(&rule.bad_example());
         bundles.push((*rule, bad, profile_for(rule), unlinted_for(rule), true));
     }
     for case in cases().iter().filter(|c| !c.spare) {
@@ -296,7 +305,7 @@ fn safe_fixes_remove_their_finding_and_add_none() {
         let Some(finding) = before.iter().find(|f| f.rule == rule) else {
             continue;
         };
-        let Some(text) = mended(&bundle, finding) else {
+        let Some(text) = fixed_text(&bundle, finding) else {
             if is_example && rule.fix == FixKind::Safe {
                 wrong.push(format!("{}: the bad example has no safe fix", rule.slug));
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use agentproto_lint::Place;
+use agentproto_lint::Location;
 use agentproto_lint::shape::{SCHEMAS, shapes_for, violations};
 use agentproto_manifest::{Doctype, Document, Node, to_json};
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn validator(doctype: Doctype) -> jsonschema::Validator {
 }
 
 fn ours(doctype: Doctype, root: &Node) -> bool {
-    violations(shapes_for(doctype), root, Place::Value(root)).is_empty()
+    violations(shapes_for(doctype), root, Location::Value(root)).is_empty()
 }
 
 /// Replaces `${input.x}` in URLs, which is filled in later (C9). The crate does not support it.
@@ -216,7 +216,7 @@ proptest! {
                 manifests().into_iter().filter(|(_, p)| p.to_string_lossy().contains("base")).filter_map(|(d, p)| {
                     let text = std::fs::read_to_string(p).ok()?;
                     let doc = Document::parse("x.md", text);
-                    let yaml = doc.slice(doc.front?.yaml).to_owned();
+                    let yaml = doc.slice(doc.frontmatter?.yaml).to_owned();
                     Some((d, yaml))
                 }).collect(),
                 Doctype::ALL.into_iter().map(|d| (d, validator(d))).collect(),

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use crate::common::{Bundle, markdown_below};
 use agentproto_lint::shape::{shapes_for, violations};
-use agentproto_lint::{Options, Place, Profile, RuleSet, Severity, lint_files};
+use agentproto_lint::{LintOptions, Location, Profile, RuleSet, Severity, lint_files};
 use agentproto_manifest::{Disk, Document};
 
 /// A finding that the spec implies.
-struct Implied {
+struct ExpectedFinding {
     /// `rule@file#pointer`
     mark: &'static str,
     severity: Severity,
@@ -19,24 +19,28 @@ struct Implied {
     why: &'static str,
 }
 
-const fn error(mark: &'static str, why: &'static str) -> Implied {
-    implied(mark, Severity::Error, why)
+const fn error(mark: &'static str, why: &'static str) -> ExpectedFinding {
+    expected_finding(mark, Severity::Error, why)
 }
-const fn warning(mark: &'static str, why: &'static str) -> Implied {
-    implied(mark, Severity::Warning, why)
+const fn warning(mark: &'static str, why: &'static str) -> ExpectedFinding {
+    expected_finding(mark, Severity::Warning, why)
 }
-const fn info(mark: &'static str, why: &'static str) -> Implied {
-    implied(mark, Severity::Info, why)
+const fn info(mark: &'static str, why: &'static str) -> ExpectedFinding {
+    expected_finding(mark, Severity::Info, why)
 }
-const fn implied(mark: &'static str, severity: Severity, why: &'static str) -> Implied {
-    Implied {
+const fn expected_finding(
+    mark: &'static str,
+    severity: Severity,
+    why: &'static str,
+) -> ExpectedFinding {
+    ExpectedFinding {
         mark,
         severity,
         derived: false,
         why,
     }
 }
-const fn derived(mut finding: Implied) -> Implied {
+const fn derived(mut finding: ExpectedFinding) -> ExpectedFinding {
     finding.derived = true;
     finding
 }
@@ -50,7 +54,7 @@ const STDIO_ONLY: &str = "AIP-44: websocket is recommended for servers that are 
 const SKIP_IF: &str = "AIP-29 §Setup: a step should have a check for whether it is done";
 
 /// Each folder with all expected findings.
-const EXAMPLES: &[(&str, &[Implied])] = &[
+const EXAMPLES: &[(&str, &[ExpectedFinding])] = &[
     (
         "gh",
         &[
@@ -227,7 +231,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 /// The findings in all manifests of an example, as `rule@file#pointer`.
-fn judged(name: &str, profile: Profile) -> Vec<(String, Severity)> {
+fn findings_of(name: &str, profile: Profile) -> Vec<(String, Severity)> {
     let dir = folder(name);
     let mut files = Vec::new();
     markdown_below(&dir, &mut files);
@@ -237,7 +241,7 @@ fn judged(name: &str, profile: Profile) -> Vec<(String, Severity)> {
     });
     files.sort();
     let rules = RuleSet::profile_defaults(profile);
-    let findings = lint_files(&files, &Options::new(&rules, &Disk, &dir)).findings;
+    let findings = lint_files(&files, &LintOptions::new(&rules, &Disk, &dir)).findings;
     let mut out: Vec<(String, Severity)> = findings
         .iter()
         .map(|f| {
@@ -251,18 +255,18 @@ fn judged(name: &str, profile: Profile) -> Vec<(String, Severity)> {
 
 #[test]
 fn spec_examples_have_the_expected_findings() {
-    for (name, implied) in EXAMPLES {
+    for (name, expected_finding) in EXAMPLES {
         for profile in [Profile::Default, Profile::Spec, Profile::Reference] {
-            let mut wanted: Vec<(String, Severity)> = implied
+            let mut expected: Vec<(String, Severity)> = expected_finding
                 .iter()
                 .filter(|i| !(i.derived && profile == Profile::Spec))
                 .map(|i| (i.mark.to_owned(), i.severity))
                 .collect();
-            wanted.sort();
-            let reasons: Vec<&str> = implied.iter().map(|i| i.why).collect();
-            let found = judged(name, profile);
+            expected.sort();
+            let reasons: Vec<&str> = expected_finding.iter().map(|i| i.why).collect();
+            let found = findings_of(name, profile);
             assert_eq!(
-                found, wanted,
+                found, expected,
                 "{name} in {profile:?}; reasons: {reasons:#?}"
             );
         }
@@ -372,7 +376,7 @@ fn violations_of_the_prose_are_errors() {
         let doc = Document::parse(bundle.dir.join(file), bundle.text(file));
         let root = doc.root.as_ref().expect("a mapping");
         let shapes = shapes_for(doc.doctype.expect("a doctype"));
-        let by_schema = violations(shapes, root, Place::Value(root));
+        let by_schema = violations(shapes, root, Location::Value(root));
         assert!(by_schema.is_empty(), "{mark}: the schema also forbids it");
         for profile in [Profile::Default, Profile::Spec, Profile::Reference] {
             let errors: Vec<String> = bundle
@@ -441,7 +445,7 @@ fn violations_of_the_schema_are_reported_at_the_right_place() {
 fn schema_violations_cite_the_spec_of_the_schema() {
     let dir = folder("pricing-snapshot");
     let rules = RuleSet::profile_defaults(Profile::Spec);
-    let options = Options::new(&rules, &Disk, &dir);
+    let options = LintOptions::new(&rules, &Disk, &dir);
     let findings = lint_files(&[dir.join("TOOL.md")], &options).findings;
     let specs: Vec<&str> = findings.iter().map(|f| f.source.spec).collect();
     assert_eq!(specs, ["AIP-14"]);

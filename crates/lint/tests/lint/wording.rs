@@ -9,7 +9,7 @@ use agentproto_lint::render::{Format, render};
 use agentproto_lint::{Rule, compare_with_base};
 
 fn printed(rule: &'static Rule) -> String {
-    let example = rule.bad();
+    let example = rule.bad_example();
     let mut bundle = Bundle::new(example.bundle);
     bundle.apply(&example);
     let mut out = Vec::new();
@@ -27,7 +27,10 @@ fn printed(rule: &'static Rule) -> String {
 #[test]
 fn reports_of_bad_examples() {
     for family in FAMILIES {
-        let rules = family.rules.iter().filter(|r| !r.bad().bundle.is_empty());
+        let rules = family
+            .rules
+            .iter()
+            .filter(|r| !r.bad_example().bundle.is_empty());
         let pages: Vec<String> = rules
             .map(|rule| format!("{}\n\n{}", rule.slug, printed(rule)))
             .collect();

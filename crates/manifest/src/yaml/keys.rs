@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use crate::tree::Entry;
 
 /// Number of entries from which a table is faster than a linear search.
-const FEW: usize = 32;
+const LINEAR_LIMIT: usize = 32;
 
 /// Finds the index of a key. Few entries are searched linearly, many are put into a table.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(super) struct Keys {
 impl Keys {
     /// Index of the last entry with this key. Between calls `entries` may only grow.
     pub fn find(&mut self, entries: &[Entry], key: &str) -> Option<usize> {
-        if entries.len() < FEW {
+        if entries.len() < LINEAR_LIMIT {
             return entries.iter().rposition(|e| e.key == key);
         }
         for (i, entry) in entries.iter().enumerate().skip(self.known) {

@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use self::text::{ByteOffsets, Text};
 use super::keys::Keys;
 use super::scalar::{differs_in_yaml11, resolve};
-use super::{MAX_DEPTH, MAX_NODES, Oddity, OddityKind, Parsed};
+use super::{MAX_DEPTH, MAX_NODES, Parsed, YamlQuirk, YamlQuirkKind};
 use crate::document::{Problem, ProblemKind};
 use crate::tree::{Entry, KeyKind, Node, Span, Style, Value};
 
@@ -29,7 +29,7 @@ pub fn parse(source: &str, base: usize, subject: &'static str) -> Parsed {
         if let Event::DocumentStart(_) = event {
             documents += 1;
             if documents > 1 {
-                let at = builder.place(span).start;
+                let at = builder.span_of(span).start;
                 builder.problems.push(Problem::new(
                     ProblemKind::MultipleDocuments,
                     Span { start: at, end: at },
@@ -94,7 +94,7 @@ struct Builder<'s> {
     /// End of the last token, as an offset in the source.
     last_end: usize,
     problems: Vec<Problem>,
-    oddities: Vec<Oddity>,
+    quirks: Vec<YamlQuirk>,
 }
 
 impl<'s> Builder<'s> {
@@ -111,7 +111,7 @@ impl<'s> Builder<'s> {
             copied: 0,
             last_end: 0,
             problems: Vec::new(),
-            oddities: Vec::new(),
+            quirks: Vec::new(),
         }
     }
 
@@ -128,7 +128,7 @@ impl<'s> Builder<'s> {
                 None
             },
             problems: self.problems,
-            oddities: self.oddities,
+            quirks: self.quirks,
         }
     }
 
@@ -141,7 +141,7 @@ impl<'s> Builder<'s> {
         (at as usize).saturating_sub(self.base)
     }
 
-    fn place(&self, span: CharSpan) -> Span {
+    fn span_of(&self, span: CharSpan) -> Span {
         Span::new(
             self.base + self.offsets.byte(span.start.index()),
             self.base + self.offsets.byte(span.end.index()),
@@ -150,13 +150,13 @@ impl<'s> Builder<'s> {
 
     /// Handles one event. Returns false if a limit is exceeded and parsing must stop.
     fn event(&mut self, event: Event<'s>, span: CharSpan) -> bool {
-        let place = self.place(span);
+        let place = self.span_of(span);
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let node = self.scalar(text, style, tag.as_deref(), place);
                 self.note_anchor(anchor, place);
                 self.last_end = self.relative(node.span.end);
-                self.remember(anchor, &node) && self.push(node)
+                self.store_anchor(anchor, &node) && self.push(node)
             }
             Event::SequenceStart(anchor, tag) => self.open(
                 anchor,
@@ -175,8 +175,8 @@ impl<'s> Builder<'s> {
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(place),
             Event::Alias(id) => {
-                self.oddities.push(Oddity {
-                    kind: OddityKind::Alias,
+                self.quirks.push(YamlQuirk {
+                    kind: YamlQuirkKind::Alias,
                     span: place,
                 });
                 self.last_end = self.relative(place.end);
@@ -205,8 +205,8 @@ impl<'s> Builder<'s> {
 
     fn note_anchor(&mut self, anchor: usize, place: Span) {
         if anchor > 0 {
-            self.oddities.push(Oddity {
-                kind: OddityKind::Anchor,
+            self.quirks.push(YamlQuirk {
+                kind: YamlQuirkKind::Anchor,
                 span: place,
             });
         }
@@ -221,8 +221,8 @@ impl<'s> Builder<'s> {
     ) -> bool {
         self.note_anchor(anchor, place);
         if tag.is_some_and(|t| !t.is_yaml_core_schema()) {
-            self.oddities.push(Oddity {
-                kind: OddityKind::Tag,
+            self.quirks.push(YamlQuirk {
+                kind: YamlQuirkKind::Tag,
                 span: place,
             });
         }
@@ -294,12 +294,12 @@ impl<'s> Builder<'s> {
             style,
             value,
         };
-        self.remember(collection.anchor, &node) && self.push(node)
+        self.store_anchor(collection.anchor, &node) && self.push(node)
     }
 
     /// Keeps a copy of an anchored node for its aliases. Nested anchors copy the same nodes
     /// repeatedly, so the copies are also limited.
-    fn remember(&mut self, anchor: usize, node: &Node) -> bool {
+    fn store_anchor(&mut self, anchor: usize, node: &Node) -> bool {
         if anchor == 0 {
             return true;
         }
@@ -353,8 +353,8 @@ impl<'s> Builder<'s> {
         let value = match tag {
             Some(tag) => {
                 if !tag.is_yaml_core_schema() {
-                    self.oddities.push(Oddity {
-                        kind: OddityKind::Tag,
+                    self.quirks.push(YamlQuirk {
+                        kind: YamlQuirkKind::Tag,
                         span,
                     });
                 }
@@ -366,8 +366,8 @@ impl<'s> Builder<'s> {
             }
             None if style == Style::Plain => {
                 if differs_in_yaml11(&text) {
-                    self.oddities.push(Oddity {
-                        kind: OddityKind::Yaml11,
+                    self.quirks.push(YamlQuirk {
+                        kind: YamlQuirkKind::Yaml11,
                         span,
                     });
                 }
@@ -464,8 +464,8 @@ impl<'s> Builder<'s> {
                     return true;
                 };
                 if key.merges {
-                    self.oddities.push(Oddity {
-                        kind: OddityKind::MergeKey,
+                    self.quirks.push(YamlQuirk {
+                        kind: YamlQuirkKind::MergeKey,
                         span: key.span,
                     });
                     merge(entries, keys, merged, &node);

@@ -21,7 +21,7 @@ pub const MAX_NODES: usize = 200_000;
 
 /// Kind of a valid YAML feature that other parsers read differently or do not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OddityKind {
+pub enum YamlQuirkKind {
     /// An anchor (`&name`).
     Anchor,
     /// An alias (`*name`).
@@ -36,9 +36,9 @@ pub enum OddityKind {
 
 /// A valid YAML feature that other parsers read differently, with its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Oddity {
+pub struct YamlQuirk {
     /// The feature.
-    pub kind: OddityKind,
+    pub kind: YamlQuirkKind,
     /// Byte range in the file.
     pub span: Span,
 }
@@ -51,7 +51,7 @@ pub struct Parsed {
     /// Errors.
     pub problems: Vec<Problem>,
     /// Features that other parsers read differently.
-    pub oddities: Vec<Oddity>,
+    pub quirks: Vec<YamlQuirk>,
 }
 
 /// Subject of the error messages about a manifest.
@@ -59,11 +59,11 @@ const FRONTMATTER: &str = "the frontmatter";
 
 /// Parses one YAML document that starts at offset `base` of the file.
 pub fn parse(source: &str, base: usize) -> Parsed {
-    parse_called(source, base, FRONTMATTER)
+    parse_with_subject(source, base, FRONTMATTER)
 }
 
 /// Like `parse`, with another subject for the error messages.
-pub(crate) fn parse_called(source: &str, base: usize, subject: &'static str) -> Parsed {
+pub(crate) fn parse_with_subject(source: &str, base: usize, subject: &'static str) -> Parsed {
     match quick::parse(source, base) {
         Some(parsed) => parsed,
         None => library::parse(source, base, subject),

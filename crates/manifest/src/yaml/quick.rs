@@ -14,7 +14,7 @@ use smol_str::SmolStr;
 
 use super::keys::Keys;
 use super::scalar::{differs_in_yaml11, resolve};
-use super::{MAX_DEPTH, MAX_NODES, Oddity, OddityKind, Parsed};
+use super::{MAX_DEPTH, MAX_NODES, Parsed, YamlQuirk, YamlQuirkKind};
 use crate::tree::{Entry, KeyKind, Node, Span, Style, Value};
 
 pub fn parse(source: &str, base: usize) -> Option<Parsed> {
@@ -29,7 +29,7 @@ pub fn parse(source: &str, base: usize) -> Option<Parsed> {
         indent: None,
         depth: 0,
         nodes: 1,
-        oddities: Vec::new(),
+        quirks: Vec::new(),
     };
     reader.next_line_from(0)?;
     let indent = reader.indent?;
@@ -41,7 +41,7 @@ pub fn parse(source: &str, base: usize) -> Option<Parsed> {
     Some(Parsed {
         root: Some(root),
         problems: Vec::new(),
-        oddities: reader.oddities,
+        quirks: reader.quirks,
     })
 }
 
@@ -78,7 +78,7 @@ struct Reader<'s> {
     depth: usize,
     /// Number of nodes so far: the root, all items, and all keys and values.
     nodes: usize,
-    oddities: Vec<Oddity>,
+    quirks: Vec<YamlQuirk>,
 }
 
 impl<'s> Reader<'s> {
@@ -94,7 +94,7 @@ impl<'s> Reader<'s> {
         Span::new(self.base + start, self.base + end)
     }
 
-    fn ends_word(byte: Option<u8>) -> bool {
+    fn is_blank_or_end(byte: Option<u8>) -> bool {
         matches!(byte, None | Some(b' ' | b'\n'))
     }
 
@@ -180,7 +180,7 @@ impl<'s> Reader<'s> {
     }
 
     fn at_dash(&self) -> bool {
-        self.peek() == Some(b'-') && Self::ends_word(self.byte(self.at + 1))
+        self.peek() == Some(b'-') && Self::is_blank_or_end(self.byte(self.at + 1))
     }
 
     fn block_seq(&mut self, indent: usize) -> Option<Node> {
@@ -191,8 +191,8 @@ impl<'s> Reader<'s> {
             let dash_end = self.at;
             self.skip_spaces();
             let item = match self.peek()? {
-                b'\n' => self.nested(indent, false)?,
-                b'#' if self.at > dash_end => self.nested(indent, false)?,
+                b'\n' => self.block_value(indent, false)?,
+                b'#' if self.at > dash_end => self.block_value(indent, false)?,
                 b'-' if self.at_dash() => return None,
                 first
                     if first != b'"'
@@ -236,7 +236,7 @@ impl<'s> Reader<'s> {
         while let Some(i) = memchr3(b':', b'\n', b'#', rest.get(from..).unwrap_or(&[])) {
             let at = from + i;
             match rest.get(at) {
-                Some(b':') if Self::ends_word(rest.get(at + 1).copied()) => return true,
+                Some(b':') if Self::is_blank_or_end(rest.get(at + 1).copied()) => return true,
                 Some(b'\n') => return false,
                 Some(b'#') if at > 0 && rest.get(at - 1) == Some(&b' ') => return false,
                 _ => from = at + 1,
@@ -257,8 +257,8 @@ impl<'s> Reader<'s> {
             let colon_end = self.at;
             self.skip_spaces();
             let value = match self.peek()? {
-                b'\n' => self.nested(indent, true)?,
-                b'#' if self.at > colon_end => self.nested(indent, true)?,
+                b'\n' => self.block_value(indent, true)?,
+                b'#' if self.at > colon_end => self.block_value(indent, true)?,
                 _ => self.inline_value(indent)?,
             };
             if self.indent.is_some_and(|next| next > indent) {
@@ -292,7 +292,7 @@ impl<'s> Reader<'s> {
                 let Value::Str(key) = node.value else {
                     return None;
                 };
-                if self.peek() != Some(b':') || !Self::ends_word(self.byte(self.at + 1)) {
+                if self.peek() != Some(b':') || !Self::is_blank_or_end(self.byte(self.at + 1)) {
                     return None;
                 }
                 self.at += 1;
@@ -305,7 +305,7 @@ impl<'s> Reader<'s> {
                 let colon = loop {
                     let at = from + memchr3(b':', b'\n', b'#', rest.get(from..)?)?;
                     match rest.get(at) {
-                        Some(b':') if Self::ends_word(rest.get(at + 1).copied()) => {
+                        Some(b':') if Self::is_blank_or_end(rest.get(at + 1).copied()) => {
                             break start + at;
                         }
                         Some(b'\n') => return None,
@@ -332,7 +332,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Reads the block on the next lines that is the value of a key or dash at the end of a line.
-    fn nested(&mut self, indent: usize, may_be_dash: bool) -> Option<Node> {
+    fn block_value(&mut self, indent: usize, may_be_dash: bool) -> Option<Node> {
         let rest = self.bytes.get(self.at..)?;
         let next = memchr(b'\n', rest).map_or(self.bytes.len(), |i| self.at + i + 1);
         self.next_line_from(next)?;
@@ -362,7 +362,7 @@ impl<'s> Reader<'s> {
             }
             b'|' | b'>' => return self.block_scalar(indent),
             first if is_indicator(first) => return None,
-            b'-' | b'?' | b':' if Self::ends_word(self.byte(self.at + 1)) => return None,
+            b'-' | b'?' | b':' if Self::is_blank_or_end(self.byte(self.at + 1)) => return None,
             b'?' | b':' => return None,
             _ => self.plain_line()?,
         };
@@ -380,7 +380,7 @@ impl<'s> Reader<'s> {
             };
             let at = from + i;
             match rest.get(at) {
-                Some(b':') if Self::ends_word(rest.get(at + 1).copied()) => return None,
+                Some(b':') if Self::is_blank_or_end(rest.get(at + 1).copied()) => return None,
                 Some(b'\n') => break at,
                 Some(b'#') if at > 0 && rest.get(at - 1) == Some(&b' ') => break at,
                 _ => from = at + 1,
@@ -403,8 +403,8 @@ impl<'s> Reader<'s> {
 
     fn note_yaml11(&mut self, text: &str, span: Span) {
         if differs_in_yaml11(text) {
-            self.oddities.push(Oddity {
-                kind: OddityKind::Yaml11,
+            self.quirks.push(YamlQuirk {
+                kind: YamlQuirkKind::Yaml11,
                 span,
             });
         }

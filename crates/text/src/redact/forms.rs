@@ -12,7 +12,7 @@ use super::MASK;
 /// Prefixes of the tokens of well-known services, each with two minimum lengths. The first is for
 /// the value of a field. The second is for a word in any text, where identifiers of programs can
 /// have the same prefix.
-const FORMS: [(&str, usize, usize); 28] = [
+const TOKEN_FORMATS: [(&str, usize, usize); 28] = [
     ("AIza", 35, 39),
     ("AKIA", 20, 20),
     ("ASIA", 20, 20),
@@ -42,21 +42,21 @@ const FORMS: [(&str, usize, usize); 28] = [
     ("xoxp-", 20, 24),
     ("ya29.", 30, 40),
 ];
-const KEY_BEGINS: &str = "-----BEGIN ";
+const KEY_HEADER: &str = "-----BEGIN ";
 const KEY_KIND: &str = "PRIVATE KEY-----";
-const KEY_ENDS: &str = "-----END ";
+const KEY_FOOTER: &str = "-----END ";
 /// Maximum number of bytes that are held back because they may be the start of a secret.
-const MOST_HELD: usize = 4096;
+const MAX_HELD: usize = 4096;
 
 /// Searches for all prefixes at once. Most texts contain none of them.
 static STARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let starts = FORMS.iter().map(|(start, _, _)| *start);
-    AhoCorasick::new(starts.chain([KEY_BEGINS])).ok()
+    let starts = TOKEN_FORMATS.iter().map(|(start, _, _)| *start);
+    AhoCorasick::new(starts.chain([KEY_HEADER])).ok()
 });
 
 /// Whether the value of a field is a token of a well-known service.
 pub fn is_known_token(text: &str) -> bool {
-    FORMS.iter().any(|(start, least, _)| {
+    TOKEN_FORMATS.iter().any(|(start, least, _)| {
         text.len() >= *least
             && text
                 .strip_prefix(start)
@@ -71,7 +71,7 @@ fn is_part(byte: u8) -> bool {
 fn is_secret(word: &str) -> bool {
     // `eyJ` starts a JSON web token only if there are three parts.
     let fits = |start: &str| start != "eyJ" || word.matches('.').count() == 2;
-    FORMS
+    TOKEN_FORMATS
         .iter()
         .any(|(start, _, least)| word.len() >= *least && word.starts_with(start) && fits(start))
 }
@@ -80,43 +80,43 @@ fn is_secret(word: &str) -> bool {
 fn may_become(word: &str) -> bool {
     let begins = |form: &str| word.starts_with(form) || form.starts_with(word);
     !word.is_empty()
-        && (begins(KEY_BEGINS.trim_end()) || FORMS.iter().any(|(form, _, _)| begins(form)))
+        && (begins(KEY_HEADER.trim_end()) || TOKEN_FORMATS.iter().any(|(form, _, _)| begins(form)))
 }
 
 /// Redacts text that arrives in pieces, in which a secret can be split.
 #[derive(Default)]
-pub struct Stream {
+pub struct TokenRedactor {
     held: String,
     /// Whether the position is between the first and the last line of a private key.
     in_key: bool,
-    /// Whether the position is inside a secret that is longer than `MOST_HELD`.
+    /// Whether the position is inside a secret that is longer than `MAX_HELD`.
     in_word: bool,
 }
 
-impl Stream {
+impl TokenRedactor {
     /// Adds a piece. Returns the text that can be shown now.
-    pub fn take(&mut self, piece: &str) -> String {
+    pub fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
         let text = std::mem::take(&mut self.held);
-        self.go(&text, false)
+        self.redact(&text, false)
     }
 
     /// Ends the text. Returns the rest.
     pub fn finish(&mut self) -> String {
         let text = std::mem::take(&mut self.held);
-        let rest = self.go(&text, true);
+        let rest = self.redact(&text, true);
         self.in_word = false;
         rest
     }
 
     /// Redacts one of several lines. A private key can continue in the next line.
     pub fn line(&mut self, line: &str) -> String {
-        let text = self.go(line, true);
+        let text = self.redact(line, true);
         self.in_word = false;
         text
     }
 
-    fn go(&mut self, text: &str, is_end: bool) -> String {
+    fn redact(&mut self, text: &str, is_end: bool) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while !rest.is_empty() {
@@ -131,7 +131,7 @@ impl Stream {
                 rest = after;
                 continue;
             }
-            if word.starts_with(KEY_BEGINS.trim_end()) {
+            if word.starts_with(KEY_HEADER.trim_end()) {
                 match key_head(rest) {
                     Head::Key(end) => {
                         out.push_str(MASK);
@@ -139,15 +139,15 @@ impl Stream {
                         rest = rest.get(end..).unwrap_or_default();
                         continue;
                     }
-                    Head::Open if !is_end && rest.len() < 128 => {
+                    Head::Incomplete if !is_end && rest.len() < 128 => {
                         rest.clone_into(&mut self.held);
                         return out;
                     }
-                    Head::Open | Head::Other => {}
+                    Head::Incomplete | Head::Other => {}
                 }
             }
             if after.is_empty() && !is_end && may_become(word) {
-                if word.len() <= MOST_HELD {
+                if word.len() <= MAX_HELD {
                     word.clone_into(&mut self.held);
                     return out;
                 }
@@ -165,10 +165,10 @@ impl Stream {
 
     /// Skips the text of a private key. Returns the text after it.
     fn skip_key<'t>(&mut self, text: &'t str, is_end: bool) -> &'t str {
-        let Some(at) = text.find(KEY_ENDS) else {
+        let Some(at) = text.find(KEY_FOOTER) else {
             // The end mark may be split between two pieces.
-            let cut = (1..KEY_ENDS.len()).rev().find(|n| {
-                let head = KEY_ENDS.get(..*n).unwrap_or_default();
+            let cut = (1..KEY_FOOTER.len()).rev().find(|n| {
+                let head = KEY_FOOTER.get(..*n).unwrap_or_default();
                 text.ends_with(head)
             });
             if !is_end && let Some(cut) = cut {
@@ -178,7 +178,7 @@ impl Stream {
             }
             return "";
         };
-        let mark = text.get(at + KEY_ENDS.len()..).unwrap_or_default();
+        let mark = text.get(at + KEY_FOOTER.len()..).unwrap_or_default();
         match mark.find("-----") {
             Some(end) => {
                 self.in_key = false;
@@ -202,7 +202,7 @@ enum Head {
     /// The first line of a private key, which ends at this offset.
     Key(usize),
     /// The line is not complete yet.
-    Open,
+    Incomplete,
     /// Anything else.
     Other,
 }
@@ -210,8 +210,8 @@ enum Head {
 fn key_head(text: &str) -> Head {
     let line = text.lines().next().unwrap_or(text);
     match line.find(KEY_KIND) {
-        Some(at) if line.starts_with(KEY_BEGINS) => Head::Key(at + KEY_KIND.len()),
-        _ if line.len() == text.len() => Head::Open,
+        Some(at) if line.starts_with(KEY_HEADER) => Head::Key(at + KEY_KIND.len()),
+        _ if line.len() == text.len() => Head::Incomplete,
         _ => Head::Other,
     }
 }
@@ -222,8 +222,8 @@ pub fn text(text: &str) -> Cow<'_, str> {
     if !suspicious {
         return Cow::Borrowed(text);
     }
-    let mut stream = Stream::default();
-    Cow::Owned(stream.go(text, true))
+    let mut stream = TokenRedactor::default();
+    Cow::Owned(stream.redact(text, true))
 }
 
 /// Redacts every string in a JSON value. Returns whether anything was redacted.
@@ -287,47 +287,47 @@ mod tests {
     fn secrets_are_redacted_in_pieces_of_any_size() {
         let key = format!(
             "{}RSA {KEY_KIND}\nMIIEabc\n+/x=\n{}RSA {KEY_KIND}",
-            KEY_BEGINS, KEY_ENDS
+            KEY_HEADER, KEY_FOOTER
         );
-        let said: Vec<String> = secrets().into_iter().chain([key]).collect();
-        let whole = format!("begin {} end; ghp_ no; sk", said.join(" x "));
-        let wanted = format!(
+        let redacted: Vec<String> = secrets().into_iter().chain([key]).collect();
+        let whole = format!("begin {} end; ghp_ no; sk", redacted.join(" x "));
+        let expected = format!(
             "begin {} end; ghp_ no; sk",
-            vec![MASK; said.len()].join(" x ")
+            vec![MASK; redacted.len()].join(" x ")
         );
-        assert_eq!(text(&whole), wanted);
+        assert_eq!(text(&whole), expected);
         let letters: Vec<char> = whole.chars().collect();
         for size in [1, 2, 3, 7, 20, 64, 1000] {
-            let mut stream = Stream::default();
+            let mut stream = TokenRedactor::default();
             let mut got = String::new();
             for piece in letters.chunks(size) {
-                got.push_str(&stream.take(&piece.iter().collect::<String>()));
+                got.push_str(&stream.push(&piece.iter().collect::<String>()));
             }
             got.push_str(&stream.finish());
-            assert_eq!(got, wanted, "pieces of {size}");
+            assert_eq!(got, expected, "pieces of {size}");
         }
     }
 
     #[test]
     fn a_long_secret_does_not_fill_memory() {
-        let mut stream = Stream::default();
-        let mut got = stream.take("sk-");
+        let mut stream = TokenRedactor::default();
+        let mut got = stream.push("sk-");
         for _ in 0..5000 {
-            got.push_str(&stream.take("abcdef"));
-            assert!(stream.held.len() <= MOST_HELD + 16);
+            got.push_str(&stream.push("abcdef"));
+            assert!(stream.held.len() <= MAX_HELD + 16);
         }
-        got.push_str(&stream.take(" after"));
+        got.push_str(&stream.push(" after"));
         got.push_str(&stream.finish());
         assert_eq!(got, format!("{MASK} after"));
     }
 
     #[test]
     fn a_private_key_is_redacted_over_several_lines() {
-        let mut stream = Stream::default();
+        let mut stream = TokenRedactor::default();
         let lines = [
-            format!("found {KEY_BEGINS}{KEY_KIND}"),
+            format!("found {KEY_HEADER}{KEY_KIND}"),
             "MIIEabc".to_owned(),
-            format!("{KEY_ENDS}{KEY_KIND}"),
+            format!("{KEY_FOOTER}{KEY_KIND}"),
             "after".to_owned(),
         ];
         let shown: Vec<String> = lines.iter().map(|line| stream.line(line)).collect();

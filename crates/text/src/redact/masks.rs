@@ -6,39 +6,39 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use serde_json::Value;
 
-use super::values::Values;
+use super::values::SecretValues;
 
 /// Replacement for a secret.
 pub const MASK: &str = "[secret]";
 /// Minimum length in bytes of a redacted value. A shorter value would match in most texts.
-const SHORTEST: usize = 4;
+const MIN_LENGTH: usize = 4;
 /// Mark for text that was left out.
 const CUT: &str = "…";
 
 /// All secrets of a run. Clones share the same secrets.
 #[derive(Clone, Default)]
-pub struct Masks {
-    values: Arc<RwLock<Values>>,
+pub struct SecretRedactor {
+    values: Arc<RwLock<SecretValues>>,
 }
 
-impl Masks {
+impl SecretRedactor {
     /// Adds a secret in every form in which it can appear: as it is and without surrounding
     /// spaces, each also as a JSON string, as a JSON string inside a JSON string, and as a part of
     /// a JSON Pointer. Errors quote lines of JSON, which quotes them again.
     pub fn add(&self, secret: &str) {
         let mut values = self.values.write();
         for form in [secret, secret.trim()] {
-            let json = in_json(form);
+            let json = json_escaped(form);
             let pointer = form.replace('~', "~0").replace('/', "~1");
             let forms = [
                 form.to_owned(),
-                in_ascii(&json),
-                in_json(&json),
+                ascii_escaped(&json),
+                json_escaped(&json),
                 json,
                 pointer,
             ];
             for form in forms {
-                if form.len() >= SHORTEST {
+                if form.len() >= MIN_LENGTH {
                     values.add(form);
                 }
             }
@@ -99,8 +99,8 @@ impl Masks {
     /// Replaces the start of a secret at the end of a text.
     fn mask_end<'t>(&self, text: Cow<'t, str>) -> Cow<'t, str> {
         let whole = text.trim_end();
-        let left = self.unsettled(whole);
-        match left >= SHORTEST {
+        let left = self.partial_match_len(whole);
+        match left >= MIN_LENGTH {
             true => {
                 let keep = whole.get(..whole.len() - left).unwrap_or_default();
                 Cow::Owned(format!("{keep}{MASK}"))
@@ -121,28 +121,28 @@ impl Masks {
     }
 
     /// Masks text that arrives in pieces, in which a secret can be split.
-    pub fn stream(&self) -> MaskedStream {
-        MaskedStream {
+    pub fn stream(&self) -> RedactingStream {
+        RedactingStream {
             masks: self.clone(),
             held: String::new(),
         }
     }
 
     /// Number of bytes at the end of a text that can be the start of a secret.
-    fn unsettled(&self, text: &str) -> usize {
-        self.values.read().unsettled(text)
+    fn partial_match_len(&self, text: &str) -> usize {
+        self.values.read().partial_match_len(text)
     }
 }
 
 /// The text as a JSON string, without the quotes around it.
-fn in_json(text: &str) -> String {
+fn json_escaped(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     let inner = quoted.get(1..quoted.len().saturating_sub(1));
     inner.unwrap_or_default().to_owned()
 }
 
 /// The text with non-ASCII characters as `\u` escapes, as some JSON writers produce it.
-fn in_ascii(text: &str) -> String {
+fn ascii_escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         if character.is_ascii() {
@@ -157,14 +157,14 @@ fn in_ascii(text: &str) -> String {
 }
 
 /// Masks text in pieces. It holds back text that may be the start of a secret.
-pub struct MaskedStream {
-    masks: Masks,
+pub struct RedactingStream {
+    masks: SecretRedactor,
     held: String,
 }
 
-impl MaskedStream {
+impl RedactingStream {
     /// Adds a piece. Returns the text that can be shown now.
-    pub fn take(&mut self, piece: String) -> String {
+    pub fn push(&mut self, piece: String) -> String {
         if self.held.is_empty() && self.masks.is_empty() {
             return piece;
         }
@@ -173,7 +173,7 @@ impl MaskedStream {
             .masks
             .mask(&std::mem::take(&mut self.held))
             .into_owned();
-        let keep = self.masks.unsettled(&text);
+        let keep = self.masks.partial_match_len(&text);
         self.held = text.split_off(text.len() - keep);
         text
     }
@@ -189,8 +189,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn masks() -> Masks {
-        let masks = Masks::default();
+    fn masks() -> SecretRedactor {
+        let masks = SecretRedactor::default();
         masks.add("hunter22");
         masks.add("hunter22-long");
         masks.add("abc");
@@ -214,10 +214,10 @@ mod tests {
             "  spaced \n",
             "caf\u{e9}-\u{1f600}",
         ] {
-            let masks = Masks::default();
+            let masks = SecretRedactor::default();
             masks.add(secret);
             let line = json!({ "key": secret }).to_string();
-            for text in [&line, &super::in_ascii(&line), secret] {
+            for text in [&line, &super::ascii_escaped(&line), secret] {
                 let masked = masks.mask(text);
                 assert!(masked.contains(MASK), "{masked}");
                 let left = ["ss", "lines", "spaced", "caf"];
@@ -249,11 +249,14 @@ mod tests {
 
     #[test]
     fn secrets_in_quoted_json_are_masked() {
-        let masks = Masks::default();
+        let masks = SecretRedactor::default();
         masks.add("pa\"ss\\wo");
         let line = json!({ "key": "pa\"ss\\wo" }).to_string();
-        let told = masks.mask(&format!("{line:?}")).into_owned();
-        assert!(told.contains(MASK) && !told.contains("wo"), "{told}");
+        let redacted = masks.mask(&format!("{line:?}")).into_owned();
+        assert!(
+            redacted.contains(MASK) && !redacted.contains("wo"),
+            "{redacted}"
+        );
     }
 
     #[test]
@@ -261,8 +264,8 @@ mod tests {
         let text = "one hunter22 two";
         for cut in 0..=text.len() {
             let mut stream = masks().stream();
-            let mut out = stream.take(text[..cut].to_owned());
-            out.push_str(&stream.take(text[cut..].to_owned()));
+            let mut out = stream.push(text[..cut].to_owned());
+            out.push_str(&stream.push(text[cut..].to_owned()));
             out.push_str(&stream.finish());
             assert_eq!(out, "one [secret] two", "cut at {cut}");
         }
@@ -271,9 +274,9 @@ mod tests {
     #[test]
     fn text_that_only_starts_like_a_secret_is_shown() {
         let mut stream = masks().stream();
-        assert_eq!(stream.take("x hun".into()), "x ");
-        assert_eq!(stream.take("gry".into()), "hungry");
-        assert_eq!(stream.take("hunt".into()), "");
+        assert_eq!(stream.push("x hun".into()), "x ");
+        assert_eq!(stream.push("gry".into()), "hungry");
+        assert_eq!(stream.push("hunt".into()), "");
         assert_eq!(stream.finish(), "hunt");
     }
 }

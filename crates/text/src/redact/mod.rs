@@ -1,5 +1,5 @@
-//! Redacts secrets in output: known values (`Values`, `Masks`), known token formats (`Stream`,
-//! `text`), and names of fields that contain secrets.
+//! Redacts secrets in output: known values (`SecretValues`, `SecretRedactor`), known token formats
+//! (`TokenRedactor`, `text`), and names of fields that contain secrets.
 
 mod forms;
 mod masks;
@@ -8,10 +8,10 @@ mod values;
 
 use serde_json::Value;
 
-pub use forms::{Stream, is_known_token, text, value};
-pub use masks::{MASK, MaskedStream, Masks};
+pub use forms::{TokenRedactor, is_known_token, text, value};
+pub use masks::{MASK, RedactingStream, SecretRedactor};
 pub use names::{is_secret_name, may_name_secret};
-pub use values::Values;
+pub use values::SecretValues;
 
 /// Replaces strings in a JSON value, and keys if `keys` is true. Returns whether any was replaced.
 pub fn replace_strings(

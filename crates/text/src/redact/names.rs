@@ -1,7 +1,7 @@
 //! Detects secrets by the names of their fields.
 
 /// Suffixes of names of fields that contain a secret.
-const ENDS: [&str; 14] = [
+const SUFFIXES: [&str; 14] = [
     "access_key",
     "accesskey",
     "api_key",
@@ -19,7 +19,7 @@ const ENDS: [&str; 14] = [
 ];
 
 /// Substrings of names of options, headers and parameters that contain secrets (AOI-CLI §11).
-const PARTS: [&str; 13] = [
+const SUBSTRINGS: [&str; 13] = [
     "token",
     "secret",
     "password",
@@ -39,7 +39,7 @@ const PARTS: [&str; 13] = [
 /// slot.
 pub fn is_secret_name(key: &str) -> bool {
     let key = key.as_bytes();
-    ENDS.iter().any(|end| {
+    SUFFIXES.iter().any(|end| {
         let Some((before, tail)) = key
             .len()
             .checked_sub(end.len())
@@ -62,7 +62,7 @@ pub fn is_secret_name(key: &str) -> bool {
 /// names than `is_secret_name`, for values that are hidden to be safe.
 pub fn may_name_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    PARTS.iter().any(|part| name.contains(part))
+    SUBSTRINGS.iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use memchr::memmem;
 
 /// Maximum number of values that are searched one by one. More values use an automaton.
-const FEW: usize = 8;
+const LINEAR_LIMIT: usize = 8;
 
 /// Values that must not be shown.
 #[derive(Clone, Default)]
-pub struct Values {
+pub struct SecretValues {
     all: BTreeSet<String>,
     /// Values added last.
     recent: Vec<String>,
@@ -29,14 +29,14 @@ struct Group {
     finder: OnceLock<Option<AhoCorasick>>,
 }
 
-impl Values {
+impl SecretValues {
     /// Adds a value. Empty and known values are ignored.
     pub fn add(&mut self, value: String) {
         if value.is_empty() || !self.all.insert(value.clone()) {
             return;
         }
         self.recent.push(value);
-        if self.recent.len() <= FEW {
+        if self.recent.len() <= LINEAR_LIMIT {
             return;
         }
         let mut values = std::mem::take(&mut self.recent);
@@ -97,7 +97,7 @@ impl Values {
     }
 
     /// Number of bytes at the end of a text that can be the start of a value.
-    pub fn unsettled(&self, text: &str) -> usize {
+    pub fn partial_match_len(&self, text: &str) -> usize {
         let longest = self.all.iter().map(String::len).max().unwrap_or(0);
         let from = text.len().saturating_sub(longest.saturating_sub(1));
         let begins = |at: &usize| {
@@ -145,7 +145,7 @@ fn each_place(value: &str, text: &str, found: &mut Vec<(usize, usize)>) {
 }
 
 /// Shows the number of values, never the values themselves.
-impl std::fmt::Debug for Values {
+impl std::fmt::Debug for SecretValues {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Values({})", self.all.len())
     }
@@ -155,8 +155,8 @@ impl std::fmt::Debug for Values {
 mod tests {
     use super::*;
 
-    fn values(all: &[&str]) -> Values {
-        let mut values = Values::default();
+    fn values(all: &[&str]) -> SecretValues {
+        let mut values = SecretValues::default();
         all.iter().for_each(|value| values.add((*value).to_owned()));
         values
     }
@@ -204,7 +204,7 @@ mod tests {
         #[test]
         fn the_automaton_finds_what_a_search_finds(all in proptest::collection::vec("[ab]{2,5}", 1..12), text in "[abc]{0,30}") {
             let few: Vec<&str> = all.iter().map(String::as_str).collect();
-            let others: Vec<String> = (0..9 * FEW).map(|n| format!("other{n}")).collect();
+            let others: Vec<String> = (0..9 * LINEAR_LIMIT).map(|n| format!("other{n}")).collect();
             let many: Vec<&str> = others.iter().map(String::as_str).chain(few.iter().copied()).collect();
             let many_first: Vec<&str> = many.iter().rev().copied().collect();
             let masked = values(&few).replace(&text, "#").into_owned();

@@ -2,23 +2,27 @@ use super::*;
 use proptest::prelude::*;
 use serde_json::json;
 
-fn odd(text: &str) -> Vec<(String, Odd)> {
+fn quirks_of(text: &str) -> Vec<(String, JsonQuirkKind)> {
     let read = read(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
-    let oddities = read.oddities.into_iter();
-    oddities
-        .map(|oddity| (oddity.pointer, oddity.kind))
-        .collect()
+    let quirks = read.quirks.into_iter();
+    quirks.map(|quirk| (quirk.pointer, quirk.kind)).collect()
 }
 
 #[test]
 fn duplicate_names_are_reported() {
     let text = r#"{"a":[{"b~/":1,"c":2,"b~/":3}],"a":{"a":1}}"#;
-    let wanted = [("/a/0/b~0~1", Odd::DuplicateKey), ("/a", Odd::DuplicateKey)];
-    assert_eq!(odd(text), wanted.map(|(p, k)| (p.to_owned(), k)));
+    let expected = [
+        ("/a/0/b~0~1", JsonQuirkKind::DuplicateKey),
+        ("/a", JsonQuirkKind::DuplicateKey),
+    ];
+    assert_eq!(quirks_of(text), expected.map(|(p, k)| (p.to_owned(), k)));
     assert_eq!(read(text.as_bytes()).unwrap().value, json!({"a": {"a": 1}}));
     let same = r#"{"a":1,"\u0061":2}"#;
-    assert_eq!(odd(same), [("/a".to_owned(), Odd::DuplicateKey)]);
-    assert_eq!(odd(r#"[{"a":1},{"a":1,"b":{"a":1}}]"#), []);
+    assert_eq!(
+        quirks_of(same),
+        [("/a".to_owned(), JsonQuirkKind::DuplicateKey)]
+    );
+    assert_eq!(quirks_of(r#"[{"a":1},{"a":1,"b":{"a":1}}]"#), []);
 }
 
 #[test]
@@ -32,24 +36,28 @@ fn lone_surrogates_are_reported() {
     ] {
         let read = read(text.as_bytes()).unwrap();
         assert_eq!(read.value, json!(value), "{text}");
-        assert_eq!(odd(text), [(String::new(), Odd::LoneSurrogate)], "{text}");
+        assert_eq!(
+            quirks_of(text),
+            [(String::new(), JsonQuirkKind::LoneSurrogate)],
+            "{text}"
+        );
     }
-    assert_eq!(odd(r#""\ud83d\ude00 \u00e9 é""#), []);
+    assert_eq!(quirks_of(r#""\ud83d\ude00 \u00e9 é""#), []);
     let name = r#"{"\ud800":1}"#;
-    assert_eq!(odd(name).len(), 1);
+    assert_eq!(quirks_of(name).len(), 1);
 }
 
 #[test]
 fn deep_nesting_is_parsed_without_recursion() {
     let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-    assert_eq!(odd(&deep(DEEPEST)), []);
-    assert_eq!(odd(&deep(DEEPEST + 1)).len(), 1);
+    assert_eq!(quirks_of(&deep(MAX_DEPTH)), []);
+    assert_eq!(quirks_of(&deep(MAX_DEPTH + 1)).len(), 1);
     let million = deep(1_000_000);
     let read = read(million.as_bytes()).unwrap();
-    assert_eq!(read.oddities.len(), 1);
+    assert_eq!(read.quirks.len(), 1);
     assert_eq!(
         read.value.to_string(),
-        deep(DEEPEST).replace("[]", "[null]")
+        deep(MAX_DEPTH).replace("[]", "[null]")
     );
     assert!(super::read(&million.as_bytes()[1..]).is_err());
     let mixed = format!("{}1,2]{}}}", "{\"a\":[".repeat(200), "}]".repeat(199));
@@ -60,7 +68,7 @@ fn deep_nesting_is_parsed_without_recursion() {
 #[test]
 fn large_integers_are_reported() {
     assert_eq!(
-        odd("[9007199254740991,-9007199254740991,1e300,9e99,1.5]"),
+        quirks_of("[9007199254740991,-9007199254740991,1e300,9e99,1.5]"),
         []
     );
     for text in [
@@ -68,7 +76,11 @@ fn large_integers_are_reported() {
         "-9007199254740993",
         "18446744073709551616",
     ] {
-        assert_eq!(odd(text), [(String::new(), Odd::BigInteger)], "{text}");
+        assert_eq!(
+            quirks_of(text),
+            [(String::new(), JsonQuirkKind::BigInteger)],
+            "{text}"
+        );
     }
 }
 
@@ -147,9 +159,10 @@ fn agrees(text: &str) -> Result<(), TestCaseError> {
         (Ok(_), Err(error)) => prop_assert!(false, "{error}: {text}"),
         // This parser accepts more than serde_json, and reports it.
         (Err(_), Ok(ours)) => prop_assert!(
-            ours.oddities
-                .iter()
-                .any(|o| matches!(o.kind, Odd::LoneSurrogate | Odd::TooDeep)),
+            ours.quirks.iter().any(|o| matches!(
+                o.kind,
+                JsonQuirkKind::LoneSurrogate | JsonQuirkKind::TooDeep
+            )),
             "{text}"
         ),
         (Err(_), Err(_)) => {}
@@ -162,8 +175,8 @@ proptest! {
     fn values_are_parsed_like_serde_json(value in values()) {
         agrees(&value.to_string())?;
         agrees(&format!("{value:#}"))?;
-        let odd = read(value.to_string().as_bytes()).expect("JSON").oddities;
-        prop_assert!(odd.iter().all(|o| o.kind == Odd::BigInteger), "{odd:?}");
+        let quirks_of = read(value.to_string().as_bytes()).expect("JSON").quirks;
+        prop_assert!(quirks_of.iter().all(|o| o.kind == JsonQuirkKind::BigInteger), "{quirks_of:?}");
     }
 
     #[test]

@@ -19,12 +19,12 @@ pub fn recording(lines: &[&str]) -> Transcript {
 }
 
 /// Everything that the agent sends until the client must send something.
-fn said(player: &mut Player) -> (Vec<String>, Act) {
-    let mut said = Vec::new();
+fn sent_lines(replay: &mut AgentReplay) -> (Vec<String>, ReplayAction) {
+    let mut sent = Vec::new();
     loop {
-        match player.act() {
-            Act::Say { bytes, .. } => said.push(String::from_utf8(bytes).unwrap()),
-            act => return (said, act),
+        match replay.next_action() {
+            ReplayAction::Stdout { bytes, .. } => sent.push(String::from_utf8(bytes).unwrap()),
+            action => return (sent, action),
         }
     }
 }
@@ -46,30 +46,32 @@ const TURN: &[&str] = &[
 #[test]
 fn replies_use_the_ids_and_directories_of_the_client() {
     let recording = recording(TURN);
-    let mut player = Player::new(&recording, recording.numbers());
-    assert_eq!(said(&mut player), (vec![], Act::Listen));
-    let heard = player.hear(br#"{"jsonrpc":"2.0","id":"a","method":"initialize","params":{}}"#);
-    assert_eq!(heard, Heard::default());
-    let (lines, _) = said(&mut player);
+    let mut replay = AgentReplay::new(&recording, recording.numbers());
+    assert_eq!(sent_lines(&mut replay), (vec![], ReplayAction::Wait));
+    let reaction =
+        replay.on_line(br#"{"jsonrpc":"2.0","id":"a","method":"initialize","params":{}}"#);
+    assert_eq!(reaction, Reaction::default());
+    let (lines, _) = sent_lines(&mut replay);
     assert_eq!(
         lines,
         ["{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{\"protocolVersion\":1}}\n"]
     );
-    player
-        .hear(br#"{"jsonrpc":"2.0","id":"b","method":"session/new","params":{"cwd":"/here/now"}}"#);
-    said(&mut player);
-    player.hear(
+    replay.on_line(
+        br#"{"jsonrpc":"2.0","id":"b","method":"session/new","params":{"cwd":"/here/now"}}"#,
+    );
+    sent_lines(&mut replay);
+    replay.on_line(
         br#"{"jsonrpc":"2.0","id":"c","method":"session/prompt","params":{"sessionId":"s1"}}"#,
     );
-    let (lines, act) = said(&mut player);
+    let (lines, action) = sent_lines(&mut replay);
     assert!(lines[0].contains("\"/here/now/a\""), "{lines:?}");
-    assert_eq!(act, Act::Listen);
-    player.hear(br#"{"jsonrpc":"2.0","id":0,"result":{"content":"x"}}"#);
-    let (lines, act) = said(&mut player);
+    assert_eq!(action, ReplayAction::Wait);
+    replay.on_line(br#"{"jsonrpc":"2.0","id":0,"result":{"content":"x"}}"#);
+    let (lines, action) = sent_lines(&mut replay);
     assert!(lines[0].contains("\"id\":\"c\""), "{lines:?}");
-    assert_eq!(act, Act::Over);
+    assert_eq!(action, ReplayAction::Done);
     assert_eq!(
-        (player.ended(), player.deviations, player.exit_code()),
+        (replay.ended(), replay.deviations, replay.exit_code()),
         (None, 0, Some(0))
     );
 }
@@ -77,37 +79,37 @@ fn replies_use_the_ids_and_directories_of_the_client() {
 #[test]
 fn unrecorded_requests_get_an_error_that_names_the_expected_one() {
     let recording = recording(TURN);
-    let mut player = Player::new(&recording, recording.numbers());
-    let heard = player.hear(br#"{"jsonrpc":"2.0","id":7,"method":"session/list"}"#);
-    let reply = heard.reply.unwrap();
+    let mut replay = AgentReplay::new(&recording, recording.numbers());
+    let reaction = replay.on_line(br#"{"jsonrpc":"2.0","id":7,"method":"session/list"}"#);
+    let reply = reaction.reply.unwrap();
     assert_eq!(reply["id"], 7);
     assert_eq!(reply["error"]["code"], -32601);
-    let complaint = heard.complaint.unwrap();
-    assert!(complaint.contains("session/list"), "{complaint}");
-    assert!(complaint.contains("initialize (line 3)"), "{complaint}");
+    let warning = reaction.warning.unwrap();
+    assert!(warning.contains("session/list"), "{warning}");
+    assert!(warning.contains("initialize (line 3)"), "{warning}");
     // The request is recorded, but only after others that are missing.
-    let heard = player.hear(br#"{"jsonrpc":"2.0","id":8,"method":"session/prompt"}"#);
-    assert_eq!(heard.reply.unwrap()["error"]["code"], -32600);
-    let heard = player.hear(b"{");
-    assert_eq!(heard.reply.unwrap()["error"]["code"], -32700);
+    let reaction = replay.on_line(br#"{"jsonrpc":"2.0","id":8,"method":"session/prompt"}"#);
+    assert_eq!(reaction.reply.unwrap()["error"]["code"], -32600);
+    let reaction = replay.on_line(b"{");
+    assert_eq!(reaction.reply.unwrap()["error"]["code"], -32700);
     // The position in the recording has not changed.
-    let heard = player.hear(br#"{"jsonrpc":"2.0","id":9,"method":"initialize"}"#);
-    assert_eq!(heard, Heard::default());
-    assert_eq!(said(&mut player).0.len(), 1);
-    assert!(player.ended().unwrap().contains("session/new (line 5)"));
-    assert_eq!(player.deviations, 4);
+    let reaction = replay.on_line(br#"{"jsonrpc":"2.0","id":9,"method":"initialize"}"#);
+    assert_eq!(reaction, Reaction::default());
+    assert_eq!(sent_lines(&mut replay).0.len(), 1);
+    assert!(replay.ended().unwrap().contains("session/new (line 5)"));
+    assert_eq!(replay.deviations, 4);
 }
 
 #[test]
 fn an_error_instead_of_a_result_is_reported() {
     let recording = recording(TURN);
-    let mut player = Player::new(&recording, 7..=10);
-    player.hear(br#"{"jsonrpc":"2.0","id":2,"method":"session/prompt"}"#);
-    said(&mut player);
+    let mut replay = AgentReplay::new(&recording, 7..=10);
+    replay.on_line(br#"{"jsonrpc":"2.0","id":2,"method":"session/prompt"}"#);
+    sent_lines(&mut replay);
     let error = br#"{"jsonrpc":"2.0","id":0,"error":{"code":1,"message":""}}"#;
-    let complaint = player.hear(error).complaint.unwrap();
-    assert!(complaint.contains("line 9"), "{complaint}");
-    assert_eq!(said(&mut player).0.len(), 1);
+    let warning = replay.on_line(error).warning.unwrap();
+    assert!(warning.contains("line 9"), "{warning}");
+    assert_eq!(sent_lines(&mut replay).0.len(), 1);
 }
 
 #[test]
@@ -118,10 +120,10 @@ fn a_missing_notification_is_reported_and_skipped() {
         r#">{"jsonrpc":"2.0","id":1,"method":"ask"}"#,
         r#"<{"jsonrpc":"2.0","id":1,"result":{}}"#,
     ]);
-    let mut player = Player::new(&recording, recording.numbers());
-    let heard = player.hear(br#"{"jsonrpc":"2.0","id":1,"method":"ask"}"#);
-    assert!(heard.complaint.unwrap().contains("the notification note"));
-    assert_eq!(said(&mut player).0.len(), 2);
+    let mut replay = AgentReplay::new(&recording, recording.numbers());
+    let reaction = replay.on_line(br#"{"jsonrpc":"2.0","id":1,"method":"ask"}"#);
+    assert!(reaction.warning.unwrap().contains("the notification note"));
+    assert_eq!(sent_lines(&mut replay).0.len(), 2);
 }
 
 #[test]
@@ -131,10 +133,10 @@ fn recorded_stderr_and_crashes_are_replayed() {
         "!panic",
         r##"#{"exit":{"code":3,"signal":null}}"##,
     ]);
-    let mut player = Player::new(&recording, recording.numbers());
-    player.hear(br#"{"jsonrpc":"2.0","id":1,"method":"ask"}"#);
+    let mut replay = AgentReplay::new(&recording, recording.numbers());
+    replay.on_line(br#"{"jsonrpc":"2.0","id":1,"method":"ask"}"#);
     let pause = Duration::from_millis(10);
     let bytes = b"panic\n".to_vec();
-    assert_eq!(player.act(), Act::Complain { bytes, pause });
-    assert_eq!(player.act(), Act::Exit(3));
+    assert_eq!(replay.next_action(), ReplayAction::Stderr { bytes, pause });
+    assert_eq!(replay.next_action(), ReplayAction::Exit(3));
 }

@@ -1,7 +1,7 @@
 //! Rule `acp-basic-governed`: an endpoint of tier `basic` is bound to governance.
 
 use super::{ACP, aip44};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Rule, Scope, Severity};
 use agentproto_manifest::{Node, RefRole};
 
@@ -17,8 +17,8 @@ pub static ACP_BASIC_GOVERNED: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn basic_governed<'d>(ctx: &Context<'d>, aip44: &'d Node, tier: &'d Node) {
-    let draft = Draft::new(
+pub(super) fn basic_governed<'d>(ctx: &RuleContext<'d>, aip44: &'d Node, tier: &'d Node) {
+    let draft = FindingDraft::new(
         &ACP_BASIC_GOVERNED,
         tier,
         "this endpoint is bound to governance, which tier `basic` does not support",

@@ -1,17 +1,17 @@
 //! Rule `acp-rev-numeric`: YAML reads `acp_rev` as a number.
 
 use super::{ACP, aip44, is_revision};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Rule};
 use crate::rules::document::FM_TYPE;
-use crate::shape::{self, Violation};
+use crate::shape::{self, SchemaViolation};
 use agentproto_manifest::Value;
 
 pub static ACP_REV_NUMERIC: Rule = Rule {
     slug: "acp-rev-numeric",
-    words: Some(numeric_revision),
+    report: Some(numeric_revision),
     title: "YAML reads `acp_rev` as a number",
     source: aip44("ACP.md frontmatter"),
     decides: &["A44-FM-07"],
@@ -21,16 +21,16 @@ pub static ACP_REV_NUMERIC: Rule = Rule {
     ..Rule::BASE
 };
 
-fn numeric_revision<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn numeric_revision<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     if !matches!(v.node.value, Value::Int(_) | Value::Float(_)) {
-        let general = Violation {
+        let general = SchemaViolation {
             rule: &FM_TYPE,
             ..v.clone()
         };
         return ctx.report(shape::draft(ctx, &general));
     }
     let raw = ctx.doc.slice(v.node.span);
-    let draft = Draft::new(
+    let draft = FindingDraft::new(
         &ACP_REV_NUMERIC,
         v.node,
         format!("YAML reads `{raw}` as a number, but a revision must be a string"),

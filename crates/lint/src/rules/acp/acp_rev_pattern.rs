@@ -1,13 +1,13 @@
 //! Rule `acp-rev-pattern`: `acp_rev` is not a commit hash.
 
 use super::{ACP, aip44};
-use crate::context::Draft;
+use crate::context::FindingDraft;
 use crate::rule::Rule;
 use agentproto_manifest::Node;
 
 pub static ACP_REV_PATTERN: Rule = Rule {
     slug: "acp-rev-pattern",
-    words: Some(|ctx, v| ctx.report(revision_pattern(v.node))),
+    report: Some(|ctx, v| ctx.report(revision_pattern(v.node))),
     title: "`acp_rev` is not a commit hash",
     source: aip44("ACP.md frontmatter"),
     decides: &["A44-FM-07"],
@@ -16,9 +16,9 @@ pub static ACP_REV_PATTERN: Rule = Rule {
     ..Rule::BASE
 };
 
-fn revision_pattern<'d>(node: &'d Node) -> Draft<'d> {
+fn revision_pattern<'d>(node: &'d Node) -> FindingDraft<'d> {
     let text = node.as_str().unwrap_or_default();
-    let draft = |message| Draft::new(&ACP_REV_PATTERN, node, message);
+    let draft = |message| FindingDraft::new(&ACP_REV_PATTERN, node, message);
     let hex = !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
     if hex && text.len() < 7 {
         draft(format!(

@@ -1,13 +1,13 @@
 //! Rule `acp-sandboxed-needs-sandbox`: an endpoint of tier `sandboxed` has no `sandbox`.
 
 use super::{ACP, aip44};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Rule, Scope};
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 
 pub static ACP_SANDBOXED_NEEDS_SANDBOX: Rule = Rule {
     slug: "acp-sandboxed-needs-sandbox",
-    words: Some(needs_sandbox),
+    report: Some(needs_sandbox),
     title: "An endpoint of tier `sandboxed` has no `sandbox`",
     source: aip44("Capability negotiation"),
     decides: &["A44-TIER-04", "A44-FM-12"],
@@ -17,10 +17,10 @@ pub static ACP_SANDBOXED_NEEDS_SANDBOX: Rule = Rule {
     ..Rule::BASE
 };
 
-fn needs_sandbox<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
-    let mut draft = Draft::new(
+fn needs_sandbox<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
+    let mut draft = FindingDraft::new(
         v.rule,
-        v.place.clone(),
+        v.location.clone(),
         "tier `sandboxed` requires `sandbox`, which is missing",
     )
     .help("add `sandbox: ./SANDBOX.md` under `metadata.aip44`, or lower the tier");

@@ -1,15 +1,15 @@
 //! Rule `acp-transport-unique`: `transport` contains a duplicate item.
 
 use super::{ACP, aip44};
-use crate::context::{Context, Place};
+use crate::context::{Location, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Rule};
-use crate::shape::{self, Violation};
+use crate::shape::{self, SchemaViolation};
 
 pub static ACP_TRANSPORT_UNIQUE: Rule = Rule {
     slug: "acp-transport-unique",
-    words: Some(repeated_transport),
+    report: Some(repeated_transport),
     title: "`transport` contains a duplicate item",
     source: aip44("ACP.md frontmatter"),
     decides: &["A44-FM-06"],
@@ -19,9 +19,9 @@ pub static ACP_TRANSPORT_UNIQUE: Rule = Rule {
     ..Rule::BASE
 };
 
-fn repeated_transport<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn repeated_transport<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     let draft = shape::draft(ctx, v);
-    let Place::Value(item) = &v.place else {
+    let Location::Value(item) = &v.location else {
         return ctx.report(draft);
     };
     let edits = ctx

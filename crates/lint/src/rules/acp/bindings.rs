@@ -2,7 +2,7 @@
 //! `acp-audit-external-ref`.
 
 use super::{ACP, aip44, basic_governed, kind};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::Entry;
 
@@ -55,7 +55,7 @@ pub static ACP_AUDIT_EXTERNAL_REF: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn bindings<'d>(ctx: &Context<'d>, entry: &'d Entry) {
+pub(super) fn bindings<'d>(ctx: &RuleContext<'d>, entry: &'d Entry) {
     let aip44 = &entry.value;
     let kind_node = ctx.root.get("kind");
     let tier = aip44.get("tier");
@@ -63,7 +63,7 @@ pub(super) fn bindings<'d>(ctx: &Context<'d>, entry: &'d Entry) {
     let orphan_server = is_server && !aip44.has("operator");
     if orphan_server && let Some(kind) = kind_node {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &ACP_SERVER_OPERATOR,
                 entry,
                 "a server should name the operator that it exposes",
@@ -77,7 +77,7 @@ pub(super) fn bindings<'d>(ctx: &Context<'d>, entry: &'d Entry) {
         Some("off") => {
             if let Some(node) = audit.and_then(|a| a.get("kind")) {
                 ctx.report(
-                    Draft::new(
+                    FindingDraft::new(
                         &ACP_AUDIT_OFF,
                         node,
                         "the audit is off, but every tool call must be copied to the audit log",
@@ -89,7 +89,7 @@ pub(super) fn bindings<'d>(ctx: &Context<'d>, entry: &'d Entry) {
         Some("external") if !audit.is_some_and(|a| a.has("ref")) => {
             if let Some(audit) = aip44.entry("audit") {
                 ctx.report(
-                    Draft::new(
+                    FindingDraft::new(
                         &ACP_AUDIT_EXTERNAL_REF,
                         audit,
                         "the audit log is `external`, but `ref` is missing",
@@ -104,14 +104,14 @@ pub(super) fn bindings<'d>(ctx: &Context<'d>, entry: &'d Entry) {
         return;
     };
     // acp-server-operator already reports a server without an operator.
-    let said = orphan_server && ctx.on(&ACP_SERVER_OPERATOR);
+    let reported = orphan_server && ctx.on(&ACP_SERVER_OPERATOR);
     let bound = ["operator", "governance", "audit"]
         .iter()
         .any(|key| aip44.has(key));
     match tier.as_str() {
-        Some(word @ ("governance-aware" | "sandboxed")) if !bound && !said => {
+        Some(word @ ("governance-aware" | "sandboxed")) if !bound && !reported => {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &ACP_GOVERNANCE_BINDING,
                     tier,
                     format!("tier `{word}` needs `operator`, `governance` or `audit`"),

@@ -2,7 +2,7 @@
 //! `acp-client-caps-on-server`.
 
 use super::{ACP, aip44, kind};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
 
@@ -54,7 +54,7 @@ pub static ACP_CLIENT_CAPS_ON_SERVER: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn capabilities<'d>(ctx: &Context<'d>, aip44: &'d Node) {
+pub(super) fn capabilities<'d>(ctx: &RuleContext<'d>, aip44: &'d Node) {
     // Without an explicit map the capabilities of the tier apply, and nothing contradicts them.
     let (Some(caps), Some(tier)) = (aip44.get("capabilities"), aip44.get("tier")) else {
         return;
@@ -63,7 +63,7 @@ pub(super) fn capabilities<'d>(ctx: &Context<'d>, aip44: &'d Node) {
         && kind(ctx) == Some("server")
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &ACP_CLIENT_CAPS_ON_SERVER,
                 client,
                 "these are client capabilities, but this endpoint is a server",
@@ -78,7 +78,7 @@ pub(super) fn capabilities<'d>(ctx: &Context<'d>, aip44: &'d Node) {
         && let Some(load) = load.filter(|n| n.as_bool() == Some(false))
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &ACP_TIER_CAPS_LOAD,
                 load,
                 format!("tier `{word}` includes `loadSession`, but it is disabled here"),
@@ -97,7 +97,7 @@ pub(super) fn capabilities<'d>(ctx: &Context<'d>, aip44: &'d Node) {
             .all(|e| e.value.as_bool() == Some(false))
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &ACP_TIER_CAPS_MCP,
                 mcp,
                 "tier `sandboxed` includes MCP, but all of its transports are disabled here",
@@ -119,7 +119,7 @@ pub(super) fn capabilities<'d>(ctx: &Context<'d>, aip44: &'d Node) {
             .filter(|n| n.is_true())
             .collect();
         if !excess.is_empty() {
-            let mut draft = Draft::new(
+            let mut draft = FindingDraft::new(
                 &ACP_BASIC_EXCESS_CAPS,
                 tier,
                 "tier `basic` excludes stored sessions, MCP and file access, \

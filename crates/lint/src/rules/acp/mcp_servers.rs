@@ -1,9 +1,9 @@
 //! Rules `acp-mcp-server-name-unique` and `acp-mcp-transport-cap`.
 
 use super::{ACP, aip44};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
-use crate::shape::repeated_texts;
+use crate::shape::duplicate_texts;
 use agentproto_manifest::Node;
 
 pub static ACP_MCP_SERVER_NAME_UNIQUE: Rule = Rule {
@@ -29,16 +29,16 @@ pub static ACP_MCP_TRANSPORT_CAP: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn mcp_servers<'d>(ctx: &Context<'d>, aip44: &'d Node) {
+pub(super) fn mcp_servers<'d>(ctx: &RuleContext<'d>, aip44: &'d Node) {
     let servers = aip44.get("mcp_servers").map_or(&[][..], Node::items);
     let agent = aip44.at(&["capabilities", "agent"]);
     // Tier `sandboxed` enables MCP, unless the map contains `mcpCapabilities`.
     let by_tier = aip44.str_at(&["tier"]) == Some("sandboxed")
         && !agent.is_some_and(|a| a.has("mcpCapabilities"));
-    for (name, first) in repeated_texts(servers.iter().filter_map(|s| s.get("name"))) {
+    for (name, first) in duplicate_texts(servers.iter().filter_map(|s| s.get("name"))) {
         let text = name.as_str().unwrap_or("");
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &ACP_MCP_SERVER_NAME_UNIQUE,
                 name,
                 format!("duplicate MCP server name `{text}`"),
@@ -58,7 +58,7 @@ pub(super) fn mcp_servers<'d>(ctx: &Context<'d>, aip44: &'d Node) {
         if by_tier || flag.is_some_and(|f| f.as_bool() != Some(false)) {
             continue;
         }
-        let mut draft = Draft::new(
+        let mut draft = FindingDraft::new(
             &ACP_MCP_TRANSPORT_CAP,
             transport,
             format!(

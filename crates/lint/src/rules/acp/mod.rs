@@ -16,8 +16,8 @@ mod mcp_servers;
 mod revision;
 mod transport;
 
-use crate::context::Context;
-use crate::registry::{Check, Family};
+use crate::context::RuleContext;
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::Source;
 use agentproto_manifest::Doctype;
 
@@ -70,7 +70,7 @@ pub static FAMILY: Family = Family {
         &ACP_REF_MISSING,
         &ACP_CLIENT_CAPS_ON_SERVER,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::Acp],
         run: check,
     }],
@@ -85,7 +85,7 @@ const fn aip44(section: &'static str) -> Source {
     }
 }
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     transport(ctx);
     let Some(entry) = ctx.root.entry_at(&["metadata", "aip44"]) else {
         return;
@@ -100,7 +100,7 @@ fn check(ctx: &Context<'_>) {
     references(ctx);
 }
 
-fn kind<'d>(ctx: &Context<'d>) -> Option<&'d str> {
+fn kind<'d>(ctx: &RuleContext<'d>) -> Option<&'d str> {
     ctx.root.str_at(&["kind"])
 }
 

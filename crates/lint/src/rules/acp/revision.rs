@@ -1,7 +1,7 @@
 //! Rules `acp-rev-placeholder` and `acp-rev-short`.
 
 use super::{ACP, aip44, is_placeholder_revision, is_revision};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Severity};
 use agentproto_manifest::{Node, Style, Value};
 
@@ -28,7 +28,7 @@ pub static ACP_REV_SHORT: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn revision<'d>(ctx: &Context<'d>, aip44: &'d Node) {
+pub(super) fn revision<'d>(ctx: &RuleContext<'d>, aip44: &'d Node) {
     let Some(node) = aip44.get("acp_rev") else {
         return;
     };
@@ -43,7 +43,7 @@ pub(super) fn revision<'d>(ctx: &Context<'d>, aip44: &'d Node) {
     }
     if is_placeholder_revision(text) {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &ACP_REV_PLACEHOLDER,
                 node,
                 format!("`{text}` looks like a placeholder, not a commit"),
@@ -52,7 +52,7 @@ pub(super) fn revision<'d>(ctx: &Context<'d>, aip44: &'d Node) {
         );
     } else if text.len() < 40 {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &ACP_REV_SHORT,
                 node,
                 format!(

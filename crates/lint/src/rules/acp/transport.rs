@@ -1,7 +1,7 @@
 //! Rules `acp-transport-stdio` and `acp-remote-websocket`.
 
 use super::{ACP, aip44, kind};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
@@ -32,7 +32,7 @@ pub static ACP_REMOTE_WEBSOCKET: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn transport(ctx: &Context<'_>) {
+pub(super) fn transport(ctx: &RuleContext<'_>) {
     let Some(node) = ctx.root.get("transport") else {
         return;
     };
@@ -58,7 +58,7 @@ pub(super) fn transport(ctx: &Context<'_>) {
             edits::set_raw(ctx.doc, node, "[stdio, websocket]")
         };
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &ACP_TRANSPORT_STDIO,
                 node,
                 "`transport` does not contain `stdio`, which every implementation must support",
@@ -68,7 +68,7 @@ pub(super) fn transport(ctx: &Context<'_>) {
         );
     } else if !has("websocket") && kind(ctx) == Some("server") {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &ACP_REMOTE_WEBSOCKET,
                 node,
                 "this server supports only `stdio`, so clients on other machines cannot use it",

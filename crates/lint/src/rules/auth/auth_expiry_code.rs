@@ -1,12 +1,12 @@
 //! Rules `auth-expiry-code-unmapped` and `auth-expiry-code-ambiguous`.
 
-use super::{AUTH, TOOL};
-use crate::context::{Context, Draft};
+use super::{AUTH, CLI};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static AUTH_EXPIRY_CODE_UNMAPPED: Rule = Rule {
     slug: "auth-expiry-code-unmapped",
@@ -15,7 +15,7 @@ pub static AUTH_EXPIRY_CODE_UNMAPPED: Rule = Rule {
     level: Level::May,
     source: AUTH,
     decides: &["A29-AUTH-10"],
-    doctypes: TOOL,
+    doctypes: CLI,
     scope: Scope::CrossField,
     fix: FixKind::Safe,
     docs: include_str!("auth-expiry-code-unmapped.md"),
@@ -29,7 +29,7 @@ pub static AUTH_EXPIRY_CODE_AMBIGUOUS: Rule = Rule {
     level: Level::May,
     source: AUTH,
     decides: &["A29-AUTH-10"],
-    doctypes: TOOL,
+    doctypes: CLI,
     scope: Scope::CrossField,
     docs: include_str!("auth-expiry-code-ambiguous.md"),
     ..Rule::BASE
@@ -45,7 +45,7 @@ const RESERVED: [(u64, &str); 6] = [
     (137, "killed"),
 ];
 
-pub(super) fn expiry_code<'d>(ctx: &Context<'d>, auth: &'d Node) {
+pub(super) fn expiry_code<'d>(ctx: &RuleContext<'d>, auth: &'d Node) {
     let Some(detect) = auth.at(&["expiry", "detect"]) else {
         return;
     };
@@ -76,12 +76,12 @@ pub(super) fn expiry_code<'d>(ctx: &Context<'d>, auth: &'d Node) {
         // Without a table, the reserved meanings apply.
         (Some("auth_required"), None) if table.is_none() => {}
         (Some(other), _) if other != "auth_required" => {
-            let draft = Draft::new(
+            let draft = FindingDraft::new(
                 &AUTH_EXPIRY_CODE_AMBIGUOUS,
                 detect,
                 format!(
                     "exit code {code} means `{}`, not that the login has expired",
-                    short(other, 40)
+                    truncate(other, 40)
                 ),
             )
             .help(
@@ -94,7 +94,7 @@ pub(super) fn expiry_code<'d>(ctx: &Context<'d>, auth: &'d Node) {
         }
         (_, Some(_)) => {}
         (_, None) => {
-            let draft = Draft::new(
+            let draft = FindingDraft::new(
                 &AUTH_EXPIRY_CODE_UNMAPPED,
                 detect,
                 format!("`output.exit_codes` does not map exit code {code} to `auth_required`"),

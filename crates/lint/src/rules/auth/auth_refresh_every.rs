@@ -1,19 +1,19 @@
 //! Rules `auth-refresh-every-iso8601` and `auth-refresh-every-missing`.
 
-use super::{AUTH, BOTH, duration};
-use crate::context::{Context, Draft};
+use super::{AUTH, CLI_AND_AGENT_CLI, duration};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static AUTH_REFRESH_EVERY_ISO8601: Rule = Rule {
     slug: "auth-refresh-every-iso8601",
     // `refresh` checks every text, including those that the schema's pattern accepts (C17).
-    words: Some(|_, _| {}),
+    report: Some(|_, _| {}),
     title: "`auth.refresh.every` is not an ISO-8601 duration",
     source: AUTH,
     decides: &["A29-AUTH-08"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("auth-refresh-every-iso8601.md"),
     ..Rule::BASE
 };
@@ -24,19 +24,19 @@ pub static AUTH_REFRESH_EVERY_MISSING: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     source: AUTH,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     docs: include_str!("auth-refresh-every-missing.md"),
     ..Rule::BASE
 };
 
-pub(super) fn refresh<'d>(ctx: &Context<'d>, auth: &'d Node) {
+pub(super) fn refresh<'d>(ctx: &RuleContext<'d>, auth: &'d Node) {
     let Some(entry) = auth.entry("refresh").filter(|e| e.value.is_map()) else {
         return;
     };
     let Some(every) = entry.value.get("every") else {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &AUTH_REFRESH_EVERY_MISSING,
                 entry,
                 "`auth.refresh` has no `every`, so hosts do not know how often to refresh",
@@ -48,16 +48,19 @@ pub(super) fn refresh<'d>(ctx: &Context<'d>, auth: &'d Node) {
     let Some(text) = every.as_str() else {
         return;
     };
-    if let Some(fault) = agentproto_text::time::duration_fault(text) {
+    if let Some(error) = agentproto_text::time::duration_error(text) {
         let help = match duration::suggestion(text) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "write a duration such as `PT24H`, `P7D` or `P1W`".to_owned(),
         };
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &AUTH_REFRESH_EVERY_ISO8601,
                 every,
-                format!("`{}` is not an ISO-8601 duration: {fault}", short(text, 40)),
+                format!(
+                    "`{}` is not an ISO-8601 duration: {error}",
+                    truncate(text, 40)
+                ),
             )
             .help(help),
         );

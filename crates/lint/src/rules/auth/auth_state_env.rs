@@ -1,10 +1,13 @@
 //! Rules `auth-state-env-undeclared` and `auth-state-env-name`.
 
-use super::{AUTH, BOTH, is_env_name, secrets_in, secrets_of, secrets_place};
-use crate::context::{Context, Draft};
+use super::{
+    AUTH, CLI_AND_AGENT_CLI, env_name_help, env_name_message, is_env_name, secrets_in, secrets_of,
+    secrets_place,
+};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static AUTH_STATE_ENV_UNDECLARED: Rule = Rule {
     slug: "auth-state-env-undeclared",
@@ -13,7 +16,7 @@ pub static AUTH_STATE_ENV_UNDECLARED: Rule = Rule {
     level: Level::May,
     source: AUTH,
     decides: &["A29-AUTH-02", "A29-SKILL-03"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossFile,
     fix: FixKind::Suggest,
     docs: include_str!("auth-state-env-undeclared.md"),
@@ -22,49 +25,42 @@ pub static AUTH_STATE_ENV_UNDECLARED: Rule = Rule {
 
 pub static AUTH_STATE_ENV_NAME: Rule = Rule {
     slug: "auth-state-env-name",
-    title: "A login variable has an invalid name",
+    title: "The name of a login variable is not upper case",
     severity: Severity::Warning,
     level: Level::Derived,
     source: AUTH,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("auth-state-env-name.md"),
     ..Rule::BASE
 };
 
-pub(super) fn state_env<'d>(ctx: &Context<'d>, auth: &'d Node) {
+pub(super) fn state_env<'d>(ctx: &RuleContext<'d>, auth: &'d Node) {
     let Some(env) = auth.at(&["state", "env"]) else {
         return;
     };
     for (name, node) in env.strings() {
         if !is_env_name(name) {
             ctx.report(
-                Draft::new(
-                    &AUTH_STATE_ENV_NAME,
-                    node,
-                    format!(
-                        "`{}` is not a valid name of an environment variable",
-                        short(name, 40)
-                    ),
-                )
-                .help("use upper-case letters, digits and `_`, for example `FORGE_TOKEN`"),
+                FindingDraft::new(&AUTH_STATE_ENV_NAME, node, env_name_message(name))
+                    .help(env_name_help(name)),
             );
             continue;
         }
         if let Some((reference, secrets)) = secrets_of(ctx)
-            && !secrets_in(secrets).iter().any(|s| reaches(s, name))
+            && !secrets_in(secrets).iter().any(|s| provides(s, name))
         {
             let slug = name.to_ascii_lowercase().replace('_', "-");
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &AUTH_STATE_ENV_UNDECLARED,
                     node,
                     format!(
                         "no secret in `{}` provides the variable `{name}`",
-                        short(reference.site.text, 60)
+                        truncate(reference.site.text, 60)
                     ),
                 )
                 .help(format!(
-                    "declare a secret with slug `{}`, or expose one as `{name}`",
+                    "declare a secret with slug `{}` in that file, or map an existing one with `metadata: {{ bindings: {{ env: {name} }} }}`",
                     slug.trim_matches('-')
                 ))
                 .related(secrets, secrets_place(secrets), "the declared secrets"),
@@ -75,7 +71,7 @@ pub(super) fn state_env<'d>(ctx: &Context<'d>, auth: &'d Node) {
 
 /// Whether a declared secret provides a variable: by the naming convention (its group is optional),
 /// by an exposure, or by name in its metadata.
-fn reaches(secret: &Node, variable: &str) -> bool {
+fn provides(secret: &Node, variable: &str) -> bool {
     let by_name = |slug: &str| {
         slug.len() == variable.len()
             && slug.bytes().zip(variable.bytes()).all(|(s, v)| match s {

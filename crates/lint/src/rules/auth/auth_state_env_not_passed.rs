@@ -1,26 +1,26 @@
 //! Rule `auth-state-env-not-passed`: the sandbox does not pass a login variable to the binary.
 
-use super::{AUTH, TOOL, is_env_name};
-use crate::context::{Context, Draft};
+use super::{AUTH, CLI, is_env_name};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Level, Rule, Scope};
 use agentproto_manifest::{Node, globs};
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static AUTH_STATE_ENV_NOT_PASSED: Rule = Rule {
     slug: "auth-state-env-not-passed",
     title: "The sandbox does not pass a login variable to the binary",
     level: Level::Derived,
     source: AUTH,
-    doctypes: TOOL,
+    doctypes: CLI,
     scope: Scope::CrossField,
     fix: FixKind::Safe,
     docs: include_str!("auth-state-env-not-passed.md"),
     ..Rule::BASE
 };
 
-pub(super) fn env_passed<'d>(ctx: &Context<'d>, auth: &'d Node, sandbox: &'d Node) {
+pub(super) fn env_passed<'d>(ctx: &RuleContext<'d>, auth: &'d Node, sandbox: &'d Node) {
     let (Some(names), Some(env)) = (auth.at(&["state", "env"]), sandbox.entry("env")) else {
         return;
     };
@@ -51,12 +51,12 @@ pub(super) fn env_passed<'d>(ctx: &Context<'d>, auth: &'d Node, sandbox: &'d Nod
             ),
         };
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &AUTH_STATE_ENV_NOT_PASSED,
                 node,
                 format!(
                     "`sandbox.env.pass` does not contain `{}`, so the binary cannot read it",
-                    short(name, 40)
+                    truncate(name, 40)
                 ),
             )
             .help("add it to `sandbox.env.pass`")

@@ -1,19 +1,19 @@
 //! Rules `auth-state-paths-not-whitelisted` and `auth-state-paths-denied`.
 
-use super::{AUTH, TOOL};
-use crate::context::{Context, Draft};
+use super::{AUTH, CLI};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Rule, Scope};
 use agentproto_manifest::{Node, globs};
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static AUTH_STATE_PATHS_NOT_WHITELISTED: Rule = Rule {
     slug: "auth-state-paths-not-whitelisted",
     title: "The sandbox does not grant access to a login path",
     source: AUTH,
     decides: &["A29-AUTH-03"],
-    doctypes: TOOL,
+    doctypes: CLI,
     scope: Scope::CrossField,
     fix: FixKind::Safe,
     docs: include_str!("auth-state-paths-not-whitelisted.md"),
@@ -25,13 +25,13 @@ pub static AUTH_STATE_PATHS_DENIED: Rule = Rule {
     title: "The sandbox denies access to a login path",
     source: AUTH,
     decides: &["A29-AUTH-03"],
-    doctypes: TOOL,
+    doctypes: CLI,
     scope: Scope::CrossField,
     docs: include_str!("auth-state-paths-denied.md"),
     ..Rule::BASE
 };
 
-pub(super) fn paths_reachable<'d>(ctx: &Context<'d>, auth: &'d Node, sandbox: &'d Node) {
+pub(super) fn paths_reachable<'d>(ctx: &RuleContext<'d>, auth: &'d Node, sandbox: &'d Node) {
     let (Some(paths), Some(fs)) = (auth.at(&["state", "paths"]), sandbox.entry("fs")) else {
         return;
     };
@@ -40,21 +40,24 @@ pub(super) fn paths_reachable<'d>(ctx: &Context<'d>, auth: &'d Node, sandbox: &'
     }
     let list = |key: &str| fs.value.get(key);
     let opens = |key: &str, path: &str| {
-        list(key).and_then(|l| l.strings().find(|(glob, _)| takes_in(glob, path)))
+        list(key).and_then(|l| l.strings().find(|(glob, _)| covers_path(glob, path)))
     };
     for (path, node) in paths.strings() {
         if let Some((glob, denied)) = opens("deny", path) {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &AUTH_STATE_PATHS_DENIED,
                     node,
                     format!(
-                        "`sandbox.fs.deny` denies the binary access to `{}`",
-                        short(path, 60)
+                        "`sandbox.fs.deny` blocks the login path `{}`",
+                        truncate(path, 60)
                     ),
                 )
-                .help("exclude the login from the denied paths: a denial overrides every grant")
-                .nearby(denied.span, format!("`{}` covers it", short(glob, 60))),
+                .help(format!(
+                    "remove `{}` from `sandbox.fs.deny`, or make it narrower: `deny` overrides `read` and `write`",
+                    truncate(glob, 60)
+                ))
+                .nearby(denied.span, format!("`{}` covers it", truncate(glob, 60))),
             );
         } else if opens("read", path).is_none() && opens("write", path).is_none() {
             let grant = grant_for(path);
@@ -66,15 +69,15 @@ pub(super) fn paths_reachable<'d>(ctx: &Context<'d>, auth: &'d Node, sandbox: &'
                 .collect::<Option<Vec<_>>>()
                 .map(|edits| edits.concat());
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &AUTH_STATE_PATHS_NOT_WHITELISTED,
                     node,
                     format!(
                         "neither `sandbox.fs.read` nor `sandbox.fs.write` covers `{}`",
-                        short(path, 60)
+                        truncate(path, 60)
                     ),
                 )
-                .help(format!("add `{}` to both lists", short(&grant, 60)))
+                .help(format!("add `{}` to both lists", truncate(&grant, 60)))
                 .nearby(
                     fs.key_span,
                     "the binary can access only the paths in these lists",
@@ -100,7 +103,7 @@ fn grant_for(path: &str) -> String {
 
 /// Whether a glob covers a state path, which may be a file or a directory. For a directory, a glob
 /// that covers its contents is enough.
-fn takes_in(glob: &str, path: &str) -> bool {
+fn covers_path(glob: &str, path: &str) -> bool {
     globs::covers(glob, path)
         || (glob.ends_with("/*")
             && globs::covers(glob, &format!("{}/*", path.trim_end_matches('/'))))

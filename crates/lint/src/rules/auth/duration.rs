@@ -1,17 +1,17 @@
 //! Converts shorthands such as `24h` to ISO-8601 durations.
 
-use agentproto_text::time::duration_fault;
+use agentproto_text::time::duration_error;
 
 /// The duration that a shorthand was probably meant to be: `24h` → `PT24H`.
 pub fn suggestion(text: &str) -> Option<String> {
     let text = text.trim();
     let upper = text.to_ascii_uppercase();
-    if duration_fault(&upper).is_none() {
+    if duration_error(&upper).is_none() {
         return Some(upper);
     }
     if let Some(time) = upper.strip_prefix('P') {
         let with_t = format!("PT{time}");
-        return duration_fault(&with_t).is_none().then_some(with_t);
+        return duration_error(&with_t).is_none().then_some(with_t);
     }
     let split = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at_checked(split)?;

@@ -9,13 +9,15 @@ mod auth_state_env;
 mod auth_state_env_not_passed;
 mod auth_state_paths;
 mod duration;
-mod literal;
+mod inline_secrets;
 mod terminal_and_callback;
 
-use crate::context::{Context, Draft, Place, Ref};
-use crate::registry::{Check, Family};
+use crate::context::{FindingDraft, Location, ResolvedRef, RuleContext};
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::{Level, Rule, Scope, Severity, Source};
+use crate::rules::options;
 use agentproto_manifest::{Doctype, Document, Node, RefRole, Span};
+use agentproto_text::truncate;
 use std::sync::Arc;
 
 use auth_expiry_code::{AUTH_EXPIRY_CODE_AMBIGUOUS, AUTH_EXPIRY_CODE_UNMAPPED, expiry_code};
@@ -54,24 +56,24 @@ pub static FAMILY: Family = Family {
         &AUTH_ENV_ISOLATION,
     ],
     checks: &[
-        Check {
+        FamilyCheck {
             doctypes: &[Doctype::Cli, Doctype::AgentCli],
             run: check,
         },
-        Check {
+        FamilyCheck {
             doctypes: &[Doctype::Cli],
             run: check_against_sandbox,
         },
-        Check {
+        FamilyCheck {
             doctypes: &[Doctype::AgentCli],
             run: check_agent,
         },
     ],
 };
 
-const BOTH: &[Doctype] = &[Doctype::Cli, Doctype::AgentCli];
+const CLI_AND_AGENT_CLI: &[Doctype] = &[Doctype::Cli, Doctype::AgentCli];
 
-const TOOL: &[Doctype] = &[Doctype::Cli];
+const CLI: &[Doctype] = &[Doctype::Cli];
 
 const AGENT: &[Doctype] = &[Doctype::AgentCli];
 
@@ -100,7 +102,7 @@ pub static AUTH_CMD_INLINE_SECRET: Rule = Rule {
     title: "A command contains a secret",
     level: Level::Derived,
     source: AUTH,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("auth-cmd-inline-secret.md"),
     ..Rule::BASE
 };
@@ -120,7 +122,7 @@ pub static AUTH_ENV_ISOLATION: Rule = Rule {
     ..Rule::BASE
 };
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     let auth = ctx.root.get("auth");
     if let Some(auth) = auth {
         if let Some((reference, secrets)) = secrets_file(ctx) {
@@ -131,14 +133,14 @@ fn check(ctx: &Context<'_>) {
         refresh(ctx, auth);
     }
     for command in commands(ctx.root, auth) {
-        if let Some(what) = command.as_str().and_then(literal::find) {
+        if let Some(what) = command.as_str().and_then(inline_secrets::find_secret) {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &AUTH_CMD_INLINE_SECRET,
                     command,
                     format!("this command contains {what}"),
                 )
-                .help("use a variable that SECRETS.md binds instead, and revoke the secret if it is real"),
+                .help("declare the secret in SECRETS.md, list its variable in `auth.state.env`, and use the variable here, for example `$API_KEY`. Revoke the secret if it is real"),
             );
         }
     }
@@ -146,7 +148,9 @@ fn check(ctx: &Context<'_>) {
 
 /// The SECRETS.md that `auth.ref` names, if it has a list `secrets`. A file without the list has
 /// its own finding, so its secrets are not also reported as missing.
-pub fn secrets_of<'c, 'd>(ctx: &'c Context<'d>) -> Option<(&'c Ref<'d>, &'c Arc<Document>)> {
+pub fn secrets_of<'c, 'd>(
+    ctx: &'c RuleContext<'d>,
+) -> Option<(&'c ResolvedRef<'d>, &'c Arc<Document>)> {
     secrets_file(ctx).filter(|(_, doc)| {
         let list = doc.root.as_ref().and_then(|root| root.get("secrets"));
         list.is_some_and(Node::is_seq)
@@ -154,7 +158,9 @@ pub fn secrets_of<'c, 'd>(ctx: &'c Context<'d>) -> Option<(&'c Ref<'d>, &'c Arc<
 }
 
 /// The SECRETS.md that `auth.ref` names.
-fn secrets_file<'c, 'd>(ctx: &'c Context<'d>) -> Option<(&'c Ref<'d>, &'c Arc<Document>)> {
+fn secrets_file<'c, 'd>(
+    ctx: &'c RuleContext<'d>,
+) -> Option<(&'c ResolvedRef<'d>, &'c Arc<Document>)> {
     let node = ctx.root.at(&["auth", "ref"])?;
     let reference = ctx
         .refs()
@@ -188,6 +194,30 @@ fn is_env_name(name: &str) -> bool {
             .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
 }
 
+/// The message for a name that is not an upper-case variable name.
+pub fn env_name_message(name: &str) -> String {
+    let shown = truncate(name, 40);
+    if options::is_env_name(name) && name.contains(|c: char| c.is_ascii_lowercase()) {
+        format!("the variable name `{shown}` is not in upper case")
+    } else {
+        format!("invalid environment variable name `{shown}`")
+    }
+}
+
+/// The help for such a name: the corrected name, if there is one.
+pub fn env_name_help(name: &str) -> String {
+    let corrected = name
+        .trim()
+        .to_ascii_uppercase()
+        .replace(['-', '.', ' '], "_");
+    let valid = corrected.starts_with(|c: char| c.is_ascii_uppercase()) && is_env_name(&corrected);
+    if valid {
+        format!("write `{}`", truncate(&corrected, 40))
+    } else {
+        "start with an upper-case letter, and use only upper-case letters, digits and `_`, for example `API_TOKEN`".to_owned()
+    }
+}
+
 /// Command lines of the login and of the first-run steps.
 fn commands<'d>(root: &'d Node, auth: Option<&'d Node>) -> impl Iterator<Item = &'d Node> {
     let login = [
@@ -207,7 +237,7 @@ fn commands<'d>(root: &'d Node, auth: Option<&'d Node>) -> impl Iterator<Item = 
 }
 
 /// Checks the fields that only an AIP-29 manifest has: sandbox lists, exit codes and the terminal.
-fn check_against_sandbox(ctx: &Context<'_>) {
+fn check_against_sandbox(ctx: &RuleContext<'_>) {
     let Some(auth) = ctx.root.get("auth") else {
         return;
     };
@@ -220,13 +250,16 @@ fn check_against_sandbox(ctx: &Context<'_>) {
 }
 
 /// Checks that apply only to an AIP-45 manifest.
-fn check_agent(ctx: &Context<'_>) {
+fn check_agent(ctx: &RuleContext<'_>) {
     let Some(auth) = ctx.root.entry("auth") else {
-        let open = ctx.doc.front.map_or(Span::default(), |front| front.open);
+        let open = ctx
+            .doc
+            .frontmatter
+            .map_or(Span::default(), |front| front.open);
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &AUTH_RECOMMENDED,
-                Place::Bytes(open),
+                Location::Bytes(open),
                 "`auth` is missing: hosts cannot tell how this agent logs in",
             )
             .help("add `auth` with a `ref` to a SECRETS.md that lists the secrets of the agent"),
@@ -238,11 +271,11 @@ fn check_agent(ctx: &Context<'_>) {
     };
     let message =
         "the provider `local` does not hide the agent's environment from the commands it runs";
-    let help = "use a provider that isolates child processes, or remove `auth`";
+    let help = "use a provider that isolates child processes, such as `mastra-e2b`, or accept the risk with `# agentproto: ignore[auth-env-isolation] REASON`";
     if let Some(provider) = sandbox.get("provider") {
         if provider.as_str() == Some("local") {
             ctx.report(
-                Draft::new(&AUTH_ENV_ISOLATION, provider, message)
+                FindingDraft::new(&AUTH_ENV_ISOLATION, provider, message)
                     .help(help)
                     .nearby(
                         auth.key_span,
@@ -256,7 +289,7 @@ fn check_agent(ctx: &Context<'_>) {
         && provider.as_str() == Some("local")
     {
         ctx.report(
-            Draft::new(&AUTH_ENV_ISOLATION, reference.site.node, message)
+            FindingDraft::new(&AUTH_ENV_ISOLATION, reference.site.node, message)
                 .help(help)
                 .nearby(
                     auth.key_span,

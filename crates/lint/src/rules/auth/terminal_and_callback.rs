@@ -1,7 +1,7 @@
 //! Rules `auth-interactive-no-tty` and `auth-callback-no-ingress`.
 
-use super::{AUTH, TOOL};
-use crate::context::{Context, Draft};
+use super::{AUTH, CLI};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
 
@@ -11,7 +11,7 @@ pub static AUTH_INTERACTIVE_NO_TTY: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     source: AUTH,
-    doctypes: TOOL,
+    doctypes: CLI,
     scope: Scope::CrossField,
     docs: include_str!("auth-interactive-no-tty.md"),
     ..Rule::BASE
@@ -23,14 +23,14 @@ pub static AUTH_CALLBACK_NO_INGRESS: Rule = Rule {
     level: Level::Derived,
     source: AUTH,
     decides: &["A29-AUTH-06"],
-    doctypes: TOOL,
+    doctypes: CLI,
     scope: Scope::CrossField,
     fix: FixKind::Suggest,
     docs: include_str!("auth-callback-no-ingress.md"),
     ..Rule::BASE
 };
 
-pub(super) fn terminal_and_callback<'d>(ctx: &Context<'d>, auth: &'d Node, sandbox: &'d Node) {
+pub(super) fn terminal_and_callback<'d>(ctx: &RuleContext<'d>, auth: &'d Node, sandbox: &'d Node) {
     let flag = |key| {
         auth.at(&["login", key])
             .filter(|node| node.as_bool() == Some(true))
@@ -40,7 +40,7 @@ pub(super) fn terminal_and_callback<'d>(ctx: &Context<'d>, auth: &'d Node, sandb
         && tty.as_bool() == Some(false)
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &AUTH_INTERACTIVE_NO_TTY,
                 node,
                 "the login is interactive, but the sandbox does not provide a terminal",
@@ -56,7 +56,7 @@ pub(super) fn terminal_and_callback<'d>(ctx: &Context<'d>, auth: &'d Node, sandb
         let ingress = network.value.get("ingress");
         if ingress.is_none_or(|list| list.is_seq() && list.items().is_empty()) {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &AUTH_CALLBACK_NO_INGRESS,
                     node,
                     "the login requires a callback, but `sandbox.network.ingress` allows no inbound URL",

@@ -1,11 +1,11 @@
 //! Argument templates such as `${input.NAME | filter}`, and shell syntax around them.
 
 use super::{ARGS, TOOL};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity, Source};
 use crate::rules::sandbox29::has_secret_name;
 use agentproto_manifest::Node;
-use agentproto_text::{closest_of, one_of, short};
+use agentproto_text::{closest_of, one_of, truncate};
 use std::ops::Range;
 
 pub static ARGV_SHELL: Rule = Rule {
@@ -57,55 +57,57 @@ pub static ARGV_SECRET: Rule = Rule {
 
 const FILTERS: [&str; 4] = ["default", "optional", "flag", "json"];
 
-pub fn check<'d>(ctx: &Context<'d>, argv: &'d Node) {
+pub fn check<'d>(ctx: &RuleContext<'d>, argv: &'d Node) {
     let mut previous = "";
     for (text, node) in argv.strings() {
         if text.contains('$') {
             for template in Templates::of(text) {
                 check_template(ctx, node, template.inner);
             }
+            if let Some(open) = unclosed_template(text) {
+                ctx.report(unclosed(node, open));
+            }
         }
         if let Some((what, sign)) = shell_syntax(text, previous) {
-            let report = Draft::new(
+            let report = FindingDraft::new(
                 &ARGV_SHELL,
                 node,
                 format!("this argument uses {what} (`{sign}`), but it is not passed to a shell"),
             )
-            .help(
-                "pass plain arguments to the binary, and combine several commands in a WORKFLOW.md",
-            );
+            .help("pass plain arguments to the binary. To run several commands, declare several tools");
             ctx.report(report);
         }
         previous = text;
     }
 }
 
-fn check_template<'d>(ctx: &Context<'d>, node: &'d Node, inner: &str) {
+fn check_template<'d>(ctx: &RuleContext<'d>, node: &'d Node, inner: &str) {
     let mut parts = split_filters(inner);
     let reference = parts.next().unwrap_or("").trim();
     let (root, rest) = reference.split_once('.').unwrap_or((reference, ""));
     let name = rest.split(['.', '[', ' ']).next().unwrap_or(rest);
     match root {
         "input" => check_input(ctx, node, name),
-        "secrets" | "secret" => {
-            ctx.report(secret(node, &format!("the secret `{}`", short(name, 40))))
-        }
+        "secrets" | "secret" => ctx.report(secret(
+            node,
+            &format!("the secret `{}`", truncate(name, 40)),
+        )),
         "env" if has_secret_name(name) => {
             ctx.report(secret(
                 node,
-                &format!("the secret variable `{}`", short(name, 40)),
+                &format!("the secret variable `{}`", truncate(name, 40)),
             ));
         }
         _ => {
-            let report = Draft::new(
+            let report = FindingDraft::new(
                 &ARGV_UNKNOWN_INPUT,
                 node,
-                format!("unknown template `${{{}}}`", short(reference, 40)),
+                format!("unknown template `${{{}}}`", truncate(reference, 40)),
             );
             let meant = if rest.is_empty() { reference } else { name };
             ctx.report(report.help(format!(
                 "write an input as `${{input.{}}}`",
-                short(meant, 40)
+                truncate(meant, 40)
             )));
         }
     }
@@ -114,20 +116,36 @@ fn check_template<'d>(ctx: &Context<'d>, node: &'d Node, inner: &str) {
         if FILTERS.contains(&name) {
             continue;
         }
-        let report = Draft::new(
+        let report = FindingDraft::new(
             &ARGV_UNKNOWN_FILTER,
             node,
-            format!("unknown filter `{}`", short(name, 40)),
+            format!("unknown filter `{}`", truncate(name, 40)),
         );
         ctx.report(report.help(match closest_of(name, FILTERS) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("known filters: {}", one_of(&FILTERS)),
+            None => format!("expected {}", one_of(&FILTERS)),
         }));
     }
 }
 
-fn secret<'d>(node: &'d Node, what: &str) -> Draft<'d> {
-    Draft::new(
+/// The finding for a template without its closing brace. `open` is the text after the `${`.
+fn unclosed<'d>(node: &'d Node, open: &str) -> FindingDraft<'d> {
+    // Only the name is shown, because the rest may contain a secret.
+    let name = open.split(['|', ' ', '}']).next().unwrap_or("");
+    let draft = FindingDraft::new(
+        &ARGV_UNKNOWN_INPUT,
+        node,
+        format!("unclosed template `${{{}`", truncate(name, 40)),
+    );
+    draft.help(if open.contains('}') {
+        "close the quote before the `}`"
+    } else {
+        "add the closing `}`"
+    })
+}
+
+fn secret<'d>(node: &'d Node, what: &str) -> FindingDraft<'d> {
+    FindingDraft::new(
         &ARGV_SECRET,
         node,
         format!("this passes {what} on the command line"),
@@ -135,7 +153,7 @@ fn secret<'d>(node: &'d Node, what: &str) -> Draft<'d> {
     .help("pass it to the binary as an environment variable, through `sandbox.env.pass` of the CLI.md")
 }
 
-fn check_input<'d>(ctx: &Context<'d>, node: &'d Node, name: &str) {
+fn check_input<'d>(ctx: &RuleContext<'d>, node: &'d Node, name: &str) {
     let Some(inputs) = ctx.root.entry("inputs").filter(|e| e.value.is_map()) else {
         return;
     };
@@ -157,15 +175,15 @@ fn check_input<'d>(ctx: &Context<'d>, node: &'d Node, name: &str) {
         .iter()
         .map(|e| e.key.as_str())
         .collect();
-    let report = Draft::new(
+    let report = FindingDraft::new(
         &ARGV_UNKNOWN_INPUT,
         node,
-        format!("the tool has no input `{}`", short(name, 40)),
+        format!("the tool has no input `{}`", truncate(name, 40)),
     )
     .nearby(inputs.key_span, "the inputs of this tool");
     ctx.report(report.help(match closest_of(name, known.iter().copied()) {
         Some(meant) => format!("did you mean `${{input.{meant}}}`?"),
-        None => format!("add `{}` to `inputs.properties`", short(name, 40)),
+        None => format!("add `{}` to `inputs.properties`", truncate(name, 40)),
     }));
 }
 
@@ -208,6 +226,12 @@ impl<'t> Iterator for Templates<'t> {
             range: start..self.from,
         })
     }
+}
+
+/// The text after a `${` that has no closing brace.
+fn unclosed_template(text: &str) -> Option<&str> {
+    let end = Templates::of(text).last().map_or(0, |t| t.range.end);
+    text.get(end..)?.split_once("${").map(|(_, rest)| rest)
 }
 
 /// Splits a template at its pipes, except inside quotes or parentheses.
@@ -305,7 +329,8 @@ fn redirection(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Replaces each template with a letter, so that its pipes do not count as shell syntax.
+/// Replaces each template with a letter, so that its pipes do not count as shell syntax. The text
+/// after an unclosed `${` is dropped, because it has its own finding.
 fn without_templates(text: &str) -> std::borrow::Cow<'_, str> {
     if !text.contains('$') {
         return text.into();
@@ -317,7 +342,8 @@ fn without_templates(text: &str) -> std::borrow::Cow<'_, str> {
         out.push('x');
         from = template.range.end;
     }
-    out.push_str(text.get(from..).unwrap_or(""));
+    let rest = text.get(from..).unwrap_or("");
+    out.push_str(rest.split("${").next().unwrap_or(rest));
     out.into()
 }
 
@@ -335,6 +361,12 @@ mod tests {
         );
         assert_eq!(inner("${input.x"), Vec::<&str>::new());
         assert_eq!(inner("${'"), Vec::<&str>::new());
+        assert_eq!(
+            unclosed_template("${input.x | json"),
+            Some("input.x | json")
+        );
+        assert_eq!(unclosed_template("${a}${'}"), Some("'}"));
+        assert_eq!(unclosed_template("${a} $HOME {"), None);
         let parts: Vec<&str> = split_filters("input.a | default('x|y') | json")
             .map(str::trim)
             .collect();
@@ -380,6 +412,7 @@ mod tests {
             "x<y",
             "https://x.example/?a=1&b=2",
             "--jq=.a | .b",
+            "${input.days | default(3)",
         ] {
             assert!(shell_syntax(text, "").is_none(), "{text}");
         }

@@ -1,10 +1,10 @@
 //! Rule `cmd-duplicate-ref`: two subcommands refer to the same TOOL.md.
 
 use super::{CLI, SUBCOMMANDS, check_tool_name, report_folder, report_missing};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::{Node, ReadError, RefRole, Resolution};
-use agentproto_text::short;
+use agentproto_text::truncate;
 use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
 
@@ -21,7 +21,7 @@ pub static DUPLICATE_REF: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn check_leaves(ctx: &Context<'_>) {
+pub(super) fn check_leaves(ctx: &RuleContext<'_>) {
     // The keys are path texts, which works because references resolve to normalized paths.
     let mut first_use: FxHashMap<&OsStr, &Node> = FxHashMap::default();
     for leaf in ctx.refs().iter().filter(|r| r.site.role == RefRole::Tool) {
@@ -34,10 +34,13 @@ pub(super) fn check_leaves(ctx: &Context<'_>) {
             Resolution::Document(doc) => {
                 check_tool_name(ctx, node, text, doc);
                 if let Some(first) = first_use.insert(doc.path.as_os_str(), node) {
-                    let report = Draft::new(
+                    let report = FindingDraft::new(
                         &DUPLICATE_REF,
                         node,
-                        format!("another subcommand already refers to `{}`", short(text, 60)),
+                        format!(
+                            "another subcommand already refers to `{}`",
+                            truncate(text, 60)
+                        ),
                     )
                     .nearby(first.span, "first here")
                     .help("write a separate TOOL.md for each subcommand");

@@ -1,7 +1,7 @@
 //! Rule `cmd-orphan-tool`: a TOOL.md of the bundle is not listed in `commands`.
 
 use super::{CLI, SUBCOMMANDS, is_plain_word};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::{Edit, Safety};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
@@ -23,7 +23,7 @@ pub static ORPHAN_TOOL: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn check_orphans<'d>(ctx: &Context<'d>, commands: &'d Entry) {
+pub(super) fn check_orphans<'d>(ctx: &RuleContext<'d>, commands: &'d Entry) {
     if !ctx.on(&ORPHAN_TOOL) {
         return;
     }
@@ -39,7 +39,7 @@ pub(super) fn check_orphans<'d>(ctx: &Context<'d>, commands: &'d Entry) {
             continue;
         }
         let reference = format!("./tools/{name}/TOOL.md");
-        let report = Draft::new(
+        let report = FindingDraft::new(
             &ORPHAN_TOOL,
             commands,
             format!("`{reference}` is not listed in `commands`"),
@@ -81,7 +81,7 @@ fn leading_words(tool: &Document) -> Vec<String> {
 }
 
 fn insert_leaf(
-    ctx: &Context<'_>,
+    ctx: &RuleContext<'_>,
     tree: &Node,
     words: &[String],
     reference: &str,

@@ -1,10 +1,10 @@
 //! Rules `cmd-ref-missing` and `cmd-ref-not-tool`.
 
 use super::{CLI, SUBCOMMANDS};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
 use agentproto_manifest::{Doctype, Document, Node, PathKind};
-use agentproto_text::{closest_of, short};
+use agentproto_text::{closest_of, truncate};
 use std::path::Path;
 
 pub static REF_MISSING: Rule = Rule {
@@ -34,22 +34,22 @@ pub static REF_NOT_TOOL: Rule = Rule {
 
 /// Reports a leaf that names a directory. With a TOOL.md in the directory only the path is wrong,
 /// without one the tool is missing.
-pub(super) fn report_folder<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, path: &Path) {
+pub(super) fn report_folder<'d>(ctx: &RuleContext<'d>, node: &'d Node, text: &str, path: &Path) {
     let inside = path.join("TOOL.md");
     let has_tool = matches!(
         ctx.workspace.files.kind(&inside),
         Some(PathKind::File { .. })
     );
-    let folder = short(text, 60);
+    let folder = truncate(text, 60);
     ctx.report(if has_tool {
-        Draft::new(
+        FindingDraft::new(
             &REF_NOT_TOOL,
             node,
             format!("`{folder}` is a directory, not the TOOL.md in it"),
         )
         .help(format!("write `{}/TOOL.md`", text.trim_end_matches('/')))
     } else {
-        Draft::new(
+        FindingDraft::new(
             &REF_MISSING,
             node,
             format!("`{folder}` is a directory without a TOOL.md"),
@@ -60,15 +60,20 @@ pub(super) fn report_folder<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, p
 
 /// Reports a tool whose file is not named TOOL.md. The reference rules report a target of another
 /// doctype.
-pub(super) fn check_tool_name<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, doc: &Document) {
+pub(super) fn check_tool_name<'d>(
+    ctx: &RuleContext<'d>,
+    node: &'d Node,
+    text: &str,
+    doc: &Document,
+) {
     let name = text.rsplit(['/', '\\']).next().unwrap_or(text);
     if doc.doctype == Some(Doctype::Tool) && Doctype::from_file_name(name) != Some(Doctype::Tool) {
-        let report = Draft::new(
+        let report = FindingDraft::new(
             &REF_NOT_TOOL,
             node,
             format!(
                 "`{}` contains a tool but is not named TOOL.md",
-                short(text, 60)
+                truncate(text, 60)
             ),
         )
         .help("rename the file to TOOL.md, in its own directory");
@@ -76,11 +81,11 @@ pub(super) fn check_tool_name<'d>(ctx: &Context<'d>, node: &'d Node, text: &str,
     }
 }
 
-pub(super) fn report_missing<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, path: &Path) {
-    let report = Draft::new(
+pub(super) fn report_missing<'d>(ctx: &RuleContext<'d>, node: &'d Node, text: &str, path: &Path) {
+    let report = FindingDraft::new(
         &REF_MISSING,
         node,
-        format!("`{}` does not exist", short(text, 80)),
+        format!("`{}` does not exist", truncate(text, 80)),
     );
     ctx.report(report.help(match similar(ctx, path) {
         Some(name) => format!("did you mean `{name}`? Otherwise create the TOOL.md"),
@@ -89,14 +94,14 @@ pub(super) fn report_missing<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, 
 }
 
 /// The path of a TOOL.md whose directory has a similar name, relative to this document.
-fn similar(ctx: &Context<'_>, missing: &Path) -> Option<String> {
+fn similar(ctx: &RuleContext<'_>, missing: &Path) -> Option<String> {
     let dir = missing.parent()?;
     let parent = dir.parent()?;
     let names = ctx.workspace.manifests_in(parent);
-    let wanted = dir.file_name()?.to_str()?;
+    let expected = dir.file_name()?.to_str()?;
     let name = closest_of(
-        wanted,
-        names.iter().map(String::as_str).filter(|n| *n != wanted),
+        expected,
+        names.iter().map(String::as_str).filter(|n| *n != expected),
     )?;
     let found = parent.join(name).join("TOOL.md");
     matches!(

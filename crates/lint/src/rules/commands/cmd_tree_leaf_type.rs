@@ -1,14 +1,14 @@
 //! Rule `cmd-tree-leaf-type`: an entry of `commands` is neither a path nor a group.
 
 use super::{CLI, SUBCOMMANDS};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::Rule;
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 use agentproto_manifest::Value;
 
 pub static TREE_LEAF_TYPE: Rule = Rule {
     slug: "cmd-tree-leaf-type",
-    words: Some(leaf_type),
+    report: Some(leaf_type),
     title: "An entry of `commands` is neither a path nor a group",
     source: SUBCOMMANDS,
     decides: &["A29-CMD-01", "A29-REQ-12"],
@@ -17,13 +17,13 @@ pub static TREE_LEAF_TYPE: Rule = Rule {
     ..Rule::BASE
 };
 
-fn leaf_type<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+fn leaf_type<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     let what = match &violation.node.value {
         Value::Null => "is empty",
         Value::Seq(_) => "is a list",
         _ => "is not a string",
     };
-    let report = Draft::new(
+    let report = FindingDraft::new(
         &TREE_LEAF_TYPE,
         violation.node,
         format!(

@@ -1,12 +1,12 @@
 //! Rules `intents-vs-actions` and `intent-ref-missing`.
 
 use super::CLI;
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::{RefRole, Resolution};
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static INTENTS_VS_ACTIONS: Rule = Rule {
     slug: "intents-vs-actions",
@@ -38,9 +38,9 @@ pub static INTENT_REF_MISSING: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn check_intents(ctx: &Context<'_>) {
+pub(super) fn check_intents(ctx: &RuleContext<'_>) {
     if let Some(intents) = ctx.root.entry("intents") {
-        let report = Draft::new(
+        let report = FindingDraft::new(
             &INTENTS_VS_ACTIONS,
             intents,
             "only the prose of AIP-29 calls this list `intents`: in the published schema it is `actions`",
@@ -61,10 +61,10 @@ pub(super) fn check_intents(ctx: &Context<'_>) {
     }
     for intent in ctx.refs().iter().filter(|r| r.site.role == RefRole::Intent) {
         if let Resolution::Missing(_) = &intent.target {
-            let report = Draft::new(
+            let report = FindingDraft::new(
                 &INTENT_REF_MISSING,
                 intent.site.node,
-                format!("`{}` does not exist", short(intent.site.text, 80)),
+                format!("`{}` does not exist", truncate(intent.site.text, 80)),
             )
             .help("create the INTENT.md, or remove the entry");
             ctx.report(report);

@@ -10,10 +10,10 @@ mod tool;
 mod tree;
 mod widen;
 
-use crate::context::{Context, Draft};
-use crate::registry::{Check, Family};
+use crate::context::{FindingDraft, RuleContext};
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::Source;
-use crate::shape::{Keyword, Violation};
+use crate::shape::{Keyword, SchemaViolation};
 use agentproto_manifest::Doctype;
 
 use argv::{ARGV_SECRET, ARGV_SHELL, ARGV_UNKNOWN_FILTER, ARGV_UNKNOWN_INPUT};
@@ -47,11 +47,11 @@ pub static FAMILY: Family = Family {
         &INTENT_REF_MISSING,
     ],
     checks: &[
-        Check {
+        FamilyCheck {
             doctypes: &[Doctype::Cli],
             run: check_cli,
         },
-        Check {
+        FamilyCheck {
             doctypes: &[Doctype::Tool],
             run: tool::check,
         },
@@ -74,7 +74,7 @@ const TOOL: &[Doctype] = &[Doctype::Tool];
 
 /// AIP-14: only a tool that changes nothing may run without approval. Returns true if it reported a
 /// violation.
-pub fn unapproved<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
+pub fn report_missing_approval<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) -> bool {
     if violation.keyword != Keyword::MaxItems || !ctx.is(Doctype::Tool) {
         return false;
     }
@@ -91,7 +91,7 @@ pub fn unapproved<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
             "a tool with a non-empty `mutates` requires `approval`, otherwise it runs without asking"
         }
     };
-    let mut report = Draft::new(violation.rule, entry, message)
+    let mut report = FindingDraft::new(violation.rule, entry, message)
         .help("set `approval` to `on-mutate` or `always`, or make `mutates` empty");
     if let Some(approval) = approval {
         report = report.nearby(approval.span, "runs without approval");
@@ -100,7 +100,7 @@ pub fn unapproved<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
     true
 }
 
-fn check_cli(ctx: &Context<'_>) {
+fn check_cli(ctx: &RuleContext<'_>) {
     check_intents(ctx);
     let Some(commands) = ctx.root.entry("commands") else {
         return;
@@ -112,7 +112,7 @@ fn check_cli(ctx: &Context<'_>) {
     }
 }
 
-fn token_fault(key: &str) -> Option<&'static str> {
+fn token_error(key: &str) -> Option<&'static str> {
     if key.is_empty() {
         Some("is empty")
     } else if key.contains(char::is_whitespace) {
@@ -149,10 +149,10 @@ mod tests {
             "@scope",
             "+x",
         ] {
-            assert_eq!(token_fault(key), None, "{key}");
+            assert_eq!(token_error(key), None, "{key}");
         }
         for key in ["", "merge open", "a|b", "$x", "tab\tbed", "a\u{a0}b"] {
-            assert!(token_fault(key).is_some(), "{key:?}");
+            assert!(token_error(key).is_some(), "{key:?}");
         }
         assert!(is_plain_word("run-logs") && !is_plain_word("--x") && !is_plain_word("a/b"));
     }

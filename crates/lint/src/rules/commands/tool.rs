@@ -1,7 +1,7 @@
 //! Checks the TOOL.md of a CLI bundle against its CLI.md.
 
 use super::{ARGS, ORPHAN_TOOL, SUBCOMMANDS, TOOL, argv, is_plain_word, widen};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::{Edit, Safety};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
@@ -42,7 +42,7 @@ pub static ARGV_PREFIX: Rule = Rule {
 /// `tools/<name>/TOOL.md` is two levels down, and a category adds one.
 const LEVELS: usize = 3;
 
-pub fn check(ctx: &Context<'_>) {
+pub fn check(ctx: &RuleContext<'_>) {
     let runner = ctx.root.get("runner");
     let sandbox = ctx.root.get("sandbox");
     // A tool without these two fields is a plain AIP-14 contract, so these checks do not apply.
@@ -60,14 +60,14 @@ pub fn check(ctx: &Context<'_>) {
     if let Some((_, cli)) = bound
         && let Some(paths) = paths_to(cli, &path)
     {
-        judge(ctx, cli, argv, &paths);
+        check_in_bundle(ctx, cli, argv, &paths);
         return;
     }
     let above = bundle_above(ctx, &path);
     if let Some((reference, cli)) = bound
         && !(above.is_none() && is_orphan_of(ctx, cli, &path))
     {
-        let mut report = Draft::new(
+        let mut report = FindingDraft::new(
             &BACKREF,
             reference.site.node,
             "the CLI.md named here does not list this tool",
@@ -91,7 +91,7 @@ pub fn check(ctx: &Context<'_>) {
         ctx.report(report);
     }
     match (above, bound) {
-        (Some((cli, paths)), _) => judge(ctx, &cli, argv, &paths),
+        (Some((cli, paths)), _) => check_in_bundle(ctx, &cli, argv, &paths),
         (None, Some((_, cli))) => widen::check(ctx, cli),
         // `fm-unknown-field` reports these fields in a tool that belongs to no bundle.
         (None, None) => {}
@@ -99,14 +99,19 @@ pub fn check(ctx: &Context<'_>) {
 }
 
 /// Whether `cmd-orphan-tool` reports the same mistake at the CLI.md, where it must be fixed.
-fn is_orphan_of(ctx: &Context<'_>, cli: &Document, tool: &Path) -> bool {
+fn is_orphan_of(ctx: &RuleContext<'_>, cli: &Document, tool: &Path) -> bool {
     let two_up = tool.parent().map(|dir| dir.join(".."));
     ctx.on(&ORPHAN_TOOL)
         && two_up.is_some_and(|dir| same_path(&dir, &cli.dir().join("tools")))
         && ctx.is_linted(&cli.path)
 }
 
-fn judge<'d>(ctx: &Context<'d>, cli: &Arc<Document>, argv: Option<&'d Node>, paths: &[Found]) {
+fn check_in_bundle<'d>(
+    ctx: &RuleContext<'d>,
+    cli: &Arc<Document>,
+    argv: Option<&'d Node>,
+    paths: &[CommandPath],
+) {
     widen::check(ctx, cli);
     if let Some(argv) = argv {
         check_prefix(ctx, cli, argv, paths);
@@ -114,13 +119,13 @@ fn judge<'d>(ctx: &Context<'d>, cli: &Arc<Document>, argv: Option<&'d Node>, pat
 }
 
 /// One occurrence of a tool in a command tree.
-pub struct Found {
+pub struct CommandPath {
     words: Vec<String>,
     span: Span,
 }
 
 /// The CLI.md in a parent directory that lists the tool.
-fn bundle_above(ctx: &Context<'_>, tool: &Path) -> Option<(Arc<Document>, Vec<Found>)> {
+fn bundle_above(ctx: &RuleContext<'_>, tool: &Path) -> Option<(Arc<Document>, Vec<CommandPath>)> {
     let mut dir = tool.parent()?.to_owned();
     for _ in 0..=LEVELS {
         let path = normalize(&dir.join("CLI.md"));
@@ -138,7 +143,7 @@ fn bundle_above(ctx: &Context<'_>, tool: &Path) -> Option<(Arc<Document>, Vec<Fo
 }
 
 /// The places where the `commands` of a CLI.md list a tool. `None` if there are none.
-fn paths_to(cli: &Document, tool: &Path) -> Option<Vec<Found>> {
+fn paths_to(cli: &Document, tool: &Path) -> Option<Vec<CommandPath>> {
     if cli.doctype != Some(Doctype::Cli) {
         return None;
     }
@@ -153,13 +158,13 @@ fn collect<'a>(
     dir: &Path,
     tool: &Path,
     words: &mut Vec<&'a str>,
-    found: &mut Vec<Found>,
+    found: &mut Vec<CommandPath>,
 ) {
     for entry in tree.entries() {
         words.push(&entry.key);
         match &entry.value.value {
             Value::Map(_) => collect(&entry.value, dir, tool, words, found),
-            Value::Str(text) if names(text, dir, tool) => found.push(Found {
+            Value::Str(text) if refers_to(text, dir, tool) => found.push(CommandPath {
                 words: words.iter().map(|w| (*w).to_owned()).collect(),
                 span: entry.value.span,
             }),
@@ -169,7 +174,7 @@ fn collect<'a>(
     }
 }
 
-fn names(reference: &str, dir: &Path, tool: &Path) -> bool {
+fn refers_to(reference: &str, dir: &Path, tool: &Path) -> bool {
     // For most leaves the last two components decide, without building a path.
     let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
     let (folder, file) = last_two(reference.as_bytes());
@@ -190,14 +195,19 @@ fn last_two(path: &[u8]) -> (&[u8], &[u8]) {
 pub fn key_span(doc: &Document, key: &str) -> Span {
     let entry = doc.root.as_ref().and_then(|root| root.entry(key));
     entry.map_or_else(
-        || doc.front.map_or(Span::default(), |f| f.open),
+        || doc.frontmatter.map_or(Span::default(), |f| f.open),
         |e| e.key_span,
     )
 }
 
-fn check_prefix<'d>(ctx: &Context<'d>, cli: &Arc<Document>, argv: &'d Node, paths: &[Found]) {
+fn check_prefix<'d>(
+    ctx: &RuleContext<'d>,
+    cli: &Arc<Document>,
+    argv: &'d Node,
+    paths: &[CommandPath],
+) {
     let items = argv.items();
-    let fits = |found: &Found| {
+    let fits = |found: &CommandPath| {
         found.words.len() <= items.len()
             && found
                 .words
@@ -212,7 +222,7 @@ fn check_prefix<'d>(ctx: &Context<'d>, cli: &Arc<Document>, argv: &'d Node, path
         return;
     };
     let shown = found.words.join(" ");
-    let report = Draft::new(
+    let report = FindingDraft::new(
         &ARGV_PREFIX,
         argv,
         format!("`runner.argv` does not start with `{shown}`, the subcommand of this tool"),
@@ -300,7 +310,7 @@ fn separator(doc: &Document, list: &Node, item: &Node) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Finding, Options, Profile, RuleSet, lint_files};
+    use crate::{Finding, LintOptions, Profile, RuleSet, lint_files};
     use agentproto_manifest::{Disk, Overlay};
 
     fn tool(runner: &str) -> String {
@@ -321,7 +331,7 @@ mod tests {
         }
         let mut rules = RuleSet::profile_defaults(Profile::Default);
         rules.select(&[rule.to_owned()]).expect("a rule");
-        let options = Options::new(&rules, &texts, "no-such-place");
+        let options = LintOptions::new(&rules, &texts, "no-such-place");
         let paths: Vec<_> = texts.texts.keys().cloned().collect();
         lint_files(&paths, &options).findings
     }

@@ -1,10 +1,10 @@
 //! Rules `cmd-empty` and `cmd-path-token`.
 
-use super::{CLI, SUBCOMMANDS, token_fault};
-use crate::context::{Context, Draft};
+use super::{CLI, SUBCOMMANDS, token_error};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Severity};
 use agentproto_manifest::Entry;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static EMPTY: Rule = Rule {
     slug: "cmd-empty",
@@ -29,26 +29,26 @@ pub static PATH_TOKEN: Rule = Rule {
 };
 
 /// The parser limits the nesting depth, so the recursion is bounded.
-pub(super) fn check_tree<'d>(ctx: &Context<'d>, group: &'d Entry) {
+pub(super) fn check_tree<'d>(ctx: &RuleContext<'d>, group: &'d Entry) {
     if group.value.entries().is_empty() {
         let message = if std::ptr::eq(group, ctx.root.entry("commands").unwrap_or(group)) {
             "`commands` is empty, so this bundle has nothing to call".to_owned()
         } else {
             format!("the group `{}` has no subcommands", group.key)
         };
-        let report = Draft::new(&EMPTY, group, message)
+        let report = FindingDraft::new(&EMPTY, group, message)
             .help("list each subcommand as `NAME: ./tools/NAME/TOOL.md`");
         return ctx.report(report);
     }
     for entry in group.value.entries() {
-        if let Some(fault) = token_fault(&entry.key) {
+        if let Some(error) = token_error(&entry.key) {
             let words: Vec<&str> = entry.key.split_whitespace().collect();
-            let report = Draft::new(
+            let report = FindingDraft::new(
                 &PATH_TOKEN,
                 entry,
                 format!(
-                    "`{}` {fault}, so it cannot be one command-line argument",
-                    short(&entry.key, 40)
+                    "`{}` {error}, so it cannot be one command-line argument",
+                    truncate(&entry.key, 40)
                 ),
             );
             ctx.report(match words.as_slice() {

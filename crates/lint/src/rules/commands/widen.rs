@@ -1,11 +1,11 @@
 //! Rule `tool-sandbox-widens`: a tool's sandbox may be narrower than the bundle's, but not wider.
 
 use super::TOOL;
-use crate::context::{Context, Draft, Place};
+use crate::context::{FindingDraft, Location, RuleContext};
 use crate::rule::{Rule, Scope, Source};
 use crate::rules::sandbox29::wildcard_covers;
 use agentproto_manifest::{Document, Node, Span, globs};
-use agentproto_text::short;
+use agentproto_text::truncate;
 use std::sync::Arc;
 
 pub static SANDBOX_WIDENS: Rule = Rule {
@@ -22,7 +22,7 @@ pub static SANDBOX_WIDENS: Rule = Rule {
     ..Rule::BASE
 };
 
-pub fn check<'d>(ctx: &Context<'d>, cli: &Arc<Document>) {
+pub fn check<'d>(ctx: &RuleContext<'d>, cli: &Arc<Document>) {
     let Some(own) = ctx.root.get("sandbox").filter(|s| s.is_map()) else {
         return;
     };
@@ -34,7 +34,7 @@ pub fn check<'d>(ctx: &Context<'d>, cli: &Arc<Document>) {
     else {
         return;
     };
-    let pair = Pair {
+    let pair = Comparison {
         ctx,
         cli,
         own,
@@ -51,18 +51,18 @@ pub fn check<'d>(ctx: &Context<'d>, cli: &Arc<Document>) {
     pair.tty();
 }
 
-fn covers_path(granted: &str, wanted: &str) -> bool {
-    granted == wanted || globs::covers(granted, wanted)
+fn covers_path(granted: &str, requested: &str) -> bool {
+    granted == requested || globs::covers(granted, requested)
 }
 
-struct Pair<'c, 'd> {
-    ctx: &'c Context<'d>,
+struct Comparison<'c, 'd> {
+    ctx: &'c RuleContext<'d>,
     cli: &'c Arc<Document>,
     own: &'d Node,
     bundle: &'c Node,
 }
 
-impl<'d> Pair<'_, 'd> {
+impl<'d> Comparison<'_, 'd> {
     /// Reports each entry of the tool's list that no entry of the bundle's list covers. A list that
     /// the bundle does not have grants nothing.
     fn list(&self, path: &[&str], what: &str, covers: fn(&str, &str) -> bool) {
@@ -70,15 +70,15 @@ impl<'d> Pair<'_, 'd> {
             return;
         };
         let granted = self.bundle.at(path);
-        for (wanted, node) in own.strings() {
+        for (requested, node) in own.strings() {
             let covered =
-                granted.is_some_and(|list| list.strings().any(|(g, _)| covers(g, wanted)));
+                granted.is_some_and(|list| list.strings().any(|(g, _)| covers(g, requested)));
             if !covered {
                 self.report(
                     node,
                     format!(
                         "`{}` is not among the {what} that the bundle grants",
-                        short(wanted, 60)
+                        truncate(requested, 60)
                     ),
                     path,
                 );
@@ -99,12 +99,12 @@ impl<'d> Pair<'_, 'd> {
         for (denied, node) in bundle.strings() {
             let kept = own.value.strings().any(|(d, _)| covers_path(d, denied));
             if !kept {
-                let report = Draft::new(
+                let report = FindingDraft::new(
                     &SANDBOX_WIDENS,
                     own,
                     format!(
                         "`fs.deny` does not cover `{}`, which the bundle denies",
-                        short(denied, 60)
+                        truncate(denied, 60)
                     ),
                 )
                 .related(self.cli, node.span, "denied here")
@@ -130,8 +130,8 @@ impl<'d> Pair<'_, 'd> {
         }
         let inert = !bundle_allows || own_allow.is_some_and(|node| node.as_bool() == Some(false));
         if !inert {
-            self.list(&["exec", "spawn"], "programs", |granted, wanted| {
-                granted == wanted
+            self.list(&["exec", "spawn"], "programs", |granted, requested| {
+                granted == requested
             });
         }
     }
@@ -157,7 +157,7 @@ impl<'d> Pair<'_, 'd> {
                     entry.key
                 ),
             };
-            let span = granted.map_or_else(|| self.place(&path), |other| other.key_span);
+            let span = granted.map_or_else(|| self.nearest_span(&path), |other| other.key_span);
             self.report_at(entry, message, span, "env.set");
         }
     }
@@ -176,18 +176,24 @@ impl<'d> Pair<'_, 'd> {
     }
 
     fn report(&self, node: &'d Node, message: String, path: &[&str]) {
-        self.report_at(node, message, self.place(path), &path.join("."));
+        self.report_at(node, message, self.nearest_span(path), &path.join("."));
     }
 
-    fn report_at(&self, place: impl Into<Place<'d>>, message: String, parent: Span, field: &str) {
-        let report = Draft::new(&SANDBOX_WIDENS, place, message)
+    fn report_at(
+        &self,
+        location: impl Into<Location<'d>>,
+        message: String,
+        parent: Span,
+        field: &str,
+    ) {
+        let report = FindingDraft::new(&SANDBOX_WIDENS, location, message)
             .related(self.cli, parent, format!("the bundle's `sandbox.{field}`"))
             .help("grant it in the CLI.md, or remove it here: a tool may narrow the sandbox, but not widen it");
         self.ctx.report(report);
     }
 
     /// Span of the bundle's list, or of the nearest enclosing block that exists.
-    fn place(&self, path: &[&str]) -> Span {
+    fn nearest_span(&self, path: &[&str]) -> Span {
         let lengths = (1..=path.len()).rev();
         let entry = lengths
             .filter_map(|n| path.get(..n))

@@ -1,7 +1,7 @@
 //! The default continuation strategy is not supported.
 
 use super::{BASE, CONFORMANCE, STRATEGIES};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Rule, Scope};
@@ -19,7 +19,7 @@ pub static CONT_DEFAULT_IN_SUPPORTED: Rule = Rule {
     ..BASE
 };
 
-pub(super) fn default_in_supported<'d>(ctx: &Context<'d>, default: &'d Node, list: &'d Node) {
+pub(super) fn default_in_supported<'d>(ctx: &RuleContext<'d>, default: &'d Node, list: &'d Node) {
     let Some(name) = default.as_str().filter(|d| STRATEGIES.contains(d)) else {
         return;
     };
@@ -36,7 +36,7 @@ pub(super) fn default_in_supported<'d>(ctx: &Context<'d>, default: &'d Node, lis
         return;
     }
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &CONT_DEFAULT_IN_SUPPORTED,
             default,
             format!(

@@ -1,13 +1,13 @@
 //! The idle timeout of pinned sessions is below one second.
 
 use super::BASE;
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Rule};
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 
 pub static CONT_IDLE_MIN: Rule = Rule {
     slug: "cont-idle-min",
-    words: Some(idle_min),
+    report: Some(idle_min),
     title: "The idle timeout of pinned sessions is below one second",
     decides: &["A45-CONT-12"],
     fix: FixKind::Suggest,
@@ -15,10 +15,10 @@ pub static CONT_IDLE_MIN: Rule = Rule {
     ..BASE
 };
 
-fn idle_min<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn idle_min<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     let value = ctx.doc.slice(v.node.span);
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &CONT_IDLE_MIN,
             v.node,
             format!("`pinned_session.idle_timeout_ms` must be at least 1000, found {value}"),

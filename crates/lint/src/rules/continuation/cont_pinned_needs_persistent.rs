@@ -1,7 +1,7 @@
 //! `pinned-session` is used with a session that keeps no context.
 
 use super::BASE;
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
 
@@ -17,7 +17,7 @@ pub static CONT_PINNED_NEEDS_PERSISTENT: Rule = Rule {
 };
 
 /// A pinned process keeps context only if the session outlives a turn and carries context over.
-pub(super) fn pinned_fits<'d>(ctx: &Context<'d>, node: &'d Node) {
+pub(super) fn check_pinned<'d>(ctx: &RuleContext<'d>, node: &'d Node) {
     let session = ctx.root.get("session");
     let mode = session.and_then(|s| s.get("mode"));
     let name = mode.map_or(Some("ephemeral"), Node::as_str);
@@ -34,7 +34,7 @@ pub(super) fn pinned_fits<'d>(ctx: &Context<'d>, node: &'d Node) {
         ),
         _ => return,
     };
-    let mut draft = Draft::new(&CONT_PINNED_NEEDS_PERSISTENT, node, message)
+    let mut draft = FindingDraft::new(&CONT_PINNED_NEEDS_PERSISTENT, node, message)
         .help("set `session.mode: persistent` and `context_carryover: true`, or use `transcript`");
     if let Some(span) = place {
         draft = draft.nearby(span, "declared here");

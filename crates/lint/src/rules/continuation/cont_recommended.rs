@@ -1,7 +1,7 @@
 //! The manifest has no `continuation` block.
 
 use super::{BASE, NATIVE, PINNED};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Level, Rule, Severity};
@@ -18,18 +18,21 @@ pub static CONT_RECOMMENDED: Rule = Rule {
     ..BASE
 };
 
-pub(super) fn recommended(ctx: &Context<'_>) {
-    let open = ctx.doc.front.map_or(Span::default(), |front| front.open);
+pub(super) fn recommended(ctx: &RuleContext<'_>) {
+    let open = ctx
+        .doc
+        .frontmatter
+        .map_or(Span::default(), |front| front.open);
     let (default, others) = scaffold(ctx.root);
     let yaml = format!("\n  default: {default}\n  supported: [{default}, {others}]");
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &CONT_RECOMMENDED,
             open,
             "missing recommended field `continuation`: hosts cannot tell how to pass on earlier turns",
         )
         .help(format!(
-            "add `continuation` with `default: {default}`, and list all strategies that work under `supported`"
+            "add `continuation` with `default: {default}`, and list every strategy that the agent supports in `supported`"
         ))
         .fix_if(
             Safety::Safe,

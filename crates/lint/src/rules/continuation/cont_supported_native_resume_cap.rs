@@ -1,7 +1,7 @@
 //! `native-resume` is supported, but the agent is not resumable.
 
-use super::{BASE, beside_capability, resumable};
-use crate::context::{Context, Draft};
+use super::{BASE, point_at_capability, resumable};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
 
@@ -16,16 +16,16 @@ pub static CONT_SUPPORTED_NATIVE_RESUME_CAP: Rule = Rule {
     ..BASE
 };
 
-pub(super) fn supported_native_resume<'d>(ctx: &Context<'d>, item: &'d Node) {
+pub(super) fn supported_native_resume<'d>(ctx: &RuleContext<'d>, item: &'d Node) {
     let flag = resumable(ctx).map(|e| &e.value);
     if flag.is_some_and(|node| node.as_bool() != Some(false)) {
         return;
     }
-    let draft = Draft::new(
+    let draft = FindingDraft::new(
         &CONT_SUPPORTED_NATIVE_RESUME_CAP,
         item,
         "`native-resume` is supported, but the agent does not declare `capabilities.resumable: true`",
     )
     .help("declare the capability if the agent has it; otherwise remove `native-resume` from the list");
-    ctx.report(beside_capability(ctx, draft));
+    ctx.report(point_at_capability(ctx, draft));
 }

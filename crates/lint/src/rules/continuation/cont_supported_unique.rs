@@ -1,15 +1,15 @@
 //! A continuation strategy is listed twice.
 
 use super::BASE;
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Rule};
-use crate::shape::{self, Violation};
+use crate::shape::{self, SchemaViolation};
 
 pub static CONT_SUPPORTED_UNIQUE: Rule = Rule {
     slug: "cont-supported-unique",
-    words: Some(|ctx, v| ctx.report(listed_twice(ctx, v))),
+    report: Some(|ctx, v| ctx.report(listed_twice(ctx, v))),
     title: "A continuation strategy is listed twice",
     decides: &["A45-CONT-02"],
     fix: FixKind::Safe,
@@ -17,9 +17,9 @@ pub static CONT_SUPPORTED_UNIQUE: Rule = Rule {
     ..BASE
 };
 
-fn listed_twice<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> Draft<'d> {
+fn listed_twice<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) -> FindingDraft<'d> {
     let draft = shape::draft(ctx, v).help("remove one of them");
-    let crate::context::Place::Value(item) = v.place else {
+    let crate::context::Location::Value(item) = v.location else {
         return draft;
     };
     let edits = ctx

@@ -11,8 +11,8 @@ mod cont_supported_native_resume_cap;
 mod cont_supported_unique;
 mod pinned_block;
 
-use crate::context::{Context, Draft};
-use crate::registry::{Check, Family};
+use crate::context::{FindingDraft, RuleContext};
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::{Rule, Source};
 use agentproto_manifest::{Doctype, Entry, Node};
 
@@ -20,7 +20,7 @@ use cont_default_in_supported::{CONT_DEFAULT_IN_SUPPORTED, default_in_supported}
 use cont_idle_min::CONT_IDLE_MIN;
 use cont_keyscope_enum::CONT_KEYSCOPE_ENUM;
 use cont_native_resume_cap::CONT_NATIVE_RESUME_CAP;
-use cont_pinned_needs_persistent::{CONT_PINNED_NEEDS_PERSISTENT, pinned_fits};
+use cont_pinned_needs_persistent::{CONT_PINNED_NEEDS_PERSISTENT, check_pinned};
 use cont_recommended::{CONT_RECOMMENDED, recommended};
 use cont_strategy_enum::CONT_STRATEGY_ENUM;
 use cont_supported_native_resume_cap::{CONT_SUPPORTED_NATIVE_RESUME_CAP, supported_native_resume};
@@ -46,7 +46,7 @@ pub static FAMILY: Family = Family {
         &CONT_PINNED_IDLE_GT_SESSION,
         &CONT_KEYSCOPE_NO_CONVERSATION,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::AgentCli],
         run: check,
     }],
@@ -63,12 +63,12 @@ const PINNED: &str = "pinned-session";
 const NATIVE: &str = "native-resume";
 
 /// The entry `capabilities.resumable`.
-fn resumable<'d>(ctx: &Context<'d>) -> Option<&'d Entry> {
+fn resumable<'d>(ctx: &RuleContext<'d>) -> Option<&'d Entry> {
     ctx.root.entry_at(&["capabilities", "resumable"])
 }
 
 /// Adds a pointer to the flag, or to the block in which it is missing.
-fn beside_capability<'d>(ctx: &Context<'d>, draft: Draft<'d>) -> Draft<'d> {
+fn point_at_capability<'d>(ctx: &RuleContext<'d>, draft: FindingDraft<'d>) -> FindingDraft<'d> {
     if let Some(entry) = resumable(ctx) {
         draft.nearby(entry.span(), "declared as not resumable")
     } else if let Some(block) = ctx.root.entry("capabilities") {
@@ -78,12 +78,12 @@ fn beside_capability<'d>(ctx: &Context<'d>, draft: Draft<'d>) -> Draft<'d> {
     }
 }
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     let Some(block) = ctx.root.get("continuation") else {
         return recommended(ctx);
     };
     let default = block.get("default");
-    let chosen = default.and_then(Node::as_str);
+    let selected = default.and_then(Node::as_str);
     let supported = block.get("supported");
     if let (Some(default), Some(list)) = (default, supported) {
         default_in_supported(ctx, default, list);
@@ -92,7 +92,7 @@ fn check(ctx: &Context<'_>) {
         let items = supported.map_or(&[][..], Node::items);
         items.iter().find(|item| item.as_str() == Some(strategy))
     };
-    if chosen != Some(NATIVE)
+    if selected != Some(NATIVE)
         && let Some(item) = listed(NATIVE)
     {
         supported_native_resume(ctx, item);
@@ -101,7 +101,7 @@ fn check(ctx: &Context<'_>) {
         .filter(|d| d.as_str() == Some(PINNED))
         .or(listed(PINNED));
     if let Some(node) = pinned {
-        pinned_fits(ctx, node);
+        check_pinned(ctx, node);
     }
     if let Some(entry) = block.entry("pinned_session") {
         pinned_block(ctx, block, entry, pinned.is_some());

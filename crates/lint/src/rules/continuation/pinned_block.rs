@@ -1,7 +1,7 @@
 //! `cont-pinned-block-unused`, `cont-pinned-idle-gt-session`, `cont-keyscope-no-conversation`.
 
 use super::{BASE, STRATEGIES};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
@@ -39,7 +39,12 @@ pub static CONT_KEYSCOPE_NO_CONVERSATION: Rule = Rule {
     ..BASE
 };
 
-pub(super) fn pinned_block<'d>(ctx: &Context<'d>, block: &'d Node, entry: &'d Entry, used: bool) {
+pub(super) fn pinned_block<'d>(
+    ctx: &RuleContext<'d>,
+    block: &'d Node,
+    entry: &'d Entry,
+    used: bool,
+) {
     if !used {
         // A mistyped strategy may mean `pinned-session`.
         let strategies = block.get("supported").map_or(&[][..], Node::items).iter();
@@ -48,7 +53,7 @@ pub(super) fn pinned_block<'d>(ctx: &Context<'d>, block: &'d Node, entry: &'d En
             .any(|s| s.as_str().is_none_or(|s| !STRATEGIES.contains(&s)));
         if !mistyped {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &CONT_PINNED_BLOCK_UNUSED,
                     entry,
                     "`pinned_session` has no effect: `pinned-session` is not a supported strategy",
@@ -70,14 +75,16 @@ pub(super) fn pinned_block<'d>(ctx: &Context<'d>, block: &'d Node, entry: &'d En
         && a > b
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &CONT_PINNED_IDLE_GT_SESSION,
                 own,
                 format!(
                     "the idle timeout of the pinned process is {a} ms, but its session ends after {b} ms"
                 ),
             )
-            .help("the shorter timeout applies; set this one to at most that of the session")
+            .help(format!(
+                "set it to {b} or less, or raise `session.idle_timeout_ms`"
+            ))
             .nearby(outer.span, "idle timeout of the session"),
         );
     }
@@ -89,7 +96,7 @@ pub(super) fn pinned_block<'d>(ctx: &Context<'d>, block: &'d Node, entry: &'d En
         };
         if !items.is_empty() && !items.iter().any(may_be) {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &CONT_KEYSCOPE_NO_CONVERSATION,
                     scope,
                     "`key_scope` does not contain `conversation`, so conversations share one process and its memory",

@@ -1,10 +1,10 @@
 //! Rule `body-sections-recommended`: the Markdown body after the frontmatter.
 
-use crate::context::{Context, Draft, Place};
+use crate::context::{FindingDraft, Location, RuleContext};
 use crate::finding::{Edit, Safety};
 use crate::rule::{FixKind, Level, Rule, Severity, Source};
 use agentproto_manifest::{Doctype, Span};
-use agentproto_text::one_of;
+use agentproto_text::{count, one_of};
 
 pub static BODY_SECTIONS_RECOMMENDED: Rule = Rule {
     slug: "body-sections-recommended",
@@ -52,8 +52,10 @@ const SECTIONS: [Section; 4] = [
     },
 ];
 
-pub fn sections(ctx: &Context<'_>) {
-    let Some(front) = ctx.doc.front else { return };
+pub fn sections(ctx: &RuleContext<'_>) {
+    let Some(front) = ctx.doc.frontmatter else {
+        return;
+    };
     // Without a closing fence it is unknown where the body starts.
     if front.close.is_empty() {
         return;
@@ -97,15 +99,15 @@ pub fn sections(ctx: &Context<'_>) {
         }
     }
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &BODY_SECTIONS_RECOMMENDED,
-            Place::Bytes(front.close),
+            Location::Bytes(front.close),
             message,
         )
         .help("add the sections that AIP-29 recommends: `## When to reach for this CLI`, `## Gotchas`, `## Debugging` and `## Reference`")
         .fix(
             Safety::Safe,
-            format!("Append {} section stub(s)", missing.len()),
+            format!("Append {}", count(missing.len(), "section stub", "section stubs")),
             vec![Edit {
                 span: Span::empty(ctx.doc.text.len()),
                 text: stubs,

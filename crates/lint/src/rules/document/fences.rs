@@ -40,7 +40,7 @@ pub fn opening(doc: &Document) -> Option<Proposal> {
     } else {
         return text_before(doc, start);
     };
-    mends(doc, &proposal.edits).then_some(proposal)
+    fixes_parse(doc, &proposal.edits).then_some(proposal)
 }
 
 /// Proposes to move a title or other text from above the frontmatter to below it. This applies only
@@ -52,8 +52,8 @@ fn text_before(doc: &Document, start: usize) -> Option<Proposal> {
         .take(24)
         .find(|l| is_fence(l.text))?;
     let close = lines(&doc.text, open.next).find(|l| is_fence(l.text))?;
-    let edits = move_behind(doc, Span::new(start, open.start), close.next);
-    mends(doc, &edits).then_some(Proposal {
+    let edits = move_after(doc, Span::new(start, open.start), close.next);
+    fixes_parse(doc, &edits).then_some(Proposal {
         message: "the opening `---` is not the first line of the file",
         title: "Move the text to below the frontmatter",
         at: Span::new(start, open.start),
@@ -63,18 +63,18 @@ fn text_before(doc: &Document, start: usize) -> Option<Proposal> {
 
 /// Proposes a fix for an opening fence that follows blank lines or comments.
 pub fn leading(doc: &Document, before: Span) -> Option<(&'static str, Vec<Edit>)> {
-    let front = doc.front?;
+    let front = doc.frontmatter?;
     if doc.slice(before).trim().is_empty() {
         let edits = vec![edit(before.start as usize, before.end as usize, "")];
         return Some(("Remove the blank lines above the frontmatter", edits));
     }
-    let edits = move_behind(doc, before, front.body.start as usize);
+    let edits = move_after(doc, before, front.body.start as usize);
     Some(("Move the comment to below the frontmatter", edits))
 }
 
 /// Proposes a fix for a frontmatter without a closing fence.
 pub fn closing(doc: &Document) -> Option<Proposal> {
-    let front = doc.front?;
+    let front = doc.frontmatter?;
     let from = front.yaml.start as usize;
     let fence = format!("---{}", line_break(doc));
     if let Some(line) = lines(&doc.text, from).find(|l| looks_like_fence(l.text)) {
@@ -84,7 +84,7 @@ pub fn closing(doc: &Document) -> Option<Proposal> {
             at: line.span(),
             edits: vec![edit(line.start, line.end(), "---")],
         };
-        if mends(doc, &proposal.edits) {
+        if fixes_parse(doc, &proposal.edits) {
             return Some(proposal);
         }
     }
@@ -95,7 +95,7 @@ pub fn closing(doc: &Document) -> Option<Proposal> {
     for line in lines(&doc.text, from) {
         if begins_body(line.text) {
             let edits = vec![edit(end_of_fields, end_of_fields, &fence)];
-            if mends(doc, &edits) {
+            if fixes_parse(doc, &edits) {
                 return Some(Proposal {
                     message,
                     title,
@@ -116,7 +116,7 @@ pub fn closing(doc: &Document) -> Option<Proposal> {
         line_break(doc)
     };
     let edits = vec![edit(end, end, &format!("{glue}{fence}"))];
-    mends(doc, &edits).then_some(Proposal {
+    fixes_parse(doc, &edits).then_some(Proposal {
         message,
         title,
         at: Span::empty(end),
@@ -124,21 +124,21 @@ pub fn closing(doc: &Document) -> Option<Proposal> {
     })
 }
 
-fn move_behind(doc: &Document, moved: Span, behind: usize) -> Vec<Edit> {
+fn move_after(doc: &Document, moved: Span, after: usize) -> Vec<Edit> {
     let eol = line_break(doc);
     let text = doc.slice(moved).trim();
-    let glue = if doc.text.ends_with('\n') || behind < doc.text.len() {
+    let glue = if doc.text.ends_with('\n') || after < doc.text.len() {
         ""
     } else {
         eol
     };
     vec![
         edit(moved.start as usize, moved.end as usize, ""),
-        edit(behind, behind, &format!("{glue}{eol}{text}{eol}")),
+        edit(after, after, &format!("{glue}{eol}{text}{eol}")),
     ]
 }
 
-fn mends(doc: &Document, edits: &[Edit]) -> bool {
+fn fixes_parse(doc: &Document, edits: &[Edit]) -> bool {
     let mut text = doc.text.clone();
     // Edits are in text order. Applied from last to first, no edit shifts another.
     for edit in edits.iter().rev() {
@@ -148,8 +148,8 @@ fn mends(doc: &Document, edits: &[Edit]) -> bool {
         }
         text.replace_range(range, &edit.text);
     }
-    let mended = Document::parse(doc.path.clone(), text);
-    mended.root.is_some() && mended.problems.is_empty()
+    let fixed = Document::parse(doc.path.clone(), text);
+    fixed.root.is_some() && fixed.problems.is_empty()
 }
 
 fn edit(start: usize, end: usize, text: &str) -> Edit {

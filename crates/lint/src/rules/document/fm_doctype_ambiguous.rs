@@ -1,6 +1,6 @@
 //! Rule `fm-doctype-ambiguous`: the file has the fields of both a tool CLI and an agent CLI.
 
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
@@ -21,7 +21,7 @@ pub static FM_DOCTYPE_AMBIGUOUS: Rule = Rule {
 };
 
 /// Reports a file whose name does not identify its format and that has the fields of both formats.
-pub(super) fn doctype_is_clear(ctx: &Context<'_>) {
+pub(super) fn doctype_is_clear(ctx: &RuleContext<'_>) {
     let (Some(commands), Some(protocol)) = (ctx.root.entry("commands"), ctx.root.entry("protocol"))
     else {
         return;
@@ -35,7 +35,7 @@ pub(super) fn doctype_is_clear(ctx: &Context<'_>) {
         _ => (commands, protocol),
     };
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &FM_DOCTYPE_AMBIGUOUS,
             deciding,
             format!(

@@ -1,12 +1,12 @@
 //! Rule `fm-enum`: a field has a value that is not allowed.
 
-use super::{SCHEMA, general};
+use super::{SCHEMA, report_general};
 use crate::rule::{FixKind, Level, Rule};
 use agentproto_manifest::Doctype;
 
 pub static FM_ENUM: Rule = Rule {
     slug: "fm-enum",
-    words: Some(general),
+    report: Some(report_general),
     title: "A field has a value that is not allowed",
     level: Level::Must,
     source: SCHEMA,

@@ -1,12 +1,12 @@
 //! Rule `fm-required-missing`: a required field is missing.
 
-use super::{SCHEMA, general};
+use super::{SCHEMA, report_general};
 use crate::rule::{FixKind, Level, Rule};
 use agentproto_manifest::Doctype;
 
 pub static FM_REQUIRED_MISSING: Rule = Rule {
     slug: "fm-required-missing",
-    words: Some(general),
+    report: Some(report_general),
     title: "A required field is missing",
     level: Level::Must,
     source: SCHEMA,

@@ -1,13 +1,13 @@
 //! Rule `fm-type`: a field has the wrong type.
 
-use super::{SCHEMA, general};
-use crate::context::{Context, Draft};
+use super::{SCHEMA, report_general};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule};
 use agentproto_manifest::{Doctype, Entry, KeyKind};
 
 pub static FM_TYPE: Rule = Rule {
     slug: "fm-type",
-    words: Some(general),
+    report: Some(report_general),
     title: "A field has the wrong type",
     level: Level::Must,
     source: SCHEMA,
@@ -31,7 +31,7 @@ pub static FM_TYPE: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn key_is_not_text<'d>(ctx: &Context<'d>, entry: &'d Entry) {
+pub(super) fn key_is_not_text<'d>(ctx: &RuleContext<'d>, entry: &'d Entry) {
     let written = ctx.doc.slice(entry.key_span);
     // A key that is a collection is already reported as a problem of the document.
     if entry.key == "?" && entry.key_kind == KeyKind::Other {
@@ -42,7 +42,7 @@ pub(super) fn key_is_not_text<'d>(ctx: &Context<'d>, entry: &'d Entry) {
         _ => "null, a boolean or a number with a fraction",
     };
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &FM_TYPE,
             entry,
             format!("the key `{written}` is {kind}, not a string"),

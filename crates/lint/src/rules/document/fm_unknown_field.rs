@@ -1,12 +1,12 @@
 //! Rule `fm-unknown-field`: a field is not in the schema.
 
-use super::{SCHEMA, general};
+use super::{SCHEMA, report_general};
 use crate::rule::{FixKind, Level, Rule};
 use agentproto_manifest::Doctype;
 
 pub static FM_UNKNOWN_FIELD: Rule = Rule {
     slug: "fm-unknown-field",
-    words: Some(general),
+    report: Some(report_general),
     title: "A field is not in the schema",
     level: Level::Must,
     source: SCHEMA,

@@ -13,11 +13,11 @@ mod fm_unknown_field;
 mod internal_fault;
 mod problems;
 
-use crate::context::Context;
-use crate::registry::{Check, Family};
+use crate::context::RuleContext;
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::{Rule, Source};
 use crate::rules::{commands, identity, install, output29, sandbox36, sandbox45, secrets};
-use crate::shape::{Keyword, Violation, draft};
+use crate::shape::{Keyword, SchemaViolation, draft};
 use agentproto_manifest::{Doctype, KeyKind, Node, Style, Value};
 
 use body::BODY_SECTIONS_RECOMMENDED;
@@ -61,15 +61,15 @@ pub static FAMILY: Family = Family {
         &INTERNAL_FAULT,
     ],
     checks: &[
-        Check {
+        FamilyCheck {
             doctypes: &Doctype::ALL,
             run: keys_are_text,
         },
-        Check {
+        FamilyCheck {
             doctypes: &[Doctype::Cli, Doctype::AgentCli],
             run: doctype_is_clear,
         },
-        Check {
+        FamilyCheck {
             doctypes: &[Doctype::Cli],
             run: body::sections,
         },
@@ -97,24 +97,24 @@ pub fn is_general(rule: &'static Rule) -> bool {
 
 /// Lets the families with more specific messages report a violation. If none of them does, reports
 /// it with the general message.
-fn general<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
-    let said = yaml11_boolean(ctx, v)
+fn report_general<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
+    let reported = report_yaml11_boolean(ctx, v)
         || identity::numeric_version(ctx, v)
-        || install::numeric_digest(ctx, v)
+        || install::report_numeric_placeholder_digest(ctx, v)
         || output29::swapped_value(ctx, v)
-        || commands::unapproved(ctx, v)
+        || commands::report_missing_approval(ctx, v)
         // The rules of a sandbox block come before those of the manifest that contains it.
-        || sandbox36::said_elsewhere(ctx, v)
+        || sandbox36::reported_elsewhere(ctx, v)
         || sandbox45::inside_inline_block(ctx, v)
-        || secrets::said_elsewhere(ctx, v);
-    if !said {
+        || secrets::reported_elsewhere(ctx, v);
+    if !reported {
         ctx.report(draft(ctx, v));
     }
 }
 
 /// Reports a word such as `yes`, which is a string in YAML 1.2, in place of a boolean. The author
 /// meant a boolean, so the help must not suggest quotes.
-fn yaml11_boolean<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+fn report_yaml11_boolean<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) -> bool {
     if v.keyword != Keyword::Type || v.node.style != Style::Plain {
         return false;
     }
@@ -134,7 +134,7 @@ fn yaml11_boolean<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
 
 /// Reports keys that YAML reads as numbers, booleans or null. Integers are allowed in
 /// `output.exit_codes`. Hardly any file has such a key elsewhere, so this is a single cheap pass.
-fn keys_are_text(ctx: &Context<'_>) {
+fn keys_are_text(ctx: &RuleContext<'_>) {
     let exit_codes = match ctx.doctype {
         Doctype::Cli => ctx.root.at(&["output", "exit_codes"]),
         _ => None,
@@ -143,7 +143,7 @@ fn keys_are_text(ctx: &Context<'_>) {
 }
 
 /// The parser limits the nesting depth, so the recursion is bounded.
-fn keys_below<'d>(ctx: &Context<'d>, node: &'d Node, integers_at: Option<&Node>) {
+fn keys_below<'d>(ctx: &RuleContext<'d>, node: &'d Node, integers_at: Option<&Node>) {
     match &node.value {
         Value::Map(entries) => {
             for entry in entries {

@@ -1,11 +1,13 @@
-//! Findings for the problems that prevent reading a file, and for YAML oddities.
+//! Findings for the problems that prevent reading a file, and for YAML quirks.
 
 use super::*;
-use crate::context::{Draft, Place, conclude};
+use crate::context::{FindingDraft, Location, finish_draft};
 use crate::finding::{Edit, Finding, Safety};
 use crate::rule::{FixKind, Level, Rule, Severity, Source};
 use crate::settings::RuleSet;
-use agentproto_manifest::{Doctype, Document, Oddity, OddityKind, Problem, ProblemKind, Span};
+use agentproto_manifest::{
+    Doctype, Document, Problem, ProblemKind, Span, YamlQuirk, YamlQuirkKind,
+};
 use agentproto_text::closest_of;
 
 pub static FM_MISSING: Rule = Rule {
@@ -125,13 +127,13 @@ const FRONTMATTER: Source = Source {
     section: "Frontmatter",
 };
 
-/// Maximum number of YAML oddities reported per file. The last one gives the number of the rest.
-const MOST_ODDITIES: usize = 20;
+/// Maximum number of YAML quirks reported per file. The last one gives the number of the rest.
+const MAX_QUIRKS: usize = 20;
 
 /// Findings for the problems that prevent reading a file. They do not depend on the doctype.
 pub fn problem_findings(doc: &Document, rules: &RuleSet) -> Vec<Finding> {
     let known = doc.doctype.is_some() || doc.root.is_none();
-    if doc.problems.is_empty() && doc.oddities.is_empty() && known {
+    if doc.problems.is_empty() && doc.quirks.is_empty() && known {
         return Vec::new();
     }
     let mut drafts = Vec::new();
@@ -142,11 +144,11 @@ pub fn problem_findings(doc: &Document, rules: &RuleSet) -> Vec<Finding> {
     for problem in &doc.problems {
         // Without a closing fence the body is read as YAML, so the other problems are irrelevant.
         if !unclosed || problem.kind == ProblemKind::FenceUnclosed {
-            drafts.push(of_problem(doc, problem));
+            drafts.push(problem_draft(doc, problem));
         }
     }
     if !unclosed {
-        of_oddities(doc, &mut drafts);
+        push_quirks(doc, &mut drafts);
     }
     if !known {
         drafts.push(doctype_unknown(doc));
@@ -155,20 +157,20 @@ pub fn problem_findings(doc: &Document, rules: &RuleSet) -> Vec<Finding> {
         .into_iter()
         .filter_map(|draft| {
             let severity = rules.severity(draft.rule())?;
-            Some(conclude(doc, draft, severity))
+            Some(finish_draft(doc, draft, severity))
         })
         .collect()
 }
 
-fn of_problem<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
-    let here = || Place::Bytes(problem.span);
+fn problem_draft<'d>(doc: &'d Document, problem: &Problem) -> FindingDraft<'d> {
+    let here = || Location::Bytes(problem.span);
     let message = problem.message.as_str();
     match problem.kind {
         ProblemKind::Missing => missing(doc, problem),
-        ProblemKind::Empty => Draft::new(&FM_MISSING, here(), message)
+        ProblemKind::Empty => FindingDraft::new(&FM_MISSING, here(), message)
             .help("write the fields between the two `---` lines"),
         ProblemKind::FenceNotFirst => {
-            let draft = Draft::new(&FM_DELIMITERS, here(), message)
+            let draft = FindingDraft::new(&FM_DELIMITERS, here(), message)
                 .help("remove everything before it, except a byte order mark");
             match fences::leading(doc, problem.span) {
                 Some((title, edits)) => draft.fix(Safety::Safe, title, edits),
@@ -177,21 +179,21 @@ fn of_problem<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
         }
         ProblemKind::FenceUnclosed => match fences::closing(doc) {
             Some(p) => {
-                let draft = Draft::new(&FM_DELIMITERS, here(), p.message)
+                let draft = FindingDraft::new(&FM_DELIMITERS, here(), p.message)
                     .nearby(p.at, "the closing `---` belongs here");
                 draft.fix(Safety::Safe, p.title, p.edits)
             }
-            None => Draft::new(&FM_DELIMITERS, here(), message)
+            None => FindingDraft::new(&FM_DELIMITERS, here(), message)
                 .help("end the fields with a line that is exactly `---`"),
         },
         ProblemKind::NotUtf8 => {
-            Draft::new(&FM_ENCODING, here(), message).help("save the file as UTF-8")
+            FindingDraft::new(&FM_ENCODING, here(), message).help("save the file as UTF-8")
         }
         ProblemKind::Syntax => syntax(problem),
-        ProblemKind::MultipleDocuments => Draft::new(&FM_YAML_SYNTAX, here(), message)
+        ProblemKind::MultipleDocuments => FindingDraft::new(&FM_YAML_SYNTAX, here(), message)
             .help("keep one document: a `---` line inside the frontmatter starts another one"),
         ProblemKind::TooDeep | ProblemKind::TooManyNodes => {
-            Draft::new(&FM_YAML_SYNTAX, here(), message)
+            FindingDraft::new(&FM_YAML_SYNTAX, here(), message)
                 .help("split the manifest, or remove the aliases")
         }
         ProblemKind::NotMapping => {
@@ -199,7 +201,7 @@ fn of_problem<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
                 Some('-' | '[') => "a list",
                 _ => "a single value",
             };
-            Draft::new(
+            FindingDraft::new(
                 &FM_NOT_MAPPING,
                 here(),
                 format!("the frontmatter is {found}, not a mapping of fields"),
@@ -207,14 +209,14 @@ fn of_problem<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
             .help("write one `field: value` per line")
         }
         ProblemKind::DuplicateKey => duplicate(doc, problem),
-        ProblemKind::KeyNotString => Draft::new(&FM_TYPE, here(), message)
+        ProblemKind::KeyNotString => FindingDraft::new(&FM_TYPE, here(), message)
             .help("use a string as the key, and quote it if it starts with `[` or `{`"),
     }
 }
 
-fn missing<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
+fn missing<'d>(doc: &'d Document, problem: &Problem) -> FindingDraft<'d> {
     if let Some(proposal) = fences::opening(doc) {
-        return Draft::new(&FM_DELIMITERS, proposal.at, proposal.message)
+        return FindingDraft::new(&FM_DELIMITERS, proposal.at, proposal.message)
             .help("make the first line of the file exactly `---`")
             .fix(Safety::Safe, proposal.title, proposal.edits);
     }
@@ -229,10 +231,10 @@ fn missing<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
     } else {
         "start the file with a `---` line, the fields, and a second `---` line"
     };
-    Draft::new(&FM_MISSING, problem.span, message).help(help)
+    FindingDraft::new(&FM_MISSING, problem.span, message).help(help)
 }
 
-fn duplicate<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
+fn duplicate<'d>(doc: &'d Document, problem: &Problem) -> FindingDraft<'d> {
     let first = problem.related.as_ref();
     // The tree contains only the first of the two keys, but both have the same pointer.
     let entry = match (&doc.root, first) {
@@ -240,10 +242,10 @@ fn duplicate<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
         _ => None,
     };
     let place = match entry {
-        Some(Place::Key(entry)) => Place::Part(&entry.value, problem.span),
-        _ => Place::Bytes(problem.span),
+        Some(Location::Key(entry)) => Location::Part(&entry.value, problem.span),
+        _ => Location::Bytes(problem.span),
     };
-    let draft = Draft::new(&FM_DUPLICATE_KEY, place, problem.message.as_str())
+    let draft = FindingDraft::new(&FM_DUPLICATE_KEY, place, problem.message.as_str())
         .help("remove one of the two: YAML parsers disagree on which value counts");
     match first {
         Some((span, note)) => draft.nearby(*span, note.as_str()),
@@ -251,15 +253,15 @@ fn duplicate<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
     }
 }
 
-fn syntax<'d>(problem: &Problem) -> Draft<'d> {
+fn syntax<'d>(problem: &Problem) -> FindingDraft<'d> {
     let message = problem.message.as_str();
     // After an unclosed bracket the parser fails much later, but the bracket is the place to fix.
     if let Some((bracket, note)) = &problem.related
         && ["flow", "bracket", "eof", "expected ':'"]
             .iter()
-            .any(|sign| message.contains(sign))
+            .any(|pattern| message.contains(pattern))
     {
-        return Draft::new(
+        return FindingDraft::new(
             &FM_YAML_SYNTAX,
             *bracket,
             format!("the frontmatter is not valid YAML: {note}"),
@@ -267,143 +269,143 @@ fn syntax<'d>(problem: &Problem) -> Draft<'d> {
         .nearby(problem.span, "the YAML parser failed here")
         .help("close it, or quote the value if the bracket is part of the text");
     }
-    let cause = CAUSES.iter().find(|cause| message.contains(cause.sign));
+    let cause = CAUSES.iter().find(|cause| message.contains(cause.pattern));
     match cause {
-        Some(cause) => Draft::new(
+        Some(cause) => FindingDraft::new(
             &FM_YAML_SYNTAX,
             problem.span,
             format!("the frontmatter is not valid YAML: {}", cause.what),
         )
         .help(cause.help),
-        None => Draft::new(&FM_YAML_SYNTAX, problem.span, message),
+        None => FindingDraft::new(&FM_YAML_SYNTAX, problem.span, message),
     }
 }
 
 /// An explanation of a parser error for the authors of manifests.
 struct Cause {
-    sign: &'static str,
+    pattern: &'static str,
     what: &'static str,
     help: &'static str,
 }
 
-/// The first cause whose `sign` is in the parser's message applies.
+/// The first cause whose `pattern` is in the parser's message applies.
 const CAUSES: &[Cause] = &[
     Cause {
-        sign: "mapping values are not allowed",
+        pattern: "mapping values are not allowed",
         what: "`: ` is not allowed here",
         help: "quote a value that contains `: `, and indent the line like its neighbors",
     },
     Cause {
-        sign: "tab",
+        pattern: "tab",
         what: "a tab is used where YAML allows only spaces",
         help: "indent with spaces",
     },
     Cause {
-        sign: "unknown escape character",
+        pattern: "unknown escape character",
         what: "a string in double quotes contains an unknown escape sequence",
         help: "write patterns in single quotes, where a backslash has no special meaning: '(\\d+)'",
     },
     Cause {
-        sign: "anchor",
+        pattern: "anchor",
         what: "a value starts with `*` or `&`, which YAML uses for aliases and anchors",
         help: "quote the value",
     },
     Cause {
-        sign: "unexpected character",
+        pattern: "unexpected character",
         what: "a value starts with a character that YAML reserves",
         help: "quote a value that starts with `@`, `%` or a backtick",
     },
     Cause {
-        sign: "quoted scalar, found unexpected end",
+        pattern: "quoted scalar, found unexpected end",
         what: "a quoted string is not closed",
         help: "close the quote on the same line",
     },
     Cause {
-        sign: "invalid indentation in quoted scalar",
+        pattern: "invalid indentation in quoted scalar",
         what: "a quoted string continues into the next field",
         help: "close the quote on the same line",
     },
     Cause {
-        sign: "block sequence entries are not allowed",
+        pattern: "block sequence entries are not allowed",
         what: "a list starts on the line of its key",
         help: "put the items on their own lines, below the key",
     },
     Cause {
-        sign: "tag",
+        pattern: "tag",
         what: "a value starts with `!`, which YAML uses for tags",
         help: "quote the value",
     },
     Cause {
-        sign: "did not find expected key",
+        pattern: "did not find expected key",
         what: "this line is not indented like its neighbors",
         help: "start the keys of a mapping, and the items of a list, in the same column",
     },
     Cause {
-        sign: "expected '-' indicator",
+        pattern: "expected '-' indicator",
         what: "a line between the items of a list is not an item",
         help: "start the items of a list with `- ` in the same column",
     },
     Cause {
-        sign: "indent",
+        pattern: "indent",
         what: "the indentation is inconsistent",
         help: "indent this line like its neighbors",
     },
     Cause {
-        sign: "':'",
+        pattern: "':'",
         what: "a key has no colon, here or on the line above",
         help: "write `key: value`, with a space after the colon",
     },
 ];
 
-fn of_oddities<'d>(doc: &'d Document, drafts: &mut Vec<Draft<'d>>) {
-    let more = doc.oddities.len().saturating_sub(MOST_ODDITIES);
-    for (i, oddity) in doc.oddities.iter().take(MOST_ODDITIES).enumerate() {
+fn push_quirks<'d>(doc: &'d Document, drafts: &mut Vec<FindingDraft<'d>>) {
+    let more = doc.quirks.len().saturating_sub(MAX_QUIRKS);
+    for (i, quirk) in doc.quirks.iter().take(MAX_QUIRKS).enumerate() {
         let rest = match more {
-            n if n > 0 && i + 1 == MOST_ODDITIES => format!(" (and {n} more in this file)"),
+            n if n > 0 && i + 1 == MAX_QUIRKS => format!(" (and {n} more in this file)"),
             _ => String::new(),
         };
-        drafts.push(of_oddity(doc, *oddity, &rest));
+        drafts.push(quirk_draft(doc, *quirk, &rest));
     }
 }
 
-fn of_oddity<'d>(doc: &'d Document, oddity: Oddity, rest: &str) -> Draft<'d> {
-    let place = doc.root.as_ref().and_then(|root| find(root, oddity.span));
-    let text = doc.slice(oddity.span);
+fn quirk_draft<'d>(doc: &'d Document, quirk: YamlQuirk, rest: &str) -> FindingDraft<'d> {
+    let place = doc.root.as_ref().and_then(|root| find(root, quirk.span));
+    let text = doc.slice(quirk.span);
     let feature = |what: &str, help: &str| {
-        let place = place.clone().unwrap_or(Place::Bytes(oddity.span));
-        Draft::new(&FM_YAML_FEATURE, place, format!("{what}{rest}")).help(help)
+        let place = place.clone().unwrap_or(Location::Bytes(quirk.span));
+        FindingDraft::new(&FM_YAML_FEATURE, place, format!("{what}{rest}")).help(help)
     };
-    match oddity.kind {
-        OddityKind::Anchor => feature(
+    match quirk.kind {
+        YamlQuirkKind::Anchor => feature(
             "the frontmatter contains an anchor (`&name`)",
             "remove it and repeat the value where it is used",
         ),
-        OddityKind::Alias => feature(
+        YamlQuirkKind::Alias => feature(
             "the frontmatter contains an alias (`*name`)",
             "replace it with the value",
         ),
-        OddityKind::MergeKey => feature(
+        YamlQuirkKind::MergeKey => feature(
             "the frontmatter contains a merge key (`<<`)",
             "replace it with the merged fields",
         ),
-        OddityKind::Tag => feature(
+        YamlQuirkKind::Tag => feature(
             "the frontmatter contains a tag (`!name`)",
             "remove the tag, or quote the value if `!` is part of it",
         ),
-        OddityKind::Yaml11 => yaml11(place, text, oddity.span, rest),
+        YamlQuirkKind::Yaml11 => yaml11(place, text, quirk.span, rest),
     }
 }
 
-fn yaml11<'d>(place: Option<Place<'d>>, text: &str, span: Span, rest: &str) -> Draft<'d> {
+fn yaml11<'d>(place: Option<Location<'d>>, text: &str, span: Span, rest: &str) -> FindingDraft<'d> {
     // Where YAML 1.2 reads a string, quotes keep the meaning and make it the same in YAML 1.1.
     let is_text = match &place {
-        Some(Place::Value(node)) => node.as_str().is_some(),
-        Some(Place::Key(entry)) => entry.key_kind == KeyKind::Str,
+        Some(Location::Value(node)) => node.as_str().is_some(),
+        Some(Location::Key(entry)) => entry.key_kind == KeyKind::Str,
         _ => false,
     };
-    let here = place.unwrap_or(Place::Bytes(span));
+    let here = place.unwrap_or(Location::Bytes(span));
     if !is_text {
-        return Draft::new(
+        return FindingDraft::new(
             &FM_YAML11_SCALAR,
             here,
             format!(
@@ -416,7 +418,7 @@ fn yaml11<'d>(place: Option<Place<'d>>, text: &str, span: Span, rest: &str) -> D
         Some(b'0'..=b'9' | b'+' | b'-') => "a number",
         _ => "a boolean",
     };
-    Draft::new(
+    FindingDraft::new(
         &FM_YAML11_SCALAR,
         here,
         format!("`{text}` is a string in YAML 1.2 and {other} in YAML 1.1{rest}"),
@@ -433,14 +435,14 @@ fn yaml11<'d>(place: Option<Place<'d>>, text: &str, span: Span, rest: &str) -> D
 }
 
 /// The key or value at exactly these bytes.
-fn find(node: &Node, span: Span) -> Option<Place<'_>> {
+fn find(node: &Node, span: Span) -> Option<Location<'_>> {
     if node.span == span && !node.is_map() {
-        return Some(Place::Value(node));
+        return Some(Location::Value(node));
     }
     match &node.value {
         Value::Map(entries) => entries.iter().find_map(|entry| {
             if entry.key_span == span {
-                Some(Place::Key(entry))
+                Some(Location::Key(entry))
             } else {
                 find(&entry.value, span)
             }
@@ -450,8 +452,8 @@ fn find(node: &Node, span: Span) -> Option<Place<'_>> {
     }
 }
 
-fn doctype_unknown(doc: &Document) -> Draft<'_> {
-    let open = doc.front.map_or(Span::default(), |front| front.open);
+fn doctype_unknown(doc: &Document) -> FindingDraft<'_> {
+    let open = doc.frontmatter.map_or(Span::default(), |front| front.open);
     let name = doc.path.file_name().and_then(|n| n.to_str()).unwrap_or("");
     let names = Doctype::ALL.map(Doctype::file_name);
     let help = match closest_of(name, names) {
@@ -461,7 +463,7 @@ fn doctype_unknown(doc: &Document) -> Draft<'_> {
             names.join(", ")
         ),
     };
-    Draft::new(
+    FindingDraft::new(
         &FM_DOCTYPE_UNKNOWN,
         open,
         "cannot determine the format of this manifest from its file name or its fields",

@@ -1,15 +1,15 @@
-//! The bundle's folder is not named after its id.
+//! The bundle's directory is not named after its id.
 
 use super::directory_name;
 use super::spelling::{is_kebab, kebab};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static FOLDER_EQUALS_ID: Rule = Rule {
     slug: "folder-equals-id",
-    title: "The bundle's folder is not named after its id",
+    title: "The bundle's directory is not named after its id",
     severity: Severity::Warning,
     level: Level::Should,
     source: Source {
@@ -24,7 +24,7 @@ pub static FOLDER_EQUALS_ID: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn id_and_folder(ctx: &Context<'_>) {
+pub(super) fn id_and_folder(ctx: &RuleContext<'_>) {
     let Some(node) = ctx.root.get("id") else {
         return;
     };
@@ -42,11 +42,11 @@ pub(super) fn id_and_folder(ctx: &Context<'_>) {
         return;
     }
     let message = format!(
-        "the folder is named `{dir}`, but the id is `{}`",
-        short(id, 60)
+        "the directory is named `{dir}`, but the id is `{}`",
+        truncate(id, 60)
     );
     ctx.report(
-        Draft::new(&FOLDER_EQUALS_ID, node, message)
-            .help("rename the folder, or change the id if it was never published"),
+        FindingDraft::new(&FOLDER_EQUALS_ID, node, message)
+            .help("rename the directory, or change the id if it was never published"),
     );
 }

@@ -1,17 +1,17 @@
 //! The id does not have the required form.
 
-use super::spelling::mended_id;
+use super::spelling::corrected_id;
 use super::{pattern, with_fix};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::rule::{FixKind, Rule, Source};
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 use agentproto_manifest::Doctype;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static ID_PATTERN: Rule = Rule {
     slug: "id-pattern",
-    words: Some(bad_id),
+    report: Some(bad_id),
     title: "The id does not have the required form",
     source: Source {
         spec: "AIP-29",
@@ -31,44 +31,63 @@ pub static ID_PATTERN: Rule = Rule {
     ..Rule::BASE
 };
 
-fn bad_id<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+fn bad_id<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     let Some(id) = violation.node.as_str() else {
         return;
     };
     let pattern = pattern(violation);
     let scoped = pattern.starts_with("^@");
-    let message = format!("the id `{}` {}", short(id, 60), id_trouble(id, pattern));
-    let mended = mended_id(id, pattern);
-    let help = match &mended {
-        Some(mended) => format!("write `{mended}`"),
+    let message = format!("the id `{}` {}", truncate(id, 60), id_problem(id, pattern));
+    let corrected = corrected_id(id, pattern);
+    let help = match &corrected {
+        Some(corrected) => format!("write `{corrected}`"),
         None if scoped => "write `@owner/slug` in lower case, for example `@acme/build-box`".to_owned(),
         None => "use two or more lower-case letters, digits and dashes, starting with a letter, for example `my-tool`".to_owned(),
     };
-    let fix = mended.and_then(|mended| {
-        let edits = edits::set_scalar(ctx.doc, violation.node, &mended)?;
-        Some((format!("Change the id to `{mended}`"), edits))
+    let fix = corrected.and_then(|corrected| {
+        let edits = edits::set_scalar(ctx.doc, violation.node, &corrected)?;
+        Some((format!("Change the id to `{corrected}`"), edits))
     });
-    let draft = Draft::new(&ID_PATTERN, violation.node, message).help(help);
+    let draft = FindingDraft::new(&ID_PATTERN, violation.node, message).help(help);
     ctx.report(with_fix(draft, fix));
 }
 
-fn id_trouble(id: &str, pattern: &str) -> &'static str {
+fn id_problem(id: &str, pattern: &str) -> String {
     let edges = |c: char| c == '-' || c == '.';
     // Only the id of a tool may contain dots.
     let dots = pattern.contains("0-9.");
     let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if id.is_empty() {
+    let other = |c: char| {
+        !legal(c)
+            && !(dots && c == '.')
+            && !c.is_ascii_uppercase()
+            && !c.is_whitespace()
+            && c != '_'
+    };
+    let kinds = [
+        (
+            id.contains(|c: char| c.is_ascii_uppercase()),
+            "upper-case letters",
+        ),
+        (id.contains(char::is_whitespace), "white space"),
+        (id.contains('_'), "underscores"),
+        (id.contains(other), "other characters that are not allowed"),
+    ];
+    let found: Vec<&str> = kinds
+        .into_iter()
+        .filter_map(|(found, what)| found.then_some(what))
+        .collect();
+    let problem = if id.is_empty() {
         "is empty"
     } else if pattern.starts_with("^@") {
         "does not have the form `@owner/slug`"
-    } else if id.contains(|c: char| c.is_ascii_uppercase()) {
-        "contains upper-case letters"
-    } else if id.contains(char::is_whitespace) {
-        "contains white space"
-    } else if id.contains('_') {
-        "contains an underscore; use dashes"
-    } else if !id.chars().all(|c| legal(c) || (dots && c == '.')) {
+    } else if found.as_slice() == ["other characters that are not allowed"] {
         "contains characters other than lower-case letters, digits and dashes"
+    } else if let Some((last, rest)) = found.split_last() {
+        return match rest {
+            [] => format!("contains {last}"),
+            rest => format!("contains {} and {last}", rest.join(", ")),
+        };
     } else if id.starts_with(edges) || id.ends_with(edges) {
         "starts or ends with a dash or a dot"
     } else if id.len() < 2 {
@@ -77,5 +96,6 @@ fn id_trouble(id: &str, pattern: &str) -> &'static str {
         "starts with a digit"
     } else {
         "is too long"
-    }
+    };
+    problem.to_owned()
 }

@@ -1,13 +1,13 @@
 //! `name-length`, `description-length`.
 
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Rule, Source};
-use crate::shape::{self, Keyword, Violation};
+use crate::shape::{self, Keyword, SchemaViolation};
 use agentproto_manifest::Doctype;
 
 pub static NAME_LENGTH: Rule = Rule {
     slug: "name-length",
-    words: Some(bad_length),
+    report: Some(bad_length),
     title: "The name is empty or longer than 80 characters",
     source: Source {
         spec: "AIP-29",
@@ -28,7 +28,7 @@ pub static NAME_LENGTH: Rule = Rule {
 
 pub static DESCRIPTION_LENGTH: Rule = Rule {
     slug: "description-length",
-    words: Some(bad_length),
+    report: Some(bad_length),
     title: "The description is empty or longer than 2000 characters",
     source: Source {
         spec: "AIP-29",
@@ -46,7 +46,7 @@ pub static DESCRIPTION_LENGTH: Rule = Rule {
     ..Rule::BASE
 };
 
-fn bad_length<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+fn bad_length<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     let draft = if violation.keyword == Keyword::MinLength {
         let (message, help) = if violation.rule == &NAME_LENGTH {
             ("the name is empty", "write a name of 1 to 80 characters")
@@ -56,7 +56,7 @@ fn bad_length<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
                 "describe in a sentence what it does and when to use it",
             )
         };
-        Draft::new(violation.rule, violation.node, message).help(help)
+        FindingDraft::new(violation.rule, violation.node, message).help(help)
     } else {
         shape::draft(ctx, violation).help("shorten it, and move details to the body")
     };

@@ -1,9 +1,9 @@
 //! A metadata key has no namespace.
 
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Severity, Source};
 use agentproto_manifest::{Doctype, Node};
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static METADATA_NOT_NAMESPACED: Rule = Rule {
     slug: "metadata-not-namespaced",
@@ -20,16 +20,16 @@ pub static METADATA_NOT_NAMESPACED: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn metadata(ctx: &Context<'_>) {
+pub(super) fn metadata(ctx: &RuleContext<'_>) {
     for entry in ctx.root.get("metadata").map_or(&[][..], Node::entries) {
         if entry.value.is_map() || entry.key.contains(['.', '/', ':']) {
             continue;
         }
-        let message = format!("`metadata.{}` has no namespace", short(&entry.key, 60));
+        let message = format!("`metadata.{}` has no namespace", truncate(&entry.key, 60));
         ctx.report(
-            Draft::new(&METADATA_NOT_NAMESPACED, entry, message).help(format!(
+            FindingDraft::new(&METADATA_NOT_NAMESPACED, entry, message).help(format!(
                 "move it below a key that names the tool that reads it: `metadata.TOOL.{}`",
-                short(&entry.key, 60)
+                truncate(&entry.key, 60)
             )),
         );
     }

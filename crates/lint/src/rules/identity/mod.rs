@@ -11,10 +11,10 @@ mod tags_unique;
 mod version_loose_pattern;
 mod version_semver;
 
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::finding::Safety;
-use crate::registry::{Check, Family};
-use crate::shape::{Keyword, Violation};
+use crate::registry::{Family, FamilyCheck};
+use crate::shape::{Keyword, SchemaViolation};
 use agentproto_manifest::{Doctype, Document, Value, normalize};
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -25,7 +25,6 @@ use id_pattern::ID_PATTERN;
 use length::{DESCRIPTION_LENGTH, NAME_LENGTH};
 use metadata_not_namespaced::{METADATA_NOT_NAMESPACED, metadata};
 use name_kebab_equals_dir::{NAME_KEBAB_EQUALS_DIR, name_and_directory};
-pub use spelling::kebab;
 use tag_pattern::TAG_PATTERN;
 use tags_unique::TAGS_UNIQUE;
 use version_loose_pattern::{VERSION_LOOSE_PATTERN, version};
@@ -46,7 +45,7 @@ pub static FAMILY: Family = Family {
         &METADATA_NOT_NAMESPACED,
     ],
     checks: &[
-        Check {
+        FamilyCheck {
             doctypes: &[
                 Doctype::Cli,
                 Doctype::AgentCli,
@@ -57,15 +56,15 @@ pub static FAMILY: Family = Family {
             ],
             run: version,
         },
-        Check {
+        FamilyCheck {
             doctypes: &[Doctype::AgentCli, Doctype::Acp],
             run: name_and_directory,
         },
-        Check {
+        FamilyCheck {
             doctypes: &[Doctype::Cli],
             run: id_and_folder,
         },
-        Check {
+        FamilyCheck {
             doctypes: &[Doctype::Cli],
             run: metadata,
         },
@@ -73,7 +72,7 @@ pub static FAMILY: Family = Family {
 };
 
 /// Reports a version that YAML reads as a number with `version-semver` instead of `fm-type`.
-pub fn numeric_version<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+pub fn numeric_version<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) -> bool {
     let claimed = is_numeric_version(ctx, v);
     if claimed {
         bad_version(ctx, v);
@@ -83,7 +82,7 @@ pub fn numeric_version<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
 
 /// Whether a violation is about a version such as `1.2` or `2`, which YAML reads as a number.
 /// Such a version is incomplete; quoting it would not help.
-fn is_numeric_version(ctx: &Context<'_>, violation: &Violation<'_>) -> bool {
+fn is_numeric_version(ctx: &RuleContext<'_>, violation: &SchemaViolation<'_>) -> bool {
     violation.keyword == Keyword::Type
         && matches!(violation.node.value, Value::Int(_) | Value::Float(_))
         && ctx
@@ -92,14 +91,14 @@ fn is_numeric_version(ctx: &Context<'_>, violation: &Violation<'_>) -> bool {
             .is_some_and(|node| std::ptr::eq(node, violation.node))
 }
 
-fn with_fix(draft: Draft<'_>, fix: Option<(String, Vec<crate::Edit>)>) -> Draft<'_> {
+fn with_fix(draft: FindingDraft<'_>, fix: Option<(String, Vec<crate::Edit>)>) -> FindingDraft<'_> {
     match fix {
         Some((title, edits)) => draft.fix(Safety::Safe, title, edits),
         None => draft,
     }
 }
 
-fn pattern<'v>(violation: &'v Violation<'_>) -> &'v str {
+fn pattern<'v>(violation: &'v SchemaViolation<'_>) -> &'v str {
     violation.expected.first().map_or("", String::as_str)
 }
 

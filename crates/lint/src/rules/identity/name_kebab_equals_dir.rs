@@ -2,10 +2,10 @@
 
 use super::directory_name;
 use super::spelling::{is_kebab, kebab};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::{Doctype, Document};
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static NAME_KEBAB_EQUALS_DIR: Rule = Rule {
     slug: "name-kebab-equals-dir",
@@ -24,7 +24,7 @@ pub static NAME_KEBAB_EQUALS_DIR: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn name_and_directory(ctx: &Context<'_>) {
+pub(super) fn name_and_directory(ctx: &RuleContext<'_>) {
     let Some(node) = ctx.root.get("name") else {
         return;
     };
@@ -46,23 +46,23 @@ pub(super) fn name_and_directory(ctx: &Context<'_>) {
     if dir == name && is_kebab(name) {
         return;
     }
-    let wanted = slug.unwrap_or(dir);
+    let expected = slug.unwrap_or(dir);
     let message = if dir == name || slug == Some(name) {
-        format!("the name `{}` is not in kebab case", short(name, 60))
+        format!("the name `{}` is not in kebab case", truncate(name, 60))
     } else {
         format!(
             "the name `{}` differs from the directory name `{dir}`",
-            short(name, 60)
+            truncate(name, 60)
         )
     };
-    let help = match kebab(wanted, false) {
-        Some(kebab) if kebab != wanted => {
+    let help = match kebab(expected, false) {
+        Some(kebab) if kebab != expected => {
             format!("rename the directory to `{kebab}` and use that name here")
         }
-        _ if is_kebab(name) => format!("write `{wanted}`, or rename the directory to `{name}`"),
-        _ => format!("write `{wanted}`"),
+        _ if is_kebab(name) => format!("write `{expected}`, or rename the directory to `{name}`"),
+        _ => format!("write `{expected}`"),
     };
-    ctx.report(Draft::new(&NAME_KEBAB_EQUALS_DIR, node, message).help(help));
+    ctx.report(FindingDraft::new(&NAME_KEBAB_EQUALS_DIR, node, message).help(help));
 }
 
 /// The slug in a file name, for example `harbor` in `harbor.ACP.md`.

@@ -47,19 +47,19 @@ pub fn is_kebab(text: &str) -> bool {
 }
 
 /// A corrected id that matches the pattern, if there is one.
-pub fn mended_id(id: &str, pattern: &str) -> Option<String> {
-    let mended = if pattern.starts_with("^@") {
+pub fn corrected_id(id: &str, pattern: &str) -> Option<String> {
+    let corrected = if pattern.starts_with("^@") {
         let (owner, slug) = id.trim().trim_start_matches('@').split_once('/')?;
         format!("@{}/{}", kebab(owner, false)?, kebab(slug, false)?)
     } else {
         // The id of a tool may contain dots.
         kebab(id, pattern.contains("a-z0-9.\\-"))?
     };
-    fits(pattern, &mended).then_some(mended)
+    fits(pattern, &corrected).then_some(corrected)
 }
 
 /// Completes a version: `v1.2` → `1.2.0`. `None` if the result would not be a semantic version.
-pub fn mended_version(text: &str) -> Option<String> {
+pub fn corrected_version(text: &str) -> Option<String> {
     let text = text.trim().trim_start_matches(['v', 'V', '=']).trim();
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -71,8 +71,9 @@ pub fn mended_version(text: &str) -> Option<String> {
     }
     numbers.resize(3, "0");
     let numbers: Vec<&str> = numbers.into_iter().map(without_zeros).collect();
-    let mended = format!("{}{rest}", numbers.join("."));
-    (semver::Version::parse(&mended).is_ok() && fits(LOOSE_VERSION, &mended)).then_some(mended)
+    let corrected = format!("{}{rest}", numbers.join("."));
+    (semver::Version::parse(&corrected).is_ok() && fits(LOOSE_VERSION, &corrected))
+        .then_some(corrected)
 }
 
 fn without_zeros(number: &str) -> &str {
@@ -108,23 +109,26 @@ mod tests {
     #[test]
     fn corrected_ids_match_the_pattern() {
         let plain = r"^[a-z0-9][a-z0-9\-]{1,63}$";
-        assert_eq!(mended_id("My_Tool", plain).as_deref(), Some("my-tool"));
-        assert_eq!(mended_id("X", plain), None);
+        assert_eq!(corrected_id("My_Tool", plain).as_deref(), Some("my-tool"));
+        assert_eq!(corrected_id("X", plain), None);
         let operator = "^[a-z][a-z0-9-]{0,62}[a-z0-9]$";
-        assert_eq!(mended_id("7Seas", operator), None);
+        assert_eq!(corrected_id("7Seas", operator), None);
         let tool = r"^[a-z0-9][a-z0-9.\-]{0,78}[a-z0-9]$";
-        assert_eq!(mended_id("Merge.Open", tool).as_deref(), Some("merge.open"));
+        assert_eq!(
+            corrected_id("Merge.Open", tool).as_deref(),
+            Some("merge.open")
+        );
         let scoped = "^@[a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9-]*$";
         assert_eq!(
-            mended_id("Acme/Box 1", scoped).as_deref(),
+            corrected_id("Acme/Box 1", scoped).as_deref(),
             Some("@acme/box-1")
         );
-        assert_eq!(mended_id("box", scoped), None);
+        assert_eq!(corrected_id("box", scoped), None);
     }
 
     #[test]
     fn versions_are_completed() {
-        let of = |text: &str| mended_version(text);
+        let of = |text: &str| corrected_version(text);
         assert_eq!(of("v1.2.3").as_deref(), Some("1.2.3"));
         assert_eq!(of("1.2").as_deref(), Some("1.2.0"));
         assert_eq!(of("2").as_deref(), Some("2.0.0"));

@@ -2,16 +2,16 @@
 
 use super::spelling::kebab;
 use super::{fits, pattern, with_fix};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::rule::{FixKind, Rule, Source};
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 use agentproto_manifest::{Doctype, Node};
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static TAG_PATTERN: Rule = Rule {
     slug: "tag-pattern",
-    words: Some(bad_tag),
+    report: Some(bad_tag),
     title: "A tag contains other characters than lower-case letters, digits and dashes",
     source: Source {
         spec: "AIP-29",
@@ -31,21 +31,21 @@ pub static TAG_PATTERN: Rule = Rule {
     ..Rule::BASE
 };
 
-fn bad_tag<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+fn bad_tag<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     let (node, pattern) = (violation.node, pattern(violation));
     let Some(tag) = node.as_str() else {
         return;
     };
-    let trouble = if tag.is_empty() {
+    let problem = if tag.is_empty() {
         "is empty"
     } else if !tag.contains(|c: char| !c.is_ascii_lowercase() && !c.is_ascii_digit() && c != '-') {
         "starts with an invalid character or is too long"
     } else {
         "contains characters other than lower-case letters, digits and dashes"
     };
-    let message = format!("the tag `{}` {trouble}", short(tag, 60));
-    let draft = Draft::new(&TAG_PATTERN, node, message);
-    let Some(mended) = kebab(tag, false).filter(|m| fits(pattern, m)) else {
+    let message = format!("the tag `{}` {problem}", truncate(tag, 60));
+    let draft = FindingDraft::new(&TAG_PATTERN, node, message);
+    let Some(corrected) = kebab(tag, false).filter(|m| fits(pattern, m)) else {
         ctx.report(draft.help("use a short word such as `code-hosting`"));
         return;
     };
@@ -54,15 +54,25 @@ fn bad_tag<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let taken = list.map_or(&[][..], Node::items).iter().any(|other| {
         let before = other.span.start < node.span.start;
         other.as_str().is_some_and(|text| {
-            text == mended || (before && kebab(text, false).as_deref() == Some(&mended))
+            text == corrected || (before && kebab(text, false).as_deref() == Some(&corrected))
         })
     });
-    let fix = match list.filter(|_| taken) {
-        Some(list) => edits::remove_item(ctx.doc, list, node)
-            .map(|edits| (format!("Remove it; `{mended}` is already listed"), edits)),
-        None => edits::set_scalar(ctx.doc, node, &mended)
-            .map(|edits| (format!("Change the tag to `{mended}`"), edits)),
+    let (help, fix) = match list.filter(|_| taken) {
+        Some(list) => (
+            format!("remove it: `{corrected}` is already listed"),
+            edits::remove_item(ctx.doc, list, node).map(|edits| {
+                (
+                    format!("Remove the tag; `{corrected}` is already listed"),
+                    edits,
+                )
+            }),
+        ),
+        None => (
+            format!("write `{corrected}`"),
+            edits::set_scalar(ctx.doc, node, &corrected)
+                .map(|edits| (format!("Change the tag to `{corrected}`"), edits)),
+        ),
     };
-    let draft = draft.help(format!("write `{mended}`"));
+    let draft = draft.help(help);
     ctx.report(with_fix(draft, fix));
 }

@@ -1,16 +1,16 @@
 //! A tag is listed twice.
 
 use super::with_fix;
-use crate::context::{Context, Draft, Place};
+use crate::context::{FindingDraft, Location, RuleContext};
 use crate::edits;
 use crate::rule::{FixKind, Rule, Scope, Source};
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 use agentproto_manifest::Doctype;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static TAGS_UNIQUE: Rule = Rule {
     slug: "tags-unique",
-    words: Some(double_tag),
+    report: Some(duplicate_tag),
     title: "A tag is listed twice",
     source: Source {
         spec: "AIP-29",
@@ -24,18 +24,18 @@ pub static TAGS_UNIQUE: Rule = Rule {
     ..Rule::BASE
 };
 
-fn double_tag<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+fn duplicate_tag<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     let first = violation.node;
-    let (Place::Value(again), Some(tag)) = (&violation.place, first.as_str()) else {
+    let (Location::Value(again), Some(tag)) = (&violation.location, first.as_str()) else {
         return;
     };
     let fix = ctx
         .root
         .get("tags")
         .and_then(|list| edits::remove_item(ctx.doc, list, again))
-        .map(|edits| (format!("Remove the second `{}`", short(tag, 40)), edits));
-    let message = format!("duplicate tag `{}`", short(tag, 60));
-    let draft = Draft::new(&TAGS_UNIQUE, *again, message)
+        .map(|edits| (format!("Remove the second `{}`", truncate(tag, 40)), edits));
+    let message = format!("duplicate tag `{}`", truncate(tag, 60));
+    let draft = FindingDraft::new(&TAGS_UNIQUE, *again, message)
         .help("remove one of them")
         .nearby(first.span, "first here");
     ctx.report(with_fix(draft, fix));

@@ -1,10 +1,10 @@
 //! The version matches the schema but is not a semantic version.
 
 use super::{fits, spelling};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Severity, Source};
 use agentproto_manifest::Doctype;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static VERSION_LOOSE_PATTERN: Rule = Rule {
     slug: "version-loose-pattern",
@@ -28,7 +28,7 @@ pub static VERSION_LOOSE_PATTERN: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn version(ctx: &Context<'_>) {
+pub(super) fn version(ctx: &RuleContext<'_>) {
     let Some(node) = ctx.root.get("version") else {
         return;
     };
@@ -44,9 +44,12 @@ pub(super) fn version(ctx: &Context<'_>) {
     // The pattern of OPERATOR.md already rejects underscores.
     let refused = ctx.is(Doctype::Operator) && text.contains('_');
     if !too_large && !refused && fits(spelling::LOOSE_VERSION, text) {
-        let message = format!("`{}` is not a semantic version: {error}", short(text, 40));
+        let message = format!(
+            "`{}` is not a semantic version: {error}",
+            truncate(text, 40)
+        );
         ctx.report(
-            Draft::new(&VERSION_LOOSE_PATTERN, node, message)
+            FindingDraft::new(&VERSION_LOOSE_PATTERN, node, message)
                 .help("remove leading zeros, underscores and empty parts, for example `1.2.3` or `1.2.3-rc.1`"),
         );
     }

@@ -1,17 +1,17 @@
 //! The manifest's version is not a semantic version.
 
-use super::spelling::mended_version;
+use super::spelling::corrected_version;
 use super::with_fix;
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::rule::{FixKind, Rule, Source};
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 use agentproto_manifest::{Doctype, Value};
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static VERSION_SEMVER: Rule = Rule {
     slug: "version-semver",
-    words: Some(bad_version),
+    report: Some(bad_version),
     title: "The manifest's version is not a semantic version",
     source: Source {
         spec: "AIP-29",
@@ -31,7 +31,7 @@ pub static VERSION_SEMVER: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn bad_version<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+pub(super) fn bad_version<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     let node = violation.node;
     let text = node.as_str().unwrap_or_else(|| ctx.doc.slice(node.span));
     let both_parts = semver::Version::parse(text).is_ok();
@@ -44,22 +44,22 @@ pub(super) fn bad_version<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     } else {
         format!(
             "the version `{}` does not have the form MAJOR.MINOR.PATCH",
-            short(text, 40)
+            truncate(text, 40)
         )
     };
-    let mended = (!both_parts).then(|| mended_version(text)).flatten();
-    let help = match &mended {
-        Some(mended) => format!("write `{mended}`"),
+    let corrected = (!both_parts).then(|| corrected_version(text)).flatten();
+    let help = match &corrected {
+        Some(corrected) => format!("write `{corrected}`"),
         None if both_parts => "remove one of the two parts".to_owned(),
         None => "write three numbers, for example `1.0.0`".to_owned(),
     };
-    let fix = mended.and_then(|mended| {
+    let fix = corrected.and_then(|corrected| {
         let edits = match node.value {
-            Value::Str(_) => edits::set_scalar(ctx.doc, node, &mended)?,
-            _ => edits::set_raw(ctx.doc, node, &mended)?,
+            Value::Str(_) => edits::set_scalar(ctx.doc, node, &corrected)?,
+            _ => edits::set_raw(ctx.doc, node, &corrected)?,
         };
-        Some((format!("Change the version to `{mended}`"), edits))
+        Some((format!("Change the version to `{corrected}`"), edits))
     });
-    let draft = Draft::new(&VERSION_SEMVER, node, message).help(help);
+    let draft = FindingDraft::new(&VERSION_SEMVER, node, message).help(help);
     ctx.report(with_fix(draft, fix));
 }

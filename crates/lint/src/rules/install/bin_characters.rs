@@ -1,18 +1,18 @@
 //! Rules `bin-pattern` and `bin-single-token`.
 
-use super::{BOTH, REQUIRED, is_bin_character};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, REQUIRED, is_bin_character};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::Rule;
 use agentproto_manifest::Node;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static BIN_PATTERN: Rule = Rule {
     slug: "bin-pattern",
-    words: Some(|ctx, v| bad_bin(ctx, v.node)),
+    report: Some(|ctx, v| bad_bin(ctx, v.node)),
     title: "`bin` contains characters that are not allowed",
     source: REQUIRED,
     decides: &["A29-REQ-07", "A45-FM-05"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("bin-pattern.md"),
     ..Rule::BASE
 };
@@ -22,19 +22,19 @@ pub static BIN_SINGLE_TOKEN: Rule = Rule {
     title: "`bin` contains whitespace",
     source: REQUIRED,
     decides: &["A29-REQ-08"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("bin-single-token.md"),
     ..Rule::BASE
 };
 
-fn bad_bin(ctx: &Context<'_>, node: &Node) {
+fn bad_bin(ctx: &RuleContext<'_>, node: &Node) {
     let Some(node) = ctx.root.get("bin").filter(|bin| std::ptr::eq(*bin, node)) else {
         return;
     };
     let bin = node.as_str().unwrap_or("");
     if bin.is_empty() {
         ctx.report(
-            Draft::new(&BIN_PATTERN, node, "`bin` is empty")
+            FindingDraft::new(&BIN_PATTERN, node, "`bin` is empty")
                 .help("write the name of the binary, for example `bin: my-tool`"),
         );
         return;
@@ -42,7 +42,7 @@ fn bad_bin(ctx: &Context<'_>, node: &Node) {
     if !bin.contains(char::is_whitespace) {
         let bad = bin.chars().find(|c| !is_bin_character(*c)).unwrap_or(' ');
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &BIN_PATTERN,
                 node,
                 format!("`bin` must not contain `{}`", bad.escape_debug()),
@@ -55,12 +55,12 @@ fn bad_bin(ctx: &Context<'_>, node: &Node) {
     let first = words.next().unwrap_or("");
     let rest: Vec<&str> = words.collect();
     let help = if rest.is_empty() {
-        format!("remove the whitespace: `{}`", short(first, 40))
+        format!("remove the whitespace: `{}`", truncate(first, 40))
     } else {
         format!(
             "keep `{}` in `bin` and move {} to `bin_args`",
-            short(first, 40),
-            short(&format!("`{}`", rest.join("`, `")), 80)
+            truncate(first, 40),
+            truncate(&format!("`{}`", rest.join("`, `")), 80)
         )
     };
     let message = if rest.is_empty() {
@@ -68,5 +68,5 @@ fn bad_bin(ctx: &Context<'_>, node: &Node) {
     } else {
         "`bin` contains several words, but hosts run it as one program name, without a shell"
     };
-    ctx.report(Draft::new(&BIN_SINGLE_TOKEN, node, message).help(help));
+    ctx.report(FindingDraft::new(&BIN_SINGLE_TOKEN, node, message).help(help));
 }

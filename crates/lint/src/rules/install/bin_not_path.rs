@@ -1,10 +1,10 @@
 //! Rule `bin-not-path`: `bin` of a CLI.md is a path instead of a name.
 
 use super::{REQUIRED, is_bin_character, unpinned};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Rule, Severity};
 use agentproto_manifest::Doctype;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static BIN_NOT_PATH: Rule = Rule {
     slug: "bin-not-path",
@@ -17,22 +17,22 @@ pub static BIN_NOT_PATH: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn bin(ctx: &Context<'_>) {
+pub(super) fn bin(ctx: &RuleContext<'_>) {
     let Some(node) = ctx.root.get("bin") else {
         return;
     };
     let Some(bin) = node.as_str() else {
         return;
     };
-    if ctx.is(Doctype::Cli) && bin.contains('/') && is_bin(bin) {
+    if ctx.is(Doctype::Cli) && bin.contains('/') && is_valid_bin(bin) {
         let last = bin.rsplit('/').find(|part| !part.is_empty());
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &BIN_NOT_PATH,
                 node,
                 format!(
                     "`bin` must be a name on $PATH, found the path `{}`",
-                    short(bin, 60)
+                    truncate(bin, 60)
                 ),
             )
             .help(match last {
@@ -50,6 +50,6 @@ pub(super) fn bin(ctx: &Context<'_>) {
 
 /// Whether `bin` is valid, so that it can be compared with other fields. `bin-pattern` and
 /// `bin-single-token` report an invalid one.
-pub fn is_bin(text: &str) -> bool {
+pub fn is_valid_bin(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_bin_character)
 }

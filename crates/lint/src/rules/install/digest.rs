@@ -1,10 +1,10 @@
 //! Recognizes the spellings of SHA-256 digests, and placeholders for them.
 
 /// SHA-256 of an empty file, which is the digest of a failed download.
-const OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+const EMPTY_FILE_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /// Texts that mark a placeholder.
-const MARKS: [&str; 19] = [
+const PLACEHOLDER_MARKERS: [&str; 19] = [
     "<", ">", "…", "...", "${", "{{", "abc123", "todo", "fixme", "xxx", "place", "change", "sha",
     "digest", "hash", "your", "tbd", "none", "pin",
 ];
@@ -16,8 +16,8 @@ pub fn is_well_formed(text: &str) -> bool {
 }
 
 /// The reason why a well-formed digest cannot be that of a real file, if there is one.
-pub fn too_regular(text: &str) -> Option<&'static str> {
-    if text == OF_NOTHING {
+pub fn implausible_reason(text: &str) -> Option<&'static str> {
+    if text == EMPTY_FILE_SHA256 {
         Some("belongs to an empty file")
     } else if is_repetition(text) {
         Some("repeats the same few characters, which a real digest does not")
@@ -27,21 +27,21 @@ pub fn too_regular(text: &str) -> Option<&'static str> {
 }
 
 /// The reason why a text is a placeholder and not a digest, if there is one.
-pub fn stand_in(text: &str) -> Option<&'static str> {
+pub fn placeholder_reason(text: &str) -> Option<&'static str> {
     let lower = text.trim().to_ascii_lowercase();
     if lower.is_empty() {
         return Some("is empty");
     }
-    if let Some(why) = too_regular(&lower) {
+    if let Some(why) = implausible_reason(&lower) {
         return Some(why);
     }
     let written = bare_hex(&lower).is_some_and(|hex| hex.len() >= 32);
-    let marked = MARKS.iter().any(|mark| lower.contains(mark));
+    let marked = PLACEHOLDER_MARKERS.iter().any(|mark| lower.contains(mark));
     (marked && !written).then_some("is a placeholder")
 }
 
 /// The digest in lower case, without prefix and whitespace. `None` unless 64 hex digits remain.
-pub fn mended(text: &str) -> Option<String> {
+pub fn normalized(text: &str) -> Option<String> {
     let hex = bare_hex(text)?.to_ascii_lowercase();
     (hex.len() == 64).then_some(hex)
 }
@@ -90,28 +90,31 @@ mod tests {
             "sha256-of-the-archive",
             "xxxxxxxx",
             "your digest here",
-            OF_NOTHING,
+            EMPTY_FILE_SHA256,
             &"0".repeat(64),
             &"f".repeat(64),
             &"deadbeef".repeat(8),
             &"0123456789abcdef".repeat(4),
         ];
         for text in texts {
-            assert!(stand_in(text).is_some(), "{text}");
+            assert!(placeholder_reason(text).is_some(), "{text}");
         }
         let upper = REAL.to_uppercase();
         let prefixed = format!("sha256:{REAL}");
         for text in [REAL, &upper, &prefixed, &REAL[..63], "zz12", "1234"] {
-            assert_eq!(stand_in(text), None, "{text}");
+            assert_eq!(placeholder_reason(text), None, "{text}");
         }
     }
 
     #[test]
     fn digest_spellings_are_normalized() {
-        assert_eq!(mended(&REAL.to_uppercase()).as_deref(), Some(REAL));
-        assert_eq!(mended(&format!(" sha256:{REAL}")).as_deref(), Some(REAL));
-        assert_eq!(mended(&REAL[1..]), None);
-        assert_eq!(mended("sha256:"), None);
-        assert_eq!(mended("ünïcödé"), None);
+        assert_eq!(normalized(&REAL.to_uppercase()).as_deref(), Some(REAL));
+        assert_eq!(
+            normalized(&format!(" sha256:{REAL}")).as_deref(),
+            Some(REAL)
+        );
+        assert_eq!(normalized(&REAL[1..]), None);
+        assert_eq!(normalized("sha256:"), None);
+        assert_eq!(normalized("ünïcödé"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Rule `install-curl-mutable-url`: the URL of an installer names a branch or a moving tag.
 
-use super::{BOTH, METHODS};
-use crate::context::{Context, Draft, Place};
+use super::{CLI_AND_AGENT_CLI, METHODS};
+use crate::context::{FindingDraft, Location, RuleContext};
 use crate::rule::{Level, Rule, Severity};
 use agentproto_manifest::{Node, Span, Style};
 
@@ -11,17 +11,17 @@ pub static INSTALL_CURL_MUTABLE_URL: Rule = Rule {
     severity: Severity::Info,
     level: Level::Derived,
     source: METHODS,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("install-curl-mutable-url.md"),
     ..Rule::BASE
 };
 
 /// Common names of branches and moving tags.
-const MOVING: [&str; 9] = [
+const MOVING_REFS: [&str; 9] = [
     "main", "master", "HEAD", "head", "trunk", "develop", "latest", "nightly", "next",
 ];
 
-pub(super) fn mutable_url<'d>(ctx: &Context<'d>, method: &'d Node) {
+pub(super) fn mutable_url<'d>(ctx: &RuleContext<'d>, method: &'d Node) {
     let Some(node) = method.get("url") else {
         return;
     };
@@ -33,13 +33,13 @@ pub(super) fn mutable_url<'d>(ctx: &Context<'d>, method: &'d Node) {
     let moving = path
         .split('/')
         .skip(1)
-        .find(|part| MOVING.contains(part))
+        .find(|part| MOVING_REFS.contains(part))
         .or_else(|| path.contains("/refs/heads/").then_some("refs/heads"));
     let Some(part) = moving else {
         return;
     };
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &INSTALL_CURL_MUTABLE_URL,
             part_of(ctx, node, &format!("/{part}")),
             format!(
@@ -51,7 +51,7 @@ pub(super) fn mutable_url<'d>(ctx: &Context<'d>, method: &'d Node) {
 }
 
 /// The place of `piece` in a one-line scalar, without the leading slash.
-fn part_of<'d>(ctx: &Context<'d>, node: &'d Node, piece: &str) -> Place<'d> {
+fn part_of<'d>(ctx: &RuleContext<'d>, node: &'d Node, piece: &str) -> Location<'d> {
     let one_line = matches!(
         node.style,
         Style::Plain | Style::SingleQuoted | Style::DoubleQuoted
@@ -59,8 +59,8 @@ fn part_of<'d>(ctx: &Context<'d>, node: &'d Node, piece: &str) -> Place<'d> {
     match ctx.doc.slice(node.span).find(piece).filter(|_| one_line) {
         Some(at) => {
             let start = node.span.start as usize + at + 1;
-            Place::Part(node, Span::new(start, start + piece.len() - 1))
+            Location::Part(node, Span::new(start, start + piece.len() - 1))
         }
-        None => Place::Value(node),
+        None => Location::Value(node),
     }
 }

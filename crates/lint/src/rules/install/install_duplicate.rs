@@ -1,7 +1,7 @@
 //! Rule `install-duplicate`: an install method is listed twice.
 
-use super::{BOTH, METHODS};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, METHODS};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
@@ -13,14 +13,14 @@ pub static INSTALL_DUPLICATE: Rule = Rule {
     severity: Severity::Info,
     level: Level::Derived,
     source: METHODS,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     fix: FixKind::Safe,
     docs: include_str!("install-duplicate.md"),
     ..Rule::BASE
 };
 
-pub(super) fn duplicate<'d>(ctx: &Context<'d>, method: &'d Node, first: &'d Node) {
+pub(super) fn duplicate<'d>(ctx: &RuleContext<'d>, method: &'d Node, first: &'d Node) {
     if method.entries().is_empty() {
         return;
     }
@@ -29,7 +29,7 @@ pub(super) fn duplicate<'d>(ctx: &Context<'d>, method: &'d Node, first: &'d Node
         .get("install")
         .and_then(|list| edits::remove_item(ctx.doc, list, method));
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &INSTALL_DUPLICATE,
             method,
             "duplicate install method",

@@ -1,23 +1,23 @@
 //! Rule `install-extract-bin-traversal`: `extract_bin` points outside the archive.
 
-use super::places::is_absolute;
-use super::{BOTH, METHODS};
-use crate::context::{Context, Draft};
+use super::platforms::is_absolute;
+use super::{CLI_AND_AGENT_CLI, METHODS};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule};
 use agentproto_manifest::Node;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static INSTALL_EXTRACT_BIN_TRAVERSAL: Rule = Rule {
     slug: "install-extract-bin-traversal",
     title: "`extract_bin` points outside the archive",
     level: Level::Derived,
     source: METHODS,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("install-extract-bin-traversal.md"),
     ..Rule::BASE
 };
 
-pub(super) fn extract_bin<'d>(ctx: &Context<'d>, method: &'d Node) {
+pub(super) fn extract_bin<'d>(ctx: &RuleContext<'d>, method: &'d Node) {
     let Some(node) = method.get("extract_bin") else {
         return;
     };
@@ -27,10 +27,10 @@ pub(super) fn extract_bin<'d>(ctx: &Context<'d>, method: &'d Node) {
     let climbs = path.split(['/', '\\']).any(|part| part == "..");
     if climbs || is_absolute(path) {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &INSTALL_EXTRACT_BIN_TRAVERSAL,
                 node,
-                format!("`{}` points outside the archive", short(path, 60)),
+                format!("`{}` points outside the archive", truncate(path, 60)),
             )
             .help("write the path of the binary inside the archive, without `..` and without a leading slash"),
         );

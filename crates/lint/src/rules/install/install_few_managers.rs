@@ -1,6 +1,6 @@
 //! Rule `install-few-managers`: `install` lists fewer than three package managers or no `download`.
 
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::{Doctype, Entry, Node};
 
@@ -25,7 +25,7 @@ const MANAGERS: [&str; 10] = [
     "brew", "apt", "dnf", "pacman", "choco", "scoop", "npm", "pip", "cargo", "go",
 ];
 
-pub(super) fn few_managers<'d>(ctx: &Context<'d>, entry: &'d Entry, methods: &[Node]) {
+pub(super) fn few_managers<'d>(ctx: &RuleContext<'d>, entry: &'d Entry, methods: &[Node]) {
     let (mut managers, mut download, mut own) = (0_u16, false, 0);
     for method in methods {
         match method.str_at(&["method"]) {
@@ -44,17 +44,20 @@ pub(super) fn few_managers<'d>(ctx: &Context<'d>, entry: &'d Entry, methods: &[N
     if methods.len() == own || (found >= 3 && download) {
         return;
     }
+    let managers = match found {
+        0 => "no package manager".to_owned(),
+        1 => "only one package manager".to_owned(),
+        found => format!("only {found} package managers"),
+    };
     let message = match (found >= 3, download) {
         (true, _) => {
             "`install` has no `download` for machines without these package managers".to_owned()
         }
-        (false, true) => format!("`install` covers only {found} package manager(s)"),
-        (false, false) => {
-            format!("`install` covers only {found} package manager(s) and has no `download`")
-        }
+        (false, true) => format!("`install` covers {managers}"),
+        (false, false) => format!("`install` covers {managers} and has no `download`"),
     };
     ctx.report(
-        Draft::new(&INSTALL_FEW_MANAGERS, entry, message)
+        FindingDraft::new(&INSTALL_FEW_MANAGERS, entry, message)
             .help("list at least three package managers, and a `download` as the fallback"),
     );
 }

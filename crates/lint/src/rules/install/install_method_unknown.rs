@@ -1,18 +1,18 @@
 //! Rule `install-method-unknown`: an install method is unknown.
 
-use super::{BOTH, METHODS};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, METHODS};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Rule, Severity};
-use crate::shape::Violation;
-use agentproto_text::{closest_of, one_of, short};
+use crate::shape::SchemaViolation;
+use agentproto_text::{closest_of, one_of, truncate};
 
 pub static INSTALL_METHOD_UNKNOWN: Rule = Rule {
     slug: "install-method-unknown",
-    words: Some(unknown_method),
+    report: Some(unknown_method),
     title: "An install method is unknown",
     source: METHODS,
     decides: &["A29-INSTALL-19", "A29-INSTALL-20", "A45-FM-07"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("install-method-unknown.md"),
     ..Rule::BASE
 };
@@ -38,9 +38,9 @@ const METHOD_ALIASES: [(&str, &str); 17] = [
     ("bundled", "vendored"),
 ];
 
-fn unknown_method<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+fn unknown_method<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     let node = violation.node;
-    let found = short(ctx.doc.slice(node.span), 40);
+    let found = truncate(ctx.doc.slice(node.span), 40);
     let experimental = ctx
         .doc
         .parent_of(node)
@@ -55,12 +55,12 @@ fn unknown_method<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
             None => closest_of(word, violation.expected.iter().map(String::as_str)),
         }
     });
-    let allowed = format!("allowed: {}", one_of(&violation.expected));
+    let expected = format!("expected {}", one_of(&violation.expected));
     let help = match meant {
-        Some(meant) => format!("did you mean `{meant}`? ({allowed})"),
-        None => allowed,
+        Some(meant) => format!("did you mean `{meant}`? ({expected})"),
+        None => expected,
     };
-    let draft = Draft::new(
+    let draft = FindingDraft::new(
         &INSTALL_METHOD_UNKNOWN,
         node,
         format!("unknown install method `{found}`"),

@@ -1,7 +1,7 @@
 //! Rules `install-curl-no-sha256` and `install-download-no-sha256`.
 
-use super::{BOTH, METHODS, SECURITY, digest, placeholder, plain_http};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, METHODS, SECURITY, digest, placeholder, plain_http, without_query};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
 
@@ -12,7 +12,7 @@ pub static INSTALL_CURL_NO_SHA256: Rule = Rule {
     level: Level::Should,
     source: METHODS,
     decides: &["A29-INSTALL-13"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     fix: FixKind::Suggest,
     docs: include_str!("install-curl-no-sha256.md"),
@@ -26,19 +26,23 @@ pub static INSTALL_DOWNLOAD_NO_SHA256: Rule = Rule {
     level: Level::Should,
     source: SECURITY,
     decides: &["A29-SEC-02"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     fix: FixKind::Suggest,
     docs: include_str!("install-download-no-sha256.md"),
     ..Rule::BASE
 };
 
-pub(super) fn fetched<'d>(ctx: &Context<'d>, method: &'d Node, no_digest: &'static Rule) {
+pub(super) fn check_fetched_file<'d>(
+    ctx: &RuleContext<'d>,
+    method: &'d Node,
+    no_digest: &'static Rule,
+) {
     let digest = method.get("verify_sha256");
     if let Some(node) = digest
         && let Some(text) = node.as_str()
         && digest::is_well_formed(text)
-        && let Some(why) = digest::too_regular(text)
+        && let Some(why) = digest::implausible_reason(text)
     {
         placeholder(ctx, node, why);
     }
@@ -49,13 +53,16 @@ pub(super) fn fetched<'d>(ctx: &Context<'d>, method: &'d Node, no_digest: &'stat
         return;
     };
     if digest.is_none() && !method.has("sha256") {
-        let message = "the file at this URL is not pinned by a digest";
-        let help = if no_digest == &INSTALL_CURL_NO_SHA256 {
-            "add `verify_sha256`: in production, hosts decline a script without it"
+        let what = if no_digest == &INSTALL_CURL_NO_SHA256 {
+            "script"
         } else {
-            "add `verify_sha256` with the digest that `sha256sum FILE` prints"
+            "archive"
         };
-        ctx.report(Draft::new(no_digest, node, message).help(help));
+        let message = format!("the {what} `{}` has no `verify_sha256`", without_query(url));
+        ctx.report(
+            FindingDraft::new(no_digest, node, message)
+                .help("add `verify_sha256` with the digest that `sha256sum FILE` prints"),
+        );
     }
     plain_http(ctx, node, url);
 }

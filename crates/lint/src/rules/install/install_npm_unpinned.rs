@@ -1,10 +1,10 @@
 //! Rule `install-npm-unpinned`: a package is fetched at each start without a fixed version.
 
-use super::{BOTH, METHODS};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, METHODS};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static INSTALL_NPM_UNPINNED: Rule = Rule {
     slug: "install-npm-unpinned",
@@ -12,7 +12,7 @@ pub static INSTALL_NPM_UNPINNED: Rule = Rule {
     severity: Severity::Info,
     level: Level::Derived,
     source: METHODS,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     fix: FixKind::Suggest,
     docs: include_str!("install-npm-unpinned.md"),
@@ -20,7 +20,7 @@ pub static INSTALL_NPM_UNPINNED: Rule = Rule {
 };
 
 /// Reports a package that the launcher fetches at each start without a fixed version.
-pub(super) fn unpinned(ctx: &Context<'_>, launcher: &str) {
+pub(super) fn unpinned(ctx: &RuleContext<'_>, launcher: &str) {
     let mut arguments = ctx.root.get("bin_args").map_or(&[][..], Node::items).iter();
     while let Some(node) = arguments.next() {
         let Some(argument) = node.as_str() else {
@@ -41,12 +41,12 @@ pub(super) fn unpinned(ctx: &Context<'_>, launcher: &str) {
         let pinned = version.is_some_and(|(_, v)| v.contains(|c: char| c.is_ascii_digit()));
         if is_package(text) && !pinned {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &INSTALL_NPM_UNPINNED,
                     node,
                     format!(
                         "`{launcher}` fetches `{}` without a version, so each start may run a different version",
-                        short(text, 60)
+                        truncate(text, 60)
                     ),
                 )
                 .help("add the version that the manifest was tested with, for example `package@1.2.3`"),

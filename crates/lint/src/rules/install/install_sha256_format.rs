@@ -1,7 +1,7 @@
 //! Rule `install-sha256-format`: `verify_sha256` is not 64 lower-case hex digits.
 
-use super::{BOTH, METHODS, digest, placeholder};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, METHODS, digest, placeholder};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Rule};
@@ -9,23 +9,23 @@ use agentproto_manifest::Node;
 
 pub static INSTALL_SHA256_FORMAT: Rule = Rule {
     slug: "install-sha256-format",
-    words: Some(|ctx, v| bad_digest(ctx, v.node)),
+    report: Some(|ctx, v| bad_digest(ctx, v.node)),
     title: "`verify_sha256` is not 64 lower-case hex digits",
     source: METHODS,
     decides: &["A29-INSTALL-12", "A29-INSTALL-14"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     fix: FixKind::Safe,
     docs: include_str!("install-sha256-format.md"),
     ..Rule::BASE
 };
 
-fn bad_digest<'d>(ctx: &Context<'d>, node: &'d Node) {
+fn bad_digest<'d>(ctx: &RuleContext<'d>, node: &'d Node) {
     let text = node.as_str().unwrap_or("");
-    if let Some(why) = digest::stand_in(text) {
+    if let Some(why) = digest::placeholder_reason(text) {
         return placeholder(ctx, node, why);
     }
-    let draft = |message: String| Draft::new(&INSTALL_SHA256_FORMAT, node, message);
-    if let Some(hex) = digest::mended(text) {
+    let draft = |message: String| FindingDraft::new(&INSTALL_SHA256_FORMAT, node, message);
+    if let Some(hex) = digest::normalized(text) {
         let edits = edits::set_scalar(ctx.doc, node, &hex);
         return ctx.report(
             draft("the digest is not written as 64 lower-case hex digits".to_owned())

@@ -1,7 +1,7 @@
 //! Rule `install-sha256-placeholder`: `verify_sha256` is a placeholder.
 
-use super::{BOTH, METHODS};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, METHODS};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::Rule;
 use agentproto_manifest::Node;
 
@@ -10,14 +10,14 @@ pub static INSTALL_SHA256_PLACEHOLDER: Rule = Rule {
     title: "`verify_sha256` is a placeholder",
     source: METHODS,
     decides: &["A29-INSTALL-12", "A29-INSTALL-14"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("install-sha256-placeholder.md"),
     ..Rule::BASE
 };
 
-pub(super) fn placeholder<'d>(ctx: &Context<'d>, node: &'d Node, why: &str) {
+pub(super) fn placeholder<'d>(ctx: &RuleContext<'d>, node: &'d Node, why: &str) {
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &INSTALL_SHA256_PLACEHOLDER,
             node,
             format!("this digest {why}"),

@@ -1,7 +1,7 @@
 //! Rule `install-url-https`: an install method fetches a file without encryption.
 
-use super::{BOTH, SECURITY};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, SECURITY, without_query};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Level, Rule, Severity};
@@ -13,13 +13,13 @@ pub static INSTALL_URL_HTTPS: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     source: SECURITY,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     fix: FixKind::Safe,
     docs: include_str!("install-url-https.md"),
     ..Rule::BASE
 };
 
-pub(super) fn plain_http<'d>(ctx: &Context<'d>, node: &'d Node, url: &str) {
+pub(super) fn plain_http<'d>(ctx: &RuleContext<'d>, node: &'d Node, url: &str) {
     let Some((scheme, rest)) = url.split_once("://") else {
         return;
     };
@@ -36,11 +36,12 @@ pub(super) fn plain_http<'d>(ctx: &Context<'d>, node: &'d Node, url: &str) {
         .then(|| edits::set_scalar(ctx.doc, node, &secure))
         .flatten();
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &INSTALL_URL_HTTPS,
             node,
             format!(
-                "this is fetched over {}, so an attacker on the network can replace it",
+                "`{}` is fetched over {}, so an attacker on the network can replace it",
+                without_query(url),
                 scheme.to_ascii_lowercase()
             ),
         )

@@ -1,22 +1,22 @@
 //! Rule `install-url-uri`: the URL of an install method is not an absolute URI.
 
-use super::{BOTH, METHODS};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, METHODS};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::Rule;
 use agentproto_manifest::Node;
 
 pub static INSTALL_URL_URI: Rule = Rule {
     slug: "install-url-uri",
-    words: Some(|ctx, v| bad_url(ctx, v.node)),
+    report: Some(|ctx, v| bad_url(ctx, v.node)),
     title: "The URL of an install method is not an absolute URI",
     source: METHODS,
     decides: &["A29-INSTALL-12", "A29-INSTALL-14"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("install-url-uri.md"),
     ..Rule::BASE
 };
 
-fn bad_url<'d>(ctx: &Context<'d>, node: &'d Node) {
+fn bad_url<'d>(ctx: &RuleContext<'d>, node: &'d Node) {
     let url = node.as_str().unwrap_or("");
     let (message, help) = if url.is_empty() {
         ("the URL is empty", "write the absolute URL to fetch")
@@ -33,5 +33,5 @@ fn bad_url<'d>(ctx: &Context<'d>, node: &'d Node) {
             "encode characters that are not allowed in a URL, for example `{` as `%7B`",
         )
     };
-    ctx.report(Draft::new(&INSTALL_URL_URI, node, message).help(help));
+    ctx.report(FindingDraft::new(&INSTALL_URL_URI, node, message).help(help));
 }

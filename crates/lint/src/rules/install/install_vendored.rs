@@ -1,18 +1,18 @@
 //! Rules `install-vendored-missing` and `install-vendored-traversal`.
 
-use super::places::is_absolute;
-use super::{BOTH, METHODS};
-use crate::context::{Context, Draft};
+use super::platforms::is_absolute;
+use super::{CLI_AND_AGENT_CLI, METHODS};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Source};
 use agentproto_manifest::{Node, PathKind, normalize};
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static INSTALL_VENDORED_MISSING: Rule = Rule {
     slug: "install-vendored-missing",
     title: "The vendored binary is missing or not executable",
     source: ADAPTER,
     decides: &["A29-INSTALL-15"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossFile,
     docs: include_str!("install-vendored-missing.md"),
     ..Rule::BASE
@@ -23,7 +23,7 @@ pub static INSTALL_VENDORED_TRAVERSAL: Rule = Rule {
     title: "The vendored binary is outside the workspace",
     level: Level::Derived,
     source: METHODS,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossFile,
     docs: include_str!("install-vendored-traversal.md"),
     ..Rule::BASE
@@ -34,7 +34,7 @@ const ADAPTER: Source = Source {
     section: "ADAPTER: Install method dispatch",
 };
 
-pub(super) fn vendored<'d>(ctx: &Context<'d>, method: &'d Node) {
+pub(super) fn vendored<'d>(ctx: &RuleContext<'d>, method: &'d Node) {
     let Some(node) = method.get("path") else {
         return;
     };
@@ -44,10 +44,10 @@ pub(super) fn vendored<'d>(ctx: &Context<'d>, method: &'d Node) {
     let target = normalize(&ctx.doc.dir().join(path));
     if is_absolute(path) || !ctx.workspace.contains(&target) {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &INSTALL_VENDORED_TRAVERSAL,
                 node,
-                format!("`{}` is outside the workspace", short(path, 60)),
+                format!("`{}` is outside the workspace", truncate(path, 60)),
             )
             .help("ship the binary inside the bundle, for example as `./bin/my-tool`"),
         );
@@ -60,7 +60,7 @@ pub(super) fn vendored<'d>(ctx: &Context<'d>, method: &'d Node) {
         Some(PathKind::File { executable: true }) => return,
         Some(PathKind::File { executable: false }) => (
             "is not executable",
-            format!("run `chmod +x {}`", short(path, 60)),
+            format!("run `chmod +x {}`", truncate(path, 60)),
         ),
         Some(PathKind::Directory) => (
             "is a directory",
@@ -72,10 +72,10 @@ pub(super) fn vendored<'d>(ctx: &Context<'d>, method: &'d Node) {
         ),
     };
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &INSTALL_VENDORED_MISSING,
             node,
-            format!("the vendored binary `{}` {message}", short(path, 60)),
+            format!("the vendored binary `{}` {message}", truncate(path, 60)),
         )
         .help(help),
     );

@@ -1,14 +1,14 @@
 //! Rules `install-required-field` and `install-extra-field`.
 
-use super::{BOTH, METHODS};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, METHODS};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Rule, Scope};
-use crate::shape::{self, Violation};
-use agentproto_text::{closest_of, one_of, short};
+use crate::shape::{self, SchemaViolation};
+use agentproto_text::{closest_of, one_of, truncate};
 
 pub static INSTALL_REQUIRED_FIELD: Rule = Rule {
     slug: "install-required-field",
-    words: Some(missing_field),
+    report: Some(missing_field),
     title: "An install method is missing a required field",
     source: METHODS,
     decides: &[
@@ -27,7 +27,7 @@ pub static INSTALL_REQUIRED_FIELD: Rule = Rule {
         "A29-INSTALL-15",
         "A45-CONF-02",
     ],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     docs: include_str!("install-required-field.md"),
     ..Rule::BASE
@@ -35,7 +35,7 @@ pub static INSTALL_REQUIRED_FIELD: Rule = Rule {
 
 pub static INSTALL_EXTRA_FIELD: Rule = Rule {
     slug: "install-extra-field",
-    words: Some(extra_field),
+    report: Some(extra_field),
     title: "An install method has an unknown field",
     source: METHODS,
     decides: &[
@@ -50,20 +50,20 @@ pub static INSTALL_EXTRA_FIELD: Rule = Rule {
         "A29-INSTALL-10",
         "A29-INSTALL-11",
     ],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     fix: FixKind::Suggest,
     docs: include_str!("install-extra-field.md"),
     ..Rule::BASE
 };
 
-fn missing_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+fn missing_field<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     let missing = violation.missing.as_deref().unwrap_or("");
     if missing == "method" {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &INSTALL_REQUIRED_FIELD,
-                violation.place.clone(),
+                violation.location.clone(),
                 "this entry of `install` has no `method`",
             )
             .help(format!("set `method` to {}", one_of(&violation.expected))),
@@ -76,7 +76,7 @@ fn missing_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
             .node
             .entries()
             .iter()
-            .any(|entry| meant_key(&entry.key, &[missing]).is_some());
+            .any(|entry| intended_key(&entry.key, &[missing]).is_some());
     if misspelled {
         return;
     }
@@ -88,35 +88,32 @@ fn missing_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
         _ => "add the path of the binary, relative to this file",
     };
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &INSTALL_REQUIRED_FIELD,
-            violation.place.clone(),
+            violation.location.clone(),
             format!("install method `{method}` requires `{missing}`"),
         )
         .help(hint),
     );
 }
 
-fn extra_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+fn extra_field<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     let Some(entry) = violation.entry else {
         return ctx.report(shape::draft(ctx, violation));
     };
     let method = violation.node.str_at(&["method"]).unwrap_or("");
     let known: Vec<&str> = violation.expected.iter().map(String::as_str).collect();
-    let help = match meant_key(&entry.key, &known) {
+    let help = match intended_key(&entry.key, &known) {
         Some(meant) if !violation.node.has(meant) => format!("did you mean `{meant}`?"),
-        _ => format!(
-            "`{method}` accepts {}",
-            one_of(&known).replace(" or ", " and ")
-        ),
+        _ => format!("expected {}", one_of(&known)),
     };
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &INSTALL_EXTRA_FIELD,
             entry,
             format!(
-                "install method `{method}` has no field `{}`",
-                short(&entry.key, 60)
+                "unknown field `{}` for install method `{method}`",
+                truncate(&entry.key, 60)
             ),
         )
         .help(help),
@@ -124,7 +121,7 @@ fn extra_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
 }
 
 /// The known key that an unknown key was probably meant to be. `None` for a known key.
-fn meant_key<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
+fn intended_key<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
     if known.contains(&key) {
         return None;
     }

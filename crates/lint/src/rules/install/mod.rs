@@ -19,19 +19,20 @@ mod install_url_https;
 mod install_url_uri;
 mod install_vendored;
 mod method_fields;
-mod places;
+mod platforms;
 mod requires;
 mod requires_enum;
 
-use crate::context::Context;
-use crate::registry::{Check, Family};
+use crate::context::RuleContext;
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::Source;
-use crate::shape::{self, Keyword, Violation};
+use crate::shape::{self, Keyword, SchemaViolation};
 use agentproto_manifest::{Doctype, Node, Value};
+use agentproto_text::truncate;
 
 use bin_args_strings::BIN_ARGS_STRINGS;
 use bin_characters::{BIN_PATTERN, BIN_SINGLE_TOKEN};
-pub use bin_not_path::is_bin;
+pub use bin_not_path::is_valid_bin;
 use bin_not_path::{BIN_NOT_PATH, bin};
 use install_all_experimental::{INSTALL_ALL_EXPERIMENTAL, all_experimental};
 use install_curl_mutable_url::{INSTALL_CURL_MUTABLE_URL, mutable_url};
@@ -40,7 +41,7 @@ use install_empty::INSTALL_EMPTY;
 use install_extract_bin_traversal::{INSTALL_EXTRACT_BIN_TRAVERSAL, extract_bin};
 use install_few_managers::{INSTALL_FEW_MANAGERS, few_managers};
 pub use install_method_unknown::INSTALL_METHOD_UNKNOWN;
-use install_no_sha256::{INSTALL_CURL_NO_SHA256, INSTALL_DOWNLOAD_NO_SHA256, fetched};
+use install_no_sha256::{INSTALL_CURL_NO_SHA256, INSTALL_DOWNLOAD_NO_SHA256, check_fetched_file};
 use install_npm_unpinned::{INSTALL_NPM_UNPINNED, unpinned};
 use install_sha256_format::INSTALL_SHA256_FORMAT;
 use install_sha256_placeholder::{INSTALL_SHA256_PLACEHOLDER, placeholder};
@@ -81,13 +82,13 @@ pub static FAMILY: Family = Family {
         &REQUIRES_ARCH_ENUM,
         &REQUIRES_ARCH_PROSE,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::Cli, Doctype::AgentCli],
         run: check,
     }],
 };
 
-const BOTH: &[Doctype] = &[Doctype::Cli, Doctype::AgentCli];
+const CLI_AND_AGENT_CLI: &[Doctype] = &[Doctype::Cli, Doctype::AgentCli];
 
 const METHODS: Source = Source {
     spec: "AIP-29",
@@ -109,28 +110,37 @@ const SECURITY: Source = Source {
     section: "Security considerations",
 };
 
-fn methods<'d>(ctx: &Context<'d>) -> &'d [Node] {
+/// A URL as messages show it: without scheme, credentials and query, which may contain secrets.
+fn without_query(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let path = rest.split(['?', '#']).next().unwrap_or(rest);
+    let host_end = path.find('/').unwrap_or(path.len());
+    let start = path[..host_end].rfind('@').map_or(0, |at| at + 1);
+    truncate(&path[start..], 80)
+}
+
+fn methods<'d>(ctx: &RuleContext<'d>) -> &'d [Node] {
     ctx.root.get("install").map_or(&[], Node::items)
 }
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     bin(ctx);
     let methods = methods(ctx);
     for method in methods {
         match method.str_at(&["method"]) {
             Some("curl") => {
-                fetched(ctx, method, &INSTALL_CURL_NO_SHA256);
+                check_fetched_file(ctx, method, &INSTALL_CURL_NO_SHA256);
                 mutable_url(ctx, method);
             }
             Some("download") => {
-                fetched(ctx, method, &INSTALL_DOWNLOAD_NO_SHA256);
+                check_fetched_file(ctx, method, &INSTALL_DOWNLOAD_NO_SHA256);
                 extract_bin(ctx, method);
             }
             Some("vendored") => vendored(ctx, method),
             _ => {}
         }
     }
-    for (method, first) in shape::repeats(methods) {
+    for (method, first) in shape::duplicates(methods) {
         duplicate(ctx, method, first);
     }
     if let Some(entry) = ctx.root.entry("install") {
@@ -142,8 +152,11 @@ fn check(ctx: &Context<'_>) {
     requires(ctx, methods);
 }
 
-pub fn numeric_digest<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
-    matches!(ctx.doctype, Doctype::Cli | Doctype::AgentCli) && is_numeric_stand_in(ctx, v)
+pub fn report_numeric_placeholder_digest<'d>(
+    ctx: &RuleContext<'d>,
+    v: &SchemaViolation<'d>,
+) -> bool {
+    matches!(ctx.doctype, Doctype::Cli | Doctype::AgentCli) && report_numeric_placeholder(ctx, v)
 }
 
 fn is_bin_character(c: char) -> bool {
@@ -152,7 +165,7 @@ fn is_bin_character(c: char) -> bool {
 
 /// Reports an unquoted placeholder digest. YAML reads a row of zeros as a number, but the mistake
 /// is the placeholder and not the type. Returns true if it reported one.
-fn is_numeric_stand_in<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
+fn report_numeric_placeholder<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) -> bool {
     let number = matches!(violation.node.value, Value::Int(_) | Value::Float(_));
     if violation.keyword != Keyword::Type || !number {
         return false;
@@ -165,11 +178,32 @@ fn is_numeric_stand_in<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool
     if !is_digest {
         return false;
     }
-    match digest::stand_in(ctx.doc.slice(violation.node.span)) {
+    match digest::placeholder_reason(ctx.doc.slice(violation.node.span)) {
         Some(why) => {
             placeholder(ctx, violation.node, why);
             true
         }
         None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_query;
+
+    #[test]
+    fn urls_in_messages_contain_no_secrets() {
+        for (url, shown) in [
+            ("https://get.example/x.sh", "get.example/x.sh"),
+            (
+                "https://user:pass@get.example/x@1?sig=abc#y",
+                "get.example/x@1",
+            ),
+            ("get.example", "get.example"),
+            ("ftp://é@é", "é"),
+            ("", ""),
+        ] {
+            assert_eq!(without_query(url), shown);
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Rules `install-os-coverage` and `requires-arch-prose`.
 
-use super::places::{OPERATING_SYSTEMS, served_by};
-use super::{BOTH, METHODS, OPTIONAL};
-use crate::context::{Context, Draft};
+use super::platforms::{OPERATING_SYSTEMS, supports_os};
+use super::{CLI_AND_AGENT_CLI, METHODS, OPTIONAL};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
 
@@ -12,7 +12,7 @@ pub static INSTALL_OS_COVERAGE: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     source: METHODS,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     docs: include_str!("install-os-coverage.md"),
     ..Rule::BASE
@@ -25,19 +25,19 @@ pub static REQUIRES_ARCH_PROSE: Rule = Rule {
     level: Level::May,
     source: OPTIONAL,
     decides: &["A29-OPT-11"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("requires-arch-prose.md"),
     ..Rule::BASE
 };
 
-pub(super) fn requires(ctx: &Context<'_>, methods: &[Node]) {
+pub(super) fn requires(ctx: &RuleContext<'_>, methods: &[Node]) {
     let Some(requires) = ctx.root.get("requires") else {
         return;
     };
     for (arch, node) in requires.get("arch").into_iter().flat_map(Node::strings) {
         if matches!(arch, "x86" | "arm") {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &REQUIRES_ARCH_PROSE,
                     node,
                     format!("`{arch}` is in the schema of AIP-29, but not in its prose"),
@@ -56,9 +56,9 @@ pub(super) fn requires(ctx: &Context<'_>, methods: &[Node]) {
         return;
     }
     for (name, node) in os.strings() {
-        if !methods.iter().any(|method| served_by(method, name)) {
+        if !methods.iter().any(|method| supports_os(method, name)) {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &INSTALL_OS_COVERAGE,
                     node,
                     format!("no install method works on `{name}`"),

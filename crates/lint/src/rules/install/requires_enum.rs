@@ -1,20 +1,20 @@
 //! Rules `requires-os-enum` and `requires-arch-enum`.
 
-use super::{BOTH, OPTIONAL};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, OPTIONAL};
+use crate::context::{FindingDraft, RuleContext};
 use crate::finding::Safety;
 use crate::rule::{FixKind, Rule};
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 use crate::{edits, shape};
-use agentproto_text::{closest_of, one_of, short};
+use agentproto_text::{closest_of, one_of, truncate};
 
 pub static REQUIRES_OS_ENUM: Rule = Rule {
     slug: "requires-os-enum",
-    words: Some(|ctx, v| outside_enum(ctx, v, &OS_ALIASES)),
+    report: Some(|ctx, v| outside_enum(ctx, v, &OS_ALIASES)),
     title: "`requires.os` contains an unknown operating system",
     source: OPTIONAL,
     decides: &["A29-OPT-10"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     fix: FixKind::Unsafe,
     docs: include_str!("requires-os-enum.md"),
     ..Rule::BASE
@@ -22,11 +22,11 @@ pub static REQUIRES_OS_ENUM: Rule = Rule {
 
 pub static REQUIRES_ARCH_ENUM: Rule = Rule {
     slug: "requires-arch-enum",
-    words: Some(|ctx, v| outside_enum(ctx, v, &ARCH_ALIASES)),
+    report: Some(|ctx, v| outside_enum(ctx, v, &ARCH_ALIASES)),
     title: "`requires.arch` contains an unknown architecture",
     source: OPTIONAL,
     decides: &["A29-OPT-11"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     fix: FixKind::Unsafe,
     docs: include_str!("requires-arch-enum.md"),
     ..Rule::BASE
@@ -57,8 +57,8 @@ const ARCH_ALIASES: [(&str, &str); 10] = [
 ];
 
 fn outside_enum<'d>(
-    ctx: &Context<'d>,
-    violation: &Violation<'d>,
+    ctx: &RuleContext<'d>,
+    violation: &SchemaViolation<'d>,
     aliases: &[(&str, &'static str)],
 ) {
     let node = violation.node;
@@ -81,18 +81,18 @@ fn outside_enum<'d>(
     };
     let edits = edits::set_scalar(ctx.doc, node, &meant);
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             violation.rule,
             node,
-            format!("unknown {what} `{}`", short(found, 40)),
+            format!("unknown {what} `{}`", truncate(found, 40)),
         )
         .help(format!(
-            "write `{meant}` (allowed: {})",
+            "write `{meant}` (expected {})",
             one_of(&violation.expected)
         ))
         .fix_if(
             Safety::Unsafe,
-            format!("Replace `{}` with `{meant}`", short(found, 40)),
+            format!("Replace `{}` with `{meant}`", truncate(found, 40)),
             edits,
         ),
     );

@@ -3,12 +3,12 @@
 mod op_ref_required;
 mod op_ref_unresolved;
 
-use crate::context::{Context, Draft};
-use crate::registry::{Check, Family};
+use crate::context::{FindingDraft, RuleContext};
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::{FixKind, Level, Rule, Scope, Source};
 use agentproto_manifest::{Doctype, Document, Entry, Node, RefRole, Value};
 use agentproto_text::credentials::{is_secret_name, is_token};
-use agentproto_text::{closest_of, one_of, short};
+use agentproto_text::{closest_of, one_of, truncate};
 use std::sync::Arc;
 
 use op_ref_required::OP_REF_REQUIRED;
@@ -25,7 +25,7 @@ pub static FAMILY: Family = Family {
         &OP_CONTINUATION_UNSUPPORTED,
         &OP_SESSION_RESUMABLE,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::Operator],
         run: check,
     }],
@@ -96,7 +96,7 @@ pub static OP_SESSION_RESUMABLE: Rule = Rule {
     ..Rule::BASE
 };
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     let Some(runtime) = ctx.root.get("runtime") else {
         return;
     };
@@ -123,7 +123,7 @@ fn check(ctx: &Context<'_>) {
 }
 
 /// The manifest that `ref` refers to: by path, or by id among the manifests of the run.
-fn bound(ctx: &Context<'_>) -> Option<Arc<Document>> {
+fn bound(ctx: &RuleContext<'_>) -> Option<Arc<Document>> {
     if let Some((_, doc)) = ctx.bound(RefRole::AgentCli) {
         return Some(Arc::clone(doc));
     }
@@ -132,7 +132,7 @@ fn bound(ctx: &Context<'_>) -> Option<Arc<Document>> {
     let index = ctx.index?;
     let mut found = index.by_id(Doctype::AgentCli, slug);
     match (found.next(), found.next()) {
-        (Some(card), None) => ctx.workspace.load(&card.path).ok(),
+        (Some(entry), None) => ctx.workspace.load(&entry.path).ok(),
         // Two manifests have this id. The registry rules report that.
         (Some(_), Some(_)) => None,
         (None, _) => {
@@ -149,7 +149,7 @@ fn is_slug(text: &str) -> bool {
 
 /// An operator and the manifest of its agent.
 struct Binding<'c, 'd> {
-    ctx: &'c Context<'d>,
+    ctx: &'c RuleContext<'d>,
     manifest: &'c Arc<Document>,
     agent: &'c Node,
 }
@@ -166,22 +166,22 @@ impl<'d> Binding<'_, 'd> {
         if ids.contains(&mode) {
             return;
         }
-        let draft = Draft::new(
+        let draft = FindingDraft::new(
             &OP_MODE_UNKNOWN,
             node,
-            format!("the agent has no mode `{}`", short(mode, 40)),
+            format!("the agent has no mode `{}`", truncate(mode, 40)),
         );
         self.ctx
             .report(self.with_choices(draft, "modes", mode, &ids));
     }
 
     fn options(&self, config: &'d Node) {
-        let given = config.get("options").map_or(&[][..], Node::entries);
-        if given.is_empty() {
+        let configured = config.get("options").map_or(&[][..], Node::entries);
+        if configured.is_empty() {
             return;
         }
         let defined = self.agent.get("options").map_or(&[][..], Node::items);
-        for entry in given {
+        for entry in configured {
             let option = defined
                 .iter()
                 .find(|o| o.str_at(&["id"]) == Some(entry.key.as_str()));
@@ -189,10 +189,10 @@ impl<'d> Binding<'_, 'd> {
                 Some(option) => self.value(entry, option),
                 None => {
                     let ids: Vec<&str> = ids(self.agent.get("options"));
-                    let draft = Draft::new(
+                    let draft = FindingDraft::new(
                         &OP_OPTION_UNKNOWN,
                         entry,
-                        format!("the agent has no option `{}`", short(&entry.key, 40)),
+                        format!("the agent has no option `{}`", truncate(&entry.key, 40)),
                     );
                     self.ctx
                         .report(self.with_choices(draft, "options", &entry.key, &ids));
@@ -202,7 +202,7 @@ impl<'d> Binding<'_, 'd> {
     }
 
     fn value(&self, entry: &'d Entry, option: &Node) {
-        let Some((problem, help)) = misfit(&entry.value, option) else {
+        let Some((problem, help)) = invalid_value(&entry.value, option) else {
             return;
         };
         let secret = is_secret_name(&entry.key)
@@ -213,11 +213,11 @@ impl<'d> Binding<'_, 'd> {
             "the value".to_owned()
         } else {
             let raw = self.ctx.doc.slice(entry.value.span);
-            format!("`{}`", short(raw, 40))
+            format!("`{}`", truncate(raw, 40))
         };
         let defined = option.get("id").map_or(option.span, |id| id.span);
         self.ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &OP_OPTION_VALUE,
                 &entry.value,
                 format!(
@@ -251,12 +251,12 @@ impl<'d> Binding<'_, 'd> {
         if supported.contains(&strategy) {
             return;
         }
-        let draft = Draft::new(
+        let draft = FindingDraft::new(
             &OP_CONTINUATION_UNSUPPORTED,
             node,
             format!("the agent does not support the continuation strategy `{strategy}`"),
         )
-        .help(format!("supported strategies: {}", one_of(&supported)));
+        .help(format!("expected {}", one_of(&supported)));
         let list = block.and_then(|b| b.value.get("supported"));
         self.ctx.report(match list {
             Some(list) => draft.related(self.manifest, list.span, "supported strategies"),
@@ -273,7 +273,7 @@ impl<'d> Binding<'_, 'd> {
         if mode.as_str() != Some("resumable") || wrong_type || flag.is_some_and(Node::is_true) {
             return;
         }
-        let mut draft = Draft::new(
+        let mut draft = FindingDraft::new(
             &OP_SESSION_RESUMABLE,
             mode,
             "`session.mode: resumable` requires `capabilities.resumable: true` in the agent's manifest",
@@ -292,11 +292,17 @@ impl<'d> Binding<'_, 'd> {
     }
 
     /// Adds the available ids as help, and the place where the agent's manifest lists them.
-    fn with_choices(&self, draft: Draft<'d>, list: &str, word: &str, ids: &[&str]) -> Draft<'d> {
+    fn with_choices(
+        &self,
+        draft: FindingDraft<'d>,
+        list: &str,
+        word: &str,
+        ids: &[&str],
+    ) -> FindingDraft<'d> {
         let draft = match closest_of(word, ids.iter().copied()) {
             Some(meant) => draft.help(format!("did you mean `{meant}`?")),
             None if ids.is_empty() => draft.help(format!("remove it: the agent has no `{list}`")),
-            None => draft.help(format!("known {list}: {}", one_of(ids))),
+            None => draft.help(format!("expected {}", one_of(ids))),
         };
         match self.agent.entry(list) {
             Some(entry) => {
@@ -316,17 +322,17 @@ fn ids(list: Option<&Node>) -> Vec<&str> {
 
 /// Why a value is not valid for an option, and help. `None` if it is valid, or if the definition of
 /// the option is invalid.
-fn misfit(value: &Node, option: &Node) -> Option<(String, String)> {
-    let wanted = |what: &str, help: &str| Some((format!("expected {what}"), help.to_owned()));
+fn invalid_value(value: &Node, option: &Node) -> Option<(String, String)> {
+    let expected = |what: &str, help: &str| Some((format!("expected {what}"), help.to_owned()));
     match option.str_at(&["type"])? {
-        "boolean" if value.as_bool().is_none() => wanted("a boolean", "write `true` or `false`"),
-        "string" if value.as_str().is_none() => wanted("a string", "put it in quotes"),
+        "boolean" if value.as_bool().is_none() => expected("a boolean", "write `true` or `false`"),
+        "string" if value.as_str().is_none() => expected("a string", "put it in quotes"),
         "integer" => {
             let number = match value.value {
                 Value::Int(number) => number as f64,
                 // `4.0` is an integer, as in JSON Schema.
                 Value::Float(number) if number.fract() == 0.0 => number,
-                _ => return wanted("an integer", "write a whole number, without quotes"),
+                _ => return expected("an integer", "write a whole number, without quotes"),
             };
             let least = option.get("min").and_then(Node::as_int);
             let most = option.get("max").and_then(Node::as_int);

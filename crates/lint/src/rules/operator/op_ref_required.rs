@@ -1,13 +1,13 @@
 //! The runtime is an agent CLI, but `ref` is missing.
 
 use super::{AIP9, OPERATOR};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Rule, Scope};
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 
 pub static OP_REF_REQUIRED: Rule = Rule {
     slug: "op-ref-required",
-    words: Some(ref_required),
+    report: Some(ref_required),
     title: "The runtime is an agent CLI, but `ref` is missing",
     source: AIP9,
     doctypes: OPERATOR,
@@ -16,10 +16,10 @@ pub static OP_REF_REQUIRED: Rule = Rule {
     ..Rule::BASE
 };
 
-fn ref_required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
-    let mut draft = Draft::new(
+fn ref_required<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
+    let mut draft = FindingDraft::new(
         v.rule,
-        v.place.clone(),
+        v.location.clone(),
         "`kind: agent-cli` requires the field `ref`",
     )
     .help("add `ref` with the id or the path of an AGENT-CLI.md");

@@ -1,7 +1,7 @@
 //! No agent has the id that the operator names.
 
 use super::{AIP9, OPERATOR};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Rule, Scope};
 use agentproto_manifest::{Doctype, Node};
 use agentproto_text::{closest_of, one_of};
@@ -16,9 +16,9 @@ pub static OP_REF_UNRESOLVED: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn unresolved<'d>(ctx: &Context<'d>, node: &'d Node, slug: &str) {
-    let cards = ctx.index.map_or(&[][..], |index| &index.cards);
-    let agents = cards.iter().filter(|c| c.doctype == Doctype::AgentCli);
+pub(super) fn unresolved<'d>(ctx: &RuleContext<'d>, node: &'d Node, slug: &str) {
+    let entries = ctx.index.map_or(&[][..], |index| &index.entries);
+    let agents = entries.iter().filter(|c| c.doctype == Doctype::AgentCli);
     let ids: Vec<&str> = agents
         .filter_map(|c| c.id.as_ref())
         .map(|id| id.text.as_str())
@@ -29,11 +29,11 @@ pub(super) fn unresolved<'d>(ctx: &Context<'d>, node: &'d Node, slug: &str) {
     }
     let help = match closest_of(slug, ids.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None if ids.len() <= 8 => format!("known ids: {}", one_of(&ids)),
+        None if ids.len() <= 8 => format!("expected {}", one_of(&ids)),
         None => "use the `id` of an AGENT-CLI.md, or its path".to_owned(),
     };
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &OP_REF_UNRESOLVED,
             node,
             format!("no AGENT-CLI.md among the linted files has the id `{slug}`"),

@@ -1,8 +1,8 @@
 //! Rule `argv-shell-metachar`: an argument uses shell syntax, but no shell runs the command.
 
 use super::BASE;
-use super::words::shell_sign;
-use crate::context::{Context, Draft, Place};
+use super::syntax::shell_syntax;
+use crate::context::{FindingDraft, Location, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::{Node, Span};
 
@@ -18,7 +18,7 @@ pub static ARGV_SHELL_METACHAR: Rule = Rule {
 
 /// Reports shell syntax in arguments. No shell reads them, so the program would receive the syntax
 /// as plain text.
-pub(super) fn argv<'d>(ctx: &Context<'d>, args: &'d Node, has_placeholders: bool) {
+pub(super) fn argv<'d>(ctx: &RuleContext<'d>, args: &'d Node, has_placeholders: bool) {
     let mut script = false;
     for item in args.items() {
         let Some(text) = item.as_str() else {
@@ -32,9 +32,9 @@ pub(super) fn argv<'d>(ctx: &Context<'d>, args: &'d Node, has_placeholders: bool
         if is_script {
             continue;
         }
-        if let Some((at, sign)) = shell_sign(text, has_placeholders) {
+        if let Some((at, sign)) = shell_syntax(text, has_placeholders) {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &ARGV_SHELL_METACHAR,
                     part(ctx, item, text, at, sign.len()),
                     format!(
@@ -50,13 +50,19 @@ pub(super) fn argv<'d>(ctx: &Context<'d>, args: &'d Node, has_placeholders: bool
 }
 
 /// The place of a part of a scalar, or of the whole scalar if its source text is escaped.
-fn part<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, at: usize, len: usize) -> Place<'d> {
+fn part<'d>(
+    ctx: &RuleContext<'d>,
+    node: &'d Node,
+    text: &str,
+    at: usize,
+    len: usize,
+) -> Location<'d> {
     let written = ctx.doc.slice(node.span);
     match written.find(text) {
         Some(offset) => {
             let start = node.span.start as usize + offset + at;
-            Place::Part(node, Span::new(start, start + len))
+            Location::Part(node, Span::new(start, start + len))
         }
-        None => Place::Value(node),
+        None => Location::Value(node),
     }
 }

@@ -1,8 +1,9 @@
 //! Rule `env-name-invalid`: an environment variable has an invalid name.
 
 use super::BASE;
-use crate::context::{Draft, Place};
+use crate::context::{FindingDraft, Location};
 use crate::rule::{Level, Rule, Scope};
+use agentproto_text::truncate;
 
 pub static ENV_NAME_INVALID: Rule = Rule {
     slug: "env-name-invalid",
@@ -13,7 +14,8 @@ pub static ENV_NAME_INVALID: Rule = Rule {
     ..BASE
 };
 
-pub(super) fn bad_env_name<'d>(place: Place<'d>, message: &str) -> Draft<'d> {
-    Draft::new(&ENV_NAME_INVALID, place, message)
+pub(super) fn bad_env_name<'d>(place: Location<'d>, name: &str) -> FindingDraft<'d> {
+    let message = format!("invalid environment variable name `{}`", truncate(name, 40));
+    FindingDraft::new(&ENV_NAME_INVALID, place, message)
         .help("use letters, digits and `_`, and do not start with a digit")
 }

@@ -1,6 +1,7 @@
 //! Options: typed settings, and how their values are passed as arguments and environment variables.
 
 mod argv_shell_metachar;
+mod effects;
 mod env_name_invalid;
 mod option_enum_required;
 mod option_flag_conflicts_mode;
@@ -8,17 +9,20 @@ mod option_id_pattern;
 mod option_secret;
 mod option_type_enum;
 mod option_unknown_placeholder;
-mod patches;
+mod syntax;
 mod values;
-mod words;
 
-use crate::context::Context;
-use crate::registry::{Check, Family};
+use crate::context::RuleContext;
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::{Rule, Scope, Source};
 use crate::rules::modes::unique_ids;
 use agentproto_manifest::{Doctype, Entry, Node};
 
 use argv_shell_metachar::{ARGV_SHELL_METACHAR, argv};
+use effects::{
+    OPTION_APPEND_WHEN_TRUE_NON_BOOL, OPTION_INERT, OPTION_TEMPLATE_NO_VALUE,
+    OPTION_TEMPLATE_ON_BOOLEAN, check_effects,
+};
 use env_name_invalid::{ENV_NAME_INVALID, bad_env_name};
 use option_enum_required::OPTION_ENUM_REQUIRED;
 use option_flag_conflicts_mode::{OPTION_FLAG_CONFLICTS_MODE, flags};
@@ -26,15 +30,11 @@ use option_id_pattern::OPTION_ID_PATTERN;
 use option_secret::{OPTION_SECRET_ARGV, OPTION_SECRET_ENV, secret};
 use option_type_enum::OPTION_TYPE_ENUM;
 use option_unknown_placeholder::{OPTION_UNKNOWN_PLACEHOLDER, placeholders};
-use patches::{
-    OPTION_APPEND_WHEN_TRUE_NON_BOOL, OPTION_INERT, OPTION_TEMPLATE_NO_VALUE,
-    OPTION_TEMPLATE_ON_BOOLEAN, patches,
-};
+pub use syntax::is_env_name;
 use values::{
     OPTION_DEFAULT_BOUNDS, OPTION_DEFAULT_NOT_IN_ENUM, OPTION_DEFAULT_TYPE, OPTION_ENUM_DUPLICATES,
     OPTION_ENUM_ON_NON_ENUM, OPTION_MIN_GT_MAX, OPTION_MINMAX_NON_INTEGER,
 };
-pub use words::is_env_name;
 
 pub static FAMILY: Family = Family {
     name: "options",
@@ -61,7 +61,7 @@ pub static FAMILY: Family = Family {
         &ARGV_SHELL_METACHAR,
         &ENV_NAME_INVALID,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::AgentCli],
         run: check,
     }],
@@ -83,7 +83,7 @@ pub static OPTION_ID_UNIQUE: Rule = Rule {
 
 const TYPES: [&str; 4] = ["boolean", "integer", "string", "enum"];
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     let root = ctx.root;
     if let Some(args) = root.get("bin_args") {
         argv(ctx, args, false);
@@ -99,12 +99,9 @@ fn check(ctx: &Context<'_>) {
         env_keys(ctx, mode);
     }
     for entry in root.at(&["models", "env"]).map_or(&[][..], Node::entries) {
-        let name = &entry.value;
-        if name.as_str().is_some_and(|name| !is_env_name(name)) {
-            ctx.report(bad_env_name(
-                name.into(),
-                "`models.env` contains an invalid variable name",
-            ));
+        let node = &entry.value;
+        if let Some(name) = node.as_str().filter(|name| !is_env_name(name)) {
+            ctx.report(bad_env_name(node.into(), name));
         }
     }
     let Some(options) = root.get("options") else {
@@ -113,7 +110,7 @@ fn check(ctx: &Context<'_>) {
     unique_ids(ctx, &OPTION_ID_UNIQUE, options, "option");
     for option in options.items().iter().filter(|o| o.is_map()) {
         values::check(ctx, option);
-        patches(ctx, option);
+        check_effects(ctx, option);
         secret(ctx, option);
         flags(ctx, option, modes);
         env_keys(ctx, option);
@@ -132,7 +129,7 @@ fn type_of(option: &Node) -> Option<&str> {
 
 /// The entry with this key, unless its value is an empty list or mapping. A value of the wrong type
 /// counts as present, because it has its own finding.
-fn given<'d>(option: &'d Node, key: &str) -> Option<&'d Entry> {
+fn non_empty_entry<'d>(option: &'d Node, key: &str) -> Option<&'d Entry> {
     option.entry(key).filter(|e| {
         let empty = (e.value.is_seq() && e.value.items().is_empty())
             || (e.value.is_map() && e.value.entries().is_empty());
@@ -140,13 +137,10 @@ fn given<'d>(option: &'d Node, key: &str) -> Option<&'d Entry> {
     })
 }
 
-fn env_keys<'d>(ctx: &Context<'d>, holder: &'d Node) {
+fn env_keys<'d>(ctx: &RuleContext<'d>, holder: &'d Node) {
     for entry in holder.get("env").map_or(&[][..], Node::entries) {
         if !is_env_name(&entry.key) {
-            ctx.report(bad_env_name(
-                entry.into(),
-                "invalid environment variable name",
-            ));
+            ctx.report(bad_env_name(entry.into(), &entry.key));
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Rule `option-enum-required`: an option of type `enum` does not list its values.
 
 use super::BASE;
-use crate::context::{Context, Draft, Place};
+use crate::context::{FindingDraft, Location, RuleContext};
 use crate::rule::{Rule, Source};
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 
 pub static OPTION_ENUM_REQUIRED: Rule = Rule {
     slug: "option-enum-required",
-    words: Some(enum_required),
+    report: Some(enum_required),
     title: "An option of type `enum` does not list its values",
     source: Source::aip45("Conformance"),
     decides: &["A45-CONF-11"],
@@ -15,13 +15,13 @@ pub static OPTION_ENUM_REQUIRED: Rule = Rule {
     ..BASE
 };
 
-fn enum_required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn enum_required<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     let place = v
         .node
         .get("type")
-        .map_or_else(|| v.place.clone(), Place::Value);
+        .map_or_else(|| v.location.clone(), Location::Value);
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &OPTION_ENUM_REQUIRED,
             place,
             "an option of type `enum` requires `enum`, the list of its values",

@@ -1,8 +1,8 @@
 //! Rule `option-flag-conflicts-mode`: a mode and an option pass the same flag.
 
 use super::BASE;
-use super::words::flag_name;
-use crate::context::{Context, Draft};
+use super::syntax::flag_name;
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Severity};
 use agentproto_manifest::Node;
 
@@ -22,7 +22,7 @@ fn flags_of(list: Option<&Node>) -> impl Iterator<Item = (&str, &Node)> {
         .map(|(text, node)| (flag_name(text), node))
 }
 
-pub(super) fn flags<'d>(ctx: &Context<'d>, option: &'d Node, modes: &'d [Node]) {
+pub(super) fn flags<'d>(ctx: &RuleContext<'d>, option: &'d Node, modes: &'d [Node]) {
     if modes.is_empty() {
         return;
     }
@@ -34,7 +34,7 @@ pub(super) fn flags<'d>(ctx: &Context<'d>, option: &'d Node, modes: &'d [Node]) 
                 .find(|(other, _)| *other == flag);
             if let Some((_, other)) = same {
                 ctx.report(
-                    Draft::new(
+                    FindingDraft::new(
                         &OPTION_FLAG_CONFLICTS_MODE,
                         node,
                         format!("a mode also passes `{flag}`, so the agent can receive it twice"),

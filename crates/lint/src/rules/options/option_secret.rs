@@ -1,8 +1,8 @@
 //! Rules `option-secret-argv` and `option-secret-env`.
 
-use super::words::{flag_name, is_secret_name};
-use super::{BASE, given, type_of};
-use crate::context::{Context, Draft};
+use super::syntax::{flag_name, is_secret_name};
+use super::{BASE, non_empty_entry, type_of};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Severity, Source};
 use agentproto_manifest::Node;
 
@@ -29,12 +29,12 @@ pub static OPTION_SECRET_ENV: Rule = Rule {
 
 /// Reports string options that contain a credential. They bypass AIP-19, and every process can read
 /// a credential in argv.
-pub(super) fn secret<'d>(ctx: &Context<'d>, option: &'d Node) {
+pub(super) fn secret<'d>(ctx: &RuleContext<'d>, option: &'d Node) {
     if type_of(option) != Some("string") {
         return;
     }
-    let template = given(option, "bin_args_template");
-    let env = given(option, "env");
+    let template = non_empty_entry(option, "bin_args_template");
+    let env = non_empty_entry(option, "env");
     let by_id = option
         .get("id")
         .filter(|id| id.as_str().is_some_and(is_secret_name));
@@ -46,32 +46,32 @@ pub(super) fn secret<'d>(ctx: &Context<'d>, option: &'d Node) {
             .map(|(_, node)| node)
             .next()
     });
-    let telling = by_id
+    let evidence = by_id
         .map(|id| id.span)
         .or(by_env.map(|e| e.key_span))
         .or(by_flag.map(|node| node.span));
-    let Some(telling) = telling else {
+    let Some(evidence) = evidence else {
         return;
     };
     if let Some(entry) = template {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &OPTION_SECRET_ARGV,
                 entry,
                 "this option looks like a credential, and its value would be passed as an argument",
             )
             .help("declare it in SECRETS.md and list its variable under `auth.state.env`: secrets must not be passed in argv")
-            .nearby(telling, "named like a credential"),
+            .nearby(evidence, "named like a credential"),
         );
     } else if let Some(entry) = env {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &OPTION_SECRET_ENV,
                 entry,
                 "this option looks like a credential, but operators store option values in plain text",
             )
             .help("declare it in SECRETS.md and list its variable under `auth.state.env`")
-            .nearby(telling, "named like a credential"),
+            .nearby(evidence, "named like a credential"),
         );
     }
 }

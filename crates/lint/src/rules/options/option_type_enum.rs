@@ -1,14 +1,14 @@
 //! Rule `option-type-enum`: the type of an option is unknown.
 
 use super::{BASE, TYPES};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Rule, Scope};
 use agentproto_manifest::Node;
 use agentproto_text::{closest_of, one_of};
 
 pub static OPTION_TYPE_ENUM: Rule = Rule {
     slug: "option-type-enum",
-    words: Some(|ctx, v| ctx.report(type_enum(ctx, v.node))),
+    report: Some(|ctx, v| ctx.report(type_enum(ctx, v.node))),
     title: "The type of an option is unknown",
     decides: &["A45-OPT-03", "A45-FM-20"],
     scope: Scope::Field,
@@ -16,7 +16,7 @@ pub static OPTION_TYPE_ENUM: Rule = Rule {
     ..BASE
 };
 
-fn type_enum<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
+fn type_enum<'d>(ctx: &RuleContext<'d>, node: &'d Node) -> FindingDraft<'d> {
     let written = ctx.doc.slice(node.span);
     let meant = match node.as_str().map(str::to_ascii_lowercase).as_deref() {
         Some("bool" | "flag" | "switch") => Some("boolean"),
@@ -26,13 +26,14 @@ fn type_enum<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
         Some(word) => closest_of(word, TYPES),
         None => None,
     };
-    let draft = Draft::new(
+    let draft = FindingDraft::new(
         &OPTION_TYPE_ENUM,
         node,
         format!("unknown option type `{written}`"),
     );
-    match meant {
-        Some(meant) => draft.help(format!("did you mean `{meant}`?")),
-        None => draft.help(format!("allowed: {}", one_of(&TYPES))),
-    }
+    let expected = one_of(&TYPES);
+    draft.help(match meant {
+        Some(meant) => format!("did you mean `{meant}`? (expected {expected})"),
+        None => format!("expected {expected}"),
+    })
 }

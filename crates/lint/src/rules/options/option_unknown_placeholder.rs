@@ -1,8 +1,8 @@
 //! Rule `option-unknown-placeholder`: an option uses an unknown placeholder.
 
 use super::BASE;
-use super::words::strange_placeholder;
-use crate::context::{Context, Draft};
+use super::syntax::unknown_placeholder;
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
 
@@ -18,7 +18,7 @@ pub static OPTION_UNKNOWN_PLACEHOLDER: Rule = Rule {
 };
 
 /// Reports placeholders other than `{value}`. Returns true if `bin_args_template` contains one.
-pub(super) fn placeholders<'d>(ctx: &Context<'d>, option: &'d Node) -> bool {
+pub(super) fn placeholders<'d>(ctx: &RuleContext<'d>, option: &'d Node) -> bool {
     let mut in_template = false;
     let templates = option.get("bin_args_template").map_or(&[][..], Node::items);
     let variables = option.get("env").map_or(&[][..], Node::entries);
@@ -27,17 +27,23 @@ pub(super) fn placeholders<'d>(ctx: &Context<'d>, option: &'d Node) -> bool {
         .map(|node| (node, true))
         .chain(variables.iter().map(|e| (&e.value, false)));
     for (node, template) in texts {
-        let Some(found) = node.as_str().and_then(strange_placeholder) else {
+        let Some(found) = node.as_str().and_then(unknown_placeholder) else {
             continue;
         };
         in_template |= template;
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &OPTION_UNKNOWN_PLACEHOLDER,
                 node,
                 format!("unknown placeholder `{found}`: only `{{value}}` is replaced"),
             )
-            .help("write `{value}`, without `$` and in single braces"),
+            .help(if found.starts_with("${") {
+                "write `{value}`, without `$`"
+            } else if found.starts_with("{{") {
+                "write `{value}`, in single braces"
+            } else {
+                "write `{value}`"
+            }),
         );
     }
     in_template

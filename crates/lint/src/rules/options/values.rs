@@ -1,11 +1,11 @@
 //! Type, bounds, choices and default of one option.
 
 use super::{BASE, type_of};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Level, Rule, Scope, Severity, Source};
-use crate::shape::repeated_texts;
+use crate::shape::duplicate_texts;
 use agentproto_manifest::{Node, Value};
 use agentproto_text::closest_of;
 
@@ -72,19 +72,19 @@ pub static OPTION_DEFAULT_BOUNDS: Rule = Rule {
     ..BASE
 };
 
-pub fn check<'d>(ctx: &Context<'d>, option: &'d Node) {
+pub fn check<'d>(ctx: &RuleContext<'d>, option: &'d Node) {
     // An unknown type has its own finding, and the other checks depend on the type.
     let Some(kind) = type_of(option) else {
         return;
     };
     choices(ctx, option, kind);
-    let sound = bounds(ctx, option, kind);
+    let bounds_valid = bounds(ctx, option, kind);
     if let Some(default) = option.get("default") {
-        default_value(ctx, option, kind, default, sound);
+        default_value(ctx, option, kind, default, bounds_valid);
     }
 }
 
-fn choices<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) {
+fn choices<'d>(ctx: &RuleContext<'d>, option: &'d Node, kind: &str) {
     let Some(entry) = option.entry("enum") else {
         return;
     };
@@ -92,10 +92,10 @@ fn choices<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) {
     if kind != "enum" {
         return on_non_enum(ctx, option, kind);
     }
-    for (item, first) in repeated_texts(list.items()) {
+    for (item, first) in duplicate_texts(list.items()) {
         let text = item.as_str().unwrap_or("");
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &OPTION_ENUM_DUPLICATES,
                 item,
                 format!("duplicate value `{text}` in `enum`"),
@@ -111,11 +111,11 @@ fn choices<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) {
     }
 }
 
-fn on_non_enum<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) {
+fn on_non_enum<'d>(ctx: &RuleContext<'d>, option: &'d Node, kind: &str) {
     let (Some(entry), Some(declared)) = (option.entry("enum"), option.get("type")) else {
         return;
     };
-    let draft = Draft::new(
+    let draft = FindingDraft::new(
         &OPTION_ENUM_ON_NON_ENUM,
         entry,
         format!("`enum` has no effect on an option of type `{kind}`"),
@@ -142,13 +142,13 @@ fn on_non_enum<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) {
 }
 
 /// Checks `min` and `max`. Returns false if they contradict each other.
-fn bounds<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) -> bool {
+fn bounds<'d>(ctx: &RuleContext<'d>, option: &'d Node, kind: &str) -> bool {
     if kind != "integer" {
         for key in ["min", "max"] {
             let Some(entry) = option.entry(key) else {
                 continue;
             };
-            let mut draft = Draft::new(
+            let mut draft = FindingDraft::new(
                 &OPTION_MINMAX_NON_INTEGER,
                 entry,
                 format!("`{key}` is only for integers, but this option is of type `{kind}`"),
@@ -172,7 +172,7 @@ fn bounds<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) -> bool {
     match (min.as_int(), max.as_int()) {
         (Some(least), Some(most)) if least > most => {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &OPTION_MIN_GT_MAX,
                     min,
                     format!("`min` is {least} and `max` is {most}, so no value is allowed"),
@@ -187,11 +187,11 @@ fn bounds<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) -> bool {
 }
 
 fn default_value<'d>(
-    ctx: &Context<'d>,
+    ctx: &RuleContext<'d>,
     option: &'d Node,
     kind: &str,
     default: &'d Node,
-    bounds_are_sound: bool,
+    bounds_valid: bool,
 ) {
     let fits = match (&default.value, kind) {
         (Value::Bool(_), "boolean") | (Value::Int(_), "integer") => true,
@@ -204,12 +204,17 @@ fn default_value<'d>(
     }
     match &default.value {
         Value::Str(text) if kind == "enum" => not_in_enum(ctx, option, default, text),
-        Value::Int(number) if bounds_are_sound => out_of_bounds(ctx, option, default, *number),
+        Value::Int(number) if bounds_valid => out_of_bounds(ctx, option, default, *number),
         _ => {}
     }
 }
 
-fn wrong_type<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str, default: &'d Node) -> Draft<'d> {
+fn wrong_type<'d>(
+    ctx: &RuleContext<'d>,
+    option: &'d Node,
+    kind: &str,
+    default: &'d Node,
+) -> FindingDraft<'d> {
     let found = match default.type_name() {
         "null" => "empty",
         "array" => "a list",
@@ -219,7 +224,7 @@ fn wrong_type<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str, default: &'d 
         "boolean" => "a boolean",
         _ => "a string",
     };
-    let wanted = match kind {
+    let expected = match kind {
         "enum" => "one of the strings in `enum`",
         "integer" => "an integer",
         "boolean" => "`true` or `false`",
@@ -228,15 +233,19 @@ fn wrong_type<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str, default: &'d 
     let scalar = !default.is_seq() && !default.is_map() && !default.is_null();
     let help = if scalar && matches!(kind, "string" | "enum") {
         format!("quote it: \"{}\"", ctx.doc.slice(default.span))
-    } else if default.as_str().is_some() {
-        "write the value without quotes".to_owned()
+    } else if let Some(text) = default.as_str().map(str::trim)
+        && parses_as(text, kind)
+    {
+        format!("write `{text}`, without quotes")
+    } else if kind == "integer" {
+        "write an integer, for example `default: 3`, or remove `default`".to_owned()
     } else {
-        format!("write {wanted}, or remove `default`")
+        format!("write {expected}, or remove `default`")
     };
-    let draft = Draft::new(
+    let draft = FindingDraft::new(
         &OPTION_DEFAULT_TYPE,
         default,
-        format!("the default is {found}, but an option of type `{kind}` takes {wanted}"),
+        format!("the default is {found}, but an option of type `{kind}` takes {expected}"),
     )
     .help(help);
     match option.get("type") {
@@ -245,7 +254,16 @@ fn wrong_type<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str, default: &'d 
     }
 }
 
-fn not_in_enum<'d>(ctx: &Context<'d>, option: &'d Node, default: &'d Node, text: &str) {
+/// Whether a quoted text would have the declared type without its quotes.
+fn parses_as(text: &str, kind: &str) -> bool {
+    match kind {
+        "integer" => text.parse::<i64>().is_ok(),
+        "boolean" => matches!(text, "true" | "false"),
+        _ => false,
+    }
+}
+
+fn not_in_enum<'d>(ctx: &RuleContext<'d>, option: &'d Node, default: &'d Node, text: &str) {
     let Some(list) = option.entry("enum") else {
         return;
     };
@@ -254,7 +272,7 @@ fn not_in_enum<'d>(ctx: &Context<'d>, option: &'d Node, default: &'d Node, text:
     if !comparable || list.value.strings().any(|(choice, _)| choice == text) {
         return;
     }
-    let draft = Draft::new(
+    let draft = FindingDraft::new(
         &OPTION_DEFAULT_NOT_IN_ENUM,
         default,
         format!("the default `{text}` is not among the values in `enum`"),
@@ -268,7 +286,7 @@ fn not_in_enum<'d>(ctx: &Context<'d>, option: &'d Node, default: &'d Node, text:
     );
 }
 
-fn out_of_bounds<'d>(ctx: &Context<'d>, option: &'d Node, default: &'d Node, number: i64) {
+fn out_of_bounds<'d>(ctx: &RuleContext<'d>, option: &'d Node, default: &'d Node, number: i64) {
     let bound = |key: &str| option.entry(key).and_then(|e| Some((e, e.value.as_int()?)));
     let broken = match (bound("min"), bound("max")) {
         (Some((entry, least)), _) if number < least => {
@@ -279,7 +297,7 @@ fn out_of_bounds<'d>(ctx: &Context<'d>, option: &'d Node, default: &'d Node, num
     };
     if let Some((entry, how)) = broken {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &OPTION_DEFAULT_BOUNDS,
                 default,
                 format!("the default {number} is {how}"),

@@ -1,11 +1,11 @@
 //! An example runs a different program than `bin`.
 
 use super::{CLI, EXAMPLES, check_path, is_assignment};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
-use crate::rules::install::is_bin;
+use crate::rules::install::is_valid_bin;
 use agentproto_manifest::Node;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static EXAMPLE_NOT_BIN: Rule = Rule {
     slug: "ex29-cmd-not-bin",
@@ -19,9 +19,9 @@ pub static EXAMPLE_NOT_BIN: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn check_example<'d>(ctx: &Context<'d>, cmd: &'d Node) {
+pub(super) fn check_example<'d>(ctx: &RuleContext<'d>, cmd: &'d Node) {
     // An invalid `bin` is reported by another rule.
-    let bin = ctx.root.str_at(&["bin"]).filter(|bin| is_bin(bin));
+    let bin = ctx.root.str_at(&["bin"]).filter(|bin| is_valid_bin(bin));
     let (Some(text), Some(bin)) = (cmd.as_str(), bin) else {
         return;
     };
@@ -39,12 +39,12 @@ pub(super) fn check_example<'d>(ctx: &Context<'d>, cmd: &'d Node) {
     };
     let file_name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     if program != bin && file_name(program) != file_name(bin) {
-        let report = Draft::new(
+        let report = FindingDraft::new(
             &EXAMPLE_NOT_BIN,
             cmd,
             format!(
                 "the example runs `{}`, but `bin` is `{bin}`",
-                short(program, 40)
+                truncate(program, 40)
             ),
         )
         .help(format!("start the command with `{bin}`"));

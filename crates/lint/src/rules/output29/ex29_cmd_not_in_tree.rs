@@ -1,10 +1,10 @@
 //! An example uses a subcommand that is not in `commands`.
 
 use super::{CLI, EXAMPLES};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::{Entry, Node, Value};
-use agentproto_text::{closest_of, short};
+use agentproto_text::{closest_of, truncate};
 
 pub static EXAMPLE_NOT_IN_TREE: Rule = Rule {
     slug: "ex29-cmd-not-in-tree",
@@ -19,7 +19,7 @@ pub static EXAMPLE_NOT_IN_TREE: Rule = Rule {
 };
 
 pub(super) fn check_path<'d, 'w>(
-    ctx: &Context<'d>,
+    ctx: &RuleContext<'d>,
     cmd: &'d Node,
     commands: &'d Entry,
     words: impl Iterator<Item = &'w str>,
@@ -34,10 +34,10 @@ pub(super) fn check_path<'d, 'w>(
         }
         let Some(next) = group.get(word) else {
             let known = group.entries().iter().map(|e| e.key.as_str());
-            let report = Draft::new(
+            let report = FindingDraft::new(
                 &EXAMPLE_NOT_IN_TREE,
                 cmd,
-                format!("`{}{}` is not in `commands`", path, short(word, 40)),
+                format!("`{}{}` is not in `commands`", path, truncate(word, 40)),
             )
             .nearby(commands.key_span, "subcommands of this tool");
             ctx.report(match closest_of(word, known) {

@@ -1,14 +1,14 @@
 //! An example has missing or unknown fields.
 
 use super::{CLI, EXAMPLES};
-use crate::context::Context;
+use crate::context::RuleContext;
 use crate::rule::Rule;
-use crate::shape::{Keyword, Violation, draft};
+use crate::shape::{Keyword, SchemaViolation, draft};
 use agentproto_text::closest_of;
 
 pub static EXAMPLE_FIELDS: Rule = Rule {
     slug: "ex29-fields",
-    words: Some(bad_example),
+    report: Some(bad_example),
     title: "An example has missing or unknown fields",
     source: EXAMPLES,
     decides: &["A29-OPT-13"],
@@ -17,7 +17,7 @@ pub static EXAMPLE_FIELDS: Rule = Rule {
     ..Rule::BASE
 };
 
-fn bad_example<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+fn bad_example<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     // `command:` instead of `cmd:` is one mistake. It is reported as a missing field.
     let misspelt = !violation.node.has("cmd") || !violation.node.has("goal");
     if violation.keyword == Keyword::AdditionalProperties && misspelt {

@@ -7,10 +7,10 @@ mod out_exit_code_key;
 mod out_exit_code_value;
 mod output;
 
-use crate::context::Context;
-use crate::registry::{Check, Family};
+use crate::context::RuleContext;
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::Source;
-use crate::shape::{Keyword, Violation};
+use crate::shape::{Keyword, SchemaViolation};
 use agentproto_manifest::{Doctype, Entry, Node};
 
 use ex29_cmd_not_bin::{EXAMPLE_NOT_BIN, check_example};
@@ -32,7 +32,7 @@ pub static FAMILY: Family = Family {
         &EXAMPLE_NOT_BIN,
         &EXAMPLE_NOT_IN_TREE,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::Cli],
         run: check,
     }],
@@ -52,13 +52,13 @@ const CLI: &[Doctype] = &[Doctype::Cli];
 
 /// Whether a violation is about the value of a swapped entry such as `ok: 0`. The key reports it,
 /// so the wrong type of the value must not be reported again.
-pub fn swapped_value<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+pub fn swapped_value<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) -> bool {
     ctx.is(Doctype::Cli)
         && v.keyword == Keyword::Type
         && swapped_entry(ctx).is_some_and(|mut all| all.any(|e| std::ptr::eq(&e.value, v.node)))
 }
 
-fn exit_codes<'d>(ctx: &Context<'d>) -> Option<&'d Node> {
+fn exit_codes<'d>(ctx: &RuleContext<'d>) -> Option<&'d Node> {
     ctx.root.at(&["output", "exit_codes"])
 }
 
@@ -66,7 +66,7 @@ fn is_code(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(|b| b.is_ascii_digit())
 }
 
-fn swapped_entry<'d>(ctx: &Context<'d>) -> Option<impl Iterator<Item = &'d Entry> + use<'d>> {
+fn swapped_entry<'d>(ctx: &RuleContext<'d>) -> Option<impl Iterator<Item = &'d Entry> + use<'d>> {
     let codes = exit_codes(ctx)?;
     Some(
         codes
@@ -108,7 +108,7 @@ fn is_outcome(word: &str) -> bool {
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     if let Some(output) = ctx.root.get("output") {
         check_output(ctx, output);
     }

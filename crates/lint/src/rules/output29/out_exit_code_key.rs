@@ -1,17 +1,17 @@
 //! A key of `exit_codes` is not a number.
 
 use super::{CLI, OUTPUT, is_outcome, snake};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::{Edit, Safety};
 use crate::rule::{FixKind, Rule};
-use crate::shape::{Violation, draft};
+use crate::shape::{SchemaViolation, draft};
 use agentproto_manifest::Entry;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static EXIT_CODE_KEY: Rule = Rule {
     slug: "out-exit-code-key",
-    words: Some(bad_key),
+    report: Some(bad_key),
     title: "A key of `exit_codes` is not a number",
     source: OUTPUT,
     decides: &["A29-OUT-04"],
@@ -21,15 +21,15 @@ pub static EXIT_CODE_KEY: Rule = Rule {
     ..Rule::BASE
 };
 
-fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+fn bad_key<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     let Some(entry) = violation.entry else {
         return ctx.report(draft(ctx, violation));
     };
     let codes = violation.node;
-    let key = short(&entry.key, 40);
+    let key = truncate(&entry.key, 40);
     if let Some(code) = entry.value.as_int().filter(|code| *code >= 0) {
         let code = code.to_string();
-        let report = Draft::new(
+        let report = FindingDraft::new(
             &EXIT_CODE_KEY,
             entry,
             format!("key and value are swapped in `{key}: {code}`"),
@@ -44,7 +44,7 @@ fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
         ));
         return;
     }
-    let mut report = Draft::new(
+    let mut report = FindingDraft::new(
         &EXIT_CODE_KEY,
         entry,
         format!("`{key}` is not an exit code: keys must consist of digits"),
@@ -72,7 +72,7 @@ fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     ctx.report(report);
 }
 
-fn swap(ctx: &Context<'_>, entry: &Entry, code: &str) -> Option<Vec<Edit>> {
+fn swap(ctx: &RuleContext<'_>, entry: &Entry, code: &str) -> Option<Vec<Edit>> {
     let word = snake(&entry.key);
     if !is_outcome(&word) {
         return None;
@@ -83,7 +83,7 @@ fn swap(ctx: &Context<'_>, entry: &Entry, code: &str) -> Option<Vec<Edit>> {
 }
 
 /// Renames a key. A plain key stays plain, because exit codes are usually written without quotes.
-fn rename(ctx: &Context<'_>, entry: &Entry, code: &str) -> Option<Vec<Edit>> {
+fn rename(ctx: &RuleContext<'_>, entry: &Entry, code: &str) -> Option<Vec<Edit>> {
     if ctx.doc.slice(entry.key_span) != entry.key {
         return edits::rename_key(ctx.doc, entry, code);
     }

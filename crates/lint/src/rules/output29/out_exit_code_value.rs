@@ -1,16 +1,16 @@
 //! The value of an exit code is not a snake_case word.
 
 use super::{CLI, OUTPUT, is_outcome, snake};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Rule};
-use crate::shape::{Violation, draft};
-use agentproto_text::short;
+use crate::shape::{SchemaViolation, draft};
+use agentproto_text::truncate;
 
 pub static EXIT_CODE_VALUE: Rule = Rule {
     slug: "out-exit-code-value",
-    words: Some(bad_value),
+    report: Some(bad_value),
     title: "The value of an exit code is not a snake_case word",
     source: OUTPUT,
     decides: &["A29-OUT-04"],
@@ -20,21 +20,21 @@ pub static EXIT_CODE_VALUE: Rule = Rule {
     ..Rule::BASE
 };
 
-fn bad_value<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+fn bad_value<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     let Some(word) = violation.node.as_str() else {
         return ctx.report(draft(ctx, violation));
     };
-    let mended = snake(word);
-    let report = Draft::new(
+    let corrected = snake(word);
+    let report = FindingDraft::new(
         &EXIT_CODE_VALUE,
         violation.node,
-        format!("`{}` is not a snake_case word", short(word, 40)),
+        format!("`{}` is not a snake_case word", truncate(word, 40)),
     );
-    ctx.report(if is_outcome(&mended) {
-        report.help(format!("write `{mended}`")).fix_if(
+    ctx.report(if is_outcome(&corrected) {
+        report.help(format!("write `{corrected}`")).fix_if(
             Safety::Safe,
-            format!("Replace it with `{mended}`"),
-            edits::set_scalar(ctx.doc, violation.node, &mended),
+            format!("Replace it with `{corrected}`"),
+            edits::set_scalar(ctx.doc, violation.node, &corrected),
         )
     } else {
         report.help(

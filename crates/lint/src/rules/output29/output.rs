@@ -1,10 +1,10 @@
 //! `out-reserved-code`, `out-code-range`, `out-json-args-no-flag`.
 
 use super::{CLI, OUTPUT, is_code, snake};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static RESERVED_CODE: Rule = Rule {
     slug: "out-reserved-code",
@@ -62,7 +62,7 @@ fn reserved(code: i64) -> Option<&'static str> {
     })
 }
 
-pub(super) fn check_output<'d>(ctx: &Context<'d>, output: &'d Node) {
+pub(super) fn check_output<'d>(ctx: &RuleContext<'d>, output: &'d Node) {
     for entry in output.get("exit_codes").map_or(&[][..], Node::entries) {
         if !is_code(&entry.key) {
             continue;
@@ -73,12 +73,12 @@ pub(super) fn check_output<'d>(ctx: &Context<'d>, output: &'d Node) {
             && word != meaning
             && snake(word) != meaning
         {
-            let report = Draft::new(
+            let report = FindingDraft::new(
                 &RESERVED_CODE,
                 &entry.value,
                 format!(
                     "exit code {code} is reserved for `{meaning}`, found `{}`",
-                    short(word, 40)
+                    truncate(word, 40)
                 ),
             )
             .help(format!(
@@ -87,10 +87,10 @@ pub(super) fn check_output<'d>(ctx: &Context<'d>, output: &'d Node) {
             ctx.report(report);
         }
         if code > 255 && !windows_only(ctx) {
-            let report = Draft::new(
+            let report = FindingDraft::new(
                 &CODE_RANGE,
                 entry,
-                format!("exit code {} is out of range", short(&entry.key, 20)),
+                format!("exit code {} is out of range", truncate(&entry.key, 20)),
             )
             .help("use a code between 0 and 255; Unix keeps only eight bits of larger ones");
             ctx.report(report);
@@ -100,7 +100,7 @@ pub(super) fn check_output<'d>(ctx: &Context<'d>, output: &'d Node) {
         && !args.value.items().is_empty()
         && !output.has("json_flag")
     {
-        let report = Draft::new(
+        let report = FindingDraft::new(
             &JSON_ARGS_NO_FLAG,
             args,
             "`json_flag_args` has no effect without `json_flag`",
@@ -110,7 +110,7 @@ pub(super) fn check_output<'d>(ctx: &Context<'d>, output: &'d Node) {
     }
 }
 
-fn windows_only(ctx: &Context<'_>) -> bool {
+fn windows_only(ctx: &RuleContext<'_>) -> bool {
     let systems = ctx.root.at(&["requires", "os"]);
     systems
         .is_some_and(|os| !os.items().is_empty() && os.strings().all(|(name, _)| name == "windows"))

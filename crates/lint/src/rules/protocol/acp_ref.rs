@@ -1,7 +1,7 @@
 //! `acp-ref-valid`, `acp-ref-kind`.
 
 use super::{BASE, capabilities_within};
-use crate::context::{Context, Draft, Place};
+use crate::context::{FindingDraft, Location, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity, Source};
 use crate::shape::{self, Keyword};
 use agentproto_manifest::{Doctype, Document, Node, RefRole, Span};
@@ -27,7 +27,7 @@ pub static ACP_REF_KIND: Rule = Rule {
     ..BASE
 };
 
-pub(super) fn bound_acp(ctx: &Context<'_>) {
+pub(super) fn bound_acp(ctx: &RuleContext<'_>) {
     let Some((reference, acp)) = ctx.bound(RefRole::Acp) else {
         return;
     };
@@ -40,7 +40,7 @@ pub(super) fn bound_acp(ctx: &Context<'_>) {
         && let Some((span, what)) = first_violation(acp, root)
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &ACP_REF_VALID,
                 site,
                 format!("the ACP.md that `acp` refers to violates its schema: {what}"),
@@ -53,7 +53,7 @@ pub(super) fn bound_acp(ctx: &Context<'_>) {
         && kind.as_str() == Some("client")
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &ACP_REF_KIND,
                 site,
                 "the ACP.md that `acp` refers to describes a client, but a host needs an agent",
@@ -67,8 +67,9 @@ pub(super) fn bound_acp(ctx: &Context<'_>) {
 
 /// The first violation of the AIP-44 schema in a file: its place and a short message.
 fn first_violation(doc: &Document, root: &Node) -> Option<(Span, String)> {
-    let open = doc.front.map_or(Span::default(), |front| front.open);
-    let violations = shape::violations(shape::shapes_for(Doctype::Acp), root, Place::Bytes(open));
+    let open = doc.frontmatter.map_or(Span::default(), |front| front.open);
+    let violations =
+        shape::violations(shape::shapes_for(Doctype::Acp), root, Location::Bytes(open));
     let first = violations.first()?;
     let pointer = doc.pointer_of(first.node).unwrap_or_default();
     let subject = match shape::dotted(&pointer) {
@@ -88,10 +89,10 @@ fn first_violation(doc: &Document, root: &Node) -> Option<(Span, String)> {
         Keyword::Type => format!("{subject} has the wrong type"),
         other => format!("{subject} violates `{}`", other.as_str()),
     };
-    let span = match first.place {
-        Place::Value(node) => node.span,
-        Place::Key(entry) => entry.key_span,
-        Place::Part(_, span) | Place::Bytes(span) => span,
+    let span = match first.location {
+        Location::Value(node) => node.span,
+        Location::Key(entry) => entry.key_span,
+        Location::Part(_, span) | Location::Bytes(span) => span,
     };
     Some((span, what))
 }

@@ -1,7 +1,7 @@
 //! `adapter-npm-name`, `adapter-unpinned`.
 
 use super::{BASE, fits_schema, is_npm_name, split_version};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::{Node, RefRole};
 
@@ -27,7 +27,7 @@ pub static ADAPTER_UNPINNED: Rule = Rule {
     ..BASE
 };
 
-pub(super) fn adapter(ctx: &Context<'_>) {
+pub(super) fn adapter(ctx: &RuleContext<'_>) {
     let Some(node) = ctx.root.get("adapter") else {
         return;
     };
@@ -38,7 +38,7 @@ pub(super) fn adapter(ctx: &Context<'_>) {
         // If the name does not match the schema either, `adapter-pattern` reports it.
         if fits_schema(name) {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &ADAPTER_NPM_NAME,
                     node,
                     "`adapter` matches the schema, but it is not a valid npm package name",
@@ -52,7 +52,7 @@ pub(super) fn adapter(ctx: &Context<'_>) {
         return;
     }
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &ADAPTER_UNPINNED,
             node,
             "the version of the adapter is not pinned, and hosts import it as code",
@@ -64,7 +64,7 @@ pub(super) fn adapter(ctx: &Context<'_>) {
 }
 
 /// Whether the runner, inline or in its own file, lists the package with an exact version.
-fn pinned(ctx: &Context<'_>, adapter: &str) -> bool {
+fn pinned(ctx: &RuleContext<'_>, adapter: &str) -> bool {
     let names_it = |runner: &Node| {
         runner.at(&["needs", "npm"]).is_some_and(|list| {
             list.strings().any(|(text, _)| {

@@ -1,20 +1,20 @@
 //! The adapter does not match the pattern of a package name.
 
 use super::{BASE, is_npm_name, split_version};
-use crate::context::Draft;
+use crate::context::FindingDraft;
 use crate::rule::Rule;
 use agentproto_manifest::Node;
 
 pub static ADAPTER_PATTERN: Rule = Rule {
     slug: "adapter-pattern",
-    words: Some(|ctx, v| ctx.report(adapter_pattern(v.node))),
+    report: Some(|ctx, v| ctx.report(adapter_pattern(v.node))),
     title: "The adapter does not match the pattern of a package name",
     decides: &["A45-FM-15"],
     docs: include_str!("adapter-pattern.md"),
     ..BASE
 };
 
-fn adapter_pattern(node: &Node) -> Draft<'_> {
+fn adapter_pattern(node: &Node) -> FindingDraft<'_> {
     let text = node.as_str().unwrap_or("");
     let (message, help) = match split_version(text) {
         Some((name, _)) if is_npm_name(name) => (
@@ -30,5 +30,5 @@ fn adapter_pattern(node: &Node) -> Draft<'_> {
             "use lower-case letters, digits, `-` and `.`, for example `@scope/adapter-name`",
         ),
     };
-    Draft::new(&ADAPTER_PATTERN, node, message).help(help)
+    FindingDraft::new(&ADAPTER_PATTERN, node, message).help(help)
 }

@@ -1,7 +1,7 @@
 //! The manifest declares no capabilities.
 
 use super::BASE;
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Severity, Source};
 use agentproto_manifest::Span;
 
@@ -16,7 +16,7 @@ pub static CAPS_RECOMMENDED: Rule = Rule {
     ..BASE
 };
 
-pub(super) fn capabilities_declared(ctx: &Context<'_>) {
+pub(super) fn capabilities_declared(ctx: &RuleContext<'_>) {
     if ctx.root.has("capabilities") {
         return;
     }
@@ -26,9 +26,12 @@ pub(super) fn capabilities_declared(ctx: &Context<'_>) {
     if needed {
         return;
     }
-    let open = ctx.doc.front.map_or(Span::default(), |front| front.open);
+    let open = ctx
+        .doc
+        .frontmatter
+        .map_or(Span::default(), |front| front.open);
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &CAPS_RECOMMENDED,
             open,
             "missing recommended field `capabilities`",

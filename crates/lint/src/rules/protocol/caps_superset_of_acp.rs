@@ -1,7 +1,7 @@
 //! The manifest declares a capability that the referenced ACP.md does not have.
 
 use super::BASE;
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Rule, Scope, Source};
 use agentproto_manifest::{Document, Node, Span};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub static CAPS_SUPERSET_OF_ACP: Rule = Rule {
 };
 
 /// Checks the two capabilities that also exist in AIP-44 (C10).
-pub(super) fn capabilities_within(ctx: &Context<'_>, acp: &Arc<Document>, root: &Node) {
+pub(super) fn capabilities_within(ctx: &RuleContext<'_>, acp: &Arc<Document>, root: &Node) {
     let (Some(declared), Some(aip44)) = (
         ctx.root.get("capabilities"),
         root.at(&["metadata", "aip44"]),
@@ -29,12 +29,12 @@ pub(super) fn capabilities_within(ctx: &Context<'_>, acp: &Arc<Document>, root: 
         && let Some((span, why)) = no_load_session(aip44)
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &CAPS_SUPERSET_OF_ACP,
                 resumable,
                 "`resumable` is true, but the referenced ACP.md does not support loading a session",
             )
-            .help("declare `loadSession: true` there if the agent supports `session/load`; otherwise set `resumable: false`")
+            .help("set `loadSession: true` in ACP.md if the agent supports `session/load`; otherwise set `resumable: false`")
             .related(acp, span, why),
         );
     }
@@ -42,12 +42,12 @@ pub(super) fn capabilities_within(ctx: &Context<'_>, acp: &Arc<Document>, root: 
         && let Some((span, why)) = text_only(aip44)
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &CAPS_SUPERSET_OF_ACP,
                 multimodal,
                 "`multimodal` is true, but the referenced ACP.md accepts neither images nor audio",
             )
-            .help("declare `promptCapabilities.image` or `.audio` there; otherwise set `multimodal: false`")
+            .help("set `promptCapabilities.image` or `promptCapabilities.audio` to true in ACP.md if the agent accepts them; otherwise set `multimodal: false`")
             .related(acp, span, why),
         );
     }

@@ -1,7 +1,7 @@
 //! `mcp-http-url`, `mcp-not-stdio`.
 
 use super::{BASE, command_is_bin, no_command};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity, Source};
 
 pub static MCP_HTTP_URL: Rule = Rule {
@@ -23,7 +23,7 @@ pub static MCP_NOT_STDIO: Rule = Rule {
     ..BASE
 };
 
-pub(super) fn mcp(ctx: &Context<'_>) {
+pub(super) fn mcp(ctx: &RuleContext<'_>) {
     let Some(entry) = ctx.root.entry("mcp").filter(|e| e.value.is_map()) else {
         return;
     };
@@ -38,7 +38,7 @@ pub(super) fn mcp(ctx: &Context<'_>) {
         },
         Some(name @ ("http" | "sse")) => {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &MCP_NOT_STDIO,
                     transport,
                     format!("the MCP transport is `{name}`, but AIP-45 specifies MCP over stdio"),
@@ -49,7 +49,7 @@ pub(super) fn mcp(ctx: &Context<'_>) {
             );
             if !block.has("url") {
                 ctx.report(
-                    Draft::new(
+                    FindingDraft::new(
                         &MCP_HTTP_URL,
                         transport,
                         format!("`mcp` has `transport: {name}` but no `url`"),

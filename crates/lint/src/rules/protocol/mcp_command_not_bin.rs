@@ -1,9 +1,9 @@
 //! The MCP command starts a different program than `bin`.
 
 use super::BASE;
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
-use crate::rules::install::is_bin;
+use crate::rules::install::is_valid_bin;
 use agentproto_manifest::Node;
 use agentproto_text::base_name;
 
@@ -17,17 +17,17 @@ pub static MCP_COMMAND_NOT_BIN: Rule = Rule {
     ..BASE
 };
 
-pub(super) fn command_is_bin<'d>(ctx: &Context<'d>, command: &'d Node) {
+pub(super) fn command_is_bin<'d>(ctx: &RuleContext<'d>, command: &'d Node) {
     let (Some(name), Some(bin)) = (command.as_str(), ctx.root.get("bin")) else {
         return;
     };
     // An invalid `bin` is reported by another rule.
-    let Some(bin_name) = bin.as_str().filter(|bin| is_bin(bin)) else {
+    let Some(bin_name) = bin.as_str().filter(|bin| is_valid_bin(bin)) else {
         return;
     };
     if base_name(name) != base_name(bin_name) {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &MCP_COMMAND_NOT_BIN,
                 command,
                 format!("`mcp.command` starts `{name}`, but `bin` is `{bin_name}`"),

@@ -1,7 +1,7 @@
 //! An MCP server over stdio has no command.
 
 use super::BASE;
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
@@ -18,11 +18,11 @@ pub static MCP_STDIO_COMMAND: Rule = Rule {
     ..BASE
 };
 
-pub(super) fn no_command(ctx: &Context<'_>) {
+pub(super) fn no_command(ctx: &RuleContext<'_>) {
     let Some(entry) = ctx.root.entry("mcp") else {
         return;
     };
-    let mut draft = Draft::new(
+    let mut draft = FindingDraft::new(
         &MCP_STDIO_COMMAND,
         entry,
         "`mcp` has `transport: stdio` but no `command`",

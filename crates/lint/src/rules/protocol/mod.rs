@@ -14,8 +14,8 @@ mod protocol_arm_extra;
 mod protocol_arm_missing;
 mod protocol_name;
 
-use crate::context::Context;
-use crate::registry::{Check, Family};
+use crate::context::RuleContext;
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::Rule;
 use agentproto_manifest::Doctype;
 
@@ -53,7 +53,7 @@ pub static FAMILY: Family = Family {
         &CAPS_SUPERSET_OF_ACP,
         &CAPS_RECOMMENDED,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::AgentCli],
         run: check,
     }],
@@ -66,7 +66,7 @@ const PROTOCOLS: [&str; 3] = ["acp", "mcp", "proprietary"];
 /// Each protocol and the key of its arm.
 const ARMS: [(&str, &str); 3] = [("acp", "acp"), ("mcp", "mcp"), ("proprietary", "adapter")];
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     let protocol = ctx.root.str_at(&["protocol"]);
     // A mistyped protocol may mean any arm. Only with a known protocol are the other arms unused.
     let idle =

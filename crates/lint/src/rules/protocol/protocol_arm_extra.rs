@@ -1,7 +1,7 @@
 //! The manifest has an arm that its protocol does not use.
 
 use super::{ARMS, BASE};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity, Source};
 
 pub static PROTOCOL_ARM_EXTRA: Rule = Rule {
@@ -17,7 +17,7 @@ pub static PROTOCOL_ARM_EXTRA: Rule = Rule {
     ..BASE
 };
 
-pub(super) fn arms(ctx: &Context<'_>, protocol: Option<&str>) {
+pub(super) fn arms(ctx: &RuleContext<'_>, protocol: Option<&str>) {
     let Some((protocol, own)) = ARMS.into_iter().find(|(p, _)| Some(*p) == protocol) else {
         return;
     };
@@ -28,7 +28,7 @@ pub(super) fn arms(ctx: &Context<'_>, protocol: Option<&str>) {
     for (_, key) in ARMS.into_iter().filter(|(_, key)| *key != own) {
         if let Some(extra) = ctx.root.entry(key) {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &PROTOCOL_ARM_EXTRA,
                     extra,
                     format!("`{key}` has no effect: `protocol: {protocol}` uses `{own}`"),

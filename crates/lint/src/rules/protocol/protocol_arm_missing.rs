@@ -1,13 +1,13 @@
 //! The field that the protocol requires is missing.
 
 use super::{ARMS, BASE};
-use crate::context::{Context, Draft, Place};
+use crate::context::{FindingDraft, Location, RuleContext};
 use crate::rule::{Rule, Scope};
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 
 pub static PROTOCOL_ARM_MISSING: Rule = Rule {
     slug: "protocol-arm-missing",
-    words: Some(|ctx, v| ctx.report(arm_missing(ctx, v))),
+    report: Some(|ctx, v| ctx.report(arm_missing(ctx, v))),
     title: "The field that the protocol requires is missing",
     decides: &[
         "A45-PROTO-01",
@@ -22,14 +22,14 @@ pub static PROTOCOL_ARM_MISSING: Rule = Rule {
     ..BASE
 };
 
-fn arm_missing<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> Draft<'d> {
+fn arm_missing<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) -> FindingDraft<'d> {
     let arm = v.missing.as_deref().unwrap_or("");
     let place = ctx
         .root
         .get("protocol")
-        .map_or_else(|| v.place.clone(), Place::Value);
+        .map_or_else(|| v.location.clone(), Location::Value);
     let protocol = ctx.root.str_at(&["protocol"]).unwrap_or("");
-    let mut draft = Draft::new(
+    let mut draft = FindingDraft::new(
         &PROTOCOL_ARM_MISSING,
         place,
         format!("`protocol: {protocol}` requires the field `{arm}`"),

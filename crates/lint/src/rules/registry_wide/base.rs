@@ -2,11 +2,12 @@
 
 use super::{IDENTITY, major};
 use crate::rule::{FixKind, Level, Scope, Severity, Source};
-use crate::{Draft, Finding, Rule, RuleSet, conclude, suppress};
+use crate::{Finding, FindingDraft, Rule, RuleSet, finish_draft, suppress};
 use agentproto_manifest::range::Range;
 use agentproto_manifest::{Doctype, Document, Node, Span};
-use agentproto_text::short;
+use agentproto_text::truncate;
 
+/// Rule `range-major-bump`.
 pub static RANGE_MAJOR_BUMP: Rule = Rule {
     slug: "range-major-bump",
     title: "The range accepts a new major version of the binary, but the manifest's major is unchanged",
@@ -21,6 +22,7 @@ pub static RANGE_MAJOR_BUMP: Rule = Rule {
     ..Rule::BASE
 };
 
+/// Rule `shape-version-bump`.
 pub static SHAPE_VERSION_BUMP: Rule = Rule {
     slug: "shape-version-bump",
     title: "Permissions or install methods changed, but the version did not",
@@ -53,13 +55,13 @@ pub fn compare_with_base(old: &Document, new: &Document, rules: &RuleSet) -> Vec
     if let Some(severity) = rules.severity(&RANGE_MAJOR_BUMP)
         && let Some(draft) = range(before, after)
     {
-        findings.push(conclude(new, draft, severity));
+        findings.push(finish_draft(new, draft, severity));
     }
     if doctype == Doctype::Cli
         && let Some(severity) = rules.severity(&SHAPE_VERSION_BUMP)
         && let Some(draft) = shape(before, after)
     {
-        findings.push(conclude(new, draft, severity));
+        findings.push(finish_draft(new, draft, severity));
     }
     suppress::mark(new, rules, &mut findings);
     findings
@@ -70,7 +72,7 @@ pub fn needs_base(rule: &'static Rule) -> bool {
     rule == &RANGE_MAJOR_BUMP || rule == &SHAPE_VERSION_BUMP
 }
 
-fn range<'d>(before: &Node, after: &'d Node) -> Option<Draft<'d>> {
+fn range<'d>(before: &Node, after: &'d Node) -> Option<FindingDraft<'d>> {
     let node = after.at(&["version_check", "range"])?;
     let (old, new) = (before.str_at(&["version_check", "range"])?, node.as_str()?);
     let version = after.get("version")?;
@@ -83,12 +85,12 @@ fn range<'d>(before: &Node, after: &'d Node) -> Option<Draft<'d>> {
     }
     let added = new_major(old, new)?;
     Some(
-        Draft::new(
+        FindingDraft::new(
             &RANGE_MAJOR_BUMP,
             node,
             format!(
                 "the range now accepts major version {added} of the binary (before: `{}`)",
-                short(old, 40)
+                truncate(old, 40)
             ),
         )
         .help(format!("raise `version` to {}.0.0", was.saturating_add(1)))
@@ -108,7 +110,7 @@ fn new_major(old: &str, new: &str) -> Option<u64> {
     parse(new)?.first_major_beyond(&parse(old)?)
 }
 
-fn shape<'d>(before: &Node, after: &'d Node) -> Option<Draft<'d>> {
+fn shape<'d>(before: &Node, after: &'d Node) -> Option<FindingDraft<'d>> {
     let version = after.get("version")?;
     let parse = |text: &str| semver::Version::parse(text).ok();
     let (old, new) = (before.str_at(&["version"])?, version.as_str()?);
@@ -119,12 +121,12 @@ fn shape<'d>(before: &Node, after: &'d Node) -> Option<Draft<'d>> {
     if bumped {
         return None;
     }
-    let (what, span) = sandbox_key(before, after).or_else(|| lost_method(before, after))?;
+    let (what, span) = sandbox_key(before, after).or_else(|| removed_method(before, after))?;
     Some(
-        Draft::new(
+        FindingDraft::new(
             &SHAPE_VERSION_BUMP,
             version,
-            format!("{what}, but the version is still {}", short(new, 40)),
+            format!("{what}, but the version is still {}", truncate(new, 40)),
         )
         .help("raise `version`, so that hosts read the bundle again")
         .nearby(span, "changed here"),
@@ -148,7 +150,7 @@ fn sandbox_key(before: &Node, after: &Node) -> Option<(String, Span)> {
     None
 }
 
-fn lost_method(before: &Node, after: &Node) -> Option<(String, Span)> {
+fn removed_method(before: &Node, after: &Node) -> Option<(String, Span)> {
     let install = after.entry("install")?;
     let has = |method: &str| {
         let mut items = install.value.items().iter();
@@ -160,7 +162,7 @@ fn lost_method(before: &Node, after: &Node) -> Option<(String, Span)> {
         .iter()
         .filter_map(|item| item.str_at(&["method"]))
         .find(|method| !has(method))?;
-    let what = format!("the install method `{}` was removed", short(lost, 40));
+    let what = format!("the install method `{}` was removed", truncate(lost, 40));
     Some((what, install.key_span))
 }
 

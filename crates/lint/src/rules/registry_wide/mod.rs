@@ -4,16 +4,19 @@ mod base;
 
 use crate::registry::Family;
 use crate::rule::{Level, Scope, Severity, Source};
-use crate::{Card, Draft, Finding, Index, Next, Rule, RuleSet, conclude, onward};
+use crate::{
+    Finding, FindingDraft, ForwardRef, Index, IndexEntry, Rule, RuleSet, finish_draft,
+    forward_reference,
+};
 use agentproto_manifest::{Doctype, Document, Node, Span, Workspace, normalize};
-use agentproto_text::short;
+use agentproto_text::truncate;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use base::{RANGE_MAJOR_BUMP, SHAPE_VERSION_BUMP, compare_with_base, needs_base};
 
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     name: "registry_wide",
     rules: &[
         &ID_MAJOR_UNIQUE,
@@ -32,7 +35,7 @@ const IDENTITY: Source = Source {
     section: "Stable identity",
 };
 
-pub static ID_MAJOR_UNIQUE: Rule = Rule {
+static ID_MAJOR_UNIQUE: Rule = Rule {
     slug: "id-major-unique",
     title: "Two manifests have the same id and major version",
     source: IDENTITY,
@@ -43,7 +46,7 @@ pub static ID_MAJOR_UNIQUE: Rule = Rule {
     ..Rule::BASE
 };
 
-pub static ID_UNIQUE_REGISTRY: Rule = Rule {
+static ID_UNIQUE_REGISTRY: Rule = Rule {
     slug: "id-unique-registry",
     title: "Two manifests have the same id and version",
     source: Source {
@@ -57,7 +60,7 @@ pub static ID_UNIQUE_REGISTRY: Rule = Rule {
     ..Rule::BASE
 };
 
-pub static REG_BIN_COLLISION: Rule = Rule {
+static REG_BIN_COLLISION: Rule = Rule {
     slug: "reg-bin-collision",
     title: "Two bundles have the same `bin`",
     severity: Severity::Warning,
@@ -69,7 +72,7 @@ pub static REG_BIN_COLLISION: Rule = Rule {
     ..Rule::BASE
 };
 
-pub static REG_SECRET_SLUG_COLLISION: Rule = Rule {
+static REG_SECRET_SLUG_COLLISION: Rule = Rule {
     slug: "reg-secret-slug-collision",
     title: "A secret slug has different kinds",
     severity: Severity::Warning,
@@ -84,7 +87,7 @@ pub static REG_SECRET_SLUG_COLLISION: Rule = Rule {
     ..Rule::BASE
 };
 
-pub static REG_REF_CYCLE: Rule = Rule {
+static REG_REF_CYCLE: Rule = Rule {
     slug: "reg-ref-cycle",
     title: "References between manifests form a cycle",
     level: Level::Derived,
@@ -109,7 +112,7 @@ pub fn findings(index: &Index, workspace: &Workspace<'_>, rules: &RuleSet) -> Ve
     registry.ids();
     registry.binaries();
     registry.secrets();
-    registry.circles();
+    registry.cycles();
     registry.findings
 }
 
@@ -128,34 +131,38 @@ const LAUNCHERS: [&str; 20] = [
 
 impl Registry<'_> {
     fn ids(&mut self) {
-        let mut seen: HashMap<(Doctype, &str, u64), Vec<&Card>> = HashMap::new();
-        for card in &self.index.cards {
-            let (Some(id), Some(version)) = (&card.id, &card.version) else {
+        let mut seen: HashMap<(Doctype, &str, u64), Vec<&IndexEntry>> = HashMap::new();
+        for entry in &self.index.entries {
+            let (Some(id), Some(version)) = (&entry.id, &entry.version) else {
                 continue;
             };
             let Some(major) = major(version) else {
                 continue;
             };
-            let group = seen.entry((card.doctype, &id.text, major)).or_default();
+            let group = seen.entry((entry.doctype, &id.text, major)).or_default();
             if let Some(first) = group.first().copied() {
-                let twin = group.iter().find(|other| other.version == card.version);
-                self.same_id(card, twin.copied().unwrap_or(first), twin.is_some());
+                let duplicate = group.iter().find(|other| other.version == entry.version);
+                self.same_id(
+                    entry,
+                    duplicate.copied().unwrap_or(first),
+                    duplicate.is_some(),
+                );
             }
-            group.push(card);
+            group.push(entry);
         }
     }
 
-    fn same_id(&mut self, card: &Card, other: &Card, same_version: bool) {
-        let id = card.id.as_ref().map_or("", |id| &id.text);
-        let version = card.version.as_deref().unwrap_or("");
+    fn same_id(&mut self, entry: &IndexEntry, other: &IndexEntry, same_version: bool) {
+        let id = entry.id.as_ref().map_or("", |id| &id.text);
+        let version = entry.version.as_deref().unwrap_or("");
         let taken = other.version.as_deref().unwrap_or("");
         let (rule, message, help) = if same_version {
             (
                 &ID_UNIQUE_REGISTRY,
                 format!(
                     "another manifest already has the id `{}` and version {}",
-                    short(id, 60),
-                    short(version, 40)
+                    truncate(id, 60),
+                    truncate(version, 40)
                 ),
                 "give one of them another id, or remove the copy",
             )
@@ -164,68 +171,69 @@ impl Registry<'_> {
                 &ID_MAJOR_UNIQUE,
                 format!(
                     "`{}` {} has the same id and major version as {}, so hosts treat them as one bundle",
-                    short(id, 60),
-                    short(version, 40),
-                    short(taken, 40)
+                    truncate(id, 60),
+                    truncate(version, 40),
+                    truncate(taken, 40)
                 ),
                 "keep one of them, raise the major version, or give one another id",
             )
         };
-        self.pair(rule, card, other, "id", message, help);
+        self.report_pair(rule, entry, other, "id", message, help);
     }
 
     fn binaries(&mut self) {
-        let mut seen: HashMap<(Doctype, &str), &Card> = HashMap::new();
-        for card in &self.index.cards {
-            let Some(bin) = &card.bin else {
+        let mut seen: HashMap<(Doctype, &str), &IndexEntry> = HashMap::new();
+        for entry in &self.index.entries {
+            let Some(bin) = &entry.bin else {
                 continue;
             };
             let bin = bin.text.as_str();
             if bin.is_empty() || bin.contains('/') || LAUNCHERS.contains(&bin) {
                 continue;
             }
-            let other = *seen.entry((card.doctype, bin)).or_insert(card);
-            let id = |card: &Card| card.id.as_ref().map(|id| id.text.clone());
+            let other = *seen.entry((entry.doctype, bin)).or_insert(entry);
+            let id = |entry: &IndexEntry| entry.id.as_ref().map(|id| id.text.clone());
             // Missing or equal ids are reported by other rules.
-            if let (Some(mine), Some(theirs)) = (id(card), id(other))
+            if let (Some(mine), Some(theirs)) = (id(entry), id(other))
                 && mine != theirs
             {
                 let message = format!(
                     "the binary `{}` is also the `bin` of `{}`",
-                    short(bin, 60),
-                    short(&theirs, 60)
+                    truncate(bin, 60),
+                    truncate(&theirs, 60)
                 );
                 let help = "merge the two bundles, or give the binaries different names";
-                self.pair(&REG_BIN_COLLISION, card, other, "bin", message, help);
+                self.report_pair(&REG_BIN_COLLISION, entry, other, "bin", message, help);
             }
         }
     }
 
     fn secrets(&mut self) {
-        let mut seen: HashMap<&str, (&Card, Span, &str)> = HashMap::new();
-        for card in &self.index.cards {
-            for (slug, kind) in &card.secrets {
+        let mut seen: HashMap<&str, (&IndexEntry, Span, &str)> = HashMap::new();
+        for entry in &self.index.entries {
+            for (slug, kind) in &entry.secrets {
                 let (other, span, first) =
                     *seen
                         .entry(&slug.text)
-                        .or_insert((card, slug.span, kind.as_str()));
-                if first == kind || std::ptr::eq(other, card) {
+                        .or_insert((entry, slug.span, kind.as_str()));
+                if first == kind || std::ptr::eq(other, entry) {
                     continue;
                 }
-                let Some((doc, there)) = self.both(&REG_SECRET_SLUG_COLLISION, card, other) else {
+                let Some((doc, there)) = self.load_both(&REG_SECRET_SLUG_COLLISION, entry, other)
+                else {
                     continue;
                 };
                 let Some(node) = secret_slug(&doc, slug.span) else {
                     continue;
                 };
-                let draft = Draft::new(
+                let draft = FindingDraft::new(
                     &REG_SECRET_SLUG_COLLISION,
                     node,
                     format!(
                         "the secret `{}` is `{}` here and `{}` elsewhere",
-                        short(&slug.text, 60),
-                        short(kind, 20),
-                        short(first, 20)
+                        truncate(&slug.text, 60),
+                        truncate(kind, 20),
+                        truncate(first, 20)
                     ),
                 )
                 .help("use the same kind in all files, or give this secret another slug")
@@ -237,47 +245,47 @@ impl Registry<'_> {
 
     /// Finds cycles. Each manifest has at most one relevant reference, so following the references
     /// either ends or reaches a cycle.
-    fn circles(&mut self) {
+    fn cycles(&mut self) {
         if self.rules.severity(&REG_REF_CYCLE).is_none() {
             return;
         }
-        let cards = &self.index.cards;
-        let has_operator = cards
+        let entries = &self.index.entries;
+        let has_operator = entries
             .iter()
-            .any(|card| card.doctype == Doctype::Operator && card.next.is_some());
+            .any(|entry| entry.doctype == Doctype::Operator && entry.forward_ref.is_some());
         if !has_operator {
             return;
         }
-        let steps = steps(cards);
-        let mut walk_of: Vec<usize> = vec![0; cards.len()];
-        for start in 0..cards.len() {
+        let references = references(entries);
+        let mut walk_of: Vec<usize> = vec![0; entries.len()];
+        for start in 0..entries.len() {
             let walk = start + 1;
             let mut at = Some(start);
             while let Some(i) = at {
                 match walk_of.get_mut(i) {
                     Some(mark) if *mark == 0 => *mark = walk,
                     Some(mark) if *mark == walk => {
-                        self.circle(&steps, i);
+                        self.report_cycle(&references, i);
                         break;
                     }
                     _ => break,
                 }
-                at = steps.get(i).copied().flatten();
+                at = references.get(i).copied().flatten();
             }
         }
     }
 
-    fn circle(&mut self, steps: &[Option<usize>], entry: usize) {
-        let mut ring = vec![entry];
-        let mut at = steps.get(entry).copied().flatten();
-        while let Some(i) = at.filter(|i| *i != entry) {
+    fn report_cycle(&mut self, references: &[Option<usize>], start: usize) {
+        let mut ring = vec![start];
+        let mut at = references.get(start).copied().flatten();
+        while let Some(i) = at.filter(|i| *i != start) {
             ring.push(i);
-            at = steps.get(i).copied().flatten();
+            at = references.get(i).copied().flatten();
         }
         // Reported at the first operator, because its runtime is the easiest to change.
         let is_operator = |i: &usize| {
-            let card = self.index.cards.get(*i);
-            card.is_some_and(|card| card.doctype == Doctype::Operator)
+            let entry = self.index.entries.get(*i);
+            entry.is_some_and(|entry| entry.doctype == Doctype::Operator)
         };
         let Some(first) = ring.iter().copied().filter(is_operator).min() else {
             return;
@@ -286,8 +294,8 @@ impl Registry<'_> {
         ring.rotate_left(turn);
         let docs: Vec<Arc<Document>> = ring
             .iter()
-            .filter_map(|i| self.index.cards.get(*i))
-            .filter_map(|card| self.workspace.load(&card.path).ok())
+            .filter_map(|i| self.index.entries.get(*i))
+            .filter_map(|entry| self.workspace.load(&entry.path).ok())
             .collect();
         let Some((doc, others)) = docs.split_first() else {
             return;
@@ -295,7 +303,7 @@ impl Registry<'_> {
         let Some(node) = reference(doc) else {
             return;
         };
-        let mut draft = Draft::new(
+        let mut draft = FindingDraft::new(
             &REG_REF_CYCLE,
             node,
             format!(
@@ -317,93 +325,93 @@ impl Registry<'_> {
     }
 
     /// Adds a finding at a field of one manifest that has the same value in another.
-    fn pair(
+    fn report_pair(
         &mut self,
         rule: &'static Rule,
-        card: &Card,
-        other: &Card,
+        entry: &IndexEntry,
+        other: &IndexEntry,
         key: &str,
         message: String,
         help: &str,
     ) {
-        let Some((doc, there)) = self.both(rule, card, other) else {
+        let Some((doc, there)) = self.load_both(rule, entry, other) else {
             return;
         };
         let field = |doc: &Document| Some(doc.root.as_ref()?.get(key)?.span);
         let Some(node) = doc.root.as_ref().and_then(|root| root.get(key)) else {
             return;
         };
-        let mut draft = Draft::new(rule, node, message).help(help);
+        let mut draft = FindingDraft::new(rule, node, message).help(help);
         if let Some(span) = field(&there) {
             draft = draft.related(&there, span, "first here");
         }
         self.add(&doc, draft, rule);
     }
 
-    fn both(
+    fn load_both(
         &self,
         rule: &'static Rule,
-        card: &Card,
-        other: &Card,
+        entry: &IndexEntry,
+        other: &IndexEntry,
     ) -> Option<(Arc<Document>, Arc<Document>)> {
         self.rules.severity(rule)?;
         // Two spellings of the same path are one manifest.
-        if normalize(&card.path) == normalize(&other.path) {
+        if normalize(&entry.path) == normalize(&other.path) {
             return None;
         }
         Some((
-            self.workspace.load(&card.path).ok()?,
+            self.workspace.load(&entry.path).ok()?,
             self.workspace.load(&other.path).ok()?,
         ))
     }
 
-    fn add(&mut self, doc: &Document, draft: Draft<'_>, rule: &'static Rule) {
+    fn add(&mut self, doc: &Document, draft: FindingDraft<'_>, rule: &'static Rule) {
         if let Some(severity) = self.rules.severity(rule) {
-            self.findings.push(conclude(doc, draft, severity));
+            self.findings.push(finish_draft(doc, draft, severity));
         }
     }
 }
 
 /// For each manifest, the index of the manifest that it refers to.
-fn steps(cards: &[Card]) -> Vec<Option<usize>> {
+fn references(entries: &[IndexEntry]) -> Vec<Option<usize>> {
     let mut files: HashMap<PathBuf, usize> = HashMap::new();
     let mut agents: HashMap<&str, usize> = HashMap::new();
-    for (i, card) in cards.iter().enumerate() {
-        if card.next.is_some() {
-            files.insert(normalize(&card.path), i);
+    for (i, entry) in entries.iter().enumerate() {
+        if entry.forward_ref.is_some() {
+            files.insert(normalize(&entry.path), i);
         }
-        if let Some(id) = card
+        if let Some(id) = entry
             .id
             .as_ref()
-            .filter(|_| card.doctype == Doctype::AgentCli)
+            .filter(|_| entry.doctype == Doctype::AgentCli)
         {
             agents.entry(&id.text).or_insert(i);
         }
     }
-    let wanted = |doctype| match doctype {
+    let expected = |doctype| match doctype {
         Doctype::AgentCli => Doctype::Acp,
         Doctype::Acp => Doctype::Operator,
         _ => Doctype::AgentCli,
     };
-    cards
+    entries
         .iter()
-        .map(|card| {
-            let target = match card.next.as_ref()? {
-                Next::File(path) => files.get(path),
-                Next::Slug(slug) => agents.get(slug.as_str()),
+        .map(|entry| {
+            let target = match entry.forward_ref.as_ref()? {
+                ForwardRef::File(path) => files.get(path),
+                ForwardRef::Slug(slug) => agents.get(slug.as_str()),
             };
             // A reference to the wrong kind of file is reported by another rule.
             target.copied().filter(|i| {
-                cards
+                entries
                     .get(*i)
-                    .is_some_and(|to| to.doctype == wanted(card.doctype))
+                    .is_some_and(|to| to.doctype == expected(entry.doctype))
             })
         })
         .collect()
 }
 
 fn reference(doc: &Document) -> Option<&Node> {
-    onward(doc.root.as_ref()?, doc.doctype?)
+    forward_reference(doc.root.as_ref()?, doc.doctype?)
 }
 
 fn secret_slug(doc: &Document, span: Span) -> Option<&Node> {

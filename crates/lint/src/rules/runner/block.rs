@@ -1,7 +1,7 @@
 //! `runner-image-engine`, `runner-in-process-untrusted`.
 
-use super::HOLDERS;
-use crate::context::{Context, Draft};
+use super::DOCTYPES;
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Node;
 
@@ -14,7 +14,7 @@ pub static IMAGE_ENGINE: Rule = Rule {
         spec: "AIP-17",
         section: "runner.image",
     },
-    doctypes: HOLDERS,
+    doctypes: DOCTYPES,
     scope: Scope::CrossField,
     docs: include_str!("runner-image-engine.md"),
     ..Rule::BASE
@@ -28,17 +28,17 @@ pub static IN_PROCESS_UNTRUSTED: Rule = Rule {
         spec: "AIP-17",
         section: "runner.engine",
     },
-    doctypes: HOLDERS,
+    doctypes: DOCTYPES,
     scope: Scope::CrossField,
     docs: include_str!("runner-in-process-untrusted.md"),
     ..Rule::BASE
 };
 
-pub(super) fn check_block<'d>(ctx: &Context<'d>, block: &'d Node) {
+pub(super) fn check_block<'d>(ctx: &RuleContext<'d>, block: &'d Node) {
     let engine = block.entry("engine");
     let name = engine.and_then(|e| e.value.as_str());
     if let (Some(engine), Some("in-process")) = (engine, name) {
-        let report = Draft::new(
+        let report = FindingDraft::new(
             &IN_PROCESS_UNTRUSTED,
             &engine.value,
             "`in-process` is for code that ships with the host; hosts must use `subprocess` for this bundle",
@@ -57,7 +57,7 @@ pub(super) fn check_block<'d>(ctx: &Context<'d>, block: &'d Node) {
                 "`image` has no effect: without `engine`, the runner is a `subprocess`".to_owned()
             }
         };
-        let mut report = Draft::new(&IMAGE_ENGINE, image, message)
+        let mut report = FindingDraft::new(&IMAGE_ENGINE, image, message)
             .help("write `engine: sandbox`, or remove `image`");
         if let Some(engine) = engine {
             report = report.nearby(engine.value.span, "this engine runs on the host");

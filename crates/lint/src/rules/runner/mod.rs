@@ -4,8 +4,8 @@ mod block;
 mod runner_engine_enum;
 mod runner_schema;
 
-use crate::context::{Context, Draft, Place};
-use crate::registry::{Check, Family};
+use crate::context::{FindingDraft, Location, RuleContext};
+use crate::registry::{Family, FamilyCheck};
 use crate::rules::document::is_general;
 use crate::shape::{draft, shapes_for, violations};
 use agentproto_manifest::{Doctype, Entry, RefRole};
@@ -18,11 +18,11 @@ pub static FAMILY: Family = Family {
     name: "runner",
     rules: &[&SCHEMA, &ENGINE_ENUM, &IMAGE_ENGINE, &IN_PROCESS_UNTRUSTED],
     checks: &[
-        Check {
+        FamilyCheck {
             doctypes: &[Doctype::Cli, Doctype::AgentCli],
             run: check_holder,
         },
-        Check {
+        FamilyCheck {
             doctypes: &[Doctype::Runner, Doctype::Tool],
             run: check_own_block,
         },
@@ -30,7 +30,7 @@ pub static FAMILY: Family = Family {
 };
 
 /// Doctypes that can contain a runner block.
-const HOLDERS: &[Doctype] = &[
+const DOCTYPES: &[Doctype] = &[
     Doctype::Cli,
     Doctype::AgentCli,
     Doctype::Runner,
@@ -40,7 +40,7 @@ const HOLDERS: &[Doctype] = &[
 /// The wrappers around a runner that the prose of AIP-17 allows.
 const WRAPPERS: [&str; 3] = ["inline", "ref", "file"];
 
-fn check_holder(ctx: &Context<'_>) {
+fn check_holder(ctx: &RuleContext<'_>) {
     let Some(holder) = ctx.root.entry("runner") else {
         return;
     };
@@ -60,7 +60,7 @@ fn check_holder(ctx: &Context<'_>) {
         return check_block(ctx, runner);
     };
     if runner.entries().len() > 1 {
-        let report = Draft::new(
+        let report = FindingDraft::new(
             &SCHEMA,
             holder,
             format!(
@@ -75,10 +75,10 @@ fn check_holder(ctx: &Context<'_>) {
     check_wrapper(ctx, wrapper);
 }
 
-fn check_own_block(ctx: &Context<'_>) {
+fn check_own_block(ctx: &RuleContext<'_>) {
     let block = match ctx.root.entry("runner") {
         Some(wrapper) if ctx.is(Doctype::Runner) && wrapper.value.is_map() => {
-            judge_inner(ctx, wrapper);
+            check_inner(ctx, wrapper);
             &wrapper.value
         }
         Some(wrapper) if ctx.is(Doctype::Tool) => &wrapper.value,
@@ -89,14 +89,14 @@ fn check_own_block(ctx: &Context<'_>) {
 }
 
 /// Checks a block that the schema of the document does not cover.
-fn judge_inner<'d>(ctx: &Context<'d>, wrapper: &'d Entry) {
+fn check_inner<'d>(ctx: &RuleContext<'d>, wrapper: &'d Entry) {
     for violation in violations(
         shapes_for(Doctype::Runner),
         &wrapper.value,
-        Place::Key(wrapper),
+        Location::Key(wrapper),
     ) {
-        match violation.rule.words {
-            Some(words) if !is_general(violation.rule) => words(ctx, &violation),
+        match violation.rule.report {
+            Some(report) if !is_general(violation.rule) => report(ctx, &violation),
             _ => ctx.report(draft(ctx, &violation)),
         }
     }
@@ -104,7 +104,7 @@ fn judge_inner<'d>(ctx: &Context<'d>, wrapper: &'d Entry) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Options, Profile, RuleSet, lint_files};
+    use crate::{LintOptions, Profile, RuleSet, lint_files};
     use agentproto_manifest::{Disk, Overlay};
 
     /// Findings of a CLI.md that refers to a RUNNER.md. `linted` says whether the RUNNER.md is
@@ -120,7 +120,7 @@ mod tests {
             .insert("no-such-place/RUNNER.md".into(), Some(runner.to_owned()));
         let mut rules = RuleSet::profile_defaults(Profile::Default);
         rules.select(&["runner-*".to_owned()]).expect("rules");
-        let options = Options::new(&rules, &texts, "no-such-place");
+        let options = LintOptions::new(&rules, &texts, "no-such-place");
         let paths: Vec<_> = texts
             .texts
             .keys()

@@ -1,26 +1,26 @@
 //! AIP-17 does not define the engine.
 
-use super::HOLDERS;
-use crate::context::Context;
+use super::DOCTYPES;
+use crate::context::RuleContext;
 use crate::rule::{FixKind, Rule, Source};
-use crate::shape::{Violation, draft};
+use crate::shape::{SchemaViolation, draft};
 
 pub static ENGINE_ENUM: Rule = Rule {
     slug: "runner-engine-enum",
-    words: Some(unknown_engine),
+    report: Some(unknown_engine),
     title: "AIP-17 does not define the engine",
     source: Source {
         spec: "AIP-17",
         section: "runner.engine",
     },
     decides: &["A29-OPT-05", "A29-COMPAT-04"],
-    doctypes: HOLDERS,
+    doctypes: DOCTYPES,
     fix: FixKind::Suggest,
     docs: include_str!("runner-engine-enum.md"),
     ..Rule::BASE
 };
 
-fn unknown_engine<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+fn unknown_engine<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     let Some(word) = violation.node.as_str() else {
         return ctx.report(draft(ctx, violation));
     };

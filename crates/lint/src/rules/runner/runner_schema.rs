@@ -1,32 +1,32 @@
 //! The runner block does not conform to AIP-17.
 
-use super::{HOLDERS, WRAPPERS, check_block, judge_inner};
-use crate::context::{Context, Draft, Place};
+use super::{DOCTYPES, WRAPPERS, check_block, check_inner};
+use crate::context::{FindingDraft, Location, RuleContext};
 use crate::rule::{Rule, Scope, Severity, Source};
-use crate::shape::{Keyword, Violation, draft, shapes_for, violations};
+use crate::shape::{Keyword, SchemaViolation, draft, shapes_for, violations};
 use agentproto_manifest::{Doctype, Document, Entry, Node, RefRole, Resolution, Value};
-use agentproto_text::{one_of, short};
+use agentproto_text::{one_of, truncate};
 
 pub static SCHEMA: Rule = Rule {
     slug: "runner-schema",
-    words: Some(outside_schema),
+    report: Some(report_violation),
     title: "The runner block does not conform to AIP-17",
     source: Source {
         spec: "AIP-17",
         section: "The runner block",
     },
     decides: &["A29-OPT-05", "A45-FM-22"],
-    doctypes: HOLDERS,
+    doctypes: DOCTYPES,
     scope: Scope::CrossFile,
     docs: include_str!("runner-schema.md"),
     ..Rule::BASE
 };
 
-fn outside_schema<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+fn report_violation<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     if violation.keyword == Keyword::OneOf {
-        let report = Draft::new(
+        let report = FindingDraft::new(
             &SCHEMA,
-            violation.place.clone(),
+            violation.location.clone(),
             format!(
                 "`runner` must be a string or a mapping, found {}",
                 article(violation.node)
@@ -77,7 +77,7 @@ fn article(node: &Node) -> &'static str {
     }
 }
 
-fn is_wrapper(ctx: &Context<'_>, block: &Node, entry: &Entry) -> bool {
+fn is_wrapper(ctx: &RuleContext<'_>, block: &Node, entry: &Entry) -> bool {
     if ctx.is(Doctype::Runner) {
         return std::ptr::eq(block, ctx.root) && entry.key == "runner" && entry.value.is_map();
     }
@@ -88,13 +88,13 @@ fn is_wrapper(ctx: &Context<'_>, block: &Node, entry: &Entry) -> bool {
     at_top && WRAPPERS.contains(&&*entry.key) && !ctx.is(Doctype::Tool)
 }
 
-pub(super) fn check_wrapper<'d>(ctx: &Context<'d>, wrapper: &'d Entry) {
+pub(super) fn check_wrapper<'d>(ctx: &RuleContext<'d>, wrapper: &'d Entry) {
     if wrapper.key == "inline" {
-        judge_inner(ctx, wrapper);
+        check_inner(ctx, wrapper);
         return check_block(ctx, &wrapper.value);
     }
     let Some(text) = wrapper.value.as_str() else {
-        let report = Draft::new(
+        let report = FindingDraft::new(
             &SCHEMA,
             &wrapper.value,
             format!("`runner.{}` must be a string", wrapper.key),
@@ -107,10 +107,10 @@ pub(super) fn check_wrapper<'d>(ctx: &Context<'d>, wrapper: &'d Entry) {
     }
     let target = ctx.workspace.resolve(ctx.doc, RefRole::Runner, text);
     if let Resolution::Missing(_) = target {
-        let report = Draft::new(
+        let report = FindingDraft::new(
             &SCHEMA,
             &wrapper.value,
-            format!("file `{}` not found", short(text, 60)),
+            format!("file `{}` not found", truncate(text, 60)),
         )
         .help("write the path of a RUNNER.md relative to this file");
         return ctx.report(report);
@@ -119,7 +119,7 @@ pub(super) fn check_wrapper<'d>(ctx: &Context<'d>, wrapper: &'d Entry) {
 }
 
 /// Checks a referenced RUNNER.md that is not linted in the same run.
-pub(super) fn check_target<'d>(ctx: &Context<'d>, reference: &'d Node, target: &Resolution) {
+pub(super) fn check_target<'d>(ctx: &RuleContext<'d>, reference: &'d Node, target: &Resolution) {
     let Some(doc) = target.document() else {
         return;
     };
@@ -133,37 +133,37 @@ pub(super) fn check_target<'d>(ctx: &Context<'d>, reference: &'d Node, target: &
         .get("runner")
         .filter(|inner| inner.is_map())
         .unwrap_or(root);
-    let found = violations(shapes_for(Doctype::Runner), block, Place::Value(block));
+    let found = violations(shapes_for(Doctype::Runner), block, Location::Value(block));
     let Some(first) = found.first() else {
         return;
     };
-    let mut report = Draft::new(
+    let mut report = FindingDraft::new(
         &SCHEMA,
         reference,
         format!(
             "the referenced RUNNER.md does not conform to AIP-17: {}",
-            sentence(doc, first)
+            short_message(doc, first)
         ),
     )
     .help("fix that file; lint it to see all findings");
     for violation in found.iter().take(5) {
-        let span = match &violation.place {
-            Place::Key(entry) => entry.key_span,
-            Place::Part(_, span) | Place::Bytes(span) => *span,
-            Place::Value(node) => node.span,
+        let span = match &violation.location {
+            Location::Key(entry) => entry.key_span,
+            Location::Part(_, span) | Location::Bytes(span) => *span,
+            Location::Value(node) => node.span,
         };
-        report = report.related(doc, span, sentence(doc, violation));
+        report = report.related(doc, span, short_message(doc, violation));
     }
     ctx.report(report);
 }
 
 /// A short message for a violation in another file.
-fn sentence(doc: &Document, violation: &Violation<'_>) -> String {
+fn short_message(doc: &Document, violation: &SchemaViolation<'_>) -> String {
     let pointer = doc.pointer_of(violation.node).unwrap_or_default();
     let name = pointer.trim_start_matches('/').replace('/', ".");
     match (violation.keyword, violation.entry) {
         (Keyword::AdditionalProperties, Some(entry)) => {
-            format!("unknown field `{}`", short(&entry.key, 40))
+            format!("unknown field `{}`", truncate(&entry.key, 40))
         }
         (Keyword::Enum | Keyword::Const, _) => {
             format!("`{name}` must be {}", one_of(&violation.expected))

@@ -1,7 +1,7 @@
 //! `sb29-spawn-without-allow`, `sb29-allow-no-spawn-list`, `sb29-spawn-privileged`.
 
 use super::{BOTH, SANDBOX};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::{Doctype, Node};
 
@@ -48,7 +48,7 @@ pub static SPAWN_PRIVILEGED: Rule = Rule {
 };
 
 /// Programs that can start any other program.
-const OPEN_DOORS: [&str; 24] = [
+const UNRESTRICTED_PROGRAMS: [&str; 24] = [
     "sh",
     "bash",
     "zsh",
@@ -75,13 +75,13 @@ const OPEN_DOORS: [&str; 24] = [
     "chroot",
 ];
 
-pub(super) fn check_exec<'d>(ctx: &Context<'d>, exec: &'d Node) {
+pub(super) fn check_exec<'d>(ctx: &RuleContext<'d>, exec: &'d Node) {
     let allow = exec.entry("allow");
     let spawn = exec.entry("spawn");
     let allowed = allow.and_then(|e| e.value.as_bool());
     let listed = spawn.is_some_and(|e| !e.value.items().is_empty());
     if let (Some(allow), Some(spawn), Some(false), true) = (allow, spawn, allowed, listed) {
-        let report = Draft::new(
+        let report = FindingDraft::new(
             &SPAWN_WITHOUT_ALLOW,
             spawn,
             "`exec.spawn` lists programs, but `exec.allow` is false",
@@ -94,7 +94,7 @@ pub(super) fn check_exec<'d>(ctx: &Context<'d>, exec: &'d Node) {
     if let (Some(allow), Some(true), true, true) =
         (allow, allowed, list_is_empty, ctx.is(Doctype::Cli))
     {
-        let report = Draft::new(
+        let report = FindingDraft::new(
             &ALLOW_NO_SPAWN_LIST,
             &allow.value,
             "`exec.allow` is true, but `exec.spawn` lists no programs",
@@ -110,8 +110,8 @@ pub(super) fn check_exec<'d>(ctx: &Context<'d>, exec: &'d Node) {
         let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
         let name = name.strip_suffix(".exe").unwrap_or(name);
         let wild = !name.is_empty() && name.bytes().all(|b| b == b'*');
-        if wild || OPEN_DOORS.contains(&name) {
-            let report = Draft::new(
+        if wild || UNRESTRICTED_PROGRAMS.contains(&name) {
+            let report = FindingDraft::new(
                 &SPAWN_PRIVILEGED,
                 node,
                 format!("`{program}` in `exec.spawn` can start any other program"),

@@ -10,10 +10,10 @@ mod sb29_fs;
 mod sb29_ingress_url;
 mod sb29_required_blocks;
 mod sb29_ssh_not_denied;
-mod words;
+mod values;
 
-use crate::context::Context;
-use crate::registry::{Check, Family};
+use crate::context::RuleContext;
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::Source;
 use agentproto_manifest::Doctype;
 
@@ -27,7 +27,7 @@ use sb29_fs::{FS_BROAD_WRITE, FS_GLOB_INVALID, check_fs};
 use sb29_ingress_url::{INGRESS_URL, check_ingress};
 use sb29_required_blocks::REQUIRED_BLOCKS;
 use sb29_ssh_not_denied::{SSH_NOT_DENIED, check_ssh};
-pub(super) use words::{has_secret_name, wildcard_covers};
+pub(super) use values::{has_secret_name, wildcard_covers};
 
 pub static FAMILY: Family = Family {
     name: "sandbox29",
@@ -47,7 +47,7 @@ pub static FAMILY: Family = Family {
         &ENV_PASS_AND_SET,
         &SSH_NOT_DENIED,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::Cli, Doctype::Tool],
         run: check,
     }],
@@ -61,7 +61,7 @@ const SANDBOX: Source = Source {
 /// Doctypes with an AIP-29 sandbox: the bundle, and a subcommand tool that narrows it.
 const BOTH: &[Doctype] = &[Doctype::Cli, Doctype::Tool];
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     let Some(sandbox) = ctx.root.get("sandbox") else {
         return;
     };

@@ -1,8 +1,8 @@
 //! A granted path is completely denied.
 
-use super::words::literal_head;
+use super::values::literal_head;
 use super::{BOTH, SANDBOX};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::{Node, globs};
 
@@ -20,7 +20,7 @@ pub static DENY_SHADOWS: Rule = Rule {
 };
 
 pub(super) fn check_shadow<'d>(
-    ctx: &Context<'d>,
+    ctx: &RuleContext<'d>,
     list: &str,
     glob: &str,
     node: &'d Node,
@@ -33,7 +33,7 @@ pub(super) fn check_shadow<'d>(
         let start = literal_head(denied).trim_end_matches('/');
         let may_cover = head.starts_with(start) || glob.starts_with('$') || denied.starts_with('$');
         if may_cover && globs::covers(denied, glob) {
-            let report = Draft::new(
+            let report = FindingDraft::new(
                 &DENY_SHADOWS,
                 node,
                 format!("`fs.{list}` grants `{glob}`, but `fs.deny` denies all of it"),

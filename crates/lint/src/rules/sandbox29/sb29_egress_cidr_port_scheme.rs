@@ -1,11 +1,11 @@
 //! An egress entry is not a host name or a glob.
 
-use super::words::EgressFault;
+use super::values::EgressError;
 use super::{BOTH, SANDBOX};
-use crate::context::Draft;
+use crate::context::FindingDraft;
 use crate::rule::{FixKind, Rule};
 use agentproto_manifest::Node;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static EGRESS_CIDR_PORT_SCHEME: Rule = Rule {
     slug: "sb29-egress-cidr-port-scheme",
@@ -18,35 +18,39 @@ pub static EGRESS_CIDR_PORT_SCHEME: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn egress_report<'d>(node: &'d Node, host: &str, fault: EgressFault<'_>) -> Draft<'d> {
-    let (what, help) = match fault {
-        EgressFault::Empty => (
+pub(super) fn egress_report<'d>(
+    node: &'d Node,
+    host: &str,
+    error: EgressError<'_>,
+) -> FindingDraft<'d> {
+    let (what, help) = match error {
+        EgressError::Empty => (
             "is empty".to_owned(),
             "write a host name, or remove the entry".to_owned(),
         ),
-        EgressFault::Scheme(name) => (
+        EgressError::Scheme(name) => (
             "has a scheme, but only host names and globs are allowed".to_owned(),
             format!("write `{name}`"),
         ),
-        EgressFault::Cidr => (
+        EgressError::Cidr => (
             "is a CIDR block, but version 1 allows only host names and globs".to_owned(),
             "list the host names instead".to_owned(),
         ),
-        EgressFault::Path(name) => (
+        EgressError::Path(name) => (
             "has a path, but only host names and globs are allowed".to_owned(),
             format!("write `{name}`"),
         ),
-        EgressFault::Port(name) => (
+        EgressError::Port(name) => (
             "has a port, but version 1 does not support ports".to_owned(),
             format!("write `{name}`"),
         ),
-        EgressFault::Character(c) => (
+        EgressError::Character(c) => (
             format!("contains the character `{c}`, which is not allowed in host names and globs"),
             "write a host name, or a glob such as `*.example.com`".to_owned(),
         ),
     };
-    let host = short(host, 60);
-    Draft::new(
+    let host = truncate(host, 60);
+    FindingDraft::new(
         &EGRESS_CIDR_PORT_SCHEME,
         node,
         format!("the egress entry `{host}` {what}"),

@@ -1,8 +1,8 @@
 //! `network.egress` allows every host.
 
-use super::words::{egress_fault, is_everything};
+use super::values::{egress_error, is_everything};
 use super::{BOTH, SANDBOX, egress_report};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Severity};
 use agentproto_manifest::Node;
 
@@ -18,18 +18,20 @@ pub static EGRESS_WILDCARD: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn check_egress<'d>(ctx: &Context<'d>, egress: &'d Node) {
+pub(super) fn check_egress<'d>(ctx: &RuleContext<'d>, egress: &'d Node) {
     for (host, node) in egress.strings() {
         if is_everything(host) {
-            let report = Draft::new(
+            let report = FindingDraft::new(
                 &EGRESS_WILDCARD,
                 node,
                 format!("`{host}` allows outbound traffic to every host"),
             )
-            .help("list the hosts that the command connects to, or a glob below their domain");
+            .help(
+                "list the hosts that the command connects to, or a pattern such as `*.example.com`",
+            );
             ctx.report(report);
-        } else if let Some(fault) = egress_fault(host) {
-            ctx.report(egress_report(node, host, fault));
+        } else if let Some(error) = egress_error(host) {
+            ctx.report(egress_report(node, host, error));
         }
     }
 }

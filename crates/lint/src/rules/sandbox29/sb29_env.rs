@@ -1,8 +1,8 @@
 //! `sb29-env-set-secret`, `sb29-env-pass-and-set`.
 
-use super::words::holds_secret;
+use super::values::holds_secret;
 use super::{BOTH, SANDBOX};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Node;
 
@@ -30,7 +30,7 @@ pub static ENV_PASS_AND_SET: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn check_env<'d>(ctx: &Context<'d>, env: &'d Node) {
+pub(super) fn check_env<'d>(ctx: &RuleContext<'d>, env: &'d Node) {
     let Some(set) = env.get("set") else {
         return;
     };
@@ -41,7 +41,7 @@ pub(super) fn check_env<'d>(ctx: &Context<'d>, env: &'d Node) {
             .as_str()
             .is_some_and(|value| holds_secret(&entry.key, value))
         {
-            let report = Draft::new(
+            let report = FindingDraft::new(
                 &ENV_SET_SECRET,
                 entry,
                 format!("`env.set` contains the secret `{}` in plain text", entry.key),
@@ -54,7 +54,7 @@ pub(super) fn check_env<'d>(ctx: &Context<'d>, env: &'d Node) {
         }
         let passed = pass.and_then(|list| list.strings().find(|(name, _)| *name == entry.key));
         if let Some((name, node)) = passed {
-            let report = Draft::new(
+            let report = FindingDraft::new(
                 &ENV_PASS_AND_SET,
                 entry,
                 format!(

@@ -1,13 +1,13 @@
 //! `sandbox.exec` has no field `allow`.
 
 use super::{BOTH, SANDBOX};
-use crate::context::Context;
+use crate::context::RuleContext;
 use crate::rule::Rule;
-use crate::shape::{Violation, draft};
+use crate::shape::{SchemaViolation, draft};
 
 pub static EXEC_ALLOW_REQUIRED: Rule = Rule {
     slug: "sb29-exec-allow-required",
-    words: Some(allow_required),
+    report: Some(allow_required),
     title: "`sandbox.exec` has no field `allow`",
     source: SANDBOX,
     decides: &["A29-SBX-08"],
@@ -16,7 +16,7 @@ pub static EXEC_ALLOW_REQUIRED: Rule = Rule {
     ..Rule::BASE
 };
 
-fn allow_required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn allow_required<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     ctx.report(
         draft(ctx, v)
             .help("add `allow: false`, or add `allow: true` and list the programs in `spawn`"),

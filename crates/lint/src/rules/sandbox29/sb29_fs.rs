@@ -1,10 +1,10 @@
 //! `sb29-fs-glob-invalid`, `sb29-fs-broad-write`.
 
 use super::{BOTH, SANDBOX, check_shadow, check_ssh};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Severity};
 use agentproto_manifest::{Doctype, Node, globs};
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static FS_GLOB_INVALID: Rule = Rule {
     slug: "sb29-fs-glob-invalid",
@@ -27,7 +27,7 @@ pub static FS_BROAD_WRITE: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn check_fs<'d>(ctx: &Context<'d>, fs: &'d Node) {
+pub(super) fn check_fs<'d>(ctx: &RuleContext<'d>, fs: &'d Node) {
     let deny = fs.get("deny");
     for list in ["read", "write", "deny"] {
         let Some(entries) = fs.get(list) else {
@@ -38,9 +38,9 @@ pub(super) fn check_fs<'d>(ctx: &Context<'d>, fs: &'d Node) {
             if !plain && !globs::is_valid(glob) {
                 let message = match glob {
                     "" => format!("empty entry in `fs.{list}`"),
-                    _ => format!("`{}` is not a valid glob", short(glob, 60)),
+                    _ => format!("`{}` is not a valid glob", truncate(glob, 60)),
                 };
-                let report = Draft::new(&FS_GLOB_INVALID, node, message)
+                let report = FindingDraft::new(&FS_GLOB_INVALID, node, message)
                     .help("close every `[` and `{`; `~/`, `*` and `**` are allowed");
                 ctx.report(report);
                 continue;
@@ -49,7 +49,7 @@ pub(super) fn check_fs<'d>(ctx: &Context<'d>, fs: &'d Node) {
                 continue;
             }
             if list == "write" && covers_root_or_home(glob) {
-                let report = Draft::new(
+                let report = FindingDraft::new(
                     &FS_BROAD_WRITE,
                     node,
                     format!("`{glob}` lets the command write to {}", root_or_home(glob)),

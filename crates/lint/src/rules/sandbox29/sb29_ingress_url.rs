@@ -1,10 +1,10 @@
 //! An ingress entry is not a URL.
 
 use super::{BOTH, SANDBOX};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Severity};
 use agentproto_manifest::Node;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static INGRESS_URL: Rule = Rule {
     slug: "sb29-ingress-url",
@@ -18,14 +18,14 @@ pub static INGRESS_URL: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn check_ingress<'d>(ctx: &Context<'d>, ingress: &'d Node) {
+pub(super) fn check_ingress<'d>(ctx: &RuleContext<'d>, ingress: &'d Node) {
     for (url, node) in ingress.strings() {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
         if scheme.is_empty() {
-            let report = Draft::new(
+            let report = FindingDraft::new(
                 &INGRESS_URL,
                 node,
-                format!("the ingress entry `{}` is not a URL", short(url, 60)),
+                format!("the ingress entry `{}` is not a URL", truncate(url, 60)),
             )
             .help(
                 "write the URL that must be reachable, for example `https://callback.example.com/cli`",

@@ -1,16 +1,16 @@
 //! The sandbox does not have all four required blocks.
 
 use super::SANDBOX;
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Rule};
-use crate::shape::{Violation, draft};
+use crate::shape::{SchemaViolation, draft};
 use agentproto_manifest::Doctype;
 
 pub static REQUIRED_BLOCKS: Rule = Rule {
     slug: "sb29-required-blocks",
-    words: Some(required_block),
+    report: Some(required_block),
     title: "The sandbox does not have all four required blocks",
     source: SANDBOX,
     decides: &["A29-REQ-11"],
@@ -20,7 +20,7 @@ pub static REQUIRED_BLOCKS: Rule = Rule {
     ..Rule::BASE
 };
 
-fn required_block<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+fn required_block<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     let Some(block) = violation.missing.as_deref() else {
         return ctx.report(draft(ctx, violation));
     };
@@ -30,9 +30,9 @@ fn required_block<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     } else {
         "{}"
     };
-    let report = Draft::new(
+    let report = FindingDraft::new(
         &REQUIRED_BLOCKS,
-        violation.place.clone(),
+        violation.location.clone(),
         format!("missing required block `{block}` in `sandbox`"),
     )
     .help(format!("add `{block}: {empty}` to grant nothing"))

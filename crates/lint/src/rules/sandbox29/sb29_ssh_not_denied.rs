@@ -1,8 +1,8 @@
 //! Read access to the home directory includes the SSH keys.
 
 use super::SANDBOX;
-use super::words::literal_head;
-use crate::context::{Context, Draft};
+use super::values::literal_head;
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
 use agentproto_manifest::{Doctype, Node, globs};
 
@@ -27,7 +27,7 @@ const KEYS: [&str; 4] = [
     "/Users/user/.ssh/id_ed25519",
 ];
 
-pub(super) fn check_ssh<'d>(ctx: &Context<'d>, read: &'d Node, deny: Option<&'d Node>) {
+pub(super) fn check_ssh<'d>(ctx: &RuleContext<'d>, read: &'d Node, deny: Option<&'d Node>) {
     for (glob, node) in read.strings() {
         // A grant that names `.ssh` is intentional. Only a broad grant is an oversight.
         if glob.contains(".ssh") || !glob.starts_with(['~', '/', '$']) {
@@ -45,7 +45,7 @@ pub(super) fn check_ssh<'d>(ctx: &Context<'d>, read: &'d Node, deny: Option<&'d 
                 .any(|(d, _)| globs::matches(d, key) || globs::matches(d, KEYS[0]))
         });
         if !denied {
-            let report = Draft::new(
+            let report = FindingDraft::new(
                 &SSH_NOT_DENIED,
                 node,
                 format!("`{glob}` lets the command read the SSH keys"),

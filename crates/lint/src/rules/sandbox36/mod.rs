@@ -10,10 +10,10 @@ mod sb36_provider_known;
 mod sb36_required;
 mod sb36_standalone_fields;
 
-use crate::context::{Context, Place};
-use crate::registry::{Check, Family};
+use crate::context::{Location, RuleContext};
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::Source;
-use crate::shape::{Keyword, Violation, draft};
+use crate::shape::{Keyword, SchemaViolation, draft};
 use agentproto_manifest::{Doctype, Node, SANDBOX_PROVIDERS, Value};
 use agentproto_text::credentials::{is_placeholder, is_secret_name, is_token};
 use agentproto_text::one_of;
@@ -43,11 +43,11 @@ pub static FAMILY: Family = Family {
         &SB36_INLINE_AND_REF,
     ],
     checks: &[
-        Check {
+        FamilyCheck {
             doctypes: &[Doctype::Sandbox],
             run: check_file,
         },
-        Check {
+        FamilyCheck {
             doctypes: &[Doctype::AgentCli],
             run: check_inline,
         },
@@ -64,12 +64,12 @@ const fn aip36(section: &'static str) -> Source {
     }
 }
 
-const PAUSE_OLD: [&str; 2] = ["pause_after_idle_ms", "pauseAfterIdleMs"];
+const OLD_PAUSE_KEYS: [&str; 2] = ["pause_after_idle_ms", "pauseAfterIdleMs"];
 
-const DESTROY_OLD: [&str; 2] = ["destroy_on_workspace_close", "destroyOnWorkspaceClose"];
+const OLD_DESTROY_KEYS: [&str; 2] = ["destroy_on_workspace_close", "destroyOnWorkspaceClose"];
 
 /// The AIP-36 block of a document.
-fn block<'d>(ctx: &Context<'d>) -> Option<&'d Node> {
+fn block<'d>(ctx: &RuleContext<'d>) -> Option<&'d Node> {
     match ctx.doctype {
         Doctype::Sandbox => Some(ctx.root),
         Doctype::AgentCli => ctx.sandbox().filter(|n| n.is_map()),
@@ -78,7 +78,7 @@ fn block<'d>(ctx: &Context<'d>) -> Option<&'d Node> {
 }
 
 /// Whether a check of this family reports the violation. If so, the general rule must not.
-pub fn said_elsewhere<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+pub fn reported_elsewhere<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) -> bool {
     let Some(block) = block(ctx) else {
         return false;
     };
@@ -88,27 +88,27 @@ pub fn said_elsewhere<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
                 return false;
             };
             let key = entry.key.as_str();
-            let old = PAUSE_OLD.contains(&key) || DESTROY_OLD.contains(&key);
+            let old = OLD_PAUSE_KEYS.contains(&key) || OLD_DESTROY_KEYS.contains(&key);
             let lifecycle = || block.get("lifecycle");
             (old && lifecycle().is_some_and(|l| std::ptr::eq(l, v.node)))
-                || (is_both(block) && std::ptr::eq(block, v.node) && is_form(key))
+                || (has_several_forms(block) && std::ptr::eq(block, v.node) && is_form(key))
         }
         Keyword::Required if !std::ptr::eq(block, v.node) => false,
-        Keyword::Required => is_both(block) || required(ctx, v),
+        Keyword::Required => has_several_forms(block) || required(ctx, v),
         Keyword::OneOf => {
             let mounts = block.get("mounts").map_or(&[][..], Node::items);
             let is_source = mounts
                 .iter()
                 .filter_map(|m| m.get("source"))
                 .any(|source| std::ptr::eq(source, v.node));
-            is_source && is_both(v.node)
+            is_source && has_several_forms(v.node)
         }
         _ => false,
     }
 }
 
 /// Reports a missing required field, with help. Returns false for other fields.
-fn required<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+fn required<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) -> bool {
     let help = match v.missing.as_deref() {
         Some("provider") => format!("set `provider` to {}", one_of(&SANDBOX_PROVIDERS)),
         Some("config") => {
@@ -124,22 +124,22 @@ fn is_form(key: &str) -> bool {
     matches!(key, "inline" | "ref" | "file")
 }
 
-fn is_both(node: &Node) -> bool {
+fn has_several_forms(node: &Node) -> bool {
     node.entries().iter().filter(|e| is_form(&e.key)).count() > 1
 }
 
-fn check_file(ctx: &Context<'_>) {
+fn check_file(ctx: &RuleContext<'_>) {
     standalone(ctx);
     check_block(ctx, ctx.root);
 }
 
-fn check_inline(ctx: &Context<'_>) {
+fn check_inline(ctx: &RuleContext<'_>) {
     if let Some(block) = block(ctx) {
         check_block(ctx, block);
     }
 }
 
-fn check_block<'d>(ctx: &Context<'d>, block: &'d Node) {
+fn check_block<'d>(ctx: &RuleContext<'d>, block: &'d Node) {
     both_forms(ctx, block);
     credentials(ctx, block);
     if let Some(provider) = block.get("provider")
@@ -156,7 +156,7 @@ fn check_block<'d>(ctx: &Context<'d>, block: &'d Node) {
 }
 
 /// Searches all texts of the block for credentials. Findings contain the key, never the value.
-fn credentials<'d>(ctx: &Context<'d>, node: &'d Node) {
+fn credentials<'d>(ctx: &RuleContext<'d>, node: &'d Node) {
     match &node.value {
         Value::Map(entries) => {
             for entry in entries {
@@ -164,12 +164,12 @@ fn credentials<'d>(ctx: &Context<'d>, node: &'d Node) {
                     Value::Str(text) => {
                         let named = is_secret_name(&entry.key) && !is_placeholder(text);
                         if named || is_token(text) {
-                            plaintext(ctx, Place::Key(entry), &format!("`{}`", entry.key));
+                            plaintext(ctx, Location::Key(entry), &format!("`{}`", entry.key));
                         }
                     }
                     // A number under a key such as `password` is also a credential.
                     Value::Int(_) if is_secret_name(&entry.key) => {
-                        plaintext(ctx, Place::Key(entry), &format!("`{}`", entry.key));
+                        plaintext(ctx, Location::Key(entry), &format!("`{}`", entry.key));
                     }
                     _ => credentials(ctx, &entry.value),
                 }
@@ -179,7 +179,7 @@ fn credentials<'d>(ctx: &Context<'d>, node: &'d Node) {
             for item in items {
                 match item.as_str() {
                     Some(text) if is_token(text) => {
-                        plaintext(ctx, Place::Value(item), "this item");
+                        plaintext(ctx, Location::Value(item), "this item");
                     }
                     Some(_) => {}
                     None => credentials(ctx, item),

@@ -1,7 +1,7 @@
 //! `config` does not match its provider.
 
 use super::{BLOCKS, aip36};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Rule, Scope, Severity};
 use agentproto_manifest::Entry;
 use agentproto_text::credentials::is_secret_name;
@@ -45,7 +45,7 @@ fn config_fields(provider: &str) -> Option<&'static [ConfigField]> {
     })
 }
 
-pub(super) fn config_shape<'d>(ctx: &Context<'d>, provider: &str, config: &'d Entry) {
+pub(super) fn config_shape<'d>(ctx: &RuleContext<'d>, provider: &str, config: &'d Entry) {
     let Some(fields) = config_fields(provider) else {
         return;
     };
@@ -55,22 +55,22 @@ pub(super) fn config_shape<'d>(ctx: &Context<'d>, provider: &str, config: &'d En
     let names = || fields.iter().map(|(name, ..)| *name);
     let entries = config.value.entries();
     // Fields that are present under a wrong name. They are reported at that name, not as missing.
-    let mut mistaken: Vec<&str> = Vec::new();
+    let mut misplaced: Vec<&str> = Vec::new();
     for entry in entries {
         let field = fields.iter().find(|(name, ..)| *name == entry.key);
         let Some((name, _, accepted)) = field else {
             if is_secret_name(&entry.key) {
-                mistaken.extend(names().filter(|n| n.ends_with("_ref")));
+                misplaced.extend(names().filter(|n| n.ends_with("_ref")));
                 continue;
             }
             let meant = closest_of(&entry.key, names().filter(|n| !config.value.has(n)));
-            mistaken.extend(meant);
+            misplaced.extend(meant);
             let help = match meant {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("known fields: {}", one_of(&names().collect::<Vec<_>>())),
+                None => format!("expected {}", one_of(&names().collect::<Vec<_>>())),
             };
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &SB36_CONFIG_SHAPE,
                     entry,
                     format!(
@@ -89,11 +89,11 @@ pub(super) fn config_shape<'d>(ctx: &Context<'d>, provider: &str, config: &'d En
                 Some(text) => format!("invalid value `{text}` for `{name}` of `{provider}`"),
                 None => format!("`{name}` of `{provider}` must be a string"),
             };
-            let draft = Draft::new(&SB36_CONFIG_SHAPE, &entry.value, message);
+            let draft = FindingDraft::new(&SB36_CONFIG_SHAPE, &entry.value, message);
             ctx.report(if accepted.is_empty() {
                 draft.help("put it in quotes")
             } else {
-                draft.help(format!("allowed values: {}", one_of(accepted)))
+                draft.help(format!("expected {}", one_of(accepted)))
             });
         }
     }
@@ -101,12 +101,12 @@ pub(super) fn config_shape<'d>(ctx: &Context<'d>, provider: &str, config: &'d En
         .iter()
         .filter(|(name, required, _)| *required && !config.value.has(name))
         .map(|(name, ..)| *name)
-        .filter(|name| !mistaken.contains(name))
+        .filter(|name| !misplaced.contains(name))
         .collect();
     if !missing.is_empty() {
         let list: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &SB36_CONFIG_SHAPE,
                 config,
                 format!(

@@ -1,7 +1,7 @@
 //! A block is given both inline and by reference.
 
 use super::{BLOCKS, aip36, is_form};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Rule, Scope};
 use agentproto_manifest::Node;
 
@@ -15,14 +15,14 @@ pub static SB36_INLINE_AND_REF: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn both_forms<'d>(ctx: &Context<'d>, block: &'d Node) {
+pub(super) fn both_forms<'d>(ctx: &RuleContext<'d>, block: &'d Node) {
     let sources = block.get("mounts").map_or(&[][..], Node::items);
     let nodes = sources.iter().filter_map(|m| m.get("source"));
     for node in std::iter::once(block).chain(nodes) {
         let mut forms = node.entries().iter().filter(|e| is_form(&e.key));
         if let (Some(first), Some(second)) = (forms.next(), forms.next()) {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &SB36_INLINE_AND_REF,
                     second,
                     format!(

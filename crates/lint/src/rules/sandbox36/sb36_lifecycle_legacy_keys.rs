@@ -1,7 +1,7 @@
 //! A lifecycle field has an old name.
 
-use super::{BLOCKS, DESTROY_OLD, PAUSE_OLD, aip36};
-use crate::context::{Context, Draft};
+use super::{BLOCKS, OLD_DESTROY_KEYS, OLD_PAUSE_KEYS, aip36};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::{Edit, Safety};
 use crate::rule::{FixKind, Rule};
@@ -17,20 +17,20 @@ pub static SB36_LIFECYCLE_LEGACY_KEYS: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn lifecycle<'d>(ctx: &Context<'d>, block: &'d Node) {
+pub(super) fn lifecycle<'d>(ctx: &RuleContext<'d>, block: &'d Node) {
     let Some(lifecycle) = block.entry("lifecycle") else {
         return;
     };
     for entry in lifecycle.value.entries() {
         let key = entry.key.as_str();
-        let (new, value) = if PAUSE_OLD.contains(&key) {
+        let (new, value) = if OLD_PAUSE_KEYS.contains(&key) {
             // `idle-N` is in whole seconds, so other values cannot be converted exactly.
             let ms = entry.value.as_int().filter(|ms| *ms > 0 && ms % 1000 == 0);
             (
                 "pause_after_idle",
                 ms.map(|ms| format!("idle-{}", ms / 1000)),
             )
-        } else if DESTROY_OLD.contains(&key) {
+        } else if OLD_DESTROY_KEYS.contains(&key) {
             let on = entry.value.as_bool();
             (
                 "destroy_on",
@@ -45,7 +45,7 @@ pub(super) fn lifecycle<'d>(ctx: &Context<'d>, block: &'d Node) {
         } else {
             continue;
         };
-        let draft = Draft::new(
+        let draft = FindingDraft::new(
             &SB36_LIFECYCLE_LEGACY_KEYS,
             entry,
             format!("`{key}` is an old name of `{new}`"),
@@ -77,14 +77,14 @@ pub(super) fn lifecycle<'d>(ctx: &Context<'d>, block: &'d Node) {
     }
 }
 
-fn replace(ctx: &Context<'_>, entry: &Entry, key: &str, value: &str) -> Option<Vec<Edit>> {
+fn replace(ctx: &RuleContext<'_>, entry: &Entry, key: &str, value: &str) -> Option<Vec<Edit>> {
     let mut all = edits::rename_key(ctx.doc, entry, key)?;
     all.extend(edits::set_raw(ctx.doc, &entry.value, value)?);
     Some(all)
 }
 
 /// Removes an entry. If it is the only one, removes the whole mapping: `lifecycle:` would be null.
-fn remove(ctx: &Context<'_>, block: &Node, holder: &Entry, entry: &Entry) -> Option<Vec<Edit>> {
+fn remove(ctx: &RuleContext<'_>, block: &Node, holder: &Entry, entry: &Entry) -> Option<Vec<Edit>> {
     if holder.value.entries().len() == 1 {
         edits::remove_entry(ctx.doc, block, holder)
     } else {

@@ -1,7 +1,7 @@
 //! The provider does not support pausing.
 
-use super::{BLOCKS, PAUSE_OLD, aip36};
-use crate::context::{Context, Draft};
+use super::{BLOCKS, OLD_PAUSE_KEYS, aip36};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
 
@@ -17,7 +17,7 @@ pub static SB36_LIFECYCLE_UNSUPPORTED: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn pause<'d>(ctx: &Context<'d>, block: &'d Node, provider: &str) {
+pub(super) fn pause<'d>(ctx: &RuleContext<'d>, block: &'d Node, provider: &str) {
     if !matches!(
         provider,
         "local" | "mastra-e2b" | "mastra-blaxel" | "node-permission"
@@ -27,10 +27,10 @@ pub(super) fn pause<'d>(ctx: &Context<'d>, block: &'d Node, provider: &str) {
     let Some(lifecycle) = block.get("lifecycle") else {
         return;
     };
-    let names = ["pause_after_idle"].into_iter().chain(PAUSE_OLD);
+    let names = ["pause_after_idle"].into_iter().chain(OLD_PAUSE_KEYS);
     if let Some(entry) = names.into_iter().find_map(|name| lifecycle.entry(name)) {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &SB36_LIFECYCLE_UNSUPPORTED,
                 entry,
                 format!("`{provider}` cannot pause a sandbox and ignores this field"),

@@ -1,14 +1,14 @@
 //! `sb36-mount-at`, `sb36-mount-overlap`.
 
 use super::{BLOCKS, aip36, covers};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
 
 pub static SB36_MOUNT_AT: Rule = Rule {
     slug: "sb36-mount-at",
     // The check below reports invalid paths.
-    words: Some(|_, _| {}),
+    report: Some(|_, _| {}),
     title: "A mount point is not an absolute path",
     source: aip36("Mounts"),
     decides: &["A45-SBX-02"],
@@ -30,9 +30,9 @@ pub static SB36_MOUNT_OVERLAP: Rule = Rule {
 };
 
 /// Each mount is compared with at most this many earlier mounts, so that long lists stay fast.
-const MOST_MOUNTS: usize = 500;
+const MAX_COMPARED_MOUNTS: usize = 500;
 
-pub(super) fn mounts<'d>(ctx: &Context<'d>, block: &'d Node) {
+pub(super) fn mounts<'d>(ctx: &RuleContext<'d>, block: &'d Node) {
     let mounts = block.get("mounts").map_or(&[][..], Node::items);
     for (i, mount) in mounts.iter().enumerate() {
         let Some(at) = mount.get("at") else {
@@ -50,7 +50,7 @@ pub(super) fn mounts<'d>(ctx: &Context<'d>, block: &'d Node) {
         };
         if let Some(problem) = problem {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &SB36_MOUNT_AT,
                     at,
                     format!("the mount point `{path}` {problem}"),
@@ -59,13 +59,13 @@ pub(super) fn mounts<'d>(ctx: &Context<'d>, block: &'d Node) {
             );
             continue;
         }
-        let earlier = mounts.iter().take(i.min(MOST_MOUNTS));
+        let earlier = mounts.iter().take(i.min(MAX_COMPARED_MOUNTS));
         let hidden = earlier
             .filter_map(|m| m.get("at"))
             .find(|other| other.as_str().is_some_and(|other| covers(path, other)));
         if let Some(hidden) = hidden {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &SB36_MOUNT_OVERLAP,
                     at,
                     format!("the mount at `{path}` hides an earlier one"),

@@ -1,7 +1,7 @@
 //! The sandbox block contains a credential in plain text.
 
 use super::{BLOCKS, aip36};
-use crate::context::{Context, Draft, Place};
+use crate::context::{FindingDraft, Location, RuleContext};
 use crate::rule::Rule;
 
 pub static SB36_PLAINTEXT_CREDENTIAL: Rule = Rule {
@@ -14,16 +14,17 @@ pub static SB36_PLAINTEXT_CREDENTIAL: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn plaintext<'d>(ctx: &Context<'d>, place: Place<'d>, what: &str) {
+pub(super) fn plaintext<'d>(ctx: &RuleContext<'d>, place: Location<'d>, what: &str) {
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &SB36_PLAINTEXT_CREDENTIAL,
             place,
             format!("{what} contains a credential in plain text"),
         )
         .help(
-            "revoke it and store the new one in the vault under a slug of SECRETS.md; then refer to \
-             the slug (`api_key_ref`) or bind it with `env.auth`",
+            "replace it with a reference such as `api_key_ref: SLUG`, where SLUG is a secret in \
+             SECRETS.md, or list its variable in `env.auth.state.env`. Revoke the credential if \
+             it is real",
         ),
     );
 }

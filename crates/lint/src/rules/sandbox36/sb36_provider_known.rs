@@ -1,7 +1,7 @@
 //! AIP-36 does not list the provider.
 
 use super::{BLOCKS, aip36};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Severity};
 use agentproto_manifest::{Node, SANDBOX_PROVIDERS};
 use agentproto_text::{closest_of, one_of};
@@ -19,20 +19,20 @@ pub static SB36_PROVIDER_KNOWN: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn known_provider<'d>(ctx: &Context<'d>, node: &'d Node, name: &str) {
+pub(super) fn known_provider<'d>(ctx: &RuleContext<'d>, node: &'d Node, name: &str) {
     if SANDBOX_PROVIDERS.contains(&name) || name.is_empty() {
         return;
     }
     let listed = one_of(&SANDBOX_PROVIDERS);
     let help = match closest_of(name, SANDBOX_PROVIDERS) {
-        Some(meant) => format!("did you mean `{meant}`? (AIP-36 lists {listed})"),
-        None => format!("only valid if the host has registered it; AIP-36 lists {listed}"),
+        Some(meant) => format!("did you mean `{meant}`? (expected {listed})"),
+        None => format!("use {listed}, or keep it if your host registers this provider"),
     };
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &SB36_PROVIDER_KNOWN,
             node,
-            format!("`{name}` is not a provider that AIP-36 lists"),
+            format!("AIP-36 does not list the provider `{name}`"),
         )
         .help(help),
     );

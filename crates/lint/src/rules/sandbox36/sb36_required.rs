@@ -1,13 +1,13 @@
 //! The sandbox has no provider or no config.
 
-use super::{BLOCKS, aip36, said_elsewhere};
-use crate::context::Context;
+use super::{BLOCKS, aip36, reported_elsewhere};
+use crate::context::RuleContext;
 use crate::rule::Rule;
-use crate::shape::{Violation, draft};
+use crate::shape::{SchemaViolation, draft};
 
 pub static SB36_REQUIRED: Rule = Rule {
     slug: "sb36-required",
-    words: Some(required_or_both),
+    report: Some(required_or_both),
     title: "The sandbox has no `provider` or no `config`",
     source: aip36("Required fields"),
     decides: &["A45-SBX-02"],
@@ -16,8 +16,8 @@ pub static SB36_REQUIRED: Rule = Rule {
     ..Rule::BASE
 };
 
-fn required_or_both<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
-    if !said_elsewhere(ctx, v) {
+fn required_or_both<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
+    if !reported_elsewhere(ctx, v) {
         ctx.report(draft(ctx, v));
     }
 }

@@ -1,7 +1,7 @@
 //! SANDBOX.md has no schema, id or version.
 
 use super::aip36;
-use crate::context::{Context, Draft, Place};
+use crate::context::{FindingDraft, Location, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Level, Rule, Severity};
@@ -19,13 +19,16 @@ pub static SB36_STANDALONE_FIELDS: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn standalone(ctx: &Context<'_>) {
-    let open = ctx.doc.front.map_or(Span::default(), |front| front.open);
+pub(super) fn standalone(ctx: &RuleContext<'_>) {
+    let open = ctx
+        .doc
+        .frontmatter
+        .map_or(Span::default(), |front| front.open);
     let missing = |key: &'static str, help: &'static str| {
         (!ctx.root.has(key)).then(|| {
-            Draft::new(
+            FindingDraft::new(
                 &SB36_STANDALONE_FIELDS,
-                Place::Bytes(open),
+                Location::Bytes(open),
                 format!("missing field `{key}` in SANDBOX.md"),
             )
             .help(help)

@@ -1,7 +1,7 @@
 //! Converts the old `slots` form to `secrets`. Fields that AIP-19 does not define are kept as
 //! comments.
 
-use crate::context::Place;
+use crate::context::Location;
 use crate::finding::Edit;
 use crate::{edits, shape};
 use agentproto_manifest::{Doctype, Document, Entry, Node, Span, Style};
@@ -53,7 +53,7 @@ pub fn to_secrets(doc: &Document, root: &Node) -> Option<Vec<Edit>> {
     for slot in slots.value.items() {
         all.extend(migrate_slot(doc, slot, newline)?);
     }
-    is_sound(doc, &all).then_some(all)
+    is_valid(doc, &all).then_some(all)
 }
 
 fn migrate_slot(doc: &Document, slot: &Node, newline: &str) -> Option<Vec<Edit>> {
@@ -134,7 +134,7 @@ fn comment_out(doc: &Document, entry: &Entry) -> Option<Vec<Edit>> {
 }
 
 /// Whether the edited file is a valid SECRETS.md without duplicate slugs.
-fn is_sound(doc: &Document, changes: &[Edit]) -> bool {
+fn is_valid(doc: &Document, changes: &[Edit]) -> bool {
     let Some(text) = edits::apply_edits(&doc.text, changes) else {
         return false;
     };
@@ -145,7 +145,7 @@ fn is_sound(doc: &Document, changes: &[Edit]) -> bool {
     let shapes = shape::shapes_for(Doctype::Secrets);
     let entries = root.get("secrets").map_or(&[][..], Node::items);
     let slugs: Vec<_> = entries.iter().filter_map(|e| e.str_at(&["slug"])).collect();
-    shape::violations(shapes, root, Place::Bytes(Span::default())).is_empty()
+    shape::violations(shapes, root, Location::Bytes(Span::default())).is_empty()
         && slugs
             .iter()
             .enumerate()

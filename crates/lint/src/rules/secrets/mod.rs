@@ -10,10 +10,10 @@ mod sec_slug_pattern;
 mod sec_value_present;
 mod usage;
 
-use crate::context::{Context, Draft};
-use crate::registry::{Check, Family};
+use crate::context::{FindingDraft, RuleContext};
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::{Level, Rule, Scope, Severity, Source};
-use crate::shape::{Keyword, Violation, repeated_texts};
+use crate::shape::{Keyword, SchemaViolation, duplicate_texts};
 use agentproto_manifest::{Doctype, Node};
 
 use sec_access_exactly_one::SEC_ACCESS_EXACTLY_ONE;
@@ -39,7 +39,7 @@ pub static FAMILY: Family = Family {
         &SEC_ACCESS_EXACTLY_ONE,
         &SEC_UNUSED_SLUG,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::Secrets],
         run: check,
     }],
@@ -90,7 +90,7 @@ const GRANTEES: [&str; 5] = ["role", "userId", "cap", "tool", "workflow"];
 
 /// Whether another finding of this family covers the violation. If so, the general rule must not
 /// report it.
-pub fn said_elsewhere(ctx: &Context<'_>, v: &Violation<'_>) -> bool {
+pub fn reported_elsewhere(ctx: &RuleContext<'_>, v: &SchemaViolation<'_>) -> bool {
     if !ctx.is(Doctype::Secrets) {
         return false;
     }
@@ -112,16 +112,16 @@ pub fn said_elsewhere(ctx: &Context<'_>, v: &Violation<'_>) -> bool {
     }
 }
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     let secrets = ctx.root.get("secrets").map_or(&[][..], Node::items);
     let slots = ctx.root.entry("slots");
     if let Some(slots) = slots {
         legacy(ctx, slots);
     }
-    for (slug, first) in repeated_texts(secrets.iter().filter_map(|e| e.get("slug"))) {
+    for (slug, first) in duplicate_texts(secrets.iter().filter_map(|e| e.get("slug"))) {
         let text = slug.as_str().unwrap_or("");
         ctx.report(
-            Draft::new(&SEC_SLUG_UNIQUE, slug, format!("duplicate slug `{text}`"))
+            FindingDraft::new(&SEC_SLUG_UNIQUE, slug, format!("duplicate slug `{text}`"))
                 .help("merge the two entries, or rename one")
                 .nearby(first.span, "first here"),
         );
@@ -131,7 +131,7 @@ fn check(ctx: &Context<'_>) {
             && backend.as_str().is_some_and(|text| text.contains("://"))
         {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &SEC_BACKEND_EXPLICIT,
                     backend,
                     "an explicit `backend` reveals the layout of the vault",

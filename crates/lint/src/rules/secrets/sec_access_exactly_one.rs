@@ -1,14 +1,14 @@
 //! An access grant does not name exactly one grantee.
 
 use super::{GRANTEES, SECRETS, aip19};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::Rule;
-use crate::shape::{self, Violation};
+use crate::shape::{self, SchemaViolation};
 use agentproto_manifest::Entry;
 
 pub static SEC_ACCESS_EXACTLY_ONE: Rule = Rule {
     slug: "sec-access-exactly-one",
-    words: Some(|ctx, v| ctx.report(grantees(ctx, v))),
+    report: Some(|ctx, v| ctx.report(grantees(ctx, v))),
     title: "An access grant does not name exactly one grantee",
     source: aip19("Access"),
     doctypes: SECRETS,
@@ -16,7 +16,7 @@ pub static SEC_ACCESS_EXACTLY_ONE: Rule = Rule {
     ..Rule::BASE
 };
 
-fn grantees<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> Draft<'d> {
+fn grantees<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) -> FindingDraft<'d> {
     let named: Vec<&Entry> = v
         .node
         .entries()
@@ -25,7 +25,7 @@ fn grantees<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> Draft<'d> {
         .collect();
     match named.as_slice() {
         [first, rest @ ..] if !rest.is_empty() => {
-            let mut draft = Draft::new(
+            let mut draft = FindingDraft::new(
                 v.rule,
                 v.node,
                 format!(

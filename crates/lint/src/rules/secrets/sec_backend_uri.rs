@@ -1,13 +1,13 @@
 //! `backend` is not the URI of a vault entry.
 
 use super::{SECRETS, aip19};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::Rule;
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 
 pub static SEC_BACKEND_URI: Rule = Rule {
     slug: "sec-backend-uri",
-    words: Some(backend_uri),
+    report: Some(backend_uri),
     title: "`backend` is not the URI of a vault entry",
     source: aip19("Frontmatter"),
     doctypes: SECRETS,
@@ -15,11 +15,11 @@ pub static SEC_BACKEND_URI: Rule = Rule {
     ..Rule::BASE
 };
 
-fn backend_uri<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn backend_uri<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             v.rule,
-            v.place.clone(),
+            v.location.clone(),
             "`backend` does not start with a scheme",
         )
         .help("write `vault://driver/path`, or remove `backend`: hosts find the entry by its slug"),

@@ -1,7 +1,7 @@
 //! SECRETS.md uses the old field `slots`.
 
 use super::{SECRETS, VALUE_KEYS, aip19, migrate, value_present};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::finding::Safety;
 use crate::rule::{FixKind, Rule};
 use agentproto_manifest::Entry;
@@ -16,7 +16,7 @@ pub static SEC_LEGACY_SLOTS: Rule = Rule {
     ..Rule::BASE
 };
 
-pub(super) fn legacy<'d>(ctx: &Context<'d>, slots: &'d Entry) {
+pub(super) fn legacy<'d>(ctx: &RuleContext<'d>, slots: &'d Entry) {
     let mut has_value = false;
     for slot in slots.value.items() {
         for entry in slot.entries() {
@@ -33,7 +33,7 @@ pub(super) fn legacy<'d>(ctx: &Context<'d>, slots: &'d Entry) {
         migrate::to_secrets(ctx.doc, ctx.root)
     };
     ctx.report(
-        Draft::new(
+        FindingDraft::new(
             &SEC_LEGACY_SLOTS,
             slots,
             "`slots` is an old field; AIP-19 uses `secrets`",

@@ -1,13 +1,13 @@
 //! The declaration of a secret is incomplete.
 
-use super::{SECRETS, aip19, said_elsewhere};
-use crate::context::Context;
+use super::{SECRETS, aip19, reported_elsewhere};
+use crate::context::RuleContext;
 use crate::rule::Rule;
-use crate::shape::{Violation, draft};
+use crate::shape::{SchemaViolation, draft};
 
 pub static SEC_REQUIRED: Rule = Rule {
     slug: "sec-required",
-    words: Some(required),
+    report: Some(required),
     title: "The declaration of a secret is incomplete",
     source: aip19("Frontmatter"),
     decides: &["A29-AUTH-01"],
@@ -16,8 +16,8 @@ pub static SEC_REQUIRED: Rule = Rule {
     ..Rule::BASE
 };
 
-fn required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
-    if !said_elsewhere(ctx, v) {
+fn required<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
+    if !reported_elsewhere(ctx, v) {
         ctx.report(draft(ctx, v));
     }
 }

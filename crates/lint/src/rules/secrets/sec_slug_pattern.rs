@@ -1,13 +1,13 @@
 //! A slug does not have the required form.
 
 use super::{SECRETS, aip19};
-use crate::context::Draft;
+use crate::context::FindingDraft;
 use crate::rule::Rule;
-use crate::shape::{Keyword, Violation};
+use crate::shape::{Keyword, SchemaViolation};
 
 pub static SEC_SLUG_PATTERN: Rule = Rule {
     slug: "sec-slug-pattern",
-    words: Some(|ctx, v| ctx.report(slug_pattern(v))),
+    report: Some(|ctx, v| ctx.report(slug_pattern(v))),
     title: "A slug does not have the required form",
     source: aip19("Slug naming"),
     doctypes: SECRETS,
@@ -15,8 +15,8 @@ pub static SEC_SLUG_PATTERN: Rule = Rule {
     ..Rule::BASE
 };
 
-fn slug_pattern<'d>(v: &Violation<'d>) -> Draft<'d> {
-    let draft = |message| Draft::new(v.rule, v.place.clone(), message);
+fn slug_pattern<'d>(v: &SchemaViolation<'d>) -> FindingDraft<'d> {
+    let draft = |message| FindingDraft::new(v.rule, v.location.clone(), message);
     if v.keyword == Keyword::MaxLength {
         return draft("the slug is longer than 80 characters").help("shorten it");
     }

@@ -1,15 +1,16 @@
 //! SECRETS.md contains the value of a secret.
 
 use super::{SECRETS, VALUE_KEYS, aip19};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Rule};
-use crate::shape::{Violation, draft};
+use crate::shape::{SchemaViolation, draft};
 use agentproto_manifest::{Entry, Value};
 use agentproto_text::credentials::is_token;
+use agentproto_text::truncate;
 
 pub static SEC_VALUE_PRESENT: Rule = Rule {
     slug: "sec-value-present",
-    words: Some(value_under_not),
+    report: Some(value_under_not),
     title: "SECRETS.md contains the value of a secret",
     source: aip19("Design principles"),
     doctypes: SECRETS,
@@ -18,15 +19,15 @@ pub static SEC_VALUE_PRESENT: Rule = Rule {
     ..Rule::BASE
 };
 
-fn value_under_not<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn value_under_not<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     ctx.report(match v.entry {
         Some(entry) => value_present(entry),
         None => draft(ctx, v),
     });
 }
 
-pub(super) fn value_present(entry: &Entry) -> Draft<'_> {
-    Draft::new(
+pub(super) fn value_present(entry: &Entry) -> FindingDraft<'_> {
+    FindingDraft::new(
         &SEC_VALUE_PRESENT,
         entry,
         format!(
@@ -34,23 +35,26 @@ pub(super) fn value_present(entry: &Entry) -> Draft<'_> {
             entry.key
         ),
     )
-    .help("remove it, store the value in the vault under this slug, and rotate it if it was real")
+    .help(format!(
+        "remove `{}`, store the secret with `agentproto auth set TARGET SLUG`, and rotate it if it was real",
+        truncate(&entry.key, 40)
+    ))
 }
 
 /// Reports tokens, keys and signed links in any text. Keys of an entry that always hold a value
 /// (depth 1) are skipped, because the schema reports them.
-pub(super) fn hidden_values<'d>(ctx: &Context<'d>, entry: &'d Entry, depth: usize) {
+pub(super) fn hidden_values<'d>(ctx: &RuleContext<'d>, entry: &'d Entry, depth: usize) {
     if depth == 1 && VALUE_KEYS.contains(&entry.key.as_str()) {
         return;
     }
     let report = || {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &SEC_VALUE_PRESENT,
                 entry,
                 format!("`{}` contains text that looks like a credential", entry.key),
             )
-            .help("remove it, store it in the vault, and rotate it if it was real"),
+            .help("remove it, store the secret with `agentproto auth set TARGET SLUG`, and rotate it if it was real"),
         );
     };
     match &entry.value.value {

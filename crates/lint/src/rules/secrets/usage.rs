@@ -1,14 +1,14 @@
-//! Finds declared secrets that no manifest in the same folder uses.
+//! Finds declared secrets that no manifest in the same directory uses.
 
 use super::{SECRETS, aip19};
-use crate::context::{Context, Draft};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::{Doctype, Document, Node, RefRole, normalize, ref_sites};
 use std::sync::Arc;
 
 pub static SEC_UNUSED_SLUG: Rule = Rule {
     slug: "sec-unused-slug",
-    title: "No manifest in the same folder uses the secret",
+    title: "No manifest in the same directory uses the secret",
     severity: Severity::Info,
     level: Level::Derived,
     source: aip19("Bindings"),
@@ -26,12 +26,12 @@ struct Candidate<'d> {
 
 impl Candidate<'_> {
     fn is_named_in(&self, doc: &Document) -> bool {
-        let text = doc.front.map_or("", |front| doc.slice(front.yaml));
+        let text = doc.frontmatter.map_or("", |front| doc.slice(front.yaml));
         self.names.iter().any(|name| text.contains(name.as_str()))
     }
 }
 
-pub fn unused(ctx: &Context<'_>) {
+pub fn unused(ctx: &RuleContext<'_>) {
     if !ctx.on(&SEC_UNUSED_SLUG) {
         return;
     }
@@ -82,10 +82,10 @@ pub fn unused(ctx: &Context<'_>) {
         let slug = unused.slug.as_str().unwrap_or_default();
         let variable = unused.names.get(1).map_or("", String::as_str);
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &SEC_UNUSED_SLUG,
                 unused.slug,
-                format!("no manifest in this folder uses the secret `{slug}`"),
+                format!("no manifest in this directory uses the secret `{slug}`"),
             )
             .help(format!(
                 "remove it, or add it where it is needed (`{variable}` in `auth.state.env`)"

@@ -16,12 +16,12 @@ mod setup_persist_exactly_one;
 mod setup_persist_on_oauth;
 mod setup_required_field;
 
-use crate::context::{Context, Draft};
-use crate::registry::{Check, Family};
+use crate::context::{FindingDraft, RuleContext};
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::Source;
-use crate::shape::{Violation, repeated_texts};
+use crate::shape::{SchemaViolation, duplicate_texts};
 use agentproto_manifest::{Doctype, Node};
-use agentproto_text::short;
+use agentproto_text::truncate;
 use std::collections::HashMap;
 
 use persist::{
@@ -69,13 +69,13 @@ pub static FAMILY: Family = Family {
         &SETUP_SKIPIF_SAME_AS_CMD,
         &SETUP_EXTERNAL_URL,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::Cli, Doctype::AgentCli],
         run: check,
     }],
 };
 
-const BOTH: &[Doctype] = &[Doctype::Cli, Doctype::AgentCli];
+const CLI_AND_AGENT_CLI: &[Doctype] = &[Doctype::Cli, Doctype::AgentCli];
 
 const SETUP: Source = Source {
     spec: "AIP-29",
@@ -85,13 +85,13 @@ const SETUP: Source = Source {
 /// The name of a step for messages: "step `pick-host`", or "this step" if it has no id.
 fn named(step: &Node) -> String {
     match step.str_at(&["id"]) {
-        Some(id) => format!("step `{}`", short(id, 64)),
+        Some(id) => format!("step `{}`", truncate(id, 64)),
         None => "this step".to_owned(),
     }
 }
 
-fn say<'d>(ctx: &Context<'d>, v: &Violation<'d>, message: String, help: String) {
-    ctx.report(Draft::new(v.rule, v.place.clone(), message).help(help));
+fn report<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>, message: String, help: String) {
+    ctx.report(FindingDraft::new(v.rule, v.location.clone(), message).help(help));
 }
 
 /// Converts a text to a step id: lower-case letters, digits and single dashes.
@@ -108,12 +108,12 @@ fn slug(text: &str) -> String {
     out.trim_end_matches('-').to_owned()
 }
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     let Some(setup) = ctx.root.get("setup") else {
         return;
     };
     let steps = setup.items();
-    for (id, first) in repeated_texts(steps.iter().filter_map(|step| step.get("id"))) {
+    for (id, first) in duplicate_texts(steps.iter().filter_map(|step| step.get("id"))) {
         unique(ctx, id, first);
     }
     let order = Order::of(steps);
@@ -148,24 +148,24 @@ struct Order<'d> {
     steps: &'d [Node],
     first: HashMap<&'d str, usize>,
     /// Index of the first step with each id that captures a value.
-    valued: HashMap<&'d str, usize>,
+    first_with_value: HashMap<&'d str, usize>,
 }
 
 impl<'d> Order<'d> {
     fn of(steps: &'d [Node]) -> Self {
-        let (mut first, mut valued) = (HashMap::new(), HashMap::new());
+        let (mut first, mut first_with_value) = (HashMap::new(), HashMap::new());
         for (at, step) in steps.iter().enumerate() {
             if let Some(id) = step.str_at(&["id"]) {
                 first.entry(id).or_insert(at);
                 if has_value(step) {
-                    valued.entry(id).or_insert(at);
+                    first_with_value.entry(id).or_insert(at);
                 }
             }
         }
         Order {
             steps,
             first,
-            valued,
+            first_with_value,
         }
     }
 }

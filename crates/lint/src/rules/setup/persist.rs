@@ -1,20 +1,20 @@
 //! Rules `setup-persist-env-name`, `setup-persist-cmd-no-value`, `setup-secret-persisted-env` and
 //! `setup-persist-slug-undeclared`.
 
-use super::{BOTH, SETUP, named};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, SETUP, named};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
-use crate::rules::auth::{secrets_in, secrets_of, secrets_place};
+use crate::rules::auth::{env_name_help, env_name_message, secrets_in, secrets_of, secrets_place};
 use agentproto_manifest::Node;
-use agentproto_text::{closest_of, short};
+use agentproto_text::{closest_of, truncate};
 
 pub static SETUP_PERSIST_ENV_NAME: Rule = Rule {
     slug: "setup-persist-env-name",
-    title: "`persist.env` is not a valid variable name",
+    title: "`persist.env` is not an upper-case variable name",
     severity: Severity::Warning,
     level: Level::Derived,
     source: SETUP,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("setup-persist-env-name.md"),
     ..Rule::BASE
 };
@@ -26,7 +26,7 @@ pub static SETUP_PERSIST_CMD_NO_VALUE: Rule = Rule {
     level: Level::May,
     source: SETUP,
     decides: &["A29-SETUP-19"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("setup-persist-cmd-no-value.md"),
     ..Rule::BASE
 };
@@ -37,7 +37,7 @@ pub static SETUP_SECRET_PERSISTED_ENV: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     source: SETUP,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     fix: FixKind::Suggest,
     docs: include_str!("setup-secret-persisted-env.md"),
@@ -49,14 +49,14 @@ pub static SETUP_PERSIST_SLUG_UNDECLARED: Rule = Rule {
     title: "`persist.secret_slug` names an undeclared secret",
     level: Level::Derived,
     source: SETUP,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossFile,
     fix: FixKind::Suggest,
     docs: include_str!("setup-persist-slug-undeclared.md"),
     ..Rule::BASE
 };
 
-pub(super) fn persist<'d>(ctx: &Context<'d>, step: &'d Node) {
+pub(super) fn persist<'d>(ctx: &RuleContext<'d>, step: &'d Node) {
     let Some(persist) = step.get("persist") else {
         return;
     };
@@ -69,20 +69,13 @@ pub(super) fn persist<'d>(ctx: &Context<'d>, step: &'d Node) {
     {
         if !is_env_name(name) {
             ctx.report(
-                Draft::new(
-                    &SETUP_PERSIST_ENV_NAME,
-                    node,
-                    format!(
-                        "`{}` is not a valid name of an environment variable",
-                        short(name, 40)
-                    ),
-                )
-                .help("use upper-case letters, digits and `_`, and start with a letter"),
+                FindingDraft::new(&SETUP_PERSIST_ENV_NAME, node, env_name_message(name))
+                    .help(env_name_help(name)),
             );
         }
         if step.str_at(&["kind"]) == Some("prompt") && step.str_at(&["type"]) == Some("secret") {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &SETUP_SECRET_PERSISTED_ENV,
                     node,
                     format!(
@@ -99,7 +92,7 @@ pub(super) fn persist<'d>(ctx: &Context<'d>, step: &'d Node) {
         && !command.contains("${value}")
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &SETUP_PERSIST_CMD_NO_VALUE,
                 node,
                 "this command does not use the value that it should store",
@@ -114,13 +107,13 @@ pub(super) fn persist<'d>(ctx: &Context<'d>, step: &'d Node) {
         let declared = || secrets_in(doc).iter().filter_map(|s| s.str_at(&["slug"]));
         if !declared().any(|s| s == slug) {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &SETUP_PERSIST_SLUG_UNDECLARED,
                     node,
                     format!(
                         "`{}` does not declare the secret `{}`",
-                        short(reference.site.text, 60),
-                        short(slug, 80)
+                        truncate(reference.site.text, 60),
+                        truncate(slug, 80)
                     ),
                 )
                 .help(match closest_of(slug, declared()) {

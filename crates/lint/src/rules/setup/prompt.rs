@@ -1,17 +1,17 @@
 //! Rules `setup-secret-default` and `setup-boolean-default`.
 
-use super::{BOTH, SETUP, named, options_without_select, select};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, SETUP, named, options_without_select, select};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static SETUP_SECRET_DEFAULT: Rule = Rule {
     slug: "setup-secret-default",
     title: "A prompt for a secret has a default",
     level: Level::Derived,
     source: SETUP,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     docs: include_str!("setup-secret-default.md"),
     ..Rule::BASE
@@ -23,13 +23,13 @@ pub static SETUP_BOOLEAN_DEFAULT: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     source: SETUP,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     docs: include_str!("setup-boolean-default.md"),
     ..Rule::BASE
 };
 
-pub(super) fn prompt<'d>(ctx: &Context<'d>, step: &'d Node) {
+pub(super) fn prompt<'d>(ctx: &RuleContext<'d>, step: &'d Node) {
     if step.str_at(&["kind"]) != Some("prompt") {
         return;
     }
@@ -53,7 +53,7 @@ pub(super) fn prompt<'d>(ctx: &Context<'d>, step: &'d Node) {
     };
     if kind == "secret" {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &SETUP_SECRET_DEFAULT,
                 default,
                 format!("{} asks for a secret but has a default", named(step)),
@@ -66,12 +66,12 @@ pub(super) fn prompt<'d>(ctx: &Context<'d>, step: &'d Node) {
         && !matches!(text, "true" | "false")
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &SETUP_BOOLEAN_DEFAULT,
                 &default.value,
                 format!(
                     "`{}` is not a valid default for a boolean prompt",
-                    short(text, 40)
+                    truncate(text, 40)
                 ),
             )
             .help("write \"true\" or \"false\", in quotes"),

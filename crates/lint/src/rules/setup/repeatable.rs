@@ -1,7 +1,7 @@
 //! Rules `setup-no-skip-if` and `setup-skipif-same-as-cmd`.
 
-use super::{BOTH, SETUP, named};
-use crate::context::{Context, Draft, Place};
+use super::{CLI_AND_AGENT_CLI, SETUP, named};
+use crate::context::{FindingDraft, Location, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
 
@@ -12,7 +12,7 @@ pub static SETUP_NO_SKIP_IF: Rule = Rule {
     level: Level::May,
     source: SETUP,
     decides: &["A29-SETUP-03"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("setup-no-skip-if.md"),
     ..Rule::BASE
 };
@@ -23,21 +23,21 @@ pub static SETUP_SKIPIF_SAME_AS_CMD: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     source: SETUP,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     docs: include_str!("setup-skipif-same-as-cmd.md"),
     ..Rule::BASE
 };
 
-pub(super) fn repeatable<'d>(ctx: &Context<'d>, step: &'d Node) {
+pub(super) fn repeatable<'d>(ctx: &RuleContext<'d>, step: &'d Node) {
     let Some(first) = step.entries().first() else {
         return;
     };
     let Some(skip) = step.get("skip_if") else {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &SETUP_NO_SKIP_IF,
-                Place::Part(step, first.key_span),
+                Location::Part(step, first.key_span),
                 format!("{} has no `skip_if`, so hosts cannot tell whether it is already done", named(step)),
             )
             .help("add `skip_if` with a command that exits with code 0 when there is nothing left to do"),
@@ -49,7 +49,7 @@ pub(super) fn repeatable<'d>(ctx: &Context<'d>, step: &'d Node) {
         && probe.split_whitespace().eq(command.split_whitespace())
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &SETUP_SKIPIF_SAME_AS_CMD,
                 node,
                 format!("{} uses its own command as `skip_if.cmd`", named(step)),

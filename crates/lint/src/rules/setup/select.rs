@@ -1,10 +1,10 @@
 //! Rules `setup-select-no-options` and `setup-default-not-in-options`.
 
-use super::{BOTH, SETUP, named};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, SETUP, named};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope, Severity};
 use agentproto_manifest::Node;
-use agentproto_text::{closest_of, short};
+use agentproto_text::{closest_of, truncate};
 
 pub static SETUP_SELECT_NO_OPTIONS: Rule = Rule {
     slug: "setup-select-no-options",
@@ -12,7 +12,7 @@ pub static SETUP_SELECT_NO_OPTIONS: Rule = Rule {
     level: Level::Derived,
     source: SETUP,
     decides: &["A29-SETUP-06"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     docs: include_str!("setup-select-no-options.md"),
     ..Rule::BASE
@@ -24,17 +24,17 @@ pub static SETUP_DEFAULT_NOT_IN_OPTIONS: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     source: SETUP,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     docs: include_str!("setup-default-not-in-options.md"),
     ..Rule::BASE
 };
 
-pub(super) fn select<'d>(ctx: &Context<'d>, step: &'d Node) {
+pub(super) fn select<'d>(ctx: &RuleContext<'d>, step: &'d Node) {
     let Some(options) = step.get("options") else {
         if let Some(node) = step.get("type") {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &SETUP_SELECT_NO_OPTIONS,
                     node,
                     format!("{} is of type `select` but has no `options`", named(step)),
@@ -56,12 +56,12 @@ pub(super) fn select<'d>(ctx: &Context<'d>, step: &'d Node) {
     if all_texts && !options.strings().any(|(option, _)| option == text) {
         let meant = closest_of(text, options.strings().map(|(option, _)| option));
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &SETUP_DEFAULT_NOT_IN_OPTIONS,
                 default,
                 format!(
                     "the default `{}` is not one of the options",
-                    short(text, 40)
+                    truncate(text, 40)
                 ),
             )
             .help(match meant {

@@ -1,32 +1,32 @@
 //! Rule `setup-id-pattern`: the id of a step contains characters that are not allowed.
 
-use super::{BOTH, SETUP, slug};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, SETUP, slug};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Rule};
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 use agentproto_manifest::Node;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static SETUP_ID_PATTERN: Rule = Rule {
     slug: "setup-id-pattern",
-    words: Some(id_pattern),
+    report: Some(id_pattern),
     title: "The id of a step contains characters that are not allowed",
     source: SETUP,
     decides: &["A29-SETUP-11"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     fix: FixKind::Safe,
     docs: include_str!("setup-id-pattern.md"),
     ..Rule::BASE
 };
 
-fn id_pattern<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn id_pattern<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     let id = v.node.as_str().unwrap_or("");
-    let draft = Draft::new(
+    let draft = FindingDraft::new(
         v.rule,
-        v.place.clone(),
-        format!("`{}` is not a valid step id", short(id, 64)),
+        v.location.clone(),
+        format!("`{}` is not a valid step id", truncate(id, 64)),
     );
     let meant = slug(id);
     let steps = ctx.root.get("setup").map_or(&[][..], Node::items);

@@ -1,10 +1,10 @@
 //! Rule `setup-id-unique`: two steps have the same id.
 
-use super::{BOTH, SETUP};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, SETUP};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope};
 use agentproto_manifest::Node;
-use agentproto_text::short;
+use agentproto_text::truncate;
 
 pub static SETUP_ID_UNIQUE: Rule = Rule {
     slug: "setup-id-unique",
@@ -12,16 +12,16 @@ pub static SETUP_ID_UNIQUE: Rule = Rule {
     level: Level::Derived,
     source: SETUP,
     decides: &["A29-SETUP-11"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     docs: include_str!("setup-id-unique.md"),
     ..Rule::BASE
 };
 
-pub(super) fn unique<'d>(ctx: &Context<'d>, id: &'d Node, first: &'d Node) {
-    let text = short(id.as_str().unwrap_or(""), 64);
+pub(super) fn unique<'d>(ctx: &RuleContext<'d>, id: &'d Node, first: &'d Node) {
+    let text = truncate(id.as_str().unwrap_or(""), 64);
     ctx.report(
-        Draft::new(&SETUP_ID_UNIQUE, id, format!("duplicate step id `{text}`"))
+        FindingDraft::new(&SETUP_ID_UNIQUE, id, format!("duplicate step id `{text}`"))
             .help("give each step a unique id")
             .nearby(first.span, "first here"),
     );

@@ -1,37 +1,41 @@
 //! Rule `setup-interp-forward-ref`: a step uses a value that no earlier step captures.
 
-use super::{BOTH, Order, SETUP, has_value};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, Order, SETUP, has_value};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Level, Rule, Scope};
 use agentproto_manifest::Node;
-use agentproto_text::{closest_of, short};
+use agentproto_text::{closest_of, truncate};
 
 pub static SETUP_INTERP_FORWARD_REF: Rule = Rule {
     slug: "setup-interp-forward-ref",
     title: "A step uses a value that no earlier step captures",
     level: Level::Derived,
     source: SETUP,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     docs: include_str!("setup-interp-forward-ref.md"),
     ..Rule::BASE
 };
 
-pub(super) fn inputs<'d>(ctx: &Context<'d>, node: &'d Node, at: usize, order: &Order<'d>) {
+pub(super) fn inputs<'d>(ctx: &RuleContext<'d>, node: &'d Node, at: usize, order: &Order<'d>) {
     let earlier = order.steps.get(..at).unwrap_or_default();
     let own = order.steps.get(at).and_then(|step| step.str_at(&["id"]));
     let mut rest = node.as_str().unwrap_or("");
     while let Some((_, after)) = rest.split_once("${input.") {
-        let Some((name, behind)) = after.split_once('}') else {
+        let Some((name, later)) = after.split_once('}') else {
             return;
         };
-        rest = behind;
-        if order.valued.get(name).is_some_and(|first| *first < at) {
+        rest = later;
+        if order
+            .first_with_value
+            .get(name)
+            .is_some_and(|first| *first < at)
+        {
             continue;
         }
         let first = order.first.get(name).copied();
         let step = |i: usize| order.steps.get(i);
-        let shown = short(name, 64);
+        let shown = truncate(name, 64);
         let known = || {
             earlier
                 .iter()
@@ -68,7 +72,7 @@ pub(super) fn inputs<'d>(ctx: &Context<'d>, node: &'d Node, at: usize, order: &O
                 None,
             )
         };
-        let draft = Draft::new(&SETUP_INTERP_FORWARD_REF, node, message).help(help);
+        let draft = FindingDraft::new(&SETUP_INTERP_FORWARD_REF, node, message).help(help);
         ctx.report(match other.and_then(|(s, why)| Some((s.get("id")?, why))) {
             Some((id, why)) => draft.nearby(id.span, why),
             None => draft,

@@ -1,6 +1,6 @@
 //! Rule `setup-kind-enum`: the kind of a step is unknown.
 
-use super::{BOTH, SETUP};
+use super::{CLI_AND_AGENT_CLI, SETUP};
 use crate::rule::{FixKind, Rule};
 
 pub static SETUP_KIND_ENUM: Rule = Rule {
@@ -8,7 +8,7 @@ pub static SETUP_KIND_ENUM: Rule = Rule {
     title: "The kind of a step is unknown",
     source: SETUP,
     decides: &["A29-SETUP-04", "A45-FM-09", "A45-SETUP-01", "A45-SETUP-03"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     fix: FixKind::Suggest,
     docs: include_str!("setup-kind-enum.md"),
     ..Rule::BASE

@@ -1,18 +1,18 @@
 //! Rules `setup-oauth-slug-undeclared` and `setup-oauth-slug-kind`.
 
-use super::{BOTH, SETUP};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, SETUP};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{Rule, Scope};
 use crate::rules::auth::{secrets_in, secrets_of, secrets_place};
 use agentproto_manifest::Node;
-use agentproto_text::{closest_of, short};
+use agentproto_text::{closest_of, truncate};
 
 pub static SETUP_OAUTH_SLUG_UNDECLARED: Rule = Rule {
     slug: "setup-oauth-slug-undeclared",
     title: "An oauth step names an undeclared secret",
     source: SETUP,
     decides: &["A29-SETUP-07"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossFile,
     docs: include_str!("setup-oauth-slug-undeclared.md"),
     ..Rule::BASE
@@ -23,13 +23,13 @@ pub static SETUP_OAUTH_SLUG_KIND: Rule = Rule {
     title: "An oauth step names a secret of another kind",
     source: SETUP,
     decides: &["A29-SETUP-07"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossFile,
     docs: include_str!("setup-oauth-slug-kind.md"),
     ..Rule::BASE
 };
 
-pub(super) fn oauth<'d>(ctx: &Context<'d>, step: &'d Node) {
+pub(super) fn oauth<'d>(ctx: &RuleContext<'d>, step: &'d Node) {
     if step.str_at(&["kind"]) != Some("oauth") {
         return;
     }
@@ -43,12 +43,12 @@ pub(super) fn oauth<'d>(ctx: &Context<'d>, step: &'d Node) {
         // The reference rules report a broken `auth.ref`.
         if ctx.root.at(&["auth", "ref"]).is_none() {
             ctx.report(
-                Draft::new(
+                FindingDraft::new(
                     &SETUP_OAUTH_SLUG_UNDECLARED,
                     node,
                     format!(
                         "the secret `{}` is not declared, because `auth.ref` is missing",
-                        short(slug, 80)
+                        truncate(slug, 80)
                     ),
                 )
                 .help(
@@ -64,13 +64,13 @@ pub(super) fn oauth<'d>(ctx: &Context<'d>, step: &'d Node) {
         .find(|s| s.str_at(&["slug"]) == Some(slug))
     else {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &SETUP_OAUTH_SLUG_UNDECLARED,
                 node,
                 format!(
                     "`{}` does not declare the secret `{}`",
-                    short(reference.site.text, 60),
-                    short(slug, 80)
+                    truncate(reference.site.text, 60),
+                    truncate(slug, 80)
                 ),
             )
             .help(match closest_of(slug, declared()) {
@@ -86,13 +86,13 @@ pub(super) fn oauth<'d>(ctx: &Context<'d>, step: &'d Node) {
     // An unknown kind has its own finding in the SECRETS.md.
     if let Some(word) = word.filter(|w| ["opaque", "keypair", "json"].contains(w)) {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &SETUP_OAUTH_SLUG_KIND,
                 node,
                 format!(
                     "the secret `{}` is of kind `{}`, not `oauth`",
-                    short(slug, 80),
-                    short(word, 40)
+                    truncate(slug, 80),
+                    truncate(word, 40)
                 ),
             )
             .help("set `kind: oauth` there, or name another secret")

@@ -1,7 +1,7 @@
 //! Rule `setup-options-not-select`: a prompt of another type than `select` has `options`.
 
-use super::{BOTH, SETUP};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, SETUP};
+use crate::context::{FindingDraft, RuleContext};
 use crate::edits;
 use crate::finding::Safety;
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
@@ -14,7 +14,7 @@ pub static SETUP_OPTIONS_NOT_SELECT: Rule = Rule {
     level: Level::May,
     source: SETUP,
     decides: &["A29-SETUP-06"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     fix: FixKind::Safe,
     docs: include_str!("setup-options-not-select.md"),
@@ -22,7 +22,7 @@ pub static SETUP_OPTIONS_NOT_SELECT: Rule = Rule {
 };
 
 pub(super) fn options_without_select<'d>(
-    ctx: &Context<'d>,
+    ctx: &RuleContext<'d>,
     step: &'d Node,
     kind: &str,
     options: &'d Entry,
@@ -40,7 +40,7 @@ pub(super) fn options_without_select<'d>(
             edits::remove_entry(ctx.doc, step, options),
         ),
     };
-    let draft = Draft::new(
+    let draft = FindingDraft::new(
         &SETUP_OPTIONS_NOT_SELECT,
         options,
         format!("`options` has no effect on a prompt of type `{kind}`"),

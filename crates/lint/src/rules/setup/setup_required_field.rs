@@ -1,14 +1,14 @@
 //! Rule `setup-required-field`: a step is missing a required field.
 
-use super::{BOTH, SETUP, named, say};
-use crate::context::Context;
+use super::{CLI_AND_AGENT_CLI, SETUP, named, report};
+use crate::context::RuleContext;
 use crate::rule::{FixKind, Rule};
-use crate::shape::Violation;
+use crate::shape::SchemaViolation;
 use agentproto_text::one_of;
 
 pub static SETUP_REQUIRED_FIELD: Rule = Rule {
     slug: "setup-required-field",
-    words: Some(required_field),
+    report: Some(required_field),
     title: "A step is missing a required field",
     source: SETUP,
     decides: &[
@@ -20,13 +20,13 @@ pub static SETUP_REQUIRED_FIELD: Rule = Rule {
         "A45-FM-09",
         "A45-SETUP-01",
     ],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     fix: FixKind::Suggest,
     docs: include_str!("setup-required-field.md"),
     ..Rule::BASE
 };
 
-fn required_field<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+fn required_field<'d>(ctx: &RuleContext<'d>, v: &SchemaViolation<'d>) {
     let name = v.missing.as_deref().unwrap_or("");
     let help = match name {
         "kind" => format!("add `kind`: {}", one_of(&v.expected)),
@@ -38,5 +38,5 @@ fn required_field<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
         Some(kind) if name != "kind" => format!("{} of kind `{kind}`", named(v.node)),
         _ => named(v.node),
     };
-    say(ctx, v, format!("{who} is missing `{name}`"), help);
+    report(ctx, v, format!("{who} is missing `{name}`"), help);
 }

@@ -7,8 +7,8 @@ mod vc_range;
 mod vc_required;
 mod vc_timeout_min;
 
-use crate::context::Context;
-use crate::registry::{Check, Family};
+use crate::context::RuleContext;
+use crate::registry::{Family, FamilyCheck};
 use crate::rule::Source;
 use agentproto_manifest::Doctype;
 
@@ -36,20 +36,20 @@ pub static FAMILY: Family = Family {
         &VC_CMD_REGISTRY_PROBE,
         &VC_CMD_SHELL_FEATURES,
     ],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &[Doctype::Cli, Doctype::AgentCli],
         run: check,
     }],
 };
 
-const BOTH: &[Doctype] = &[Doctype::Cli, Doctype::AgentCli];
+const CLI_AND_AGENT_CLI: &[Doctype] = &[Doctype::Cli, Doctype::AgentCli];
 
 const VERSION: Source = Source {
     spec: "AIP-29",
     section: "Version detection",
 };
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     let Some(block) = ctx.root.get("version_check") else {
         return;
     };

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::str::Chars;
 
 #[derive(Debug, Default, PartialEq)]
-pub struct Verdict {
+pub struct PatternAnalysis {
     /// Error message of the regex engine, if the pattern is not valid.
     pub error: Option<String>,
     /// Number of capture groups.
@@ -18,33 +18,33 @@ pub struct Verdict {
 }
 
 /// Maximum length in bytes of a pattern that is compiled. Patterns for versions are never longer.
-const LONGEST: usize = 4096;
+const MAX_LENGTH: usize = 4096;
 /// Maximum number of cached verdicts per thread.
-const MOST_KEPT: usize = 512;
+const MAX_CACHED: usize = 512;
 /// Maximum nesting depth of groups that is analyzed.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 thread_local! {
-    static KNOWN: RefCell<HashMap<String, Rc<Verdict>>> = RefCell::default();
+    static KNOWN: RefCell<HashMap<String, Rc<PatternAnalysis>>> = RefCell::default();
 }
 
-pub fn judge(pattern: &str) -> Rc<Verdict> {
+pub fn analyze(pattern: &str) -> Rc<PatternAnalysis> {
     if let Some(groups) = plain(pattern) {
-        return Rc::new(Verdict {
+        return Rc::new(PatternAnalysis {
             groups,
-            ..Verdict::default()
+            ..PatternAnalysis::default()
         });
     }
     if let Some(known) = KNOWN.with_borrow(|known| known.get(pattern).cloned()) {
         return known;
     }
-    let verdict = Rc::new(Verdict {
+    let verdict = Rc::new(PatternAnalysis {
         error: compile_error(pattern),
         groups: count_groups(pattern),
         backtracks: may_backtrack(pattern),
     });
     KNOWN.with_borrow_mut(|known| {
-        if known.len() >= MOST_KEPT {
+        if known.len() >= MAX_CACHED {
             known.clear();
         }
         known.insert(pattern.to_owned(), Rc::clone(&verdict));
@@ -55,7 +55,7 @@ pub fn judge(pattern: &str) -> Rc<Verdict> {
 /// The error of a pattern that is valid neither with nor without the `u` flag. Hosts may use
 /// either.
 fn compile_error(pattern: &str) -> Option<String> {
-    if pattern.len() > LONGEST {
+    if pattern.len() > MAX_LENGTH {
         return None;
     }
     let error = regress::Regex::with_flags(pattern, "").err()?;
@@ -264,7 +264,7 @@ impl Scan<'_> {
     /// is nested too deeply.
     fn alternatives(&mut self) -> Option<Tree> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return None;
         }
         let mut tree: Tree = vec![Vec::new()];
@@ -415,11 +415,14 @@ fn is_ambiguous(tree: &Tree) -> bool {
         }),
         _ => false,
     });
-    overlapping || tree.iter().any(|alternative| runs_into_itself(alternative))
+    overlapping
+        || tree
+            .iter()
+            .any(|alternative| iterations_overlap(alternative))
 }
 
 /// Whether the end of one iteration can also be matched as the start of the next one.
-fn runs_into_itself(alternative: &[Item]) -> bool {
+fn iterations_overlap(alternative: &[Item]) -> bool {
     let mut items = Vec::new();
     flatten(alternative, &mut items);
     let repeated = items
@@ -494,7 +497,7 @@ mod tests {
             r"\-(\d)",
             r"\p{L}",
         ] {
-            assert_eq!(judge(pattern).error, None, "{pattern}");
+            assert_eq!(analyze(pattern).error, None, "{pattern}");
         }
         for pattern in [
             r"(?P<maj>\d+)",
@@ -505,7 +508,7 @@ mod tests {
             r"(?<n>a)(?<n>b)",
             "(?#c)",
         ] {
-            assert!(judge(pattern).error.is_some(), "{pattern}");
+            assert!(analyze(pattern).error.is_some(), "{pattern}");
         }
     }
 
@@ -517,7 +520,7 @@ mod tests {
             (r"[\](](b)", 1),
             ("abc", 0),
         ] {
-            assert_eq!(judge(pattern).groups, groups, "{pattern}");
+            assert_eq!(analyze(pattern).groups, groups, "{pattern}");
         }
     }
 

@@ -1,11 +1,11 @@
 //! Rules `vc-cmd-not-bin`, `vc-cmd-registry-probe` and `vc-cmd-shell-features`.
 
-use super::{BOTH, VERSION, is_assignment, is_registry_probe, shell_feature};
-use crate::context::{Context, Draft};
+use super::{CLI_AND_AGENT_CLI, VERSION, is_assignment, is_registry_probe, shell_feature};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
-use crate::rules::install::is_bin;
+use crate::rules::install::is_valid_bin;
 use agentproto_manifest::Node;
-use agentproto_text::{base_name, short};
+use agentproto_text::{base_name, truncate};
 
 pub static VC_CMD_NOT_BIN: Rule = Rule {
     slug: "vc-cmd-not-bin",
@@ -14,7 +14,7 @@ pub static VC_CMD_NOT_BIN: Rule = Rule {
     level: Level::May,
     source: VERSION,
     decides: &["A29-VER-01"],
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     fix: FixKind::Suggest,
     docs: include_str!("vc-cmd-not-bin.md"),
@@ -27,7 +27,7 @@ pub static VC_CMD_REGISTRY_PROBE: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     source: VERSION,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     scope: Scope::CrossField,
     fix: FixKind::Suggest,
     docs: include_str!("vc-cmd-registry-probe.md"),
@@ -40,16 +40,16 @@ pub static VC_CMD_SHELL_FEATURES: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     source: VERSION,
-    doctypes: BOTH,
+    doctypes: CLI_AND_AGENT_CLI,
     docs: include_str!("vc-cmd-shell-features.md"),
     ..Rule::BASE
 };
 
-pub(super) fn cmd<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
+pub(super) fn cmd<'d>(ctx: &RuleContext<'d>, node: &'d Node, text: &str) {
     let shell = shell_feature(text);
     if let Some(feature) = shell {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &VC_CMD_SHELL_FEATURES,
                 node,
                 format!("`version_check.cmd` uses {feature}, which requires a shell"),
@@ -63,7 +63,7 @@ pub(super) fn cmd<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
     };
     if is_registry_probe(base_name(first), words) && ctx.on(&VC_CMD_REGISTRY_PROBE) {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &VC_CMD_REGISTRY_PROBE,
                 node,
                 "`version_check.cmd` queries a package registry, so it passes even if nothing is installed",
@@ -76,19 +76,19 @@ pub(super) fn cmd<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
         return;
     };
     // An invalid `bin` has its own finding.
-    let Some(bin) = bin_node.as_str().filter(|b| is_bin(b)).map(base_name) else {
+    let Some(bin) = bin_node.as_str().filter(|b| is_valid_bin(b)).map(base_name) else {
         return;
     };
     let runs_bin = base_name(first) == bin
         || (shell.is_some() && text.split_whitespace().any(|word| base_name(word) == bin));
     if !runs_bin && !bin.is_empty() {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &VC_CMD_NOT_BIN,
                 node,
                 format!(
                     "`version_check.cmd` runs `{}`, but the binary is `{bin}`",
-                    short(first, 40)
+                    truncate(first, 40)
                 ),
             )
             .help(format!(

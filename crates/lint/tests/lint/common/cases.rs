@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use agentproto_lint::{Profile, registry};
 use serde::Deserialize;
 
-use super::{Bundle, Odd, base_dir};
+use super::{Bundle, SpecialFile, base_dir};
 
 /// One mutant or conforming variant of a base bundle.
 #[derive(Debug, Deserialize)]
@@ -29,7 +29,7 @@ pub struct Case {
     pub rename: BTreeMap<String, String>,
     /// Files that cannot be written as text: `folder`, `not-utf8`, `huge`.
     #[serde(default)]
-    pub odd: BTreeMap<String, Odd>,
+    pub odd: BTreeMap<String, SpecialFile>,
     /// JSON pointer of the finding. Absent for a conforming variant.
     #[serde(default)]
     pub at: Option<String>,
@@ -88,7 +88,7 @@ impl Case {
             bundle.set(old, None);
         }
         for (file, odd) in &self.odd {
-            bundle.set_odd(file, *odd);
+            bundle.set_special(file, *odd);
         }
         for (file, text) in &self.files {
             bundle.set(file, text.clone());

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use agentproto_lint::{Example, Finding, Options, Profile, Report, RuleSet, lint_files};
+use agentproto_lint::{Example, Finding, LintOptions, Profile, Report, RuleSet, lint_files};
 use agentproto_manifest::{
     Disk, Document, FileSource, MAX_FILE_BYTES, Overlay, PathKind, ReadError, Workspace,
 };
@@ -30,13 +30,13 @@ pub fn base_dir() -> PathBuf {
 pub struct Bundle {
     pub dir: PathBuf,
     pub files: Overlay<'static>,
-    odd: &'static OddFiles,
+    odd: &'static SpecialFiles,
 }
 
 /// Files that cannot be written as text.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Odd {
+pub enum SpecialFile {
     Folder,
     NotUtf8,
     Huge,
@@ -44,26 +44,26 @@ pub enum Odd {
 
 /// The disk, with some paths replaced by such files.
 #[derive(Default)]
-struct OddFiles(Mutex<BTreeMap<PathBuf, Odd>>);
+struct SpecialFiles(Mutex<BTreeMap<PathBuf, SpecialFile>>);
 
-impl OddFiles {
-    fn at(&self, path: &Path) -> Option<Odd> {
+impl SpecialFiles {
+    fn at(&self, path: &Path) -> Option<SpecialFile> {
         self.0.lock().expect("no panic inside").get(path).copied()
     }
 }
 
-impl FileSource for OddFiles {
+impl FileSource for SpecialFiles {
     fn read(&self, path: &Path) -> Result<Vec<u8>, ReadError> {
         match self.at(path) {
-            Some(Odd::Folder) => Err(ReadError::IsDirectory),
-            Some(Odd::NotUtf8) => Ok(b"---\nname: caf\xe9\n---\n".to_vec()),
-            Some(Odd::Huge) => Err(ReadError::TooLarge(MAX_FILE_BYTES + 1)),
+            Some(SpecialFile::Folder) => Err(ReadError::IsDirectory),
+            Some(SpecialFile::NotUtf8) => Ok(b"---\nname: caf\xe9\n---\n".to_vec()),
+            Some(SpecialFile::Huge) => Err(ReadError::TooLarge(MAX_FILE_BYTES + 1)),
             None => Disk.read(path),
         }
     }
     fn kind(&self, path: &Path) -> Option<PathKind> {
         match self.at(path) {
-            Some(Odd::Folder) => Some(PathKind::Directory),
+            Some(SpecialFile::Folder) => Some(PathKind::Directory),
             Some(_) => Some(PathKind::File { executable: false }),
             None => Disk.kind(path),
         }
@@ -78,7 +78,7 @@ impl Bundle {
         let dir = base_dir().join(name);
         assert!(dir.is_dir(), "no bundle {name}");
         // Leaked until the test process exits, which is only a few bytes per bundle.
-        let odd: &'static OddFiles = Box::leak(Box::default());
+        let odd: &'static SpecialFiles = Box::leak(Box::default());
         Bundle {
             dir,
             files: Overlay::new(odd),
@@ -86,7 +86,7 @@ impl Bundle {
         }
     }
 
-    pub fn set_odd(&mut self, file: &str, odd: Odd) {
+    pub fn set_special(&mut self, file: &str, odd: SpecialFile) {
         let path = self.dir.join(file);
         self.odd
             .0
@@ -170,10 +170,10 @@ impl Bundle {
         &self,
         profile: Profile,
         unlinted: &[String],
-        use_it: impl FnOnce(&mut Report, &Options<'_>) -> T,
+        use_it: impl FnOnce(&mut Report, &LintOptions<'_>) -> T,
     ) -> T {
         let rules = RuleSet::profile_defaults(profile);
-        let options = Options::new(&rules, &self.files, &self.dir);
+        let options = LintOptions::new(&rules, &self.files, &self.dir);
         let mut paths = self.manifests();
         paths.retain(|p| !unlinted.iter().any(|file| *p == self.dir.join(file)));
         use_it(&mut lint_files(&paths, &options), &options)
@@ -216,7 +216,7 @@ pub fn overlay(text: &str, fragment: &str) -> String {
         }
     }
     // Edit from the end to the start, so that earlier ranges stay valid.
-    let end = doc.front.expect("base has frontmatter").yaml.end as usize;
+    let end = doc.frontmatter.expect("base has frontmatter").yaml.end as usize;
     out.insert_str(end, &added);
     replaced.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
     for (range, block) in replaced {
@@ -240,7 +240,7 @@ fn blocks(text: &str) -> Vec<(String, String)> {
 
 fn blocks_with_ranges(doc: &Document) -> Vec<(String, std::ops::Range<usize>)> {
     let root = doc.root.as_ref().expect("a mapping");
-    let end = doc.front.expect("frontmatter").yaml.end as usize;
+    let end = doc.frontmatter.expect("frontmatter").yaml.end as usize;
     let starts: Vec<usize> = root
         .entries()
         .iter()

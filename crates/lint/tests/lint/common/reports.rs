@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use agentproto_lint::render::Meta;
 use agentproto_lint::{
-    Edit, Finding, Fix, FixKind, Level, Options, Profile, Related, Report, Rule, RuleSet, Safety,
-    Scope, Severity, Source, lint_files,
+    Edit, Finding, Fix, FixKind, Level, LintOptions, Profile, Related, Report, Rule, RuleSet,
+    Safety, Scope, Severity, Source, lint_files,
 };
 use agentproto_manifest::{Disk, Doctype, Document, Span};
 
@@ -74,7 +74,7 @@ pub fn fixture(dir: &Path) -> Report {
     super::markdown_below(dir, &mut paths);
     paths.sort();
     let rules = RuleSet::profile_defaults(Profile::Default);
-    let options = Options::new(&rules, &Disk, dir.to_owned());
+    let options = LintOptions::new(&rules, &Disk, dir.to_owned());
     lint_files(&paths, &options)
 }
 

@@ -15,8 +15,8 @@ impl<'s> Text<'s> {
         self.bytes().get(at).copied()
     }
 
-    /// Offset of the first byte in a range that `wanted` accepts. Comments are skipped.
-    fn find(self, from: usize, to: usize, wanted: impl Fn(usize, u8) -> bool) -> Option<usize> {
+    /// Offset of the first byte in a range that `expected` accepts. Comments are skipped.
+    fn find(self, from: usize, to: usize, expected: impl Fn(usize, u8) -> bool) -> Option<usize> {
         let mut comment = false;
         for (i, byte) in self.bytes().get(from..to)?.iter().enumerate() {
             let at = from + i;
@@ -26,7 +26,7 @@ impl<'s> Text<'s> {
                 b'#' if self.blank_before(at) => comment = true,
                 _ => {}
             }
-            if !comment && wanted(at, *byte) {
+            if !comment && expected(at, *byte) {
                 return Some(at);
             }
         }

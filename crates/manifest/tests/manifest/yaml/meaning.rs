@@ -1,7 +1,7 @@
 //! YAML features beyond plain values: anchors, merge keys, tags, and the limits.
 
 use agentproto_manifest::yaml::{MAX_DEPTH, MAX_NODES, parse, parse_quick, parse_with_library};
-use agentproto_manifest::{OddityKind, ProblemKind, to_json};
+use agentproto_manifest::{ProblemKind, YamlQuirkKind, to_json};
 use serde_json::{Value as Json, json};
 
 fn value(source: &str) -> Json {
@@ -19,10 +19,10 @@ fn problems(source: &str) -> Vec<ProblemKind> {
     found
 }
 
-fn oddities(source: &str) -> Vec<(OddityKind, &str)> {
+fn quirks(source: &str) -> Vec<(YamlQuirkKind, &str)> {
     let parsed = parse(source, 0);
     parsed
-        .oddities
+        .quirks
         .iter()
         .map(|o| (o.kind, &source[o.span.range()]))
         .collect()
@@ -37,12 +37,12 @@ fn aliases_are_copies() {
         json!({"a": copy, "c": copy, "d": [copy, copy]})
     );
     assert_eq!(
-        oddities(source),
+        quirks(source),
         [
-            (OddityKind::Anchor, "&x {"),
-            (OddityKind::Alias, "*x"),
-            (OddityKind::Alias, "*x"),
-            (OddityKind::Alias, "*x"),
+            (YamlQuirkKind::Anchor, "&x {"),
+            (YamlQuirkKind::Alias, "*x"),
+            (YamlQuirkKind::Alias, "*x"),
+            (YamlQuirkKind::Alias, "*x"),
         ]
     );
     assert_eq!(value("a: &x 1\nb: &x 2\nc: *x\n")["c"], 2);
@@ -79,7 +79,7 @@ fn own_keys_override_merged_keys_before_and_after_the_merge() {
 #[test]
 fn a_quoted_merge_key_is_a_key() {
     for source in ["\"<<\": {a: 1}\n", "x: {'<<': {a: 1}}\n"] {
-        assert_eq!(oddities(source), []);
+        assert_eq!(quirks(source), []);
         assert!(source.contains("<<") && value(source).to_string().contains("<<"));
     }
 }
@@ -91,8 +91,8 @@ fn tags() {
         "5"
     );
     assert_eq!(
-        oddities("a: !!str 5\nb: !t 5\nc: !t {d: 1}\n"),
-        [(OddityKind::Tag, "!t 5"), (OddityKind::Tag, "!t {")]
+        quirks("a: !!str 5\nb: !t 5\nc: !t {d: 1}\n"),
+        [(YamlQuirkKind::Tag, "!t 5"), (YamlQuirkKind::Tag, "!t {")]
     );
     assert_eq!(value("a: !!str true\n")["a"], "true");
     assert_eq!(value("a: !!str\n")["a"], "");

@@ -8,7 +8,7 @@ use agentproto_manifest::{Node, Value, to_json};
 use proptest::prelude::*;
 
 /// Asserts that the quick reader, if it accepts the text, returns the same tree, spans and
-/// oddities as the library.
+/// quirks as the library.
 fn agree(source: &str) {
     if let Some(quick) = parse_quick(source, 7) {
         let full = parse_with_library(source, 7);

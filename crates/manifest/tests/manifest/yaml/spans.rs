@@ -46,9 +46,9 @@ fn walk(source: &str, node: &Node, entry: Option<&Entry>, at: String, out: &mut 
 
 /// Checks the listing below the root. `quick` says whether the quick reader accepts the text, and
 /// then both readers are compared.
-fn check(source: &str, quick: bool, wanted: &[&str]) {
+fn check(source: &str, quick: bool, expected: &[&str]) {
     let full = listing(source, &parse_with_library(source, 0));
-    assert_eq!(full[1..], *wanted, "{source:?}");
+    assert_eq!(full[1..], *expected, "{source:?}");
     let read = parse_quick(source, 0);
     assert_eq!(read.is_some(), quick, "quick reader on {source:?}");
     if let Some(read) = read {
@@ -160,9 +160,9 @@ fn block_scalars_with_every_indicator() {
                     "+" => "\n\n",
                     _ => "\n",
                 };
-                let wanted = format!("x\n y{break_behind}");
+                let expected = format!("x\n y{break_behind}");
                 let root = full.root.as_ref().expect("a tree");
-                assert_eq!(root.str_at(&["a"]), Some(wanted.as_str()), "{source:?}");
+                assert_eq!(root.str_at(&["a"]), Some(expected.as_str()), "{source:?}");
                 if let Some(quick) = parse_quick(&source, 0) {
                     assert_eq!(quick, full, "{source:?}");
                 }

@@ -1,8 +1,8 @@
 //! Rules `option-append-when-true-non-bool`, `option-template-no-value`,
 //! `option-template-on-boolean` and `option-inert`.
 
-use super::{BASE, given, placeholders, type_of};
-use crate::context::{Context, Draft};
+use super::{BASE, non_empty_entry, placeholders, type_of};
+use crate::context::{FindingDraft, RuleContext};
 use crate::rule::{FixKind, Level, Rule, Scope, Severity};
 use agentproto_manifest::{Entry, Node};
 
@@ -46,18 +46,18 @@ pub static OPTION_INERT: Rule = Rule {
     ..BASE
 };
 
-const PATCHES: [&str; 3] = ["bin_args_template", "bin_args_append_when_true", "env"];
+const EFFECTS: [&str; 3] = ["bin_args_template", "bin_args_append_when_true", "env"];
 
-pub(super) fn patches<'d>(ctx: &Context<'d>, option: &'d Node) {
-    let template = given(option, "bin_args_template");
-    let when_true = given(option, "bin_args_append_when_true");
-    let env = given(option, "env");
+pub(super) fn check_effects<'d>(ctx: &RuleContext<'d>, option: &'d Node) {
+    let template = non_empty_entry(option, "bin_args_template");
+    let when_true = non_empty_entry(option, "bin_args_append_when_true");
+    let env = non_empty_entry(option, "env");
     let known = type_of(option);
     if let (Some(entry), Some(kind)) = (when_true, known)
         && kind != "boolean"
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &OPTION_APPEND_WHEN_TRUE_NON_BOOL,
                 entry,
                 format!("`bin_args_append_when_true` is only for booleans, but this option is of type `{kind}`"),
@@ -69,7 +69,7 @@ pub(super) fn patches<'d>(ctx: &Context<'d>, option: &'d Node) {
         && known == Some("boolean")
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &OPTION_TEMPLATE_ON_BOOLEAN,
                 entry,
                 "a boolean has no value to put into `bin_args_template`",
@@ -88,7 +88,7 @@ pub(super) fn patches<'d>(ctx: &Context<'d>, option: &'d Node) {
             .any(|(text, _)| text.contains("{value}"))
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &OPTION_TEMPLATE_NO_VALUE,
                 entry,
                 "`bin_args_template` does not contain `{value}`, so every value gives the same arguments",
@@ -99,7 +99,7 @@ pub(super) fn patches<'d>(ctx: &Context<'d>, option: &'d Node) {
     // A misspelled field has its own finding.
     let misnamed = |e: &Entry| {
         let patch = e.key.starts_with("bin_arg") || e.key.starts_with("env");
-        patch && !PATCHES.contains(&&*e.key)
+        patch && !EFFECTS.contains(&&*e.key)
     };
     if template.is_none()
         && when_true.is_none()
@@ -108,7 +108,7 @@ pub(super) fn patches<'d>(ctx: &Context<'d>, option: &'d Node) {
         && let Some(id) = option.get("id")
     {
         ctx.report(
-            Draft::new(
+            FindingDraft::new(
                 &OPTION_INERT,
                 id,
                 "this option changes neither the arguments nor the environment, so a host cannot apply it",

@@ -4,8 +4,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::context::Context;
-use crate::registry::{Check, Family};
+use crate::context::RuleContext;
+use crate::registry::{Family, FamilyCheck};
 use agentproto_manifest::Doctype;
 
 /// Whether the check is armed, so that it panics on [`TRIGGER`].
@@ -17,13 +17,13 @@ pub const TRIGGER: &str = "metadata: {fail-on-purpose: true}";
 pub static FAMILY: Family = Family {
     name: "faulty",
     rules: &[],
-    checks: &[Check {
+    checks: &[FamilyCheck {
         doctypes: &Doctype::ALL,
         run: check,
     }],
 };
 
-fn check(ctx: &Context<'_>) {
+fn check(ctx: &RuleContext<'_>) {
     if ARMED.load(Ordering::Relaxed) && ctx.root.at(&["metadata", "fail-on-purpose"]).is_some() {
         panic!("on purpose");
     }
@@ -32,7 +32,7 @@ fn check(ctx: &Context<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, Profile, Report, RuleSet, Skip, lint_files};
+    use crate::{LintOptions, Profile, Report, RuleSet, Skip, lint_files};
     use agentproto_manifest::{Disk, Overlay};
 
     /// Lints 100 files with an unknown field, plus one file that makes the check panic.
@@ -52,7 +52,7 @@ mod tests {
         );
         let mut paths: Vec<_> = texts.texts.keys().cloned().collect();
         paths.sort();
-        let mut options = Options::new(rules, &texts, "no-such-place");
+        let mut options = LintOptions::new(rules, &texts, "no-such-place");
         options.threads = threads;
         options.skip = skip;
         lint_files(&paths, &options)
@@ -72,16 +72,16 @@ mod tests {
                 let report = lint(&rules, name, threads, None);
                 assert_eq!(report.files.len(), 101);
                 assert_eq!(count(&report, "fm-unknown-field"), 100);
-                let mut faults = report
+                let mut findings = report
                     .findings
                     .iter()
                     .filter(|f| f.rule.slug == "internal-fault");
-                let fault = faults.next().expect("a finding");
-                assert!(faults.next().is_none());
-                assert!(fault.file.ends_with(format!("b50/{name}")));
-                assert_eq!(fault.severity, fault.rule.severity);
-                assert_eq!((fault.start.line, fault.start.column), (1, 1));
-                assert!(!fault.message.contains("on purpose"));
+                let finding = findings.next().expect("a finding");
+                assert!(findings.next().is_none());
+                assert!(finding.file.ends_with(format!("b50/{name}")));
+                assert_eq!(finding.severity, finding.rule.severity);
+                assert_eq!((finding.start.line, finding.start.column), (1, 1));
+                assert!(!finding.message.contains("on purpose"));
             }
         }
     }

@@ -5,7 +5,7 @@ use agentproto_manifest::Node;
 pub const OPERATING_SYSTEMS: [&str; 3] = ["darwin", "linux", "windows"];
 
 /// Whether a method may work on an operating system. True if this cannot be determined.
-pub fn served_by(method: &Node, os: &str) -> bool {
+pub fn supports_os(method: &Node, os: &str) -> bool {
     match method.str_at(&["method"]) {
         Some("brew") => os != "windows",
         Some("apt" | "dnf" | "pacman") => os == "linux",

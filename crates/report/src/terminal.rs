@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use agentproto_text::{clip, plain};
+use agentproto_text::{clip, escape_line};
 
 use crate::Verdict;
 
@@ -11,7 +11,7 @@ use crate::Verdict;
 pub const MIN_WIDTH: usize = 40;
 
 /// Terminal settings.
-pub struct Pen {
+pub struct TerminalStyle {
     /// Whether to use colors.
     pub color: bool,
     /// Whether to use symbols outside ASCII.
@@ -20,10 +20,10 @@ pub struct Pen {
     pub width: usize,
 }
 
-impl Pen {
+impl TerminalStyle {
     /// Settings with at least the minimum width.
     pub fn new(color: bool, unicode: bool, width: usize) -> Self {
-        Pen {
+        TerminalStyle {
             color,
             unicode,
             width: width.max(MIN_WIDTH),
@@ -37,21 +37,29 @@ impl Pen {
             false => text.to_owned(),
         }
     }
-    pub fn good(&self, text: &str) -> String {
+
+    /// Text in bold green.
+    pub fn success(&self, text: &str) -> String {
         self.paint("1;32", text)
     }
-    pub fn bad(&self, text: &str) -> String {
+
+    /// Text in bold red.
+    pub fn error(&self, text: &str) -> String {
         self.paint("1;31", text)
     }
+
+    /// Bold text.
     pub fn bold(&self, text: &str) -> String {
         self.paint("1", text)
     }
+
+    /// Dim text.
     pub fn dim(&self, text: &str) -> String {
         self.paint("2", text)
     }
 
     /// Text in the color of a verdict.
-    pub fn tone(&self, verdict: Verdict, text: &str) -> String {
+    pub fn paint_verdict(&self, verdict: Verdict, text: &str) -> String {
         match verdict {
             Verdict::Pass => self.paint("32", text),
             Verdict::Fail => self.paint("1;31", text),
@@ -62,7 +70,7 @@ impl Pen {
     }
 
     /// Symbol of a verdict, in its color.
-    pub fn mark(&self, verdict: Verdict) -> String {
+    pub fn verdict_symbol(&self, verdict: Verdict) -> String {
         let (fancy, plain) = match verdict {
             Verdict::Pass => ("✓", "+"),
             Verdict::Fail => ("✗", "x"),
@@ -70,20 +78,20 @@ impl Pen {
             Verdict::Error => ("?", "?"),
             Verdict::Skip | Verdict::NotApplicable | Verdict::NotVerified => ("·", "."),
         };
-        self.tone(verdict, if self.unicode { fancy } else { plain })
+        self.paint_verdict(verdict, if self.unicode { fancy } else { plain })
     }
 
     /// Text clipped to the rest of a line of which `used` columns are taken.
     pub fn one_line(&self, text: &str, used: usize) -> String {
         let room = self.width.saturating_sub(used).max(20);
-        clip(&plain(text), room).into_owned()
+        clip(&escape_line(text), room).into_owned()
     }
 
     /// Writes a labeled paragraph below a row, or nothing if the text is empty.
     pub fn paragraph(&self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
         match text.trim() {
             "" => Ok(()),
-            text => self.wrapped(&format!("{label:<7}"), &plain(text), out),
+            text => self.wrapped(&format!("{label:<9}"), &escape_line(text), out),
         }
     }
 
@@ -101,13 +109,18 @@ impl Pen {
 
     /// Highlights the marked range in a piece of text. `from` is the offset of the piece in the
     /// whole text, in characters.
-    pub fn marked(&self, piece: &str, from: usize, mark: Option<&Range<usize>>) -> String {
-        let Some(mark) = mark.filter(|_| self.color) else {
+    pub fn marked(
+        &self,
+        piece: &str,
+        from: usize,
+        verdict_symbol: Option<&Range<usize>>,
+    ) -> String {
+        let Some(verdict_symbol) = verdict_symbol.filter(|_| self.color) else {
             return piece.to_owned();
         };
         let chars: Vec<char> = piece.chars().collect();
         let inside = |at: usize| at.saturating_sub(from).min(chars.len());
-        let (start, end) = (inside(mark.start), inside(mark.end));
+        let (start, end) = (inside(verdict_symbol.start), inside(verdict_symbol.end));
         let part = |range: Range<usize>| chars.get(range).unwrap_or_default().iter().collect();
         let [before, here, after]: [String; 3] =
             [part(0..start), part(start..end), part(end..chars.len())];

@@ -9,7 +9,7 @@ pub fn is_everything(host: &str) -> bool {
 
 /// Why an egress entry is neither a host name nor a glob, with the intended host name.
 #[derive(Debug, PartialEq)]
-pub enum EgressFault<'a> {
+pub enum EgressError<'a> {
     Empty,
     Scheme(&'a str),
     Cidr,
@@ -18,20 +18,20 @@ pub enum EgressFault<'a> {
     Character(char),
 }
 
-pub fn egress_fault(entry: &str) -> Option<EgressFault<'_>> {
+pub fn egress_error(entry: &str) -> Option<EgressError<'_>> {
     if entry.is_empty() {
-        return Some(EgressFault::Empty);
+        return Some(EgressError::Empty);
     }
     if let Some((_, rest)) = entry.split_once("://") {
-        return Some(EgressFault::Scheme(host_of(rest)));
+        return Some(EgressError::Scheme(host_of(rest)));
     }
     if let Some((before, after)) = entry.split_once('/') {
         let address = before.parse::<std::net::IpAddr>().is_ok();
         let bits = !after.is_empty() && after.bytes().all(|b| b.is_ascii_digit());
         return Some(if address && bits {
-            EgressFault::Cidr
+            EgressError::Cidr
         } else {
-            EgressFault::Path(host_of(entry))
+            EgressError::Path(host_of(entry))
         });
     }
     // An IPv6 address has colons and no port.
@@ -46,13 +46,13 @@ pub fn egress_fault(entry: &str) -> Option<EgressFault<'_>> {
     if let Some((name, port)) = entry.rsplit_once(':')
         && (port == "*" || port.bytes().all(|b| b.is_ascii_digit()))
     {
-        return Some(EgressFault::Port(name));
+        return Some(EgressError::Port(name));
     }
     let fits = |c: char| c.is_alphanumeric() || "-._*?{},[]!".contains(c);
     entry
         .chars()
         .find(|c| !fits(*c))
-        .map(EgressFault::Character)
+        .map(EgressError::Character)
 }
 
 fn host_of(rest: &str) -> &str {
@@ -70,7 +70,7 @@ pub fn literal_head(glob: &str) -> &str {
 }
 
 /// Suffixes of variable names that mention a secret but do not hold one.
-const ABOUT: [&str; 13] = [
+const HARMLESS_SUFFIXES: [&str; 13] = [
     "_FILE",
     "_PATH",
     "_DIR",
@@ -89,7 +89,7 @@ const ABOUT: [&str; 13] = [
 /// Whether the name of a variable suggests a secret, for example `FORGE_TOKEN` or `DB_PASSWORD`.
 pub fn has_secret_name(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
-    if ABOUT.iter().any(|end| upper.ends_with(end)) {
+    if HARMLESS_SUFFIXES.iter().any(|end| upper.ends_with(end)) {
         return false;
     }
     let two_words = [
@@ -116,7 +116,7 @@ pub fn has_secret_name(name: &str) -> bool {
 }
 
 /// Prefixes of tokens from well-known issuers.
-const ISSUED: [&str; 11] = [
+const TOKEN_PREFIXES: [&str; 11] = [
     "ghp_",
     "gho_",
     "ghs_",
@@ -132,7 +132,7 @@ const ISSUED: [&str; 11] = [
 
 /// Whether a variable with a literal value contains a secret in plain text.
 pub fn holds_secret(name: &str, value: &str) -> bool {
-    if value.len() >= 16 && ISSUED.iter().any(|start| value.starts_with(start)) {
+    if value.len() >= 16 && TOKEN_PREFIXES.iter().any(|start| value.starts_with(start)) {
         return true;
     }
     // Switches, paths and references to other variables are not secret.
@@ -162,29 +162,29 @@ mod tests {
             "bücher.example",
             "{a,b}.example",
         ] {
-            assert_eq!(egress_fault(good), None, "{good}");
+            assert_eq!(egress_error(good), None, "{good}");
         }
-        assert_eq!(egress_fault(""), Some(EgressFault::Empty));
+        assert_eq!(egress_error(""), Some(EgressError::Empty));
         assert_eq!(
-            egress_fault("https://a.example:8443/x"),
-            Some(EgressFault::Scheme("a.example"))
+            egress_error("https://a.example:8443/x"),
+            Some(EgressError::Scheme("a.example"))
         );
-        assert_eq!(egress_fault("10.0.0.0/8"), Some(EgressFault::Cidr));
-        assert_eq!(egress_fault("fe80::/10"), Some(EgressFault::Cidr));
+        assert_eq!(egress_error("10.0.0.0/8"), Some(EgressError::Cidr));
+        assert_eq!(egress_error("fe80::/10"), Some(EgressError::Cidr));
         assert_eq!(
-            egress_fault("a.example/v1"),
-            Some(EgressFault::Path("a.example"))
-        );
-        assert_eq!(
-            egress_fault("a.example:443"),
-            Some(EgressFault::Port("a.example"))
+            egress_error("a.example/v1"),
+            Some(EgressError::Path("a.example"))
         );
         assert_eq!(
-            egress_fault("a.example:*"),
-            Some(EgressFault::Port("a.example"))
+            egress_error("a.example:443"),
+            Some(EgressError::Port("a.example"))
         );
-        assert_eq!(egress_fault("^a$"), Some(EgressFault::Character('^')));
-        assert_eq!(egress_fault("a b"), Some(EgressFault::Character(' ')));
+        assert_eq!(
+            egress_error("a.example:*"),
+            Some(EgressError::Port("a.example"))
+        );
+        assert_eq!(egress_error("^a$"), Some(EgressError::Character('^')));
+        assert_eq!(egress_error("a b"), Some(EgressError::Character(' ')));
         assert!(is_everything("*") && is_everything("*.*") && !is_everything("*.x"));
     }
 

@@ -12,7 +12,7 @@ const SEARCHES: usize = 16;
 /// Finds paths to nodes. The first lookups search the tree. After that a table of all nodes is
 /// built, so that many findings in a large file do not take quadratic time.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct NodePaths {
     searches: AtomicUsize,
     table: OnceLock<HashMap<usize, Step>>,
 }
@@ -29,32 +29,32 @@ fn address(node: &Node) -> usize {
     std::ptr::from_ref(node).addr()
 }
 
-impl Places {
+impl NodePaths {
     /// Path from the root to a node, as the index of each child.
-    pub fn way(&self, root: &Node, target: &Node) -> Option<Vec<usize>> {
+    pub fn path_to(&self, root: &Node, target: &Node) -> Option<Vec<usize>> {
         if std::ptr::eq(root, target) {
             return Some(Vec::new());
         }
         if self.searches.fetch_add(1, Ordering::Relaxed) < SEARCHES {
-            let mut way = Vec::new();
-            return search(root, target, &mut way).then_some(way);
+            let mut path = Vec::new();
+            return search(root, target, &mut path).then_some(path);
         }
         let table = self.table.get_or_init(|| {
             let mut table = HashMap::new();
             // The root itself moves with its document, so its address is not stored: 0 marks
             // its children.
-            note(root, 0, &mut table);
+            index_children(root, 0, &mut table);
             table
         });
-        let mut way = Vec::new();
+        let mut path = Vec::new();
         let mut at = address(target);
         while at != 0 {
             let step = table.get(&at)?;
-            way.push(step.index);
+            path.push(step.index);
             at = step.parent;
         }
-        way.reverse();
-        Some(way)
+        path.reverse();
+        Some(path)
     }
 }
 
@@ -68,22 +68,22 @@ fn children(node: &Node) -> impl Iterator<Item = &Node> {
 }
 
 /// Depth-first search. The parser limits the depth, so the recursion is bounded.
-fn search(node: &Node, target: &Node, way: &mut Vec<usize>) -> bool {
+fn search(node: &Node, target: &Node, path: &mut Vec<usize>) -> bool {
     for (i, child) in children(node).enumerate() {
-        way.push(i);
-        if std::ptr::eq(child, target) || search(child, target, way) {
+        path.push(i);
+        if std::ptr::eq(child, target) || search(child, target, path) {
             return true;
         }
-        way.pop();
+        path.pop();
     }
     false
 }
 
-fn note(node: &Node, parent: usize, table: &mut HashMap<usize, Step>) {
+fn index_children(node: &Node, parent: usize, table: &mut HashMap<usize, Step>) {
     for (index, child) in children(node).enumerate() {
         let at = address(child);
         table.insert(at, Step { parent, index });
-        note(child, at, table);
+        index_children(child, at, table);
     }
 }
 
@@ -107,8 +107,8 @@ mod tests {
         // A document may move, but its nodes do not.
         let boxed = Box::new(doc.path_of(root));
         assert_eq!(*boxed, Some(Vec::new()));
-        let stranger = root.clone();
-        let inside = stranger.get("a").expect("a node");
+        let copy = root.clone();
+        let inside = copy.get("a").expect("a node");
         assert_eq!(doc.pointer_of(inside), None);
     }
 }

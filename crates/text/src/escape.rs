@@ -14,17 +14,17 @@ pub fn is_hidden(c: char) -> bool {
 }
 
 /// Escape for a hidden character: `\n`, `\t`, `\u{1b}`.
-pub fn shown(c: char) -> std::char::EscapeDefault {
+pub fn escape_char(c: char) -> std::char::EscapeDefault {
     c.escape_default()
 }
 
 /// Converts text to one line that is safe to print. Hidden characters become escapes.
-pub fn plain(text: &str) -> Cow<'_, str> {
+pub fn escape_line(text: &str) -> Cow<'_, str> {
     escape(text, is_hidden)
 }
 
-/// Like `plain`, but keeps line breaks.
-pub fn plain_lines(text: &str) -> Cow<'_, str> {
+/// Like `escape_line`, but keeps line breaks.
+pub fn escape_lines(text: &str) -> Cow<'_, str> {
     escape(text, |c| c != '\n' && is_hidden(c))
 }
 
@@ -35,7 +35,7 @@ fn escape(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         if hidden(c) {
-            out.extend(shown(c));
+            out.extend(escape_char(c));
         } else {
             out.push(c);
         }
@@ -45,7 +45,7 @@ fn escape(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
 
 /// Converts an agent's output for a terminal. Line breaks, tabs and the joiners in emoji stay.
 /// Other hidden characters become escapes.
-pub fn speech(text: &str) -> Cow<'_, str> {
+pub fn escape_output(text: &str) -> Cow<'_, str> {
     escape(text, |c| {
         is_hidden(c) && !matches!(c, '\n' | '\t' | '\u{200d}' | '\u{fe0f}')
     })
@@ -53,7 +53,7 @@ pub fn speech(text: &str) -> Cow<'_, str> {
 
 /// Replaces hidden characters in JSON text by `\u` escapes. Outside strings, JSON has no hidden
 /// characters except line breaks, so the serialized text can be processed as a whole.
-pub fn json_plain(json: &str) -> Cow<'_, str> {
+pub fn escape_json(json: &str) -> Cow<'_, str> {
     let hidden = |c: char| c != '\n' && is_hidden(c);
     if !json.contains(hidden) {
         return Cow::Borrowed(json);
@@ -74,7 +74,7 @@ pub fn json_plain(json: &str) -> Cow<'_, str> {
 /// Formats a JSON value on several lines, with hidden characters as escapes.
 pub fn pretty(value: &serde_json::Value) -> std::io::Result<String> {
     let text = serde_json::to_string_pretty(value)?;
-    Ok(json_plain(&text).into_owned())
+    Ok(escape_json(&text).into_owned())
 }
 
 /// A number with its noun, such as "1 file" or "2 files".
@@ -100,10 +100,13 @@ mod tests {
 
     #[test]
     fn hidden_characters_are_shown() {
-        assert_eq!(plain("a\u{1b}[31mb\r\n\tc"), r"a\u{1b}[31mb\r\n\tc");
-        assert_eq!(plain("\u{202e}x\u{9b}\u{7f}"), r"\u{202e}x\u{9b}\u{7f}");
-        assert_eq!(plain_lines("a\nb\r"), "a\nb\\r");
-        assert!(matches!(plain("näïve 日本 🦀"), Cow::Borrowed(_)));
+        assert_eq!(escape_line("a\u{1b}[31mb\r\n\tc"), r"a\u{1b}[31mb\r\n\tc");
+        assert_eq!(
+            escape_line("\u{202e}x\u{9b}\u{7f}"),
+            r"\u{202e}x\u{9b}\u{7f}"
+        );
+        assert_eq!(escape_lines("a\nb\r"), "a\nb\\r");
+        assert!(matches!(escape_line("näïve 日本 🦀"), Cow::Borrowed(_)));
     }
 
     #[test]

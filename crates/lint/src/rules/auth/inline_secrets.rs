@@ -3,7 +3,7 @@
 use agentproto_text::credentials::is_token;
 
 /// Describes what looks like a secret in a command, without showing it.
-pub fn find(command: &str) -> Option<&'static str> {
+pub fn find_secret(command: &str) -> Option<&'static str> {
     // Every token and every literal value below contains a digit, and most commands have none.
     if !command.bytes().any(|b| b.is_ascii_digit()) {
         return None;
@@ -93,7 +93,7 @@ mod tests {
             "x -H 'Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc123'",
             "x AKIA0123456789ABCDEF",
         ] {
-            assert!(find(command).is_some(), "{command}");
+            assert!(find_secret(command).is_some(), "{command}");
         }
         for command in [
             "forge auth login --web",
@@ -110,7 +110,7 @@ mod tests {
             "x login --scopes read:org2,repo12345",
             "",
         ] {
-            assert_eq!(find(command), None, "{command}");
+            assert_eq!(find_secret(command), None, "{command}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Recognizes placeholders, credential names and shell syntax in the texts of options.
 
 /// The first `{name}`, `${name}` or `{{name}}` that is not exactly `{value}`.
-pub fn strange_placeholder(text: &str) -> Option<&str> {
+pub fn unknown_placeholder(text: &str) -> Option<&str> {
     let mut from = 0;
     while let Some(open) = text.get(from..)?.find('{').map(|i| i + from) {
         let rest = text.get(open..)?;
@@ -82,7 +82,7 @@ pub fn flag_name(text: &str) -> &str {
 }
 
 /// The first shell syntax in a text, and its byte offset.
-pub fn shell_sign(text: &str, has_placeholders: bool) -> Option<(usize, &str)> {
+pub fn shell_syntax(text: &str, has_placeholders: bool) -> Option<(usize, &str)> {
     if matches!(
         text,
         "|" | ">" | ">>" | "<" | "<<" | ";" | "&" | "2>&1" | "&&" | "||"
@@ -144,7 +144,7 @@ mod tests {
             "{1}",
             "",
         ] {
-            assert_eq!(strange_placeholder(fine), None, "{fine}");
+            assert_eq!(unknown_placeholder(fine), None, "{fine}");
         }
         for (text, found) in [
             ("--x={val}", "{val}"),
@@ -154,7 +154,7 @@ mod tests {
             ("ü{ value }", "{ value }"),
             ("{{{a}", "{{{a}"),
         ] {
-            assert_eq!(strange_placeholder(text), Some(found), "{text}");
+            assert_eq!(unknown_placeholder(text), Some(found), "{text}");
         }
     }
 
@@ -194,7 +194,7 @@ mod tests {
             ("|", "|"),
         ] {
             assert_eq!(
-                shell_sign(text, false).map(|(_, s)| s),
+                shell_syntax(text, false).map(|(_, s)| s),
                 Some(sign),
                 "{text}"
             );
@@ -209,9 +209,9 @@ mod tests {
             "$ü",
             "a~/b",
         ] {
-            assert_eq!(shell_sign(fine, false), None, "{fine}");
+            assert_eq!(shell_syntax(fine, false), None, "{fine}");
         }
-        assert_eq!(shell_sign("${value}", true), None);
+        assert_eq!(shell_syntax("${value}", true), None);
     }
 
     #[test]
