@@ -1,17 +1,17 @@
 //! How each clause of a policy is enforced on this machine, or why it cannot be.
 
 use super::backend::Backend;
-use super::bwrap::{BwrapError, Power};
-use super::clause::{Assessment, Clause, Standing};
+use super::bwrap::{BwrapError, HelperCapability};
+use super::clause::{Assessment, Clause, Enforcement};
 use super::egress::HostRules;
 use super::ingress;
-use super::policy::{Exec, Hidden, Policy};
+use super::policy::{Exec, HiddenKind, Policy};
 use super::probe;
 
 /// Assesses every clause of a policy except the limits. `backend` is what will enforce it, or the
 /// reason why no backend can.
 pub fn assess(policy: &Policy, backend: &Result<Backend, String>) -> Vec<Assessment> {
-    let mut list = List {
+    let mut list = Assessments {
         backend,
         policy,
         all: Vec::new(),
@@ -20,73 +20,73 @@ pub fn assess(policy: &Policy, backend: &Result<Backend, String>) -> Vec<Assessm
     list.files();
     list.exec();
     for clause in &policy.env_clauses {
-        list.by_us(
+        list.by_runner(
             clause,
             "the environment starts empty, and only declared variables are set",
         );
     }
     if let Some(clause) = &policy.tty {
-        list.by_us(clause, "the runner provides a pseudo-terminal");
+        list.by_runner(clause, "the runner provides a pseudo-terminal");
     }
-    for (clause, why) in &policy.absent {
+    for (clause, why) in &policy.ineffective {
         list.by_backend(clause, &format!("the clause has no effect: {why}"));
     }
-    for (clause, why) in &policy.impossible {
+    for (clause, why) in &policy.unenforceable {
         let why = why.clone();
-        list.push(clause, Standing::Unenforceable { why });
+        list.push(clause, Enforcement::Unenforceable { why });
     }
     list.all
 }
 
-struct List<'a> {
+struct Assessments<'a> {
     backend: &'a Result<Backend, String>,
     policy: &'a Policy,
     all: Vec<Assessment>,
 }
 
-impl List<'_> {
-    fn push(&mut self, clause: &Clause, standing: Standing) {
+impl Assessments<'_> {
+    fn push(&mut self, clause: &Clause, enforcement: Enforcement) {
         let notes = self.policy.notes.iter();
         let note = notes.filter(|(at, _)| at == clause).map(|(_, n)| n.clone());
         self.all.push(Assessment {
             clause: clause.clone(),
-            standing,
+            enforcement,
             note: note.reduce(|a, b| format!("{a}; {b}")),
         });
     }
 
     /// A clause that the runner enforces itself, on any kernel.
-    fn by_us(&mut self, clause: &Clause, by: &str) {
+    fn by_runner(&mut self, clause: &Clause, by: &str) {
         let by = by.to_owned();
-        self.push(clause, Standing::Enforced { by });
+        self.push(clause, Enforcement::Enforced { by });
     }
 
     /// A clause that needs a backend.
     fn by_backend(&mut self, clause: &Clause, by: &str) {
-        if self.policy.impossible.iter().any(|(at, _)| at == clause) {
+        if self.policy.unenforceable.iter().any(|(at, _)| at == clause) {
             return;
         }
-        let standing = match self.backend {
-            Ok(_) => Standing::Enforced { by: by.to_owned() },
-            Err(why) => Standing::Unenforceable { why: why.clone() },
+        let enforcement = match self.backend {
+            Ok(_) => Enforcement::Enforced { by: by.to_owned() },
+            Err(why) => Enforcement::Unenforceable { why: why.clone() },
         };
-        self.push(clause, standing);
+        self.push(clause, enforcement);
     }
 
     fn network(&mut self) {
         if self.policy.egress.is_empty() {
             let none = Clause::new("/sandbox/network/egress", "network.egress: none");
-            self.by_backend(&none, "the network namespace is empty");
+            self.by_backend(&none, "no network access (empty network namespace)");
         }
         for (clause, host) in &self.policy.egress {
             match HostRules::parse([host]) {
                 Ok(_) => self.by_backend(
                     clause,
-                    "the network namespace is empty, and only the runner's proxy leads out",
+                    "no network access except through the runner's proxy, which allows this host",
                 ),
                 Err(error) => {
                     let why = error.to_string();
-                    self.push(clause, Standing::Unenforceable { why });
+                    self.push(clause, Enforcement::Unenforceable { why });
                 }
             }
         }
@@ -94,9 +94,9 @@ impl List<'_> {
             match ingress::port(url) {
                 Ok(_) => self.by_backend(
                     clause,
-                    "the host's loopback port is relayed into the sandbox",
+                    "connections to this port on the host's loopback are forwarded into the sandbox",
                 ),
-                Err(why) => self.push(clause, Standing::Unenforceable { why }),
+                Err(why) => self.push(clause, Enforcement::Unenforceable { why }),
             }
         }
     }
@@ -108,7 +108,7 @@ impl List<'_> {
                 seen.push(clause);
                 self.by_backend(
                     clause,
-                    "the path is mounted in a private mount namespace, and Landlock limits access",
+                    "only this path is mounted, and Landlock limits access to it",
                 );
             }
         }
@@ -124,11 +124,9 @@ impl List<'_> {
                 .iter()
                 .any(|grant| denial.path.starts_with(&grant.at));
             let by = match (granted, denial.kind) {
-                (false, _) => "the path is not mounted: no grant includes it",
-                (true, Hidden::Missing) => {
-                    "the path does not exist, and a mask prevents its creation"
-                }
-                (true, _) => "the path is hidden by a mask",
+                (false, _) => "the path is not visible, because no other clause grants it",
+                (true, HiddenKind::Missing) => "the path does not exist, and it cannot be created",
+                (true, _) => "the path is hidden behind an empty mount",
             };
             self.by_backend(&denial.clause, by);
         }
@@ -140,17 +138,16 @@ impl List<'_> {
         };
         if *self.backend == Ok(Backend::Bubblewrap)
             && let Ok(found) = probe::bubblewrap()
-            && found.power == Power::LandlockOnly
+            && found.capability == HelperCapability::LandlockOnly
         {
             let why = BwrapError::Exec.to_string();
-            self.push(clause, Standing::Unenforceable { why });
+            self.push(clause, Enforcement::Unenforceable { why });
             return;
         }
         let by = if *fork {
-            "only listed programs are mounted executable; Landlock blocks other files, and \
-             seccomp blocks memory files"
+            "only the listed programs can be executed (mount options, Landlock and seccomp)"
         } else {
-            "seccomp blocks new processes, and Landlock blocks the execution of other files"
+            "no new processes (seccomp), and no other program can be executed (Landlock)"
         };
         self.by_backend(clause, by);
     }

@@ -27,22 +27,26 @@ impl Backend {
 
 /// The backend to use: the requested one, or the first one that works on this machine.
 #[cfg(target_os = "linux")]
-pub fn choose(asked: Option<Backend>) -> Result<Backend, String> {
-    use super::bwrap::Power;
+pub fn choose(requested: Option<Backend>) -> Result<Backend, String> {
+    use super::bwrap::HelperCapability;
     use super::probe;
-    let lacking = |line: &probe::Line| match &line.help {
-        Some(help) => format!("{}: {} ({help})", line.item, line.text),
-        None => format!("{}: {}", line.item, line.text),
+    let describe = |feature: &probe::Feature| match &feature.help {
+        Some(help) => format!("{}: {} ({help})", feature.item, feature.text),
+        None => format!("{}: {}", feature.item, feature.text),
     };
-    let native = || probe::probe().native().map_err(|line| lacking(&line));
+    let native = || {
+        probe::probe()
+            .check_native()
+            .map_err(|feature| describe(&feature))
+    };
     let bubblewrap = || match probe::bubblewrap() {
         // Root in the sandbox could change the modes of the host's devices.
-        Ok(found) if found.power == Power::LandlockOnly && probe::probe().root => {
+        Ok(found) if found.capability == HelperCapability::LandlockOnly && probe::probe().root => {
             Err("bubblewrap would let root change the host's devices here".to_owned())
         }
-        found => found.map(drop).map_err(lacking),
+        found => found.map(drop).map_err(describe),
     };
-    match asked {
+    match requested {
         Some(Backend::Native) => native().map(|()| Backend::Native),
         Some(Backend::Bubblewrap) => bubblewrap().map(|()| Backend::Bubblewrap),
         None => match native() {

@@ -6,20 +6,21 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::plan::{
-    Confinement, Kind, Mount, PLACEHOLDER_MODE, Plan, Raw, Resource, Rights, Seccomp, What,
+    Confinement, Mount, MountKind, PLACEHOLDER_MODE, PlanKind, Raw, Resource, Rights, Seccomp,
+    SpawnPlan,
 };
-use super::policy::{Access, Exec, Grant, Hidden, Policy, Shape};
+use super::policy::{Access, Exec, HiddenKind, PathGrant, Policy, SandboxSpec};
 
 /// Links of the merged `/usr` that programs and scripts use.
 const USUAL_LINKS: [&str; 5] = ["/bin", "/sbin", "/lib", "/lib64", "/lib32"];
 
 /// The plan of a native spawn. `command` is the whole argv, and starts with the full path of the
 /// program.
-pub fn plan(policy: &Policy, command: &[OsString]) -> Plan {
+pub fn plan(policy: &Policy, command: &[OsString]) -> SpawnPlan {
     let mut leftovers = Vec::new();
     let confinement = confinement(policy, &mut leftovers);
-    Plan {
-        kind: Kind::Native,
+    SpawnPlan {
+        kind: PlanKind::Native,
         argv: command.iter().map(Raw::from).collect(),
         env: policy
             .env
@@ -42,14 +43,14 @@ pub fn plan(policy: &Policy, command: &[OsString]) -> Plan {
 fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
     let listed = matches!(policy.exec, Exec::Listed { .. });
     let mut tree = Tree::default();
-    tree.add("/proc", What::Proc);
-    tree.add("/dev", What::Dev);
-    let private = |exec| What::Private { exec };
+    tree.add("/proc", MountKind::Proc);
+    tree.add("/dev", MountKind::Dev);
+    let private = |exec| MountKind::Private { exec };
     tree.add("/tmp", private(!listed));
     let grants = effective(policy);
     let inside_grant = |path: &Path| grants.iter().any(|g| path.starts_with(&g.at));
     // AIP-29 does not define a private home: a home that is not granted does not exist.
-    if policy.shape == Shape::Aip36 && !inside_grant(&policy.home) {
+    if policy.spec == SandboxSpec::Aip36 && !inside_grant(&policy.home) {
         tree.add(&policy.home, private(!listed));
     }
     let mut landlock = vec![rights("/proc", false, false), rights("/dev", true, false)];
@@ -68,13 +69,13 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
     }
     for denial in &policy.denials {
         // A path is seen through its innermost grant.
-        let holding = grants.iter().filter(|g| denial.path.starts_with(&g.at));
-        let Some(grant) = holding.max_by_key(|g| g.at.components().count()) else {
+        let containing = grants.iter().filter(|g| denial.path.starts_with(&g.at));
+        let Some(grant) = containing.max_by_key(|g| g.at.components().count()) else {
             continue;
         };
         let below = denial.path.strip_prefix(&grant.at);
         let source = grant.source.join(below.unwrap_or(Path::new("")));
-        if denial.kind == Hidden::Missing {
+        if denial.kind == HiddenKind::Missing {
             if grant.access == Access::Read {
                 continue;
             }
@@ -83,8 +84,8 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
             // It belongs to another session, which may end before this one.
             leftovers.push(Raw::from(&source));
         }
-        let directory = denial.kind != Hidden::File;
-        tree.add(&denial.path, What::Mask { directory });
+        let directory = denial.kind != HiddenKind::File;
+        tree.add(&denial.path, MountKind::Mask { directory });
     }
     tree.ensure(&policy.cwd);
     landlock.extend(tree.private_rights());
@@ -116,8 +117,8 @@ fn rights(path: impl AsRef<Path>, write: bool, exec: bool) -> Rights {
     }
 }
 
-fn bind(grant: &Grant) -> What {
-    What::Bind {
+fn bind(grant: &PathGrant) -> MountKind {
+    MountKind::Bind {
         source: Raw::from(&grant.source),
         writable: grant.access == Access::Write,
         exec: grant.exec,
@@ -125,21 +126,21 @@ fn bind(grant: &Grant) -> What {
 }
 
 /// Grants without those that a denial removes, and without those that change nothing.
-fn effective(policy: &Policy) -> Vec<&Grant> {
-    let denied = |grant: &Grant| {
+fn effective(policy: &Policy) -> Vec<&PathGrant> {
+    let denied = |grant: &PathGrant| {
         policy
             .denials
             .iter()
-            .any(|denial| denial.kind != Hidden::Missing && grant.at.starts_with(&denial.path))
+            .any(|denial| denial.kind != HiddenKind::Missing && grant.at.starts_with(&denial.path))
     };
-    let mut kept: Vec<&Grant> = Vec::new();
-    let mut grants: Vec<&Grant> = policy.grants.iter().filter(|g| !denied(g)).collect();
+    let mut kept: Vec<&PathGrant> = Vec::new();
+    let mut grants: Vec<&PathGrant> = policy.grants.iter().filter(|g| !denied(g)).collect();
     grants.sort_by_key(|g| (g.at.components().count(), g.access == Access::Write, g.exec));
     for grant in grants {
         let around = kept.iter().filter(|wider| grant.at.starts_with(&wider.at));
         let innermost = around.max_by_key(|wider| wider.at.components().count());
         let changes = innermost.is_none_or(|wider| !shows(wider, grant));
-        if changes || is_pin(policy, grant) {
+        if changes || is_protective_mount(policy, grant) {
             kept.push(grant);
         }
     }
@@ -147,7 +148,7 @@ fn effective(policy: &Policy) -> Vec<&Grant> {
 }
 
 /// Whether the wider grant already shows the contents of the other one in the same way.
-fn shows(wider: &Grant, grant: &Grant) -> bool {
+fn shows(wider: &PathGrant, grant: &PathGrant) -> bool {
     let same_place = match (
         grant.at.strip_prefix(&wider.at),
         grant.source.strip_prefix(&wider.source),
@@ -160,7 +161,7 @@ fn shows(wider: &Grant, grant: &Grant) -> bool {
 
 /// Whether the grant is a writable directory around something that must stay in place. As a
 /// separate mount the directory cannot be renamed and created again.
-fn is_pin(policy: &Policy, grant: &Grant) -> bool {
+fn is_protective_mount(policy: &Policy, grant: &PathGrant) -> bool {
     let below = |path: &Path| path != grant.at && path.starts_with(&grant.at);
     grant.access == Access::Write
         && (policy.denials.iter().any(|denial| below(&denial.path))
@@ -173,12 +174,12 @@ fn is_pin(policy: &Policy, grant: &Grant) -> bool {
 /// Mounts by path. A later mount replaces an earlier one at the same path.
 #[derive(Default)]
 struct Tree {
-    mounts: BTreeMap<PathBuf, What>,
+    mounts: BTreeMap<PathBuf, MountKind>,
     plain: BTreeSet<PathBuf>,
 }
 
 impl Tree {
-    fn add(&mut self, at: impl Into<PathBuf>, what: What) {
+    fn add(&mut self, at: impl Into<PathBuf>, what: MountKind) {
         self.mounts.insert(at.into(), what);
     }
 
@@ -187,29 +188,29 @@ impl Tree {
         let shown = self
             .mounts
             .iter()
-            .any(|(mount, what)| at.starts_with(mount) && matches!(what, What::Bind { .. }));
+            .any(|(mount, what)| at.starts_with(mount) && matches!(what, MountKind::Bind { .. }));
         if !shown {
-            self.add(at, What::Symlink { to: to.into() });
+            self.add(at, MountKind::Symlink { to: to.into() });
         }
     }
 
     /// Adds an empty directory, unless a mount already provides it.
     fn ensure(&mut self, path: &Path) {
-        let holding = self.mounts.iter().filter(|(at, _)| path.starts_with(at));
-        let holder = holding.max_by_key(|(at, _)| at.components().count());
-        let there = match holder {
-            Some((_, What::Bind { .. })) => true,
-            Some((at, What::Private { .. })) => at == path,
+        let containing = self.mounts.iter().filter(|(at, _)| path.starts_with(at));
+        let container = containing.max_by_key(|(at, _)| at.components().count());
+        let exists = match container {
+            Some((_, MountKind::Bind { .. })) => true,
+            Some((at, MountKind::Private { .. })) => at == path,
             _ => path == Path::new("/"),
         };
-        if !there {
+        if !exists {
             self.plain.insert(path.to_owned());
         }
     }
 
     fn private_rights(&self) -> Vec<Rights> {
         let private = self.mounts.iter().filter_map(|(at, what)| match what {
-            What::Private { exec } => Some(rights(at, true, *exec)),
+            MountKind::Private { exec } => Some(rights(at, true, *exec)),
             _ => None,
         });
         private.collect()
@@ -217,7 +218,7 @@ impl Tree {
 
     /// Mounts in order: parents before their contents, and masks after what they hide.
     fn into_mounts(self) -> Vec<Mount> {
-        let plain = self.plain.into_iter().map(|at| (at, What::Directory));
+        let plain = self.plain.into_iter().map(|at| (at, MountKind::Directory));
         let mut mounts: Vec<Mount> = self
             .mounts
             .into_iter()
@@ -228,7 +229,7 @@ impl Tree {
             })
             .collect();
         mounts.sort_by_key(|mount| {
-            let is_mask = matches!(mount.what, What::Mask { .. });
+            let is_mask = matches!(mount.what, MountKind::Mask { .. });
             (is_mask, mount.at.path().components().count())
         });
         mounts

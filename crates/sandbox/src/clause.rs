@@ -24,11 +24,17 @@ impl Clause {
 /// Whether a clause is enforced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "standing", rename_all = "snake_case")]
-pub enum Standing {
-    /// The clause is enforced. `by` says how.
-    Enforced { by: String },
-    /// The clause cannot be enforced. `why` is the reason and what would help.
-    Unenforceable { why: String },
+pub enum Enforcement {
+    /// The clause is enforced.
+    Enforced {
+        /// How it is enforced.
+        by: String,
+    },
+    /// The clause cannot be enforced.
+    Unenforceable {
+        /// The reason, and what would help.
+        why: String,
+    },
 }
 
 /// A clause and whether it is enforced on this machine.
@@ -39,7 +45,7 @@ pub struct Assessment {
     pub clause: Clause,
     /// Whether it is enforced.
     #[serde(flatten)]
-    pub standing: Standing,
+    pub enforcement: Enforcement,
     /// What an author should know although the clause is enforced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

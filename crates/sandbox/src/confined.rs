@@ -12,42 +12,55 @@ use super::assess::assess;
 use super::backend::Backend;
 use super::build;
 use super::bwrap::{self, BwrapError};
-use super::clause::{Assessment, Standing};
+use super::clause::{Assessment, Enforcement};
 use super::egress::{self, AuditSink, HostRules, Proxy, Resolve, RuleError};
 use super::ingress::{self, Relay};
-use super::limits::{self, LimitError, Limiter, Within};
-use super::plan::{PROXY_PORT, Plan, Raw};
+use super::limits::{self, LimitContext, LimitError, Limiter};
+use super::plan::{PROXY_PORT, Raw, SpawnPlan};
 use super::policy::Policy;
 use super::probe;
 use crate::spawn::{self, Child, Exit, SpawnError};
 
 /// Why a confined child was not started.
 #[derive(Debug, Error)]
-pub enum StartError {
+pub enum ConfinementError {
     /// A clause cannot be enforced, so nothing was executed (A29-SEC-05).
     #[error("{}", refusal(.0))]
     Unenforceable(Vec<Assessment>),
+    /// Bubblewrap cannot run the plan.
     #[error(transparent)]
     Bubblewrap(#[from] BwrapError),
+    /// A writable directory could not be created.
     #[error("cannot make the writable directory `{}`: {error}", path.display())]
     Directory {
+        /// The directory.
         path: PathBuf,
+        /// The error of the operating system.
         error: std::io::Error,
     },
+    /// A limit could not be set.
     #[error(transparent)]
     Limits(#[from] LimitError),
+    /// An entry of `network.egress` is invalid.
     #[error(transparent)]
     Egress(#[from] RuleError),
+    /// A port of the host could not be exposed.
     #[error("cannot expose `{url}`: {error}")]
-    Ingress { url: String, error: std::io::Error },
+    Ingress {
+        /// The entry of `network.ingress`.
+        url: String,
+        /// The error of the operating system.
+        error: std::io::Error,
+    },
+    /// The child could not be spawned.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
 }
 
 fn refusal(clauses: &[Assessment]) -> String {
-    let lines = clauses.iter().filter_map(|a| match &a.standing {
-        Standing::Unenforceable { why } => Some(format!("`{}`: {why}", a.clause.text)),
-        Standing::Enforced { .. } => None,
+    let lines = clauses.iter().filter_map(|a| match &a.enforcement {
+        Enforcement::Unenforceable { why } => Some(format!("`{}`: {why}", a.clause.text)),
+        Enforcement::Enforced { .. } => None,
     });
     let lines: Vec<String> = lines.collect();
     format!(
@@ -57,15 +70,17 @@ fn refusal(clauses: &[Assessment]) -> String {
 }
 
 /// A plan that is ready to start: every clause can be enforced.
-pub struct Prepared {
-    pub plan: Plan,
+pub struct PreparedChild {
+    /// How the child will be started.
+    pub plan: SpawnPlan,
+    /// How each clause of the policy is enforced.
     pub assessments: Vec<Assessment>,
     rules: HostRules,
     ingress: Vec<(u16, String)>,
     limiter: Limiter,
 }
 
-impl Prepared {
+impl PreparedChild {
     /// Ignores `limits.timeout_ms`, so that the child may run without a time limit.
     pub fn without_timeout(&mut self) {
         self.limiter.timeout = None;
@@ -75,14 +90,14 @@ impl Prepared {
 /// Assesses every clause of a policy, including the limits.
 pub fn assess_all(policy: &Policy, backend: &Result<Backend, String>) -> Vec<Assessment> {
     let mut all = assess(policy, backend);
-    all.extend(limits::assess(&policy.limits, within(backend)));
+    all.extend(limits::assess(&policy.limits, limit_context(backend)));
     all
 }
 
-fn within(backend: &Result<Backend, String>) -> Within {
+fn limit_context(backend: &Result<Backend, String>) -> LimitContext {
     match backend {
-        Ok(Backend::Bubblewrap) => Within::Bubblewrap,
-        _ => Within::Native,
+        Ok(Backend::Bubblewrap) => LimitContext::Bubblewrap,
+        _ => LimitContext::Native,
     }
 }
 
@@ -91,14 +106,15 @@ pub fn prepare(
     policy: &Policy,
     command: &[OsString],
     backend: &Result<Backend, String>,
-) -> Result<Prepared, StartError> {
+) -> Result<PreparedChild, ConfinementError> {
     let assessments = assess_all(policy, backend);
-    let open = |a: &Assessment| matches!(a.standing, Standing::Unenforceable { .. });
-    if assessments.iter().any(open) {
-        return Err(StartError::Unenforceable(assessments));
+    let is_unenforceable =
+        |a: &Assessment| matches!(a.enforcement, Enforcement::Unenforceable { .. });
+    if assessments.iter().any(is_unenforceable) {
+        return Err(ConfinementError::Unenforceable(assessments));
     }
     for grant in policy.grants.iter().filter(|grant| grant.create) {
-        make_directory(&grant.source).map_err(|error| StartError::Directory {
+        make_directory(&grant.source).map_err(|error| ConfinementError::Directory {
             path: grant.source.clone(),
             error,
         })?;
@@ -115,14 +131,14 @@ pub fn prepare(
     }
     let ingress = policy.ingress.iter();
     let ingress = ingress.filter_map(|(_, url)| Some((ingress::port(url).ok()?, url.clone())));
-    let limiter = limits::prepare(&policy.limits, within(backend))?;
+    let limiter = limits::prepare(&policy.limits, limit_context(backend))?;
     limiter.apply(&mut plan);
     if *backend == Ok(Backend::Bubblewrap)
         && let Ok(found) = probe::bubblewrap()
     {
         plan = bwrap::plan(plan, found)?;
     }
-    Ok(Prepared {
+    Ok(PreparedChild {
         plan,
         assessments,
         rules,
@@ -141,8 +157,10 @@ fn make_directory(path: &Path) -> std::io::Result<()> {
 }
 
 /// A running child in its sandbox.
-pub struct Confined {
+pub struct ConfinedChild {
+    /// The child process.
     pub child: Child,
+    /// The egress proxy, or `None` if no host is allowed.
     pub proxy: Option<Proxy>,
     relays: Vec<Relay>,
     /// Its control groups are removed after the child has exited.
@@ -151,11 +169,11 @@ pub struct Confined {
 
 /// Starts what was prepared. `sink` receives every decision of the proxy.
 pub async fn start(
-    prepared: Prepared,
-    mut options: spawn::Options,
+    prepared: PreparedChild,
+    mut options: spawn::SpawnOptions,
     resolver: Arc<dyn Resolve>,
     sink: Arc<dyn AuditSink>,
-) -> Result<Confined, StartError> {
+) -> Result<ConfinedChild, ConfinementError> {
     options.timeout = options.timeout.or(prepared.limiter.timeout);
     options.cpu = prepared.limiter.cpu.clone();
     let mut child = spawn::spawn(&prepared.plan, options).await?;
@@ -173,10 +191,10 @@ pub async fn start(
         let sockets = Arc::new(Mutex::new(sockets));
         for (port, url) in prepared.ingress {
             let relay = ingress::relay(port, Arc::clone(&sockets)).await;
-            relays.push(relay.map_err(|error| StartError::Ingress { url, error })?);
+            relays.push(relay.map_err(|error| ConfinementError::Ingress { url, error })?);
         }
     }
-    Ok(Confined {
+    Ok(ConfinedChild {
         child,
         proxy,
         relays,
@@ -184,7 +202,7 @@ pub async fn start(
     })
 }
 
-impl Confined {
+impl ConfinedChild {
     /// Waits for the child, then closes its network access.
     pub async fn wait(&mut self) -> Exit {
         let exit = self.child.wait().await;

@@ -4,17 +4,17 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::egress::audit::{Entry, Event};
-use super::policy::{Access, Exec, Policy, Shape};
+use super::egress::audit::{AuditEntry, AuditEvent};
+use super::policy::{Access, Exec, Policy, SandboxSpec};
 
 /// Maximum number of hints.
-const MOST: usize = 6;
+const MAX_HINTS: usize = 6;
 
 /// Texts by which programs report that access was denied: sentences in any letter case, and names
 /// of errors in exact case.
-struct Words(&'static [&'static str], &'static [&'static str]);
+struct Phrases(&'static [&'static str], &'static [&'static str]);
 
-const MISSING: Words = Words(
+const MISSING: Phrases = Phrases(
     &[
         "no such file or directory",
         "not found",
@@ -24,8 +24,8 @@ const MISSING: Words = Words(
     &["ENOENT"],
 );
 /// The error of a denied fork. Denied reads and writes seldom give it.
-const NOT_PERMITTED: Words = Words(&["operation not permitted"], &["EPERM"]);
-const DENIED: Words = Words(
+const NOT_PERMITTED: Phrases = Phrases(&["operation not permitted"], &["EPERM"]);
+const DENIED: Phrases = Phrases(
     &[
         "could not execute",
         "permission denied",
@@ -34,8 +34,8 @@ const DENIED: Words = Words(
     ],
     &["EACCES", "EPERM", "EROFS"],
 );
-const READ_ONLY: Words = Words(&["read-only file system"], &["EROFS"]);
-const NO_NETWORK: Words = Words(
+const READ_ONLY: Phrases = Phrases(&["read-only file system"], &["EROFS"]);
+const NO_NETWORK: Phrases = Phrases(
     &[
         "could not resolve",
         "name resolution",
@@ -44,9 +44,9 @@ const NO_NETWORK: Words = Words(
     ],
     &["EAI_AGAIN", "ENOTFOUND", "ENETUNREACH"],
 );
-const NO_PROCESS: Words = Words(&["fork", "spawn", "child process", "exec"], &[]);
+const NO_PROCESS: Phrases = Phrases(&["fork", "spawn", "child process", "exec"], &[]);
 
-impl Words {
+impl Phrases {
     fn are_in(&self, line: &str, lower: &str) -> bool {
         let whole = |name: &&str| {
             line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
@@ -57,9 +57,9 @@ impl Words {
 }
 
 /// Hints on the clauses that would have to change, each with what was requested.
-pub fn diagnose(policy: &Policy, stderr: &str, refused: &[Entry]) -> Vec<String> {
+pub fn diagnose(policy: &Policy, stderr: &str, refused: &[AuditEntry]) -> Vec<String> {
     let mut hints = BTreeSet::new();
-    for entry in refused.iter().filter(|e| e.event == Event::Refused) {
+    for entry in refused.iter().filter(|e| e.event == AuditEvent::Refused) {
         hints.insert(format!(
             "`network.egress` does not list `{}` (port {})",
             entry.host, entry.port
@@ -67,37 +67,37 @@ pub fn diagnose(policy: &Policy, stderr: &str, refused: &[Entry]) -> Vec<String>
     }
     for line in stderr.lines() {
         let lower = line.to_lowercase();
-        let says = |words: &Words| words.are_in(line, &lower);
-        if says(&NO_NETWORK) && hints.is_empty() {
+        let has = |phrases: &Phrases| phrases.are_in(line, &lower);
+        if has(&NO_NETWORK) && hints.is_empty() {
             hints.insert(match policy.egress.is_empty() {
                 true => "`network.egress` is empty: no host can be reached".to_owned(),
                 false => "only the hosts in `network.egress` can be reached, through the proxy in HTTP_PROXY and ALL_PROXY".to_owned(),
             });
         }
         if let Exec::Listed { fork, .. } = policy.exec {
-            let no_process = says(&NO_PROCESS) && !says(&READ_ONLY);
-            if !fork && (says(&NOT_PERMITTED) || no_process && says(&DENIED)) {
+            let no_process = has(&NO_PROCESS) && !has(&READ_ONLY);
+            if !fork && (has(&NOT_PERMITTED) || no_process && has(&DENIED)) {
                 hints.insert("`exec.allow` is false: no process can be created".to_owned());
-            } else if fork && no_process && says(&MISSING) && !is_listed(policy, "sh") {
+            } else if fork && no_process && has(&MISSING) && !is_listed(policy, "sh") {
                 hints.insert(
                     "`exec.spawn` does not list `sh`, which many programs use to start others"
                         .to_owned(),
                 );
             }
         }
-        if says(&READ_ONLY) {
+        if has(&READ_ONLY) {
             // Nothing was to be executed here, so a bare word in quotes is a file.
             let paths = words(line).filter(|word| word.contains('/'));
             for path in quoted(line).chain(paths) {
-                hints.extend(about_path(policy, &absolute(policy, path), true));
+                hints.extend(hint_for_path(policy, &absolute(policy, path), true));
             }
-        } else if says(&MISSING) || says(&DENIED) {
+        } else if has(&MISSING) || has(&DENIED) {
             for word in words(line) {
-                hints.extend(about(policy, word, says(&DENIED)));
+                hints.extend(hint_for_word(policy, word, has(&DENIED)));
             }
         }
     }
-    hints.into_iter().take(MOST).collect()
+    hints.into_iter().take(MAX_HINTS).collect()
 }
 
 /// Parts of a line that may be paths or programs.
@@ -118,9 +118,9 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
         .filter(|name| !name.is_empty() && name.len() < 4096)
 }
 
-fn about(policy: &Policy, word: &str, denied: bool) -> Option<String> {
+fn hint_for_word(policy: &Policy, word: &str, denied: bool) -> Option<String> {
     if word.contains('/') {
-        return about_path(policy, &absolute(policy, word), denied);
+        return hint_for_path(policy, &absolute(policy, word), denied);
     }
     // A word of the message "no such file or directory", and also the name of a program.
     let is_prose = word.eq_ignore_ascii_case("file") || word.eq_ignore_ascii_case("directory");
@@ -155,14 +155,14 @@ fn absolute(policy: &Policy, word: &str) -> PathBuf {
     agentproto_manifest::normalize(&policy.cwd.join(word))
 }
 
-fn about_path(policy: &Policy, path: &Path, denied: bool) -> Option<String> {
+fn hint_for_path(policy: &Policy, path: &Path, denied: bool) -> Option<String> {
     let shown = path.display();
     if policy.denials.iter().any(|d| path.starts_with(&d.path)) {
         return Some(format!("`fs.deny` hides `{shown}`"));
     }
-    let (read, write) = match policy.shape {
-        Shape::Aip29 => ("fs.read", "fs.write"),
-        Shape::Aip36 => ("mounts", "mounts"),
+    let (read, write) = match policy.spec {
+        SandboxSpec::Aip29 => ("fs.read", "fs.write"),
+        SandboxSpec::Aip36 => ("mounts", "mounts"),
     };
     let grants = policy.grants.iter().filter(|g| path.starts_with(&g.at));
     match grants.max_by_key(|g| g.at.components().count()) {
@@ -187,11 +187,11 @@ fn is_program(policy: &Policy, name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::Clause;
-    use crate::policy::{Denial, Grant, Hidden};
+    use crate::policy::{Denial, HiddenKind, PathGrant};
 
     fn policy(fork: bool) -> Policy {
         let clause = || Clause::new("/sandbox/x", "x");
-        let grant = |path: &str, access| Grant {
+        let grant = |path: &str, access| PathGrant {
             source: path.into(),
             at: path.into(),
             access,
@@ -200,17 +200,17 @@ mod tests {
             clause: Some(clause()),
         };
         Policy {
-            shape: Shape::Aip29,
+            spec: SandboxSpec::Aip29,
             egress: vec![],
             ingress: vec![],
             grants: vec![grant("/usr/share", Access::Read)],
             links: vec![],
             denials: vec![Denial {
                 path: "/usr/share/doc".into(),
-                kind: Hidden::Directory,
+                kind: HiddenKind::Directory,
                 clause: clause(),
             }],
-            absent: vec![],
+            ineffective: vec![],
             exec: Exec::Listed {
                 fork,
                 programs: vec!["/opt/tool".into()],
@@ -222,14 +222,14 @@ mod tests {
             limits: vec![],
             cwd: "/usr/share".into(),
             home: "/root".into(),
-            impossible: vec![],
+            unenforceable: vec![],
             notes: vec![],
         }
     }
 
     #[test]
     fn error_messages_lead_to_a_clause() {
-        for (fork, said, hint) in [
+        for (fork, stderr, hint) in [
             (
                 true,
                 "sh: 1: cat: not found",
@@ -271,20 +271,20 @@ mod tests {
                 "`network.egress` is empty: no host can be reached",
             ),
         ] {
-            let hints = diagnose(&policy(fork), said, &[]);
-            assert!(hints.iter().any(|h| h == hint), "{said}: {hints:?}");
+            let hints = diagnose(&policy(fork), stderr, &[]);
+            assert!(hints.iter().any(|h| h == hint), "{stderr}: {hints:?}");
         }
     }
 
     #[test]
     fn unrelated_errors_get_no_hint() {
-        for said in [
+        for stderr in [
             "FileNotFoundError: [Errno 2] No such file or directory: '/no/such/place'",
             "error: expected `;`",
             "",
         ] {
-            let hints = diagnose(&policy(true), said, &[]);
-            assert!(hints.is_empty(), "{said}: {hints:?}");
+            let hints = diagnose(&policy(true), stderr, &[]);
+            assert!(hints.is_empty(), "{stderr}: {hints:?}");
         }
     }
 }

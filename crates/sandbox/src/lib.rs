@@ -1,8 +1,10 @@
 //! Enforces a declared sandbox with the operating system, or refuses it.
 //!
 //! `policy` resolves what a manifest allows on this machine. `assess` determines how each clause is
-//! enforced. A backend turns the policy into a `Plan`, which the helper process applies to itself
-//! before it becomes the target. The target is never trusted.
+//! enforced. A backend turns the policy into a `SpawnPlan`, which the helper process applies to
+//! itself before it becomes the target. The target is never trusted.
+
+#![deny(missing_docs)]
 
 mod assess;
 pub mod backend;
@@ -19,10 +21,10 @@ pub mod plan;
 pub mod policy;
 pub mod probe;
 pub mod programs;
+pub mod run_directory;
 pub mod spawn;
-pub mod workplace;
 
 pub use backend::Backend;
-pub use clause::{Assessment, Clause, Standing};
-pub use plan::Plan;
+pub use clause::{Assessment, Clause, Enforcement};
+pub use plan::SpawnPlan;
 pub use policy::Policy;

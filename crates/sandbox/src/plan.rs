@@ -20,9 +20,9 @@ pub const PLACEHOLDER_MODE: u32 = 0o1555;
 
 /// How to start a target, and how to confine it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Plan {
+pub struct SpawnPlan {
     /// How the target is run.
-    pub kind: Kind,
+    pub kind: PlanKind,
     /// Arguments of the target, starting with its path.
     pub argv: Vec<Raw>,
     /// Environment of the target.
@@ -48,11 +48,12 @@ pub struct Plan {
     pub confinement: Option<Confinement>,
     /// The plan of the stage inside bubblewrap, if the command is bubblewrap.
     #[serde(default)]
-    pub inner: Option<Box<Plan>>,
+    pub inner: Option<Box<SpawnPlan>>,
 }
 
+/// How a target is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
+pub enum PlanKind {
     /// No sandbox. It only ensures that no process outlives the session.
     Guard,
     /// Like a guard, and the target cannot create sockets that lead out of its own processes.
@@ -63,43 +64,59 @@ pub enum Kind {
     Inner,
 }
 
+/// What the target may see and do.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Confinement {
     /// Mounts in the order in which they are made.
     pub mounts: Vec<Mount>,
+    /// Access that Landlock allows. Everything else is denied.
     pub landlock: Vec<Rights>,
+    /// System calls that are blocked.
     pub seccomp: Seccomp,
     /// Whether to listen inside for the proxy, and pass the socket to the runner.
     pub proxy: bool,
 }
 
+/// One mount in the root of the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
+    /// Path inside the sandbox.
     pub at: Raw,
-    pub what: What,
+    /// What is mounted there.
+    pub what: MountKind,
 }
 
+/// What is mounted at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum What {
+pub enum MountKind {
     /// A file or directory of the host, with all mounts below it.
     Bind {
+        /// Path on the host.
         source: Raw,
+        /// Whether it is writable.
         writable: bool,
+        /// Whether files in it may be executed.
         exec: bool,
     },
-    /// An empty private directory. Files in it can be executed only if `exec` is set.
+    /// An empty private directory.
     Private {
+        /// Whether files in it may be executed.
         exec: bool,
     },
     /// A directory of the read-only root, in which nothing can be created.
     Directory,
+    /// A symbolic link.
     Symlink {
+        /// Target of the link.
         to: Raw,
     },
+    /// A new `/proc`, read-only.
     Proc,
+    /// A minimal `/dev`.
     Dev,
     /// Hides what is there by an empty file or directory that cannot be opened.
     Mask {
+        /// Whether a directory is hidden, not a file.
         directory: bool,
     },
 }
@@ -107,11 +124,15 @@ pub enum What {
 /// What Landlock allows below a path (inside the sandbox).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rights {
+    /// Path inside the sandbox.
     pub path: Raw,
+    /// Whether files below it may be written.
     pub write: bool,
+    /// Whether files below it may be executed.
     pub exec: bool,
 }
 
+/// System calls that are blocked in addition to the fixed list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seccomp {
     /// `exec.allow: false`: threads are allowed, processes are not.
@@ -120,12 +141,18 @@ pub struct Seccomp {
     pub no_memory_exec: bool,
 }
 
+/// A resource that `setrlimit` limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Resource {
+    /// Address space, in bytes.
     AddressSpace,
+    /// Processor time, in seconds.
     CpuSeconds,
+    /// Number of processes and threads of the user.
     Processes,
+    /// Number of open descriptors.
     OpenFiles,
+    /// Size of a core dump, in bytes.
     CoreSize,
 }
 
@@ -134,9 +161,11 @@ pub enum Resource {
 pub struct Raw(pub OsString);
 
 impl Raw {
+    /// The bytes as a path.
     pub fn path(&self) -> &Path {
         Path::new(&self.0)
     }
+    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
@@ -183,9 +212,9 @@ impl<'de> Deserialize<'de> for Raw {
 }
 
 /// A plan without a sandbox. It only ensures that no process outlives it.
-pub fn unconfined(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -> Plan {
-    Plan {
-        kind: Kind::Guard,
+pub fn unconfined(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -> SpawnPlan {
+    SpawnPlan {
+        kind: PlanKind::Guard,
         argv: argv.iter().map(Raw::from).collect(),
         env: env
             .iter()

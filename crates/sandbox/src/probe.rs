@@ -11,29 +11,43 @@ use std::sync::OnceLock;
 
 use serde::Serialize;
 
-use super::bwrap::{self, Bubblewrap, Inside, Power};
-use super::limits::cgroup::{self, Place, Places, Version};
+use super::bwrap::{self, Bubblewrap, HelperCapability, HelperFiles};
+use super::limits::cgroup::{self, CgroupParent, CgroupParents, CgroupVersion};
 use crate::helper::{self, trial};
 
+/// Whether this machine supports a feature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-pub enum Finding {
-    Available { detail: String },
-    Missing { why: String, help: String },
+pub enum Availability {
+    /// The feature works.
+    Available {
+        /// Detail, such as a version.
+        detail: String,
+    },
+    /// The feature does not work.
+    Missing {
+        /// The reason.
+        why: String,
+        /// What to do.
+        help: String,
+    },
 }
 
-impl Finding {
-    pub fn yes(detail: impl Into<String>) -> Self {
+impl Availability {
+    /// A feature that works.
+    pub fn available(detail: impl Into<String>) -> Self {
         Self::Available {
             detail: detail.into(),
         }
     }
-    pub fn no(why: impl Into<String>, help: impl Into<String>) -> Self {
+    /// A feature that does not work.
+    pub fn missing(why: impl Into<String>, help: impl Into<String>) -> Self {
         Self::Missing {
             why: why.into(),
             help: help.into(),
         }
     }
+    /// Whether the feature works.
     pub fn is_available(&self) -> bool {
         matches!(self, Self::Available { .. })
     }
@@ -41,42 +55,61 @@ impl Finding {
 
 /// What the kernel and its settings allow for this user.
 #[derive(Clone, Debug, Serialize)]
-pub struct Probe {
+pub struct HostFeatures {
+    /// Release of the kernel.
     pub kernel: String,
+    /// Whether this process runs as root.
     pub root: bool,
+    /// Landlock version, or 0 without Landlock.
     pub landlock_abi: u32,
-    pub landlock: Finding,
-    pub seccomp: Finding,
-    pub pidfd: Finding,
-    pub user_namespaces: Finding,
-    pub mount_namespaces: Finding,
-    pub process_namespaces: Finding,
-    pub network_namespaces: Finding,
-    pub ipc_namespaces: Finding,
-    pub fresh_proc: Finding,
-    pub mount_api: Finding,
-    pub cgroups: Places,
+    /// Landlock.
+    pub landlock: Availability,
+    /// seccomp filters.
+    pub seccomp: Availability,
+    /// Process descriptors.
+    pub pidfd: Availability,
+    /// User namespaces.
+    pub user_namespaces: Availability,
+    /// Mount namespaces.
+    pub mount_namespaces: Availability,
+    /// Process namespaces.
+    pub process_namespaces: Availability,
+    /// Network namespaces.
+    pub network_namespaces: Availability,
+    /// IPC namespaces.
+    pub ipc_namespaces: Availability,
+    /// Mounting a new `/proc`.
+    pub fresh_proc: Availability,
+    /// Changing the attributes of mounts.
+    pub mount_api: Availability,
+    /// Control groups.
+    pub cgroups: CgroupParents,
 }
 
-/// One item for people.
+/// A feature of this machine as reports show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct Feature {
+    /// Name of the feature.
     pub item: &'static str,
+    /// Whether it works.
     pub available: bool,
+    /// Detail if it works, otherwise the reason.
     pub text: String,
+    /// What to do if it does not work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
-impl Line {
-    pub fn new(item: &'static str, finding: &Finding) -> Self {
-        let (text, help) = match finding {
-            Finding::Available { detail } => (detail.clone(), None),
-            Finding::Missing { why, help } => (why.clone(), Some(help.clone())),
+impl Feature {
+    /// Names a tested feature.
+    pub fn new(item: &'static str, availability: &Availability) -> Self {
+        let (text, help) = match availability {
+            Availability::Available { detail } => (detail.clone(), None),
+            Availability::Missing { why, help } => (why.clone(), Some(help.clone())),
         };
         Self {
             item,
-            available: finding.is_available(),
+            available: availability.is_available(),
             text,
             help,
         }
@@ -84,21 +117,21 @@ impl Line {
 }
 
 /// All results except bubblewrap, which needs another process and is tested separately.
-pub fn probe() -> &'static Probe {
-    static PROBE: OnceLock<Probe> = OnceLock::new();
-    PROBE.get_or_init(measure)
+pub fn probe() -> &'static HostFeatures {
+    static PROBE: OnceLock<HostFeatures> = OnceLock::new();
+    PROBE.get_or_init(probe_host)
 }
 
-impl Probe {
+impl HostFeatures {
     /// Returns an error with the first feature that the native backend needs and that is missing.
-    pub fn native(&self) -> Result<(), Line> {
-        match self.native_items().into_iter().find(|l| !l.available) {
-            Some(lacking) => Err(lacking),
+    pub fn check_native(&self) -> Result<(), Feature> {
+        match self.native_features().into_iter().find(|f| !f.available) {
+            Some(feature) => Err(feature),
             None => Ok(()),
         }
     }
 
-    fn native_items(&self) -> Vec<Line> {
+    fn native_features(&self) -> Vec<Feature> {
         [
             ("Landlock", &self.landlock),
             ("seccomp", &self.seccomp),
@@ -111,59 +144,59 @@ impl Probe {
             ("a fresh /proc", &self.fresh_proc),
             ("mount attributes", &self.mount_api),
         ]
-        .map(|(item, finding)| Line::new(item, finding))
+        .map(|(item, availability)| Feature::new(item, availability))
         .to_vec()
     }
 
-    /// One line per item, including control groups.
-    pub fn lines(&self) -> Vec<Line> {
-        let mut lines = self.native_items();
-        for (item, place) in [
+    /// All features, including control groups.
+    pub fn features(&self) -> Vec<Feature> {
+        let mut features = self.native_features();
+        for (item, group) in [
             ("memory limits", &self.cgroups.memory),
             ("process limits", &self.cgroups.pids),
-            ("processor time", &self.cgroups.cpu),
+            ("CPU time limits", &self.cgroups.cpu),
         ] {
-            lines.push(Line::new(item, &group_finding(place)));
+            features.push(Feature::new(item, &cgroup_availability(group)));
         }
-        lines
+        features
     }
 }
 
-fn group_finding(place: &Result<Place, String>) -> Finding {
-    match place {
-        Ok(place) => {
-            let version = match place.version {
-                Version::V1 => 1,
-                Version::V2 => 2,
+fn cgroup_availability(group: &Result<CgroupParent, String>) -> Availability {
+    match group {
+        Ok(group) => {
+            let version = match group.version {
+                CgroupVersion::V1 => 1,
+                CgroupVersion::V2 => 2,
             };
-            let dir = place.dir.display();
-            Finding::yes(format!("control group version {version} below {dir}"))
+            let dir = group.dir.display();
+            Availability::available(format!("available, with cgroup v{version} at {dir}"))
         }
-        Err(why) => Finding::no(
-            format!("{why}; resource limits are used instead"),
-            "run in a systemd user session, or where a writable control group is delegated",
+        Err(why) => Availability::missing(
+            format!("{why}; resource limits (setrlimit) are used instead"),
+            "run in a systemd user session, or where a writable cgroup is delegated",
         ),
     }
 }
 
-fn measure() -> Probe {
+fn probe_host() -> HostFeatures {
     let trials = trials();
     let of = |what, name: &str| match &trials {
-        Err(error) => Finding::no(
+        Err(error) => Availability::missing(
             format!("cannot be tested: {error}"),
             "make sure that the agentproto binary can be executed",
         ),
         Ok(trials) => match trials.iter().find(|t| t.what == what) {
-            Some(trial) if trial.errno == 0 => Finding::yes("works"),
-            Some(trial) => refused(what, trial.errno),
-            None => Finding::no(
-                format!("{name} need an item that is missing above"),
-                "see the first missing item",
+            Some(trial) if trial.errno == 0 => Availability::available("available"),
+            Some(trial) => unavailable(what, trial.errno),
+            None => Availability::missing(
+                format!("cannot be tested: {name} need a feature that is missing above"),
+                "see the first missing feature",
             ),
         },
     };
     let landlock_abi = helper::landlock_abi();
-    Probe {
+    HostFeatures {
         kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
             .unwrap_or_default()
             .trim()
@@ -174,18 +207,18 @@ fn measure() -> Probe {
         landlock: landlock(landlock_abi),
         seccomp: seccomp(),
         pidfd: pidfd(),
-        user_namespaces: of(trial::What::UserNamespace, "user namespaces"),
-        mount_namespaces: of(trial::What::MountNamespace, "mount namespaces"),
-        process_namespaces: of(trial::What::ProcessNamespace, "process namespaces"),
-        network_namespaces: of(trial::What::NetworkNamespace, "network namespaces"),
-        ipc_namespaces: of(trial::What::IpcNamespace, "IPC namespaces"),
-        fresh_proc: of(trial::What::FreshProc, "a fresh /proc"),
-        mount_api: of(trial::What::MountApi, "mount attributes"),
-        cgroups: cgroup::places().clone(),
+        user_namespaces: of(trial::KernelFeature::UserNamespace, "user namespaces"),
+        mount_namespaces: of(trial::KernelFeature::MountNamespace, "mount namespaces"),
+        process_namespaces: of(trial::KernelFeature::ProcessNamespace, "process namespaces"),
+        network_namespaces: of(trial::KernelFeature::NetworkNamespace, "network namespaces"),
+        ipc_namespaces: of(trial::KernelFeature::IpcNamespace, "IPC namespaces"),
+        fresh_proc: of(trial::KernelFeature::FreshProc, "a fresh /proc"),
+        mount_api: of(trial::KernelFeature::MountApi, "mount attributes"),
+        cgroups: cgroup::parents().clone(),
     }
 }
 
-fn ask_helper(word: &str) -> io::Result<Command> {
+fn helper_command(word: &str) -> io::Result<Command> {
     let mut command = Command::new(helper::binary()?);
     command
         .arg0(helper::NAME)
@@ -195,105 +228,105 @@ fn ask_helper(word: &str) -> io::Result<Command> {
     Ok(command)
 }
 
-fn trials() -> io::Result<Vec<trial::Trial>> {
-    let output = ask_helper(trial::WORD)?.output()?;
+fn trials() -> io::Result<Vec<trial::FeatureTrial>> {
+    let output = helper_command(trial::MODE)?.output()?;
     serde_json::from_slice(&output.stdout).map_err(io::Error::other)
 }
 
 /// Any version is sufficient: Landlock limits execution, and everything else is also limited by
 /// other means.
-fn landlock(abi: u32) -> Finding {
+fn landlock(abi: u32) -> Availability {
     if abi > 0 {
-        return Finding::yes(format!("version {abi}"));
+        return Availability::available(format!("version {abi}"));
     }
     let active = fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
     if !active.is_empty() && !active.contains("landlock") {
-        return Finding::no(
+        return Availability::missing(
             format!("not enabled (active: {})", active.trim()),
             "add `landlock` to the kernel parameter `lsm=`",
         );
     }
-    Finding::no(
+    Availability::missing(
         "not supported by this kernel",
         "use kernel 5.13 or newer with Landlock",
     )
 }
 
-fn seccomp() -> Finding {
+fn seccomp() -> Availability {
     if !helper::seccomp_supported() {
-        return Finding::no("not supported on this processor", "use x86_64 or aarch64");
+        return Availability::missing("not supported on this processor", "use x86_64 or aarch64");
     }
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     if status.lines().any(|line| line.starts_with("Seccomp:")) {
-        Finding::yes("filters can be installed")
+        Availability::available("filters can be installed")
     } else {
-        Finding::no(
+        Availability::missing(
             "not supported by this kernel",
             "use a kernel with CONFIG_SECCOMP_FILTER",
         )
     }
 }
 
-fn pidfd() -> Finding {
+fn pidfd() -> Availability {
     // SAFETY: plain numbers; the descriptor, if any, is ours and closed at once.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) };
     if fd < 0 {
-        return Finding::no(
+        return Availability::missing(
             io::Error::last_os_error().to_string(),
             "use kernel 5.3 or newer",
         );
     }
     // SAFETY: as above.
     unsafe { libc::close(fd as i32) };
-    Finding::yes("works")
+    Availability::available("available")
 }
 
-fn refused(what: trial::What, errno: i32) -> Finding {
+fn unavailable(what: trial::KernelFeature, errno: i32) -> Availability {
     let error = io::Error::from_raw_os_error(errno);
     match what {
-        trial::What::UserNamespace => user_namespaces_refused(&error),
-        trial::What::MountApi if errno == libc::ENOSYS => Finding::no(
+        trial::KernelFeature::UserNamespace => user_namespaces_unavailable(&error),
+        trial::KernelFeature::MountApi if errno == libc::ENOSYS => Availability::missing(
             "this kernel does not support mount_setattr",
             "use kernel 5.12 or newer",
         ),
-        trial::What::FreshProc if errno == libc::EPERM => Finding::no(
+        trial::KernelFeature::FreshProc if errno == libc::EPERM => Availability::missing(
             "parts of the host's /proc are masked, as in a container",
             "start the container with an unmasked /proc (`--security-opt systempaths=unconfined`)",
         ),
         _ if restricted_by_apparmor() => apparmor(),
-        _ => Finding::no(
+        _ => Availability::missing(
             error.to_string(),
             "allow it for this user, or run outside the container that blocks it",
         ),
     }
 }
 
-fn setting(name: &str) -> Option<u64> {
+fn sysctl(name: &str) -> Option<u64> {
     let path = Path::new("/proc/sys").join(name);
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 fn restricted_by_apparmor() -> bool {
-    setting("kernel/apparmor_restrict_unprivileged_userns") == Some(1)
+    sysctl("kernel/apparmor_restrict_unprivileged_userns") == Some(1)
 }
 
-fn apparmor() -> Finding {
-    Finding::no(
+fn apparmor() -> Availability {
+    Availability::missing(
         "AppArmor restricts user namespaces \
          (kernel.apparmor_restrict_unprivileged_userns=1)",
         "give this binary an AppArmor profile with `userns,`, or set this setting to 0",
     )
 }
 
-fn user_namespaces_refused(error: &io::Error) -> Finding {
-    if setting("user/max_user_namespaces") == Some(0) {
-        return Finding::no(
+fn user_namespaces_unavailable(error: &io::Error) -> Availability {
+    if sysctl("user/max_user_namespaces") == Some(0) {
+        return Availability::missing(
             "disabled (user.max_user_namespaces=0)",
             "set user.max_user_namespaces to a number such as 10000",
         );
     }
-    if setting("kernel/unprivileged_userns_clone") == Some(0) {
-        return Finding::no(
+    if sysctl("kernel/unprivileged_userns_clone") == Some(0) {
+        return Availability::missing(
             "only for root (kernel.unprivileged_userns_clone=0)",
             "set kernel.unprivileged_userns_clone to 1",
         );
@@ -302,12 +335,12 @@ fn user_namespaces_refused(error: &io::Error) -> Finding {
         return apparmor();
     }
     if error.raw_os_error() == Some(libc::ENOSPC) {
-        return Finding::no(
+        return Availability::missing(
             "the limit is reached (user.max_user_namespaces), or this process may not create any",
             "raise user.max_user_namespaces, or run outside the sandbox around this process",
         );
     }
-    Finding::no(
+    Availability::missing(
         error.to_string(),
         "allow user namespaces; a container's seccomp profile often blocks them",
     )
@@ -316,74 +349,76 @@ fn user_namespaces_refused(error: &io::Error) -> Finding {
 // --- bubblewrap ---------------------------------------------------------------------------
 
 /// The oldest version that can disable user namespaces inside.
-const BUBBLEWRAP_LEAST: (u32, u32) = (0, 8);
+const MIN_BUBBLEWRAP_VERSION: (u32, u32) = (0, 8);
 
 /// The tested bubblewrap of this machine, or what is wrong with it.
-pub fn bubblewrap() -> Result<&'static Bubblewrap, &'static Line> {
-    static FOUND: OnceLock<Result<Bubblewrap, Line>> = OnceLock::new();
-    let found = FOUND
-        .get_or_init(|| find_bubblewrap().map_err(|finding| Line::new("bubblewrap", &finding)));
+pub fn bubblewrap() -> Result<&'static Bubblewrap, &'static Feature> {
+    static FOUND: OnceLock<Result<Bubblewrap, Feature>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        find_bubblewrap().map_err(|availability| Feature::new("bubblewrap", &availability))
+    });
     found.as_ref()
 }
 
-/// The line for bubblewrap in a report.
-pub fn bubblewrap_line() -> Line {
+/// Bubblewrap as reports show it.
+pub fn bubblewrap_feature() -> Feature {
     match bubblewrap() {
         Err(line) => line.clone(),
         Ok(found) => {
-            let power = match found.power {
-                Power::Mounts => "",
-                Power::LandlockOnly => "; it cannot enforce lists of programs here",
+            let capability = match found.capability {
+                HelperCapability::Mounts => "",
+                HelperCapability::LandlockOnly => "; it cannot enforce lists of programs here",
             };
-            let text = format!("{} {}{power}", found.path.display(), found.version);
-            Line::new("bubblewrap", &Finding::yes(text))
+            let text = format!("{} {}{capability}", found.path.display(), found.version);
+            Feature::new("bubblewrap", &Availability::available(text))
         }
     }
 }
 
-fn find_bubblewrap() -> Result<Bubblewrap, Finding> {
+fn find_bubblewrap() -> Result<Bubblewrap, Availability> {
     let install = "install bubblewrap 0.8 or newer";
     let search_path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
-    let path = search("bwrap", &search_path).ok_or_else(|| Finding::no("not found", install))?;
-    let said = Command::new(&path)
+    let path =
+        search("bwrap", &search_path).ok_or_else(|| Availability::missing("not found", install))?;
+    let printed = Command::new(&path)
         .arg("--version")
         .env_clear()
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| Finding::no(format!("{}: {error}", path.display()), install))?;
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    let version = said
+        .map_err(|error| Availability::missing(format!("{}: {error}", path.display()), install))?;
+    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+    let version = printed
         .split_whitespace()
         .last()
         .unwrap_or_default()
         .to_owned();
-    if version_of(&version) < Some(BUBBLEWRAP_LEAST) {
+    if version_of(&version) < Some(MIN_BUBBLEWRAP_VERSION) {
         let why = format!("{} is version {version}", path.display());
-        return Err(Finding::no(why, install));
+        return Err(Availability::missing(why, install));
     }
-    let inside = inside().map_err(|error| {
+    let helper_files = helper_files().map_err(|error| {
         let why = format!("the agentproto binary cannot be inspected: {error}");
-        Finding::no(why, "reinstall agentproto")
+        Availability::missing(why, "reinstall agentproto")
     })?;
     let mut why = String::new();
-    for power in [Power::Mounts, Power::LandlockOnly] {
+    for capability in [HelperCapability::Mounts, HelperCapability::LandlockOnly] {
         // SAFETY: no arguments, cannot fail.
-        if power == Power::LandlockOnly && unsafe { libc::geteuid() } == 0 {
+        if capability == HelperCapability::LandlockOnly && unsafe { libc::geteuid() } == 0 {
             break;
         }
-        match try_bubblewrap(&path, power, &inside) {
+        match try_bubblewrap(&path, capability, &helper_files) {
             Ok(()) => {
                 return Ok(Bubblewrap {
                     path,
                     version,
-                    power,
-                    inside,
+                    capability,
+                    helper_files,
                 });
             }
             Err(error) => why = error.to_string(),
         }
     }
-    Err(Finding::no(
+    Err(Availability::missing(
         format!("{} does not work: {why}", path.display()),
         "allow user namespaces for bubblewrap; see the item `user namespaces`",
     ))
@@ -395,34 +430,38 @@ fn version_of(text: &str) -> Option<(u32, u32)> {
 }
 
 /// The helper's binary, and what its loader would load for it.
-fn inside() -> io::Result<Inside> {
+fn helper_files() -> io::Result<HelperFiles> {
     let binary = fs::canonicalize(helper::binary()?)?;
-    let mut ask = ask_helper(trial::WORD)?;
-    let list = ask.env("LD_TRACE_LOADED_OBJECTS", "1").output()?;
-    Ok(Inside::parse(
+    let mut command = helper_command(trial::MODE)?;
+    let list = command.env("LD_TRACE_LOADED_OBJECTS", "1").output()?;
+    Ok(HelperFiles::parse(
         binary,
         &String::from_utf8_lossy(&list.stdout),
     ))
 }
 
-fn try_bubblewrap(path: &Path, power: Power, inside: &Inside) -> io::Result<()> {
-    let line = bwrap::trial(path, power, inside, trial::WORD_INSIDE);
+fn try_bubblewrap(
+    path: &Path,
+    capability: HelperCapability,
+    helper_files: &HelperFiles,
+) -> io::Result<()> {
+    let line = bwrap::trial_arguments(path, capability, helper_files, trial::MODE_INSIDE);
     let output = Command::new(path)
         .args(line.iter().skip(1))
         .env_clear()
         .envs(bwrap::ENVIRONMENT)
         .stdin(Stdio::null())
         .output()?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    match (said.trim(), power) {
+    let printed = String::from_utf8_lossy(&output.stdout);
+    match (printed.trim(), capability) {
         ("ok", _) => Ok(()),
         ("", _) => {
-            let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            Err(io::Error::other(complaint))
+            let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Err(io::Error::other(stderr))
         }
         // It ran without the capability, as requested.
-        (_, Power::LandlockOnly) => Ok(()),
-        (refusal, Power::Mounts) => Err(io::Error::other(refusal.to_owned())),
+        (_, HelperCapability::LandlockOnly) => Ok(()),
+        (refusal, HelperCapability::Mounts) => Err(io::Error::other(refusal.to_owned())),
     }
 }
 
@@ -443,12 +482,12 @@ mod tests {
     fn a_missing_item_has_a_reason_and_a_fix() {
         for errno in [libc::EPERM, libc::ENOSPC, libc::ENOSYS] {
             for what in [
-                trial::What::UserNamespace,
-                trial::What::MountApi,
-                trial::What::FreshProc,
-                trial::What::NetworkNamespace,
+                trial::KernelFeature::UserNamespace,
+                trial::KernelFeature::MountApi,
+                trial::KernelFeature::FreshProc,
+                trial::KernelFeature::NetworkNamespace,
             ] {
-                let Finding::Missing { why, help } = refused(what, errno) else {
+                let Availability::Missing { why, help } = unavailable(what, errno) else {
                     panic!("{what:?} is available");
                 };
                 assert!(!why.is_empty() && !help.is_empty());

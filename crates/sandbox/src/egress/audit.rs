@@ -15,16 +15,19 @@ use serde::Serialize;
 /// The protocol of a client's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Via {
+pub enum ClientProtocol {
+    /// A tunnel by HTTP CONNECT.
     Connect,
+    /// A single HTTP request.
     Http,
+    /// SOCKS5 CONNECT.
     Socks5,
 }
 
 /// What happened to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Event {
+pub enum AuditEvent {
     /// The host is listed, and a connection to it was made.
     Allowed,
     /// The policy does not allow it, or the request is invalid.
@@ -37,13 +40,15 @@ pub enum Event {
 
 /// One entry of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct AuditEntry {
     /// Time in RFC 3339, UTC, with milliseconds.
     pub time: String,
     /// Number of the connection, which links `allowed` and `closed`. Starts at 1 in each proxy.
     pub connection: u64,
-    pub event: Event,
-    pub via: Via,
+    /// What happened.
+    pub event: AuditEvent,
+    /// Protocol of the request.
+    pub via: ClientProtocol,
     /// Host in canonical form. A host without one appears as requested, with other characters
     /// escaped.
     pub host: String,
@@ -69,7 +74,7 @@ pub struct Entry {
 /// Receives the decisions. A connection that cannot be recorded is not made.
 pub trait AuditSink: Send + Sync + 'static {
     /// Records one entry.
-    fn record(&self, entry: &Entry) -> io::Result<()>;
+    fn record(&self, entry: &AuditEntry) -> io::Result<()>;
 }
 
 /// Appends one JSON object per line to a file that only its owner can read.
@@ -79,6 +84,7 @@ pub struct JsonLines {
 }
 
 impl JsonLines {
+    /// Opens a log file to append to, and creates it if it is missing.
     pub fn append(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .append(true)
@@ -92,7 +98,7 @@ impl JsonLines {
 }
 
 impl AuditSink for JsonLines {
-    fn record(&self, entry: &Entry) -> io::Result<()> {
+    fn record(&self, entry: &AuditEntry) -> io::Result<()> {
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
         let mut file = self.file.lock();
@@ -102,8 +108,8 @@ impl AuditSink for JsonLines {
 }
 
 /// Keeps entries in memory, for tests and for callers that show them at the end.
-impl AuditSink for std::sync::Mutex<Vec<Entry>> {
-    fn record(&self, entry: &Entry) -> io::Result<()> {
+impl AuditSink for std::sync::Mutex<Vec<AuditEntry>> {
+    fn record(&self, entry: &AuditEntry) -> io::Result<()> {
         self.lock()
             .unwrap_or_else(|e| e.into_inner())
             .push(entry.clone());
@@ -120,11 +126,11 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().expect("dir");
         let path = dir.path().join("audit.jsonl");
-        let entry = Entry {
+        let entry = AuditEntry {
             time: agentproto_text::time::now(),
             connection: 1,
-            event: Event::Closed,
-            via: Via::Connect,
+            event: AuditEvent::Closed,
+            via: ClientProtocol::Connect,
             host: "a\"b\n".to_owned(),
             port: 443,
             address: Some("1.1.1.1".parse().expect("address")),

@@ -45,7 +45,7 @@ const MAX_DIGITS: u8 = 15;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the chunked body of the request is invalid")]
-pub struct Malformed;
+pub struct InvalidBody;
 
 impl Body {
     pub fn new(framing: Framing) -> Self {
@@ -65,7 +65,7 @@ impl Body {
     }
 
     /// Returns how many of these bytes belong to the body.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<usize, Malformed> {
+    pub fn take(&mut self, bytes: &[u8]) -> Result<usize, InvalidBody> {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
             taken += match self.state {
@@ -74,7 +74,7 @@ impl Body {
                 State::Chunk(left) => self.skip(rest, left, State::Chunk, State::ChunkReturn),
                 state => {
                     let byte = rest.first().copied().unwrap_or_default();
-                    self.state = step(state, byte).ok_or(Malformed)?;
+                    self.state = step(state, byte).ok_or(InvalidBody)?;
                     1
                 }
             };
@@ -132,7 +132,7 @@ mod tests {
 
     /// Number of bytes of the body, and whether it is complete. The input is split into pieces of
     /// every size.
-    fn length(framing: Framing, bytes: &[u8]) -> Result<(usize, bool), Malformed> {
+    fn length(framing: Framing, bytes: &[u8]) -> Result<(usize, bool), InvalidBody> {
         let mut results = Vec::new();
         for piece in 1..=bytes.len().max(1) {
             let mut body = Body::new(framing);
@@ -180,7 +180,7 @@ mod tests {
         ] {
             assert_eq!(
                 length(Framing::Chunked, text.as_bytes()),
-                Err(Malformed),
+                Err(InvalidBody),
                 "{text:?}"
             );
         }

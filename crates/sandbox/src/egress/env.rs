@@ -15,7 +15,7 @@ pub enum AllProxy {
 }
 
 /// Hosts that a program reaches without the proxy, on its own loopback.
-const OWN: &str = "localhost,127.0.0.1,::1";
+const LOOPBACK_HOSTS: &str = "localhost,127.0.0.1,::1";
 
 /// Variables for a child that sees the proxy at `address`. The child reaches its own loopback
 /// without the proxy. If the runner's loopback is listed, the proxy leads there instead.
@@ -25,7 +25,11 @@ pub fn variables(address: SocketAddr, rules: &HostRules, all: AllProxy) -> Vec<(
         AllProxy::Socks5h => format!("socks5h://{address}"),
         AllProxy::Http => http.clone(),
     };
-    let direct = if rules.lists_loopback() { "" } else { OWN };
+    let direct = if rules.lists_loopback() {
+        ""
+    } else {
+        LOOPBACK_HOSTS
+    };
     let mut variables = Vec::new();
     for (name, value) in [
         ("HTTP_PROXY", http.as_str()),

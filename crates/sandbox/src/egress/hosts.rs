@@ -16,44 +16,55 @@ const MAX_ALTERNATIVES: usize = 64;
 
 /// An entry of `network.egress` that cannot be enforced as written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`network.egress` entry `{rule}` {fault}")]
+#[error("`network.egress` entry `{rule}` {problem}")]
 pub struct RuleError {
     /// The entry as written.
     pub rule: String,
     /// What is wrong with it.
-    pub fault: RuleFault,
+    pub problem: RuleProblem,
 }
 
 /// What is wrong with an entry of `network.egress`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RuleFault {
+pub enum RuleProblem {
+    /// It is empty.
     #[error("is empty: name a host, or remove the entry")]
     Empty,
+    /// It has a URL scheme.
     #[error("has a scheme, but AIP-29 allows only host names and globs: remove the scheme")]
     Scheme,
+    /// It is a range of addresses.
     #[error("is a CIDR block, which AIP-29 defers to version 2: list each address or name")]
     Cidr,
+    /// It has a path.
     #[error("has a path, but AIP-29 allows only host names and globs: remove the path")]
     Path,
+    /// It has a port.
     #[error("has a port, but AIP-29 has no rules for ports: remove the port")]
     Port,
+    /// It contains characters outside ASCII.
     #[error("is not ASCII: write the name in its DNS form, with `xn--` labels")]
     NonAscii,
+    /// It contains a character that is not allowed.
     #[error("contains the character `{0}`, which is not allowed in a host name or glob")]
     Character(char),
+    /// A label is empty or longer than 63 characters.
     #[error("has an empty label or one of more than 63 characters: write a complete host name")]
     Label,
+    /// It is an IP address in an unusual form.
     #[error("is not a plain IP address: write it like `192.0.2.1` or `2001:db8::1`")]
     Address,
+    /// It is a glob of IP addresses.
     #[error("is a glob of addresses: list each address")]
     AddressGlob,
+    /// Its braces are invalid, or expand to more than 64 names.
     #[error("has braces that are not paired, are nested, or expand to more than 64 names")]
     Braces,
 }
 
 /// Why a requested host is neither a name nor an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum HostFault {
+pub enum HostError {
     #[error("the host is empty")]
     Empty,
     #[error("the host is not ASCII; use its `xn--` form")]
@@ -76,25 +87,25 @@ pub enum Host {
 
 impl Host {
     /// Parses the bytes in the place of a host.
-    pub fn parse(bytes: &[u8]) -> Result<Self, HostFault> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, HostError> {
         if !bytes.is_ascii() {
-            return Err(HostFault::NonAscii);
+            return Err(HostError::NonAscii);
         }
-        let text = std::str::from_utf8(bytes).map_err(|_| HostFault::NonAscii)?;
+        let text = std::str::from_utf8(bytes).map_err(|_| HostError::NonAscii)?;
         let text = text.strip_suffix('.').unwrap_or(text);
         if text.is_empty() {
-            return Err(HostFault::Empty);
+            return Err(HostError::Empty);
         }
         match address::literal(text) {
             Some(Literal::Address(address)) => return Ok(Self::Address(address)),
-            Some(Literal::Broken) => return Err(HostFault::Address),
+            Some(Literal::Broken) => return Err(HostError::Address),
             None => {}
         }
         if !text.bytes().all(|b| is_name_byte(b) || b == b'.') {
-            return Err(HostFault::Character);
+            return Err(HostError::Character);
         }
         if text.len() > 253 || text.split('.').any(|l| l.is_empty() || l.len() > 63) {
-            return Err(HostFault::Label);
+            return Err(HostError::Label);
         }
         Ok(Self::Name(text.to_ascii_lowercase()))
     }
@@ -127,7 +138,7 @@ enum Pattern {
     Name(String),
     Glob {
         /// Whether one or more labels precede the listed ones.
-        below: bool,
+        subdomains: bool,
         labels: Vec<String>,
     },
     Address(IpAddr),
@@ -142,12 +153,12 @@ impl HostRule {
     /// Whether the rule allows a request for this host.
     pub fn allows(&self, host: &Host) -> bool {
         match (&self.pattern, host) {
-            (Pattern::Address(own), Host::Address(asked)) => own == asked,
+            (Pattern::Address(own), Host::Address(requested)) => own == requested,
             (Pattern::Everything, Host::Name(_)) => true,
-            (Pattern::Name(own), Host::Name(asked)) => own == asked,
-            (Pattern::Glob { below, labels }, Host::Name(asked)) => {
-                let asked: Vec<&str> = asked.split('.').collect();
-                takes_in(*below, labels, false, &asked)
+            (Pattern::Name(own), Host::Name(requested)) => own == requested,
+            (Pattern::Glob { subdomains, labels }, Host::Name(requested)) => {
+                let requested: Vec<&str> = requested.split('.').collect();
+                labels_match(*subdomains, labels, false, &requested)
             }
             _ => false,
         }
@@ -160,26 +171,26 @@ impl HostRule {
             (Pattern::Everything, theirs) => !matches!(theirs, Pattern::Address(_)),
             (_, Pattern::Name(name)) => self.allows(&Host::Name(name.clone())),
             (
-                Pattern::Glob { below, labels },
+                Pattern::Glob { subdomains, labels },
                 Pattern::Glob {
-                    below: theirs_below,
+                    subdomains: their_subdomains,
                     labels: theirs,
                 },
             ) => {
                 let theirs: Vec<&str> = theirs.iter().map(String::as_str).collect();
-                takes_in(*below, labels, *theirs_below, &theirs)
+                labels_match(*subdomains, labels, *their_subdomains, &theirs)
             }
             _ => false,
         }
     }
 }
 
-fn takes_in(below: bool, own: &[String], theirs_below: bool, theirs: &[&str]) -> bool {
+fn labels_match(subdomains: bool, own: &[String], their_subdomains: bool, theirs: &[&str]) -> bool {
     let spare = match theirs.len().checked_sub(own.len()) {
         Some(spare) => spare,
         None => return false,
     };
-    let lengths_fit = match (below, theirs_below) {
+    let lengths_fit = match (subdomains, their_subdomains) {
         (true, true) => true,
         (true, false) => spare > 0,
         (false, true) => false,
@@ -273,6 +284,7 @@ impl HostRules {
             .find(|theirs| !self.rules.iter().any(|own| own.covers(theirs)))
     }
 
+    /// Whether no host is allowed.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
@@ -285,9 +297,9 @@ fn parse_rule(text: &str) -> Result<Vec<HostRule>, RuleError> {
             .map(|text| parse_pattern(text))
             .collect::<Result<Vec<_>, _>>()
     });
-    let patterns = patterns.map_err(|fault| RuleError {
+    let patterns = patterns.map_err(|problem| RuleError {
         rule: text.to_owned(),
-        fault,
+        problem,
     })?;
     let rule = |pattern| HostRule {
         text: text.to_owned(),
@@ -297,17 +309,17 @@ fn parse_rule(text: &str) -> Result<Vec<HostRule>, RuleError> {
 }
 
 /// Expands `{a,b}.example` to `a.example` and `b.example`.
-fn alternatives(text: &str) -> Result<Vec<String>, RuleFault> {
+fn alternatives(text: &str) -> Result<Vec<String>, RuleProblem> {
     let mut done = vec![String::new()];
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
-        let (choices, tail) = after.split_once('}').ok_or(RuleFault::Braces)?;
+        let (choices, tail) = after.split_once('}').ok_or(RuleProblem::Braces)?;
         if before.contains('}') || choices.contains('{') {
-            return Err(RuleFault::Braces);
+            return Err(RuleProblem::Braces);
         }
         let choices: Vec<&str> = choices.split(',').collect();
         if done.len() * choices.len() > MAX_ALTERNATIVES {
-            return Err(RuleFault::Braces);
+            return Err(RuleProblem::Braces);
         }
         done = done
             .iter()
@@ -316,7 +328,7 @@ fn alternatives(text: &str) -> Result<Vec<String>, RuleFault> {
         rest = tail;
     }
     if rest.contains('}') {
-        return Err(RuleFault::Braces);
+        return Err(RuleProblem::Braces);
     }
     for head in &mut done {
         head.push_str(rest);
@@ -324,23 +336,23 @@ fn alternatives(text: &str) -> Result<Vec<String>, RuleFault> {
     Ok(done)
 }
 
-fn parse_pattern(text: &str) -> Result<Pattern, RuleFault> {
+fn parse_pattern(text: &str) -> Result<Pattern, RuleProblem> {
     if text.is_empty() || text == "." {
-        return Err(RuleFault::Empty);
+        return Err(RuleProblem::Empty);
     }
     if !text.is_ascii() {
-        return Err(RuleFault::NonAscii);
+        return Err(RuleProblem::NonAscii);
     }
     if text.contains("://") {
-        return Err(RuleFault::Scheme);
+        return Err(RuleProblem::Scheme);
     }
     if let Some((before, bits)) = text.split_once('/') {
         let before = before.trim_start_matches('[').trim_end_matches(']');
         let address = before.parse::<IpAddr>().is_ok() || address::literal(before).is_some();
         let bits = !bits.is_empty() && bits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
         return Err(match address && bits {
-            true => RuleFault::Cidr,
-            false => RuleFault::Path,
+            true => RuleProblem::Cidr,
+            false => RuleProblem::Path,
         });
     }
     let bare = text
@@ -353,17 +365,17 @@ fn parse_pattern(text: &str) -> Result<Pattern, RuleFault> {
     if let Some((_, port)) = text.rsplit_once(':')
         && (port == "*" || port.bytes().all(|b| b.is_ascii_digit()))
     {
-        return Err(RuleFault::Port);
+        return Err(RuleProblem::Port);
     }
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.*?".contains(c);
     if let Some(c) = text.chars().find(|c| !fits(*c)) {
-        return Err(RuleFault::Character(c));
+        return Err(RuleProblem::Character(c));
     }
     let text = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     parse_name(&text)
 }
 
-fn parse_name(text: &str) -> Result<Pattern, RuleFault> {
+fn parse_name(text: &str) -> Result<Pattern, RuleProblem> {
     if text.bytes().all(|b| b == b'*') {
         return Ok(Pattern::Everything);
     }
@@ -372,23 +384,23 @@ fn parse_name(text: &str) -> Result<Pattern, RuleFault> {
     }
     let labels: Vec<String> = text.split('.').map(str::to_owned).collect();
     if text.len() > 253 || labels.iter().any(|l| l.is_empty() || l.len() > 63) {
-        return Err(RuleFault::Label);
+        return Err(RuleProblem::Label);
     }
     if !text.contains(['*', '?']) {
         return match address::literal(text) {
-            Some(_) => Err(RuleFault::Address),
+            Some(_) => Err(RuleProblem::Address),
             None => Ok(Pattern::Name(text.to_owned())),
         };
     }
     let only_numbers = text.bytes().all(|b| b"0123456789.*?".contains(&b));
     if only_numbers && text.bytes().any(|b| b.is_ascii_digit()) {
-        return Err(RuleFault::AddressGlob);
+        return Err(RuleProblem::AddressGlob);
     }
-    let below = labels
+    let subdomains = labels
         .first()
         .is_some_and(|label| label.bytes().all(|b| b == b'*'));
-    let labels = labels.into_iter().skip(usize::from(below)).collect();
-    Ok(Pattern::Glob { below, labels })
+    let labels = labels.into_iter().skip(usize::from(subdomains)).collect();
+    Ok(Pattern::Glob { subdomains, labels })
 }
 
 #[cfg(test)]
@@ -493,40 +505,40 @@ mod tests {
     /// A29-SBX-03: no CIDR, port or scheme. The error names the entry.
     #[test]
     fn invalid_rules_are_rejected() {
-        let fault = |text: &str| HostRules::parse([text]).expect_err(text).fault;
+        let problem = |text: &str| HostRules::parse([text]).expect_err(text).problem;
         for (text, expected) in [
-            ("", RuleFault::Empty),
-            (".", RuleFault::Empty),
-            ("https://a.example", RuleFault::Scheme),
-            ("10.0.0.0/8", RuleFault::Cidr),
-            ("fe80::/10", RuleFault::Cidr),
-            ("10.0.0.0/255.0.0.0", RuleFault::Cidr),
-            ("a.example/v1", RuleFault::Path),
-            ("a.example:443", RuleFault::Port),
-            ("a.example:*", RuleFault::Port),
-            ("a.example:", RuleFault::Port),
-            ("[::1]:80", RuleFault::Port),
-            ("10.0.0.1:80", RuleFault::Port),
-            ("bücher.example", RuleFault::NonAscii),
-            ("a b", RuleFault::Character(' ')),
-            ("a,b", RuleFault::Character(',')),
-            ("[ab].example", RuleFault::Character('[')),
-            ("u@a.example", RuleFault::Character('@')),
-            ("a..example", RuleFault::Label),
-            (".example", RuleFault::Label),
-            ("0x7f.1", RuleFault::Address),
-            ("127.1", RuleFault::Address),
-            ("2130706433", RuleFault::Address),
-            ("a.example.1", RuleFault::Address),
-            ("10.0.0.*", RuleFault::AddressGlob),
-            ("1*", RuleFault::AddressGlob),
-            ("{a.example", RuleFault::Braces),
-            ("a}.example", RuleFault::Braces),
-            ("{a,{b}}.example", RuleFault::Braces),
+            ("", RuleProblem::Empty),
+            (".", RuleProblem::Empty),
+            ("https://a.example", RuleProblem::Scheme),
+            ("10.0.0.0/8", RuleProblem::Cidr),
+            ("fe80::/10", RuleProblem::Cidr),
+            ("10.0.0.0/255.0.0.0", RuleProblem::Cidr),
+            ("a.example/v1", RuleProblem::Path),
+            ("a.example:443", RuleProblem::Port),
+            ("a.example:*", RuleProblem::Port),
+            ("a.example:", RuleProblem::Port),
+            ("[::1]:80", RuleProblem::Port),
+            ("10.0.0.1:80", RuleProblem::Port),
+            ("bücher.example", RuleProblem::NonAscii),
+            ("a b", RuleProblem::Character(' ')),
+            ("a,b", RuleProblem::Character(',')),
+            ("[ab].example", RuleProblem::Character('[')),
+            ("u@a.example", RuleProblem::Character('@')),
+            ("a..example", RuleProblem::Label),
+            (".example", RuleProblem::Label),
+            ("0x7f.1", RuleProblem::Address),
+            ("127.1", RuleProblem::Address),
+            ("2130706433", RuleProblem::Address),
+            ("a.example.1", RuleProblem::Address),
+            ("10.0.0.*", RuleProblem::AddressGlob),
+            ("1*", RuleProblem::AddressGlob),
+            ("{a.example", RuleProblem::Braces),
+            ("a}.example", RuleProblem::Braces),
+            ("{a,{b}}.example", RuleProblem::Braces),
         ] {
-            assert_eq!(fault(text), expected, "{text}");
+            assert_eq!(problem(text), expected, "{text}");
         }
-        assert_eq!(fault(&"{a,b}".repeat(7)), RuleFault::Braces);
+        assert_eq!(problem(&"{a,b}".repeat(7)), RuleProblem::Braces);
         assert_eq!(
             HostRules::parse(["ok.example", "a.example:443"])
                 .expect_err("port")

@@ -7,28 +7,28 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::answer::{self, Answer};
-use super::audit::Via;
+use super::audit::ClientProtocol;
 use super::body::{Body, Framing};
+use super::connection::{AllowedConnection, Dialer, Refusal, RefusalKind};
 use super::relay::{self, End};
-use super::request::{self, Want};
-use super::session::{Asker, Refusal, RefusalKind, Session};
+use super::request::{self, RequestAction};
+use super::response::{self, ResponseHead};
 
 /// Serves one connection of an HTTP client.
-pub async fn serve(client: &TcpStream, asker: &Asker) {
+pub async fn serve(client: &TcpStream, dialer: &Dialer) {
     let mut received = Vec::new();
-    let head = read_head(client, &mut received, asker.shared.limits.head_bytes);
-    let length = match timeout(asker.shared.limits.head_time, head).await {
+    let head = read_head(client, &mut received, dialer.shared.limits.head_bytes);
+    let length = match timeout(dialer.shared.limits.head_time, head).await {
         Ok(Ok(Some(length))) => length,
         Ok(Ok(None)) => {
             let why = "its head is too long";
-            let refusal = asker.malformed(Via::Http, String::new(), why);
-            return answer_with(client, 431, "Request Header Fields Too Large", &refusal).await;
+            let refusal = dialer.malformed(ClientProtocol::Http, String::new(), why);
+            return respond_with(client, 431, "Request Header Fields Too Large", &refusal).await;
         }
         // The client is gone, so no response is sent.
         Ok(Err(_)) => {
-            asker.malformed(
-                Via::Http,
+            dialer.malformed(
+                ClientProtocol::Http,
                 String::new(),
                 "it ended before its head was complete",
             );
@@ -36,31 +36,31 @@ pub async fn serve(client: &TcpStream, asker: &Asker) {
         }
         Err(_) => {
             let why = "its head did not arrive in time";
-            let refusal = asker.malformed(Via::Http, String::new(), why);
-            return answer_with(client, 408, "Request Timeout", &refusal).await;
+            let refusal = dialer.malformed(ClientProtocol::Http, String::new(), why);
+            return respond_with(client, 408, "Request Timeout", &refusal).await;
         }
     };
-    let behind = received.split_off(length);
+    let rest = received.split_off(length);
     let request = match request::parse(&received) {
         Ok(request) => request,
-        Err(fault) => {
-            let refusal = asker.malformed(Via::Http, String::new(), &fault.to_string());
-            return answer_with(client, 400, "Bad Request", &refusal).await;
+        Err(error) => {
+            let refusal = dialer.malformed(ClientProtocol::Http, String::new(), &error.to_string());
+            return respond_with(client, 400, "Bad Request", &refusal).await;
         }
     };
     drop(received);
-    let via = match request.want {
-        Want::Tunnel => Via::Connect,
-        Want::Forward { .. } => Via::Http,
+    let via = match request.action {
+        RequestAction::Tunnel => ClientProtocol::Connect,
+        RequestAction::Forward { .. } => ClientProtocol::Http,
     };
-    let (upstream, session) = match asker.open(via, &request.host, request.port).await {
+    let (upstream, connection) = match dialer.open(via, &request.host, request.port).await {
         Ok(opened) => opened,
         Err(refusal) => return refuse(client, &refusal).await,
     };
-    match request.want {
-        Want::Tunnel => tunnel(client, &upstream, &session, &behind).await,
-        Want::Forward { head, framing } => {
-            forward(client, &upstream, &session, &head, framing, &behind).await;
+    match request.action {
+        RequestAction::Tunnel => tunnel(client, &upstream, &connection, &rest).await,
+        RequestAction::Forward { head, framing } => {
+            forward(client, &upstream, &connection, &head, framing, &rest).await;
         }
     }
 }
@@ -90,58 +90,77 @@ async fn read_head(
     }
 }
 
-async fn tunnel(client: &TcpStream, upstream: &TcpStream, session: &Session, behind: &[u8]) {
+async fn tunnel(
+    client: &TcpStream,
+    upstream: &TcpStream,
+    connection: &AllowedConnection,
+    rest: &[u8],
+) {
     let uncounted = AtomicU64::new(0);
     let ready = b"HTTP/1.1 200 Connection established\r\n\r\n";
     if relay::write_all(client, ready, &uncounted).await.is_ok()
-        && relay::write_all(upstream, behind, &session.up)
+        && relay::write_all(upstream, rest, &connection.up)
             .await
             .is_ok()
     {
-        relay::both(client, upstream, session).await;
+        relay::both(client, upstream, connection).await;
     }
 }
 
 async fn forward(
     client: &TcpStream,
     upstream: &TcpStream,
-    session: &Session,
+    connection: &AllowedConnection,
     head: &[u8],
     framing: Framing,
-    behind: &[u8],
+    rest: &[u8],
 ) {
     let up = async {
-        if relay::write_all(upstream, head, &session.up).await.is_err() {
-            return Ok(End::Deaf);
+        if relay::write_all(upstream, head, &connection.up)
+            .await
+            .is_err()
+        {
+            return Ok(End::ReceiverClosed);
         }
-        send_body(client, upstream, session, framing, behind).await
+        send_body(client, upstream, connection, framing, rest).await
     };
     let down = async {
-        match pass_answer_head(client, upstream, session).await? {
-            true => relay::pump(upstream, client, &session.down, &session.shared().large).await,
+        match forward_response_head(client, upstream, connection).await? {
+            true => {
+                relay::pump(
+                    upstream,
+                    client,
+                    &connection.down,
+                    &connection.shared().large,
+                )
+                .await
+            }
             false => Err(io::ErrorKind::InvalidData.into()),
         }
     };
-    relay::join(client, upstream, session, up, down).await;
+    relay::join(client, upstream, connection, up, down).await;
 }
 
 /// Sends exactly the body, then waits until the client has closed its side.
 async fn send_body(
     client: &TcpStream,
     upstream: &TcpStream,
-    session: &Session,
+    connection: &AllowedConnection,
     framing: Framing,
-    behind: &[u8],
+    rest: &[u8],
 ) -> io::Result<End> {
     let mut body = Body::new(framing);
-    let mut bytes = behind.to_vec();
+    let mut bytes = rest.to_vec();
     loop {
         let count = body
             .take(&bytes)
-            .map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))?;
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         let own = bytes.get(..count).unwrap_or_default();
-        if relay::write_all(upstream, own, &session.up).await.is_err() {
-            return Ok(End::Deaf);
+        if relay::write_all(upstream, own, &connection.up)
+            .await
+            .is_err()
+        {
+            return Ok(End::ReceiverClosed);
         }
         if body.is_done() {
             break;
@@ -161,39 +180,39 @@ async fn send_body(
 }
 
 /// Returns `false` if the host's response is not HTTP, after reporting that to the client.
-async fn pass_answer_head(
+async fn forward_response_head(
     client: &TcpStream,
     upstream: &TcpStream,
-    session: &Session,
+    connection: &AllowedConnection,
 ) -> io::Result<bool> {
     let mut received = Vec::new();
     let mut buffer = vec![0; 16 * 1024];
     loop {
-        if let Some(end) = answer::head_end(&received) {
+        if let Some(end) = response::head_end(&received) {
             let rest = received.split_off(end);
-            match answer::parse(&received) {
-                Some(Answer::Interim) => {
-                    relay::write_all(client, &received, &session.down).await?;
+            match response::parse(&received) {
+                Some(ResponseHead::Interim) => {
+                    relay::write_all(client, &received, &connection.down).await?;
                     received = rest;
                     continue;
                 }
-                Some(Answer::Final(mut head)) => {
+                Some(ResponseHead::Final(mut head)) => {
                     head.extend_from_slice(&rest);
-                    relay::write_all(client, &head, &session.down).await?;
+                    relay::write_all(client, &head, &connection.down).await?;
                     return Ok(true);
                 }
                 None => break,
             }
         }
         let count = relay::read_some(upstream, &mut buffer).await.unwrap_or(0);
-        if count == 0 || received.len() > answer::MAX_HEAD {
+        if count == 0 || received.len() > response::MAX_HEAD {
             break;
         }
         received.extend_from_slice(buffer.get(..count).unwrap_or_default());
     }
     let refusal = Refusal {
         kind: RefusalKind::Unreachable,
-        message: format!("{} did not respond with HTTP/1.", session.host()),
+        message: format!("{} did not respond with HTTP/1.", connection.host()),
     };
     refuse(client, &refusal).await;
     Ok(false)
@@ -207,10 +226,10 @@ async fn refuse(client: &TcpStream, refusal: &Refusal) {
         RefusalKind::TimedOut => (504, "Gateway Timeout"),
         RefusalKind::Unrecorded => (503, "Service Unavailable"),
     };
-    answer_with(client, status, title, refusal).await;
+    respond_with(client, status, title, refusal).await;
 }
 
-async fn answer_with(client: &TcpStream, status: u16, title: &str, refusal: &Refusal) {
+async fn respond_with(client: &TcpStream, status: u16, title: &str, refusal: &Refusal) {
     let mark = match refusal.kind {
         RefusalKind::Egress => "X-Agentproto-Refused: egress\r\n",
         _ => "",
@@ -233,14 +252,14 @@ async fn answer_with(client: &TcpStream, status: u16, title: &str, refusal: &Ref
 /// Reads on for a moment. Closing with unread bytes would reset the connection, and the client
 /// might not receive the response.
 pub async fn linger(client: &TcpStream) {
-    const MOST: usize = 4 * 1024 * 1024;
+    const MAX_DRAINED_BYTES: usize = 4 * 1024 * 1024;
     relay::finish(client);
     let drain = async {
         let mut buffer = vec![0; 16 * 1024];
         let mut drained = 0;
         while let Ok(count @ 1..) = relay::read_some(client, &mut buffer).await {
             drained += count;
-            if drained > MOST {
+            if drained > MAX_DRAINED_BYTES {
                 break;
             }
         }

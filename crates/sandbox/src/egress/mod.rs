@@ -9,20 +9,20 @@
 //! public or itself listed. Headers, paths and credentials never reach the audit log.
 
 mod address;
-mod answer;
 pub mod audit;
 mod body;
-pub mod env;
-pub mod hosts;
+mod connection;
+pub(crate) mod env;
+mod hosts;
 mod http;
-pub mod proxy;
+mod proxy;
 mod relay;
 mod request;
 pub mod resolve;
-mod session;
+mod response;
 mod socks;
 
 pub use audit::{AuditSink, JsonLines};
-pub use hosts::{HostRules, RuleError};
-pub use proxy::{Limits, Proxy, Stats};
+pub use hosts::{HostRules, RuleError, RuleProblem};
+pub use proxy::{Proxy, ProxyLimits, Stats};
 pub use resolve::{Resolve, SystemResolver};

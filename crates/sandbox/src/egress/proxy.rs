@@ -11,15 +11,15 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use super::audit::{AuditSink, Via};
+use super::audit::{AuditSink, ClientProtocol};
+use super::connection::{Counters, Dialer, ProxyState};
 use super::hosts::HostRules;
 use super::resolve::Resolve;
-use super::session::{Asker, Counters, Shared};
 use super::{http, socks};
 
 /// Limits on the runner's resources that a child can use.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ProxyLimits {
     /// Maximum number of open connections; more wait to be accepted.
     pub connections: usize,
     /// Maximum length of the head of an HTTP request, in bytes.
@@ -36,7 +36,7 @@ pub struct Limits {
     pub large: usize,
 }
 
-impl Default for Limits {
+impl Default for ProxyLimits {
     fn default() -> Self {
         Self {
             connections: 256,
@@ -53,11 +53,15 @@ impl Default for Limits {
 /// Counters of a proxy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
+    /// Number of accepted connections.
     pub connections: u64,
     /// Number of connections that are open now.
     pub active: usize,
+    /// Number of requests that were allowed.
     pub allowed: u64,
+    /// Number of requests that the policy refused.
     pub refused: u64,
+    /// Number of allowed requests whose host could not be reached.
     pub failed: u64,
     /// Number of entries that could not be written to the audit log.
     pub unrecorded: u64,
@@ -69,7 +73,7 @@ pub struct Stats {
 
 /// A running proxy. Dropping it ends it at once, with all its connections.
 pub struct Proxy {
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
     stop: watch::Sender<bool>,
     accepting: JoinHandle<()>,
 }
@@ -82,7 +86,7 @@ impl Proxy {
         resolver: Arc<dyn Resolve>,
         sink: Arc<dyn AuditSink>,
     ) -> io::Result<Self> {
-        Self::start_with(listener, rules, resolver, sink, Limits::default())
+        Self::start_with(listener, rules, resolver, sink, ProxyLimits::default())
     }
 
     /// Like `start`, with other limits.
@@ -91,12 +95,12 @@ impl Proxy {
         rules: HostRules,
         resolver: Arc<dyn Resolve>,
         sink: Arc<dyn AuditSink>,
-        limits: Limits,
+        limits: ProxyLimits,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ProxyState {
             rules,
             resolver,
             sink,
@@ -142,19 +146,23 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
+async fn accept(
+    listener: TcpListener,
+    shared: Arc<ProxyState>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let mut connections = JoinSet::new();
     loop {
-        let room = connections.len() < shared.limits.connections.max(1);
+        let has_capacity = connections.len() < shared.limits.connections.max(1);
         tokio::select! {
             biased;
             _ = stopped.changed() => break,
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if room => match accepted {
+            accepted = listener.accept(), if has_capacity => match accepted {
                 Ok((client, _)) => {
                     let connection = shared.counters.connections.fetch_add(1, Relaxed) + 1;
-                    let asker = Asker { shared: shared.clone(), connection };
-                    connections.spawn(serve(client, asker));
+                    let dialer = Dialer { shared: shared.clone(), connection };
+                    connections.spawn(serve(client, dialer));
                 }
                 // Out of descriptors, or the client is already gone.
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
@@ -166,7 +174,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::
 }
 
 /// Counts a connection as active until it is dropped, however the connection ends.
-struct Active(Arc<Shared>);
+struct Active(Arc<ProxyState>);
 
 impl Drop for Active {
     fn drop(&mut self) {
@@ -174,18 +182,22 @@ impl Drop for Active {
     }
 }
 
-async fn serve(client: TcpStream, asker: Asker) {
-    asker.shared.counters.active.fetch_add(1, Relaxed);
-    let _active = Active(asker.shared.clone());
+async fn serve(client: TcpStream, dialer: Dialer) {
+    dialer.shared.counters.active.fetch_add(1, Relaxed);
+    let _active = Active(dialer.shared.clone());
     let _ = client.set_nodelay(true);
     let mut first = [0];
-    match timeout(asker.shared.limits.head_time, client.peek(&mut first)).await {
-        Ok(Ok(1)) if first == [socks::VERSION] => socks::serve(&client, &asker).await,
-        Ok(Ok(1)) => http::serve(&client, &asker).await,
+    match timeout(dialer.shared.limits.head_time, client.peek(&mut first)).await {
+        Ok(Ok(1)) if first == [socks::VERSION] => socks::serve(&client, &dialer).await,
+        Ok(Ok(1)) => http::serve(&client, &dialer).await,
         // The client sent nothing, so there is nothing to record.
         Ok(_) => {}
         Err(_) => {
-            asker.malformed(Via::Http, String::new(), "no request arrived in time");
+            dialer.malformed(
+                ClientProtocol::Http,
+                String::new(),
+                "no request arrived in time",
+            );
         }
     }
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-use super::session::Session;
+use super::connection::AllowedConnection;
 
 /// Number of bytes after which a direction gets a larger buffer.
-const BULK: u64 = 256 * 1024;
+const BULK_BYTES: u64 = 256 * 1024;
 const SMALL_BUFFER: usize = 16 * 1024;
 /// Size of the buffer if all large ones are in use.
 const MIDDLE_BUFFER: usize = 128 * 1024;
@@ -24,37 +24,37 @@ pub enum End {
     /// The sender closed it, and this was passed on.
     Closed,
     /// The receiver accepts no more data. It may still send.
-    Deaf,
+    ReceiverClosed,
 }
 
 /// Copies in both directions until both have ended. An error means that a peer is gone. The other
 /// peer then gets a reset, because a clean end would make an incomplete response look complete.
-pub async fn both(client: &TcpStream, upstream: &TcpStream, session: &Session) {
-    let pipes = &session.shared().large;
-    let up = pump(client, upstream, &session.up, pipes);
-    let down = pump(upstream, client, &session.down, pipes);
-    join(client, upstream, session, up, down).await;
+pub async fn both(client: &TcpStream, upstream: &TcpStream, connection: &AllowedConnection) {
+    let pipes = &connection.shared().large;
+    let up = pump(client, upstream, &connection.up, pipes);
+    let down = pump(upstream, client, &connection.down, pipes);
+    join(client, upstream, connection, up, down).await;
 }
 
 /// Runs two directions to their end, as `both` does.
 pub async fn join(
     client: &TcpStream,
     upstream: &TcpStream,
-    session: &Session,
+    connection: &AllowedConnection,
     up: impl Future<Output = io::Result<End>>,
     down: impl Future<Output = io::Result<End>>,
 ) {
-    let patience = session.shared().limits.half_closed;
+    let time_limit = connection.shared().limits.half_closed;
     tokio::pin!(up, down);
     let finished = tokio::select! {
         end = &mut up => match end {
-            Ok(_) => while_moving(down, &session.down, patience).await,
+            Ok(_) => while_moving(down, &connection.down, time_limit).await,
             Err(error) => Err(error),
         },
         end = &mut down => match end {
             // The response is over, or the client does not read it. A client that still sends may
             // finish.
-            Ok(_) => while_moving(up, &session.up, patience).await,
+            Ok(_) => while_moving(up, &connection.up, time_limit).await,
             Err(error) => Err(error),
         },
     };
@@ -68,12 +68,12 @@ pub async fn join(
 async fn while_moving(
     direction: impl Future<Output = io::Result<End>>,
     moved: &AtomicU64,
-    patience: Duration,
+    time_limit: Duration,
 ) -> io::Result<End> {
     tokio::pin!(direction);
     loop {
         let before = moved.load(Relaxed);
-        match tokio::time::timeout(patience, &mut direction).await {
+        match tokio::time::timeout(time_limit, &mut direction).await {
             Ok(end) => return end,
             Err(_) if moved.load(Relaxed) == before => {
                 return Err(io::ErrorKind::TimedOut.into());
@@ -99,10 +99,10 @@ pub async fn pump(
             return Ok(finish(to));
         };
         if write_all(to, bytes, moved).await.is_err() {
-            return Ok(End::Deaf);
+            return Ok(End::ReceiverClosed);
         }
         seen += count as u64;
-        if seen >= BULK && permit.is_none() && buffer.len() < MIDDLE_BUFFER {
+        if seen >= BULK_BYTES && permit.is_none() && buffer.len() < MIDDLE_BUFFER {
             permit = large.try_acquire().ok();
             buffer = match permit {
                 Some(_) => vec![0; LARGE_BUFFER],

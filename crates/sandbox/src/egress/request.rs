@@ -10,11 +10,11 @@ pub struct Request {
     /// The host as written; `hosts` checks whether it is valid.
     pub host: Vec<u8>,
     pub port: u16,
-    pub want: Want,
+    pub action: RequestAction,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Want {
+pub enum RequestAction {
     Tunnel,
     /// One request, with the head that the host gets.
     Forward {
@@ -25,7 +25,7 @@ pub enum Want {
 
 /// Why a head is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadHead {
+pub enum HeadError {
     #[error("the request line is not HTTP/1")]
     RequestLine,
     #[error("this is a proxy: send `CONNECT host:port` or a full `http://` URL")]
@@ -49,21 +49,21 @@ pub fn head_end(bytes: &[u8]) -> Option<usize> {
 
 /// Parses a complete head, from the request line to the empty line. Folded lines and a space before
 /// the colon are refused, because parsers differ about them.
-pub fn parse(head: &[u8]) -> Result<Request, BadHead> {
+pub fn parse(head: &[u8]) -> Result<Request, HeadError> {
     let mut headers = strict_lines(head)?;
     let mut parsed = httparse::Request::new(&mut headers);
     match parsed.parse(head) {
         Ok(httparse::Status::Complete(length)) if length == head.len() => {}
-        Ok(httparse::Status::Complete(_)) => return Err(BadHead::Header),
-        Ok(httparse::Status::Partial) => return Err(BadHead::RequestLine),
+        Ok(httparse::Status::Complete(_)) => return Err(HeadError::Header),
+        Ok(httparse::Status::Partial) => return Err(HeadError::RequestLine),
         Err(httparse::Error::HeaderName | httparse::Error::HeaderValue) => {
-            return Err(BadHead::Header);
+            return Err(HeadError::Header);
         }
-        Err(_) => return Err(BadHead::RequestLine),
+        Err(_) => return Err(HeadError::RequestLine),
     }
     let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version)
     else {
-        return Err(BadHead::RequestLine);
+        return Err(HeadError::RequestLine);
     };
     let (method, target) = (method.as_bytes(), target.as_bytes());
     let version = if minor == 0 { b"HTTP/1.0" } else { b"HTTP/1.1" };
@@ -72,8 +72,8 @@ pub fn parse(head: &[u8]) -> Result<Request, BadHead> {
         let (host, port) = authority(target)?;
         return Ok(Request {
             host: host.to_vec(),
-            port: port.ok_or(BadHead::Port)?,
-            want: Want::Tunnel,
+            port: port.ok_or(HeadError::Port)?,
+            action: RequestAction::Tunnel,
         });
     }
     let url = Url::parse(target)?;
@@ -92,8 +92,8 @@ pub fn parse(head: &[u8]) -> Result<Request, BadHead> {
     }
     sent.extend_from_slice(url.authority);
     sent.extend_from_slice(b"\r\n");
-    let dropped = Dropped::by(headers);
-    for header in headers.iter().filter(|h| !dropped.takes(h.name)) {
+    let hop_headers = HopHeaders::new(headers);
+    for header in headers.iter().filter(|h| !hop_headers.contains(h.name)) {
         for part in [header.name.as_bytes(), b": ", header.value, b"\r\n"] {
             sent.extend_from_slice(part);
         }
@@ -102,7 +102,7 @@ pub fn parse(head: &[u8]) -> Result<Request, BadHead> {
     Ok(Request {
         host: host.to_vec(),
         port: port.unwrap_or(80),
-        want: Want::Forward {
+        action: RequestAction::Forward {
             head: sent,
             framing,
         },
@@ -111,15 +111,15 @@ pub fn parse(head: &[u8]) -> Result<Request, BadHead> {
 
 /// Space for the headers of a head. Refuses what `httparse` accepts: empty lines before the
 /// request, and a lone CR or LF, because other parsers may read them as an end.
-fn strict_lines(head: &[u8]) -> Result<Vec<Header<'_>>, BadHead> {
+fn strict_lines(head: &[u8]) -> Result<Vec<Header<'_>>, HeadError> {
     if head.starts_with(b"\r\n") || !head.ends_with(b"\r\n\r\n") {
-        return Err(BadHead::RequestLine);
+        return Err(HeadError::RequestLine);
     }
     let mut marks = memchr::memchr3_iter(b'\r', b'\n', 0, head);
     let mut count = 0;
     while let Some(at) = marks.next() {
         if !head.get(at..).is_some_and(|rest| rest.starts_with(b"\r\n")) {
-            return Err(BadHead::Header);
+            return Err(HeadError::Header);
         }
         marks.next();
         count += 1;
@@ -140,20 +140,20 @@ struct Url<'a> {
 }
 
 impl<'a> Url<'a> {
-    fn parse(target: &'a [u8]) -> Result<Self, BadHead> {
-        let scheme_end = memchr::memmem::find(target, b"://").ok_or(BadHead::NotProxied)?;
+    fn parse(target: &'a [u8]) -> Result<Self, HeadError> {
+        let scheme_end = memchr::memmem::find(target, b"://").ok_or(HeadError::NotProxied)?;
         let (scheme, rest) = target.split_at(scheme_end);
         if target.starts_with(b"/") || !is_token(scheme) {
-            return Err(BadHead::NotProxied);
+            return Err(HeadError::NotProxied);
         }
         if !scheme.eq_ignore_ascii_case(b"http") {
-            return Err(BadHead::Scheme);
+            return Err(HeadError::Scheme);
         }
         let rest = rest.strip_prefix(b"://").unwrap_or(rest);
         let end = memchr::memchr3(b'/', b'?', b'#', rest).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
         if authority.contains(&b'@') {
-            return Err(BadHead::UserInfo);
+            return Err(HeadError::UserInfo);
         }
         Ok(Self { authority, path })
     }
@@ -171,12 +171,12 @@ impl<'a> Url<'a> {
 }
 
 /// Splits `host`, `host:port` or `[v6]:port`.
-fn authority(text: &[u8]) -> Result<(&[u8], Option<u16>), BadHead> {
+fn authority(text: &[u8]) -> Result<(&[u8], Option<u16>), HeadError> {
     let colon = match memchr::memrchr(b']', text) {
         Some(bracket) => match text.get(bracket + 1) {
             None => None,
             Some(b':') => Some(bracket + 1),
-            Some(_) => return Err(BadHead::Port),
+            Some(_) => return Err(HeadError::Port),
         },
         None => memchr::memrchr(b':', text),
     };
@@ -191,12 +191,12 @@ fn authority(text: &[u8]) -> Result<(&[u8], Option<u16>), BadHead> {
     let number = std::str::from_utf8(port).ok().and_then(|p| p.parse().ok());
     match number.filter(|port| digits && *port > 0) {
         Some(port) => Ok((host, Some(port))),
-        None => Err(BadHead::Port),
+        None => Err(HeadError::Port),
     }
 }
 
 /// The framing of the body. Two parsers of a head must never disagree about where the body ends.
-fn framing(headers: &[Header]) -> Result<Framing, BadHead> {
+fn framing(headers: &[Header]) -> Result<Framing, HeadError> {
     let values = |name: &str| -> Vec<&[u8]> {
         let named = headers.iter().filter(|h| h.name.eq_ignore_ascii_case(name));
         named.map(|h| h.value).collect()
@@ -211,19 +211,19 @@ fn framing(headers: &[Header]) -> Result<Framing, BadHead> {
                 .ok()
                 .and_then(|text| text.parse().ok())
                 .map(Framing::Length)
-                .ok_or(BadHead::Length)
+                .ok_or(HeadError::Length)
         }
-        _ => Err(BadHead::Length),
+        _ => Err(HeadError::Length),
     }
 }
 
 /// Headers that are not passed on.
-struct Dropped<'a> {
+struct HopHeaders<'a> {
     named: Vec<&'a [u8]>,
 }
 
-impl<'a> Dropped<'a> {
-    fn by(headers: &[Header<'a>]) -> Self {
+impl<'a> HopHeaders<'a> {
+    fn new(headers: &[Header<'a>]) -> Self {
         let connection = headers
             .iter()
             .filter(|h| h.name.eq_ignore_ascii_case("connection"));
@@ -234,7 +234,7 @@ impl<'a> Dropped<'a> {
         Self { named }
     }
 
-    fn takes(&self, name: &str) -> bool {
+    fn contains(&self, name: &str) -> bool {
         let name = name.as_bytes();
         let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
         if is(b"content-length") || is(b"transfer-encoding") {
@@ -260,7 +260,7 @@ mod tests {
 
     fn forwarded(text: &str) -> (String, u16, String) {
         let request = parse(text.as_bytes()).expect(text);
-        let Want::Forward { head, .. } = request.want else {
+        let RequestAction::Forward { head, .. } = request.action else {
             panic!("a tunnel: {text}");
         };
         let text = |bytes| String::from_utf8(bytes).expect("text");
@@ -281,7 +281,7 @@ mod tests {
                 Ok(Request {
                     host: host.as_bytes().to_vec(),
                     port,
-                    want: Want::Tunnel
+                    action: RequestAction::Tunnel
                 }),
                 "{target}"
             );
@@ -323,117 +323,126 @@ mod tests {
     #[test]
     fn invalid_heads_are_refused() {
         let get = |headers: &str| format!("GET http://a.example/ HTTP/1.1\r\n{headers}\r\n\r\n");
-        for (text, fault) in [
-            ("\r\n\r\n".to_owned(), BadHead::RequestLine),
+        for (text, error) in [
+            ("\r\n\r\n".to_owned(), HeadError::RequestLine),
             (
                 "\r\nGET http://a/ HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::RequestLine,
+                HeadError::RequestLine,
             ),
             (
                 "\nGET http://a/ HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::Header,
+                HeadError::Header,
             ),
             (
                 "GET http://a/ HTTP/1.1\r\n\r\nA: b\r\n\r\n".to_owned(),
-                BadHead::Header,
+                HeadError::Header,
             ),
             (
                 "GET http://a/ HTTP/1.1\r\nA: b\r\n".to_owned(),
-                BadHead::RequestLine,
+                HeadError::RequestLine,
             ),
             (
                 "GET http://a/ HTTP/1.1 \r\n\r\n".to_owned(),
-                BadHead::RequestLine,
+                HeadError::RequestLine,
             ),
             (
                 "GET http://a/\u{7f} HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::RequestLine,
+                HeadError::RequestLine,
             ),
-            ("GET /\r\n\r\n".to_owned(), BadHead::RequestLine),
+            ("GET /\r\n\r\n".to_owned(), HeadError::RequestLine),
             (
                 "GET  http://a/ HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::RequestLine,
+                HeadError::RequestLine,
             ),
             (
                 "GET http://a/ HTTP/2.0\r\n\r\n".to_owned(),
-                BadHead::RequestLine,
+                HeadError::RequestLine,
             ),
             (
                 "G(T http://a/ HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::RequestLine,
+                HeadError::RequestLine,
             ),
-            ("GET / HTTP/1.1\r\n\r\n".to_owned(), BadHead::NotProxied),
+            ("GET / HTTP/1.1\r\n\r\n".to_owned(), HeadError::NotProxied),
             (
                 "GET /http://a/ HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::NotProxied,
+                HeadError::NotProxied,
             ),
             (
                 "GET a.example:80 HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::NotProxied,
+                HeadError::NotProxied,
             ),
             (
                 "GET https://a/ HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::Scheme,
+                HeadError::Scheme,
             ),
-            ("GET ftp://a/ HTTP/1.1\r\n\r\n".to_owned(), BadHead::Scheme),
+            (
+                "GET ftp://a/ HTTP/1.1\r\n\r\n".to_owned(),
+                HeadError::Scheme,
+            ),
             (
                 "GET http://u:p@a/ HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::UserInfo,
+                HeadError::UserInfo,
             ),
             (
                 "GET http://a.example@evil/ HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::UserInfo,
+                HeadError::UserInfo,
             ),
-            ("GET http://a:0/ HTTP/1.1\r\n\r\n".to_owned(), BadHead::Port),
+            (
+                "GET http://a:0/ HTTP/1.1\r\n\r\n".to_owned(),
+                HeadError::Port,
+            ),
             (
                 "GET http://a:+80/ HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::Port,
+                HeadError::Port,
             ),
             (
                 "GET http://a:65536/ HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::Port,
+                HeadError::Port,
             ),
             (
                 "GET http://[::1]x/ HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::Port,
+                HeadError::Port,
             ),
             (
                 "CONNECT a.example HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::Port,
+                HeadError::Port,
             ),
             (
                 "CONNECT a.example: HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::Port,
+                HeadError::Port,
             ),
             (
                 "CONNECT a.example:http HTTP/1.1\r\n\r\n".to_owned(),
-                BadHead::Port,
+                HeadError::Port,
             ),
-            (get("No colon"), BadHead::Header),
-            (get("Space : x"), BadHead::Header),
-            (get("A: b\r\n folded"), BadHead::Header),
-            (get("A: b\nHost: evil"), BadHead::Header),
-            (get("A: b\rC: d"), BadHead::Header),
-            (get("A: \0"), BadHead::Header),
+            (get("No colon"), HeadError::Header),
+            (get("Space : x"), HeadError::Header),
+            (get("A: b\r\n folded"), HeadError::Header),
+            (get("A: b\nHost: evil"), HeadError::Header),
+            (get("A: b\rC: d"), HeadError::Header),
+            (get("A: \0"), HeadError::Header),
             (
                 get("Content-Length: 1\r\nContent-Length: 1"),
-                BadHead::Length,
+                HeadError::Length,
             ),
             (
                 get("Content-Length: 1\r\nTransfer-Encoding: chunked"),
-                BadHead::Length,
+                HeadError::Length,
             ),
-            (get("Content-Length: +1"), BadHead::Length),
-            (get("Content-Length: 1, 1"), BadHead::Length),
-            (get("Content-Length:"), BadHead::Length),
-            (get("Content-Length: 99999999999999999999"), BadHead::Length),
-            (get("Transfer-Encoding: gzip, chunked"), BadHead::Length),
+            (get("Content-Length: +1"), HeadError::Length),
+            (get("Content-Length: 1, 1"), HeadError::Length),
+            (get("Content-Length:"), HeadError::Length),
+            (
+                get("Content-Length: 99999999999999999999"),
+                HeadError::Length,
+            ),
+            (get("Transfer-Encoding: gzip, chunked"), HeadError::Length),
             (
                 get("Transfer-Encoding: chunked\r\nTransfer-Encoding: x"),
-                BadHead::Length,
+                HeadError::Length,
             ),
         ] {
-            assert_eq!(parse(text.as_bytes()), Err(fault), "{text:?}");
+            assert_eq!(parse(text.as_bytes()), Err(error), "{text:?}");
         }
     }
 

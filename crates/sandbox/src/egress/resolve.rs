@@ -15,12 +15,12 @@ use super::address;
 use super::hosts::{Host, HostRules};
 
 /// Addresses of a name, in order of preference.
-pub type Answer<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
+pub type ResolveFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
 
 /// The name service. Tests replace it.
 pub trait Resolve: Send + Sync + 'static {
     /// Looks up the addresses of a name.
-    fn resolve<'a>(&'a self, name: &'a str) -> Answer<'a>;
+    fn resolve<'a>(&'a self, name: &'a str) -> ResolveFuture<'a>;
 }
 
 /// The name service of the runner's machine.
@@ -28,7 +28,7 @@ pub trait Resolve: Send + Sync + 'static {
 pub struct SystemResolver;
 
 impl Resolve for SystemResolver {
-    fn resolve<'a>(&'a self, name: &'a str) -> Answer<'a> {
+    fn resolve<'a>(&'a self, name: &'a str) -> ResolveFuture<'a> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name, 0)).await?;
             Ok(found.map(|address| address.ip()).collect())
@@ -38,7 +38,7 @@ impl Resolve for SystemResolver {
 
 /// Why a host was not reached.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreached {
+pub(crate) enum ReachError {
     #[error("no entry of `network.egress` matches it")]
     NotListed,
     #[error("it is an IP address that `network.egress` does not list")]
@@ -57,7 +57,7 @@ pub enum Unreached {
     ConnectTimeout { address: IpAddr },
 }
 
-impl Unreached {
+impl ReachError {
     /// Whether the policy refused it. All other errors come from the network.
     pub fn is_refusal(&self) -> bool {
         matches!(
@@ -82,7 +82,7 @@ impl Unreached {
 
 /// A host that may be reached, only by these addresses.
 #[derive(Debug)]
-pub struct Checked {
+pub(crate) struct CheckedHost {
     /// The entry that allows it, as written.
     pub rule: String,
     pub addresses: Vec<IpAddr>,
@@ -90,26 +90,28 @@ pub struct Checked {
 
 /// Matches the host and resolves it. A name that is not listed is never looked up, because the
 /// query alone could leak data.
-pub async fn check(
+pub(crate) async fn check(
     host: &Host,
     rules: &HostRules,
     resolver: &dyn Resolve,
-    patience: Duration,
-) -> Result<Checked, Unreached> {
+    time_limit: Duration,
+) -> Result<CheckedHost, ReachError> {
     let (rule, name) = match host {
         Host::Address(address) => {
-            let rule = rules.listing(*address).ok_or(Unreached::AddressNotListed)?;
-            return Ok(Checked {
+            let rule = rules
+                .listing(*address)
+                .ok_or(ReachError::AddressNotListed)?;
+            return Ok(CheckedHost {
                 rule: rule.text().to_owned(),
                 addresses: vec![*address],
             });
         }
-        Host::Name(name) => (rules.allowing(host).ok_or(Unreached::NotListed)?, name),
+        Host::Name(name) => (rules.allowing(host).ok_or(ReachError::NotListed)?, name),
     };
-    let answers = timeout(patience, resolver.resolve(name))
+    let answers = timeout(time_limit, resolver.resolve(name))
         .await
-        .map_err(|_| Unreached::ResolveTimeout)?
-        .map_err(Unreached::Unresolved)?;
+        .map_err(|_| ReachError::ResolveTimeout)?
+        .map_err(ReachError::Unresolved)?;
     let own_loopback = name == "localhost" && rules.lists_localhost();
     let mut refused = None;
     let mut addresses = Vec::new();
@@ -119,7 +121,7 @@ pub async fn check(
             Some(kind)
                 if !(own_loopback && answer.is_loopback()) && rules.listing(answer).is_none() =>
             {
-                refused.get_or_insert(Unreached::SpecialAddress {
+                refused.get_or_insert(ReachError::SpecialAddress {
                     address: answer,
                     kind,
                 });
@@ -129,9 +131,9 @@ pub async fn check(
         }
     }
     if addresses.is_empty() {
-        return Err(refused.unwrap_or(Unreached::NoAddress));
+        return Err(refused.unwrap_or(ReachError::NoAddress));
     }
-    Ok(Checked {
+    Ok(CheckedHost {
         rule: rule.text().to_owned(),
         addresses,
     })
@@ -143,17 +145,17 @@ const STAGGER: Duration = Duration::from_millis(250);
 const MAX_ADDRESSES: usize = 8;
 
 /// Connects to the first address that responds, and starts them in order.
-pub async fn connect(
+pub(crate) async fn connect(
     addresses: &[IpAddr],
     port: u16,
-    patience: Duration,
-) -> Result<(TcpStream, IpAddr), Unreached> {
-    let mut tries: JoinSet<Result<(TcpStream, IpAddr), Unreached>> = JoinSet::new();
+    time_limit: Duration,
+) -> Result<(TcpStream, IpAddr), ReachError> {
+    let mut tries: JoinSet<Result<(TcpStream, IpAddr), ReachError>> = JoinSet::new();
     let mut waiting = addresses.iter().copied().take(MAX_ADDRESSES);
-    let mut fault = Unreached::NoAddress;
+    let mut last_error = ReachError::NoAddress;
     loop {
         if let Some(address) = waiting.next() {
-            tries.spawn(attempt(address, port, patience));
+            tries.spawn(attempt(address, port, time_limit));
         }
         let finished = match waiting.len() {
             0 => tries.join_next().await,
@@ -164,9 +166,9 @@ pub async fn connect(
         };
         match finished {
             Some(Ok(Ok(connected))) => return Ok(connected),
-            Some(Ok(Err(unreached))) => fault = unreached,
+            Some(Ok(Err(error))) => last_error = error,
             Some(Err(_)) => {}
-            None if waiting.len() == 0 => return Err(fault),
+            None if waiting.len() == 0 => return Err(last_error),
             None => {}
         }
     }
@@ -175,12 +177,17 @@ pub async fn connect(
 async fn attempt(
     address: IpAddr,
     port: u16,
-    patience: Duration,
-) -> Result<(TcpStream, IpAddr), Unreached> {
-    match timeout(patience, TcpStream::connect(SocketAddr::new(address, port))).await {
+    time_limit: Duration,
+) -> Result<(TcpStream, IpAddr), ReachError> {
+    match timeout(
+        time_limit,
+        TcpStream::connect(SocketAddr::new(address, port)),
+    )
+    .await
+    {
         Ok(Ok(stream)) => Ok((stream, address)),
-        Ok(Err(error)) => Err(Unreached::Connect { address, error }),
-        Err(_) => Err(Unreached::ConnectTimeout { address }),
+        Ok(Err(error)) => Err(ReachError::Connect { address, error }),
+        Err(_) => Err(ReachError::ConnectTimeout { address }),
     }
 }
 
@@ -191,7 +198,7 @@ mod tests {
     struct Fixed(Vec<IpAddr>);
 
     impl Resolve for Fixed {
-        fn resolve<'a>(&'a self, _: &'a str) -> Answer<'a> {
+        fn resolve<'a>(&'a self, _: &'a str) -> ResolveFuture<'a> {
             Box::pin(async { Ok(self.0.clone()) })
         }
     }
@@ -199,7 +206,7 @@ mod tests {
     struct Never;
 
     impl Resolve for Never {
-        fn resolve<'a>(&'a self, name: &'a str) -> Answer<'a> {
+        fn resolve<'a>(&'a self, name: &'a str) -> ResolveFuture<'a> {
             panic!("{name} was looked up");
         }
     }
@@ -214,7 +221,7 @@ mod tests {
         check(&host, &rules, &Fixed(answers), Duration::from_secs(1))
             .await
             .map(|c| c.addresses.iter().map(IpAddr::to_string).collect())
-            .map_err(|unreached| unreached.to_string())
+            .map_err(|error| error.to_string())
     }
 
     #[tokio::test]
@@ -237,14 +244,14 @@ mod tests {
             "64:ff9b::a00:1",
             "2002:a00:1::",
         ] {
-            let fault = checked(&["a.example", "*"], "a.example", &[answer]).await;
+            let result = checked(&["a.example", "*"], "a.example", &[answer]).await;
             assert!(
-                fault
+                result
                     .expect_err(answer)
                     .contains("does not list that address")
             );
-            let twin = checked(&["a.example", answer], "a.example", &[answer]).await;
-            assert_eq!(twin.map(|a| a.len()), Ok(1), "{answer} listed");
+            let listed = checked(&["a.example", answer], "a.example", &[answer]).await;
+            assert_eq!(listed.map(|a| a.len()), Ok(1), "{answer} listed");
         }
         assert_eq!(
             checked(
@@ -293,14 +300,14 @@ mod tests {
     async fn a_silent_name_service_times_out() {
         struct Silent;
         impl Resolve for Silent {
-            fn resolve<'a>(&'a self, _: &'a str) -> Answer<'a> {
+            fn resolve<'a>(&'a self, _: &'a str) -> ResolveFuture<'a> {
                 Box::pin(std::future::pending())
             }
         }
         let rules = HostRules::parse(["a.example"]).expect("rules");
         let host = Host::parse(b"a.example").expect("host");
-        let fault = check(&host, &rules, &Silent, Duration::from_millis(20)).await;
-        assert!(matches!(fault, Err(Unreached::ResolveTimeout)));
+        let result = check(&host, &rules, &Silent, Duration::from_millis(20)).await;
+        assert!(matches!(result, Err(ReachError::ResolveTimeout)));
     }
 
     #[tokio::test]
@@ -315,7 +322,7 @@ mod tests {
             .expect("one");
         assert_eq!(reached.to_string(), "127.0.0.1");
         drop(listener);
-        let fault = connect(&addresses, port, Duration::from_secs(2)).await;
-        assert!(matches!(fault, Err(Unreached::Connect { .. })));
+        let result = connect(&addresses, port, Duration::from_secs(2)).await;
+        assert!(matches!(result, Err(ReachError::Connect { .. })));
     }
 }

@@ -9,54 +9,55 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::sys::{self, Fork};
-use super::{Fault, Step, init, native, step, target};
-use crate::plan::{CONTROL_FD, Mount, PLACEHOLDER_MODE, PLAN_FD, Plan, What};
+use super::{Step, StepError, init, native, step, target};
+use crate::plan::{CONTROL_FD, Mount, MountKind, PLACEHOLDER_MODE, PLAN_FD, SpawnPlan};
 
 /// The target's stderr. Until process 1 runs, bubblewrap's errors go elsewhere.
 const STDERR_FD: RawFd = 5;
 /// One byte in it means that process 1 runs, and will report its own errors.
-const UP_FD: RawFd = 6;
+const STARTED_FD: RawFd = 6;
 
 /// Executes bubblewrap and waits for its end.
-pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> {
+pub fn guard(control: &OwnedFd, plan: &SpawnPlan, inner: &SpawnPlan) -> Result<(), StepError> {
     let inner = serde_json::to_vec(inner)
         .map_err(io::Error::other)
-        .and_then(|text| sys::in_memory(&text))
+        .and_then(|text| sys::memory_file(&text))
         .step(step("write the inner plan"))?;
     // Process 1 takes over the terminal.
-    let command = Plan {
+    let command = SpawnPlan {
         tty: false,
         ..plan.clone()
     };
     let held = hold_placeholders(plan)?;
     let pipe = || sys::pipe().step(step("create a pipe"));
-    let ((failure, told), (arrived, up), (words, complaints)) = (pipe()?, pipe()?, pipe()?);
+    let ((failure, failure_writer), (started, started_writer), (stderr, stderr_writer)) =
+        (pipe()?, pipe()?, pipe()?);
     let pid = match sys::fork().step(step("start bubblewrap"))? {
         Fork::Child => {
-            let placed = place(control, &inner, &up, &complaints)
+            let moved = move_descriptors(control, &inner, &started_writer, &stderr_writer)
                 .step(step("hand descriptors to bubblewrap"));
-            let fault = placed
+            let error = moved
                 .and_then(|()| init::join_cgroups(plan))
-                .and_then(|()| target::become_target(&command));
-            if let Err(fault) = fault {
-                target::tell_fault(&told, &fault);
+                .and_then(|()| target::exec_target(&command));
+            if let Err(error) = error {
+                target::send_error(&failure_writer, &error);
             }
             // SAFETY: ends the child that could not become bubblewrap.
             unsafe { libc::_exit(127) }
         }
         Fork::Parent(pid) => pid,
     };
-    drop((told, up, complaints, inner));
-    let fault = target::heard_fault(failure);
+    drop((failure_writer, started_writer, stderr_writer, inner));
+    let error = target::receive_error(failure);
     let _ = init::release_streams();
     init::wait_for(pid);
-    let fault = fault.or_else(|| {
+    let error = error.or_else(|| {
         let mut byte = [0];
-        let here = File::from(arrived).read(&mut byte).is_ok_and(|n| n == 1);
-        (!here).then(|| complaint(words))
+        let is_started = File::from(started).read(&mut byte).is_ok_and(|n| n == 1);
+        (!is_started).then(|| parse_error(stderr))
     });
-    if let Some(fault) = fault {
-        super::tell(control, &fault);
+    if let Some(error) = error {
+        super::report_error(control, &error);
     }
     // The runner must see the end now, not after the cleanup.
     // SAFETY: closed once; the owner never uses it again.
@@ -68,14 +69,14 @@ pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> 
 
 /// Creates and locks directories on the host for denied paths that do not exist. Bubblewrap would
 /// create them, but would not lock them against the end of another session.
-fn hold_placeholders(plan: &Plan) -> Result<Vec<OwnedFd>, Fault> {
+fn hold_placeholders(plan: &SpawnPlan) -> Result<Vec<OwnedFd>, StepError> {
     let mut held = Vec::new();
     for path in plan.leftovers.iter().map(|raw| raw.path()) {
         if path.join("cgroup.procs").exists() {
             continue;
         }
         let holding = sys::c_path(path)
-            .and_then(|c| sys::hold_directory(libc::AT_FDCWD, &c, PLACEHOLDER_MODE))
+            .and_then(|c| sys::lock_directory(libc::AT_FDCWD, &c, PLACEHOLDER_MODE))
             .step(|| format!("hide {}", path.display()))?;
         held.extend(holding);
     }
@@ -83,7 +84,12 @@ fn hold_placeholders(plan: &Plan) -> Result<Vec<OwnedFd>, Fault> {
 }
 
 /// Moves the descriptors to where process 1 expects them. Bubblewrap passes them through.
-fn place(control: &OwnedFd, inner: &OwnedFd, up: &OwnedFd, complaints: &OwnedFd) -> io::Result<()> {
+fn move_descriptors(
+    control: &OwnedFd,
+    inner: &OwnedFd,
+    started_writer: &OwnedFd,
+    stderr_writer: &OwnedFd,
+) -> io::Result<()> {
     // SAFETY: only plain numbers.
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0)?;
     // Copies with high numbers, so that no descriptor is overwritten before it is used.
@@ -96,9 +102,9 @@ fn place(control: &OwnedFd, inner: &OwnedFd, up: &OwnedFd, complaints: &OwnedFd)
     };
     let copies = [
         (high(2)?, STDERR_FD),
-        (high(complaints.as_raw_fd())?, 2),
+        (high(stderr_writer.as_raw_fd())?, 2),
         (high(inner.as_raw_fd())?, PLAN_FD),
-        (high(up.as_raw_fd())?, UP_FD),
+        (high(started_writer.as_raw_fd())?, STARTED_FD),
         (high(control.as_raw_fd())?, CONTROL_FD),
     ];
     for (copy, to) in &copies {
@@ -108,35 +114,35 @@ fn place(control: &OwnedFd, inner: &OwnedFd, up: &OwnedFd, complaints: &OwnedFd)
 }
 
 /// The error message of bubblewrap, which mostly ends with the name of the error.
-fn complaint(words: OwnedFd) -> Fault {
+fn parse_error(stderr: OwnedFd) -> StepError {
     let mut text = Vec::new();
-    let _ = File::from(words).take(4096).read_to_end(&mut text);
+    let _ = File::from(stderr).take(4096).read_to_end(&mut text);
     let text = String::from_utf8_lossy(&text);
-    let said = text.lines().last().unwrap_or("it printed nothing").trim();
-    let said = said.strip_prefix("bwrap: ").unwrap_or(said);
+    let message = text.lines().last().unwrap_or("it printed nothing").trim();
+    let message = message.strip_prefix("bwrap: ").unwrap_or(message);
     for errno in 1..134 {
         let error = io::Error::from_raw_os_error(errno);
         let name = error.to_string();
         let name = name.split(" (os error").next().unwrap_or_default();
-        if let Some(rest) = said.strip_suffix(name) {
-            return Fault {
+        if let Some(rest) = message.strip_suffix(name) {
+            return StepError {
                 step: format!("run bubblewrap: {}", rest.trim_end_matches([':', ' '])),
                 error,
             };
         }
     }
-    Fault {
-        step: format!("run bubblewrap: {said}"),
+    StepError {
+        step: format!("run bubblewrap: {message}"),
         error: io::Error::from_raw_os_error(libc::EINVAL),
     }
 }
 
 /// The first action of process 1, before it reads anything.
-pub fn arrive() -> io::Result<()> {
+pub fn signal_started() -> io::Result<()> {
     sys::dup2(STDERR_FD, 2)?;
     // SAFETY: the guard put it there for us; nothing else owns it.
-    let mut up = File::from(unsafe { OwnedFd::from_raw_fd(UP_FD) });
-    up.write_all(b"1")?;
+    let mut started_writer = File::from(unsafe { OwnedFd::from_raw_fd(STARTED_FD) });
+    started_writer.write_all(b"1")?;
     // SAFETY: as above; stderr has a copy.
     drop(unsafe { OwnedFd::from_raw_fd(STDERR_FD) });
     Ok(())
@@ -144,31 +150,31 @@ pub fn arrive() -> io::Result<()> {
 
 /// Process 1 inside bubblewrap. If the plan has mounts, it can restrict them. Otherwise bubblewrap
 /// has dropped all capabilities.
-pub fn inside(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
+pub fn run_inside(control: &OwnedFd, plan: &SpawnPlan) -> Result<(), StepError> {
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0).step(step("tie to the helper"))?;
     if let Some(confinement) = &plan.confinement {
         native::listen(control, confinement)?;
         if !confinement.mounts.is_empty() {
-            finish(&confinement.mounts)?;
+            restrict_mounts(&confinement.mounts)?;
         }
     }
     init::watch(control, plan)
 }
 
-fn finish(mounts: &[Mount]) -> Result<(), Fault> {
-    for mount in mounts.iter().filter(|m| m.what == What::Dev) {
-        terminals(&mount.at.path().join("pts")).step(step("mount terminals"))?;
+fn restrict_mounts(mounts: &[Mount]) -> Result<(), StepError> {
+    for mount in mounts.iter().filter(|m| m.what == MountKind::Dev) {
+        mount_terminals(&mount.at.path().join("pts")).step(step("mount terminals"))?;
     }
     let table = fs::read("/proc/self/mountinfo").step(step("read the mounts"))?;
-    // The room that this process was executed from is not part of the plan, and loses execution
-    // like the rest.
+    // The directory that this process was executed from is not part of the plan, and loses
+    // execution like the rest.
     let points: Vec<PathBuf> = table
         .split(|b| *b == b'\n')
         .filter_map(mount_point)
         .collect();
     for point in &points {
         let mut attributes = 0;
-        if !executable(mounts, point) {
+        if !is_executable(mounts, point) {
             attributes |= sys::ATTR_NOEXEC;
         }
         if is_device(mounts, point) {
@@ -181,7 +187,7 @@ fn finish(mounts: &[Mount]) -> Result<(), Fault> {
             .and_then(|path| sys::open_path(libc::AT_FDCWD, &path))
             .and_then(|fd| sys::restrict_mount(fd.as_fd(), attributes, false));
         match restricted {
-            Err(e) if covered(mounts, point, &e) => {}
+            Err(e) if is_covered(mounts, point, &e) => {}
             other => other.step(|| format!("restrict {}", point.display()))?,
         }
     }
@@ -192,37 +198,36 @@ fn finish(mounts: &[Mount]) -> Result<(), Fault> {
 /// change its mode. With bubblewrap's own option for read-only mounts the device could not be used.
 fn is_device(mounts: &[Mount], point: &Path) -> bool {
     let own = ["shm", "pts"].map(|name| Some(OsStr::new(name)));
-    let devices = mounts.iter().find(|m| m.what == What::Dev);
+    let devices = mounts.iter().find(|m| m.what == MountKind::Dev);
     devices
         .is_some_and(|m| point.parent() == Some(m.at.path()) && !own.contains(&point.file_name()))
 }
 
 /// Whether the mount is hidden by another one, so that the target cannot reach it either.
-fn covered(mounts: &[Mount], point: &Path, error: &io::Error) -> bool {
+fn is_covered(mounts: &[Mount], point: &Path, error: &io::Error) -> bool {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
-        io::ErrorKind::PermissionDenied => {
-            deciding(mounts, point).is_some_and(|mount| matches!(mount.what, What::Mask { .. }))
-        }
+        io::ErrorKind::PermissionDenied => deepest_mount(mounts, point)
+            .is_some_and(|mount| matches!(mount.what, MountKind::Mask { .. })),
         _ => false,
     }
 }
 
-fn terminals(at: &Path) -> io::Result<()> {
+fn mount_terminals(at: &Path) -> io::Result<()> {
     let options = [(c"ptmxmode", c"0666"), (c"mode", c"0620")];
     let mount = sys::new_mount(c"devpts", &options, sys::ATTR_NOSUID | sys::ATTR_NOEXEC)?;
     sys::attach(mount.as_fd(), libc::AT_FDCWD, &sys::c_path(at)?)
 }
 
 /// The deepest mount of the plan that contains a path decides.
-fn deciding<'a>(mounts: &'a [Mount], point: &Path) -> Option<&'a Mount> {
+fn deepest_mount<'a>(mounts: &'a [Mount], point: &Path) -> Option<&'a Mount> {
     let holding = mounts.iter().filter(|m| point.starts_with(m.at.path()));
     holding.max_by_key(|m| m.at.path().components().count())
 }
 
-fn executable(mounts: &[Mount], point: &Path) -> bool {
-    deciding(mounts, point).is_some_and(|mount| match mount.what {
-        What::Bind { exec, .. } | What::Private { exec } => exec,
+fn is_executable(mounts: &[Mount], point: &Path) -> bool {
+    deepest_mount(mounts, point).is_some_and(|mount| match mount.what {
+        MountKind::Bind { exec, .. } | MountKind::Private { exec } => exec,
         _ => false,
     })
 }
@@ -254,7 +259,7 @@ mod tests {
     fn bind(at: &str, exec: bool) -> Mount {
         Mount {
             at: Raw::from(at),
-            what: What::Bind {
+            what: MountKind::Bind {
                 source: Raw::from(at),
                 writable: false,
                 exec,
@@ -270,7 +275,7 @@ mod tests {
         ];
         let exec: Vec<&str> = all
             .into_iter()
-            .filter(|p| executable(&mounts, Path::new(p)))
+            .filter(|p| is_executable(&mounts, Path::new(p)))
             .collect();
         assert_eq!(exec, ["/a/b", "/a/b/x"]);
     }
@@ -284,17 +289,17 @@ mod tests {
 
     #[test]
     fn error_messages_of_bubblewrap_are_parsed() {
-        let heard = |text: &[u8]| {
+        let parse = |text: &[u8]| {
             let (read, write) = sys::pipe().expect("pipe");
             File::from(write).write_all(text).expect("written");
-            let fault = complaint(read);
-            (fault.step, fault.error.raw_os_error())
+            let error = parse_error(read);
+            (error.step, error.error.raw_os_error())
         };
-        let said = heard(b"bwrap: Can't mount proc on /newroot/proc: Operation not permitted\n");
+        let message = parse(b"bwrap: Can't mount proc on /newroot/proc: Operation not permitted\n");
         let step = "run bubblewrap: Can't mount proc on /newroot/proc";
-        assert_eq!(said, (step.to_owned(), Some(libc::EPERM)));
-        let said = heard(b"bwrap: Unknown option --x\n");
-        assert_eq!(said.0, "run bubblewrap: Unknown option --x");
-        assert_eq!(heard(b"").0, "run bubblewrap: it printed nothing");
+        assert_eq!(message, (step.to_owned(), Some(libc::EPERM)));
+        let message = parse(b"bwrap: Unknown option --x\n");
+        assert_eq!(message.0, "run bubblewrap: Unknown option --x");
+        assert_eq!(parse(b"").0, "run bubblewrap: it printed nothing");
     }
 }

@@ -89,7 +89,7 @@ const NEW_NAMESPACES: u64 = (libc::CLONE_NEWUSER
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 pub fn install(seccomp: Seccomp) -> io::Result<()> {
-    refuse_foreign_numbers()?;
+    block_x32_calls()?;
     for program in programs(seccomp)? {
         seccompiler::apply_filter(program).map_err(io::Error::other)?;
     }
@@ -110,21 +110,21 @@ pub fn prepare() {
 }
 
 fn programs(seccomp: Seccomp) -> io::Result<&'static [BpfProgram]> {
-    let which = usize::from(seccomp.no_fork) * 2 + usize::from(seccomp.no_memory_exec);
-    let Some(place) = COMPILED.get(which) else {
+    let index = usize::from(seccomp.no_fork) * 2 + usize::from(seccomp.no_memory_exec);
+    let Some(compiled_once) = COMPILED.get(index) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    if let Some(programs) = place.get() {
+    if let Some(programs) = compiled_once.get() {
         return Ok(programs);
     }
     let compiled = compile(seccomp)?;
-    Ok(place.get_or_init(|| compiled))
+    Ok(compiled_once.get_or_init(|| compiled))
 }
 
 fn compile(seccomp: Seccomp) -> io::Result<Vec<BpfProgram>> {
     let arch = ARCH.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
-    let all = groups(seccomp)?.into_iter().map(|(answer, rules)| {
-        let action = SeccompAction::Errno(answer as u32);
+    let all = rules_by_errno(seccomp)?.into_iter().map(|(errno, rules)| {
+        let action = SeccompAction::Errno(errno as u32);
         SeccompFilter::new(rules, SeccompAction::Allow, action, arch)
             .and_then(TryInto::try_into)
             .map_err(io::Error::other)
@@ -134,7 +134,7 @@ fn compile(seccomp: Seccomp) -> io::Result<Vec<BpfProgram>> {
 
 /// One filter per error code: ENOSYS for calls that programs have a fallback for, EPERM for the
 /// rest.
-fn groups(seccomp: Seccomp) -> io::Result<Vec<(i32, Rules)>> {
+fn rules_by_errno(seccomp: Seccomp) -> io::Result<Vec<(i32, Rules)>> {
     let mut forbidden: Rules = FORBIDDEN.iter().map(|nr| (*nr, vec![])).collect();
     let mut absent = Rules::new();
     for bit in bits(NEW_NAMESPACES) {
@@ -198,8 +198,8 @@ fn families() -> io::Result<Rules> {
 }
 
 /// For a process without namespaces: files are the only way out. Routing queries stay allowed.
-pub fn refuse_sockets() -> io::Result<()> {
-    refuse_foreign_numbers()?;
+pub fn block_sockets() -> io::Result<()> {
+    block_x32_calls()?;
     let arch = ARCH.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
     let mut rules = families()?;
     for family in [libc::AF_INET, libc::AF_INET6] {
@@ -241,7 +241,7 @@ fn bits(set: u64) -> impl Iterator<Item = u64> {
 
 /// Blocks x32 system calls. On x86_64 the same calls exist again under x32 numbers, which the
 /// filters above would not match.
-fn refuse_foreign_numbers() -> io::Result<()> {
+fn block_x32_calls() -> io::Result<()> {
     if !cfg!(target_arch = "x86_64") {
         return Ok(());
     }

@@ -8,20 +8,20 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::{Duration, Instant};
 
 use super::sys::{self, Fork};
-use super::{Fault, Step, step, target};
-use crate::plan::Plan;
-use crate::spawn::control::{self, Ended, Order, Report};
+use super::{Step, StepError, step, target};
+use crate::plan::SpawnPlan;
+use crate::spawn::control::{self, HelperCommand, HelperReport, TargetExit};
 
 /// Which processes are killed when the target has ended.
 #[derive(Clone, Copy, PartialEq)]
-enum Reach {
+enum KillScope {
     /// Everything in this process namespace, which process 1 can signal at once.
     Namespace,
     /// Everything below this process, which is their subreaper.
     Descendants,
 }
 
-pub fn join_cgroups(plan: &Plan) -> Result<(), Fault> {
+pub fn join_cgroups(plan: &SpawnPlan) -> Result<(), StepError> {
     for procs in &plan.cgroups {
         fs::write(procs.path(), "0")
             .step(|| format!("join the control group {}", procs.path().display()))?;
@@ -30,19 +30,19 @@ pub fn join_cgroups(plan: &Plan) -> Result<(), Fault> {
 }
 
 /// Runs without a sandbox. Children that lose their parent become our children.
-pub fn guard(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
+pub fn guard(control: &OwnedFd, plan: &SpawnPlan) -> Result<(), StepError> {
     sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0).step(step("adopt orphans"))?;
-    let done = start_and_watch(control, plan, Reach::Descendants);
+    let done = start_and_watch(control, plan, KillScope::Descendants);
     remove_leftovers(plan);
     done
 }
 
-pub fn watch(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
-    start_and_watch(control, plan, Reach::Namespace)
+pub fn watch(control: &OwnedFd, plan: &SpawnPlan) -> Result<(), StepError> {
+    start_and_watch(control, plan, KillScope::Namespace)
 }
 
 /// The helper outside the namespaces: waits for process 1, then cleans up on the host.
-pub fn outlive(control: &OwnedFd, first: libc::pid_t, plan: &Plan) {
+pub fn wait_and_clean_up(control: &OwnedFd, first: libc::pid_t, plan: &SpawnPlan) {
     let _ = release_streams();
     // The runner must see the end of process 1, not of this process.
     // SAFETY: closed once; the owner never uses it again.
@@ -60,11 +60,11 @@ pub fn wait_for(child: libc::pid_t) {
 
 /// Removes control groups, and empty directories that masks were mounted on. Never removes anything
 /// with content.
-pub fn remove_leftovers(plan: &Plan) {
+pub fn remove_leftovers(plan: &SpawnPlan) {
     for path in &plan.leftovers {
         // A control group is busy until the kernel has released its last process.
         for _ in 0..50 {
-            match sys::remove_unheld(path.path()) {
+            match sys::remove_unlocked(path.path()) {
                 Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
                     std::thread::sleep(std::time::Duration::from_millis(2));
                 }
@@ -86,52 +86,52 @@ pub fn release_streams() -> io::Result<()> {
     Ok(())
 }
 
-fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), Fault> {
-    if reach == Reach::Namespace {
+fn start_and_watch(control: &OwnedFd, plan: &SpawnPlan, scope: KillScope) -> Result<(), StepError> {
+    if scope == KillScope::Namespace {
         // The mounts are made, so neither this process nor the target needs capabilities.
         sys::drop_capabilities().step(step("drop capabilities"))?;
         sys::no_new_privileges().step(step("give up privileges"))?;
     }
     let children = block_child_signal().step(step("watch for the end of children"))?;
-    let (failure, told) = sys::pipe().step(step("create a pipe"))?;
+    let (failure, failure_writer) = sys::pipe().step(step("create a pipe"))?;
     let target = match sys::fork().step(step("start the target"))? {
         Fork::Child => {
             drop(failure);
             // The guard stays outside the groups, so that it can remove them.
-            let joined = match reach {
-                Reach::Descendants => join_cgroups(plan),
-                Reach::Namespace => Ok(()),
+            let joined = match scope {
+                KillScope::Descendants => join_cgroups(plan),
+                KillScope::Namespace => Ok(()),
             };
-            if let Err(fault) = joined.and_then(|()| target::become_target(plan)) {
-                target::tell_fault(&told, &fault);
+            if let Err(error) = joined.and_then(|()| target::exec_target(plan)) {
+                target::send_error(&failure_writer, &error);
             }
             // SAFETY: ends the child that could not become the target.
             unsafe { libc::_exit(127) }
         }
         Fork::Parent(pid) => pid,
     };
-    drop(told);
-    if let Some(fault) = target::heard_fault(failure) {
-        reap_all(reach);
-        return Err(fault);
+    drop(failure_writer);
+    if let Some(error) = target::receive_error(failure) {
+        reap_all(scope);
+        return Err(error);
     }
     let output = pipe_of(1);
     release_streams().step(step("release the standard streams"))?;
     // Other processes should not inspect this one.
     let _ = sys::prctl(libc::PR_SET_DUMPABLE, 0, 0);
-    if control::send(control.as_fd(), &Report::Started, None).is_err() {
-        reap_all(reach);
+    if control::send(control.as_fd(), &HelperReport::Started, None).is_err() {
+        reap_all(scope);
         return Ok(());
     }
     let status = serve(control, &children, target);
-    let held = status.is_some() && linger(plan.linger_ms, output);
-    let survivors = reap_all(reach);
+    let held = status.is_some() && wait_for_output(plan.linger_ms, output);
+    let survivors = reap_all(scope);
     if let Some(status) = status {
-        let ended = Ended {
+        let ended = TargetExit {
             held,
             ..ended(status, survivors)
         };
-        let _ = control::send(control.as_fd(), &Report::Ended(ended), None);
+        let _ = control::send(control.as_fd(), &HelperReport::Ended(ended), None);
     }
     Ok(())
 }
@@ -176,9 +176,9 @@ fn serve(control: &OwnedFd, children: &OwnedFd, target: libc::pid_t) -> Option<i
             {}
         }
         if ready[0].revents != 0 {
-            match control::receive::<Order>(control.as_fd()) {
-                Ok(Some((order, _))) => match obey(control, order, target) {
-                    Next::GoOn => {}
+            match control::receive::<HelperCommand>(control.as_fd()) {
+                Ok(Some((command, _))) => match handle_command(control, command, target) {
+                    Next::Continue => {}
                     Next::Kill => return wait_killed(target),
                 },
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -189,35 +189,35 @@ fn serve(control: &OwnedFd, children: &OwnedFd, target: libc::pid_t) -> Option<i
 }
 
 enum Next {
-    GoOn,
+    Continue,
     Kill,
 }
 
-fn obey(control: &OwnedFd, order: Order, target: libc::pid_t) -> Next {
-    match order {
-        Order::Signal { number, all } => {
+fn handle_command(control: &OwnedFd, command: HelperCommand, target: libc::pid_t) -> Next {
+    match command {
+        HelperCommand::Signal { number, all } => {
             // The target was not waited for yet, so its pid is still valid.
             // SAFETY: only plain numbers. -1 does not include process 1.
             unsafe { libc::kill(if all { -1 } else { -target }, number) };
-            Next::GoOn
+            Next::Continue
         }
-        Order::SignalTarget { number } => {
+        HelperCommand::SignalTarget { number } => {
             // SAFETY: as above.
             unsafe { libc::kill(target, number) };
-            Next::GoOn
+            Next::Continue
         }
-        Order::Socket => {
+        HelperCommand::Socket => {
             // SAFETY: a new descriptor.
             let socket =
                 unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
             if socket >= 0 {
                 // SAFETY: as above.
                 let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-                let _ = control::send(control.as_fd(), &Report::Socket, Some(socket.as_fd()));
+                let _ = control::send(control.as_fd(), &HelperReport::Socket, Some(socket.as_fd()));
             }
-            Next::GoOn
+            Next::Continue
         }
-        Order::Kill => Next::Kill,
+        HelperCommand::Kill => Next::Kill,
     }
 }
 
@@ -252,16 +252,16 @@ fn reap_until(target: libc::pid_t) -> Option<i32> {
 }
 
 /// Kills and waits for everything that is left, and counts it.
-fn reap_all(reach: Reach) -> u32 {
+fn reap_all(scope: KillScope) -> u32 {
     let mut count = 0;
     // A process may fork while it is killed, so repeat until none is left.
     for _ in 0..10_000 {
-        match reach {
+        match scope {
             // SAFETY: -1 is everything in the namespace except us.
-            Reach::Namespace => unsafe {
+            KillScope::Namespace => unsafe {
                 libc::kill(-1, libc::SIGKILL);
             },
-            Reach::Descendants => kill_descendants(),
+            KillScope::Descendants => kill_descendants(),
         }
         loop {
             // SAFETY: the status is not needed.
@@ -321,7 +321,7 @@ fn pipe_of(fd: i32) -> Option<Inode> {
 
 /// Lets processes that the target left behind finish its output. Returns whether one still holds it
 /// at the end.
-fn linger(ms: u32, output: Option<Inode>) -> bool {
+fn wait_for_output(ms: u32, output: Option<Inode>) -> bool {
     let Some(output) = output.filter(|_| ms > 0) else {
         return false;
     };
@@ -344,7 +344,7 @@ fn holds(pid: libc::pid_t, pipe: Inode) -> bool {
     })
 }
 
-fn ended(status: i32, survivors: u32) -> Ended {
+fn ended(status: i32, survivors: u32) -> TargetExit {
     // SAFETY: plain data that the kernel fills in.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
@@ -352,7 +352,7 @@ fn ended(status: i32, survivors: u32) -> Ended {
         usage
     };
     let micros = |t: libc::timeval| t.tv_sec as u64 * 1_000_000 + t.tv_usec as u64;
-    Ended {
+    TargetExit {
         status,
         survivors,
         held: false,

@@ -6,7 +6,7 @@ use landlock::{
     RulesetCreatedAttr, Scope,
 };
 
-use super::Fault;
+use super::StepError;
 use crate::plan::Rights;
 
 /// The Landlock version of this kernel, or 0 without Landlock.
@@ -26,9 +26,9 @@ pub fn abi() -> u32 {
 
 /// Restricts this process. Handles all rights of the kernel's version, and fails if any of them
 /// cannot be enforced.
-pub fn restrict(rights: &[Rights]) -> Result<(), Fault> {
+pub fn restrict(rights: &[Rights]) -> Result<(), StepError> {
     let version = match abi() {
-        0 => return Err(fault("this kernel does not support Landlock")),
+        0 => return Err(landlock_error("this kernel does not support Landlock")),
         1 => ABI::V1,
         2 => ABI::V2,
         3 => ABI::V3,
@@ -36,21 +36,21 @@ pub fn restrict(rights: &[Rights]) -> Result<(), Fault> {
         5 => ABI::V5,
         _ => ABI::V6,
     };
-    apply(rights, version).map_err(|error| fault(&error))
+    apply(rights, version).map_err(|error| landlock_error(&error))
 }
 
 fn apply(rights: &[Rights], version: ABI) -> Result<(), String> {
-    let said = |e: &dyn std::fmt::Display| e.to_string();
+    let text = |e: &dyn std::fmt::Display| e.to_string();
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(version))
-        .map_err(|e| said(&e))?;
+        .map_err(|e| text(&e))?;
     if version >= ABI::V6 {
         ruleset = ruleset
             .scope(Scope::from_all(version))
-            .map_err(|e| said(&e))?;
+            .map_err(|e| text(&e))?;
     }
-    let mut created = ruleset.create().map_err(|e| said(&e))?;
+    let mut created = ruleset.create().map_err(|e| text(&e))?;
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let write = AccessFs::from_all(version) & !AccessFs::Execute;
     for right in rights {
@@ -67,11 +67,11 @@ fn apply(rights: &[Rights], version: ABI) -> Result<(), String> {
             .add_rule(PathBeneath::new(fd, access))
             .map_err(|e| format!("{}: {e}", path.display()))?;
     }
-    created.restrict_self().map(drop).map_err(|e| said(&e))
+    created.restrict_self().map(drop).map_err(|e| text(&e))
 }
 
-fn fault(why: &str) -> Fault {
-    Fault {
+fn landlock_error(why: &str) -> StepError {
+    StepError {
         step: format!("apply Landlock: {why}"),
         error: std::io::Error::from_raw_os_error(libc::ENOTSUP),
     }

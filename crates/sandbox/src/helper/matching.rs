@@ -6,29 +6,30 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 /// Second argument that starts this mode.
-pub const WORD: &str = "match";
-/// Environment variables with the task, which keep it out of the process list.
+pub const MODE: &str = "match";
+/// Environment variable with the regular expression, which keeps it out of the process list.
 pub const PATTERN: &str = "AGENTPROTO_MATCH_PATTERN";
+/// Environment variable with the text.
 pub const TEXT: &str = "AGENTPROTO_MATCH_TEXT";
 
-const MOST_SECONDS: u64 = 2;
-const MOST_MEMORY: u64 = 1 << 30;
+const MAX_CPU_SECONDS: u64 = 2;
+const MAX_MEMORY_BYTES: u64 = 1 << 30;
 
 /// Reads the task, prints one line of JSON, and returns.
 pub fn run() {
-    limit(libc::RLIMIT_CPU, MOST_SECONDS);
-    limit(libc::RLIMIT_AS, MOST_MEMORY);
+    limit(libc::RLIMIT_CPU, MAX_CPU_SECONDS);
+    limit(libc::RLIMIT_AS, MAX_MEMORY_BYTES);
     limit(libc::RLIMIT_CORE, 0);
     let variable = |name| std::env::var(name).unwrap_or_default();
-    let answer = first_group(&variable(PATTERN), &variable(TEXT));
+    let result = first_group(&variable(PATTERN), &variable(TEXT));
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{answer}").and_then(|()| out.flush());
+    let _ = writeln!(out, "{result}").and_then(|()| out.flush());
 }
 
-fn limit(resource: libc::__rlimit_resource_t, most: u64) {
+fn limit(resource: libc::__rlimit_resource_t, max: u64) {
     let limit = libc::rlimit {
-        rlim_cur: most,
-        rlim_max: most,
+        rlim_cur: max,
+        rlim_max: max,
     };
     // SAFETY: reads one local struct.
     unsafe { libc::setrlimit(resource, &limit) };

@@ -13,10 +13,10 @@ pub mod matching;
 mod native;
 pub mod reach;
 mod root;
-pub mod spare;
+pub(crate) mod spare;
 pub mod sys;
 mod target;
-pub mod trial;
+pub(crate) mod trial;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -26,28 +26,28 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use filter::supported as seccomp_supported;
-pub use landlock::abi as landlock_abi;
+pub(crate) use filter::supported as seccomp_supported;
+pub(crate) use landlock::abi as landlock_abi;
 
-use crate::plan::{CONTROL_FD, Kind, PLAN_FD, Plan};
-use crate::spawn::control::{self, Report};
+use crate::plan::{CONTROL_FD, PLAN_FD, PlanKind, SpawnPlan};
+use crate::spawn::control::{self, HelperReport};
 
 /// The helper's `argv[0]`.
 pub const NAME: &str = "agentproto-helper";
 
 /// Runs the helper and never returns, if this process was started as one. A program that embeds the
 /// runtime must call this first in its `main`, before it starts any thread.
-pub fn enter_if_asked() {
-    ENTERS.store(true, Ordering::Relaxed);
+pub fn run_if_helper() {
+    RUNS_HELPER.store(true, Ordering::Relaxed);
     if std::env::args_os().next().as_deref() == Some(OsStr::new(NAME)) {
         // A runner may have turned off huge pages, but only for itself.
         // SAFETY: only sets a flag of this process, which its children inherit.
         unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 0, 0, 0, 0) };
         match std::env::args_os().nth(1) {
             None => run(None),
-            Some(word) if word == spare::WORD => spare::run(),
-            Some(word) if word == trial::WORD => trial::run(),
-            Some(word) if word == trial::WORD_INSIDE => trial::run_inside(),
+            Some(mode) if mode == spare::MODE => spare::run(),
+            Some(mode) if mode == trial::MODE => trial::run(),
+            Some(mode) if mode == trial::MODE_INSIDE => trial::run_inside(),
             Some(_) => {}
         }
         // SAFETY: ends the process before any code of the runner runs.
@@ -57,8 +57,8 @@ pub fn enter_if_asked() {
     if words.next().as_deref() == Some(OsStr::new(NAME)) {
         // Started as an ordinary child, whose first argument is its path.
         match words.next() {
-            Some(word) if word == matching::WORD => matching::run(),
-            Some(word) if word == reach::WORD => reach::run(),
+            Some(mode) if mode == matching::MODE => matching::run(),
+            Some(mode) if mode == reach::MODE => reach::run(),
             _ => {}
         }
         // SAFETY: as above.
@@ -66,25 +66,25 @@ pub fn enter_if_asked() {
     }
 }
 
-static ENTERS: AtomicBool = AtomicBool::new(false);
+static RUNS_HELPER: AtomicBool = AtomicBool::new(false);
 static BINARY: OnceLock<PathBuf> = OnceLock::new();
 
-/// Sets the binary that calls `enter_if_asked`, if it is not this one.
+/// Sets the binary that calls `run_if_helper`, if it is not this one.
 pub fn use_binary(path: impl Into<PathBuf>) {
     let _ = BINARY.set(path.into());
 }
 
-/// The binary to start as the helper. Without `enter_if_asked` or `use_binary` this is an error,
+/// The binary to start as the helper. Without `run_if_helper` or `use_binary` this is an error,
 /// because the binary would start itself again and again.
 pub fn binary() -> io::Result<&'static Path> {
     if let Some(path) = BINARY.get() {
         return Ok(path);
     }
-    if ENTERS.load(Ordering::Relaxed) {
+    if RUNS_HELPER.load(Ordering::Relaxed) {
         return Ok(Path::new("/proc/self/exe"));
     }
     Err(io::Error::other(
-        "this program neither calls `helper::enter_if_asked` first in its `main` nor sets a helper with `helper::use_binary`",
+        "this program neither calls `helper::run_if_helper` first in its `main` nor sets a helper with `helper::use_binary`",
     ))
 }
 
@@ -92,35 +92,35 @@ pub fn binary() -> io::Result<&'static Path> {
 pub fn own_path() -> io::Result<PathBuf> {
     match BINARY.get() {
         Some(path) => path.canonicalize(),
-        None => std::env::current_exe().map(in_its_place),
+        None => std::env::current_exe().map(without_deleted_suffix),
     }
 }
 
 /// Removes the suffix ` (deleted)` of a binary that was replaced while it runs, as by an update.
 /// Bundles mean the file that is there now.
-fn in_its_place(path: PathBuf) -> PathBuf {
+fn without_deleted_suffix(path: PathBuf) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
-    let told = path.as_os_str().as_bytes();
-    match told.strip_suffix(b" (deleted)") {
-        Some(place) if !path.exists() => OsStr::from_bytes(place).into(),
+    let bytes = path.as_os_str().as_bytes();
+    match bytes.strip_suffix(b" (deleted)") {
+        Some(rest) if !path.exists() => OsStr::from_bytes(rest).into(),
         _ => path,
     }
 }
 
 /// An error and the step at which it occurred. Nothing was executed.
 #[derive(Debug)]
-struct Fault {
+struct StepError {
     step: String,
     error: io::Error,
 }
 
 trait Step<T> {
-    fn step(self, what: impl FnOnce() -> String) -> Result<T, Fault>;
+    fn step(self, what: impl FnOnce() -> String) -> Result<T, StepError>;
 }
 
 impl<T> Step<T> for io::Result<T> {
-    fn step(self, what: impl FnOnce() -> String) -> Result<T, Fault> {
-        self.map_err(|error| Fault {
+    fn step(self, what: impl FnOnce() -> String) -> Result<T, StepError> {
+        self.map_err(|error| StepError {
             step: what(),
             error,
         })
@@ -131,8 +131,8 @@ fn step(what: &'static str) -> impl FnOnce() -> String {
     move || what.to_owned()
 }
 
-/// Runs the helper. `arrived` is set if this process is already the first of its namespaces.
-fn run(arrived: Option<native::Identity>) {
+/// Runs the helper. `outer_identity` is set if this process is already the first of its namespaces.
+fn run(outer_identity: Option<native::Identity>) {
     // SAFETY: the runner put these two there for us; nothing else owns them.
     let (control, plan) = unsafe {
         (
@@ -140,12 +140,12 @@ fn run(arrived: Option<native::Identity>) {
             OwnedFd::from_raw_fd(PLAN_FD),
         )
     };
-    if let Err(fault) = read(plan).and_then(|plan| carry_out(&control, &plan, arrived)) {
-        tell(&control, &fault);
+    if let Err(error) = read_plan(plan).and_then(|plan| run_plan(&control, &plan, outer_identity)) {
+        report_error(&control, &error);
     }
 }
 
-fn read(plan: OwnedFd) -> Result<Plan, Fault> {
+fn read_plan(plan: OwnedFd) -> Result<SpawnPlan, StepError> {
     let mut text = String::new();
     File::from(plan)
         .read_to_string(&mut text)
@@ -156,30 +156,30 @@ fn read(plan: OwnedFd) -> Result<Plan, Fault> {
 }
 
 /// Reports an error to the runner, which may be gone.
-fn tell(control: &OwnedFd, fault: &Fault) {
-    let report = Report::Failed {
-        step: fault.step.clone(),
-        errno: fault.error.raw_os_error().unwrap_or(0),
+fn report_error(control: &OwnedFd, error: &StepError) {
+    let report = HelperReport::Failed {
+        step: error.step.clone(),
+        errno: error.error.raw_os_error().unwrap_or(0),
     };
     let _ = control::send(control.as_fd(), &report, None);
 }
 
-fn carry_out(
+fn run_plan(
     control: &OwnedFd,
-    plan: &Plan,
-    arrived: Option<native::Identity>,
-) -> Result<(), Fault> {
+    plan: &SpawnPlan,
+    outer_identity: Option<native::Identity>,
+) -> Result<(), StepError> {
     sys::close_on_exec(control.as_raw_fd()).step(step("keep the control socket"))?;
-    if plan.kind == Kind::Inner {
-        bubblewrap::arrive().step(step("take over stderr"))?;
+    if plan.kind == PlanKind::Inner {
+        bubblewrap::signal_started().step(step("take over stderr"))?;
     }
     // The target must not get other descriptors that the runner had open.
     sys::close_from(PLAN_FD).step(step("close inherited descriptors"))?;
     match (plan.kind, &plan.inner) {
-        (Kind::Guard, None) | (Kind::Offline, _) => init::guard(control, plan),
-        (Kind::Guard, Some(inner)) => bubblewrap::guard(control, plan, inner),
-        (Kind::Native, _) => native::run(control, plan, arrived),
-        (Kind::Inner, _) => bubblewrap::inside(control, plan),
+        (PlanKind::Guard, None) | (PlanKind::Offline, _) => init::guard(control, plan),
+        (PlanKind::Guard, Some(inner)) => bubblewrap::guard(control, plan, inner),
+        (PlanKind::Native, _) => native::run(control, plan, outer_identity),
+        (PlanKind::Inner, _) => bubblewrap::run_inside(control, plan),
     }
 }
 
@@ -190,12 +190,12 @@ mod tests {
     #[test]
     fn a_replaced_binary_is_found_at_its_path() {
         let dir = tempfile::tempdir().expect("a directory");
-        let place = dir.path().join("tool");
-        let told = dir.path().join("tool (deleted)");
-        assert_eq!(in_its_place(place.clone()), place);
-        assert_eq!(in_its_place(told.clone()), place);
+        let path = dir.path().join("tool");
+        let deleted = dir.path().join("tool (deleted)");
+        assert_eq!(without_deleted_suffix(path.clone()), path);
+        assert_eq!(without_deleted_suffix(deleted.clone()), path);
         // A file may really have this name.
-        std::fs::write(&told, "").expect("written");
-        assert_eq!(in_its_place(told.clone()), told);
+        std::fs::write(&deleted, "").expect("written");
+        assert_eq!(without_deleted_suffix(deleted.clone()), deleted);
     }
 }

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::sys::{self, Fork};
-use super::{Fault, Step, init, root, step, tell};
-use crate::plan::{Confinement, PROXY_PORT, Plan};
-use crate::spawn::control::{self, Report};
+use super::{Step, StepError, init, report_error, root, step};
+use crate::plan::{Confinement, PROXY_PORT, SpawnPlan};
+use crate::spawn::control::{self, HelperReport};
 
 /// All namespaces except the mount namespace, which is created when no more host paths are needed.
 pub const NAMESPACES: i32 =
@@ -27,7 +27,7 @@ impl Identity {
     }
 
     /// Maps the same user and group inside, and no others.
-    fn keep(self) -> Result<(), Fault> {
+    fn map_ids(self) -> Result<(), StepError> {
         let Self { user, group } = self;
         fs::write("/proc/self/setgroups", "deny").step(step("deny setgroups"))?;
         fs::write("/proc/self/uid_map", format!("{user} {user} 1")).step(step("map the user"))?;
@@ -35,35 +35,43 @@ impl Identity {
     }
 }
 
-pub fn run(control: &OwnedFd, plan: &Plan, arrived: Option<Identity>) -> Result<(), Fault> {
+pub fn run(
+    control: &OwnedFd,
+    plan: &SpawnPlan,
+    outer_identity: Option<Identity>,
+) -> Result<(), StepError> {
     let Some(confinement) = &plan.confinement else {
         return init::guard(control, plan);
     };
-    if let Some(identity) = arrived {
-        identity.keep()?;
+    if let Some(identity) = outer_identity {
+        identity.map_ids()?;
         return first_process(control, plan, confinement);
     }
     let identity = Identity::current();
     sys::unshare(NAMESPACES).step(step("create user, process, network and IPC namespaces"))?;
-    identity.keep()?;
+    identity.map_ids()?;
     match sys::fork().step(step("start the first process"))? {
         Fork::Child => {
             let tied = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0)
                 .step(step("bind the process to the helper"));
-            if let Err(fault) = tied.and_then(|_| first_process(control, plan, confinement)) {
-                tell(control, &fault);
+            if let Err(error) = tied.and_then(|_| first_process(control, plan, confinement)) {
+                report_error(control, &error);
             }
             Ok(())
         }
         Fork::Parent(pid) => {
-            init::outlive(control, pid, plan);
+            init::wait_and_clean_up(control, pid, plan);
             Ok(())
         }
     }
 }
 
 /// Process 1 of the sandbox.
-fn first_process(control: &OwnedFd, plan: &Plan, confinement: &Confinement) -> Result<(), Fault> {
+fn first_process(
+    control: &OwnedFd,
+    plan: &SpawnPlan,
+    confinement: &Confinement,
+) -> Result<(), StepError> {
     init::join_cgroups(plan)?;
     sys::loopback_up().step(step("bring the loopback interface up"))?;
     listen(control, confinement)?;
@@ -73,13 +81,17 @@ fn first_process(control: &OwnedFd, plan: &Plan, confinement: &Confinement) -> R
 }
 
 /// Listens for the egress proxy, and passes the socket to the runner.
-pub fn listen(control: &OwnedFd, confinement: &Confinement) -> Result<(), Fault> {
+pub fn listen(control: &OwnedFd, confinement: &Confinement) -> Result<(), StepError> {
     if confinement.proxy {
         let address = (std::net::Ipv4Addr::LOCALHOST, PROXY_PORT);
         let listener =
             std::net::TcpListener::bind(address).step(step("listen for the egress proxy"))?;
-        control::send(control.as_fd(), &Report::Listener, Some(listener.as_fd()))
-            .step(step("pass the proxy's socket to the runner"))?;
+        control::send(
+            control.as_fd(),
+            &HelperReport::Listener,
+            Some(listener.as_fd()),
+        )
+        .step(step("pass the proxy's socket to the runner"))?;
     }
     Ok(())
 }

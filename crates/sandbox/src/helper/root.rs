@@ -7,30 +7,30 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
 use super::sys;
-use super::{Fault, Step, step};
-use crate::plan::{Mount, PLACEHOLDER_MODE, What};
+use super::{Step, StepError, step};
+use crate::plan::{Mount, MountKind, PLACEHOLDER_MODE};
 
-const PLAIN: u64 = sys::ATTR_NOSUID | sys::ATTR_NODEV;
+const BASE_ATTRIBUTES: u64 = sys::ATTR_NOSUID | sys::ATTR_NODEV;
 /// Source of the masks for files. No policy can name this path.
-const NOTHING: &CStr = c".masked";
+const MASK_SOURCE: &CStr = c".masked";
 
 /// Builds the root and enters it. All sources are opened before anything is hidden.
-pub fn build(mounts: &[Mount]) -> Result<(), Fault> {
-    more_descriptors();
+pub fn build(mounts: &[Mount]) -> Result<(), StepError> {
+    raise_descriptor_limit();
     sys::private_mounts().step(step("make mounts private"))?;
     let sources = mounts
         .iter()
         .map(source)
-        .collect::<Result<Vec<_>, Fault>>()?;
-    let root = tmpfs(c"0755", PLAIN | sys::ATTR_NOEXEC).step(step("create the root"))?;
-    let scaffold = sys::c_path(scaffold()).step(step("find a place for the root"))?;
-    sys::attach(root.as_fd(), libc::AT_FDCWD, &scaffold).step(step("attach the root"))?;
+        .collect::<Result<Vec<_>, StepError>>()?;
+    let root = tmpfs(c"0755", BASE_ATTRIBUTES | sys::ATTR_NOEXEC).step(step("create the root"))?;
+    let mount_point = sys::c_path(mount_point()).step(step("find a place for the root"))?;
+    sys::attach(root.as_fd(), libc::AT_FDCWD, &mount_point).step(step("attach the root"))?;
     let root_fd = root.as_raw_fd();
-    sys::make_file(root_fd, NOTHING, 0).step(step("create the mask"))?;
+    sys::make_file(root_fd, MASK_SOURCE, 0).step(step("create the mask"))?;
     for (mount, source) in mounts.iter().zip(sources) {
-        place(root_fd, mount, source).step(|| {
+        mount_at(root_fd, mount, source).step(|| {
             let kind = match mount.what {
-                What::Mask { .. } => "hide",
+                MountKind::Mask { .. } => "hide",
                 _ => "mount",
             };
             format!("{kind} {}", mount.at.path().display())
@@ -44,7 +44,7 @@ pub fn build(mounts: &[Mount]) -> Result<(), Fault> {
 }
 
 /// A directory that certainly exists. The root is mounted over it, only in this namespace.
-fn scaffold() -> &'static Path {
+fn mount_point() -> &'static Path {
     let candidates = ["/tmp", "/usr", "/etc"].map(Path::new);
     candidates
         .into_iter()
@@ -53,7 +53,7 @@ fn scaffold() -> &'static Path {
 }
 
 /// Raises the descriptor limit, because one descriptor per source is open at the same time.
-fn more_descriptors() {
+fn raise_descriptor_limit() {
     // SAFETY: plain data that the first call fills in.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
@@ -69,8 +69,8 @@ fn tmpfs(mode: &CStr, attributes: u64) -> io::Result<OwnedFd> {
     sys::new_mount(c"tmpfs", &[(c"mode", mode)], attributes)
 }
 
-fn source(mount: &Mount) -> Result<Option<OwnedFd>, Fault> {
-    let What::Bind {
+fn source(mount: &Mount) -> Result<Option<OwnedFd>, StepError> {
+    let MountKind::Bind {
         source,
         writable,
         exec,
@@ -78,24 +78,24 @@ fn source(mount: &Mount) -> Result<Option<OwnedFd>, Fault> {
     else {
         return Ok(None);
     };
-    let say = || format!("open {}", source.path().display());
-    let tree = sys::clone_tree(source.path()).step(say)?;
-    let mut attributes = PLAIN;
+    let opening = || format!("open {}", source.path().display());
+    let tree = sys::clone_tree(source.path()).step(opening)?;
+    let mut attributes = BASE_ATTRIBUTES;
     if !writable {
         attributes |= sys::ATTR_RDONLY;
     }
     if !exec {
         attributes |= sys::ATTR_NOEXEC;
     }
-    sys::restrict_mount(tree.as_fd(), attributes, true).step(say)?;
+    sys::restrict_mount(tree.as_fd(), attributes, true).step(opening)?;
     Ok(Some(tree))
 }
 
-fn place(root: i32, mount: &Mount, source: Option<OwnedFd>) -> io::Result<()> {
+fn mount_at(root: i32, mount: &Mount, source: Option<OwnedFd>) -> io::Result<()> {
     let (parent, at) = parent_and_name(root, mount.at.path())?;
     let dir = parent.as_raw_fd();
     match &mount.what {
-        What::Bind { .. } => {
+        MountKind::Bind { .. } => {
             let Some(tree) = source else { return Ok(()) };
             if sys::is_directory(tree.as_fd())? {
                 sys::make_directory(dir, &at, 0o755)?;
@@ -104,23 +104,23 @@ fn place(root: i32, mount: &Mount, source: Option<OwnedFd>) -> io::Result<()> {
             }
             sys::attach(tree.as_fd(), dir, &at)
         }
-        What::Private { exec } => {
+        MountKind::Private { exec } => {
             sys::make_directory(dir, &at, 0o700)?;
             let noexec = if *exec { 0 } else { sys::ATTR_NOEXEC };
-            let mount = tmpfs(c"0700", PLAIN | noexec)?;
+            let mount = tmpfs(c"0700", BASE_ATTRIBUTES | noexec)?;
             sys::attach(mount.as_fd(), dir, &at)
         }
-        What::Directory => sys::make_directory(dir, &at, 0o755),
-        What::Symlink { to } => sys::make_symlink(&sys::c_path(to.path())?, dir, &at),
-        What::Proc => {
+        MountKind::Directory => sys::make_directory(dir, &at, 0o755),
+        MountKind::Symlink { to } => sys::make_symlink(&sys::c_path(to.path())?, dir, &at),
+        MountKind::Proc => {
             sys::make_directory(dir, &at, 0o755)?;
             // Read-only, because root owns the files of /proc/sys even without capabilities.
-            let attributes = PLAIN | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
+            let attributes = BASE_ATTRIBUTES | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
             let mount = sys::new_mount(c"proc", &[], attributes)?;
             sys::attach(mount.as_fd(), dir, &at)
         }
-        What::Dev => devices(dir, &at),
-        What::Mask { directory } => mask(root, dir, &at, *directory),
+        MountKind::Dev => devices(dir, &at),
+        MountKind::Mask { directory } => mask(root, dir, &at, *directory),
     }
 }
 
@@ -129,13 +129,16 @@ fn mask(root: i32, dir: i32, at: &CStr, directory: bool) -> io::Result<()> {
         // The directory is created if it does not exist. If it were removed while this process
         // runs, the mask would disappear. The lock keeps other sessions on the same files from
         // removing it.
-        if let Some(held) = sys::hold_directory(dir, at, PLACEHOLDER_MODE)? {
+        if let Some(held) = sys::lock_directory(dir, at, PLACEHOLDER_MODE)? {
             std::mem::forget(held);
         }
-        tmpfs(c"0000", PLAIN | sys::ATTR_NOEXEC | sys::ATTR_RDONLY)?
+        tmpfs(
+            c"0000",
+            BASE_ATTRIBUTES | sys::ATTR_NOEXEC | sys::ATTR_RDONLY,
+        )?
     } else {
-        let tree = sys::clone_at(root, NOTHING)?;
-        let attributes = PLAIN | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
+        let tree = sys::clone_at(root, MASK_SOURCE)?;
+        let attributes = BASE_ATTRIBUTES | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
         sys::restrict_mount(tree.as_fd(), attributes, false)?;
         tree
     };
@@ -170,7 +173,7 @@ fn devices(root: i32, at: &CStr) -> io::Result<()> {
         sys::make_symlink(to, fd, name)?;
     }
     sys::make_directory(fd, c"shm", 0o1777)?;
-    let shared = tmpfs(c"1777", PLAIN | sys::ATTR_NOEXEC)?;
+    let shared = tmpfs(c"1777", BASE_ATTRIBUTES | sys::ATTR_NOEXEC)?;
     sys::attach(shared.as_fd(), fd, c"shm")?;
     sys::make_directory(fd, c"pts", 0o755)?;
     let options = [(c"ptmxmode", c"0666"), (c"mode", c"0620")];
@@ -182,7 +185,7 @@ fn devices(root: i32, at: &CStr) -> io::Result<()> {
 /// Opens the parent directory of a path, and returns it with the last name. Missing directories are
 /// created. A link on the way is an error, because the tree may contain links that lead out.
 fn parent_and_name(root: i32, path: &Path) -> io::Result<(OwnedFd, CString)> {
-    let strange = || {
+    let invalid_path = || {
         io::Error::new(
             io::ErrorKind::InvalidInput,
             "not an absolute path without `.` and `..`",
@@ -193,14 +196,14 @@ fn parent_and_name(root: i32, path: &Path) -> io::Result<(OwnedFd, CString)> {
     for part in path.components() {
         let name = match part {
             Component::RootDir => continue,
-            Component::Normal(name) => CString::new(name.as_bytes()).map_err(|_| strange())?,
-            _ => return Err(strange()),
+            Component::Normal(name) => CString::new(name.as_bytes()).map_err(|_| invalid_path())?,
+            _ => return Err(invalid_path()),
         };
         if let Some(above) = last.replace(name) {
             at = enter(at.as_raw_fd(), &above)?;
         }
     }
-    Ok((at, last.ok_or_else(strange)?))
+    Ok((at, last.ok_or_else(invalid_path)?))
 }
 
 fn enter(dir: i32, name: &CStr) -> io::Result<OwnedFd> {

@@ -9,13 +9,13 @@ use crate::plan::PLAN_FD;
 use crate::spawn::control;
 
 /// Second argument that starts this mode.
-pub const WORD: &str = "spare";
+pub const MODE: &str = "spare";
 /// Descriptor of the request socket.
 pub const REQUESTS_FD: i32 = 3;
 
 /// What the fork should become.
 #[derive(Clone, Copy, serde::Deserialize, serde::Serialize)]
-pub enum Request {
+pub enum SpareRequest {
     /// An ordinary helper.
     Helper,
     /// Process 1 of a sandbox directly, if nothing on the host has to be cleaned up after it.
@@ -29,10 +29,10 @@ pub fn run() {
     let requests = unsafe { OwnedFd::from_raw_fd(REQUESTS_FD) };
     let identity = native::Identity::current();
     super::filter::prepare();
-    while let Ok(Some((request, with))) = control::receive_with::<Request>(requests.as_fd()) {
+    while let Ok(Some((request, with))) = control::receive_with::<SpareRequest>(requests.as_fd()) {
         let (namespaces, identity) = match request {
-            Request::Helper => (0, None),
-            Request::FirstProcess => (native::NAMESPACES, Some(identity)),
+            SpareRequest::Helper => (0, None),
+            SpareRequest::FirstProcess => (native::NAMESPACES, Some(identity)),
         };
         // SAFETY: one thread; the fork continues like this process. Its parent is our parent.
         let pid = unsafe {
@@ -41,23 +41,23 @@ pub fn run() {
         };
         if pid == 0 {
             drop(requests);
-            if place(&with).is_ok() {
+            if move_descriptors(&with).is_ok() {
                 super::run(identity);
             }
             return;
         }
-        let answer = match pid {
+        let reply = match pid {
             ..0 => -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(1)),
             pid => pid,
         };
-        if control::send(requests.as_fd(), &answer, None).is_err() {
+        if control::send(requests.as_fd(), &reply, None).is_err() {
             return;
         }
     }
 }
 
 /// Moves the descriptors to where every helper expects them.
-fn place(with: &[OwnedFd]) -> std::io::Result<()> {
+fn move_descriptors(with: &[OwnedFd]) -> std::io::Result<()> {
     // SAFETY: no arguments. A fork of this process is not a group leader.
     unsafe { libc::setsid() };
     let high = with.iter().map(|fd| {

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-pub fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+pub(crate) fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 {
         Err(io::Error::last_os_error())
     } else {
@@ -15,11 +15,11 @@ pub fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     }
 }
 
-fn zero(result: libc::c_int) -> io::Result<()> {
+fn check_zero(result: libc::c_int) -> io::Result<()> {
     check(result.into()).map(drop)
 }
 
-pub fn c_path(path: &Path) -> io::Result<CString> {
+pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the path contains a NUL byte"))
 }
@@ -30,18 +30,18 @@ fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
-pub fn unshare(flags: libc::c_int) -> io::Result<()> {
+pub(crate) fn unshare(flags: libc::c_int) -> io::Result<()> {
     // SAFETY: changes only this process, which has one thread.
-    zero(unsafe { libc::unshare(flags) })
+    check_zero(unsafe { libc::unshare(flags) })
 }
 
-pub enum Fork {
+pub(crate) enum Fork {
     Child,
     Parent(libc::pid_t),
 }
 
 /// Forks. Only for the helper: it has one thread, so the child may do anything.
-pub fn fork() -> io::Result<Fork> {
+pub(crate) fn fork() -> io::Result<Fork> {
     // SAFETY: one thread, no locks held.
     match check(unsafe { libc::fork() }.into())? {
         0 => Ok(Fork::Child),
@@ -49,18 +49,22 @@ pub fn fork() -> io::Result<Fork> {
     }
 }
 
-pub fn prctl(option: libc::c_int, a: libc::c_ulong, b: libc::c_ulong) -> io::Result<libc::c_int> {
+pub(crate) fn prctl(
+    option: libc::c_int,
+    a: libc::c_ulong,
+    b: libc::c_ulong,
+) -> io::Result<libc::c_int> {
     // SAFETY: options used here take plain numbers.
     check(unsafe { libc::prctl(option, a, b, 0, 0) }.into()).map(|n| n as libc::c_int)
 }
 
 /// Closes all descriptors from `first` up.
-pub fn close_from(first: RawFd) -> io::Result<()> {
+pub(crate) fn close_from(first: RawFd) -> io::Result<()> {
     // SAFETY: nothing in the helper owns descriptors that high yet.
     check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) }).map(drop)
 }
 
-pub fn close_on_exec(fd: RawFd) -> io::Result<()> {
+pub(crate) fn close_on_exec(fd: RawFd) -> io::Result<()> {
     // SAFETY: plain numbers.
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }.into()).map(drop)
 }
@@ -70,13 +74,13 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
     // SAFETY: space for two descriptors, both new.
     unsafe {
-        zero(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC))?;
+        check_zero(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC))?;
         Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
     }
 }
 
 /// A file in memory with these bytes, positioned at its start and closed on exec.
-pub fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
+pub(crate) fn memory_file(bytes: &[u8]) -> io::Result<OwnedFd> {
     // SAFETY: a C string; the descriptor is new.
     let fd = unsafe { libc::memfd_create(c"plan".as_ptr(), libc::MFD_CLOEXEC) };
     let mut file = std::fs::File::from(owned(fd.into())?);
@@ -85,17 +89,17 @@ pub fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-pub fn dup2(from: RawFd, to: RawFd) -> io::Result<()> {
+pub(crate) fn dup2(from: RawFd, to: RawFd) -> io::Result<()> {
     // SAFETY: plain numbers.
     check(unsafe { libc::dup2(from, to) }.into()).map(drop)
 }
 
 // --- mounts -------------------------------------------------------------------------------
 
-pub const ATTR_RDONLY: u64 = 0x1;
-pub const ATTR_NOSUID: u64 = 0x2;
-pub const ATTR_NODEV: u64 = 0x4;
-pub const ATTR_NOEXEC: u64 = 0x8;
+pub(crate) const ATTR_RDONLY: u64 = 0x1;
+pub(crate) const ATTR_NOSUID: u64 = 0x2;
+pub(crate) const ATTR_NODEV: u64 = 0x4;
+pub(crate) const ATTR_NOEXEC: u64 = 0x8;
 const AT_RECURSIVE: libc::c_int = 0x8000;
 const OPEN_TREE_CLONE: libc::c_int = 1;
 
@@ -110,7 +114,7 @@ struct MountAttr {
 /// A detached copy of a path and of all mounts below it. The path had no links when the policy was
 /// resolved. A link now is an error, because its target was chosen by a process that can
 /// write there.
-pub fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
     const NO_SYMLINKS: u64 = 0x4;
     let path = c_path(path)?;
     let how = [
@@ -119,7 +123,7 @@ pub fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
         NO_SYMLINKS,
     ];
     // SAFETY: a C string and three words, as the first version of `open_how` has them.
-    let place = owned(unsafe {
+    let source = owned(unsafe {
         libc::syscall(
             libc::SYS_openat2,
             libc::AT_FDCWD,
@@ -128,11 +132,11 @@ pub fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
             size_of_val(&how),
         )
     })?;
-    clone_at(place.as_raw_fd(), c"")
+    clone_at(source.as_raw_fd(), c"")
 }
 
 /// A copy of what is at a path below a directory, or of the directory itself if the path is empty.
-pub fn clone_at(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
+pub(crate) fn clone_at(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
     let flags = OPEN_TREE_CLONE
         | libc::O_CLOEXEC
         | AT_RECURSIVE
@@ -143,7 +147,7 @@ pub fn clone_at(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
 }
 
 /// Adds attributes to a mount, and if `deep` also to all mounts below it.
-pub fn restrict_mount(fd: BorrowedFd, set: u64, deep: bool) -> io::Result<()> {
+pub(crate) fn restrict_mount(fd: BorrowedFd, set: u64, deep: bool) -> io::Result<()> {
     let attr = MountAttr {
         set,
         clear: 0,
@@ -166,7 +170,11 @@ pub fn restrict_mount(fd: BorrowedFd, set: u64, deep: bool) -> io::Result<()> {
 }
 
 /// A new file system that is not mounted yet.
-pub fn new_mount(kind: &CStr, options: &[(&CStr, &CStr)], attributes: u64) -> io::Result<OwnedFd> {
+pub(crate) fn new_mount(
+    kind: &CStr,
+    options: &[(&CStr, &CStr)],
+    attributes: u64,
+) -> io::Result<OwnedFd> {
     const SET_STRING: libc::c_uint = 1;
     const CREATE: libc::c_uint = 6;
     let none = std::ptr::null::<libc::c_char>();
@@ -190,7 +198,7 @@ pub fn new_mount(kind: &CStr, options: &[(&CStr, &CStr)], attributes: u64) -> io
 }
 
 /// Mounts a detached mount at a path below a directory.
-pub fn attach(mount: BorrowedFd, dir: RawFd, path: &CStr) -> io::Result<()> {
+pub(crate) fn attach(mount: BorrowedFd, dir: RawFd, path: &CStr) -> io::Result<()> {
     const FROM_IS_FD: libc::c_uint = 4;
     const TO_IS_FD: libc::c_uint = 0x40;
     let to = if path.is_empty() { TO_IS_FD } else { 0 };
@@ -209,7 +217,7 @@ pub fn attach(mount: BorrowedFd, dir: RawFd, path: &CStr) -> io::Result<()> {
 }
 
 /// Makes the current directory the root, and detaches the old root.
-pub fn pivot_here() -> io::Result<()> {
+pub(crate) fn pivot_here() -> io::Result<()> {
     // SAFETY: C strings; only this mount namespace changes.
     unsafe {
         check(libc::syscall(
@@ -217,16 +225,16 @@ pub fn pivot_here() -> io::Result<()> {
             c".".as_ptr(),
             c".".as_ptr(),
         ))?;
-        zero(libc::umount2(c".".as_ptr(), libc::MNT_DETACH))?;
-        zero(libc::chdir(c"/".as_ptr()))
+        check_zero(libc::umount2(c".".as_ptr(), libc::MNT_DETACH))?;
+        check_zero(libc::chdir(c"/".as_ptr()))
     }
 }
 
 /// Keeps mounts here from propagating elsewhere, and the other way round.
-pub fn private_mounts() -> io::Result<()> {
+pub(crate) fn private_mounts() -> io::Result<()> {
     let none = std::ptr::null();
     // SAFETY: C strings; null where the kernel ignores the argument.
-    zero(unsafe {
+    check_zero(unsafe {
         libc::mount(
             none,
             c"/".as_ptr(),
@@ -238,46 +246,50 @@ pub fn private_mounts() -> io::Result<()> {
 }
 
 /// Opens a path without following a link at its end, and without access to the contents.
-pub fn open_path(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
+pub(crate) fn open_path(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
     let flags = libc::O_PATH | libc::O_CLOEXEC | libc::O_NOFOLLOW;
     // SAFETY: a C string that outlives the call.
     owned(unsafe { libc::openat(dir, path.as_ptr(), flags) }.into())
 }
 
 /// Opens a directory. A link in its place is an error.
-pub fn open_directory(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
+pub(crate) fn open_directory(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
     let flags = libc::O_PATH | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_DIRECTORY;
     // SAFETY: a C string that outlives the call.
     owned(unsafe { libc::openat(dir, path.as_ptr(), flags) }.into())
 }
 
-pub fn is_directory(fd: BorrowedFd) -> io::Result<bool> {
+pub(crate) fn is_directory(fd: BorrowedFd) -> io::Result<bool> {
     // SAFETY: zeroed is a valid stat; fstat fills it.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: an open descriptor and a valid pointer.
-    zero(unsafe { libc::fstat(fd.as_raw_fd(), &mut stat) })?;
+    check_zero(unsafe { libc::fstat(fd.as_raw_fd(), &mut stat) })?;
     Ok(stat.st_mode & libc::S_IFMT == libc::S_IFDIR)
 }
 
-pub fn make_directory(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result<()> {
+pub(crate) fn make_directory(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result<()> {
     // SAFETY: a C string that outlives the call.
-    match zero(unsafe { libc::mkdirat(dir, path.as_ptr(), mode) }) {
+    match check_zero(unsafe { libc::mkdirat(dir, path.as_ptr(), mode) }) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
     }
 }
 
-/// Opens a directory, creates it if it is missing, and locks it against `remove_unheld` as long as
-/// the descriptor is open. Returns `None` if we may not open it.
-pub fn hold_directory(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result<Option<OwnedFd>> {
+/// Opens a directory, creates it if it is missing, and locks it against `remove_unlocked` as long
+/// as the descriptor is open. Returns `None` if we may not open it.
+pub(crate) fn lock_directory(
+    dir: RawFd,
+    path: &CStr,
+    mode: libc::mode_t,
+) -> io::Result<Option<OwnedFd>> {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     // Another session may remove it between two steps. Then it is created again.
     for _ in 0..100 {
         // SAFETY: a C string that outlives the calls.
-        let made = zero(unsafe { libc::mkdirat(dir, path.as_ptr(), mode) }).and_then(|()| {
+        let made = check_zero(unsafe { libc::mkdirat(dir, path.as_ptr(), mode) }).and_then(|()| {
             // Set the mode independently of the umask.
             // SAFETY: as above.
-            zero(unsafe { libc::fchmodat(dir, path.as_ptr(), mode, 0) })
+            check_zero(unsafe { libc::fchmodat(dir, path.as_ptr(), mode, 0) })
         });
         match made {
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
@@ -285,14 +297,14 @@ pub fn hold_directory(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result
             _ => {}
         }
         // SAFETY: as above.
-        let held = match owned(unsafe { libc::openat(dir, path.as_ptr(), flags) }.into()) {
-            Ok(held) => held,
+        let locked = match owned(unsafe { libc::openat(dir, path.as_ptr(), flags) }.into()) {
+            Ok(locked) => locked,
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
             Err(e) => return Err(e),
         };
-        if lock(&held, libc::LOCK_SH).is_ok() && is_at(&held, dir, path)? {
-            return Ok(Some(held));
+        if lock(&locked, libc::LOCK_SH).is_ok() && is_at(&locked, dir, path)? {
+            return Ok(Some(locked));
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
@@ -300,10 +312,10 @@ pub fn hold_directory(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result
 }
 
 /// Removes an empty directory, unless a session holds it.
-pub fn remove_unheld(path: &Path) -> io::Result<()> {
-    let held = open_to_lock(path);
-    if let Ok(held) = &held
-        && lock(held, libc::LOCK_EX).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+pub(crate) fn remove_unlocked(path: &Path) -> io::Result<()> {
+    let locked = open_to_lock(path);
+    if let Ok(locked) = &locked
+        && lock(locked, libc::LOCK_EX).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
     {
         return Ok(());
     }
@@ -318,7 +330,7 @@ fn open_to_lock(path: &Path) -> io::Result<OwnedFd> {
 
 fn lock(fd: &OwnedFd, how: libc::c_int) -> io::Result<()> {
     // SAFETY: plain numbers.
-    zero(unsafe { libc::flock(fd.as_raw_fd(), how | libc::LOCK_NB) })
+    check_zero(unsafe { libc::flock(fd.as_raw_fd(), how | libc::LOCK_NB) })
 }
 
 /// Whether an open directory is still the one at a path.
@@ -327,7 +339,7 @@ fn is_at(fd: &OwnedFd, dir: RawFd, path: &CStr) -> io::Result<bool> {
     unsafe {
         let mut open: libc::stat = std::mem::zeroed();
         let mut named: libc::stat = std::mem::zeroed();
-        zero(libc::fstat(fd.as_raw_fd(), &mut open))?;
+        check_zero(libc::fstat(fd.as_raw_fd(), &mut open))?;
         let found = libc::fstatat(dir, path.as_ptr(), &mut named, libc::AT_SYMLINK_NOFOLLOW);
         Ok(found == 0 && (open.st_dev, open.st_ino) == (named.st_dev, named.st_ino))
     }
@@ -335,7 +347,7 @@ fn is_at(fd: &OwnedFd, dir: RawFd, path: &CStr) -> io::Result<bool> {
 
 /// Creates a file to mount something onto. An existing file is not touched, because it may be on a
 /// read-only mount.
-pub fn make_file(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result<()> {
+pub(crate) fn make_file(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result<()> {
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC;
     // SAFETY: a C string that outlives the call.
     match owned(unsafe { libc::openat(dir, path.as_ptr(), flags, mode) }.into()) {
@@ -344,9 +356,9 @@ pub fn make_file(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result<()> 
     }
 }
 
-pub fn make_symlink(to: &CStr, dir: RawFd, path: &CStr) -> io::Result<()> {
+pub(crate) fn make_symlink(to: &CStr, dir: RawFd, path: &CStr) -> io::Result<()> {
     // SAFETY: C strings that outlive the call.
-    match zero(unsafe { libc::symlinkat(to.as_ptr(), dir, path.as_ptr()) }) {
+    match check_zero(unsafe { libc::symlinkat(to.as_ptr(), dir, path.as_ptr()) }) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
     }
@@ -355,7 +367,7 @@ pub fn make_symlink(to: &CStr, dir: RawFd, path: &CStr) -> io::Result<()> {
 // --- network ------------------------------------------------------------------------------
 
 /// Brings up the loopback interface of this network namespace.
-pub fn loopback_up() -> io::Result<()> {
+pub(crate) fn loopback_up() -> io::Result<()> {
     // SAFETY: plain data for the kernel; the name fits.
     unsafe {
         let socket =
@@ -365,7 +377,7 @@ pub fn loopback_up() -> io::Result<()> {
             *to = *from as libc::c_char;
         }
         request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        zero(libc::ioctl(
+        check_zero(libc::ioctl(
             socket.as_raw_fd(),
             libc::SIOCSIFFLAGS,
             &request,
@@ -376,7 +388,7 @@ pub fn loopback_up() -> io::Result<()> {
 // --- privileges ---------------------------------------------------------------------------
 
 /// Drops all capabilities for good, for any user.
-pub fn drop_capabilities() -> io::Result<()> {
+pub(crate) fn drop_capabilities() -> io::Result<()> {
     const NO_ROOT_AND_LOCKED: libc::c_ulong = 0x3;
     const NO_SETUID_FIXUP_AND_LOCKED: libc::c_ulong = 0xC;
     // Fails if this process has no capabilities, which is fine.
@@ -395,7 +407,7 @@ pub fn drop_capabilities() -> io::Result<()> {
 
 /// Clears all capability sets. Cheap enough to repeat where another process has already dropped
 /// them.
-pub fn clear_capabilities() -> io::Result<()> {
+pub(crate) fn clear_capabilities() -> io::Result<()> {
     let _ = prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as _, 0);
     // Version 3 of the header for this process, and both halves of three empty sets.
     let header = [0x2008_0522_u32, 0];
@@ -405,6 +417,6 @@ pub fn clear_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-pub fn no_new_privileges() -> io::Result<()> {
+pub(crate) fn no_new_privileges() -> io::Result<()> {
     prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map(drop)
 }

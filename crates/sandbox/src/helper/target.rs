@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 
-use super::{Fault, Step, filter, landlock, step, sys};
-use crate::plan::{Kind, Plan, Raw, Resource};
+use super::{Step, StepError, filter, landlock, step, sys};
+use crate::plan::{PlanKind, Raw, Resource, SpawnPlan};
 
 /// Executes the target. Returns only if that failed.
-pub fn become_target(plan: &Plan) -> Result<(), Fault> {
+pub fn exec_target(plan: &SpawnPlan) -> Result<(), StepError> {
     let argv = strings(&plan.argv)?;
     let env: Vec<CString> = plan
         .env
@@ -20,7 +20,7 @@ pub fn become_target(plan: &Plan) -> Result<(), Fault> {
             pair.extend_from_slice(value.bytes());
             c_string(pair)
         })
-        .collect::<Result<_, Fault>>()?;
+        .collect::<Result<_, StepError>>()?;
     // SAFETY: no arguments. Fails only for a group leader, which a fresh child is not.
     unsafe { libc::setsid() };
     if plan.tty {
@@ -45,9 +45,9 @@ pub fn become_target(plan: &Plan) -> Result<(), Fault> {
         landlock::restrict(&confinement.landlock)?;
         filter::install(confinement.seccomp).step(step("install the seccomp filter"))?;
     }
-    if plan.kind == Kind::Offline {
+    if plan.kind == PlanKind::Offline {
         sys::no_new_privileges().step(step("give up privileges"))?;
-        filter::refuse_sockets().step(step("install the seccomp filter"))?;
+        filter::block_sockets().step(step("install the seccomp filter"))?;
     }
     let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
         let strings = list.iter().map(|s| s.as_ptr());
@@ -69,13 +69,13 @@ pub fn become_target(plan: &Plan) -> Result<(), Fault> {
     Err(io::Error::last_os_error()).step(|| format!("execute {}", program.to_string_lossy()))
 }
 
-fn strings(list: &[Raw]) -> Result<Vec<CString>, Fault> {
+fn strings(list: &[Raw]) -> Result<Vec<CString>, StepError> {
     list.iter()
         .map(|text| c_string(text.bytes().to_vec()))
         .collect()
 }
 
-fn c_string(bytes: Vec<u8>) -> Result<CString, Fault> {
+fn c_string(bytes: Vec<u8>) -> Result<CString, StepError> {
     CString::new(bytes)
         .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
         .step(step("pass an argument with a NUL byte"))
@@ -111,19 +111,19 @@ fn default_signals() {
     }
 }
 
-pub fn tell_fault(pipe: &OwnedFd, fault: &Fault) {
+pub fn send_error(pipe: &OwnedFd, error: &StepError) {
     if let Ok(pipe) = pipe.try_clone() {
-        let errno = fault.error.raw_os_error().unwrap_or(0);
-        let _ = write!(File::from(pipe), "{errno} {}", fault.step);
+        let errno = error.error.raw_os_error().unwrap_or(0);
+        let _ = write!(File::from(pipe), "{errno} {}", error.step);
     }
 }
 
 /// Waits until the target is executed, or returns the error.
-pub fn heard_fault(pipe: OwnedFd) -> Option<Fault> {
+pub fn receive_error(pipe: OwnedFd) -> Option<StepError> {
     let mut text = String::new();
     File::from(pipe).read_to_string(&mut text).ok()?;
     let (errno, step) = text.split_once(' ')?;
-    Some(Fault {
+    Some(StepError {
         step: step.to_owned(),
         error: io::Error::from_raw_os_error(errno.parse().unwrap_or(0)),
     })

@@ -12,20 +12,20 @@ use serde::{Deserialize, Serialize};
 use super::sys::{self, Fork};
 
 /// Second argument that starts the trials.
-pub const WORD: &str = "try";
+pub const MODE: &str = "try";
 /// Second argument that tests inside bubblewrap whether mounts can be restricted.
-pub const WORD_INSIDE: &str = "try-inside";
+pub const MODE_INSIDE: &str = "try-inside";
 
 /// The result of one trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trial {
-    pub what: What,
+pub struct FeatureTrial {
+    pub what: KernelFeature,
     /// Error number, or 0 if it worked.
     pub errno: i32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum What {
+pub enum KernelFeature {
     UserNamespace,
     MountNamespace,
     NetworkNamespace,
@@ -38,29 +38,29 @@ pub enum What {
 /// Runs all trials, and prints the results to stdout.
 pub fn run() {
     let mut trials = Vec::new();
-    let usable = note(&mut trials, What::UserNamespace, user_namespace());
+    let usable = record(&mut trials, KernelFeature::UserNamespace, user_namespace());
     if usable {
         let unshare = sys::unshare(libc::CLONE_NEWNS).and_then(|()| sys::private_mounts());
-        let mounts = note(&mut trials, What::MountNamespace, unshare);
+        let mounts = record(&mut trials, KernelFeature::MountNamespace, unshare);
         let network = sys::unshare(libc::CLONE_NEWNET).and_then(|()| sys::loopback_up());
-        note(&mut trials, What::NetworkNamespace, network);
-        note(
+        record(&mut trials, KernelFeature::NetworkNamespace, network);
+        record(
             &mut trials,
-            What::IpcNamespace,
+            KernelFeature::IpcNamespace,
             sys::unshare(libc::CLONE_NEWIPC),
         );
         if mounts {
-            note(&mut trials, What::MountApi, mount_api());
+            record(&mut trials, KernelFeature::MountApi, mount_api());
         }
-        if note(
+        if record(
             &mut trials,
-            What::ProcessNamespace,
+            KernelFeature::ProcessNamespace,
             sys::unshare(libc::CLONE_NEWPID),
         ) {
             match sys::fork() {
                 Ok(Fork::Child) => {
                     if mounts {
-                        note(&mut trials, What::FreshProc, fresh_proc());
+                        record(&mut trials, KernelFeature::FreshProc, fresh_proc());
                     }
                     return print(&trials);
                 }
@@ -71,7 +71,7 @@ pub fn run() {
                 }
                 Err(error) => {
                     trials.pop();
-                    note(&mut trials, What::ProcessNamespace, Err(error));
+                    record(&mut trials, KernelFeature::ProcessNamespace, Err(error));
                 }
             }
         }
@@ -83,23 +83,23 @@ pub fn run() {
 pub fn run_inside() {
     let noexec = sys::open_path(libc::AT_FDCWD, c"/")
         .and_then(|root| sys::restrict_mount(root.as_fd(), sys::ATTR_NOEXEC, false));
-    let said = match noexec {
+    let result = match noexec {
         Ok(()) => "ok".to_owned(),
         Err(error) => error.to_string(),
     };
-    let _ = writeln!(io::stdout(), "{said}");
+    let _ = writeln!(io::stdout(), "{result}");
 }
 
-fn note(trials: &mut Vec<Trial>, what: What, result: io::Result<()>) -> bool {
+fn record(trials: &mut Vec<FeatureTrial>, what: KernelFeature, result: io::Result<()>) -> bool {
     let errno = match result {
         Ok(()) => 0,
         Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
     };
-    trials.push(Trial { what, errno });
+    trials.push(FeatureTrial { what, errno });
     errno == 0
 }
 
-fn print(trials: &[Trial]) {
+fn print(trials: &[FeatureTrial]) {
     if let Ok(text) = serde_json::to_string(trials) {
         let _ = writeln!(io::stdout(), "{text}");
     }

@@ -13,17 +13,22 @@ use std::time::Duration;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+/// Version of the control group interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Version {
+pub enum CgroupVersion {
+    /// Version 1.
     V1,
+    /// Version 2.
     V2,
 }
 
 /// A group in which we can create groups. This was tested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Place {
-    pub version: Version,
+pub struct CgroupParent {
+    /// Version of its hierarchy.
+    pub version: CgroupVersion,
+    /// Its directory.
     pub dir: PathBuf,
     /// Memory limit of the groups between this one and the runner's own, in bytes. Our groups must
     /// not bypass it.
@@ -34,34 +39,39 @@ pub struct Place {
     pub pids_ceiling: Option<u64>,
 }
 
-/// For each resource: the place where it can be limited (processor time: measured), or why it
-/// cannot.
+/// The group in which each resource can be limited, or the reason why it cannot.
 #[derive(Clone, Debug, Serialize)]
-pub struct Places {
-    #[serde(serialize_with = "place_or_why")]
-    pub memory: Result<Place, String>,
-    #[serde(serialize_with = "place_or_why")]
-    pub pids: Result<Place, String>,
-    #[serde(serialize_with = "place_or_why")]
-    pub cpu: Result<Place, String>,
+pub struct CgroupParents {
+    /// Where memory can be limited.
+    #[serde(serialize_with = "parent_or_reason")]
+    pub memory: Result<CgroupParent, String>,
+    /// Where the number of processes can be limited.
+    #[serde(serialize_with = "parent_or_reason")]
+    pub pids: Result<CgroupParent, String>,
+    /// Where processor time can be measured.
+    #[serde(serialize_with = "parent_or_reason")]
+    pub cpu: Result<CgroupParent, String>,
 }
 
-fn place_or_why<S: Serializer>(place: &Result<Place, String>, to: S) -> Result<S::Ok, S::Error> {
+fn parent_or_reason<S: Serializer>(
+    group: &Result<CgroupParent, String>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
     let mut map = to.serialize_map(Some(1))?;
-    match place {
-        Ok(place) => map.serialize_entry("place", place)?,
+    match group {
+        Ok(group) => map.serialize_entry("place", group)?,
         Err(why) => map.serialize_entry("why", why)?,
     }
     map.end()
 }
 
-/// The places on this machine, determined once per process.
-pub fn places() -> &'static Places {
-    static PLACES: OnceLock<Places> = OnceLock::new();
-    PLACES.get_or_init(|| {
+/// The groups of this machine, determined once per process.
+pub(crate) fn parents() -> &'static CgroupParents {
+    static PARENTS: OnceLock<CgroupParents> = OnceLock::new();
+    PARENTS.get_or_init(|| {
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        Layout::parse(&own, &mounts).places()
+        Layout::parse(&own, &mounts).parents()
     })
 }
 
@@ -84,7 +94,7 @@ impl Layout {
             else {
                 continue;
             };
-            for mount in mountinfo.lines().filter_map(Mounted::parse) {
+            for mount in mountinfo.lines().filter_map(MountInfo::parse) {
                 if controllers.is_empty() && mount.kind == "cgroup2" {
                     let dir = mount.directory(path);
                     layout.unified = dir.map(|dir| (PathBuf::from(mount.at), dir));
@@ -102,83 +112,84 @@ impl Layout {
         layout
     }
 
-    fn places(&self) -> Places {
+    fn parents(&self) -> CgroupParents {
         let available = self
             .unified
             .as_ref()
-            .map(|(_, own)| words(own, "cgroup.controllers"));
+            .map(|(_, own)| read_words(own, "cgroup.controllers"));
         let available = available.unwrap_or_default();
         let needed: Vec<&str> = ["memory", "pids"]
             .into_iter()
             .filter(|name| available.iter().any(|a| a == name))
             .collect();
-        let usable = |dir: &Path| own_and_writable(dir).and_then(|()| try_group(dir, "cpu.stat"));
-        let unified = self.unified_place(&needed, usable);
+        let usable =
+            |dir: &Path| check_own_and_writable(dir).and_then(|()| try_group(dir, "cpu.stat"));
+        let unified = self.unified_parent(&needed, usable);
         let one = |controller: &str, file: &str| {
             let here = needed.contains(&controller);
             match (&unified, here) {
-                (Ok(place), true) => Ok(place.clone()),
+                (Ok(group), true) => Ok(group.clone()),
                 (Err(why), true) => Err(why.clone()),
-                (_, false) => self.legacy_place(controller, file),
+                (_, false) => self.legacy_parent(controller, file),
             }
         };
         let memory = one("memory", "memory.limit_in_bytes");
         let pids = one("pids", "pids.max");
         // Version 2 measures processor time in every group, regardless of its controllers.
         let cpu = unified
-            .or_else(|_| self.unified_place(&[], usable))
-            .or_else(|_| self.legacy_place("cpuacct", "cpuacct.usage"));
-        Places { memory, pids, cpu }
+            .or_else(|_| self.unified_parent(&[], usable))
+            .or_else(|_| self.legacy_parent("cpuacct", "cpuacct.usage"));
+        CgroupParents { memory, pids, cpu }
     }
 
     /// The nearest group, from our own upwards, that delegates the controllers to its children. A
     /// group with processes cannot do that, so it is rarely the session's own group.
-    fn unified_place(
+    fn unified_parent(
         &self,
         needed: &[&str],
         usable: impl Fn(&Path) -> Result<(), String>,
-    ) -> Result<Place, String> {
+    ) -> Result<CgroupParent, String> {
         let Some((mount, own)) = &self.unified else {
             return Err("control groups version 2 are not mounted".to_owned());
         };
-        let mut place = Place {
-            version: Version::V2,
+        let mut group = CgroupParent {
+            version: CgroupVersion::V2,
             dir: own.clone(),
             memory_ceiling: None,
             pids_ceiling: None,
         };
         let mut why = None;
         for dir in own.ancestors().take_while(|dir| dir.starts_with(mount)) {
-            let handed_on = words(dir, "cgroup.subtree_control");
-            let missing = needed.iter().find(|n| !handed_on.iter().any(|h| h == *n));
+            let delegated = read_words(dir, "cgroup.subtree_control");
+            let missing = needed.iter().find(|n| !delegated.iter().any(|h| h == *n));
             let tried = match missing {
                 Some(name) => Err(format!("{} does not delegate `{name}`", dir.display())),
                 None => usable(dir),
             };
             match tried {
                 Ok(()) => {
-                    place.dir = dir.to_owned();
-                    return Ok(place);
+                    group.dir = dir.to_owned();
+                    return Ok(group);
                 }
                 Err(reason) => why = why.or(Some(reason)),
             }
             if needed.is_empty() {
                 break;
             }
-            place.memory_ceiling = lower(place.memory_ceiling, number(dir, "memory.max"));
-            place.pids_ceiling = lower(place.pids_ceiling, number(dir, "pids.max"));
+            group.memory_ceiling = lower(group.memory_ceiling, read_number(dir, "memory.max"));
+            group.pids_ceiling = lower(group.pids_ceiling, read_number(dir, "pids.max"));
         }
         Err(why.unwrap_or_else(|| "no control group is delegated to us".to_owned()))
     }
 
-    fn legacy_place(&self, controller: &str, file: &str) -> Result<Place, String> {
+    fn legacy_parent(&self, controller: &str, file: &str) -> Result<CgroupParent, String> {
         let found = self.legacy.iter().find(|(name, _)| name == controller);
         let Some((_, dir)) = found else {
             return Err(format!("the controller `{controller}` is not available"));
         };
         try_group(dir, file)?;
-        Ok(Place {
-            version: Version::V1,
+        Ok(CgroupParent {
+            version: CgroupVersion::V1,
             dir: dir.clone(),
             memory_ceiling: None,
             pids_ceiling: None,
@@ -187,7 +198,7 @@ impl Layout {
 }
 
 /// A line of `/proc/self/mountinfo`.
-struct Mounted<'a> {
+struct MountInfo<'a> {
     /// The part of the file system that is mounted.
     root: &'a str,
     at: &'a str,
@@ -195,11 +206,11 @@ struct Mounted<'a> {
     options: &'a str,
 }
 
-impl<'a> Mounted<'a> {
+impl<'a> MountInfo<'a> {
     fn parse(line: &'a str) -> Option<Self> {
-        let (place, kind) = line.split_once(" - ")?;
-        let mut place = place.split(' ').skip(3);
-        let (root, at) = (place.next()?, place.next()?);
+        let (location, kind) = line.split_once(" - ")?;
+        let mut location = location.split(' ').skip(3);
+        let (root, at) = (location.next()?, location.next()?);
         let mut kind = kind.split(' ');
         Some(Self {
             root,
@@ -212,19 +223,19 @@ impl<'a> Mounted<'a> {
     /// The directory where a group of this hierarchy is visible, if it is.
     fn directory(&self, group: &str) -> Option<PathBuf> {
         let below = Path::new(group).strip_prefix(self.root).ok()?;
-        let strange = below.components().any(|part| part.as_os_str() == "..");
+        let escapes = below.components().any(|part| part.as_os_str() == "..");
         // Joining an empty path would add a slash.
         let dir = Path::new(self.at).components().chain(below.components());
-        (!strange).then(|| dir.collect())
+        (!escapes).then(|| dir.collect())
     }
 }
 
-fn words(dir: &Path, file: &str) -> Vec<String> {
+fn read_words(dir: &Path, file: &str) -> Vec<String> {
     let text = fs::read_to_string(dir.join(file)).unwrap_or_default();
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-fn number(dir: &Path, file: &str) -> Option<u64> {
+fn read_number(dir: &Path, file: &str) -> Option<u64> {
     fs::read_to_string(dir.join(file)).ok()?.trim().parse().ok()
 }
 
@@ -237,7 +248,7 @@ fn lower(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 
 /// Checks that we own and can write to a group. In version 2, only then may we move processes below
 /// it.
-fn own_and_writable(dir: &Path) -> Result<(), String> {
+fn check_own_and_writable(dir: &Path) -> Result<(), String> {
     let refuse = |why: &str| Err(format!("{} {why}", dir.display()));
     // SAFETY: no arguments, cannot fail.
     let user = unsafe { libc::geteuid() };
@@ -258,11 +269,11 @@ fn own_and_writable(dir: &Path) -> Result<(), String> {
 
 /// Creates a group, checks that it has a file, and removes it.
 fn try_group(parent: &Path, file: &str) -> Result<(), String> {
-    let dir =
-        make(parent).map_err(|e| format!("cannot create a group in {}: {e}", parent.display()))?;
-    let there = dir.join(file).exists();
+    let dir = create(parent)
+        .map_err(|e| format!("cannot create a group in {}: {e}", parent.display()))?;
+    let exists = dir.join(file).exists();
     let _ = fs::remove_dir(&dir);
-    if there {
+    if exists {
         Ok(())
     } else {
         Err(format!("groups in {} have no `{file}`", parent.display()))
@@ -272,7 +283,7 @@ fn try_group(parent: &Path, file: &str) -> Result<(), String> {
 const PREFIX: &str = "agentproto";
 
 /// Creates an empty group.
-pub fn make(parent: &Path) -> io::Result<PathBuf> {
+pub(crate) fn create(parent: &Path) -> io::Result<PathBuf> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let dir = parent.join(format!("{PREFIX}-{}-{count}", std::process::id()));
@@ -282,7 +293,7 @@ pub fn make(parent: &Path) -> io::Result<PathBuf> {
 
 /// Removes groups of runners that are gone and could not clean up. A group with a process cannot be
 /// removed.
-pub fn sweep(parent: &Path) {
+pub(crate) fn remove_stale(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let owner = name.to_str().and_then(|name| {
@@ -300,7 +311,7 @@ pub fn sweep(parent: &Path) {
 }
 
 /// Limits the memory. Swap is included, because it would only hide the excess.
-pub fn limit_memory(version: Version, dir: &Path, bytes: u64) -> io::Result<()> {
+pub(crate) fn limit_memory(version: CgroupVersion, dir: &Path, bytes: u64) -> io::Result<()> {
     let set = |file: &str, value: u64| fs::write(dir.join(file), value.to_string());
     let set_if_there = |file: &str, value: u64| match set(file, value) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -309,33 +320,34 @@ pub fn limit_memory(version: Version, dir: &Path, bytes: u64) -> io::Result<()> 
         other => other,
     };
     match version {
-        Version::V2 => {
+        CgroupVersion::V2 => {
             set("memory.max", bytes)?;
             set_if_there("memory.swap.max", 0)
         }
-        Version::V1 => {
+        CgroupVersion::V1 => {
             set("memory.limit_in_bytes", bytes)?;
             set_if_there("memory.memsw.limit_in_bytes", bytes)
         }
     }
 }
 
-pub fn limit_pids(dir: &Path, count: u64) -> io::Result<()> {
+pub(crate) fn limit_pids(dir: &Path, count: u64) -> io::Result<()> {
     fs::write(dir.join("pids.max"), count.to_string())
 }
 
 /// Reads the processor time of a running group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuMeter {
-    version: Version,
+    version: CgroupVersion,
     file: PathBuf,
 }
 
 impl CpuMeter {
-    pub fn new(version: Version, dir: &Path) -> Self {
+    /// Reads the group in a directory.
+    pub fn new(version: CgroupVersion, dir: &Path) -> Self {
         let file = match version {
-            Version::V1 => "cpuacct.usage",
-            Version::V2 => "cpu.stat",
+            CgroupVersion::V1 => "cpuacct.usage",
+            CgroupVersion::V2 => "cpu.stat",
         };
         Self {
             version,
@@ -347,8 +359,8 @@ impl CpuMeter {
     pub fn spent(&self) -> Option<Duration> {
         let text = fs::read_to_string(&self.file).ok()?;
         match self.version {
-            Version::V1 => text.trim().parse().ok().map(Duration::from_nanos),
-            Version::V2 => {
+            CgroupVersion::V1 => text.trim().parse().ok().map(Duration::from_nanos),
+            CgroupVersion::V2 => {
                 let line = text.lines().find_map(|l| l.strip_prefix("usage_usec "))?;
                 line.trim().parse().ok().map(Duration::from_micros)
             }
@@ -412,19 +424,19 @@ mod tests {
             unified: Some((mount.path().to_owned(), own.clone())),
             legacy: vec![],
         };
-        let place = layout.unified_place(&["memory", "pids"], |_| Ok(()));
+        let group = layout.unified_parent(&["memory", "pids"], |_| Ok(()));
         assert_eq!(
-            place,
-            Ok(Place {
-                version: Version::V2,
+            group,
+            Ok(CgroupParent {
+                version: CgroupVersion::V2,
                 dir: mount.path().join("slice"),
                 memory_ceiling: Some(100),
                 pids_ceiling: Some(7),
             })
         );
-        let alone = layout.unified_place(&[], |_| Ok(())).expect("its own");
+        let alone = layout.unified_parent(&[], |_| Ok(())).expect("its own");
         assert_eq!((alone.dir, alone.pids_ceiling), (own, None));
-        let refused = layout.unified_place(&["memory"], |_| Err("not ours".to_owned()));
+        let refused = layout.unified_parent(&["memory"], |_| Err("not ours".to_owned()));
         assert!(refused.is_err_and(|why| why.contains("does not delegate `memory`")));
     }
 

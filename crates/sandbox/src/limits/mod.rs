@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
 
-use super::clause::{Assessment, Standing};
-use super::plan::{Plan, Raw, Resource};
-use super::policy::{Limit, LimitKind};
-use cgroup::{CpuMeter, Place, Places, Version};
+use super::clause::{Assessment, Enforcement};
+use super::plan::{Raw, Resource, SpawnPlan};
+use super::policy::{LimitKind, PolicyLimit};
+use cgroup::{CgroupParent, CgroupParents, CgroupVersion, CpuMeter};
 
 /// Interval at which processor time is checked.
 pub const CPU_INTERVAL: Duration = Duration::from_millis(50);
@@ -20,13 +20,16 @@ pub const CPU_INTERVAL: Duration = Duration::from_millis(50);
 /// What starts the target. Its own processes are in the same groups and must not count as the
 /// target's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Within {
+pub enum LimitContext {
+    /// The helper without a sandbox.
     Guard,
+    /// The native backend.
     Native,
+    /// Bubblewrap.
     Bubblewrap,
 }
 
-impl Within {
+impl LimitContext {
     fn processes_in_group(self) -> u64 {
         match self {
             Self::Guard => 0,
@@ -49,13 +52,16 @@ impl Within {
 /// Maximum processor time, and where it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuBudget {
+    /// Where the processor time is read.
     pub meter: CpuMeter,
-    pub most: Duration,
+    /// Maximum processor time.
+    pub max: Duration,
 }
 
 impl CpuBudget {
+    /// Whether the processor time is used up.
     pub fn is_spent(&self) -> bool {
-        self.meter.spent().is_some_and(|spent| spent >= self.most)
+        self.meter.spent().is_some_and(|spent| spent >= self.max)
     }
 }
 
@@ -67,15 +73,17 @@ pub struct Limiter {
     pub cgroups: Vec<Raw>,
     /// Directories that the helper removes at the end.
     pub leftovers: Vec<Raw>,
+    /// Resource limits to set, with their values.
     pub rlimits: Vec<(Resource, u64)>,
-    /// Time limit for `spawn::Options`.
+    /// Time limit for `spawn::SpawnOptions`.
     pub timeout: Option<Duration>,
-    /// Processor time limit for `spawn::Options`.
+    /// Processor time limit for `spawn::SpawnOptions`.
     pub cpu: Option<CpuBudget>,
 }
 
 impl Limiter {
-    pub fn apply(&self, plan: &mut Plan) {
+    /// Adds the limits to a plan.
+    pub fn apply(&self, plan: &mut SpawnPlan) {
         plan.cgroups.extend(self.cgroups.iter().cloned());
         plan.leftovers.extend(self.leftovers.iter().cloned());
         plan.rlimits.extend(self.rlimits.iter().copied());
@@ -90,56 +98,69 @@ impl Drop for Limiter {
     }
 }
 
+/// Why a limit could not be set.
 #[derive(Debug, thiserror::Error)]
 pub enum LimitError {
+    /// The control group could not be created.
     #[error("cannot create a control group in {}: {error}", dir.display())]
-    Make { dir: PathBuf, error: io::Error },
+    Create {
+        /// The parent group.
+        dir: PathBuf,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+    /// The limit of a control group could not be written.
     #[error("cannot set the limit of the control group {}: {error}", dir.display())]
-    Set { dir: PathBuf, error: io::Error },
+    Set {
+        /// The group.
+        dir: PathBuf,
+        /// The error of the operating system.
+        error: io::Error,
+    },
 }
 
 /// Creates the groups. Limits that `assess` reports as unenforceable are skipped, because the
 /// caller has already refused them.
-pub fn prepare(limits: &[Limit], within: Within) -> Result<Limiter, LimitError> {
-    prepare_at(limits, within, cgroup::places(), is_root())
+pub fn prepare(limits: &[PolicyLimit], context: LimitContext) -> Result<Limiter, LimitError> {
+    prepare_at(limits, context, cgroup::parents(), is_root())
 }
 
 fn prepare_at(
-    limits: &[Limit],
-    within: Within,
-    places: &Places,
+    limits: &[PolicyLimit],
+    context: LimitContext,
+    parents: &CgroupParents,
     root: bool,
 ) -> Result<Limiter, LimitError> {
     let mut limiter = Limiter::default();
     let mut groups = Groups::default();
     for limit in limits {
-        match (means(limit.kind, within, places, root), limit.kind) {
-            (Means::Runner, LimitKind::Timeout(most)) => {
-                limiter.timeout = Some(limiter.timeout.map_or(most, |t| t.min(most)));
+        match (mechanism(limit.kind, context, parents, root), limit.kind) {
+            (Mechanism::Runner, LimitKind::Timeout(max)) => {
+                limiter.timeout = Some(limiter.timeout.map_or(max, |t| t.min(max)));
             }
-            (Means::Group(place), kind) => {
-                let dir = groups.at(place, &mut limiter)?;
+            (Mechanism::Group(group), kind) => {
+                let dir = groups.at(group, &mut limiter)?;
                 let set = match kind {
                     LimitKind::Memory { bytes } => {
-                        let bytes = bytes.min(place.memory_ceiling.unwrap_or(u64::MAX));
-                        cgroup::limit_memory(place.version, &dir, bytes)
+                        let bytes = bytes.min(group.memory_ceiling.unwrap_or(u64::MAX));
+                        cgroup::limit_memory(group.version, &dir, bytes)
                     }
                     LimitKind::Processes(count) => {
-                        let count = count.saturating_add(within.processes_in_group());
-                        let count = count.min(place.pids_ceiling.unwrap_or(u64::MAX));
+                        let count = count.saturating_add(context.processes_in_group());
+                        let count = count.min(group.pids_ceiling.unwrap_or(u64::MAX));
                         cgroup::limit_pids(&dir, count)
                     }
-                    LimitKind::Cpu(most) => {
-                        let meter = CpuMeter::new(place.version, &dir);
-                        limiter.cpu = Some(CpuBudget { meter, most });
+                    LimitKind::Cpu(max) => {
+                        let meter = CpuMeter::new(group.version, &dir);
+                        limiter.cpu = Some(CpuBudget { meter, max });
                         Ok(())
                     }
                     LimitKind::Timeout(_) => Ok(()),
                 };
                 set.map_err(|error| LimitError::Set { dir, error })?;
             }
-            (Means::Rlimit(resource, value), _) => limiter.rlimits.push((resource, value)),
-            (Means::Runner | Means::None(_), _) => {}
+            (Mechanism::Rlimit(resource, value), _) => limiter.rlimits.push((resource, value)),
+            (Mechanism::Runner | Mechanism::None(_), _) => {}
         }
     }
     Ok(limiter)
@@ -150,123 +171,134 @@ fn prepare_at(
 struct Groups<'a>(Vec<(&'a Path, PathBuf)>);
 
 impl<'a> Groups<'a> {
-    fn at(&mut self, place: &'a Place, limiter: &mut Limiter) -> Result<PathBuf, LimitError> {
-        if let Some((_, dir)) = self.0.iter().find(|(parent, _)| *parent == place.dir) {
+    fn at(
+        &mut self,
+        group: &'a CgroupParent,
+        limiter: &mut Limiter,
+    ) -> Result<PathBuf, LimitError> {
+        if let Some((_, dir)) = self.0.iter().find(|(parent, _)| *parent == group.dir) {
             return Ok(dir.clone());
         }
-        static SWEEP: Once = Once::new();
-        SWEEP.call_once(|| {
-            let places = cgroup::places();
-            let all = [&places.memory, &places.pids, &places.cpu];
+        static REMOVE_STALE: Once = Once::new();
+        REMOVE_STALE.call_once(|| {
+            let parents = cgroup::parents();
+            let all = [&parents.memory, &parents.pids, &parents.cpu];
             all.into_iter()
                 .flatten()
-                .for_each(|place| cgroup::sweep(&place.dir));
+                .for_each(|group| cgroup::remove_stale(&group.dir));
         });
-        let dir = cgroup::make(&place.dir).map_err(|error| LimitError::Make {
-            dir: place.dir.clone(),
+        let dir = cgroup::create(&group.dir).map_err(|error| LimitError::Create {
+            dir: group.dir.clone(),
             error,
         })?;
         limiter.cgroups.push(Raw::from(dir.join("cgroup.procs")));
         limiter.leftovers.push(Raw::from(&dir));
-        self.0.push((&place.dir, dir.clone()));
+        self.0.push((&group.dir, dir.clone()));
         Ok(dir)
     }
 }
 
 /// How a limit is enforced on this machine.
-enum Means<'a> {
+enum Mechanism<'a> {
     Runner,
-    Group(&'a Place),
+    Group(&'a CgroupParent),
     Rlimit(Resource, u64),
     /// It cannot be enforced: the reason, and what would help.
     None(String),
 }
 
-fn means(kind: LimitKind, within: Within, places: &Places, root: bool) -> Means<'_> {
+fn mechanism(
+    kind: LimitKind,
+    context: LimitContext,
+    parents: &CgroupParents,
+    root: bool,
+) -> Mechanism<'_> {
     match kind {
-        LimitKind::Timeout(_) => Means::Runner,
-        LimitKind::Memory { bytes } => match &places.memory {
-            Ok(place) => Means::Group(place),
-            Err(_) => Means::Rlimit(Resource::AddressSpace, bytes),
+        LimitKind::Timeout(_) => Mechanism::Runner,
+        LimitKind::Memory { bytes } => match &parents.memory {
+            Ok(group) => Mechanism::Group(group),
+            Err(_) => Mechanism::Rlimit(Resource::AddressSpace, bytes),
         },
-        LimitKind::Cpu(most) => match &places.cpu {
-            Ok(place) => Means::Group(place),
+        LimitKind::Cpu(max) => match &parents.cpu {
+            Ok(group) => Mechanism::Group(group),
             Err(_) => {
-                let whole = most.as_secs() + u64::from(most.subsec_nanos() > 0);
-                Means::Rlimit(Resource::CpuSeconds, whole.max(1))
+                let whole = max.as_secs() + u64::from(max.subsec_nanos() > 0);
+                Mechanism::Rlimit(Resource::CpuSeconds, whole.max(1))
             }
         },
-        LimitKind::Processes(count) => match (&places.pids, within.processes_of_user()) {
-            (Ok(place), _) => Means::Group(place),
-            (Err(why), _) if root => Means::None(format!(
+        LimitKind::Processes(count) => match (&parents.pids, context.processes_of_user()) {
+            (Ok(group), _) => Mechanism::Group(group),
+            (Err(why), _) if root => Mechanism::None(format!(
                 "{why}, and the kernel exempts root from RLIMIT_NPROC: run as an ordinary user, \
                  or where control groups are writable"
             )),
-            (Err(why), None) => Means::None(format!(
+            (Err(why), None) => Mechanism::None(format!(
                 "{why}, and without a sandbox RLIMIT_NPROC would count all processes of this \
                  user: run in a sandbox, or where control groups are writable"
             )),
-            (Err(_), Some(own)) => Means::Rlimit(Resource::Processes, count.saturating_add(own)),
+            (Err(_), Some(own)) => {
+                Mechanism::Rlimit(Resource::Processes, count.saturating_add(own))
+            }
         },
     }
 }
 
 /// How each limit is enforced. Creates nothing.
-pub fn assess(limits: &[Limit], within: Within) -> Vec<Assessment> {
-    let (places, root) = (cgroup::places(), is_root());
+pub fn assess(limits: &[PolicyLimit], context: LimitContext) -> Vec<Assessment> {
+    let (parents, root) = (cgroup::parents(), is_root());
     limits
         .iter()
         .map(|limit| {
-            let (standing, note) = standing(limit.kind, within, places, root);
+            let (enforcement, note) = enforcement(limit.kind, context, parents, root);
             Assessment {
                 clause: limit.clause.clone(),
-                standing,
+                enforcement,
                 note,
             }
         })
         .collect()
 }
 
-fn standing(
+fn enforcement(
     kind: LimitKind,
-    within: Within,
-    places: &Places,
+    context: LimitContext,
+    parents: &CgroupParents,
     root: bool,
-) -> (Standing, Option<String>) {
-    let by = |by: &str| Standing::Enforced { by: by.to_owned() };
-    let said = |text: &str| Some(text.to_owned());
-    match means(kind, within, places, root) {
-        Means::Runner => (by("the runner kills the child after this time"), None),
-        Means::None(why) => (Standing::Unenforceable { why }, None),
-        Means::Group(place) => {
-            let version = match place.version {
-                Version::V1 => "v1",
-                Version::V2 => "v2",
+) -> (Enforcement, Option<String>) {
+    let by = |by: &str| Enforcement::Enforced { by: by.to_owned() };
+    let note = |text: &str| Some(text.to_owned());
+    match mechanism(kind, context, parents, root) {
+        Mechanism::Runner => (by("the runner kills the child after this time"), None),
+        Mechanism::None(why) => (Enforcement::Unenforceable { why }, None),
+        Mechanism::Group(group) => {
+            let version = match group.version {
+                CgroupVersion::V1 => "v1",
+                CgroupVersion::V2 => "v2",
             };
             match kind {
                 LimitKind::Cpu(_) => (
                     by(&format!(
                         "the runner checks a control group ({version}) and kills the child"
                     )),
-                    said("it is checked every 50 ms, so the child may use slightly more"),
+                    note("it is checked every 50 ms, so the child may use slightly more"),
                 ),
                 _ => (by(&format!("a control group ({version})")), None),
             }
         }
-        Means::Rlimit(Resource::AddressSpace, _) => (
+        Mechanism::Rlimit(Resource::AddressSpace, _) => (
             by("RLIMIT_AS"),
-            said(
+            note(
                 "limits the address space of each process, not the memory of all: programs that \
                  reserve much and use little, such as node, may not start",
             ),
         ),
-        Means::Rlimit(Resource::CpuSeconds, _) => (
+        Mechanism::Rlimit(Resource::CpuSeconds, _) => (
             by("RLIMIT_CPU"),
-            said("counts each process separately, in whole seconds"),
+            note("counts each process separately, in whole seconds"),
         ),
-        Means::Rlimit(..) => (
+        Mechanism::Rlimit(..) => (
             by("RLIMIT_NPROC in a user namespace"),
-            said("threads count as processes"),
+            note("threads count as processes"),
         ),
     }
 }
@@ -294,17 +326,17 @@ mod tests {
     use super::*;
     use crate::Clause;
 
-    fn nowhere() -> Places {
+    fn no_cgroups() -> CgroupParents {
         let none = || Err("control groups are not writable".to_owned());
-        Places {
+        CgroupParents {
             memory: none(),
             pids: none(),
             cpu: none(),
         }
     }
 
-    fn limit(kind: LimitKind) -> Limit {
-        Limit {
+    fn limit(kind: LimitKind) -> PolicyLimit {
+        PolicyLimit {
             clause: Clause::new("/sandbox/limits", "limits"),
             kind,
         }
@@ -318,7 +350,8 @@ mod tests {
             limit(LimitKind::Processes(8)),
             limit(LimitKind::Timeout(Duration::from_secs(3))),
         ];
-        let limiter = prepare_at(&limits, Within::Native, &nowhere(), false).expect("prepared");
+        let limiter =
+            prepare_at(&limits, LimitContext::Native, &no_cgroups(), false).expect("prepared");
         assert_eq!(
             limiter.rlimits,
             [
@@ -341,11 +374,11 @@ mod tests {
     #[test]
     fn limits_that_cannot_be_enforced_have_a_reason() {
         let kind = LimitKind::Processes(8);
-        let why = |within, root| match standing(kind, within, &nowhere(), root).0 {
-            Standing::Unenforceable { why } => why,
-            Standing::Enforced { by } => panic!("enforced by {by}"),
+        let why = |context, root| match enforcement(kind, context, &no_cgroups(), root).0 {
+            Enforcement::Unenforceable { why } => why,
+            Enforcement::Enforced { by } => panic!("enforced by {by}"),
         };
-        assert!(why(Within::Native, true).contains("exempts root"));
-        assert!(why(Within::Guard, false).contains("all processes of this user"));
+        assert!(why(LimitContext::Native, true).contains("exempts root"));
+        assert!(why(LimitContext::Guard, false).contains("all processes of this user"));
     }
 }

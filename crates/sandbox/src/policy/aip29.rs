@@ -2,21 +2,21 @@
 
 use std::ffi::OsString;
 
-use super::block::{Block, Pairs, Said};
+use super::block::{Block, ClauseValue, Pairs};
 use super::draft::Draft;
 use super::env::{self, Variables};
+use super::error::PolicyError;
+use super::host_context::HostContext;
+use super::manifest::SandboxManifest;
 use super::paths::Scope;
-use super::refusal::Refusal;
-use super::surroundings::Surroundings;
-use super::target::Target;
-use super::{Access, Exec, Policy, Shape, base, deny, hosts, narrow};
+use super::{Access, Exec, Policy, SandboxSpec, base, deny, hosts, narrow};
 use crate::clause::Clause;
 use crate::programs::{Inspector, find};
 use agentproto_manifest::globs;
 
 const SPEC: &str = "the sandbox of AIP-29";
 
-type List = Option<Vec<Said<String>>>;
+type List = Option<Vec<ClauseValue<String>>>;
 
 /// A block as it is written. `None` is a missing key.
 #[derive(Clone, Debug, Default)]
@@ -26,16 +26,16 @@ pub struct Declared {
     pub read: List,
     pub write: List,
     pub deny: List,
-    pub allow: Option<Said<bool>>,
+    pub allow: Option<ClauseValue<bool>>,
     pub spawn: List,
     pub pass: List,
     pub set: Option<Pairs>,
-    pub tty: Option<Said<bool>>,
+    pub tty: Option<ClauseValue<bool>>,
     pub unknown: Vec<(Clause, String)>,
 }
 
 impl Declared {
-    pub fn read(block: &Block) -> Result<Declared, Refusal> {
+    pub fn read(block: &Block) -> Result<Declared, PolicyError> {
         let mut out = Declared {
             unknown: block.unknown(&["network", "fs", "exec", "env", "tty"], SPEC),
             ..Declared::default()
@@ -62,8 +62,8 @@ impl Declared {
             out.unknown.extend(env.unknown(&["pass", "set"], SPEC));
             out.pass = env.texts("pass")?;
             out.set = env.pairs("set")?;
-            for (name, said) in out.set.iter().flatten() {
-                env::check_name(name, said)?;
+            for (name, declared) in out.set.iter().flatten() {
+                env::check_name(name, declared)?;
             }
         }
         if let Some(tty) = block.block("tty")? {
@@ -74,56 +74,62 @@ impl Declared {
     }
 }
 
-/// Resolves a target with an AIP-29 block.
+/// Resolves a manifest with an AIP-29 block.
 pub fn resolve(
-    target: &Target,
-    around: &Surroundings,
+    manifest: &SandboxManifest,
+    context: &HostContext,
     command: &[OsString],
-) -> Result<Policy, Refusal> {
-    let block = target.block()?;
-    let mut said = Declared::read(&block)?;
-    if let Some(tool) = target.narrowing()? {
-        said = narrow::narrowed(said, Declared::read(&tool)?)?;
+) -> Result<Policy, PolicyError> {
+    let block = manifest.block()?;
+    let mut declared = Declared::read(&block)?;
+    if let Some(tool) = manifest.tool_block()? {
+        declared = narrow::apply(declared, Declared::read(&tool)?)?;
     }
     let scope = Scope {
-        cwd: &around.cwd,
-        home: &around.home,
+        cwd: &context.cwd,
+        home: &context.home,
     };
-    let mut draft = Draft::new(Shape::Aip29);
-    draft.impossible.extend(std::mem::take(&mut said.unknown));
+    let mut draft = Draft::new(SandboxSpec::Aip29);
+    draft
+        .unenforceable
+        .extend(std::mem::take(&mut declared.unknown));
     base::common(&mut draft);
-    let exec = programs(&mut draft, &block, &said, around, command)?;
-    for glob in said.read.iter().flatten() {
+    let exec = programs(&mut draft, &block, &declared, context, command)?;
+    for glob in declared.read.iter().flatten() {
         draft.grant(glob, scope, Access::Read)?;
     }
-    for glob in said.write.iter().flatten() {
+    for glob in declared.write.iter().flatten() {
         draft.grant(glob, scope, Access::Write)?;
     }
-    if let Some(auth) = target.auth()?
+    if let Some(auth) = manifest.auth()?
         && let Some(state) = auth.block("state")?
     {
         for path in state.texts("paths")?.iter().flatten() {
             draft.grant(path, scope, Access::Write)?;
         }
     }
-    deny::apply(&mut draft, said.deny.as_deref().unwrap_or_default(), scope)?;
+    deny::apply(
+        &mut draft,
+        declared.deny.as_deref().unwrap_or_default(),
+        scope,
+    )?;
 
-    let mut env = Variables::basic(around);
-    let passed = said.pass.unwrap_or_default();
-    let fixed = said.set.unwrap_or_default();
-    env.pass(around, &passed);
-    env.fix(&fixed);
+    let mut env = Variables::basic(context);
+    let passed = declared.pass.unwrap_or_default();
+    let fixed = declared.set.unwrap_or_default();
+    env.pass(context, &passed);
+    env.set_all(&fixed);
     let names = passed.iter().map(|s| (s.value.as_str(), s));
-    for (name, said) in names.chain(fixed.iter().map(|(n, s)| (n.as_str(), s))) {
+    for (name, declared) in names.chain(fixed.iter().map(|(n, s)| (n.as_str(), s))) {
         if let Some(note) = env::note(name) {
-            draft.notes.push((said.clause.clone(), note.to_owned()));
+            draft.notes.push((declared.clause.clone(), note.to_owned()));
         }
     }
     let env_clauses = passed.iter().chain(fixed.iter().map(|(_, s)| s));
     let env_clauses = env_clauses.map(|s| s.clause.clone()).collect();
 
-    let egress = hosts::egress(said.egress.unwrap_or_default(), &mut draft);
-    let ingress = said.ingress.unwrap_or_default();
+    let egress = hosts::egress(declared.egress.unwrap_or_default(), &mut draft);
+    let ingress = declared.ingress.unwrap_or_default();
     let (grants, links) = draft.finish();
     let exec = match exec {
         Exec::Listed { fork, clause, .. } => {
@@ -139,21 +145,21 @@ pub fn resolve(
         visible => visible,
     };
     Ok(Policy {
-        shape: Shape::Aip29,
+        spec: SandboxSpec::Aip29,
         egress,
         ingress: ingress.into_iter().map(|s| (s.clause, s.value)).collect(),
         grants,
         links,
         denials: draft.denials,
-        absent: draft.absent,
+        ineffective: draft.ineffective,
         exec,
-        env: env.finish(around),
+        env: env.finish(context),
         env_clauses,
-        tty: said.tty.filter(|t| t.value).map(|t| t.clause),
+        tty: declared.tty.filter(|t| t.value).map(|t| t.clause),
         limits: Vec::new(),
-        cwd: super::real(&around.cwd),
-        home: super::real(&around.home),
-        impossible: draft.impossible,
+        cwd: super::real_path(&context.cwd),
+        home: super::real_path(&context.home),
+        unenforceable: draft.unenforceable,
         notes: draft.notes,
     })
 }
@@ -162,19 +168,19 @@ pub fn resolve(
 fn programs(
     draft: &mut Draft,
     block: &Block,
-    said: &Declared,
-    around: &Surroundings,
+    declared: &Declared,
+    context: &HostContext,
     command: &[OsString],
-) -> Result<Exec, Refusal> {
-    let lookup = around.lookup();
+) -> Result<Exec, PolicyError> {
+    let lookup = context.lookup();
     let inspector = Inspector::new(&lookup);
-    let fork = said.allow.as_ref().is_some_and(|a| a.value);
-    let clause = match &said.allow {
+    let fork = declared.allow.as_ref().is_some_and(|a| a.value);
+    let clause = match &declared.allow {
         Some(allow) => allow.clause.clone(),
         None => Clause::new(format!("{}/exec", block.pointer), "exec.allow false"),
     };
     if let Some(name) = command.first() {
-        let path = find::find(&lookup, name).ok_or_else(|| Refusal::ProgramNotFound {
+        let path = find::find(&lookup, name).ok_or_else(|| PolicyError::ProgramNotFound {
             name: name.to_string_lossy().into_owned(),
         })?;
         let program = inspector.inspect(&path)?;
@@ -182,23 +188,23 @@ fn programs(
         draft.notes.extend(notes);
         draft.provide_program(&program);
     }
-    for entry in said.spawn.iter().flatten() {
+    for entry in declared.spawn.iter().flatten() {
         if !fork {
             let why = "`exec.allow` is false, so it cannot be started".to_owned();
-            draft.absent.push((entry.clause.clone(), why));
+            draft.ineffective.push((entry.clause.clone(), why));
             continue;
         }
         if globs::has_wildcard(&entry.value) {
             let why = "`exec.spawn` takes program names, not patterns (AIP-29)".to_owned();
-            draft.impossible.push((entry.clause.clone(), why));
+            draft.unenforceable.push((entry.clause.clone(), why));
             continue;
         }
         let mut lookup = lookup.clone();
         // A path in a manifest is relative to the manifest.
-        lookup.cwd.clone_from(&around.bundle);
+        lookup.cwd.clone_from(&context.bundle);
         let Some(path) = find::find(&lookup, entry.value.as_ref()) else {
             let why = "the program is not installed on this machine".to_owned();
-            draft.absent.push((entry.clause.clone(), why));
+            draft.ineffective.push((entry.clause.clone(), why));
             continue;
         };
         match inspector.inspect(&path) {
@@ -215,7 +221,9 @@ fn programs(
                 }
                 draft.provide_program(&program);
             }
-            Err(error) => draft.absent.push((entry.clause.clone(), error.to_string())),
+            Err(error) => draft
+                .ineffective
+                .push((entry.clause.clone(), error.to_string())),
         }
     }
     Ok(Exec::Listed {

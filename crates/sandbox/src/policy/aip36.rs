@@ -8,11 +8,11 @@ use std::time::Duration;
 use super::block::Block;
 use super::draft::{Draft, Role};
 use super::env::{self, Variables};
+use super::error::PolicyError;
+use super::host_context::HostContext;
+use super::manifest::SandboxManifest;
 use super::paths::Scope;
-use super::refusal::Refusal;
-use super::surroundings::Surroundings;
-use super::target::Target;
-use super::{Access, Exec, Limit, LimitKind, Policy, Shape, base, hosts};
+use super::{Access, Exec, LimitKind, Policy, PolicyLimit, SandboxSpec, base, hosts};
 use crate::clause::Clause;
 use crate::programs::{Inspector, find};
 
@@ -43,7 +43,7 @@ const KEYS: [&str; 17] = [
 const BIN: [&str; 4] = ["bin", "sbin", ".bin", "libexec"];
 
 /// Files and directories that are found next to a program in its own installation.
-const SIGNS: [&str; 6] = [
+const INSTALLATION_MARKERS: [&str; 6] = [
     "lib",
     "libexec",
     "share",
@@ -52,19 +52,19 @@ const SIGNS: [&str; 6] = [
     "pyvenv.cfg",
 ];
 
-/// Resolves a target with an AIP-36 block.
+/// Resolves a manifest with an AIP-36 block.
 pub fn resolve(
-    target: &Target,
-    around: &Surroundings,
+    manifest: &SandboxManifest,
+    context: &HostContext,
     command: &[OsString],
-) -> Result<Policy, Refusal> {
-    let block = target.block()?;
-    refuse(&block)?;
-    let mut draft = Draft::new(Shape::Aip36);
-    draft.impossible.extend(block.unknown(&KEYS, SPEC));
+) -> Result<Policy, PolicyError> {
+    let block = manifest.block()?;
+    check_supported(&block)?;
+    let mut draft = Draft::new(SandboxSpec::Aip36);
+    draft.unenforceable.extend(block.unknown(&KEYS, SPEC));
     if block.node.has("policy") {
         let why = "agentproto does not enforce access grants of AIP-38".to_owned();
-        draft.impossible.push((block.clause("policy", ""), why));
+        draft.unenforceable.push((block.clause("policy", ""), why));
     }
     for (key, note) in [
         (
@@ -80,23 +80,25 @@ pub fn resolve(
     base::system(&mut draft);
     base::common(&mut draft);
     let scope = Scope {
-        cwd: &around.cwd,
-        home: &around.home,
+        cwd: &context.cwd,
+        home: &context.home,
     };
-    let workspace = mounts(&block, around, &mut draft)?;
+    let workspace = mounts(&block, context, &mut draft)?;
     let cwd = working_directory(&block, &workspace, &mut draft)?;
-    installation(target, around, command, &mut draft)?;
-    if let Some(auth) = target.auth()?
+    installation(manifest, context, command, &mut draft)?;
+    if let Some(auth) = manifest.auth()?
         && let Some(state) = auth.block("state")?
     {
         for path in state.texts("paths")?.iter().flatten() {
             draft.grant(path, scope, Access::Write)?;
         }
     }
-    let (env, env_clauses) = environment(&block, around, &mut draft)?;
+    let (env, env_clauses) = environment(&block, context, &mut draft)?;
     let egress = match block.block("network")? {
         Some(network) => {
-            draft.impossible.extend(network.unknown(&["egress"], SPEC));
+            draft
+                .unenforceable
+                .extend(network.unknown(&["egress"], SPEC));
             hosts::egress(network.texts("egress")?.unwrap_or_default(), &mut draft)
         }
         None => Vec::new(),
@@ -104,54 +106,56 @@ pub fn resolve(
     let limits = limits(&block, &mut draft)?;
     let (grants, links) = draft.finish();
     Ok(Policy {
-        shape: Shape::Aip36,
+        spec: SandboxSpec::Aip36,
         egress,
         ingress: Vec::new(),
         grants,
         links,
         denials: draft.denials,
-        absent: draft.absent,
+        ineffective: draft.ineffective,
         exec: Exec::Visible,
         env,
         env_clauses,
         tty: None,
         limits,
         cwd,
-        home: super::real(&around.home),
-        impossible: draft.impossible,
+        home: super::real_path(&context.home),
+        unenforceable: draft.unenforceable,
         notes: draft.notes,
     })
 }
 
 /// Refuses what AIP-36 requires to be refused before anything is done.
-fn refuse(block: &Block) -> Result<(), Refusal> {
+fn check_supported(block: &Block) -> Result<(), PolicyError> {
     let provider = block.text("provider")?;
     let Some(provider) = provider else {
         return Err(block.invalid(block.node, "the sandbox has no `provider` (AIP-36)"));
     };
     if provider.value != "local" {
-        return Err(Refusal::UnsupportedProvider {
-            at: provider.place,
+        return Err(PolicyError::UnsupportedProvider {
+            at: provider.position,
             provider: provider.value,
         });
     }
     match block.flag("read_only")? {
-        Some(said) if said.value => Err(Refusal::ReadOnly { at: said.place }),
+        Some(declared) if declared.value => Err(PolicyError::ReadOnly {
+            at: declared.position,
+        }),
         _ => Ok(()),
     }
 }
 
 /// Where the workspace is visible: at its host path, or where the mounts put it.
-fn mounts(block: &Block, around: &Surroundings, draft: &mut Draft) -> Result<PathBuf, Refusal> {
+fn mounts(block: &Block, context: &HostContext, draft: &mut Draft) -> Result<PathBuf, PolicyError> {
     let host = draft
-        .trail
-        .follow(&around.cwd)
-        .map_err(|e| Refusal::Unread {
-            path: around.cwd.clone(),
+        .followed
+        .follow(&context.cwd)
+        .map_err(|e| PolicyError::Unreadable {
+            path: context.cwd.clone(),
             why: format!("the working directory cannot be used: {e}"),
         })?;
     let Some(list) = block.node.get("mounts") else {
-        whole_machine(&host, around, draft);
+        note_writable_home(&host, context, draft);
         // Programs that the agent builds may also run there.
         let clause = Clause::new("", "workspace");
         draft.declare(&clause, host.clone(), host.clone(), Access::Write, true);
@@ -172,7 +176,7 @@ fn mounts(block: &Block, around: &Surroundings, draft: &mut Draft) -> Result<Pat
             return Err(mount.invalid(item, format!("`mounts[{i}]` must be an object")));
         }
         draft
-            .impossible
+            .unenforceable
             .extend(mount.unknown(&["source", "at", "mode"], SPEC));
         let Some(at) = mount.text("at")? else {
             return Err(mount.invalid(item, format!("`mounts[{i}]` has no `at`")));
@@ -191,8 +195,8 @@ fn mounts(block: &Block, around: &Surroundings, draft: &mut Draft) -> Result<Pat
         };
         let place = PathBuf::from(&at.value);
         let clause = Clause::new(&mount.pointer, format!("mount {}", at.value));
-        if let Some(why) = misplaced(&place) {
-            draft.impossible.push((clause, why.to_owned()));
+        if let Some(why) = mount_path_error(&place) {
+            draft.unenforceable.push((clause, why.to_owned()));
             continue;
         }
         match item.get("source").and_then(|s| s.as_str()) {
@@ -201,7 +205,7 @@ fn mounts(block: &Block, around: &Surroundings, draft: &mut Draft) -> Result<Pat
                 draft.declare(&clause, host.clone(), place.clone(), access, true);
                 workspace.get_or_insert(place);
             }
-            Some(other) => draft.impossible.push((
+            Some(other) => draft.unenforceable.push((
                 clause,
                 format!("unknown source `{other}`; only `workspace` is supported"),
             )),
@@ -214,17 +218,17 @@ fn mounts(block: &Block, around: &Surroundings, draft: &mut Draft) -> Result<Pat
                 let why = format!(
                     "the source `{named}` is not on this machine; only `workspace` is supported"
                 );
-                draft.impossible.push((clause, why));
+                draft.unenforceable.push((clause, why));
             }
         }
     }
     // If no mount shows the workspace, the working directory is the private home.
-    Ok(workspace.unwrap_or_else(|| super::real(&around.home)))
+    Ok(workspace.unwrap_or_else(|| super::real_path(&context.home)))
 }
 
 /// Why nothing can be mounted at this path.
-fn misplaced(place: &Path) -> Option<&'static str> {
-    let taken = [
+fn mount_path_error(place: &Path) -> Option<&'static str> {
+    let reserved = [
         "/proc", "/sys", "/dev", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc",
     ];
     if !place.is_absolute() {
@@ -233,15 +237,15 @@ fn misplaced(place: &Path) -> Option<&'static str> {
         Some("`at` contains `..` (AIP-36, Mounts)")
     } else if place.components().count() < 2 {
         Some("`at` is the root, which the sandbox creates itself")
-    } else if taken.iter().any(|dir| place.starts_with(dir)) {
+    } else if reserved.iter().any(|dir| place.starts_with(dir)) {
         Some("`at` is in a system directory")
     } else {
         None
     }
 }
 
-fn whole_machine(host: &Path, around: &Surroundings, draft: &mut Draft) {
-    if super::real(&around.home).starts_with(host) {
+fn note_writable_home(host: &Path, context: &HostContext, draft: &mut Draft) {
+    if super::real_path(&context.home).starts_with(host) {
         let note = format!(
             "the working directory `{}` contains the home directory, so all of it is writable",
             host.display()
@@ -255,7 +259,7 @@ fn working_directory(
     block: &Block,
     workspace: &Path,
     draft: &mut Draft,
-) -> Result<PathBuf, Refusal> {
+) -> Result<PathBuf, PolicyError> {
     let Some(config) = block.block("config")? else {
         return Ok(workspace.to_owned());
     };
@@ -267,37 +271,37 @@ fn working_directory(
     let Some(cwd) = config.text("cwd")? else {
         return Ok(workspace.to_owned());
     };
-    let wanted = agentproto_manifest::normalize(&workspace.join(&cwd.value));
-    let mut around = draft.held.iter().filter_map(|h| {
-        let rest = wanted.strip_prefix(&h.grant.at).ok()?;
+    let path = agentproto_manifest::normalize(&workspace.join(&cwd.value));
+    let mut sources = draft.grants.iter().filter_map(|h| {
+        let rest = path.strip_prefix(&h.grant.at).ok()?;
         (h.role == Role::Declared).then(|| h.grant.source.join(rest))
     });
-    let host = around.next_back();
+    let host = sources.next_back();
     if host.as_ref().is_some_and(|host| !host.is_dir()) {
         let why = "the workspace has no such directory".to_owned();
-        draft.impossible.push((cwd.clause, why));
+        draft.unenforceable.push((cwd.clause, why));
         return Ok(workspace.to_owned());
     }
     if host.is_none() {
         let why = "it is outside the workspace, and only the workspace is visible".to_owned();
-        draft.impossible.push((cwd.clause, why));
+        draft.unenforceable.push((cwd.clause, why));
         return Ok(workspace.to_owned());
     }
-    Ok(wanted)
+    Ok(path)
 }
 
 /// Grants read access to the agent, its interpreter and its bundle.
 fn installation(
-    target: &Target,
-    around: &Surroundings,
+    manifest: &SandboxManifest,
+    context: &HostContext,
     command: &[OsString],
     draft: &mut Draft,
-) -> Result<(), Refusal> {
-    let lookup = around.lookup();
-    let cwd = super::real(&around.cwd);
-    let home = super::real(&around.home);
+) -> Result<(), PolicyError> {
+    let lookup = context.lookup();
+    let cwd = super::real_path(&context.cwd);
+    let home = super::real_path(&context.home);
     if let Some(name) = command.first() {
-        let path = find::find(&lookup, name).ok_or_else(|| Refusal::ProgramNotFound {
+        let path = find::find(&lookup, name).ok_or_else(|| PolicyError::ProgramNotFound {
             name: name.to_string_lossy().into_owned(),
         })?;
         let program = Inspector::new(&lookup).inspect(&path)?;
@@ -306,19 +310,19 @@ fn installation(
         draft.notes.extend(notes.map(|n| (clause.clone(), n)));
         for file in &program.execute {
             if let Some(dir) = installation_of(file, &home, &cwd) {
-                draft.provide(Role::Companion, &dir, true);
+                draft.provide(Role::ExtraFile, &dir, true);
             }
         }
         draft.provide_program(&program);
         draft.programs.clear();
     }
-    let bundle = super::real(&around.bundle);
+    let bundle = super::real_path(&context.bundle);
     if !cwd.starts_with(&bundle) && !home.starts_with(&bundle) && bundle != Path::new("/") {
-        draft.provide(Role::Companion, &bundle, true);
+        draft.provide(Role::ExtraFile, &bundle, true);
     }
     // The agent must not change the files that define its sandbox.
-    for file in target.files() {
-        draft.provide(Role::Companion, file, false);
+    for file in manifest.files() {
+        draft.provide(Role::ExtraFile, file, false);
     }
     Ok(())
 }
@@ -340,24 +344,27 @@ fn installation_of(program: &Path, home: &Path, cwd: &Path) -> Option<PathBuf> {
     let system = [
         "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/var/lib",
     ];
-    let around = home.starts_with(root)
+    let is_shared = home.starts_with(root)
         || cwd.starts_with(root)
         || system.iter().any(|dir| root.starts_with(dir));
-    let sign = root.starts_with("/opt") || SIGNS.iter().any(|name| root.join(name).exists());
-    (own && sign && !around).then(|| root.to_owned())
+    let has_marker = root.starts_with("/opt")
+        || INSTALLATION_MARKERS
+            .iter()
+            .any(|name| root.join(name).exists());
+    (own && has_marker && !is_shared).then(|| root.to_owned())
 }
 
 type Environment = (Vec<(OsString, OsString)>, Vec<Clause>);
 
 fn environment(
     block: &Block,
-    around: &Surroundings,
+    context: &HostContext,
     draft: &mut Draft,
-) -> Result<Environment, Refusal> {
-    let mut env = Variables::basic(around);
+) -> Result<Environment, PolicyError> {
+    let mut env = Variables::basic(context);
     let mut clauses = Vec::new();
-    if let Some(declared) = block.block("env")? {
-        for (clause, why) in declared.unknown(&["auth", "passthrough"], SPEC) {
+    if let Some(env_block) = block.block("env")? {
+        for (clause, why) in env_block.unknown(&["auth", "passthrough"], SPEC) {
             match clause.text.as_str() {
                 // A key that some manifests use. It would only have passed more variables.
                 "env.autoPassthrough" => {
@@ -366,50 +373,50 @@ fn environment(
                         "not in AIP-36, so no more variables are passed".into(),
                     ));
                 }
-                _ => draft.impossible.push((clause, why)),
+                _ => draft.unenforceable.push((clause, why)),
             }
         }
-        let passed = declared.texts("passthrough")?.unwrap_or_default();
-        env.pass(around, &passed);
-        for said in &passed {
-            if let Some(note) = env::note(&said.value) {
-                draft.notes.push((said.clause.clone(), note.to_owned()));
+        let passed = env_block.texts("passthrough")?.unwrap_or_default();
+        env.pass(context, &passed);
+        for declared in &passed {
+            if let Some(note) = env::note(&declared.value) {
+                draft.notes.push((declared.clause.clone(), note.to_owned()));
             }
         }
         clauses.extend(passed.into_iter().map(|s| s.clause));
-        if let Some(auth) = declared.block("auth")?
+        if let Some(auth) = env_block.block("auth")?
             && let Some(state) = auth.block("state")?
         {
             auth.text("ref")?;
             let secrets = state.texts("env")?.unwrap_or_default();
-            env.pass(around, &secrets);
+            env.pass(context, &secrets);
             clauses.extend(secrets.into_iter().map(|s| s.clause));
         }
     }
-    Ok((env.finish(around), clauses))
+    Ok((env.finish(context), clauses))
 }
 
-fn limits(block: &Block, draft: &mut Draft) -> Result<Vec<Limit>, Refusal> {
+fn limits(block: &Block, draft: &mut Draft) -> Result<Vec<PolicyLimit>, PolicyError> {
     let mut out = Vec::new();
     let Some(limits) = block.block("limits")? else {
         return Ok(out);
     };
     draft
-        .impossible
+        .unenforceable
         .extend(limits.unknown(&["timeout_ms", "memory_mb", "cpu_ms"], SPEC));
     for key in ["timeout_ms", "memory_mb", "cpu_ms"] {
-        let Some(said) = limits.amount(key)? else {
+        let Some(declared) = limits.amount(key)? else {
             continue;
         };
         let kind = match key {
-            "timeout_ms" => LimitKind::Timeout(Duration::from_millis(said.value)),
+            "timeout_ms" => LimitKind::Timeout(Duration::from_millis(declared.value)),
             "memory_mb" => LimitKind::Memory {
-                bytes: said.value.saturating_mul(1 << 20),
+                bytes: declared.value.saturating_mul(1 << 20),
             },
-            _ => LimitKind::Cpu(Duration::from_millis(said.value)),
+            _ => LimitKind::Cpu(Duration::from_millis(declared.value)),
         };
-        out.push(Limit {
-            clause: said.clause,
+        out.push(PolicyLimit {
+            clause: declared.clause,
             kind,
         });
     }

@@ -75,7 +75,7 @@ pub fn common(draft: &mut Draft) {
     for path in SYSTEM.map(Path::new) {
         if path.is_symlink() {
             // A broken link is not needed, because no program can be called through it.
-            let _ = draft.trail.follow(path);
+            let _ = draft.followed.follow(path);
         }
     }
     for name in ETC {

@@ -4,7 +4,7 @@
 use crate::clause::Clause;
 use agentproto_manifest::{Document, Entry, Node};
 
-use super::refusal::{Place, Refusal};
+use super::error::{ManifestPosition, PolicyError};
 
 /// A mapping inside a manifest, with the path to it.
 #[derive(Clone)]
@@ -19,18 +19,18 @@ pub struct Block<'d> {
 
 /// A value with its clause.
 #[derive(Clone, Debug)]
-pub struct Said<T> {
+pub struct ClauseValue<T> {
     pub clause: Clause,
     pub value: T,
-    pub place: Place,
+    pub position: ManifestPosition,
 }
 
 /// Strings by key.
-pub type Pairs = Vec<(String, Said<String>)>;
+pub type Pairs = Vec<(String, ClauseValue<String>)>;
 
 impl<'d> Block<'d> {
     /// The block at a pointer, or an error if it is not a mapping.
-    pub fn new(doc: &'d Document, node: &'d Node, pointer: &str) -> Result<Self, Refusal> {
+    pub fn new(doc: &'d Document, node: &'d Node, pointer: &str) -> Result<Self, PolicyError> {
         let block = Block {
             doc,
             node,
@@ -39,18 +39,18 @@ impl<'d> Block<'d> {
         };
         match node.is_map() {
             true => Ok(block),
-            false => Err(block.wrong(node, "the sandbox block", "an object")),
+            false => Err(block.type_error(node, "the sandbox block", "an object")),
         }
     }
 
-    pub fn invalid(&self, node: &Node, what: impl Into<String>) -> Refusal {
-        Refusal::Invalid {
-            at: Place::new(self.doc, node.span),
+    pub fn invalid(&self, node: &Node, what: impl Into<String>) -> PolicyError {
+        PolicyError::Invalid {
+            at: ManifestPosition::new(self.doc, node.span),
             what: what.into(),
         }
     }
 
-    fn wrong(&self, node: &Node, what: &str, wanted: &str) -> Refusal {
+    fn type_error(&self, node: &Node, what: &str, expected: &str) -> PolicyError {
         let found = node.type_name();
         let article = if found.starts_with(['a', 'i', 'o']) {
             "an"
@@ -59,7 +59,7 @@ impl<'d> Block<'d> {
         };
         self.invalid(
             node,
-            format!("{what} must be {wanted}, found {article} {found}"),
+            format!("{what} must be {expected}, found {article} {found}"),
         )
     }
 
@@ -81,21 +81,21 @@ impl<'d> Block<'d> {
         Clause::new(self.pointer_to(key), text.trim_end())
     }
 
-    fn said<T>(&self, key: &str, node: &Node, text: &str, value: T) -> Said<T> {
-        Said {
+    fn clause_value<T>(&self, key: &str, node: &Node, text: &str, value: T) -> ClauseValue<T> {
+        ClauseValue {
             clause: self.clause(key, text),
             value,
-            place: Place::new(self.doc, node.span),
+            position: ManifestPosition::new(self.doc, node.span),
         }
     }
 
     /// The mapping at a key.
-    pub fn block(&self, key: &str) -> Result<Option<Block<'d>>, Refusal> {
+    pub fn block(&self, key: &str) -> Result<Option<Block<'d>>, PolicyError> {
         let Some(node) = self.node.get(key) else {
             return Ok(None);
         };
         if !node.is_map() {
-            return Err(self.wrong(node, &format!("`{}`", self.named(key)), "an object"));
+            return Err(self.type_error(node, &format!("`{}`", self.named(key)), "an object"));
         }
         Ok(Some(Block {
             doc: self.doc,
@@ -105,74 +105,79 @@ impl<'d> Block<'d> {
         }))
     }
 
-    pub fn flag(&self, key: &str) -> Result<Option<Said<bool>>, Refusal> {
+    pub fn flag(&self, key: &str) -> Result<Option<ClauseValue<bool>>, PolicyError> {
         let Some(node) = self.node.get(key) else {
             return Ok(None);
         };
         match node.as_bool() {
-            Some(flag) => Ok(Some(self.said(key, node, &flag.to_string(), flag))),
-            None => Err(self.wrong(node, &format!("`{}`", self.named(key)), "true or false")),
+            Some(flag) => Ok(Some(self.clause_value(key, node, &flag.to_string(), flag))),
+            None => Err(self.type_error(node, &format!("`{}`", self.named(key)), "true or false")),
         }
     }
 
-    pub fn text(&self, key: &str) -> Result<Option<Said<String>>, Refusal> {
+    pub fn text(&self, key: &str) -> Result<Option<ClauseValue<String>>, PolicyError> {
         let Some(node) = self.node.get(key) else {
             return Ok(None);
         };
         let text = self.text_of(node, &self.named(key))?;
-        Ok(Some(self.said(key, node, &text, text.clone())))
+        Ok(Some(self.clause_value(key, node, &text, text.clone())))
     }
 
     /// An integer above zero.
-    pub fn amount(&self, key: &str) -> Result<Option<Said<u64>>, Refusal> {
+    pub fn amount(&self, key: &str) -> Result<Option<ClauseValue<u64>>, PolicyError> {
         let Some(node) = self.node.get(key) else {
             return Ok(None);
         };
         let amount = node.as_int().and_then(|n| u64::try_from(n).ok());
         match amount.filter(|n| *n > 0) {
-            Some(amount) => Ok(Some(self.said(key, node, &amount.to_string(), amount))),
+            Some(amount) => Ok(Some(self.clause_value(
+                key,
+                node,
+                &amount.to_string(),
+                amount,
+            ))),
             None if node.as_int().is_some() => {
                 Err(self.invalid(node, format!("`{}` must be above zero", self.named(key))))
             }
-            None => Err(self.wrong(node, &format!("`{}`", self.named(key)), "a whole number")),
+            None => Err(self.type_error(node, &format!("`{}`", self.named(key)), "a whole number")),
         }
     }
 
     /// A list of strings, or `None` if the key is missing.
-    pub fn texts(&self, key: &str) -> Result<Option<Vec<Said<String>>>, Refusal> {
+    pub fn texts(&self, key: &str) -> Result<Option<Vec<ClauseValue<String>>>, PolicyError> {
         let Some(node) = self.node.get(key) else {
             return Ok(None);
         };
         if !node.is_seq() {
-            return Err(self.wrong(node, &format!("`{}`", self.named(key)), "an array"));
+            return Err(self.type_error(node, &format!("`{}`", self.named(key)), "an array"));
         }
         let read = |(i, item): (usize, &Node)| {
             let text = self.text_of(item, &format!("{}[{i}]", self.named(key)))?;
-            let mut said = self.said(key, item, &text, text.clone());
-            said.clause.pointer = format!("{}/{i}", self.pointer_to(key));
-            Ok(said)
+            let mut declared = self.clause_value(key, item, &text, text.clone());
+            declared.clause.pointer = format!("{}/{i}", self.pointer_to(key));
+            Ok(declared)
         };
         let items = node.items().iter().enumerate();
         items.map(read).collect::<Result<_, _>>().map(Some)
     }
 
     /// A mapping of strings.
-    pub fn pairs(&self, key: &str) -> Result<Option<Pairs>, Refusal> {
+    pub fn pairs(&self, key: &str) -> Result<Option<Pairs>, PolicyError> {
         let Some(block) = self.block(key)? else {
             return Ok(None);
         };
         let read = |entry: &Entry| {
             let text = block.text_of(&entry.value, &block.named(&entry.key))?;
-            let said = block.said(&entry.key, &entry.value, "", text);
-            Ok((entry.key.to_string(), said))
+            let declared = block.clause_value(&entry.key, &entry.value, "", text);
+            Ok((entry.key.to_string(), declared))
         };
         let pairs = block.node.entries().iter().map(read);
         pairs.collect::<Result<_, _>>().map(Some)
     }
 
-    fn text_of(&self, node: &Node, what: &str) -> Result<String, Refusal> {
+    fn text_of(&self, node: &Node, what: &str) -> Result<String, PolicyError> {
         let Some(text) = node.as_str() else {
-            return Err(self.wrong(node, &format!("`{what}`"), "a string"));
+            return Err(self.type_error(node, &format!("`{what}`"), "a string"));
         };
         match text.contains('\0') {
             true => Err(self.invalid(node, format!("`{what}` contains a NUL character"))),
@@ -182,8 +187,8 @@ impl<'d> Block<'d> {
 
     /// Unknown keys, each with the reason why it cannot be enforced.
     pub fn unknown(&self, known: &[&str], spec: &str) -> Vec<(Clause, String)> {
-        let strange = |e: &&Entry| !known.contains(&e.key.as_str());
-        let entries = self.node.entries().iter().filter(strange);
+        let is_unknown = |e: &&Entry| !known.contains(&e.key.as_str());
+        let entries = self.node.entries().iter().filter(is_unknown);
         entries
             .map(|entry| {
                 let near = known

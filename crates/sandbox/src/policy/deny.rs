@@ -3,44 +3,58 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::block::Said;
-use super::draft::{Draft, Held, Role};
-use super::paths::{self, NoSpot, Scope, Spot};
-use super::refusal::Refusal;
-use super::{Access, Denial, Hidden};
+use super::block::ClauseValue;
+use super::draft::{Draft, DraftGrant, Role};
+use super::error::PolicyError;
+use super::paths::{self, GlobBase, GlobError, Scope};
+use super::{Access, Denial, HiddenKind};
 use crate::clause::Clause;
-use crate::programs::links::Trail;
-use agentproto_manifest::globs::Progress;
+use crate::programs::links::FollowedLinks;
+use agentproto_manifest::globs::GlobProgress;
 
 /// Applies all denials. Whole directories come first, so that fewer matches have to be looked up.
-pub fn apply(draft: &mut Draft, denied: &[Said<String>], scope: Scope) -> Result<(), Refusal> {
+pub fn apply(
+    draft: &mut Draft,
+    denied: &[ClauseValue<String>],
+    scope: Scope,
+) -> Result<(), PolicyError> {
     let mut work = Vec::new();
-    for said in denied {
-        match paths::spots(&said.value, scope) {
-            Ok(spots) => work.extend(spots.into_iter().map(|spot| (said, spot))),
-            Err(NoSpot::Malformed) => {
-                return Err(Refusal::no_glob(said.place.clone(), &said.value));
+    for declared in denied {
+        match paths::glob_bases(&declared.value, scope) {
+            Ok(glob_bases) => work.extend(
+                glob_bases
+                    .into_iter()
+                    .map(|glob_base| (declared, glob_base)),
+            ),
+            Err(GlobError::Invalid) => {
+                return Err(PolicyError::invalid_glob(
+                    declared.position.clone(),
+                    &declared.value,
+                ));
             }
-            Err(NoSpot::Impossible(why)) => draft.impossible.push((said.clause.clone(), why)),
+            Err(GlobError::Unenforceable(why)) => {
+                draft.unenforceable.push((declared.clause.clone(), why))
+            }
         }
     }
-    work.sort_by_key(|(_, spot)| !spot.is_subtree());
-    let mut held: Vec<(&Said<String>, bool)> = denied.iter().map(|said| (said, false)).collect();
-    for (said, spot) in work {
+    work.sort_by_key(|(_, glob_base)| !glob_base.is_subtree());
+    let mut results: Vec<(&ClauseValue<String>, bool)> =
+        denied.iter().map(|declared| (declared, false)).collect();
+    for (declared, glob_base) in work {
         let touched = Denier {
             draft,
-            clause: &said.clause,
+            clause: &declared.clause,
             touched: false,
         }
-        .deny(&spot);
-        if let Some(entry) = held.iter_mut().find(|(s, _)| std::ptr::eq(*s, said)) {
+        .deny(&glob_base);
+        if let Some(entry) = results.iter_mut().find(|(s, _)| std::ptr::eq(*s, declared)) {
             entry.1 |= touched;
         }
     }
-    for (said, touched) in held {
+    for (declared, touched) in results {
         if !touched {
             let why = "none of its paths is visible in the sandbox".to_owned();
-            draft.absent.push((said.clause.clone(), why));
+            draft.ineffective.push((declared.clause.clone(), why));
         }
     }
     Ok(())
@@ -54,37 +68,37 @@ struct Denier<'a> {
 
 impl Denier<'_> {
     /// Applies one denial. Returns whether something had to be done to enforce the clause.
-    fn deny(mut self, spot: &Spot) -> bool {
-        let mut trail = Trail::default();
-        let walked = match trail.follow_lenient(&spot.base) {
-            Ok(walked) => walked,
+    fn deny(mut self, glob_base: &GlobBase) -> bool {
+        let mut followed = FollowedLinks::default();
+        let resolved = match followed.follow_lenient(&glob_base.base) {
+            Ok(resolved) => resolved,
             Err(error) => {
-                self.impossible(format!("{}: {error}", spot.base.display()));
+                self.unenforceable(format!("{}: {error}", glob_base.base.display()));
                 return true;
             }
         };
         // The link itself can neither be masked nor protected from being replaced.
-        for link in &trail.links {
+        for link in &followed.links {
             if self.is_writable(&link.at) {
-                self.impossible(format!(
+                self.unenforceable(format!(
                     "`{}` is a symbolic link in a writable directory, where it could be replaced; narrow fs.write",
                     link.at.display()
                 ));
             }
         }
-        let path = walked.whole();
-        if spot.is_subtree() {
-            let first = walked.rest.components().next();
-            self.tree(&path, first.map(|name| walked.real.join(name)));
+        let path = resolved.full_path();
+        if glob_base.is_subtree() {
+            let first = resolved.rest.components().next();
+            self.tree(&path, first.map(|name| resolved.real.join(name)));
         } else {
-            self.matches(&path, spot);
+            self.matches(&path, glob_base);
         }
         self.touched
     }
 
-    fn impossible(&mut self, why: String) {
+    fn unenforceable(&mut self, why: String) {
         self.touched = true;
-        self.draft.impossible.push((self.clause.clone(), why));
+        self.draft.unenforceable.push((self.clause.clone(), why));
     }
 
     fn note(&mut self, note: String) {
@@ -93,23 +107,23 @@ impl Denier<'_> {
 
     fn is_writable(&self, path: &Path) -> bool {
         let inside =
-            |h: &Held| h.grant.access == Access::Write && path.starts_with(&h.grant.source);
-        self.draft.held.iter().any(inside)
+            |h: &DraftGrant| h.grant.access == Access::Write && path.starts_with(&h.grant.source);
+        self.draft.grants.iter().any(inside)
     }
 
     /// Hides a path and everything below it. `missing` is the first part of it that does not exist.
     fn tree(&mut self, path: &Path, missing: Option<PathBuf>) {
-        self.take_away(path);
+        self.remove_grants(path);
         let around: Vec<(PathBuf, PathBuf, Access)> = self
             .draft
-            .held
+            .grants
             .iter()
             .filter(|h| path.starts_with(&h.grant.source))
             .map(|h| (h.grant.source.clone(), h.grant.at.clone(), h.grant.access))
             .collect();
         for (source, at, access) in around {
             self.touched = true;
-            let Some(inside) = inside(path, missing.as_deref(), &source, &at) else {
+            let Some(inside) = path_inside(path, missing.as_deref(), &source, &at) else {
                 continue;
             };
             match (&missing, access) {
@@ -117,24 +131,24 @@ impl Denier<'_> {
                     let kind = self.kind_of(path);
                     self.hide(&inside, kind);
                 }
-                (Some(_), Access::Write) => self.hide(&inside, Hidden::Missing),
+                (Some(_), Access::Write) => self.hide(&inside, HiddenKind::Missing),
                 (Some(_), Access::Read) => self.note(format!(
-                    "`{}` does not exist now; if it is created from outside while the program runs, it becomes visible",
+                    "`{}` does not exist now; if another process creates it during the run, it is visible",
                     path.display()
                 )),
             }
         }
     }
 
-    fn kind_of(&mut self, path: &Path) -> Hidden {
+    fn kind_of(&mut self, path: &Path) -> HiddenKind {
         let Ok(meta) = std::fs::symlink_metadata(path) else {
-            return Hidden::File;
+            return HiddenKind::File;
         };
         if meta.is_dir() {
-            return Hidden::Directory;
+            return HiddenKind::Directory;
         }
         self.note(format!(
-            "`{}` is hidden as a file; if it is replaced from outside while the program runs, the new one becomes visible",
+            "if another process replaces `{}` during the run, the new file is visible",
             path.display()
         ));
         if meta.nlink() > 1 {
@@ -144,10 +158,10 @@ impl Denier<'_> {
                 meta.nlink()
             ));
         }
-        Hidden::File
+        HiddenKind::File
     }
 
-    fn hide(&mut self, path: &Path, kind: Hidden) {
+    fn hide(&mut self, path: &Path, kind: HiddenKind) {
         let known = |d: &Denial| path.starts_with(&d.path);
         if !self.draft.denials.iter().any(known) {
             self.draft.denials.push(Denial {
@@ -159,31 +173,34 @@ impl Denier<'_> {
     }
 
     /// Removes the grants that are completely inside the path.
-    fn take_away(&mut self, path: &Path) {
-        let held = std::mem::take(&mut self.draft.held);
-        let (gone, kept): (Vec<Held>, _) = held
+    fn remove_grants(&mut self, path: &Path) {
+        let granted = std::mem::take(&mut self.draft.grants);
+        let (gone, kept): (Vec<DraftGrant>, _) = granted
             .into_iter()
             .partition(|h| h.grant.source.starts_with(path));
-        self.draft.held = kept;
-        self.draft.trail.links.retain(|l| !l.at.starts_with(path));
+        self.draft.grants = kept;
+        self.draft
+            .followed
+            .links
+            .retain(|l| !l.at.starts_with(path));
         self.draft.programs.retain(|p| !p.starts_with(path));
         self.touched |= !gone.is_empty();
-        for held in gone {
-            let shown = held.grant.source.display().to_string();
-            match held.role {
-                Role::Program => self.impossible(format!(
+        for granted in gone {
+            let shown = granted.grant.source.display().to_string();
+            match granted.role {
+                Role::Program => self.unenforceable(format!(
                     "it hides `{shown}`, which the program needs to start"
                 )),
                 Role::Declared => {
                     let why = format!("`{}` hides it", self.clause.text);
                     self.draft
-                        .absent
-                        .extend(held.grant.clause.map(|c| (c, why)));
+                        .ineffective
+                        .extend(granted.grant.clause.map(|c| (c, why)));
                 }
-                Role::System if super::base::is_trust(&held.grant.source) => {
+                Role::System if super::base::is_trust(&granted.grant.source) => {
                     self.note(format!("it hides the TLS certificates in `{shown}`"));
                 }
-                Role::System if held.grant.source == Path::new("/etc/ld.so.cache") => {
+                Role::System if granted.grant.source == Path::new("/etc/ld.so.cache") => {
                     if self.draft.needs_cache {
                         self.note(
                             "it hides /etc/ld.so.cache, which the program needs to find libraries"
@@ -191,27 +208,27 @@ impl Denier<'_> {
                         );
                     }
                 }
-                Role::System | Role::Companion => {}
+                Role::System | Role::ExtraFile => {}
             }
         }
     }
 
     /// Hides the current matches of a wildcard. If new matches could be created, the clause cannot
     /// be enforced.
-    fn matches(&mut self, base: &Path, spot: &Spot) {
+    fn matches(&mut self, base: &Path, glob_base: &GlobBase) {
         let grants: Vec<(PathBuf, Access)> = self
             .draft
-            .held
+            .grants
             .iter()
             .map(|h| (h.grant.source.clone(), h.grant.access))
             .collect();
-        let mut walked: Vec<PathBuf> = Vec::new();
+        let mut searched: Vec<PathBuf> = Vec::new();
         for (source, access) in grants {
-            let Some((dir, progress)) = meeting(base, &source, spot) else {
+            let Some((dir, progress)) = intersection(base, &source, glob_base) else {
                 continue;
             };
             let at_grant = dir == source;
-            if at_grant && spot.pattern.accepts(&progress) {
+            if at_grant && glob_base.pattern.accepts(&progress) {
                 self.tree(&source, None);
                 continue;
             }
@@ -221,27 +238,32 @@ impl Denier<'_> {
             }
             let hidden = self.draft.denials.iter().any(|d| dir.starts_with(&d.path));
             if access == Access::Write && !hidden {
-                self.impossible(format!(
-                    "a file created later in `{}` would match but not be hidden; narrow fs.write, or list exact paths",
+                self.unenforceable(format!(
+                    "a matching file that is created in `{}` during the run would not be hidden; narrow fs.write, or list exact paths",
                     source.display()
                 ));
                 continue;
             }
-            if hidden || walked.contains(&dir) || !dir.is_dir() {
+            if hidden || searched.contains(&dir) || !dir.is_dir() {
                 continue;
             }
-            match paths::expand(&dir, &spot.pattern, progress, &mut self.draft.left) {
-                Ok(found) if found.len() + self.draft.denials.len() > paths::MOST_MOUNTS => {
+            match paths::expand(
+                &dir,
+                &glob_base.pattern,
+                progress,
+                &mut self.draft.entries_left,
+            ) {
+                Ok(found) if found.len() + self.draft.denials.len() > paths::MAX_MOUNTS => {
                     let why = format!(
                         "{} files match, which is too many to hide one by one",
                         found.len()
                     );
-                    self.impossible(why);
+                    self.unenforceable(why);
                 }
                 Ok(found) => found.iter().for_each(|f| self.hide_found(f)),
-                Err(error) => self.impossible(error.to_string()),
+                Err(error) => self.unenforceable(error.to_string()),
             }
-            walked.push(dir);
+            searched.push(dir);
         }
     }
 
@@ -249,7 +271,7 @@ impl Denier<'_> {
         match found {
             paths::Found::Link(link) => {
                 // A mask over a link would hide its target.
-                if let Ok(real) = Trail::default().follow(link) {
+                if let Ok(real) = FollowedLinks::default().follow(link) {
                     self.tree(&real, None);
                 }
             }
@@ -259,7 +281,7 @@ impl Denier<'_> {
 }
 
 /// The path of a denial in the sandbox: as deep as it exists, and one step further.
-fn inside(path: &Path, missing: Option<&Path>, source: &Path, at: &Path) -> Option<PathBuf> {
+fn path_inside(path: &Path, missing: Option<&Path>, source: &Path, at: &Path) -> Option<PathBuf> {
     let rest = match missing {
         None => path.strip_prefix(source).ok()?,
         // The grant itself does not exist yet: only what is inside it is denied.
@@ -277,14 +299,18 @@ fn inside(path: &Path, missing: Option<&Path>, source: &Path, at: &Path) -> Opti
 
 /// Where a pattern and a grant meet: the deeper of both directories, and how far the pattern has
 /// matched there. `None` if nothing in the grant can match.
-fn meeting(base: &Path, source: &Path, spot: &Spot) -> Option<(PathBuf, Progress)> {
-    let mut progress = spot.pattern.start();
+fn intersection(
+    base: &Path,
+    source: &Path,
+    glob_base: &GlobBase,
+) -> Option<(PathBuf, GlobProgress)> {
+    let mut progress = glob_base.pattern.start();
     if base.starts_with(source) {
         return Some((base.to_owned(), progress));
     }
     for part in source.strip_prefix(base).ok()?.components() {
         let name = part.as_os_str().to_string_lossy();
-        progress = spot.pattern.step(&progress, &name);
+        progress = glob_base.pattern.step(&progress, &name);
     }
-    (!progress.is_over()).then(|| (source.to_owned(), progress))
+    (!progress.is_dead()).then(|| (source.to_owned(), progress))
 }

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::paths::{self, Found, NoSpot, Scope};
-use super::refusal::Refusal;
-use super::{Access, Denial, Grant, Link, Shape};
+use super::error::PolicyError;
+use super::paths::{self, Found, GlobError, Scope};
+use super::{Access, Denial, PathGrant, SandboxSpec, Symlink};
 use crate::clause::Clause;
-use crate::policy::block::Said;
+use crate::policy::block::ClauseValue;
 use crate::programs::Program;
-use crate::programs::links::{Trail, Walked};
+use crate::programs::links::{FollowedLinks, ResolvedPath};
 
 /// Why something is granted, for the message when a denial removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,51 +18,51 @@ pub enum Role {
     /// Executed or mapped; the program does not start without it.
     Program,
     /// Data that programs of this kind load.
-    Companion,
+    ExtraFile,
     /// What every program may expect: certificates, time zones, terminals.
     System,
 }
 
 #[derive(Clone, Debug)]
-pub struct Held {
-    pub grant: Grant,
+pub struct DraftGrant {
+    pub grant: PathGrant,
     pub role: Role,
 }
 
 #[derive(Debug)]
 pub struct Draft {
-    pub shape: Shape,
-    pub held: Vec<Held>,
-    pub trail: Trail,
+    pub spec: SandboxSpec,
+    pub grants: Vec<DraftGrant>,
+    pub followed: FollowedLinks,
     pub denials: Vec<Denial>,
     pub programs: Vec<PathBuf>,
-    pub absent: Vec<(Clause, String)>,
-    pub impossible: Vec<(Clause, String)>,
+    pub ineffective: Vec<(Clause, String)>,
+    pub unenforceable: Vec<(Clause, String)>,
     pub notes: Vec<(Clause, String)>,
     /// Whether some library is found only through the loader's cache.
     pub needs_cache: bool,
     /// Number of directory entries that may still be examined.
-    pub left: usize,
+    pub entries_left: usize,
 }
 
 impl Draft {
-    pub fn new(shape: Shape) -> Self {
+    pub fn new(spec: SandboxSpec) -> Self {
         Draft {
-            shape,
-            held: Vec::new(),
-            trail: Trail::default(),
+            spec,
+            grants: Vec::new(),
+            followed: FollowedLinks::default(),
             denials: Vec::new(),
             programs: Vec::new(),
-            absent: Vec::new(),
-            impossible: Vec::new(),
+            ineffective: Vec::new(),
+            unenforceable: Vec::new(),
             notes: Vec::new(),
             needs_cache: false,
-            left: paths::MOST_ENTRIES,
+            entries_left: paths::MAX_ENTRIES,
         }
     }
 
-    fn hold(&mut self, role: Role, source: PathBuf, access: Access, exec: bool) {
-        let grant = Grant {
+    fn push_grant(&mut self, role: Role, source: PathBuf, access: Access, exec: bool) {
+        let grant = PathGrant {
             at: source.clone(),
             source,
             access,
@@ -70,35 +70,35 @@ impl Draft {
             create: false,
             clause: None,
         };
-        self.held.push(Held { grant, role });
+        self.grants.push(DraftGrant { grant, role });
     }
 
     /// Grants something that is not declared. A missing path is skipped.
     pub fn provide(&mut self, role: Role, path: &Path, exec: bool) {
-        let mut trail = Trail::default();
-        if let Ok(real) = trail.follow(path)
-            && !paths::is_own(&real)
+        let mut followed = FollowedLinks::default();
+        if let Ok(real) = followed.follow(path)
+            && !paths::is_sandbox_dir(&real)
         {
-            self.trail.extend(trail);
-            self.hold(role, real, Access::Read, exec);
+            self.followed.extend(followed);
+            self.push_grant(role, real, Access::Read, exec);
         }
     }
 
     /// Grants a program and everything that it needs.
     pub fn provide_program(&mut self, program: &Program) {
-        self.trail.extend(Trail {
+        self.followed.extend(FollowedLinks {
             links: program.links.clone(),
         });
         let files = program.execute.iter().chain(&program.libraries);
         for file in files {
-            self.hold(Role::Program, file.clone(), Access::Read, true);
+            self.push_grant(Role::Program, file.clone(), Access::Read, true);
         }
         for directory in &program.directories {
             let path = directory.path.clone();
-            self.hold(Role::Companion, path, Access::Read, directory.exec);
+            self.push_grant(Role::ExtraFile, path, Access::Read, directory.exec);
         }
         for file in &program.files {
-            self.hold(Role::Companion, file.clone(), Access::Read, false);
+            self.push_grant(Role::ExtraFile, file.clone(), Access::Read, false);
         }
         self.programs.extend(program.execute.iter().cloned());
         self.needs_cache |= program.needs_cache;
@@ -107,21 +107,21 @@ impl Draft {
     /// Grants a path of the manifest, at its own or at another path.
     pub fn declare(
         &mut self,
-        said: &Clause,
+        clause: &Clause,
         source: PathBuf,
         at: PathBuf,
         access: Access,
         exec: bool,
     ) {
-        let grant = Grant {
+        let grant = PathGrant {
             source,
             at,
             access,
             exec,
             create: false,
-            clause: Some(said.clone()),
+            clause: Some(clause.clone()),
         };
-        self.held.push(Held {
+        self.grants.push(DraftGrant {
             grant,
             role: Role::Declared,
         });
@@ -130,58 +130,64 @@ impl Draft {
     /// Grants a glob of `fs.read`, `fs.write` or `auth.state.paths`.
     pub fn grant(
         &mut self,
-        said: &Said<String>,
+        declared: &ClauseValue<String>,
         scope: Scope,
         access: Access,
-    ) -> Result<(), Refusal> {
-        let spots = match paths::spots(&said.value, scope) {
-            Ok(spots) => spots,
-            Err(NoSpot::Malformed) => {
-                return Err(Refusal::no_glob(said.place.clone(), &said.value));
+    ) -> Result<(), PolicyError> {
+        let glob_bases = match paths::glob_bases(&declared.value, scope) {
+            Ok(glob_bases) => glob_bases,
+            Err(GlobError::Invalid) => {
+                return Err(PolicyError::invalid_glob(
+                    declared.position.clone(),
+                    &declared.value,
+                ));
             }
-            Err(NoSpot::Impossible(why)) => {
-                self.impossible.push((said.clause.clone(), why));
+            Err(GlobError::Unenforceable(why)) => {
+                self.unenforceable.push((declared.clause.clone(), why));
                 return Ok(());
             }
         };
-        let before = self.held.len();
-        let failed = self.impossible.len();
+        let before = self.grants.len();
+        let failed = self.unenforceable.len();
         let mut missing = false;
-        for spot in spots {
-            let mut trail = Trail::default();
-            let walked = match trail.follow_lenient(&spot.base) {
-                Ok(walked) => walked,
+        for glob_base in glob_bases {
+            let mut followed = FollowedLinks::default();
+            let resolved = match followed.follow_lenient(&glob_base.base) {
+                Ok(resolved) => resolved,
                 Err(error) => {
-                    let why = format!("{}: {error}", spot.base.display());
-                    self.impossible.push((said.clause.clone(), why));
+                    let why = format!("{}: {error}", glob_base.base.display());
+                    self.unenforceable.push((declared.clause.clone(), why));
                     continue;
                 }
             };
-            if paths::is_common_device(&walked.real) && spot.pattern.is_empty() {
+            if paths::is_common_device(&resolved.real) && glob_base.pattern.is_empty() {
                 let why = "every sandbox has this device".to_owned();
-                self.absent.push((said.clause.clone(), why));
+                self.ineffective.push((declared.clause.clone(), why));
                 return Ok(());
             }
-            if paths::is_own(&walked.real) {
+            if paths::is_sandbox_dir(&resolved.real) {
                 let why = "the sandbox has its own /proc, /sys and /dev; those of the host are not visible";
-                self.impossible.push((said.clause.clone(), why.to_owned()));
+                self.unenforceable
+                    .push((declared.clause.clone(), why.to_owned()));
                 continue;
             }
-            self.trail.extend(trail);
-            if spot.is_subtree() {
-                missing |= !self.grant_tree(said, &walked, spot.means_directory(), access);
-            } else if walked.rest.as_os_str().is_empty() {
-                self.grant_matches(said, &walked.real, &spot.pattern, access);
+            self.followed.extend(followed);
+            if glob_base.is_subtree() {
+                missing |=
+                    !self.grant_tree(declared, &resolved, glob_base.means_directory(), access);
+            } else if resolved.rest.as_os_str().is_empty() {
+                self.grant_matches(declared, &resolved.real, &glob_base.pattern, access);
             }
         }
-        if self.held.len() == before && self.impossible.len() == failed {
+        if self.grants.len() == before && self.unenforceable.len() == failed {
             let why = match (missing, access) {
                 (true, Access::Write) => {
                     "it does not exist, and it may be a file or a directory: create it, or append `/**`"
                 }
                 _ => "nothing on this machine matches",
             };
-            self.absent.push((said.clause.clone(), why.to_owned()));
+            self.ineffective
+                .push((declared.clause.clone(), why.to_owned()));
         }
         Ok(())
     }
@@ -189,83 +195,86 @@ impl Draft {
     /// Grants a path. Returns whether there was something to grant.
     fn grant_tree(
         &mut self,
-        said: &Said<String>,
-        walked: &Walked,
+        declared: &ClauseValue<String>,
+        resolved: &ResolvedPath,
         directory: bool,
         access: Access,
     ) -> bool {
-        if !walked.rest.as_os_str().is_empty() {
+        if !resolved.rest.as_os_str().is_empty() {
             if access == Access::Read || !directory {
                 return false;
             }
-            let path = walked.whole();
-            self.declare(&said.clause, path.clone(), path, access, false);
-            if let Some(held) = self.held.last_mut() {
-                held.grant.create = true;
+            let path = resolved.full_path();
+            self.declare(&declared.clause, path.clone(), path, access, false);
+            if let Some(granted) = self.grants.last_mut() {
+                granted.grant.create = true;
             }
             return true;
         }
-        if walked.real == Path::new("/") {
-            self.grant_root(said, access);
+        if resolved.real == Path::new("/") {
+            self.grant_root(declared, access);
             return true;
         }
-        let real = walked.real.clone();
+        let real = resolved.real.clone();
         if is_socket(&real) {
             let note = "this is a socket of the host: the process that listens there acts outside the sandbox";
-            self.notes.push((said.clause.clone(), note.to_owned()));
+            self.notes.push((declared.clause.clone(), note.to_owned()));
         }
-        self.declare(&said.clause, real.clone(), real, access, false);
+        self.declare(&declared.clause, real.clone(), real, access, false);
         true
     }
 
     /// Grants everything, entry by entry, because the sandbox has some entries of its own.
-    fn grant_root(&mut self, said: &Said<String>, access: Access) {
+    fn grant_root(&mut self, declared: &ClauseValue<String>, access: Access) {
         let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
         for path in entries.map(|e| e.path()) {
-            let mut trail = Trail::default();
-            let Ok(real) = trail.follow(&path) else {
+            let mut followed = FollowedLinks::default();
+            let Ok(real) = followed.follow(&path) else {
                 continue;
             };
-            if paths::is_own(&real) || real == Path::new("/tmp") || real == Path::new("/run") {
+            if paths::is_sandbox_dir(&real)
+                || real == Path::new("/tmp")
+                || real == Path::new("/run")
+            {
                 continue;
             }
-            self.trail.extend(trail);
-            self.declare(&said.clause, real.clone(), real, access, false);
+            self.followed.extend(followed);
+            self.declare(&declared.clause, real.clone(), real, access, false);
         }
         let note = "this shows the whole machine, except /proc, /sys, /dev and /tmp, which are the sandbox's own, and /run, where services have their sockets";
-        self.notes.push((said.clause.clone(), note.to_owned()));
+        self.notes.push((declared.clause.clone(), note.to_owned()));
     }
 
     fn grant_matches(
         &mut self,
-        said: &Said<String>,
+        declared: &ClauseValue<String>,
         dir: &Path,
-        pattern: &agentproto_manifest::globs::Pattern,
+        pattern: &agentproto_manifest::globs::GlobPattern,
         access: Access,
     ) {
-        let found = match paths::expand(dir, pattern, pattern.start(), &mut self.left) {
+        let found = match paths::expand(dir, pattern, pattern.start(), &mut self.entries_left) {
             Ok(found) => found,
             Err(error) => {
-                self.impossible
-                    .push((said.clause.clone(), error.to_string()));
+                self.unenforceable
+                    .push((declared.clause.clone(), error.to_string()));
                 return;
             }
         };
-        if self.held.len() + found.len() > paths::MOST_MOUNTS {
+        if self.grants.len() + found.len() > paths::MAX_MOUNTS {
             let why = format!(
                 "{} files match, which is too many to show one by one; grant their directory with `/**`",
                 found.len()
             );
-            self.impossible.push((said.clause.clone(), why));
+            self.unenforceable.push((declared.clause.clone(), why));
             return;
         }
-        let mut passed_over = 0;
+        let mut skipped = 0;
         for found in found {
             match found {
-                Found::File(path) | Found::Tree(path) if !paths::is_own(&path) => {
-                    self.declare(&said.clause, path.clone(), path, access, false);
+                Found::File(path) | Found::Tree(path) if !paths::is_sandbox_dir(&path) => {
+                    self.declare(&declared.clause, path.clone(), path, access, false);
                 }
-                _ => passed_over += 1,
+                _ => skipped += 1,
             }
         }
         let later = match access {
@@ -276,40 +285,40 @@ impl Draft {
                 "matches are looked up once, before the start: to create new files, grant a directory with `/**`"
             }
         };
-        self.notes.push((said.clause.clone(), later.to_owned()));
-        if passed_over > 0 {
+        self.notes.push((declared.clause.clone(), later.to_owned()));
+        if skipped > 0 {
             let note = format!(
-                "{passed_over} matching links or directories are not visible: list them, or append `/**`"
+                "{skipped} matching links or directories are not visible: list them, or append `/**`"
             );
-            self.notes.push((said.clause.clone(), note));
+            self.notes.push((declared.clause.clone(), note));
         }
     }
 
     /// The grants in order, parents first. Grants at the same path get the same rights.
-    pub fn finish(&mut self) -> (Vec<Grant>, Vec<Link>) {
+    pub fn finish(&mut self) -> (Vec<PathGrant>, Vec<Symlink>) {
         // Declared before provided, so that a stable sort keeps the clause first.
-        self.held.sort_by(|a, b| {
-            let key = |h: &Held| (h.grant.at.clone(), h.role != Role::Declared);
+        self.grants.sort_by(|a, b| {
+            let key = |h: &DraftGrant| (h.grant.at.clone(), h.role != Role::Declared);
             key(a).cmp(&key(b))
         });
-        if self.shape == Shape::Aip29 {
-            self.reading_goes_with_writing();
+        if self.spec == SandboxSpec::Aip29 {
+            self.widen_nested_reads();
         }
-        self.agree();
-        let mut grants: Vec<Grant> = Vec::new();
-        for Held { grant, .. } in std::mem::take(&mut self.held) {
+        self.unify_rights();
+        let mut grants: Vec<PathGrant> = Vec::new();
+        for DraftGrant { grant, .. } in std::mem::take(&mut self.grants) {
             if grant.clause.is_some() || !is_redundant(&grants, &grant) {
                 grants.push(grant);
             }
         }
-        let pins = self.pins(&grants);
-        grants.extend(pins);
+        let protective_mounts = self.protective_mounts(&grants);
+        grants.extend(protective_mounts);
         grants.sort_by(|a, b| a.at.cmp(&b.at));
-        let shown = |link: &Link| {
+        let shown = |link: &Symlink| {
             let outer = innermost(&grants, &link.at);
             outer.is_some_and(|g| g.at == g.source && g.at != link.at)
         };
-        let mut links = std::mem::take(&mut self.trail.links);
+        let mut links = std::mem::take(&mut self.followed.links);
         links.retain(|link| !shown(link) && !grants.iter().any(|g| g.at == link.at));
         // A link for a shim replaces the host's own link with the same name.
         let mut seen = std::collections::HashSet::new();
@@ -320,40 +329,40 @@ impl Draft {
     }
 
     /// Makes declared paths inside writable paths writable.
-    fn reading_goes_with_writing(&mut self) {
+    fn widen_nested_reads(&mut self) {
         let writable: Vec<PathBuf> = self
-            .held
+            .grants
             .iter()
             .filter(|h| h.grant.access == Access::Write)
             .map(|h| h.grant.at.clone())
             .collect();
-        for held in &mut self.held {
-            let inside = writable.iter().any(|w| held.grant.at.starts_with(w));
-            if held.role == Role::Declared && inside {
-                held.grant.access = Access::Write;
+        for granted in &mut self.grants {
+            let inside = writable.iter().any(|w| granted.grant.at.starts_with(w));
+            if granted.role == Role::Declared && inside {
+                granted.grant.access = Access::Write;
             }
         }
     }
 
     /// Gives all grants at one path the same rights. Under AIP-29 nothing is both writable and
     /// executable.
-    fn agree(&mut self) {
+    fn unify_rights(&mut self) {
         let mut start = 0;
-        while let Some(first) = self.held.get(start) {
+        while let Some(first) = self.grants.get(start) {
             let at = first.grant.at.clone();
             let end = start
                 + self
-                    .held
+                    .grants
                     .iter()
                     .skip(start)
                     .take_while(|h| h.grant.at == at)
                     .count();
-            let Some(same) = self.held.get_mut(start..end) else {
+            let Some(same) = self.grants.get_mut(start..end) else {
                 return;
             };
             let mut write = same.iter().any(|h| h.grant.access == Access::Write);
             let mut exec = same.iter().any(|h| h.grant.exec);
-            if self.shape == Shape::Aip29 && write && exec {
+            if self.spec == SandboxSpec::Aip29 && write && exec {
                 let program = same.iter().any(|h| h.role == Role::Program);
                 write = !program;
                 exec = program;
@@ -370,9 +379,9 @@ impl Draft {
                 let clause = same.iter().find_map(|h| h.grant.clause.clone());
                 self.notes.extend(clause.map(|c| (c, note)));
             }
-            for held in same {
-                held.grant.access = if write { Access::Write } else { Access::Read };
-                held.grant.exec = exec;
+            for granted in same {
+                granted.grant.access = if write { Access::Write } else { Access::Read };
+                granted.grant.exec = exec;
             }
             start = end;
         }
@@ -380,15 +389,15 @@ impl Draft {
 
     /// Additional mounts for directories on the way to a denied path or to a read-only file.
     /// Without them, such a directory could be renamed and the path created again.
-    fn pins(&self, grants: &[Grant]) -> Vec<Grant> {
-        let writable = |at: &&Grant| at.access == Access::Write;
+    fn protective_mounts(&self, grants: &[PathGrant]) -> Vec<PathGrant> {
+        let writable = |at: &&PathGrant| at.access == Access::Write;
         let fixed = grants
             .iter()
             .filter(|g| g.access == Access::Read)
             .map(|g| &g.at);
-        let held: Vec<&PathBuf> = self.denials.iter().map(|d| &d.path).chain(fixed).collect();
-        let mut pins: Vec<Grant> = Vec::new();
-        for path in held {
+        let protected: Vec<&PathBuf> = self.denials.iter().map(|d| &d.path).chain(fixed).collect();
+        let mut protective_mounts: Vec<PathGrant> = Vec::new();
+        for path in protected {
             for outer in grants.iter().filter(writable) {
                 let between = path
                     .ancestors()
@@ -401,8 +410,8 @@ impl Draft {
                     let Ok(rest) = dir.strip_prefix(&around.at) else {
                         continue;
                     };
-                    if around.at != dir && !pins.iter().any(|p| p.at == dir) {
-                        pins.push(Grant {
+                    if around.at != dir && !protective_mounts.iter().any(|p| p.at == dir) {
+                        protective_mounts.push(PathGrant {
                             source: around.source.join(rest),
                             at: dir.to_owned(),
                             create: false,
@@ -413,7 +422,7 @@ impl Draft {
                 }
             }
         }
-        pins
+        protective_mounts
     }
 }
 
@@ -423,13 +432,13 @@ fn is_socket(path: &Path) -> bool {
 }
 
 /// The grant that decides about a path inside.
-pub fn innermost<'g>(grants: &'g [Grant], path: &Path) -> Option<&'g Grant> {
+pub fn innermost<'g>(grants: &'g [PathGrant], path: &Path) -> Option<&'g PathGrant> {
     let around = grants.iter().filter(|g| path.starts_with(&g.at));
     around.max_by_key(|g| g.at.components().count())
 }
 
 /// Whether the surrounding grant shows the same with the same rights.
-fn is_redundant(grants: &[Grant], grant: &Grant) -> bool {
+fn is_redundant(grants: &[PathGrant], grant: &PathGrant) -> bool {
     innermost(grants, &grant.at).is_some_and(|outer| {
         let same_file = grant.at.strip_prefix(&outer.at).is_ok_and(|rest| {
             outer.source.join(rest) == grant.source || rest.as_os_str().is_empty()

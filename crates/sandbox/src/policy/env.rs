@@ -4,9 +4,9 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use super::block::Said;
-use super::refusal::Refusal;
-use super::surroundings::{DEFAULT_PATH, Surroundings};
+use super::block::ClauseValue;
+use super::error::PolicyError;
+use super::host_context::{DEFAULT_PATH, HostContext};
 use agentproto_manifest::globs;
 
 /// Variables by name. A later value replaces an earlier one in its position.
@@ -15,14 +15,12 @@ pub struct Variables(Vec<(OsString, OsString)>);
 
 impl Variables {
     /// PATH, HOME, LANG and LC_*, TERM, TMPDIR.
-    pub fn basic(surroundings: &Surroundings) -> Self {
+    pub fn basic(context: &HostContext) -> Self {
         let mut out = Variables::default();
-        let path = surroundings
-            .variable("PATH")
-            .unwrap_or(OsStr::new(DEFAULT_PATH));
+        let path = context.variable("PATH").unwrap_or(OsStr::new(DEFAULT_PATH));
         out.set(OsStr::new("PATH"), path);
-        out.set(OsStr::new("HOME"), surroundings.home.as_os_str());
-        for (name, value) in &surroundings.host_env {
+        out.set(OsStr::new("HOME"), context.home.as_os_str());
+        for (name, value) in &context.host_env {
             let bytes = name.as_bytes();
             if bytes.starts_with(b"LC_") || matches!(bytes, b"LANG" | b"LANGUAGE" | b"TERM") {
                 out.set(name, value);
@@ -40,30 +38,30 @@ impl Variables {
     }
 
     /// Passes variables of the host, by name or glob.
-    pub fn pass(&mut self, surroundings: &Surroundings, names: &[Said<String>]) {
-        for Said { value: pattern, .. } in names {
-            for (name, value) in &surroundings.host_env {
-                let taken = match name.to_str() {
+    pub fn pass(&mut self, context: &HostContext, names: &[ClauseValue<String>]) {
+        for ClauseValue { value: pattern, .. } in names {
+            for (name, value) in &context.host_env {
+                let is_passed = match name.to_str() {
                     Some(name) => name == pattern || globs::matches(pattern, name),
                     None => false,
                 };
                 // HOME and TMPDIR have the values of the child's file system, not of the host's.
-                if taken && name != "TMPDIR" {
+                if is_passed && name != "TMPDIR" {
                     self.set(name, value);
                 }
             }
         }
     }
 
-    pub fn fix(&mut self, pairs: &[(String, Said<String>)]) {
-        for (name, said) in pairs {
-            self.set(OsStr::new(name), OsStr::new(&said.value));
+    pub fn set_all(&mut self, pairs: &[(String, ClauseValue<String>)]) {
+        for (name, declared) in pairs {
+            self.set(OsStr::new(name), OsStr::new(&declared.value));
         }
     }
 
     /// The whole environment, with the caller's own variables last.
-    pub fn finish(mut self, surroundings: &Surroundings) -> Vec<(OsString, OsString)> {
-        for (name, value) in &surroundings.extra_env {
+    pub fn finish(mut self, context: &HostContext) -> Vec<(OsString, OsString)> {
+        for (name, value) in &context.extra_env {
             self.set(name, value);
         }
         self.0
@@ -71,10 +69,10 @@ impl Variables {
 }
 
 /// Rejects names that an environment cannot contain, instead of dropping the variable.
-pub fn check_name(name: &str, said: &Said<String>) -> Result<(), Refusal> {
+pub fn check_name(name: &str, declared: &ClauseValue<String>) -> Result<(), PolicyError> {
     match name.is_empty() || name.contains(['=', '\0']) {
-        true => Err(Refusal::Invalid {
-            at: said.place.clone(),
+        true => Err(PolicyError::Invalid {
+            at: declared.position.clone(),
             what: format!("`{name}` is not a valid variable name"),
         }),
         false => Ok(()),

@@ -1,18 +1,18 @@
 //! Host names of `network.egress`. The proxy matches them. This module only rejects entries that
 //! cannot be host names.
 
-use super::block::Said;
+use super::block::ClauseValue;
 use super::draft::Draft;
 use crate::clause::Clause;
 
 /// The entries that are host names or globs. Others cannot be enforced.
-pub fn egress(entries: Vec<Said<String>>, draft: &mut Draft) -> Vec<(Clause, String)> {
+pub fn egress(entries: Vec<ClauseValue<String>>, draft: &mut Draft) -> Vec<(Clause, String)> {
     let mut out = Vec::new();
-    for Said { clause, value, .. } in entries {
-        match fault(&value) {
+    for ClauseValue { clause, value, .. } in entries {
+        match host_error(&value) {
             Some(why) => {
                 let why = format!("{why}; `network.egress` takes only host names and globs");
-                draft.impossible.push((clause, why));
+                draft.unenforceable.push((clause, why));
             }
             None => {
                 if value.bytes().all(|b| matches!(b, b'*' | b'.')) {
@@ -27,7 +27,7 @@ pub fn egress(entries: Vec<Said<String>>, draft: &mut Draft) -> Vec<(Clause, Str
     out
 }
 
-fn fault(host: &str) -> Option<&'static str> {
+fn host_error(host: &str) -> Option<&'static str> {
     if host.parse::<std::net::IpAddr>().is_ok() {
         return None;
     }
@@ -65,7 +65,7 @@ mod tests {
             "::1",
             "*",
         ] {
-            assert_eq!(fault(host), None, "{host}");
+            assert_eq!(host_error(host), None, "{host}");
         }
         for host in [
             "https://x.io",
@@ -77,7 +77,7 @@ mod tests {
             "[::1]",
             "a\n",
         ] {
-            assert!(fault(host).is_some(), "{host}");
+            assert!(host_error(host).is_some(), "{host}");
         }
     }
 }

@@ -10,12 +10,12 @@ mod block;
 mod deny;
 mod draft;
 mod env;
+mod error;
+mod host_context;
 mod hosts;
+mod manifest;
 mod narrow;
 mod paths;
-mod refusal;
-mod surroundings;
-mod target;
 #[cfg(test)]
 mod tests;
 
@@ -25,38 +25,38 @@ use std::time::Duration;
 
 use super::clause::Clause;
 use super::programs::find;
-pub use refusal::{Place, Refusal};
-pub use surroundings::Surroundings;
-pub use target::Target;
+pub use error::{ManifestPosition, PolicyError};
+pub use host_context::HostContext;
+pub use manifest::SandboxManifest;
 
-/// Resolves the policy of a target on this machine for a command. The command may be empty, to
-/// inspect the policy only. Clauses that no backend can enforce are in `impossible`, and a caller
-/// must refuse to spawn with them.
+/// Resolves the policy of a manifest on this machine for a command. The command may be empty, to
+/// inspect the policy only. Clauses that no backend can enforce are in `unenforceable`, and a
+/// caller must refuse to spawn with them.
 pub fn resolve(
-    target: &Target,
-    surroundings: &Surroundings,
+    manifest: &SandboxManifest,
+    context: &HostContext,
     command: &[OsString],
-) -> Result<Policy, Refusal> {
-    match target.shape {
-        Shape::Aip29 => aip29::resolve(target, surroundings, command),
-        Shape::Aip36 => aip36::resolve(target, surroundings, command),
+) -> Result<Policy, PolicyError> {
+    match manifest.spec {
+        SandboxSpec::Aip29 => aip29::resolve(manifest, context, command),
+        SandboxSpec::Aip36 => aip36::resolve(manifest, context, command),
     }
 }
 
 /// The variables that every child gets, sandboxed or not, and the caller's own variables.
-pub fn basic_environment(surroundings: &Surroundings) -> Vec<(OsString, OsString)> {
-    env::Variables::basic(surroundings).finish(surroundings)
+pub fn basic_environment(context: &HostContext) -> Vec<(OsString, OsString)> {
+    env::Variables::basic(context).finish(context)
 }
 
 /// The path with links resolved, as far as it exists.
-fn real(path: &Path) -> PathBuf {
-    let walked = super::programs::links::Trail::default().follow_lenient(path);
-    walked.map_or_else(|_| path.to_owned(), |w| w.whole())
+fn real_path(path: &Path) -> PathBuf {
+    let resolved = super::programs::links::FollowedLinks::default().follow_lenient(path);
+    resolved.map_or_else(|_| path.to_owned(), |w| w.full_path())
 }
 
 impl Policy {
     /// The host path of a path inside, and the grant that shows it.
-    pub fn on_host(&self, path: &Path) -> Option<(&Grant, PathBuf)> {
+    pub fn on_host(&self, path: &Path) -> Option<(&PathGrant, PathBuf)> {
         let grant = self.access(path)?;
         let below = path.strip_prefix(&grant.at).ok()?;
         Some((
@@ -72,7 +72,7 @@ impl Policy {
     /// relative to a directory. Only programs that the child may execute are found.
     pub fn program(&self, name: &OsStr, cwd: &Path) -> Option<PathBuf> {
         let path = self.env.iter().find(|(known, _)| known == "PATH");
-        let path = path.map_or(OsStr::new(surroundings::DEFAULT_PATH), |(_, value)| value);
+        let path = path.map_or(OsStr::new(host_context::DEFAULT_PATH), |(_, value)| value);
         let candidates: Vec<PathBuf> = match name.as_encoded_bytes().contains(&b'/') {
             true => vec![cwd.join(name)],
             false => std::env::split_paths(path)
@@ -88,8 +88,8 @@ impl Policy {
     fn may_execute(&self, inside: &Path) -> bool {
         // `/bin` is a link on most systems, and its target is what is granted.
         let host = self.on_host(inside).map(|(_, host)| host);
-        let real = real(&host.unwrap_or_else(|| inside.to_owned()));
-        let shown = |g: &Grant| g.exec && real.starts_with(&g.source);
+        let real = real_path(&host.unwrap_or_else(|| inside.to_owned()));
+        let shown = |g: &PathGrant| g.exec && real.starts_with(&g.source);
         let hidden = |d: &Denial| inside.starts_with(&d.path) || real.starts_with(&d.path);
         find::is_program(&real)
             && self.grants.iter().any(shown)
@@ -101,7 +101,7 @@ impl Policy {
     }
 
     /// The grant for a path inside: the innermost one, or `None` if the path is hidden.
-    pub fn access(&self, path: &Path) -> Option<&Grant> {
+    pub fn access(&self, path: &Path) -> Option<&PathGrant> {
         let hidden = self.denials.iter().any(|d| path.starts_with(&d.path));
         match hidden {
             true => None,
@@ -114,19 +114,19 @@ impl Policy {
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// The spec that the block follows.
-    pub shape: Shape,
+    pub spec: SandboxSpec,
     /// Host names that may be reached, as written.
     pub egress: Vec<(Clause, String)>,
     /// URLs that the host exposes inbound.
     pub ingress: Vec<(Clause, String)>,
     /// Host paths that the child sees.
-    pub grants: Vec<Grant>,
+    pub grants: Vec<PathGrant>,
     /// Symbolic links outside all granted directories, as on the host.
-    pub links: Vec<Link>,
+    pub links: Vec<Symlink>,
     /// Hidden paths inside grants.
     pub denials: Vec<Denial>,
     /// Clauses that have no effect in the sandbox, with the reason.
-    pub absent: Vec<(Clause, String)>,
+    pub ineffective: Vec<(Clause, String)>,
     /// Which programs may run.
     pub exec: Exec,
     /// The complete environment of the child.
@@ -136,25 +136,30 @@ pub struct Policy {
     /// The clause that requires a terminal.
     pub tty: Option<Clause>,
     /// Limits on time, memory and processes.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<PolicyLimit>,
     /// Working directory inside the sandbox.
     pub cwd: PathBuf,
     /// `HOME` inside the sandbox. It is private, except for what is granted below it.
     pub home: PathBuf,
     /// Clauses that no backend can enforce, with the reason.
-    pub impossible: Vec<(Clause, String)>,
+    pub unenforceable: Vec<(Clause, String)>,
     /// Notes on clauses that are enforced.
     pub notes: Vec<(Clause, String)>,
 }
 
+/// The spec that a sandbox block follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum SandboxSpec {
+    /// AIP-29: the sandbox of a CLI bundle.
     Aip29,
+    /// AIP-36: the sandbox of an agent.
     Aip36,
 }
 
+/// Access to a granted path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
+    /// Reading only.
     Read,
     /// Includes reading.
     Write,
@@ -163,10 +168,12 @@ pub enum Access {
 /// A host path that the child sees. Parents come first. Grants at one path have the same `access`
 /// and `exec`, but their own clauses, so the path is mounted once.
 #[derive(Clone, Debug)]
-pub struct Grant {
+pub struct PathGrant {
+    /// Path on the host.
     pub source: PathBuf,
     /// Path inside the sandbox, mostly the same as on the host.
     pub at: PathBuf,
+    /// Whether the path is writable.
     pub access: Access,
     /// Whether files below may be mapped and executed.
     pub exec: bool,
@@ -178,7 +185,8 @@ pub struct Grant {
 
 /// A symbolic link of the host. It is kept so that a program finds itself at the same path inside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Link {
+pub struct Symlink {
+    /// Path of the link.
     pub at: PathBuf,
     /// Target as written: relative to the directory of the link, or absolute.
     pub to: PathBuf,
@@ -187,14 +195,20 @@ pub struct Link {
 /// A path (inside) that stays hidden although a grant includes it.
 #[derive(Clone, Debug)]
 pub struct Denial {
+    /// The hidden path.
     pub path: PathBuf,
-    pub kind: Hidden,
+    /// What is at the path.
+    pub kind: HiddenKind,
+    /// The clause that denies it.
     pub clause: Clause,
 }
 
+/// What is at a hidden path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hidden {
+pub enum HiddenKind {
+    /// A file.
     File,
+    /// A directory.
     Directory,
     /// Does not exist now, but is inside a writable grant: its creation must be prevented.
     Missing,
@@ -212,24 +226,32 @@ pub enum Exec {
         /// Files that may be executed: the target, the listed programs, their script interpreters
         /// and the ELF loader.
         programs: Vec<PathBuf>,
+        /// The clause that lists them.
         clause: Clause,
     },
 }
 
+/// A limit of a policy.
 #[derive(Clone, Debug)]
-pub struct Limit {
+pub struct PolicyLimit {
+    /// The clause that sets it.
     pub clause: Clause,
+    /// The resource and its limit.
     pub kind: LimitKind,
 }
 
+/// A resource and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitKind {
     /// Wall time of one command.
     Timeout(Duration),
+    /// Memory of the child and its descendants.
     Memory {
+        /// Maximum size, in bytes.
         bytes: u64,
     },
     /// Processor time.
     Cpu(Duration),
+    /// Number of processes at a time.
     Processes(u64),
 }

@@ -1,16 +1,17 @@
 //! A tool inside a bundle: its keys replace those of the bundle, and may only narrow them.
 
 use super::aip29::Declared;
-use super::block::{Pairs, Said};
-use super::refusal::Refusal;
+use super::block::{ClauseValue, Pairs};
+use super::error::PolicyError;
 use agentproto_manifest::globs;
 
-type List = Option<Vec<Said<String>>>;
+type List = Option<Vec<ClauseValue<String>>>;
 
 /// Applies the tool's block to the bundle's block. Returns an error for a clause that widens it.
-pub fn narrowed(bundle: Declared, tool: Declared) -> Result<Declared, Refusal> {
+pub fn apply(bundle: Declared, tool: Declared) -> Result<Declared, PolicyError> {
     let hosts = globs::wildcard_covers;
-    let names = |granted: &str, wanted: &str| granted == wanted || globs::matches(granted, wanted);
+    let names =
+        |granted: &str, requested: &str| granted == requested || globs::matches(granted, requested);
     let mut unknown = bundle.unknown;
     unknown.extend(tool.unknown);
     let bundle_allows = bundle.allow.as_ref().is_some_and(|a| a.value);
@@ -43,16 +44,16 @@ pub fn narrowed(bundle: Declared, tool: Declared) -> Result<Declared, Refusal> {
     })
 }
 
-fn widens<T>(said: &Said<T>, why: impl Into<String>) -> Refusal {
-    Refusal::Widens {
-        at: said.place.clone(),
-        clause: said.clause.text.clone(),
+fn widens<T>(declared: &ClauseValue<T>, why: impl Into<String>) -> PolicyError {
+    PolicyError::Widens {
+        at: declared.position.clone(),
+        clause: declared.clause.text.clone(),
         why: why.into(),
     }
 }
 
-fn covers_path(granted: &str, wanted: &str) -> bool {
-    granted == wanted || globs::covers(granted, wanted)
+fn covers_path(granted: &str, requested: &str) -> bool {
+    granted == requested || globs::covers(granted, requested)
 }
 
 /// Checks that an entry of the bundle covers every entry of the tool's list.
@@ -61,15 +62,15 @@ fn list(
     tool: List,
     what: &str,
     covers: impl Fn(&str, &str) -> bool,
-) -> Result<List, Refusal> {
+) -> Result<List, PolicyError> {
     let Some(own) = tool else {
         return Ok(bundle);
     };
     let granted = bundle.unwrap_or_default();
-    for wanted in &own {
-        if !granted.iter().any(|g| covers(&g.value, &wanted.value)) {
+    for requested in &own {
+        if !granted.iter().any(|g| covers(&g.value, &requested.value)) {
             return Err(widens(
-                wanted,
+                requested,
                 format!("it is not among the {what} that the bundle grants"),
             ));
         }
@@ -78,7 +79,7 @@ fn list(
 }
 
 /// Checks that the tool's own list includes everything that the bundle denies.
-fn deny(bundle: List, tool: List) -> Result<List, Refusal> {
+fn deny(bundle: List, tool: List) -> Result<List, PolicyError> {
     let Some(own) = tool else {
         return Ok(bundle);
     };
@@ -86,7 +87,7 @@ fn deny(bundle: List, tool: List) -> Result<List, Refusal> {
         if !own.iter().any(|d| covers_path(&d.value, &denied.value)) {
             let why = format!(
                 "the tool's own `fs.deny` does not include it, in {}",
-                place(&own)
+                first_position(&own)
             );
             return Err(widens(denied, why));
         }
@@ -94,20 +95,22 @@ fn deny(bundle: List, tool: List) -> Result<List, Refusal> {
     Ok(Some(own))
 }
 
-fn place(own: &[Said<String>]) -> String {
-    own.first()
-        .map_or_else(|| "an empty list".to_owned(), |said| said.place.to_string())
+fn first_position(own: &[ClauseValue<String>]) -> String {
+    own.first().map_or_else(
+        || "an empty list".to_owned(),
+        |declared| declared.position.to_string(),
+    )
 }
 
 fn set(
     bundle: &Option<Pairs>,
     passed: &List,
     tool: Option<Pairs>,
-) -> Result<Option<Pairs>, Refusal> {
+) -> Result<Option<Pairs>, PolicyError> {
     for (name, own) in tool.iter().flatten() {
         let fixed = bundle.iter().flatten().find(|(n, _)| n == name);
         match fixed {
-            Some((_, said)) if said.value == own.value => {}
+            Some((_, declared)) if declared.value == own.value => {}
             Some(_) => return Err(widens(own, "the bundle sets a different value")),
             // A fixed value is narrower than any value of the host.
             None if passed

@@ -2,19 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use agentproto_manifest::globs::{Anchor, Pattern, Progress};
+use agentproto_manifest::globs::{GlobAnchor, GlobPattern, GlobProgress};
 
 /// Maximum number of directory entries for all globs of a policy. A clause that needs more cannot
 /// be enforced.
-pub const MOST_ENTRIES: usize = 100_000;
+pub const MAX_ENTRIES: usize = 100_000;
 /// Maximum depth of the search for a glob.
-pub const MOST_DEPTH: usize = 64;
+pub const MAX_DEPTH: usize = 64;
 /// Maximum number of grants, and of denials. Each is a mount, and more would make the start too
 /// slow.
-pub const MOST_MOUNTS: usize = 2000;
+pub const MAX_MOUNTS: usize = 2000;
 
 /// Directories that the sandbox creates itself.
-const OWN: [&str; 3] = ["/proc", "/sys", "/dev"];
+const SANDBOX_DIRS: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// The directories that `~` and relative globs refer to.
 #[derive(Clone, Copy, Debug)]
@@ -25,15 +25,15 @@ pub struct Scope<'s> {
 
 /// One alternative of a glob: a plain path, and the pattern after it.
 #[derive(Clone, Debug)]
-pub struct Spot {
+pub struct GlobBase {
     /// Absolute path, with unresolved links and `..`.
     pub base: PathBuf,
-    pub pattern: Pattern,
+    pub pattern: GlobPattern,
     /// Whether it ends with a slash, so that a directory is meant.
     pub directory: bool,
 }
 
-impl Spot {
+impl GlobBase {
     /// Whether it is a plain path, or a plain directory with everything below it.
     pub fn is_subtree(&self) -> bool {
         self.pattern.is_empty() || self.pattern.is_everything()
@@ -46,42 +46,42 @@ impl Spot {
 
 /// Why a glob has no paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoSpot {
+pub enum GlobError {
     /// The text is not a valid glob: an error in the manifest.
-    Malformed,
+    Invalid,
     /// A valid glob that cannot be enforced.
-    Impossible(String),
+    Unenforceable(String),
 }
 
 /// The base paths and patterns of a glob.
-pub fn spots(glob: &str, scope: Scope) -> Result<Vec<Spot>, NoSpot> {
-    let alternatives = Pattern::alternatives(glob).ok_or(NoSpot::Malformed)?;
+pub fn glob_bases(glob: &str, scope: Scope) -> Result<Vec<GlobBase>, GlobError> {
+    let alternatives = GlobPattern::alternatives(glob).ok_or(GlobError::Invalid)?;
     let mut out = Vec::new();
     for (anchor, pattern) in alternatives {
         let (names, pattern) = pattern.split_literal();
         let first = names.first().map_or("", String::as_str);
-        if anchor == Anchor::Here && first.starts_with('~') {
-            return Err(NoSpot::Impossible(
+        if anchor == GlobAnchor::WorkingDir && first.starts_with('~') {
+            return Err(GlobError::Unenforceable(
                 "the homes of other users are unknown; write the full path".into(),
             ));
         }
         if names.iter().any(|name| name.starts_with('$')) {
-            return Err(NoSpot::Impossible(
+            return Err(GlobError::Unenforceable(
                 "$HOME is the only variable allowed in a path; write the full path".into(),
             ));
         }
         if pattern.goes_up() {
-            return Err(NoSpot::Impossible(
+            return Err(GlobError::Unenforceable(
                 "`..` after a wildcard does not lead to a fixed path".into(),
             ));
         }
         let mut base = match anchor {
-            Anchor::Root => PathBuf::from("/"),
-            Anchor::Home => scope.home.to_owned(),
-            Anchor::Here => scope.cwd.to_owned(),
+            GlobAnchor::Root => PathBuf::from("/"),
+            GlobAnchor::Home => scope.home.to_owned(),
+            GlobAnchor::WorkingDir => scope.cwd.to_owned(),
         };
         base.extend(&names);
-        out.push(Spot {
+        out.push(GlobBase {
             base,
             pattern,
             directory: glob.ends_with('/'),
@@ -91,8 +91,8 @@ pub fn spots(glob: &str, scope: Scope) -> Result<Vec<Spot>, NoSpot> {
 }
 
 /// Whether a path is in a directory that the sandbox creates itself.
-pub fn is_own(path: &Path) -> bool {
-    OWN.iter().any(|own| path.starts_with(own))
+pub fn is_sandbox_dir(path: &Path) -> bool {
+    SANDBOX_DIRS.iter().any(|own| path.starts_with(own))
 }
 
 /// Whether the path is a device that every sandbox has.
@@ -115,29 +115,30 @@ pub enum Found {
 
 /// The search exceeded its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooMuch;
+pub struct SearchLimitExceeded;
 
-impl std::fmt::Display for TooMuch {
+impl std::fmt::Display for SearchLimitExceeded {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(
             f,
-            "more than {MOST_ENTRIES} entries or {MOST_DEPTH} levels would have to be searched; name a smaller directory"
+            "more than {MAX_ENTRIES} entries or {MAX_DEPTH} levels would have to be searched; name a smaller directory"
         )
     }
 }
 
 /// Everything below a directory that matches now. Links are not followed. `from` is how far the
-/// pattern has matched at that directory, and `left` is how many entries may still be examined.
+/// pattern has matched at that directory, and `entries_left` is how many entries may still be
+/// examined.
 pub fn expand(
     dir: &Path,
-    pattern: &Pattern,
-    from: Progress,
-    left: &mut usize,
-) -> Result<Vec<Found>, TooMuch> {
+    pattern: &GlobPattern,
+    from: GlobProgress,
+    entries_left: &mut usize,
+) -> Result<Vec<Found>, SearchLimitExceeded> {
     let mut found = Vec::new();
-    let mut waiting = vec![(dir.to_owned(), from, 0usize)];
-    while let Some((dir, progress, depth)) = waiting.pop() {
-        if pattern.takes_all_below(&progress) {
+    let mut pending = vec![(dir.to_owned(), from, 0usize)];
+    while let Some((dir, progress, depth)) = pending.pop() {
+        if pattern.matches_all_below(&progress) {
             found.push(Found::Tree(dir));
             continue;
         }
@@ -146,9 +147,9 @@ pub fn expand(
             continue;
         };
         for entry in entries.flatten() {
-            *left = left.checked_sub(1).ok_or(TooMuch)?;
+            *entries_left = entries_left.checked_sub(1).ok_or(SearchLimitExceeded)?;
             let next = pattern.step(&progress, &entry.file_name().to_string_lossy());
-            if next.is_over() {
+            if next.is_dead() {
                 continue;
             }
             let path = entry.path();
@@ -160,13 +161,13 @@ pub fn expand(
                     }
                 }
                 Ok(kind) if kind.is_dir() => {
-                    if matches && !pattern.takes_all_below(&next) {
+                    if matches && !pattern.matches_all_below(&next) {
                         found.push(Found::Directory(path.clone()));
                     }
-                    if depth >= MOST_DEPTH {
-                        return Err(TooMuch);
+                    if depth >= MAX_DEPTH {
+                        return Err(SearchLimitExceeded);
                     }
-                    waiting.push((path, next, depth + 1));
+                    pending.push((path, next, depth + 1));
                 }
                 _ => {
                     if matches {
@@ -195,8 +196,11 @@ mod tests {
             cwd: Path::new("/w/[odd]"),
             home: Path::new("/home/u"),
         };
-        let spot = spots(glob, scope).expect("a place").remove(0);
-        (spot.base.to_string_lossy().into_owned(), spot.is_subtree())
+        let glob_base = glob_bases(glob, scope).expect("a place").remove(0);
+        (
+            glob_base.base.to_string_lossy().into_owned(),
+            glob_base.is_subtree(),
+        )
     }
 
     #[test]
@@ -222,10 +226,10 @@ mod tests {
             cwd: Path::new("/w"),
             home: Path::new("/h"),
         };
-        assert_eq!(spots("[a", scope).err(), Some(NoSpot::Malformed));
+        assert_eq!(glob_bases("[a", scope).err(), Some(GlobError::Invalid));
         for glob in ["~root/x", "$XDG_DATA_HOME/x", "*/../x"] {
-            let error = spots(glob, scope).expect_err(glob);
-            assert!(matches!(error, NoSpot::Impossible(_)), "{glob}");
+            let error = glob_bases(glob, scope).expect_err(glob);
+            assert!(matches!(error, GlobError::Unenforceable(_)), "{glob}");
         }
     }
 
@@ -243,9 +247,15 @@ mod tests {
             home: root,
         };
         let find = |glob: &str| {
-            let spot = spots(glob, scope).expect("a place").remove(0);
-            let mut left = MOST_ENTRIES;
-            expand(&spot.base, &spot.pattern, spot.pattern.start(), &mut left).expect("found")
+            let glob_base = glob_bases(glob, scope).expect("a place").remove(0);
+            let mut entries_left = MAX_ENTRIES;
+            expand(
+                &glob_base.base,
+                &glob_base.pattern,
+                glob_base.pattern.start(),
+                &mut entries_left,
+            )
+            .expect("found")
         };
         assert_eq!(find("{a,b}/**/.git/**"), [Found::Tree(root.join("a/.git"))]);
         assert_eq!(find("b/**/.git/**"), [Found::Tree(root.join("b/c/.git"))]);

@@ -15,7 +15,7 @@ use super::bytes_to_path;
 
 /// Maximum size of a table, in bytes. Larger tables are not read, because no legitimate program has
 /// them.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_TABLE_BYTES: u64 = 64 << 20;
 
 /// The requirements of one ELF file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,9 +33,9 @@ pub struct Elf {
 
 /// Cache of headers, because most programs share their libraries.
 #[derive(Clone, Debug, Default)]
-pub struct Headers(RefCell<HashMap<PathBuf, Option<Rc<Elf>>>>);
+pub struct HeaderCache(RefCell<HashMap<PathBuf, Option<Rc<Elf>>>>);
 
-impl Headers {
+impl HeaderCache {
     /// Like `read`, but returns `None` for a file that cannot be read.
     pub fn get(&self, path: &Path) -> Option<Rc<Elf>> {
         if let Some(known) = self.0.borrow().get(path) {
@@ -84,7 +84,7 @@ where
     };
     let mut dynamic: &[H::Dyn] = &[];
     for segment in segments {
-        if segment.p_filesz(endian).into() > MOST_BYTES {
+        if segment.p_filesz(endian).into() > MAX_TABLE_BYTES {
             continue;
         }
         if let Ok(Some(loader)) = segment.interpreter(endian, data) {
@@ -109,7 +109,7 @@ where
         }
     }
     let start = file_offset::<H>(segments, endian, table.0);
-    let Some(start) = start.filter(|_| table.1 <= MOST_BYTES) else {
+    let Some(start) = start.filter(|_| table.1 <= MAX_TABLE_BYTES) else {
         return Some(out);
     };
     let strings = StringTable::new(data, start, start.checked_add(table.1)?);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::Lookup;
 
 /// Search path if the host does not set one.
-pub const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(crate) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The directories of `PATH` in an environment. If it is set twice, the last one counts.
 pub fn search_path(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
@@ -18,7 +18,7 @@ pub fn search_path(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
 }
 
 /// Finds a program: a name through PATH, anything with a slash relative to the working directory.
-pub fn find(lookup: &Lookup, name: &OsStr) -> Option<PathBuf> {
+pub(crate) fn find(lookup: &Lookup, name: &OsStr) -> Option<PathBuf> {
     find_in(&lookup.path, &lookup.cwd, name)
 }
 
@@ -37,23 +37,24 @@ pub fn find_in(path: &[PathBuf], cwd: &Path, name: &OsStr) -> Option<PathBuf> {
         .find(|path| is_program(path))
 }
 
+/// Whether the path is a file with an executable bit.
 pub fn is_program(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
 /// The program behind a shim of pyenv or rustup, which would otherwise start a shell to find it.
 /// `None` if the file is not a shim, or if its choice cannot be read.
-pub fn behind_shim(lookup: &Lookup, path: &Path) -> Option<PathBuf> {
+pub(crate) fn resolve_shim(lookup: &Lookup, path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?;
     let dir = path.parent()?;
     if dir.file_name()? == "shims" {
-        return behind_pyenv(lookup, dir.parent()?, name);
+        return resolve_pyenv_shim(lookup, dir.parent()?, name);
     }
     let rustup = std::fs::read_link(path)
         .ok()
         .is_some_and(|to| to.file_name() == Some(OsStr::new("rustup")))
         || is_same_file(path, &dir.join("rustup"));
-    (rustup && name != "rustup").then(|| behind_rustup(lookup, name))?
+    (rustup && name != "rustup").then(|| resolve_rustup_shim(lookup, name))?
 }
 
 fn is_same_file(a: &Path, b: &Path) -> bool {
@@ -66,8 +67,8 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 
 /// pyenv: `$PYENV_VERSION`, the nearest `.python-version`, then the global `version` file. Several
 /// versions may be listed, and the first that has the program counts.
-fn behind_pyenv(lookup: &Lookup, root: &Path, name: &OsStr) -> Option<PathBuf> {
-    let chosen = lookup
+fn resolve_pyenv_shim(lookup: &Lookup, root: &Path, name: &OsStr) -> Option<PathBuf> {
+    let selected = lookup
         .variable("PYENV_VERSION")
         .map(|v| v.to_string_lossy().into_owned())
         .or_else(|| {
@@ -76,7 +77,7 @@ fn behind_pyenv(lookup: &Lookup, root: &Path, name: &OsStr) -> Option<PathBuf> {
         })
         .or_else(|| std::fs::read_to_string(root.join("version")).ok())?;
     let versions = root.join("versions");
-    chosen
+    selected
         .split([':', '\n', ' '])
         .map(str::trim)
         .filter(|v| !v.is_empty() && !v.contains('/') && *v != "..")
@@ -102,7 +103,7 @@ fn behind_pyenv(lookup: &Lookup, root: &Path, name: &OsStr) -> Option<PathBuf> {
 }
 
 /// The programs of a rustup toolchain.
-pub const RUST_TOOLS: [&str; 7] = [
+pub(crate) const RUST_TOOLS: [&str; 7] = [
     "cargo",
     "cargo-clippy",
     "cargo-fmt",
@@ -113,11 +114,11 @@ pub const RUST_TOOLS: [&str; 7] = [
 ];
 
 /// rustup: `$RUSTUP_TOOLCHAIN`, then the default of its settings.
-fn behind_rustup(lookup: &Lookup, name: &OsStr) -> Option<PathBuf> {
+fn resolve_rustup_shim(lookup: &Lookup, name: &OsStr) -> Option<PathBuf> {
     let home = lookup
         .variable("RUSTUP_HOME")
         .map_or_else(|| lookup.home.join(".rustup"), PathBuf::from);
-    let chosen = lookup
+    let toolchain = lookup
         .variable("RUSTUP_TOOLCHAIN")
         .map(|v| v.to_string_lossy().into_owned())
         .or_else(|| {
@@ -125,7 +126,7 @@ fn behind_rustup(lookup: &Lookup, name: &OsStr) -> Option<PathBuf> {
             let settings: toml::Table = text.parse().ok()?;
             Some(settings.get("default_toolchain")?.as_str()?.to_owned())
         })?;
-    if chosen.is_empty() || chosen.contains('/') || chosen == ".." {
+    if toolchain.is_empty() || toolchain.contains('/') || toolchain == ".." {
         return None;
     }
     let toolchains = home.join("toolchains");
@@ -134,7 +135,7 @@ fn behind_rustup(lookup: &Lookup, name: &OsStr) -> Option<PathBuf> {
         .flatten()
         .filter(|e| {
             let have = e.file_name().to_string_lossy().into_owned();
-            have == chosen || have.starts_with(&format!("{chosen}-"))
+            have == toolchain || have.starts_with(&format!("{toolchain}-"))
         })
         .map(|e| e.path().join("bin").join(name))
         .filter(|p| is_program(p))
@@ -193,9 +194,9 @@ mod tests {
         };
         let shim = pyenv.join("shims/python3");
         let version = |v: &str| Some(pyenv.join(format!("versions/{v}/bin/python3")));
-        assert_eq!(behind_shim(&lookup, &shim), version("3.9.1"));
+        assert_eq!(resolve_shim(&lookup, &shim), version("3.9.1"));
         lookup.env.push(("PYENV_VERSION".into(), "3.12".into()));
-        assert_eq!(behind_shim(&lookup, &shim), version("3.12.10"));
+        assert_eq!(resolve_shim(&lookup, &shim), version("3.12.10"));
 
         program(&home.join(".cargo/bin/rustup"));
         symlink("rustup", home.join(".cargo/bin/cargo")).expect("linked");
@@ -207,8 +208,8 @@ mod tests {
         )
         .expect("written");
         let shim = home.join(".cargo/bin/cargo");
-        assert_eq!(behind_shim(&lookup, &shim), Some(cargo));
+        assert_eq!(resolve_shim(&lookup, &shim), Some(cargo));
         let rustup = home.join(".cargo/bin/rustup");
-        assert_eq!(behind_shim(&lookup, &rustup), None);
+        assert_eq!(resolve_shim(&lookup, &rustup), None);
     }
 }

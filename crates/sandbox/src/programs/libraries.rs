@@ -4,40 +4,41 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::elf::{Elf, Headers};
-use super::links::Trail;
+use super::elf::{Elf, HeaderCache};
+use super::links::FollowedLinks;
 
 /// Maximum depth of `include` lines in the loader's configuration, which may include each other.
-const MOST_INCLUDES: usize = 8;
+const MAX_INCLUDE_DEPTH: usize = 8;
 /// Maximum number of libraries. It ends loops of malicious files.
-const MOST_LIBRARIES: usize = 2000;
+const MAX_LIBRARIES: usize = 2000;
 
 /// Library directories of this machine, in the order of the loader.
 #[derive(Clone, Debug)]
-pub struct Directories {
+pub struct LibraryDirs {
     configured: Vec<PathBuf>,
     default: Vec<PathBuf>,
-    headers: Headers,
+    headers: HeaderCache,
 }
 
-impl Directories {
+impl LibraryDirs {
     /// The directories of this machine: glibc's configuration, then its defaults.
     pub fn of_this_machine() -> Self {
         let mut configured = Vec::new();
         configuration(Path::new("/etc/ld.so.conf"), 0, &mut configured);
-        Directories {
+        LibraryDirs {
             configured,
             default: defaults(),
-            headers: Headers::default(),
+            headers: HeaderCache::default(),
         }
     }
 
-    /// For tests: only these directories.
-    pub fn only(configured: Vec<PathBuf>) -> Self {
-        Directories {
+    /// Only these directories.
+    #[cfg(test)]
+    fn only(configured: Vec<PathBuf>) -> Self {
+        LibraryDirs {
             configured,
             default: Vec::new(),
-            headers: Headers::default(),
+            headers: HeaderCache::default(),
         }
     }
 
@@ -110,7 +111,7 @@ fn configuration(file: &Path, depth: usize, out: &mut Vec<PathBuf>) {
                 .map(|e| e.path())
                 .collect();
             found.sort();
-            if depth < MOST_INCLUDES {
+            if depth < MAX_INCLUDE_DEPTH {
                 found.iter().for_each(|f| configuration(f, depth + 1, out));
             }
         } else if line.starts_with('/') {
@@ -124,10 +125,10 @@ fn configuration(file: &Path, depth: usize, out: &mut Vec<PathBuf>) {
 
 /// Everything that the loader maps for a program, including the loader.
 #[derive(Debug, Default)]
-pub struct Closure {
+pub struct LibraryClosure {
     /// Files without symbolic links, in the order in which they were found.
     pub files: Vec<PathBuf>,
-    pub trail: Trail,
+    pub followed: FollowedLinks,
     /// Names that were not found in any directory.
     pub missing: Vec<PathBuf>,
     /// Whether a library was found only through the cache or the configuration.
@@ -135,13 +136,13 @@ pub struct Closure {
     seen: HashSet<PathBuf>,
 }
 
-impl Closure {
+impl LibraryClosure {
     /// Adds what an ELF file needs, directly or through its libraries.
-    pub fn add(&mut self, directories: &Directories, elf: &Elf) {
-        let mut waiting = vec![(Rc::new(elf.clone()), Vec::new())];
-        while let Some((elf, above)) = waiting.pop() {
+    pub fn add(&mut self, directories: &LibraryDirs, elf: &Elf) {
+        let mut pending = vec![(Rc::new(elf.clone()), Vec::new())];
+        while let Some((elf, above)) = pending.pop() {
             for name in &elf.needed {
-                if self.files.len() >= MOST_LIBRARIES {
+                if self.files.len() >= MAX_LIBRARIES {
                     return;
                 }
                 let Some((found, library)) = locate(directories, &elf, &above, name) else {
@@ -151,7 +152,7 @@ impl Closure {
                     }
                     continue;
                 };
-                let Ok(real) = self.trail.follow(&found) else {
+                let Ok(real) = self.followed.follow(&found) else {
                     continue;
                 };
                 if !self.seen.insert(real.clone()) {
@@ -166,23 +167,23 @@ impl Closure {
                 // An RPATH also applies to the libraries of a library.
                 let mut above = above.clone();
                 above.extend(elf.rpath.iter().cloned());
-                waiting.push((library, above));
+                pending.push((library, above));
             }
         }
     }
 
     /// Adds a library by name if this machine has it, for libraries that no header names.
-    pub fn add_by_name(&mut self, directories: &Directories, kind: (bool, u16), name: &str) {
-        let wish = Elf {
+    pub fn add_by_name(&mut self, directories: &LibraryDirs, kind: (bool, u16), name: &str) {
+        let elf = Elf {
             needed: vec![name.into()],
             kind,
             ..Elf::default()
         };
-        self.add_quietly(directories, &wish);
+        self.add_optional(directories, &elf);
     }
 
     /// Like `add`, for files that a program may never load: missing libraries are not reported.
-    pub fn add_quietly(&mut self, directories: &Directories, elf: &Elf) {
+    pub fn add_optional(&mut self, directories: &LibraryDirs, elf: &Elf) {
         let before = self.missing.len();
         self.add(directories, elf);
         self.missing.truncate(before);
@@ -194,7 +195,7 @@ impl Closure {
 
     /// Adds a file that needs no search: the loader.
     pub fn add_file(&mut self, path: &Path) -> Option<PathBuf> {
-        let real = self.trail.follow(path).ok()?;
+        let real = self.followed.follow(path).ok()?;
         if self.seen.insert(real.clone()) {
             self.files.push(real.clone());
         }
@@ -204,7 +205,7 @@ impl Closure {
 
 /// The first library with that name that is of the same kind as the file that needs it.
 fn locate(
-    directories: &Directories,
+    directories: &LibraryDirs,
     elf: &Elf,
     above: &[PathBuf],
     name: &Path,
@@ -246,8 +247,8 @@ mod tests {
         let elf = crate::programs::elf::read(&own)
             .expect("readable")
             .expect("ELF");
-        let mut closure = Closure::default();
-        closure.add(&Directories::of_this_machine(), &elf);
+        let mut closure = LibraryClosure::default();
+        closure.add(&LibraryDirs::of_this_machine(), &elf);
         let libc = |f: &&PathBuf| f.to_string_lossy().contains("libc.so");
         if cfg!(target_env = "gnu") {
             assert_eq!(closure.files.iter().filter(libc).count(), 1);
@@ -257,14 +258,14 @@ mod tests {
 
     #[test]
     fn missing_libraries_are_reported() {
-        let mut closure = Closure::default();
-        let wish = Elf {
+        let mut closure = LibraryClosure::default();
+        let elf = Elf {
             needed: vec!["libnowhere.so.1".into()],
             ..Elf::default()
         };
-        closure.add(&Directories::only(Vec::new()), &wish);
+        closure.add(&LibraryDirs::only(Vec::new()), &elf);
         assert_eq!(closure.missing, [PathBuf::from("libnowhere.so.1")]);
-        closure.add_by_name(&Directories::only(Vec::new()), (true, 0), "libother.so");
+        closure.add_by_name(&LibraryDirs::only(Vec::new()), (true, 0), "libother.so");
         assert_eq!(closure.missing.len(), 1);
     }
 }

@@ -3,33 +3,33 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::policy::Link;
+use crate::policy::Symlink;
 
 /// Maximum number of links, as in the kernel.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// The links on the way to files.
 #[derive(Clone, Debug, Default)]
-pub struct Trail {
-    pub links: Vec<Link>,
+pub struct FollowedLinks {
+    pub links: Vec<Symlink>,
 }
 
-impl Trail {
+impl FollowedLinks {
     /// The path without links. Every link on the way is recorded.
     pub fn follow(&mut self, path: &Path) -> io::Result<PathBuf> {
-        let walked = walk(path, &mut self.links)?;
-        match walked.rest.as_os_str().is_empty() {
-            true => Ok(walked.real),
+        let resolved = resolve_links(path, &mut self.links)?;
+        match resolved.rest.as_os_str().is_empty() {
+            true => Ok(resolved.real),
             false => Err(io::Error::from_raw_os_error(libc::ENOENT)),
         }
     }
 
     /// Like `follow`, for a path whose end may not exist.
-    pub fn follow_lenient(&mut self, path: &Path) -> io::Result<Walked> {
-        walk(path, &mut self.links)
+    pub fn follow_lenient(&mut self, path: &Path) -> io::Result<ResolvedPath> {
+        resolve_links(path, &mut self.links)
     }
 
-    pub fn extend(&mut self, other: Trail) {
+    pub fn extend(&mut self, other: FollowedLinks) {
         for link in other.links {
             if !self.links.contains(&link) {
                 self.links.push(link);
@@ -40,15 +40,15 @@ impl Trail {
 
 /// How far a path exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Walked {
+pub struct ResolvedPath {
     /// The existing part, without links.
     pub real: PathBuf,
     /// The missing part after it.
     pub rest: PathBuf,
 }
 
-impl Walked {
-    pub fn whole(&self) -> PathBuf {
+impl ResolvedPath {
+    pub fn full_path(&self) -> PathBuf {
         match self.rest.as_os_str().is_empty() {
             true => self.real.clone(),
             false => self.real.join(&self.rest),
@@ -56,7 +56,7 @@ impl Walked {
     }
 }
 
-fn walk(path: &Path, links: &mut Vec<Link>) -> io::Result<Walked> {
+fn resolve_links(path: &Path, links: &mut Vec<Symlink>) -> io::Result<ResolvedPath> {
     if !path.is_absolute() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -66,8 +66,8 @@ fn walk(path: &Path, links: &mut Vec<Link>) -> io::Result<Walked> {
     let mut real = PathBuf::from("/");
     let mut followed = 0;
     // Components that are still to be followed, in reverse order.
-    let mut waiting = reversed(path);
-    while let Some(name) = waiting.pop() {
+    let mut pending = reversed(path);
+    while let Some(name) = pending.pop() {
         if name == Path::new("..") {
             real.pop();
             continue;
@@ -76,15 +76,15 @@ fn walk(path: &Path, links: &mut Vec<Link>) -> io::Result<Walked> {
         match std::fs::symlink_metadata(&next) {
             Ok(meta) if meta.is_symlink() => {
                 followed += 1;
-                if followed > MOST_LINKS {
+                if followed > MAX_LINKS {
                     return Err(io::Error::other("too many symbolic links"));
                 }
                 let to = std::fs::read_link(&next)?;
                 if to.is_absolute() {
                     real = PathBuf::from("/");
                 }
-                waiting.extend(reversed(&to));
-                let link = Link { at: next, to };
+                pending.extend(reversed(&to));
+                let link = Symlink { at: next, to };
                 if !links.contains(&link) {
                     links.push(link);
                 }
@@ -93,18 +93,18 @@ fn walk(path: &Path, links: &mut Vec<Link>) -> io::Result<Walked> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut rest = name;
                 // `..` after a missing directory cannot be resolved.
-                while let Some(name) = waiting.pop() {
+                while let Some(name) = pending.pop() {
                     if name == Path::new("..") {
                         return Err(error);
                     }
                     rest.push(name);
                 }
-                return Ok(Walked { real, rest });
+                return Ok(ResolvedPath { real, rest });
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(Walked {
+    Ok(ResolvedPath {
         real,
         rest: PathBuf::new(),
     })
@@ -136,19 +136,19 @@ mod tests {
         std::fs::write(root.join("usr/lib/x.1.2"), "").expect("written");
         symlink("usr/lib", root.join("lib")).expect("linked");
         symlink("x.1.2", root.join("usr/lib/x.1")).expect("linked");
-        let mut trail = Trail::default();
-        let real = trail.follow(&root.join("lib/x.1")).expect("found");
+        let mut followed = FollowedLinks::default();
+        let real = followed.follow(&root.join("lib/x.1")).expect("found");
         assert_eq!(real, root.join("usr/lib/x.1.2"));
-        let at: Vec<_> = trail.links.iter().map(|l| l.at.clone()).collect();
+        let at: Vec<_> = followed.links.iter().map(|l| l.at.clone()).collect();
         assert_eq!(at, [root.join("lib"), root.join("usr/lib/x.1")]);
-        let walked = trail
+        let resolved = followed
             .follow_lenient(&root.join("lib/new/dir"))
             .expect("fine");
-        assert_eq!(walked.whole(), root.join("usr/lib/new/dir"));
-        assert!(trail.follow(&root.join("lib/new")).is_err());
-        assert!(trail.follow_lenient(&root.join("no/../../etc")).is_err());
+        assert_eq!(resolved.full_path(), root.join("usr/lib/new/dir"));
+        assert!(followed.follow(&root.join("lib/new")).is_err());
+        assert!(followed.follow_lenient(&root.join("no/../../etc")).is_err());
         symlink("loop", root.join("loop")).expect("linked");
-        assert!(trail.follow(&root.join("loop")).is_err());
-        assert!(trail.follow(Path::new("x")).is_err());
+        assert!(followed.follow(&root.join("loop")).is_err());
+        assert!(followed.follow(Path::new("x")).is_err());
     }
 }

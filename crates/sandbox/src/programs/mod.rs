@@ -3,12 +3,12 @@
 //! Libraries are granted as single files. A loader runs any ELF file that it may map, so granting
 //! whole library directories would make every file in them a program.
 
-pub mod companions;
-pub mod elf;
+mod elf;
+mod extra_files;
 pub mod find;
-pub mod libraries;
-pub mod links;
-pub mod script;
+mod libraries;
+pub(crate) mod links;
+mod script;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -16,16 +16,17 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::policy::Link;
-use companions::{Companions, Directory};
-use libraries::{Closure, Directories};
-use links::Trail;
+use super::policy::Symlink;
+pub use extra_files::INSTALL_RECORD;
+use extra_files::{Directory, ExtraFiles};
+use libraries::{LibraryClosure, LibraryDirs};
+use links::FollowedLinks;
 use script::Interpreter;
 
 /// Maximum number of nested interpreters, about as many as the kernel follows.
-const MOST_INTERPRETERS: usize = 4;
+const MAX_INTERPRETERS: usize = 4;
 /// Maximum number of files in a directory that are checked for their libraries.
-const MOST_SCANNED: usize = 1000;
+const MAX_SCANNED_FILES: usize = 1000;
 
 /// Libraries that glibc loads by name when a host or user is looked up.
 const NAME_SERVICES: [&str; 3] = ["libnss_files.so.2", "libnss_dns.so.2", "libnss_compat.so.2"];
@@ -33,7 +34,7 @@ const NAME_SERVICES: [&str; 3] = ["libnss_files.so.2", "libnss_dns.so.2", "libns
 /// What names are looked up with. The caller provides it, so that nothing depends on our own
 /// environment.
 #[derive(Clone, Debug, Default)]
-pub struct Lookup {
+pub(crate) struct Lookup {
     pub path: Vec<PathBuf>,
     pub cwd: PathBuf,
     pub home: PathBuf,
@@ -50,16 +51,16 @@ impl Lookup {
 /// An error for a program that cannot be read, and therefore cannot be confined.
 #[derive(Debug, Error)]
 #[error("the program `{}` cannot be read: {why}", path.display())]
-pub struct Unreadable {
+pub struct ProgramError {
+    /// Path of the program.
     pub path: PathBuf,
+    /// The reason.
     pub why: String,
 }
 
 /// A program and everything that it needs to run.
 #[derive(Clone, Debug, Default)]
-pub struct Program {
-    /// Path by which it is called.
-    pub path: PathBuf,
+pub(crate) struct Program {
     /// Path without links.
     pub real: PathBuf,
     /// Files that are executed on the way (itself, interpreters, the loader), and directories of
@@ -71,65 +72,58 @@ pub struct Program {
     /// Other files that are read.
     pub files: Vec<PathBuf>,
     /// Links by which these files are found.
-    pub links: Vec<Link>,
+    pub links: Vec<Symlink>,
     /// Whether libraries are found only through `/etc/ld.so.cache`.
     pub needs_cache: bool,
     pub notes: Vec<String>,
 }
 
-impl Program {
-    /// Reads a program and finds what it needs.
-    pub fn inspect(lookup: &Lookup, path: &Path) -> Result<Program, Unreadable> {
-        Inspector::new(lookup).inspect(path)
-    }
-}
-
 /// Inspects several programs, and reads the loader's configuration only once.
-pub struct Inspector<'l> {
+pub(crate) struct Inspector<'l> {
     lookup: &'l Lookup,
-    directories: Directories,
+    directories: LibraryDirs,
 }
 
 impl<'l> Inspector<'l> {
     pub fn new(lookup: &'l Lookup) -> Self {
         Inspector {
             lookup,
-            directories: Directories::of_this_machine(),
+            directories: LibraryDirs::of_this_machine(),
         }
     }
 
-    pub fn inspect(&self, path: &Path) -> Result<Program, Unreadable> {
-        let mut work = Work {
+    pub fn inspect(&self, path: &Path) -> Result<Program, ProgramError> {
+        let mut inspection = Inspection {
             lookup: self.lookup,
             directories: &self.directories,
-            program: Program {
-                path: path.to_owned(),
-                ..Program::default()
-            },
-            trail: Trail::default(),
-            closure: Closure::default(),
+            program: Program::default(),
+            followed: FollowedLinks::default(),
+            closure: LibraryClosure::default(),
         };
-        work.program.real = work.add(path, 0)?;
-        Ok(work.finish())
+        inspection.program.real = inspection.add(path, 0)?;
+        Ok(inspection.finish())
     }
 }
 
-struct Work<'l> {
+struct Inspection<'l> {
     lookup: &'l Lookup,
-    directories: &'l Directories,
+    directories: &'l LibraryDirs,
     program: Program,
-    trail: Trail,
-    closure: Closure,
+    followed: FollowedLinks,
+    closure: LibraryClosure,
 }
 
-impl Work<'_> {
-    fn add(&mut self, path: &Path, depth: usize) -> Result<PathBuf, Unreadable> {
-        let fail = |why: String| Unreadable {
+impl Inspection<'_> {
+    fn add(&mut self, path: &Path, depth: usize) -> Result<PathBuf, ProgramError> {
+        let fail = |why: String| ProgramError {
             path: path.to_owned(),
             why,
         };
-        let path = &self.past_shim(path);
-        let real = self.trail.follow(path).map_err(|e| fail(e.to_string()))?;
+        let path = &self.replace_shim(path);
+        let real = self
+            .followed
+            .follow(path)
+            .map_err(|e| fail(e.to_string()))?;
         if !real.is_file() {
             return Err(fail("it is not a file".into()));
         }
@@ -137,14 +131,14 @@ impl Work<'_> {
             return Ok(real);
         }
         self.program.execute.push(real.clone());
-        self.add_companions(companions::of_installation(&real));
+        self.add_extra_files(extra_files::of_installation(&real));
         if let Some(elf) = elf::read(&real).map_err(|e| fail(e.to_string()))? {
             self.add_elf(&elf);
-            self.add_companions(companions::of_program(path, &real));
+            self.add_extra_files(extra_files::of_program(path, &real));
             return Ok(real);
         }
         let interpreter = script::read(&real).map_err(|e| fail(e.to_string()))?;
-        if depth >= MOST_INTERPRETERS {
+        if depth >= MAX_INTERPRETERS {
             return Err(fail("its interpreters are nested too deeply".into()));
         }
         match interpreter {
@@ -167,37 +161,37 @@ impl Work<'_> {
                 self.add(&found, depth + 1)?;
             }
         }
-        self.add_companions(companions::of_script(&real, &self.lookup.home));
+        self.add_extra_files(extra_files::of_script(&real, &self.lookup.home));
         Ok(real)
     }
 
     /// Replaces a shim by a link to the program that it would start.
-    fn past_shim(&mut self, path: &Path) -> PathBuf {
-        let behind = find::behind_shim(self.lookup, path);
-        let (Some(behind), Some(dir), Some(name)) = (behind, path.parent(), path.file_name())
+    fn replace_shim(&mut self, path: &Path) -> PathBuf {
+        let program = find::resolve_shim(self.lookup, path);
+        let (Some(program), Some(dir), Some(name)) = (program, path.parent(), path.file_name())
         else {
             return path.to_owned();
         };
-        let Ok(dir) = self.trail.follow(dir) else {
+        let Ok(dir) = self.followed.follow(dir) else {
             return path.to_owned();
         };
-        let note = format!("`{}` is a shim for `{}`", path.display(), behind.display());
+        let note = format!("`{}` is a shim for `{}`", path.display(), program.display());
         self.program.notes.push(note);
-        self.trail.links.push(Link {
+        self.followed.links.push(Symlink {
             at: dir.join(name),
-            to: behind.clone(),
+            to: program.clone(),
         });
         // Tools of one toolchain call each other by name.
         for tool in find::RUST_TOOLS {
-            let (shim, tool) = (path.with_file_name(tool), behind.with_file_name(tool));
-            if tool != behind && find::behind_shim(self.lookup, &shim).as_ref() == Some(&tool) {
-                self.trail.links.push(Link {
+            let (shim, tool) = (path.with_file_name(tool), program.with_file_name(tool));
+            if tool != program && find::resolve_shim(self.lookup, &shim).as_ref() == Some(&tool) {
+                self.followed.links.push(Symlink {
                     at: dir.join(shim.file_name().unwrap_or_default()),
                     to: tool,
                 });
             }
         }
-        behind
+        program
     }
 
     fn add_elf(&mut self, elf: &elf::Elf) {
@@ -221,41 +215,42 @@ impl Work<'_> {
         }
     }
 
-    fn add_companions(&mut self, found: Companions) {
+    fn add_extra_files(&mut self, found: ExtraFiles) {
         for Directory { path, exec } in found.directories {
-            if let Ok(path) = self.trail.follow(&path) {
+            if let Ok(path) = self.followed.follow(&path) {
                 self.program.directories.push(Directory { path, exec });
             }
         }
         for file in found.files {
-            if let Ok(real) = self.trail.follow(&file) {
+            if let Ok(real) = self.followed.follow(&file) {
                 self.program.files.push(real);
             }
         }
         for helper in found.helpers {
-            if let Ok(real) = self.trail.follow(&helper) {
+            if let Ok(real) = self.followed.follow(&helper) {
                 self.program.execute.push(real);
             }
         }
         let mut seen = std::collections::HashSet::new();
         for dir in found.scanned {
             let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
-            for entry in entries.take(MOST_SCANNED) {
+            for entry in entries.take(MAX_SCANNED_FILES) {
                 use std::os::unix::fs::DirEntryExt;
                 // Helpers are often one file with many names.
                 if seen.insert(entry.ino())
                     && let Ok(Some(elf)) = elf::read(&entry.path())
                 {
-                    self.closure.add_quietly(self.directories, &elf);
+                    self.closure.add_optional(self.directories, &elf);
                 }
             }
         }
     }
 
     fn finish(mut self) -> Program {
-        self.trail.extend(std::mem::take(&mut self.closure.trail));
+        self.followed
+            .extend(std::mem::take(&mut self.closure.followed));
         let program = &mut self.program;
-        program.links = self.trail.links;
+        program.links = self.followed.links;
         program.needs_cache = self.closure.configured;
         for name in &self.closure.missing {
             let note = format!(
@@ -300,7 +295,9 @@ mod tests {
         let root = dir.path().canonicalize().expect("real");
         script(&root.join("inner"), "#!/bin/sh\n");
         script(&root.join("outer"), "#!/usr/bin/env -S inner -x\n");
-        let program = Program::inspect(&lookup(&root), &root.join("outer")).expect("readable");
+        let program = Inspector::new(&lookup(&root))
+            .inspect(&root.join("outer"))
+            .expect("readable");
         let runs = |path: &Path| {
             program
                 .execute
@@ -335,7 +332,9 @@ mod tests {
             ("missing", "No such file"),
             (".", "not a file"),
         ] {
-            let error = Program::inspect(&lookup(root), &root.join(name)).expect_err(name);
+            let error = Inspector::new(&lookup(root))
+                .inspect(&root.join(name))
+                .expect_err(name);
             assert!(error.to_string().contains(why), "{error}");
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::bytes_to_path;
 
 /// Maximum number of bytes that the kernel reads of the first line.
-const LINE: usize = 256;
+const MAX_LINE_BYTES: usize = 256;
 
 /// The interpreter of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +22,10 @@ pub enum Interpreter {
 
 /// The interpreter of a script, or `None` if the file has no `#!` line.
 pub fn read(path: &Path) -> io::Result<Option<Interpreter>> {
-    let mut head = Vec::with_capacity(LINE);
-    File::open(path)?.take(LINE as u64).read_to_end(&mut head)?;
+    let mut head = Vec::with_capacity(MAX_LINE_BYTES);
+    File::open(path)?
+        .take(MAX_LINE_BYTES as u64)
+        .read_to_end(&mut head)?;
     Ok(parse(&head))
 }
 

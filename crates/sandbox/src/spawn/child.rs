@@ -12,32 +12,40 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use super::control::{self, Ended, Order, Report};
+use super::control::{self, HelperCommand, HelperReport, TargetExit};
 use super::launch::{self, Streams};
-use super::output::{Bounds, Lines, Tail};
-use super::terminal::Terminal;
+use super::output::{Bounds, OutputLines, StderrTail};
+use super::terminal::PseudoTerminal;
 use crate::helper::sys;
 use crate::limits::{CPU_INTERVAL, CpuBudget};
-use crate::plan::Plan;
+use crate::plan::SpawnPlan;
 
 /// Time between closing stdin and the first signal.
 pub const AFTER_EOF: Duration = Duration::from_millis(500);
 /// AIP-45, tear down: time between SIGTERM and SIGKILL.
 pub const AFTER_TERM: Duration = Duration::from_secs(5);
 /// Time limit for starting the target. A slower helper is killed.
-const START: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Why a child was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
+    /// The helper process could not be started.
     #[error("cannot start the helper process: {0}")]
     Helper(#[source] io::Error),
     /// A step failed, and nothing was executed.
     #[error("cannot {step}: {error}")]
-    Failed { step: String, error: io::Error },
+    Failed {
+        /// The step, as an imperative phrase.
+        step: String,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+    /// The helper process ended too early.
     #[error("the helper process ended before the target was started")]
     Lost,
-    #[error("the target was not started within {} s", START.as_secs())]
+    /// The target was not started in time.
+    #[error("the target was not started within {} s", START_TIMEOUT.as_secs())]
     Slow,
 }
 
@@ -52,28 +60,36 @@ pub enum Stdio {
     /// The runner's own streams.
     Inherit,
     /// The runner's own stdin and stdout. Stderr is a pipe, so that it can be stored.
-    InheritButErrors,
+    InheritExceptStderr,
     /// One terminal for all three.
-    Terminal { rows: u16, columns: u16 },
+    Terminal {
+        /// Height in rows.
+        rows: u16,
+        /// Width in columns.
+        columns: u16,
+    },
 }
 
 /// Receives bytes as they arrive.
-pub type Listener = Box<dyn FnMut(&[u8]) + Send>;
+pub type OutputCallback = Box<dyn FnMut(&[u8]) + Send>;
 
-pub struct Options {
+/// Streams and limits of a child.
+pub struct SpawnOptions {
+    /// The standard streams.
     pub stdio: Stdio,
     /// Descriptors of the caller, used instead of `stdio`.
     pub streams: Option<Streams>,
+    /// Bounds of stdout.
     pub bounds: Bounds,
     /// Time limit after which the child is killed.
     pub timeout: Option<Duration>,
     /// Processor time limit of the child and all its descendants, after which they are killed.
     pub cpu: Option<CpuBudget>,
     /// Receives every chunk of stderr as it arrives.
-    pub stderr: Listener,
+    pub stderr: OutputCallback,
 }
 
-impl Default for Options {
+impl Default for SpawnOptions {
     fn default() -> Self {
         Self {
             stdio: Stdio::Pipes,
@@ -89,8 +105,10 @@ impl Default for Options {
 /// How a child ended, and the resources that it used.
 #[derive(Clone, Copy, Debug)]
 pub struct Exit {
+    /// Exit code or signal.
     pub status: ExitStatus,
-    pub usage: Ended,
+    /// Resources that it used, as the helper reported them.
+    pub usage: TargetExit,
     /// Whether it exceeded its time limit.
     pub timed_out: bool,
     /// Whether it exceeded its processor time limit.
@@ -100,7 +118,7 @@ pub struct Exit {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Running,
-    Ended(Ended),
+    Ended(TargetExit),
     /// The helper was killed, and everything that it watched ended with it.
     Lost,
 }
@@ -110,11 +128,13 @@ pub struct Child {
     /// `None` after it was closed, and with a terminal.
     pub stdin: Option<pipe::Sender>,
     /// `None` with a terminal.
-    pub stdout: Option<Lines>,
+    pub stdout: Option<OutputLines>,
     /// Stdout as bytes, for `Stdio::Raw`.
     pub raw: Option<pipe::Receiver>,
-    pub stderr: Tail,
-    pub terminal: Option<Terminal>,
+    /// The last bytes of stderr.
+    pub stderr: StderrTail,
+    /// The terminal, for `Stdio::Terminal`.
+    pub terminal: Option<PseudoTerminal>,
     /// Socket in the child's own network on which the egress proxy accepts.
     pub listener: Option<std::net::TcpListener>,
     control: Arc<AsyncFd<OwnedFd>>,
@@ -130,15 +150,15 @@ pub struct Child {
 /// Sockets of the child's own network. They are created there and passed to the runner.
 pub struct Sockets {
     control: Arc<AsyncFd<OwnedFd>>,
-    made: mpsc::Receiver<OwnedFd>,
+    received: mpsc::Receiver<OwnedFd>,
 }
 
 impl Sockets {
     /// Connects to one of the child's ports.
     pub async fn connect(&mut self, port: u16) -> io::Result<tokio::net::TcpStream> {
-        order(&self.control, Order::Socket)?;
+        send_command(&self.control, HelperCommand::Socket)?;
         let socket = self
-            .made
+            .received
             .recv()
             .await
             .ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
@@ -150,57 +170,57 @@ impl Sockets {
 }
 
 /// Starts the target of a plan. Returns when the target was executed.
-pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
+pub async fn spawn(plan: &SpawnPlan, options: SpawnOptions) -> Result<Child, SpawnError> {
     let (ours, theirs) = control::pair().map_err(SpawnError::Helper)?;
     set_nonblocking(&ours).map_err(SpawnError::Helper)?;
     let mut ends = match options.streams {
-        Some(child) => Ends {
+        Some(child) => StreamEnds {
             child,
-            runner: Runner::Taken,
+            runner: RunnerEnd::Taken,
         },
-        None => Ends::new(options.stdio).map_err(SpawnError::Helper)?,
+        None => StreamEnds::new(options.stdio).map_err(SpawnError::Helper)?,
     };
     let helper = launch::start(plan, &ends.child, theirs).map_err(SpawnError::Helper)?;
-    let outer = std::mem::replace(&mut ends.runner, Runner::Taken);
+    let outer = std::mem::replace(&mut ends.runner, RunnerEnd::Taken);
     drop(ends);
     let control = Arc::new(super::watched(ours).map_err(SpawnError::Helper)?);
     let pid = helper.pid;
     reap(helper);
-    let listener = match timeout(START, started(&control)).await {
+    let listener = match timeout(START_TIMEOUT, started(&control)).await {
         Ok(listener) => listener?,
         // Dropping the control socket makes the helper exit.
         Err(_) => return Err(SpawnError::Slow),
     };
-    let (say, state) = watch::channel(State::Running);
-    let (hand_out, sockets) = mpsc::channel(4);
-    tokio::spawn(follow(Arc::clone(&control), say, hand_out));
+    let (sender, state) = watch::channel(State::Running);
+    let (socket_sender, sockets) = mpsc::channel(4);
+    tokio::spawn(follow(Arc::clone(&control), sender, socket_sender));
     let mut raw = None;
     let (stdin, stdout, stderr, terminal) = match outer {
-        Runner::Pipes(stdin, stdout, stderr) if matches!(options.stdio, Stdio::Raw) => {
+        RunnerEnd::Pipes(stdin, stdout, stderr) if matches!(options.stdio, Stdio::Raw) => {
             let stdin = pipe::Sender::from_owned_fd(stdin).map_err(SpawnError::Helper)?;
             raw = Some(pipe::Receiver::from_owned_fd(stdout).map_err(SpawnError::Helper)?);
-            let tail = Tail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
+            let tail = StderrTail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
             (Some(stdin), None, tail, None)
         }
-        Runner::Pipes(stdin, stdout, stderr) => {
+        RunnerEnd::Pipes(stdin, stdout, stderr) => {
             let stdin = pipe::Sender::from_owned_fd(stdin).map_err(SpawnError::Helper)?;
-            let stdout = Lines::drain(stdout, options.bounds).map_err(SpawnError::Helper)?;
-            let tail = Tail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
+            let stdout = OutputLines::drain(stdout, options.bounds).map_err(SpawnError::Helper)?;
+            let tail = StderrTail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
             (Some(stdin), Some(stdout), tail, None)
         }
-        Runner::Errors(stderr) => {
-            let tail = Tail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
+        RunnerEnd::Errors(stderr) => {
+            let tail = StderrTail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
             (None, None, tail, None)
         }
-        Runner::Terminal(terminal) => (None, None, Tail::default(), Some(terminal)),
-        Runner::Taken => (None, None, Tail::default(), None),
+        RunnerEnd::Terminal(terminal) => (None, None, StderrTail::default(), Some(terminal)),
+        RunnerEnd::Taken => (None, None, StderrTail::default(), None),
     };
     let sockets = Some(Sockets {
         control: Arc::clone(&control),
-        made: sockets,
+        received: sockets,
     });
-    let over = options.timeout.map(tokio::time::sleep);
-    let timed_out = kill_after(over, &control, &state);
+    let deadline = options.timeout.map(tokio::time::sleep);
+    let timed_out = kill_after(deadline, &control, &state);
     let cpu_spent = kill_after(options.cpu.map(cpu_spent), &control, &state);
     Ok(Child {
         stdin,
@@ -221,12 +241,12 @@ pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
 impl Child {
     /// Sends a signal to the target's process group, or to everything in the sandbox.
     pub fn signal(&self, number: i32, all: bool) -> io::Result<()> {
-        order(&self.control, Order::Signal { number, all })
+        send_command(&self.control, HelperCommand::Signal { number, all })
     }
 
     /// Sends a signal to the target only.
     pub fn signal_target(&self, number: i32) -> io::Result<()> {
-        order(&self.control, Order::SignalTarget { number })
+        send_command(&self.control, HelperCommand::SignalTarget { number })
     }
 
     /// Pid of the process above the target and all its descendants, while it runs.
@@ -241,7 +261,7 @@ impl Child {
 
     /// Waits for the end of the child and all its descendants.
     pub async fn wait(&mut self) -> Exit {
-        let lost = Ended {
+        let lost = TargetExit {
             status: libc::SIGKILL,
             survivors: 0,
             held: false,
@@ -267,6 +287,7 @@ impl Child {
         self.stop_within(AFTER_EOF, AFTER_TERM).await
     }
 
+    /// Like `stop`, with other times between the steps.
     pub async fn stop_within(&mut self, after_eof: Duration, after_term: Duration) -> Exit {
         self.stdin = None;
         if let Ok(exit) = timeout(after_eof, self.wait()).await {
@@ -281,25 +302,25 @@ impl Child {
 
     /// Kills the child and all its descendants, and waits until they are gone.
     pub async fn kill(&mut self) -> Exit {
-        let _ = order(&self.control, Order::Kill);
+        let _ = send_command(&self.control, HelperCommand::Kill);
         self.wait().await
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        let _ = order(&self.control, Order::Kill);
+        let _ = send_command(&self.control, HelperCommand::Kill);
     }
 }
 
-fn order(control: &AsyncFd<OwnedFd>, order: Order) -> io::Result<()> {
-    control::send(control.get_ref().as_fd(), &order, None)
+fn send_command(control: &AsyncFd<OwnedFd>, command: HelperCommand) -> io::Result<()> {
+    control::send(control.get_ref().as_fd(), &command, None)
 }
 
-async fn next(control: &AsyncFd<OwnedFd>) -> io::Result<Option<(Report, Option<OwnedFd>)>> {
+async fn next(control: &AsyncFd<OwnedFd>) -> io::Result<Option<(HelperReport, Option<OwnedFd>)>> {
     loop {
         let mut ready = control.readable().await?;
-        match ready.try_io(|fd| control::receive::<Report>(fd.get_ref().as_fd())) {
+        match ready.try_io(|fd| control::receive::<HelperReport>(fd.get_ref().as_fd())) {
             Ok(result) => return result,
             Err(_would_block) => {}
         }
@@ -310,9 +331,9 @@ async fn started(control: &AsyncFd<OwnedFd>) -> Result<Option<std::net::TcpListe
     let mut listener = None;
     loop {
         match next(control).await {
-            Ok(Some((Report::Listener, Some(fd)))) => listener = Some(fd.into()),
-            Ok(Some((Report::Started, _))) => return Ok(listener),
-            Ok(Some((Report::Failed { step, errno }, _))) => {
+            Ok(Some((HelperReport::Listener, Some(fd)))) => listener = Some(fd.into()),
+            Ok(Some((HelperReport::Started, _))) => return Ok(listener),
+            Ok(Some((HelperReport::Failed { step, errno }, _))) => {
                 let error = io::Error::from_raw_os_error(errno);
                 return Err(SpawnError::Failed { step, error });
             }
@@ -324,48 +345,48 @@ async fn started(control: &AsyncFd<OwnedFd>) -> Result<Option<std::net::TcpListe
 
 async fn follow(
     control: Arc<AsyncFd<OwnedFd>>,
-    say: watch::Sender<State>,
+    sender: watch::Sender<State>,
     sockets: mpsc::Sender<OwnedFd>,
 ) {
     loop {
         match next(&control).await {
-            Ok(Some((Report::Ended(ended), _))) => {
-                say.send_replace(State::Ended(ended));
+            Ok(Some((HelperReport::Ended(ended), _))) => {
+                sender.send_replace(State::Ended(ended));
                 return;
             }
-            Ok(Some((Report::Socket, Some(fd)))) => {
+            Ok(Some((HelperReport::Socket, Some(fd)))) => {
                 let _ = sockets.try_send(fd);
             }
             Ok(Some(_)) => {}
             Ok(None) | Err(_) => {
-                say.send_replace(State::Lost);
+                sender.send_replace(State::Lost);
                 return;
             }
         }
     }
 }
 
-/// Kills a child that is still running when `over` resolves, and records that.
+/// Kills a child that is still running when `deadline` resolves, and records that.
 fn kill_after(
-    over: Option<impl Future<Output = ()> + Send + 'static>,
+    deadline: Option<impl Future<Output = ()> + Send + 'static>,
     control: &Arc<AsyncFd<OwnedFd>>,
     state: &watch::Receiver<State>,
 ) -> watch::Receiver<bool> {
-    let (say, heard) = watch::channel(false);
-    if let Some(over) = over {
+    let (sender, receiver) = watch::channel(false);
+    if let Some(deadline) = deadline {
         let (control, mut state) = (Arc::clone(control), state.clone());
         tokio::spawn(async move {
             tokio::select! {
                 biased;
                 _ = state.wait_for(|s| !matches!(s, State::Running)) => {}
-                () = over => {
-                    say.send_replace(true);
-                    let _ = order(&control, Order::Kill);
+                () = deadline => {
+                    sender.send_replace(true);
+                    let _ = send_command(&control, HelperCommand::Kill);
                 }
             }
         });
     }
-    heard
+    receiver
 }
 
 async fn cpu_spent(budget: CpuBudget) {
@@ -386,6 +407,7 @@ fn reap(helper: launch::Helper) {
     });
 }
 
+/// Makes reads and writes of a descriptor return at once.
 pub fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
     // SAFETY: plain numbers.
     unsafe {
@@ -398,19 +420,19 @@ pub fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
 }
 
 /// Both ends of the child's streams.
-struct Ends {
+struct StreamEnds {
     child: Streams,
-    runner: Runner,
+    runner: RunnerEnd,
 }
 
-enum Runner {
+enum RunnerEnd {
     Pipes(OwnedFd, OwnedFd, OwnedFd),
-    Terminal(Terminal),
+    Terminal(PseudoTerminal),
     Errors(OwnedFd),
     Taken,
 }
 
-impl Ends {
+impl StreamEnds {
     fn new(stdio: Stdio) -> io::Result<Self> {
         match stdio {
             Stdio::Pipes | Stdio::Raw => {
@@ -426,18 +448,18 @@ impl Ends {
                         stdout,
                         stderr,
                     },
-                    runner: Runner::Pipes(to_stdin, from_stdout, from_stderr),
+                    runner: RunnerEnd::Pipes(to_stdin, from_stdout, from_stderr),
                 })
             }
-            Stdio::Inherit | Stdio::InheritButErrors => {
+            Stdio::Inherit | Stdio::InheritExceptStderr => {
                 let copy = |fd: BorrowedFd| fd.try_clone_to_owned();
                 let (stderr, runner) = match stdio {
-                    Stdio::InheritButErrors => {
+                    Stdio::InheritExceptStderr => {
                         let (from_stderr, stderr) = sys::pipe()?;
                         set_nonblocking(&from_stderr)?;
-                        (stderr, Runner::Errors(from_stderr))
+                        (stderr, RunnerEnd::Errors(from_stderr))
                     }
-                    _ => (copy(io::stderr().as_fd())?, Runner::Taken),
+                    _ => (copy(io::stderr().as_fd())?, RunnerEnd::Taken),
                 };
                 Ok(Self {
                     child: Streams {
@@ -449,14 +471,14 @@ impl Ends {
                 })
             }
             Stdio::Terminal { rows, columns } => {
-                let (terminal, inner) = Terminal::open(rows, columns)?;
+                let (terminal, inner) = PseudoTerminal::open(rows, columns)?;
                 Ok(Self {
                     child: Streams {
                         stdin: inner.try_clone()?,
                         stdout: inner.try_clone()?,
                         stderr: inner,
                     },
-                    runner: Runner::Terminal(terminal),
+                    runner: RunnerEnd::Terminal(terminal),
                 })
             }
         }

@@ -7,12 +7,12 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use serde::{Deserialize, Serialize};
 
 /// Maximum length of a message, in bytes.
-const LONGEST: usize = 16 * 1024;
+const MAX_MESSAGE_BYTES: usize = 16 * 1024;
 
 /// Messages from the helper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-pub enum Report {
+pub enum HelperReport {
     /// Carries a listening socket of the sandbox's own network.
     Listener,
     /// Carries an unconnected socket of the sandbox's own network.
@@ -22,11 +22,12 @@ pub enum Report {
     /// A step failed, and nothing was executed.
     Failed { step: String, errno: i32 },
     /// The target and all its descendants are gone.
-    Ended(Ended),
+    Ended(TargetExit),
 }
 
+/// How a target ended, and the resources that it used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct TargetExit {
     /// Status as `wait` returns it.
     pub status: i32,
     /// Number of processes that were still running when the target ended, and were killed.
@@ -45,7 +46,7 @@ pub struct Ended {
 /// Messages to the helper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-pub enum Order {
+pub enum HelperCommand {
     /// Signals the target's process group, or everything.
     Signal { number: i32, all: bool },
     /// Signals the target only, like `kill PID`.
@@ -79,7 +80,7 @@ pub fn send<T: Serialize>(
 
 /// Sends a message with descriptors.
 pub fn send_with<T: Serialize>(socket: BorrowedFd, message: &T, with: &[RawFd]) -> io::Result<()> {
-    if with.len() > MOST_DESCRIPTORS {
+    if with.len() > MAX_DESCRIPTORS {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let bytes = serde_json::to_vec(message).map_err(io::Error::other)?;
@@ -131,7 +132,7 @@ pub fn receive<T: for<'de> Deserialize<'de>>(
 pub fn receive_with<T: for<'de> Deserialize<'de>>(
     socket: BorrowedFd,
 ) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
-    let mut bytes = [0_u8; LONGEST];
+    let mut bytes = [0_u8; MAX_MESSAGE_BYTES];
     let mut part = libc::iovec {
         iov_base: bytes.as_mut_ptr().cast(),
         iov_len: bytes.len(),
@@ -178,7 +179,7 @@ pub fn receive_with<T: for<'de> Deserialize<'de>>(
     Ok(Some((message, with)))
 }
 
-const MOST_DESCRIPTORS: usize = 8;
+const MAX_DESCRIPTORS: usize = 8;
 
 /// Space for the descriptors, aligned as the kernel requires.
 #[derive(Default)]
@@ -194,29 +195,39 @@ mod tests {
     fn messages_and_descriptors_arrive() {
         let (a, b) = pair().expect("pair");
         let (extra, _other) = pair().expect("pair");
-        send(a.as_fd(), &Report::Listener, Some(extra.as_fd())).expect("sent");
-        let failed = Report::Failed {
+        send(a.as_fd(), &HelperReport::Listener, Some(extra.as_fd())).expect("sent");
+        let failed = HelperReport::Failed {
             step: "mount".into(),
             errno: 1,
         };
         send(a.as_fd(), &failed, None).expect("sent");
         drop(a);
-        let (first, fd) = receive::<Report>(b.as_fd()).expect("ok").expect("one");
-        assert_eq!((first, fd.is_some()), (Report::Listener, true));
-        let (second, fd) = receive::<Report>(b.as_fd()).expect("ok").expect("two");
+        let (first, fd) = receive::<HelperReport>(b.as_fd())
+            .expect("ok")
+            .expect("one");
+        assert_eq!((first, fd.is_some()), (HelperReport::Listener, true));
+        let (second, fd) = receive::<HelperReport>(b.as_fd())
+            .expect("ok")
+            .expect("two");
         assert_eq!((second, fd.is_some()), (failed, false));
-        assert!(receive::<Report>(b.as_fd()).expect("ok").is_none());
+        assert!(receive::<HelperReport>(b.as_fd()).expect("ok").is_none());
     }
 
     /// A signal that is sent to a target at the moment of its end does not lose its exit code.
     #[test]
     fn messages_before_a_reset_are_received() {
         let (runner, helper) = pair().expect("pair");
-        send(runner.as_fd(), &Order::Kill, None).expect("sent");
-        send(helper.as_fd(), &Report::Started, None).expect("sent");
+        send(runner.as_fd(), &HelperCommand::Kill, None).expect("sent");
+        send(helper.as_fd(), &HelperReport::Started, None).expect("sent");
         drop(helper);
-        let (last, _) = receive::<Report>(runner.as_fd()).expect("ok").expect("one");
-        assert_eq!(last, Report::Started);
-        assert!(receive::<Report>(runner.as_fd()).expect("ok").is_none());
+        let (last, _) = receive::<HelperReport>(runner.as_fd())
+            .expect("ok")
+            .expect("one");
+        assert_eq!(last, HelperReport::Started);
+        assert!(
+            receive::<HelperReport>(runner.as_fd())
+                .expect("ok")
+                .is_none()
+        );
     }
 }

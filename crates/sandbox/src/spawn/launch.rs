@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::spare;
 use crate::helper;
-use crate::helper::spare::Request;
-use crate::plan::{Kind, PLAN_FD, Plan};
+use crate::helper::spare::SpareRequest;
+use crate::plan::{PLAN_FD, PlanKind, SpawnPlan};
 
 /// A child process with an unambiguous identity. Its pid is not reused before we have waited for
 /// it, and its descriptor stays valid after that.
@@ -20,18 +20,21 @@ pub struct Helper {
 
 /// Descriptors that become 0, 1 and 2 of the target.
 pub struct Streams {
+    /// Descriptor 0.
     pub stdin: OwnedFd,
+    /// Descriptor 1.
     pub stdout: OwnedFd,
+    /// Descriptor 2.
     pub stderr: OwnedFd,
 }
 
-pub fn start(plan: &Plan, streams: &Streams, control: OwnedFd) -> io::Result<Helper> {
-    let alone = plan.confinement.is_some() && plan.leftovers.is_empty();
+pub fn start(plan: &SpawnPlan, streams: &Streams, control: OwnedFd) -> io::Result<Helper> {
+    let is_self_contained = plan.confinement.is_some() && plan.leftovers.is_empty();
     let request = match plan.kind {
-        Kind::Native if alone => Request::FirstProcess,
-        _ => Request::Helper,
+        PlanKind::Native if is_self_contained => SpareRequest::FirstProcess,
+        _ => SpareRequest::Helper,
     };
-    let plan = helper::sys::in_memory(&serde_json::to_vec(plan).map_err(io::Error::other)?)?;
+    let plan = helper::sys::memory_file(&serde_json::to_vec(plan).map_err(io::Error::other)?)?;
     let ends = [
         &streams.stdin,
         &streams.stdout,
@@ -39,7 +42,7 @@ pub fn start(plan: &Plan, streams: &Streams, control: OwnedFd) -> io::Result<Hel
         &control,
         &plan,
     ];
-    if let Some(pid) = spare::ask(request, &ends.map(AsRawFd::as_raw_fd)) {
+    if let Some(pid) = spare::request_helper(request, &ends.map(AsRawFd::as_raw_fd)) {
         return helper(pid);
     }
     let mut places = Vec::new();
@@ -88,18 +91,18 @@ pub(super) fn high(fd: &OwnedFd) -> io::Result<OwnedFd> {
     }
 }
 
-pub(super) fn spawn(word: Option<&str>, places: &[(OwnedFd, RawFd)]) -> io::Result<libc::pid_t> {
+pub(super) fn spawn(mode: Option<&str>, places: &[(OwnedFd, RawFd)]) -> io::Result<libc::pid_t> {
     let binary = CString::new(helper::binary()?.as_os_str().as_bytes())
         .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let name = CString::new(helper::NAME).map_err(io::Error::other)?;
-    let word = word
+    let mode = mode
         .map(CString::new)
         .transpose()
         .map_err(io::Error::other)?;
     let argv = [
         name.as_ptr().cast_mut(),
-        word.as_ref()
-            .map_or(std::ptr::null_mut(), |word| word.as_ptr().cast_mut()),
+        mode.as_ref()
+            .map_or(std::ptr::null_mut(), |mode| mode.as_ptr().cast_mut()),
         std::ptr::null_mut(),
     ];
     // The plan has the target's environment. The helper itself needs little memory and no huge

@@ -2,19 +2,20 @@
 //! never outlives its owner. The runner, the harness, the AOI engine and the daemon all use it.
 
 mod child;
-pub mod control;
+pub(crate) mod control;
 mod launch;
 mod output;
 mod spare;
 mod terminal;
 
 pub use child::{
-    AFTER_EOF, AFTER_TERM, Child, Exit, Listener, Options, Sockets, SpawnError, Stdio,
+    AFTER_EOF, AFTER_TERM, Child, Exit, OutputCallback, Sockets, SpawnError, SpawnOptions, Stdio,
     set_nonblocking, spawn,
 };
+pub use control::TargetExit;
 pub use launch::Streams;
-pub use output::{Bounds, Lines, Piece, Splitter, Tail};
-pub use terminal::Terminal;
+pub use output::{Bounds, LineSplitter, OutputLines, Piece, StderrTail};
+pub use terminal::PseudoTerminal;
 
 /// A descriptor that async tasks can wait for.
 fn watched(

@@ -31,14 +31,30 @@ impl Default for Bounds {
 /// Maximum number of lines that a reader takes at a time.
 const BATCH: usize = 64;
 
+/// A part of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// A line without its line feed. `ended` is false for a last line without one.
-    Line { bytes: Vec<u8>, ended: bool },
-    /// The start of a line that is too long, and its real length.
-    TooLong { start: Vec<u8>, length: u64 },
+    /// A line without its line feed.
+    Line {
+        /// Contents of the line.
+        bytes: Vec<u8>,
+        /// Whether a line feed followed. Only the last line may have none.
+        ended: bool,
+    },
+    /// A line that is too long.
+    TooLong {
+        /// Start of the line, up to `Bounds::line` bytes.
+        start: Vec<u8>,
+        /// Length of the whole line, in bytes.
+        length: u64,
+    },
     /// Lines that were dropped because the reader was too slow.
-    Gap { lines: u64, bytes: u64 },
+    Gap {
+        /// Number of lines.
+        lines: u64,
+        /// Size of these lines, in bytes.
+        bytes: u64,
+    },
 }
 
 impl Piece {
@@ -55,7 +71,7 @@ struct Queue {
     pieces: VecDeque<Piece>,
     size: usize,
     dropped: (u64, u64),
-    over: bool,
+    is_finished: bool,
 }
 
 impl Queue {
@@ -103,28 +119,28 @@ impl Shared {
             if lines > 0 {
                 queue.pieces.push_back(Piece::Gap { lines, bytes });
             }
-            queue.over = true;
+            queue.is_finished = true;
         });
         self.changed.notify_one();
     }
 }
 
 /// The lines of one stream, in order.
-pub struct Lines {
+pub struct OutputLines {
     shared: Arc<Shared>,
     /// Taken from the queue, but not returned yet.
     taken: VecDeque<Piece>,
 }
 
-impl Lines {
+impl OutputLines {
     /// Starts draining a pipe in a separate task.
     pub fn drain(pipe: OwnedFd, bounds: Bounds) -> std::io::Result<Self> {
         let mut pipe = receiver(pipe)?;
         let shared = Arc::new(Shared::default());
         let to = Arc::clone(&shared);
         tokio::spawn(async move {
-            let mut buffer = vec![0; SMALL];
-            let mut line = Splitter::new(bounds);
+            let mut buffer = vec![0; INITIAL_BUFFER];
+            let mut line = LineSplitter::new(bounds);
             let mut pieces = Vec::new();
             while let Ok(read) = pipe.read(&mut buffer).await {
                 if read == 0 {
@@ -150,16 +166,16 @@ impl Lines {
             if let Some(piece) = self.taken.pop_front() {
                 return Some(piece);
             }
-            let over = self.shared.with(|queue| {
+            let is_finished = self.shared.with(|queue| {
                 // One batch at a time; the rest stays in the queue, which counts its size.
                 let many = queue.pieces.len().min(BATCH);
                 self.taken.extend(queue.pieces.drain(..many));
                 let size: usize = self.taken.iter().map(Piece::size).sum();
                 queue.size = queue.size.saturating_sub(size);
-                queue.over
+                queue.is_finished
             });
             if self.taken.is_empty() {
-                if over {
+                if is_finished {
                     return None;
                 }
                 self.shared.changed.notified().await;
@@ -169,7 +185,7 @@ impl Lines {
 }
 
 /// Initial buffer size. Most children write little, and there may be hundreds of them.
-const SMALL: usize = 2 << 10;
+const INITIAL_BUFFER: usize = 2 << 10;
 
 /// Gives a buffer its full size after it was filled by one read.
 fn grow(buffer: &mut Vec<u8>, read: usize, full: usize) {
@@ -183,13 +199,14 @@ fn receiver(pipe: OwnedFd) -> std::io::Result<pipe::Receiver> {
 }
 
 /// Splits bytes into lines.
-pub struct Splitter {
+pub struct LineSplitter {
     bounds: Bounds,
     line: Vec<u8>,
     length: u64,
 }
 
-impl Splitter {
+impl LineSplitter {
+    /// Starts without any bytes.
     pub fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
@@ -212,8 +229,8 @@ impl Splitter {
     fn add(&mut self, bytes: &[u8]) {
         self.length += bytes.len() as u64;
         let room = self.bounds.line.saturating_sub(self.line.len());
-        let kept = bytes.get(..room.min(bytes.len())).unwrap_or_default();
-        self.line.extend_from_slice(kept);
+        let stored = bytes.get(..room.min(bytes.len())).unwrap_or_default();
+        self.line.extend_from_slice(stored);
     }
 
     fn piece(&mut self, ended: bool) -> Piece {
@@ -238,15 +255,15 @@ impl Splitter {
 
 /// The last bytes of stderr, which error messages quote.
 #[derive(Default)]
-pub struct Tail {
-    kept: Arc<Mutex<VecDeque<u8>>>,
+pub struct StderrTail {
+    stored: Arc<Mutex<VecDeque<u8>>>,
     task: Option<tokio::task::JoinHandle<()>>,
 }
 
 /// Size of the tail: enough for a stack trace, and short enough to print.
-const TAIL: usize = 16 << 10;
+const TAIL_BYTES: usize = 16 << 10;
 
-impl Tail {
+impl StderrTail {
     /// Drains a pipe and keeps its end. Every chunk also goes to `also`.
     pub fn drain(
         pipe: OwnedFd,
@@ -254,25 +271,25 @@ impl Tail {
     ) -> std::io::Result<Self> {
         let mut pipe = receiver(pipe)?;
         let tail = Arc::new(Mutex::new(VecDeque::new()));
-        let kept = Arc::clone(&tail);
+        let stored = Arc::clone(&tail);
         let task = tokio::spawn(async move {
-            let mut buffer = vec![0; SMALL];
+            let mut buffer = vec![0; INITIAL_BUFFER];
             while let Ok(read) = pipe.read(&mut buffer).await {
                 if read == 0 {
                     break;
                 }
                 let bytes = buffer.get(..read).unwrap_or_default();
                 also(bytes);
-                let mut kept = kept.lock();
-                kept.extend(bytes);
-                let over = kept.len().saturating_sub(TAIL);
-                kept.drain(..over);
-                drop(kept);
-                grow(&mut buffer, read, TAIL);
+                let mut stored = stored.lock();
+                stored.extend(bytes);
+                let excess = stored.len().saturating_sub(TAIL_BYTES);
+                stored.drain(..excess);
+                drop(stored);
+                grow(&mut buffer, read, TAIL_BYTES);
             }
         });
         Ok(Self {
-            kept: tail,
+            stored: tail,
             task: Some(task),
         })
     }
@@ -286,8 +303,8 @@ impl Tail {
 
     /// The current tail as text.
     pub fn text(&self) -> String {
-        let kept = self.kept.lock();
-        let (a, b) = kept.as_slices();
+        let stored = self.stored.lock();
+        let (a, b) = stored.as_slices();
         String::from_utf8_lossy(&[a, b].concat()).into_owned()
     }
 }
@@ -297,7 +314,7 @@ mod tests {
     use super::*;
 
     fn split(chunks: &[&str], line: usize) -> Vec<Piece> {
-        let mut splitter = Splitter::new(Bounds { line, waiting: 0 });
+        let mut splitter = LineSplitter::new(Bounds { line, waiting: 0 });
         let mut pieces = Vec::new();
         for chunk in chunks {
             splitter.take(chunk.as_bytes(), |p| pieces.push(p));

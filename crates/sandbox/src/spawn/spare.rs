@@ -7,10 +7,10 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use parking_lot::Mutex;
 
 use super::{control, launch};
-use crate::helper::spare::{self, Request};
+use crate::helper::spare::{self, SpareRequest};
 
 /// Number of spawns before a spare helper is started.
-const WORTH_IT: u32 = 2;
+const SPAWNS_BEFORE_SPARE: u32 = 2;
 
 enum State {
     /// Number of spawns without a spare helper.
@@ -21,7 +21,7 @@ enum State {
 static STATE: Mutex<State> = Mutex::new(State::Without(0));
 
 /// Requests a helper with these descriptors. Returns `None` if the caller has to start one.
-pub fn ask(what: Request, with: &[RawFd]) -> Option<libc::pid_t> {
+pub fn request_helper(what: SpareRequest, with: &[RawFd]) -> Option<libc::pid_t> {
     let mut state = STATE.lock();
     if let State::Waiting(requests, spare) = &*state {
         match request(requests, what, with) {
@@ -35,7 +35,7 @@ pub fn ask(what: Request, with: &[RawFd]) -> Option<libc::pid_t> {
     if let State::Without(count) = &mut *state {
         *count += 1;
         // It serves the next spawn; this one would have to wait for it.
-        if *count >= WORTH_IT
+        if *count >= SPAWNS_BEFORE_SPARE
             && let Ok((requests, spare)) = start()
         {
             *state = State::Waiting(requests, spare);
@@ -44,7 +44,7 @@ pub fn ask(what: Request, with: &[RawFd]) -> Option<libc::pid_t> {
     None
 }
 
-fn request(requests: &OwnedFd, what: Request, with: &[RawFd]) -> io::Result<libc::pid_t> {
+fn request(requests: &OwnedFd, what: SpareRequest, with: &[RawFd]) -> io::Result<libc::pid_t> {
     control::send_with(requests.as_fd(), &what, with)?;
     match control::receive::<i64>(requests.as_fd())? {
         Some((pid @ 1.., _)) => Ok(pid as libc::pid_t),
@@ -76,7 +76,7 @@ fn start() -> io::Result<(OwnedFd, libc::pid_t)> {
         (launch::high(&null)?, 2),
         (launch::high(&theirs)?, spare::REQUESTS_FD),
     ];
-    let spare = launch::spawn(Some(spare::WORD), &places)?;
+    let spare = launch::spawn(Some(spare::MODE), &places)?;
     Ok((ours, spare))
 }
 

@@ -6,11 +6,11 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use tokio::io::unix::AsyncFd;
 
 /// The outer end of a pseudo-terminal.
-pub struct Terminal {
+pub struct PseudoTerminal {
     outer: AsyncFd<OwnedFd>,
 }
 
-impl Terminal {
+impl PseudoTerminal {
     /// Opens a terminal: the outer end, and the inner end that becomes the child's streams.
     pub fn open(rows: u16, columns: u16) -> io::Result<(Self, OwnedFd)> {
         let (mut outer, mut inner) = (0, 0);
@@ -46,6 +46,7 @@ impl Terminal {
         Ok((Self { outer }, inner))
     }
 
+    /// Sets the size of the terminal.
     pub fn resize(&self, rows: u16, columns: u16) -> io::Result<()> {
         let size = libc::winsize {
             ws_row: rows,

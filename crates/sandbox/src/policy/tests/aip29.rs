@@ -1,8 +1,8 @@
 //! Tests for the AIP-29 block.
 
 use super::Machine;
-use super::machine::{impossible, value};
-use crate::policy::{Exec, Hidden, Shape};
+use super::machine::{unenforceable, value};
+use crate::policy::{Exec, HiddenKind, SandboxSpec};
 
 const QUIET: &str = "exec: {allow: false}\n";
 
@@ -11,7 +11,7 @@ fn a29_sbx_02_only_listed_hosts_are_allowed() {
     let machine = Machine::new();
     let policy = machine
         .policy("network: {egress: [api.x.io, '*.y.io'], ingress: ['http://localhost/cb']}\n");
-    assert_eq!(policy.shape, Shape::Aip29);
+    assert_eq!(policy.spec, SandboxSpec::Aip29);
     let hosts: Vec<_> = policy
         .egress
         .iter()
@@ -29,7 +29,7 @@ fn a29_sbx_02_only_listed_hosts_are_allowed() {
     // A29-SBX-03
     let policy = machine.policy("network: {egress: ['10.0.0.0/8', ok.io]}\n");
     assert_eq!(policy.egress.len(), 1);
-    assert!(impossible(&policy)[0].contains("address range"));
+    assert!(unenforceable(&policy)[0].contains("address range"));
 }
 
 #[test]
@@ -44,7 +44,11 @@ fn a29_sbx_05_06_only_granted_globs_are_visible() {
     let policy = machine.policy(
         "fs: {read: ['**/.git/**', '~/.config/gh/**'], write: ['$HOME/.config/gh/**', out]}\n",
     );
-    assert!(policy.impossible.is_empty(), "{:?}", policy.impossible);
+    assert!(
+        policy.unenforceable.is_empty(),
+        "{:?}",
+        policy.unenforceable
+    );
     for (name, expected) in [
         ("home/.config/gh/hosts.yml", "w"),
         ("home/.config/gh/new", "w"),
@@ -83,9 +87,13 @@ fn a_missing_directory_is_created_and_a_missing_file_is_reported() {
         .find(|g| g.create)
         .expect("one to make");
     assert_eq!(made.source, machine.root.join("home/.state"));
-    let absent: Vec<_> = policy.absent.iter().map(|(c, _)| c.text.as_str()).collect();
-    assert_eq!(absent, ["fs.read nowhere", "fs.write ./out.txt"]);
-    assert!(policy.absent[1].1.contains("create it"));
+    let ineffective: Vec<_> = policy
+        .ineffective
+        .iter()
+        .map(|(c, _)| c.text.as_str())
+        .collect();
+    assert_eq!(ineffective, ["fs.read nowhere", "fs.write ./out.txt"]);
+    assert!(policy.ineffective[1].1.contains("create it"));
 }
 
 #[test]
@@ -98,7 +106,11 @@ fn a29_sbx_07_deny_takes_precedence() {
     let policy = machine.policy(
         "fs:\n  read: ['~/**', ~/.ssh/known_hosts]\n  deny: ['~/.ssh/**', ~/a/b/key, '/nowhere/**']\n",
     );
-    assert!(policy.impossible.is_empty(), "{:?}", policy.impossible);
+    assert!(
+        policy.unenforceable.is_empty(),
+        "{:?}",
+        policy.unenforceable
+    );
     for (name, expected) in [
         ("home/.ssh/id", "-"),
         ("home/.ssh/known_hosts", "-"),
@@ -110,10 +122,14 @@ fn a29_sbx_07_deny_takes_precedence() {
         assert_eq!(machine.sees(&policy, name), expected, "{name}");
     }
     let kinds: Vec<_> = policy.denials.iter().map(|d| d.kind).collect();
-    assert_eq!(kinds, [Hidden::Directory, Hidden::File]);
-    let absent: Vec<_> = policy.absent.iter().map(|(c, _)| c.text.as_str()).collect();
+    assert_eq!(kinds, [HiddenKind::Directory, HiddenKind::File]);
+    let ineffective: Vec<_> = policy
+        .ineffective
+        .iter()
+        .map(|(c, _)| c.text.as_str())
+        .collect();
     assert_eq!(
-        absent,
+        ineffective,
         ["fs.read ~/.ssh/known_hosts", "fs.deny /nowhere/**"]
     );
 }
@@ -139,8 +155,8 @@ fn a29_sbx_07_denied_missing_paths_cannot_be_created() {
     assert_eq!(
         held,
         [
-            ("home/.ssh".into(), Hidden::Missing),
-            ("home/a/b".into(), Hidden::Missing)
+            ("home/.ssh".into(), HiddenKind::Missing),
+            ("home/a/b".into(), HiddenKind::Missing)
         ]
     );
     // Without a mount, `~/a` could be renamed and created again.
@@ -168,19 +184,26 @@ fn a29_sbx_07_deny_wildcards_in_writable_directories_are_refused() {
     machine.file("work/src/.env", "");
     machine.file("work/src/x.rs", "");
     let policy = machine.policy("fs: {read: ['**'], deny: ['**/.env']}\n");
-    assert!(policy.impossible.is_empty());
+    assert!(policy.unenforceable.is_empty());
     assert_eq!(machine.sees(&policy, "work/src/.env"), "-");
     assert_eq!(machine.sees(&policy, "work/src/x.rs"), "r");
     for deny in ["**/.env", "src/.e*", "sr?/**"] {
         let policy = machine.policy(&format!("fs: {{write: ['**'], deny: ['{deny}']}}\n"));
-        assert!(impossible(&policy)[0].contains("created later"), "{deny}");
+        assert!(
+            unenforceable(&policy)[0].contains("created later"),
+            "{deny}"
+        );
     }
     let policy = machine.policy("fs: {write: ['**'], deny: ['src/**', src/sub/*.x]}\n");
-    assert!(policy.impossible.is_empty(), "{:?}", policy.impossible);
+    assert!(
+        policy.unenforceable.is_empty(),
+        "{:?}",
+        policy.unenforceable
+    );
     let policy = machine.policy("fs: {write: ['out/**'], deny: ['**/.env'], read: ['src/**']}\n");
-    assert_eq!(policy.impossible.len(), 1);
+    assert_eq!(policy.unenforceable.len(), 1);
     let policy = machine.policy("fs: {write: ['out/**'], deny: ['src/*.env']}\n");
-    assert!(policy.impossible.is_empty());
+    assert!(policy.unenforceable.is_empty());
 }
 
 #[test]
@@ -203,7 +226,7 @@ fn links_are_followed_and_kept_but_grant_nothing_else() {
     assert_eq!(machine.sees(&policy, "data/real/x"), "-");
     assert_eq!(machine.sees(&policy, "data/secret"), "r");
     let policy = machine.policy("fs: {write: ['**'], deny: ['link/**']}\n");
-    assert!(impossible(&policy)[0].contains("symbolic link"));
+    assert!(unenforceable(&policy)[0].contains("symbolic link"));
 }
 
 #[test]
@@ -211,12 +234,15 @@ fn the_sandbox_has_its_own_devices() {
     let machine = Machine::new();
     for path in ["/proc/**", "/sys/kernel", "/dev/kvm", "/proc/self/environ"] {
         let policy = machine.policy(&format!("fs: {{read: ['{path}']}}\n"));
-        assert!(impossible(&policy)[0].contains("its own /proc"), "{path}");
+        assert!(
+            unenforceable(&policy)[0].contains("its own /proc"),
+            "{path}"
+        );
     }
     let policy = machine.policy("fs: {read: [/dev/null]}\n");
-    assert!(policy.impossible.is_empty());
+    assert!(policy.unenforceable.is_empty());
     let policy = machine.policy("fs: {read: ['/**']}\n");
-    assert!(policy.impossible.is_empty());
+    assert!(policy.unenforceable.is_empty());
     assert!(
         policy
             .notes
@@ -250,12 +276,12 @@ fn a29_sbx_08_09_only_listed_programs_run() {
     assert_eq!(machine.sees(&policy, "bin/third"), "-");
     assert!(
         policy
-            .absent
+            .ineffective
             .iter()
             .any(|(c, _)| c.text.contains("no-such-program"))
     );
     let policy = machine.policy("exec: {allow: true, spawn: ['*']}\n");
-    assert!(impossible(&policy)[0].contains("not patterns"));
+    assert!(unenforceable(&policy)[0].contains("not patterns"));
 }
 
 #[test]
@@ -280,7 +306,11 @@ fn denials_also_hide_system_files() {
         assert!(open.access(passwd).is_some());
     }
     assert!(closed.access(passwd).is_none());
-    assert!(closed.impossible.is_empty(), "{:?}", closed.impossible);
+    assert!(
+        closed.unenforceable.is_empty(),
+        "{:?}",
+        closed.unenforceable
+    );
     for secret in [
         "/etc/shadow",
         "/etc/sudoers",
@@ -294,7 +324,7 @@ fn denials_also_hide_system_files() {
         );
     }
     let policy = machine.policy("fs: {deny: [/bin/sh]}\n");
-    assert!(impossible(&policy)[0].contains("needs to start"));
+    assert!(unenforceable(&policy)[0].contains("needs to start"));
 }
 
 #[test]
@@ -405,7 +435,7 @@ fn a29_sec_01_wrong_types_are_errors_with_a_position() {
         );
     }
     let policy = machine.policy("fs: {denny: ['~/.ssh/**']}\n");
-    assert!(impossible(&policy)[0].contains("did you mean `deny`?"));
+    assert!(unenforceable(&policy)[0].contains("did you mean `deny`?"));
 }
 
 #[test]
@@ -439,11 +469,11 @@ fn too_many_matches_are_refused() {
         machine.file(&format!("work/many/{i}.txt"), "");
     }
     let policy = machine.policy("fs: {read: ['many/*.txt']}\n");
-    assert!(impossible(&policy)[0].contains("too many to show"));
+    assert!(unenforceable(&policy)[0].contains("too many to show"));
     let policy = machine.policy("fs: {read: ['many/**'], deny: ['many/*.txt']}\n");
-    assert!(impossible(&policy)[0].contains("too many to hide"));
+    assert!(unenforceable(&policy)[0].contains("too many to hide"));
     let policy = machine.policy("fs: {read: ['many/1?.txt']}\n");
-    assert!(policy.impossible.is_empty());
+    assert!(policy.unenforceable.is_empty());
 }
 
 #[test]

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Machine;
-use super::machine::{impossible, value};
-use crate::policy::{Exec, LimitKind, Policy, Refusal, Shape, resolve};
+use super::machine::{unenforceable, value};
+use crate::policy::{Exec, LimitKind, Policy, PolicyError, SandboxSpec, resolve};
 
 const LOCAL: &str = "provider: local\nconfig: {}\n";
 
-fn agent(machine: &Machine, sandbox: &str) -> Result<Policy, Refusal> {
+fn agent(machine: &Machine, sandbox: &str) -> Result<Policy, PolicyError> {
     let text = format!(
         "---\nname: a\nbin: tool\nprotocol: acp\nauth: {{state: {{paths: ['~/.agent/**'], env: [KEY]}}}}\nsandbox: {sandbox}\n---\n"
     );
@@ -24,8 +24,12 @@ fn a45_sbx_02_a_local_sandbox_shows_the_system_and_the_workspace() {
     machine.file("home/.ssh/id", "");
     machine.file("work/x", "");
     let policy = agent(&machine, "{provider: local, config: {}}").expect("a policy");
-    assert_eq!(policy.shape, Shape::Aip36);
-    assert!(policy.impossible.is_empty(), "{:?}", policy.impossible);
+    assert_eq!(policy.spec, SandboxSpec::Aip36);
+    assert!(
+        policy.unenforceable.is_empty(),
+        "{:?}",
+        policy.unenforceable
+    );
     assert!(matches!(policy.exec, Exec::Visible));
     for (name, expected) in [
         ("work/x", "wx"),
@@ -53,9 +57,9 @@ fn the_agent_cannot_change_its_manifest() {
         "work/SANDBOX.md",
         &format!("---\nschema: sandbox/v1\n{LOCAL}---\n"),
     );
-    let target =
-        crate::policy::Target::load(&machine.root.join("work/SANDBOX.md")).expect("a target");
-    let mut around = machine.surroundings();
+    let target = crate::policy::SandboxManifest::load(&machine.root.join("work/SANDBOX.md"))
+        .expect("a target");
+    let mut around = machine.host_context();
     around.bundle = machine.root.join("work");
     let policy = resolve(&target, &around, &["tool".into()]).expect("a policy");
     assert_eq!(machine.sees(&policy, "work/SANDBOX.md"), "r");
@@ -79,7 +83,11 @@ mounts: [{source: workspace, at: /workspace}, {source: workspace, at: /ro, mode:
 lifecycle: {pause_after_idle_ms: 1}
 ",
     );
-    assert!(policy.impossible.is_empty(), "{:?}", policy.impossible);
+    assert!(
+        policy.unenforceable.is_empty(),
+        "{:?}",
+        policy.unenforceable
+    );
     let see = |path: &str| {
         policy
             .access(Path::new(path))
@@ -134,9 +142,9 @@ fn a45_sbx_02_unenforceable_clauses_have_a_reason() {
     ] {
         let policy = machine.policy(&format!("provider: local\n{yaml}\n"));
         assert!(
-            impossible(&policy)[0].contains(why),
+            unenforceable(&policy)[0].contains(why),
             "{yaml}: {:?}",
-            impossible(&policy)
+            unenforceable(&policy)
         );
     }
 }
@@ -184,8 +192,8 @@ fn a45_sbx_01_02_the_sandbox_is_inline_or_referenced() {
     ] {
         let policy = agent(&machine, sandbox).expect(sandbox);
         assert_eq!(
-            (policy.shape, policy.egress.len()),
-            (Shape::Aip36, 1),
+            (policy.spec, policy.egress.len()),
+            (SandboxSpec::Aip36, 1),
             "{sandbox}"
         );
     }
@@ -194,7 +202,7 @@ fn a45_sbx_01_02_the_sandbox_is_inline_or_referenced() {
         "{network: {egress: [x.io]}, fs: {}, exec: {allow: true}}",
     )
     .expect("a policy");
-    assert_eq!(policy.shape, Shape::Aip29);
+    assert_eq!(policy.spec, SandboxSpec::Aip29);
     for sandbox in [
         "./NONE.md",
         "{ref: '@a/b'}",
@@ -225,9 +233,9 @@ fn an_installation_directory_is_recognized() {
     machine.program("loose/run");
     machine.file("loose/secret", "");
     machine.file("bundle/policy.yaml", LOCAL);
-    let target =
-        crate::policy::Target::load(&machine.root.join("bundle/policy.yaml")).expect("a target");
-    let around = machine.surroundings();
+    let target = crate::policy::SandboxManifest::load(&machine.root.join("bundle/policy.yaml"))
+        .expect("a target");
+    let around = machine.host_context();
     let policy = resolve(&target, &around, &[program.into()]).expect("a policy");
     assert_eq!(machine.sees(&policy, "apps/agent/lib/data"), "rx");
     assert_eq!(machine.sees(&policy, "apps/secret"), "-");

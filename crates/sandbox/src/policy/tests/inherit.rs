@@ -2,9 +2,9 @@
 
 use super::Machine;
 use super::machine::value;
-use crate::policy::{Exec, Policy, Refusal};
+use crate::policy::{Exec, Policy, PolicyError};
 
-fn tool(sandbox: &str) -> (Machine, Result<Policy, Refusal>) {
+fn tool(sandbox: &str) -> (Machine, Result<Policy, PolicyError>) {
     let mut machine = Machine::new();
     machine.env.push(("GH_TOKEN".into(), "t".into()));
     machine.dir("home/.config/gh/sub");

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::policy::{Access, Exec, Policy, Refusal, Surroundings, Target, resolve};
+use crate::policy::{Access, Exec, HostContext, Policy, PolicyError, SandboxManifest, resolve};
 
 pub struct Machine {
     _dir: tempfile::TempDir,
@@ -56,8 +56,8 @@ impl Machine {
         std::os::unix::fs::symlink(to, self.root.join(name)).expect("linked");
     }
 
-    pub fn surroundings(&self) -> Surroundings {
-        Surroundings {
+    pub fn host_context(&self) -> HostContext {
+        HostContext {
             host_env: self.env.clone(),
             home: self.root.join("home"),
             cwd: self.root.join("work"),
@@ -66,13 +66,13 @@ impl Machine {
         }
     }
 
-    pub fn resolve(&self, file: &str) -> Result<Policy, Refusal> {
-        let target = Target::load(&self.root.join(file))?;
-        resolve(&target, &self.surroundings(), &["tool".into()])
+    pub fn resolve(&self, file: &str) -> Result<Policy, PolicyError> {
+        let manifest = SandboxManifest::load(&self.root.join(file))?;
+        resolve(&manifest, &self.host_context(), &["tool".into()])
     }
 
     /// The policy of a plain YAML block.
-    pub fn block(&self, yaml: &str) -> Result<Policy, Refusal> {
+    pub fn block(&self, yaml: &str) -> Result<Policy, PolicyError> {
         self.file("bundle/policy.yaml", yaml);
         self.resolve("bundle/policy.yaml")
     }
@@ -104,9 +104,9 @@ impl Machine {
 }
 
 /// The reasons why a policy cannot be enforced.
-pub fn impossible(policy: &Policy) -> Vec<String> {
+pub fn unenforceable(policy: &Policy) -> Vec<String> {
     let text = |(c, why): &(crate::Clause, String)| format!("{}: {why}", c.text);
-    policy.impossible.iter().map(text).collect()
+    policy.unenforceable.iter().map(text).collect()
 }
 
 pub fn value(policy: &Policy, name: &str) -> Option<String> {

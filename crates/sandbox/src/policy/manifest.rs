@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Shape;
+use super::SandboxSpec;
 use super::block::Block;
-use super::refusal::{Place, Refusal};
+use super::error::{ManifestPosition, PolicyError};
 use agentproto_manifest::{
     Disk, Doctype, Document, FileSource, Node, Problem, RefRole, Resolution, Workspace,
 };
@@ -13,16 +13,17 @@ use agentproto_manifest::{
 /// Keys that identify an AIP-29 block if the file name does not.
 const AIP29_KEYS: [&str; 4] = ["network", "fs", "exec", "tty"];
 /// Maximum number of directories above a TOOL.md that are searched for its CLI.md.
-const MOST_LEVELS: usize = 6;
+const MAX_PARENT_LEVELS: usize = 6;
 
 /// A sandbox block, and the documents that belong to it.
 #[derive(Clone, Debug)]
-pub struct Target {
-    pub shape: Shape,
+pub struct SandboxManifest {
+    /// The spec that the block follows.
+    pub spec: SandboxSpec,
     /// The given file: CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md or plain YAML.
-    pub manifest: Arc<Document>,
+    pub document: Arc<Document>,
     /// The file that contains the block, which may be a referenced one.
-    holder: Arc<Document>,
+    block_document: Arc<Document>,
     pointer: String,
     /// A TOOL.md whose own block narrows the bundle's.
     tool: Option<Arc<Document>>,
@@ -30,35 +31,37 @@ pub struct Target {
     bundle: Option<Arc<Document>>,
 }
 
-impl Target {
+impl SandboxManifest {
     /// Reads a file and finds its sandbox.
-    pub fn load(path: &Path) -> Result<Target, Refusal> {
-        Target::load_from(&Disk, path)
+    pub fn load(path: &Path) -> Result<SandboxManifest, PolicyError> {
+        SandboxManifest::load_from(&Disk, path)
     }
 
     /// Like `load`, from any source of files.
-    pub fn load_from(files: &dyn FileSource, path: &Path) -> Result<Target, Refusal> {
-        let unread = |why: String| Refusal::Unread {
+    pub fn load_from(files: &dyn FileSource, path: &Path) -> Result<SandboxManifest, PolicyError> {
+        let unreadable = |why: String| PolicyError::Unreadable {
             path: path.to_owned(),
             why,
         };
-        let path = std::path::absolute(path).map_err(|e| unread(e.to_string()))?;
+        let path = std::path::absolute(path).map_err(|e| unreadable(e.to_string()))?;
         if path.extension().is_none_or(|e| e != "md") {
-            let bytes = files.read(&path).map_err(|e| unread(e.to_string()))?;
-            return plain(Arc::new(Document::bare(&path, bytes)));
+            let bytes = files.read(&path).map_err(|e| unreadable(e.to_string()))?;
+            return load_plain(Arc::new(Document::parse_yaml(&path, bytes)));
         }
         let workspace = Workspace::new(files, "/");
-        let doc = workspace.load(&path).map_err(|e| unread(e.to_string()))?;
+        let doc = workspace
+            .load(&path)
+            .map_err(|e| unreadable(e.to_string()))?;
         find(&workspace, doc)
     }
 
     /// The block itself.
-    pub(super) fn block(&self) -> Result<Block<'_>, Refusal> {
-        block_at(&self.holder, &self.pointer)
+    pub(super) fn block(&self) -> Result<Block<'_>, PolicyError> {
+        block_at(&self.block_document, &self.pointer)
     }
 
     /// The block of the tool, if it has one.
-    pub(super) fn narrowing(&self) -> Result<Option<Block<'_>>, Refusal> {
+    pub(super) fn tool_block(&self) -> Result<Option<Block<'_>>, PolicyError> {
         let Some(tool) = &self.tool else {
             return Ok(None);
         };
@@ -69,7 +72,7 @@ impl Target {
     }
 
     /// `auth` of the manifest.
-    pub(super) fn auth(&self) -> Result<Option<Block<'_>>, Refusal> {
+    pub(super) fn auth(&self) -> Result<Option<Block<'_>>, PolicyError> {
         let Some(doc) = &self.bundle else {
             return Ok(None);
         };
@@ -81,14 +84,14 @@ impl Target {
 
     /// The directory that paths of the manifest are relative to.
     pub fn dir(&self) -> PathBuf {
-        self.manifest.dir().to_owned()
+        self.document.dir().to_owned()
     }
 
     /// The files that the policy was read from.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let all = [
-            Some(&self.manifest),
-            Some(&self.holder),
+            Some(&self.document),
+            Some(&self.block_document),
             self.tool.as_ref(),
             self.bundle.as_ref(),
         ];
@@ -96,25 +99,28 @@ impl Target {
     }
 }
 
-fn block_at<'d>(doc: &'d Document, pointer: &str) -> Result<Block<'d>, Refusal> {
+fn block_at<'d>(doc: &'d Document, pointer: &str) -> Result<Block<'d>, PolicyError> {
     match doc.at_pointer(pointer) {
         Some(node) => Block::new(doc, node, pointer),
         None => Err(no_sandbox(doc)),
     }
 }
 
-fn no_sandbox(doc: &Document) -> Refusal {
-    Refusal::Invalid {
-        at: Place::new(doc, doc.front.map_or_else(Default::default, |f| f.open)),
+fn no_sandbox(doc: &Document) -> PolicyError {
+    PolicyError::Invalid {
+        at: ManifestPosition::new(
+            doc,
+            doc.frontmatter.map_or_else(Default::default, |f| f.open),
+        ),
         what: "the `sandbox` block is missing, so nothing is allowed to run".into(),
     }
 }
 
 /// Rejects a file with any problem, because its meaning is unknown.
-fn whole(doc: &Document) -> Result<&Node, Refusal> {
+fn check_readable(doc: &Document) -> Result<&Node, PolicyError> {
     if let Some(Problem { span, message, .. }) = doc.problems.first() {
-        return Err(Refusal::Invalid {
-            at: Place::new(doc, *span),
+        return Err(PolicyError::Invalid {
+            at: ManifestPosition::new(doc, *span),
             what: message.clone(),
         });
     }
@@ -122,28 +128,28 @@ fn whole(doc: &Document) -> Result<&Node, Refusal> {
 }
 
 /// A YAML file that contains only a block, or a `sandbox` key with one.
-fn plain(doc: Arc<Document>) -> Result<Target, Refusal> {
-    let root = whole(&doc)?;
+fn load_plain(doc: Arc<Document>) -> Result<SandboxManifest, PolicyError> {
+    let root = check_readable(&doc)?;
     let pointer = if root.has("sandbox") { "/sandbox" } else { "" };
     let block = block_at(&doc, pointer)?;
-    let shape = shape_of(&block)?;
-    Ok(Target {
-        shape,
-        manifest: doc.clone(),
+    let spec = spec_of(&block)?;
+    Ok(SandboxManifest {
+        spec,
+        document: doc.clone(),
         pointer: pointer.to_owned(),
         tool: None,
         bundle: None,
-        holder: doc,
+        block_document: doc,
     })
 }
 
-fn find(workspace: &Workspace, doc: Arc<Document>) -> Result<Target, Refusal> {
-    let root = whole(&doc)?;
+fn find(workspace: &Workspace, doc: Arc<Document>) -> Result<SandboxManifest, PolicyError> {
+    let root = check_readable(&doc)?;
     match doc.doctype {
-        Some(Doctype::Sandbox) => Ok(Target {
-            shape: Shape::Aip36,
-            manifest: doc.clone(),
-            holder: doc,
+        Some(Doctype::Sandbox) => Ok(SandboxManifest {
+            spec: SandboxSpec::Aip36,
+            document: doc.clone(),
+            block_document: doc,
             pointer: String::new(),
             tool: None,
             bundle: None,
@@ -152,20 +158,23 @@ fn find(workspace: &Workspace, doc: Arc<Document>) -> Result<Target, Refusal> {
         Some(Doctype::AgentCli) => agent(workspace, &doc, root),
         Some(Doctype::Tool) => {
             let cli = parent_of_tool(workspace, &doc, root)?;
-            whole(&cli)?;
+            check_readable(&cli)?;
             bundle(&cli, Some(doc.clone()))
         }
         // A file with any other name: the keys of the block identify it.
-        _ => plain(doc.clone()),
+        _ => load_plain(doc.clone()),
     }
 }
 
-fn bundle(cli: &Arc<Document>, tool: Option<Arc<Document>>) -> Result<Target, Refusal> {
+fn bundle(
+    cli: &Arc<Document>,
+    tool: Option<Arc<Document>>,
+) -> Result<SandboxManifest, PolicyError> {
     block_at(cli, "/sandbox")?;
-    Ok(Target {
-        shape: Shape::Aip29,
-        manifest: tool.clone().unwrap_or_else(|| cli.clone()),
-        holder: cli.clone(),
+    Ok(SandboxManifest {
+        spec: SandboxSpec::Aip29,
+        document: tool.clone().unwrap_or_else(|| cli.clone()),
+        block_document: cli.clone(),
         pointer: "/sandbox".into(),
         tool,
         bundle: Some(cli.clone()),
@@ -177,7 +186,7 @@ fn parent_of_tool(
     workspace: &Workspace,
     tool: &Arc<Document>,
     root: &Node,
-) -> Result<Arc<Document>, Refusal> {
+) -> Result<Arc<Document>, PolicyError> {
     let named = root.at(&["runner", "cli"]);
     if let Some(node) = named
         && let Some(reference) = node.as_str()
@@ -190,18 +199,18 @@ fn parent_of_tool(
             return Err(unresolved(tool, node, reference, &found));
         }
     }
-    let above = tool.dir().ancestors().take(MOST_LEVELS);
+    let above = tool.dir().ancestors().take(MAX_PARENT_LEVELS);
     let mut candidates = above.map(|dir| dir.join("CLI.md"));
     candidates
         .find_map(|path| workspace.load(&path).ok())
-        .ok_or_else(|| Refusal::Invalid {
-            at: Place::new(tool, named.map_or(root.span, |n| n.span)),
+        .ok_or_else(|| PolicyError::Invalid {
+            at: ManifestPosition::new(tool, named.map_or(root.span, |n| n.span)),
             what: "cannot find the CLI.md that this tool belongs to, which declares its sandbox"
                 .into(),
         })
 }
 
-fn unresolved(doc: &Document, node: &Node, reference: &str, found: &Resolution) -> Refusal {
+fn unresolved(doc: &Document, node: &Node, reference: &str, found: &Resolution) -> PolicyError {
     let why = match found {
         Resolution::Missing(path) => {
             format!("refers to `{}`, which does not exist", path.display())
@@ -217,35 +226,39 @@ fn unresolved(doc: &Document, node: &Node, reference: &str, found: &Resolution) 
         Resolution::External => "names a registry, but none is configured".into(),
         Resolution::Document(_) => "refers to another kind of file".into(),
     };
-    Refusal::RefUnresolvable {
-        at: Place::new(doc, node.span),
+    PolicyError::RefUnresolvable {
+        at: ManifestPosition::new(doc, node.span),
         reference: reference.to_owned(),
         why,
     }
 }
 
 /// Finds the sandbox of an agent (AIP-45): a path, `{ref}`, `{inline}`, or the block itself.
-fn agent(workspace: &Workspace, doc: &Arc<Document>, root: &Node) -> Result<Target, Refusal> {
+fn agent(
+    workspace: &Workspace,
+    doc: &Arc<Document>,
+    root: &Node,
+) -> Result<SandboxManifest, PolicyError> {
     let Some(node) = root.get("sandbox") else {
         return Err(no_sandbox(doc));
     };
-    let target = |shape, holder: &Arc<Document>, pointer: &str| Target {
-        shape,
-        manifest: doc.clone(),
-        holder: holder.clone(),
+    let manifest = |spec, block_document: &Arc<Document>, pointer: &str| SandboxManifest {
+        spec,
+        document: doc.clone(),
+        block_document: block_document.clone(),
         pointer: pointer.to_owned(),
         tool: None,
         bundle: Some(doc.clone()),
     };
     let follow = |node: &Node, reference: &str| {
         let found = workspace.resolve(doc, RefRole::Sandbox, reference);
-        let Some(holder) = found.document() else {
+        let Some(block_document) = found.document() else {
             return Err(unresolved(doc, node, reference, &found));
         };
-        let inner = whole(holder)?;
-        let known = holder.doctype == Some(Doctype::Sandbox) || inner.has("provider");
+        let inner = check_readable(block_document)?;
+        let known = block_document.doctype == Some(Doctype::Sandbox) || inner.has("provider");
         match known {
-            true => Ok(target(Shape::Aip36, holder, "")),
+            true => Ok(manifest(SandboxSpec::Aip36, block_document, "")),
             false => Err(unresolved(doc, node, reference, &found)),
         }
     };
@@ -267,18 +280,18 @@ fn agent(workspace: &Workspace, doc: &Arc<Document>, root: &Node) -> Result<Targ
             let at = node.get("ref").unwrap_or(node);
             follow(at, &reference.value)
         }
-        (None, Some(inner)) => Ok(target(shape_of(&inner)?, doc, "/sandbox/inline")),
-        (None, None) => Ok(target(shape_of(&block)?, doc, "/sandbox")),
+        (None, Some(inner)) => Ok(manifest(spec_of(&inner)?, doc, "/sandbox/inline")),
+        (None, None) => Ok(manifest(spec_of(&block)?, doc, "/sandbox")),
     }
 }
 
 /// The spec that a block follows: `provider` belongs to AIP-36.
-fn shape_of(block: &Block) -> Result<Shape, Refusal> {
+fn spec_of(block: &Block) -> Result<SandboxSpec, PolicyError> {
     if block.node.has("provider") {
-        return Ok(Shape::Aip36);
+        return Ok(SandboxSpec::Aip36);
     }
     match AIP29_KEYS.iter().any(|key| block.node.has(key)) {
-        true => Ok(Shape::Aip29),
+        true => Ok(SandboxSpec::Aip29),
         false => Err(block.invalid(
             block.node,
             "this is not a sandbox block: AIP-36 requires `provider`, AIP-29 requires `network`, `fs` and `exec`",

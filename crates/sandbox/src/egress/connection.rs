@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-use super::audit::{AuditSink, Entry, Event, Via};
+use super::audit::{AuditEntry, AuditEvent, AuditSink, ClientProtocol};
 use super::hosts::{Host, HostRules};
-use super::proxy::Limits;
-use super::resolve::{self, Resolve, Unreached};
+use super::proxy::ProxyLimits;
+use super::resolve::{self, ReachError, Resolve};
 use agentproto_text::time;
 
 /// State that all connections of a proxy share.
-pub struct Shared {
+pub struct ProxyState {
     pub rules: HostRules,
     pub resolver: Arc<dyn Resolve>,
     pub sink: Arc<dyn AuditSink>,
-    pub limits: Limits,
+    pub limits: ProxyLimits,
     pub counters: Counters,
     /// Limits the number of large buffers, because they take memory of the whole runner.
     pub large: Semaphore,
@@ -38,8 +38,8 @@ pub struct Counters {
 
 /// The client side of one connection.
 #[derive(Clone)]
-pub struct Asker {
-    pub shared: Arc<Shared>,
+pub struct Dialer {
+    pub shared: Arc<ProxyState>,
     pub connection: u64,
 }
 
@@ -61,35 +61,35 @@ pub enum RefusalKind {
     Unrecorded,
 }
 
-impl Asker {
-    /// Checks, connects and records. `asked` is whatever was in the host's place.
+impl Dialer {
+    /// Checks, connects and records. `requested` is the host as the client sent it.
     pub async fn open(
         &self,
-        via: Via,
-        asked: &[u8],
+        via: ClientProtocol,
+        requested: &[u8],
         port: u16,
-    ) -> Result<(TcpStream, Session), Refusal> {
-        let host = match Host::parse(asked) {
+    ) -> Result<(TcpStream, AllowedConnection), Refusal> {
+        let host = match Host::parse(requested) {
             Ok(host) if port != 0 => host,
-            Ok(_) => return Err(self.malformed(via, printable(asked), "port 0 is invalid")),
-            Err(fault) => {
-                return Err(self.malformed(via, printable(asked), &fault.to_string()));
+            Ok(_) => return Err(self.malformed(via, printable(requested), "port 0 is invalid")),
+            Err(error) => {
+                return Err(self.malformed(via, printable(requested), &error.to_string()));
             }
         };
-        let mut entry = self.entry(Event::Failed, via, host.to_string(), port);
-        match self.reach(&host, port, &mut entry.rule).await {
-            Ok((stream, address)) => self.admit(entry, stream, address),
-            Err(unreached) => Err(self.turn_away(entry, &unreached)),
+        let mut entry = self.entry(AuditEvent::Failed, via, host.to_string(), port);
+        match self.connect(&host, port, &mut entry.rule).await {
+            Ok((stream, address)) => self.accept(entry, stream, address),
+            Err(error) => Err(self.refuse(entry, &error)),
         }
     }
 
-    async fn reach(
+    async fn connect(
         &self,
         host: &Host,
         port: u16,
         rule: &mut Option<String>,
-    ) -> Result<(TcpStream, IpAddr), Unreached> {
-        let Shared {
+    ) -> Result<(TcpStream, IpAddr), ReachError> {
+        let ProxyState {
             rules,
             resolver,
             limits,
@@ -100,15 +100,15 @@ impl Asker {
         resolve::connect(&checked.addresses, port, limits.connect).await
     }
 
-    fn admit(
+    fn accept(
         &self,
-        mut entry: Entry,
+        mut entry: AuditEntry,
         stream: TcpStream,
         address: IpAddr,
-    ) -> Result<(TcpStream, Session), Refusal> {
+    ) -> Result<(TcpStream, AllowedConnection), Refusal> {
         // Small writes are passed on at once, as they would be without a proxy.
         let _ = stream.set_nodelay(true);
-        entry.event = Event::Allowed;
+        entry.event = AuditEvent::Allowed;
         entry.address = Some(address);
         if !self.record(&entry) {
             return Err(Refusal {
@@ -121,23 +121,23 @@ impl Asker {
             });
         }
         self.shared.counters.allowed.fetch_add(1, Relaxed);
-        let session = Session {
-            asker: self.clone(),
+        let connection = AllowedConnection {
+            dialer: self.clone(),
             entry,
             up: AtomicU64::new(0),
             down: AtomicU64::new(0),
         };
-        Ok((stream, session))
+        Ok((stream, connection))
     }
 
-    fn turn_away(&self, mut entry: Entry, unreached: &Unreached) -> Refusal {
+    fn refuse(&self, mut entry: AuditEntry, error: &ReachError) -> Refusal {
         let counters = &self.shared.counters;
-        entry.address = unreached.address();
-        entry.reason = Some(unreached.to_string());
-        let (kind, counter) = match unreached {
-            fault if fault.is_refusal() => (RefusalKind::Egress, &counters.refused),
-            fault if fault.is_timeout() => (RefusalKind::TimedOut, &counters.failed),
-            Unreached::Connect { error, .. }
+        entry.address = error.address();
+        entry.reason = Some(error.to_string());
+        let (kind, counter) = match error {
+            error if error.is_refusal() => (RefusalKind::Egress, &counters.refused),
+            error if error.is_timeout() => (RefusalKind::TimedOut, &counters.failed),
+            ReachError::Connect { error, .. }
                 if error.kind() == std::io::ErrorKind::ConnectionRefused =>
             {
                 (RefusalKind::ConnectionRefused, &counters.failed)
@@ -146,27 +146,27 @@ impl Asker {
         };
         counter.fetch_add(1, Relaxed);
         if kind == RefusalKind::Egress {
-            entry.event = Event::Refused;
+            entry.event = AuditEvent::Refused;
         }
         self.record(&entry);
         let host = &entry.host;
-        let message = match unreached {
-            Unreached::SpecialAddress { address, .. } => format!(
-                "{host} is not reachable from this sandbox: {unreached}. Add `{address}` to \
+        let message = match error {
+            ReachError::SpecialAddress { address, .. } => format!(
+                "{host} is not reachable from this sandbox: {error}. Add `{address}` to \
                  `network.egress` to allow it."
             ),
-            fault if fault.is_refusal() => format!(
-                "{host} is not reachable from this sandbox: {unreached}. Add `{host}` to \
+            error if error.is_refusal() => format!(
+                "{host} is not reachable from this sandbox: {error}. Add `{host}` to \
                  `network.egress` to allow it."
             ),
-            _ => format!("{host} was not reached: {unreached}."),
+            _ => format!("{host} was not reached: {error}."),
         };
         Refusal { kind, message }
     }
 
     /// Records an invalid request.
-    pub fn malformed(&self, via: Via, host: String, why: &str) -> Refusal {
-        let mut entry = self.entry(Event::Refused, via, host, 0);
+    pub fn malformed(&self, via: ClientProtocol, host: String, why: &str) -> Refusal {
+        let mut entry = self.entry(AuditEvent::Refused, via, host, 0);
         entry.reason = Some(format!("invalid request: {why}"));
         self.shared.counters.refused.fetch_add(1, Relaxed);
         self.record(&entry);
@@ -179,8 +179,8 @@ impl Asker {
         }
     }
 
-    fn entry(&self, event: Event, via: Via, host: String, port: u16) -> Entry {
-        Entry {
+    fn entry(&self, event: AuditEvent, via: ClientProtocol, host: String, port: u16) -> AuditEntry {
+        AuditEntry {
             time: time::now(),
             connection: self.connection,
             event,
@@ -195,7 +195,7 @@ impl Asker {
         }
     }
 
-    fn record(&self, entry: &Entry) -> bool {
+    fn record(&self, entry: &AuditEntry) -> bool {
         let recorded = self.shared.sink.record(entry).is_ok();
         if !recorded {
             self.shared.counters.unrecorded.fetch_add(1, Relaxed);
@@ -205,8 +205,8 @@ impl Asker {
 }
 
 /// The requested host for the log: without user and password, escaped, and cut to 255 bytes.
-fn printable(asked: &[u8]) -> String {
-    let host = asked.rsplit(|b| *b == b'@').next().unwrap_or(asked);
+fn printable(requested: &[u8]) -> String {
+    let host = requested.rsplit(|b| *b == b'@').next().unwrap_or(requested);
     host.iter()
         .take(255)
         .flat_map(|b| std::ascii::escape_default(*b))
@@ -215,16 +215,16 @@ fn printable(asked: &[u8]) -> String {
 }
 
 /// An allowed connection. Its end is recorded however it ends, even if it is aborted.
-pub struct Session {
-    asker: Asker,
-    entry: Entry,
+pub struct AllowedConnection {
+    dialer: Dialer,
+    entry: AuditEntry,
     pub up: AtomicU64,
     pub down: AtomicU64,
 }
 
-impl Session {
-    pub fn shared(&self) -> &Shared {
-        &self.asker.shared
+impl AllowedConnection {
+    pub fn shared(&self) -> &ProxyState {
+        &self.dialer.shared
     }
 
     pub fn host(&self) -> &str {
@@ -232,17 +232,17 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for AllowedConnection {
     fn drop(&mut self) {
         let (up, down) = (self.up.load(Relaxed), self.down.load(Relaxed));
-        let counters = &self.asker.shared.counters;
+        let counters = &self.dialer.shared.counters;
         counters.up.fetch_add(up, Relaxed);
         counters.down.fetch_add(down, Relaxed);
-        self.entry.event = Event::Closed;
+        self.entry.event = AuditEvent::Closed;
         self.entry.time = time::now();
         self.entry.up = Some(up);
         self.entry.down = Some(down);
-        self.asker.record(&self.entry);
+        self.dialer.record(&self.entry);
     }
 }
 

@@ -3,15 +3,16 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::refusal::Refusal;
+use super::error::PolicyError;
 pub(super) use crate::programs::find::DEFAULT_PATH;
 use crate::programs::{Lookup, find};
 
 /// The parts of this machine and this session that a policy depends on.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct HostContext {
     /// The environment from which `env.pass` and `passthrough` select variables.
     pub host_env: Vec<(OsString, OsString)>,
+    /// The home directory of the user.
     pub home: PathBuf,
     /// The session's working directory: the workspace.
     pub cwd: PathBuf,
@@ -21,11 +22,11 @@ pub struct Surroundings {
     pub extra_env: Vec<(OsString, OsString)>,
 }
 
-impl Surroundings {
-    /// The surroundings of this process.
+impl HostContext {
+    /// The context of this process.
     pub fn of_this_process(bundle: &Path) -> std::io::Result<Self> {
         let home = std::env::var_os("HOME").filter(|home| Path::new(home).is_absolute());
-        Ok(Surroundings {
+        Ok(HostContext {
             host_env: std::env::vars_os().collect(),
             home: home.map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from),
             cwd: std::env::current_dir()?,
@@ -34,14 +35,15 @@ impl Surroundings {
         })
     }
 
+    /// The value of a variable in the environment of the host.
     pub fn variable(&self, name: &str) -> Option<&OsStr> {
         let (_, value) = self.host_env.iter().rev().find(|(n, _)| n == name)?;
         Some(value)
     }
 
     /// The program that a name refers to, through `PATH` or as a path.
-    pub fn find(&self, name: &OsStr) -> Result<PathBuf, Refusal> {
-        find::find(&self.lookup(), name).ok_or_else(|| Refusal::ProgramNotFound {
+    pub fn find(&self, name: &OsStr) -> Result<PathBuf, PolicyError> {
+        find::find(&self.lookup(), name).ok_or_else(|| PolicyError::ProgramNotFound {
             name: name.to_string_lossy().into_owned(),
         })
     }

@@ -14,7 +14,7 @@ pub fn head_end(bytes: &[u8]) -> Option<usize> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ResponseHead {
     /// Another head follows (`100 Continue`).
     Interim,
     /// The head that the client gets; the body follows.
@@ -22,7 +22,7 @@ pub enum Answer {
 }
 
 /// Parses a response head, or returns `None` if it is not HTTP/1.
-pub fn parse(head: &[u8]) -> Option<Answer> {
+pub fn parse(head: &[u8]) -> Option<ResponseHead> {
     let mut lines = head.split_inclusive(|b| *b == b'\n');
     let first = lines.next()?;
     let status = first.strip_prefix(b"HTTP/1.")?.get(2..5)?;
@@ -30,27 +30,27 @@ pub fn parse(head: &[u8]) -> Option<Answer> {
         return None;
     }
     if status.starts_with(b"1") && status != b"101" {
-        return Some(Answer::Interim);
+        return Some(ResponseHead::Interim);
     }
     let mut sent = first.to_vec();
-    let mut dropping = false;
+    let mut is_dropped = false;
     for line in lines {
         let folded = line.starts_with(b" ") || line.starts_with(b"\t");
         if line.trim_ascii().is_empty() {
             break;
         }
         if !folded {
-            dropping = ends_here(line);
+            is_dropped = is_connection_header(line);
         }
-        if !dropping {
+        if !is_dropped {
             sent.extend_from_slice(line);
         }
     }
     sent.extend_from_slice(b"Connection: close\r\n\r\n");
-    Some(Answer::Final(sent))
+    Some(ResponseHead::Final(sent))
 }
 
-fn ends_here(line: &[u8]) -> bool {
+fn is_connection_header(line: &[u8]) -> bool {
     let name = line
         .split(|b| *b == b':')
         .next()
@@ -67,8 +67,8 @@ mod tests {
 
     fn passed(text: &str) -> Option<String> {
         match parse(text.as_bytes())? {
-            Answer::Interim => Some("interim".to_owned()),
-            Answer::Final(head) => Some(String::from_utf8(head).expect("text")),
+            ResponseHead::Interim => Some("interim".to_owned()),
+            ResponseHead::Final(head) => Some(String::from_utf8(head).expect("text")),
         }
     }
 
