@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::model::Session;
+use crate::model::SessionRecord;
 use agentproto_text::time;
 
 /// A clock. Clones share the same source.
@@ -19,8 +19,8 @@ impl Default for Clock {
 
 impl Clock {
     /// A clock with another source, so that tests can set it.
-    pub fn new(tell: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        Clock(Arc::new(tell))
+    pub fn new(source: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Clock(Arc::new(source))
     }
 
     /// Current time as RFC 3339 in UTC.
@@ -31,9 +31,9 @@ impl Clock {
 
     /// Current time, but not before the latest time in the session's record. Within one session,
     /// time does not run backwards, whatever the machine's clock does.
-    pub fn now_for(&self, session: &Session) -> String {
+    pub fn now_for(&self, session: &SessionRecord) -> String {
         let last = session.last_output_at.as_ref();
-        let told = last.map_or(&session.started_at, |last| last.max(&session.started_at));
-        self.now().max(told.clone())
+        let latest = last.map_or(&session.started_at, |last| last.max(&session.started_at));
+        self.now().max(latest.clone())
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use agentproto_runtime::{Code, Fault};
+use agentproto_runtime::{Code, Error};
 
 /// An error response: `{"error":{"code","message","hint"?,"details"?}}` with its HTTP status.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -84,9 +84,9 @@ impl ApiError {
 }
 
 /// Converts errors of the runtime from before a process exists.
-impl From<Fault> for ApiError {
-    fn from(fault: Fault) -> Self {
-        let status = match fault.code {
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        let status = match error.code {
             Code::TargetUnknown | Code::SessionUnknown => 404,
             Code::ModeUnknown
             | Code::OptionUnknown
@@ -99,10 +99,10 @@ impl From<Fault> for ApiError {
         };
         ApiError {
             status,
-            code: fault.code.as_str(),
-            message: fault.message,
-            hint: fault.hint,
-            details: fault.details,
+            code: error.code.as_str(),
+            message: error.message,
+            hint: error.hint,
+            details: error.details,
             retry_after: None,
         }
     }

@@ -20,7 +20,8 @@ use agentproto_runtime::Choice;
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Status {
+#[schemars(rename = "Status")]
+pub enum SessionStatus {
     /// The agent is being started.
     Starting,
     /// The agent is ready or works on a turn.
@@ -33,7 +34,7 @@ pub enum Status {
     Error,
 }
 
-impl Status {
+impl SessionStatus {
     /// The status as text, for example `running`.
     pub fn as_str(self) -> &'static str {
         self.into()
@@ -41,16 +42,21 @@ impl Status {
 
     /// Whether the session is starting or running.
     pub fn is_alive(self) -> bool {
-        matches!(self, Status::Starting | Status::Running)
+        matches!(self, SessionStatus::Starting | SessionStatus::Running)
     }
 
     /// Whether the state machine allows this transition (A46-STATUS-09). AIP-46 draws no edge for a
     /// kill before the agent is ready. Such a session also ends as `killed`.
-    pub fn can_become(self, next: Status) -> bool {
+    pub fn can_become(self, next: SessionStatus) -> bool {
         match self {
-            Status::Starting => !matches!(next, Status::Starting | Status::Exited),
-            Status::Running => matches!(next, Status::Exited | Status::Killed | Status::Error),
-            Status::Exited | Status::Killed | Status::Error => false,
+            SessionStatus::Starting => {
+                !matches!(next, SessionStatus::Starting | SessionStatus::Exited)
+            }
+            SessionStatus::Running => matches!(
+                next,
+                SessionStatus::Exited | SessionStatus::Killed | SessionStatus::Error
+            ),
+            SessionStatus::Exited | SessionStatus::Killed | SessionStatus::Error => false,
         }
     }
 }
@@ -59,7 +65,8 @@ impl Status {
 /// extensions, which other clients ignore.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Session {
+#[schemars(rename = "Session")]
+pub struct SessionRecord {
     /// Opaque id, stable for the session's lifetime.
     pub id: String,
     /// Slug of the wrapped AIP-45 manifest.
@@ -69,7 +76,7 @@ pub struct Session {
     /// Absolute path of the agent's working directory.
     pub cwd: String,
     /// Lifecycle phase.
-    pub status: Status,
+    pub status: SessionStatus,
     /// ISO-8601 time of the spawn call.
     pub started_at: String,
     /// ISO-8601 time at which the session exited, was killed or failed.
@@ -104,7 +111,7 @@ pub struct Session {
     pub resumed_from: Option<String>,
     /// Open questions of the agent. A question is open until it is answered or the turn ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pending_permissions: Vec<Permission>,
+    pub pending_permissions: Vec<PendingPermission>,
     /// Problems of the spawn that did not prevent it, such as an unknown workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
@@ -121,20 +128,22 @@ pub struct Warning {
 
 /// A question of the agent that waits for an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Permission {
+#[schemars(rename = "Permission")]
+pub struct PendingPermission {
     /// Identifies the question.
     pub id: String,
     /// The question.
     pub message: String,
     /// The answers to choose from.
-    #[schemars(with = "Vec<Offered>")]
+    #[schemars(with = "Vec<AnswerOption>")]
     pub options: Vec<Choice>,
 }
 
 /// The shape of `Choice` in the API document.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its shape is used")]
-struct Offered {
+#[schemars(rename = "Offered")]
+struct AnswerOption {
     /// Identifies the answer.
     id: String,
     /// The text to show.
@@ -188,14 +197,14 @@ mod tests {
 
     #[test]
     fn only_the_specified_transitions_are_allowed() {
-        for from in Status::VARIANTS {
-            for to in Status::VARIANTS {
-                let wanted = matches!(
+        for from in SessionStatus::VARIANTS {
+            for to in SessionStatus::VARIANTS {
+                let expected = matches!(
                     (from.as_str(), to.as_str()),
                     ("starting", "running" | "killed" | "error")
                         | ("running", "exited" | "killed" | "error")
                 );
-                assert_eq!(from.can_become(*to), wanted, "{from:?} to {to:?}");
+                assert_eq!(from.can_become(*to), expected, "{from:?} to {to:?}");
             }
         }
     }

@@ -2,27 +2,28 @@
 //! add them by prefix.
 
 use agentproto_runtime::StreamEvent;
+use agentproto_runtime::error::STDERR_LABEL;
 
 /// Maximum length of a line in bytes. Longer lines are split.
-const LONGEST: usize = 64 << 10;
+const MAX_LINE: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Stream {
+pub enum OutputStream {
     Stdout,
     Stderr,
 }
 
-impl Stream {
+impl OutputStream {
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct OutputLine {
     pub text: String,
-    pub stream: Stream,
+    pub stream: OutputStream,
 }
 
 /// Joins pieces of text to lines. Each session has its own.
@@ -34,7 +35,7 @@ pub struct Projector {
 
 impl Projector {
     /// The lines that an event completes, in order.
-    pub fn event(&mut self, event: &StreamEvent) -> Vec<Line> {
+    pub fn event(&mut self, event: &StreamEvent) -> Vec<OutputLine> {
         let mut lines = Vec::new();
         match event {
             StreamEvent::TextDelta { text } => {
@@ -76,18 +77,18 @@ impl Projector {
     }
 
     /// Emits the incomplete lines of a turn that has no end.
-    pub fn flush(&mut self, lines: &mut Vec<Line>) {
+    pub fn flush(&mut self, lines: &mut Vec<OutputLine>) {
         self.flush_thought(lines);
         self.flush_text(lines);
     }
 
-    fn flush_text(&mut self, lines: &mut Vec<Line>) {
+    fn flush_text(&mut self, lines: &mut Vec<OutputLine>) {
         if !self.text.is_empty() {
             lines.push(out(std::mem::take(&mut self.text)));
         }
     }
 
-    fn flush_thought(&mut self, lines: &mut Vec<Line>) {
+    fn flush_thought(&mut self, lines: &mut Vec<OutputLine>) {
         if !self.thought.is_empty() {
             let thought = std::mem::take(&mut self.thought);
             lines.push(out(format!("[thought] {thought}")));
@@ -96,34 +97,34 @@ impl Projector {
 }
 
 /// The line by which clients recognize the end of a turn (A46-TURN-06).
-pub fn turn_end(reason: &str) -> Line {
+pub fn turn_end(reason: &str) -> OutputLine {
     out(format!("── turn-end ({reason}) ──"))
 }
 
 /// `[error] message`, followed by the end of the child's stderr.
-pub fn error(message: &str, stderr: Option<&str>) -> Vec<Line> {
+pub fn error(message: &str, stderr: Option<&str>) -> Vec<OutputLine> {
     // The message may end with the stderr tail. It is removed here, because the tail gets its own
     // lines.
     let message = match stderr.filter(|tail| !tail.is_empty()) {
         Some(tail) => message
-            .split("; last stderr output: ")
-            .next()
-            .filter(|_| message.contains(tail)),
+            .split_once(STDERR_LABEL)
+            .map(|(what, _)| what)
+            .filter(|_| tail.lines().all(|line| message.contains(line))),
         None => None,
     }
     .unwrap_or(message);
-    let told = std::iter::once(out(format!("[error] {}", one_line(message))));
-    let tail = stderr.unwrap_or_default().lines().map(|text| Line {
+    let first = std::iter::once(out(format!("[error] {}", one_line(message))));
+    let tail = stderr.unwrap_or_default().lines().map(|text| OutputLine {
         text: text.to_owned(),
-        stream: Stream::Stderr,
+        stream: OutputStream::Stderr,
     });
-    told.chain(tail).collect()
+    first.chain(tail).collect()
 }
 
-fn out(text: String) -> Line {
-    Line {
+fn out(text: String) -> OutputLine {
+    OutputLine {
         text,
-        stream: Stream::Stdout,
+        stream: OutputStream::Stdout,
     }
 }
 
@@ -134,24 +135,24 @@ fn one_line(text: &str) -> String {
         .join(" ")
 }
 
-fn join(held: &mut String, piece: &str, prefix: &str, lines: &mut Vec<Line>) {
+fn join(partial: &mut String, piece: &str, prefix: &str, lines: &mut Vec<OutputLine>) {
     let mut rest = piece;
     while let Some((line, after)) = rest.split_once('\n') {
-        held.push_str(line);
-        let whole = std::mem::take(held);
+        partial.push_str(line);
+        let whole = std::mem::take(partial);
         let whole = whole.strip_suffix('\r').unwrap_or(&whole);
         lines.push(out(format!("{prefix}{whole}")));
         rest = after;
     }
-    held.push_str(rest);
-    while held.len() > LONGEST {
-        let mut at = LONGEST;
-        while !held.is_char_boundary(at) {
+    partial.push_str(rest);
+    while partial.len() > MAX_LINE {
+        let mut at = MAX_LINE;
+        while !partial.is_char_boundary(at) {
             at -= 1;
         }
-        let tail = held.split_off(at);
-        lines.push(out(format!("{prefix}{held}")));
-        *held = tail;
+        let tail = partial.split_off(at);
+        lines.push(out(format!("{prefix}{partial}")));
+        *partial = tail;
     }
 }
 
@@ -206,7 +207,7 @@ mod tests {
                 reason: StopReason::EndTurn,
             },
         ];
-        let wanted = [
+        let expected = [
             "hello",
             "wor",
             "[thought] hmm",
@@ -217,38 +218,39 @@ mod tests {
             "end",
             "── turn-end (end_turn) ──",
         ];
-        assert_eq!(texts(&events), wanted);
+        assert_eq!(texts(&events), expected);
     }
 
     #[test]
     fn an_error_has_its_tail_and_ends_the_turn() {
         let event = StreamEvent::Error {
             code: "agent_exited".into(),
-            message: "the agent exited with status 3 during a turn; last stderr output: a\nb"
-                .into(),
+            message:
+                "the agent exited with status 3 during a turn; stderr of the agent:\n    a\n    b"
+                    .into(),
             hint: None,
             details: json!({ "stderr": "a\nb" }),
         };
-        let wanted = [
+        let expected = [
             "x",
             "[error] the agent exited with status 3 during a turn",
             "a",
             "b",
             "── turn-end (error) ──",
         ];
-        assert_eq!(texts(&[delta("x"), event]), wanted);
+        assert_eq!(texts(&[delta("x"), event]), expected);
     }
 
     #[test]
     fn an_overlong_line_is_split() {
         let lines = texts(&[
-            delta(&"ä".repeat(LONGEST)),
+            delta(&"ä".repeat(MAX_LINE)),
             StreamEvent::TurnEnd {
                 reason: StopReason::Refusal,
             },
         ]);
         assert_eq!(lines.len(), 3);
-        assert_eq!(lines[0].len(), LONGEST);
+        assert_eq!(lines[0].len(), MAX_LINE);
         assert_eq!(lines[2], "── turn-end (refusal) ──");
     }
 }

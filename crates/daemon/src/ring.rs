@@ -10,11 +10,11 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::store::{Log, Row};
+use crate::store::{LogRow, SessionLog};
 
 /// Limits of one session's ring.
-const MOST_ITEMS: usize = 4096;
-const MOST_BYTES: usize = 4 << 20;
+const MAX_ITEMS: usize = 4096;
+const MAX_BYTES: usize = 4 << 20;
 /// Maximum number of items that a reader takes at once.
 const BATCH: usize = 256;
 /// Approximate size in bytes of one page from the log.
@@ -23,7 +23,7 @@ pub const PAGE_BYTES: usize = 1 << 20;
 /// The kind of an item: the `event` field of SSE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Kind {
+pub enum ItemKind {
     /// A line of output, as specified by AIP-46.
     Line,
     /// A change of status or of `busy`.
@@ -36,36 +36,42 @@ pub enum Kind {
     Prompt,
 }
 
-impl Kind {
+impl ItemKind {
+    /// The kind as text, for example `status`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    pub fn from_name(name: &str) -> Option<Kind> {
+    /// The kind with this text.
+    pub fn from_name(name: &str) -> Option<ItemKind> {
         name.parse().ok()
     }
 }
 
 /// One item, ready to send.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub struct LogItem {
+    /// Number within the session, starting with 0.
     pub seq: u64,
+    /// Number of the daemon run that wrote it.
     pub epoch: u64,
-    pub kind: Kind,
+    /// The kind of item.
+    pub kind: ItemKind,
     /// The `id`, `event` and `data` fields, and the empty line.
     pub frame: Bytes,
     data: (usize, usize),
 }
 
-impl Item {
-    pub fn new(epoch: u64, seq: u64, kind: Kind, data: &str) -> Self {
+impl LogItem {
+    /// Creates an item. `data` must be JSON.
+    pub fn new(epoch: u64, seq: u64, kind: ItemKind, data: &str) -> Self {
         // JSON has no raw line breaks, so it fits into one `data` line.
         let head = format!("id: {epoch:x}-{seq}\nevent: {}\ndata: ", kind.as_str());
         let start = head.len();
         let mut frame = head;
         frame.push_str(data);
         frame.push_str("\n\n");
-        Item {
+        LogItem {
             seq,
             epoch,
             kind,
@@ -74,6 +80,7 @@ impl Item {
         }
     }
 
+    /// The id that clients use as a cursor.
     pub fn id(&self) -> String {
         format!("{:x}-{}", self.epoch, self.seq)
     }
@@ -86,20 +93,23 @@ impl Item {
     }
 }
 
-impl From<Row> for Item {
-    fn from(row: Row) -> Self {
-        Item::new(row.epoch, row.seq, row.kind, &row.data)
+impl From<LogRow> for LogItem {
+    fn from(row: LogRow) -> Self {
+        LogItem::new(row.epoch, row.seq, row.kind, &row.data)
     }
 }
 
 /// The last item that a client has seen. It comes from the client and may be invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
+    /// Number of the daemon run that wrote the item.
     pub epoch: u64,
+    /// Number of the item within the session.
     pub seq: u64,
 }
 
 impl Cursor {
+    /// Parses the id of an item.
     pub fn parse(text: &str) -> Option<Cursor> {
         let (epoch, seq) = text.trim().split_once('-')?;
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
@@ -114,11 +124,11 @@ impl Cursor {
 }
 
 struct Ring {
-    items: VecDeque<Item>,
+    items: VecDeque<LogItem>,
     bytes: usize,
     next: u64,
     /// Items from here on are not shown yet, because they are not in the log yet.
-    held: Option<u64>,
+    first_unflushed: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,13 +144,13 @@ pub struct Channel {
     epoch: u64,
     ring: Mutex<Ring>,
     tip: watch::Sender<Tip>,
-    log: Log,
+    log: SessionLog,
 }
 
 impl Channel {
     /// `next` is the number of the first new item. Earlier items are in the log, if they still
     /// exist.
-    pub fn new(session: &str, epoch: u64, next: u64, over: bool, log: Log) -> Arc<Self> {
+    pub fn new(session: &str, epoch: u64, next: u64, over: bool, log: SessionLog) -> Arc<Self> {
         Arc::new(Channel {
             session: session.to_owned(),
             epoch,
@@ -148,7 +158,7 @@ impl Channel {
                 items: VecDeque::new(),
                 bytes: 0,
                 next,
-                held: None,
+                first_unflushed: None,
             }),
             tip: watch::Sender::new(Tip { next, over }),
             log,
@@ -160,42 +170,42 @@ impl Channel {
     }
 
     /// Writes one item for all readers and to the log.
-    pub fn push(&self, kind: Kind, data: &Value) {
+    pub fn push(&self, kind: ItemKind, data: &Value) {
         let mut ring = self.ring();
         self.add(&mut ring, kind, data);
-        let shown = ring.shown();
+        let visible = ring.visible_end();
         drop(ring);
-        self.show(shown);
+        self.publish(visible);
     }
 
     /// Like `push`, for items that must not be lost once a reader has seen them. Readers see them,
-    /// and later items, only when they are in the log. `before_shown` runs just before that. Only
+    /// and later items, only when they are in the log. `before_visible` runs just before that. Only
     /// the session's own writer may call this, once at a time.
-    pub async fn push_durable(&self, items: &[(Kind, Value)], before_shown: impl FnOnce()) {
+    pub async fn push_durable(&self, items: &[(ItemKind, Value)], before_visible: impl FnOnce()) {
         {
             let mut ring = self.ring();
-            ring.held = Some(ring.next);
+            ring.first_unflushed = Some(ring.next);
             for (kind, data) in items {
                 self.add(&mut ring, *kind, data);
             }
         }
         self.log.flush().await;
         let mut ring = self.ring();
-        ring.held = None;
-        before_shown();
-        let shown = ring.shown();
+        ring.first_unflushed = None;
+        before_visible();
+        let visible = ring.visible_end();
         drop(ring);
-        self.show(shown);
+        self.publish(visible);
     }
 
-    fn add(&self, ring: &mut Ring, kind: Kind, data: &Value) {
-        let item = Item::new(self.epoch, ring.next, kind, &data.to_string());
-        ring.keep(item.clone());
+    fn add(&self, ring: &mut Ring, kind: ItemKind, data: &Value) {
+        let item = LogItem::new(self.epoch, ring.next, kind, &data.to_string());
+        ring.push(item.clone());
         self.log.append(&self.session, item);
     }
 
-    fn show(&self, shown: u64) {
-        self.tip.send_modify(|tip| tip.next = tip.next.max(shown));
+    fn publish(&self, visible: u64) {
+        self.tip.send_modify(|tip| tip.next = tip.next.max(visible));
     }
 
     /// Marks the end of the output. Readers end after the last item.
@@ -217,21 +227,21 @@ impl Channel {
 
     /// Items from `from` on, at most `limit`, and fewer if they are large. Missing items are
     /// skipped.
-    pub async fn page(&self, from: u64, limit: usize) -> Vec<Item> {
-        let mut items: Vec<Item> = Vec::new();
+    pub async fn page(&self, from: u64, limit: usize) -> Vec<LogItem> {
+        let mut items: Vec<LogItem> = Vec::new();
         let mut from = from;
         let mut is_logged = true;
         loop {
             {
                 let ring = self.ring();
-                let next = ring.shown();
+                let next = ring.visible_end();
                 let first = ring.items.front().map_or(next, |item| item.seq);
                 if from >= next {
                     return items;
                 }
                 if from >= first || !is_logged {
                     let left = limit - items.len();
-                    let rest = ring.items.range(ring.place(from)..);
+                    let rest = ring.items.range(ring.index_of(from)..);
                     let rest = rest.take_while(|item| item.seq < next);
                     items.extend(rest.take(left).cloned());
                     return items;
@@ -244,7 +254,7 @@ impl Channel {
                 .await;
             let next = self.span().1;
             let found = items.len();
-            items.extend(rows.into_iter().map(Item::from).filter(|i| i.seq < next));
+            items.extend(rows.into_iter().map(LogItem::from).filter(|i| i.seq < next));
             is_logged = items.len() > found;
             from = items.last().map_or(from, |item| item.seq + 1);
             let bytes: usize = items.iter().map(|item| item.frame.len()).sum();
@@ -256,33 +266,33 @@ impl Channel {
 
     /// Whether there are items after `seq`.
     pub fn has_after(&self, seq: u64) -> bool {
-        seq + 1 < self.ring().shown()
+        seq + 1 < self.ring().visible_end()
     }
 
-    /// The last `count` lines of output, limited to `most` bytes, but at least one line.
-    pub async fn last_lines(&self, count: usize, most: usize) -> Tail {
+    /// The last `count` lines of output, limited to `max_bytes` bytes, but at least one line.
+    pub async fn last_lines(&self, count: usize, max_bytes: usize) -> Tail {
         let mut tail = Tail::default();
         {
             let ring = self.ring();
-            let shown = ring.shown();
+            let visible = ring.visible_end();
             let lines = ring.items.iter().rev();
-            let mut lines = lines.filter(|i| i.kind == Kind::Line && i.seq < shown);
+            let mut lines = lines.filter(|i| i.kind == ItemKind::Line && i.seq < visible);
             while tail.has_room(count)
                 && let Some(line) = lines.next()
             {
-                tail.take(line.clone(), most);
+                tail.take(line.clone(), max_bytes);
             }
         }
         if tail.has_room(count) {
             let before = tail.items.last().map_or(u64::MAX, |item| item.seq);
             let missing = count - tail.items.len();
-            let bytes = most.saturating_sub(tail.bytes);
+            let bytes = max_bytes.saturating_sub(tail.bytes);
             let log = &self.log;
             for row in log
                 .lines_before(&self.session, before, missing, bytes)
                 .await
             {
-                tail.take(Item::from(row), most);
+                tail.take(LogItem::from(row), max_bytes);
             }
         }
         tail.items.reverse();
@@ -293,23 +303,23 @@ impl Channel {
     fn span(&self) -> (u64, u64) {
         let ring = self.ring();
         let first = ring.items.front().map_or(ring.next, |item| item.seq);
-        (first, ring.shown())
+        (first, ring.visible_end())
     }
 
     /// Number of the item after `cursor`. `None` if the item at `cursor` is unknown: then the
     /// client has missed items, and their number is unknown.
-    pub async fn after(&self, cursor: Cursor) -> Option<u64> {
+    pub async fn position_after(&self, cursor: Cursor) -> Option<u64> {
         let (_, next) = self.span();
         if cursor.seq >= next {
             return None;
         }
-        let held = {
+        let epoch = {
             let ring = self.ring();
-            let item = ring.items.get(ring.place(cursor.seq));
+            let item = ring.items.get(ring.index_of(cursor.seq));
             let item = item.filter(|item| item.seq == cursor.seq);
             item.map(|item| item.epoch)
         };
-        let known = match held {
+        let known = match epoch {
             Some(epoch) => Some(epoch),
             None => {
                 let rows = self.log.page(&self.session, cursor.seq, 1).await;
@@ -322,20 +332,20 @@ impl Channel {
 
     /// A new reader. Without a cursor it starts with the oldest item in the ring, or with the last
     /// items in the log if the session has ended.
-    pub async fn follow(self: &Arc<Self>, from: Begin) -> Follower {
+    pub async fn follow(self: &Arc<Self>, from: FollowFrom) -> Follower {
         let (first, next) = self.span();
         let tip = self.tip.subscribe();
         let (at, gap) = match from {
-            Begin::Now => (next, false),
-            Begin::Start => (
+            FollowFrom::Now => (next, false),
+            FollowFrom::Start => (
                 if first == next {
-                    next.saturating_sub(MOST_ITEMS as u64)
+                    next.saturating_sub(MAX_ITEMS as u64)
                 } else {
                     first
                 },
                 false,
             ),
-            Begin::After(cursor) => match self.after(cursor).await {
+            FollowFrom::After(cursor) => match self.position_after(cursor).await {
                 Some(at) => (at, false),
                 None => (first.min(next), true),
             },
@@ -346,7 +356,7 @@ impl Channel {
             at,
             gap,
             // Items before the start of the ring were not requested, so they are not a gap.
-            begun: !matches!(from, Begin::Start),
+            started: !matches!(from, FollowFrom::Start),
         }
     }
 }
@@ -355,21 +365,21 @@ impl Channel {
 #[derive(Default)]
 pub struct Tail {
     /// Newest first while collecting, oldest first in the result.
-    pub items: Vec<Item>,
+    pub items: Vec<LogItem>,
     /// Whether older lines were left out because of the size limit.
-    pub is_cut: bool,
+    pub truncated: bool,
     bytes: usize,
 }
 
 impl Tail {
     fn has_room(&self, count: usize) -> bool {
-        !self.is_cut && self.items.len() < count
+        !self.truncated && self.items.len() < count
     }
 
-    fn take(&mut self, line: Item, most: usize) {
+    fn take(&mut self, line: LogItem, max_bytes: usize) {
         let bytes = self.bytes + line.data().len();
-        self.is_cut = self.is_cut || (bytes > most && !self.items.is_empty());
-        if !self.is_cut {
+        self.truncated = self.truncated || (bytes > max_bytes && !self.items.is_empty());
+        if !self.truncated {
             self.bytes = bytes;
             self.items.push(line);
         }
@@ -380,26 +390,27 @@ impl Tail {
 pub struct EndWatch(watch::Receiver<Tip>);
 
 impl EndWatch {
+    /// Waits for the end of the output.
     pub async fn over(&mut self) {
         let _ = self.0.wait_for(|tip| tip.over).await;
     }
 }
 
 impl Ring {
-    fn shown(&self) -> u64 {
-        self.held.unwrap_or(self.next)
+    fn visible_end(&self) -> u64 {
+        self.first_unflushed.unwrap_or(self.next)
     }
 
     /// Index of an item, or of the first item after it.
-    fn place(&self, seq: u64) -> usize {
+    fn index_of(&self, seq: u64) -> usize {
         self.items.partition_point(|item| item.seq < seq)
     }
 
-    fn keep(&mut self, item: Item) {
+    fn push(&mut self, item: LogItem) {
         self.next = item.seq + 1;
         self.bytes += item.frame.len();
         self.items.push_back(item);
-        while self.items.len() > MOST_ITEMS || (self.bytes > MOST_BYTES && self.items.len() > 1) {
+        while self.items.len() > MAX_ITEMS || (self.bytes > MAX_BYTES && self.items.len() > 1) {
             if let Some(old) = self.items.pop_front() {
                 self.bytes -= old.frame.len();
             }
@@ -409,9 +420,12 @@ impl Ring {
 
 /// Where a reader starts.
 #[derive(Clone, Copy, Debug)]
-pub enum Begin {
+pub enum FollowFrom {
+    /// With the oldest item in the ring.
     Start,
+    /// With the next new item.
     Now,
+    /// With the item after this one.
     After(Cursor),
 }
 
@@ -422,7 +436,7 @@ pub struct Follower {
     at: u64,
     /// Whether an unknown number of items is missing before `at`.
     gap: bool,
-    begun: bool,
+    started: bool,
 }
 
 impl Follower {
@@ -449,10 +463,10 @@ impl Follower {
         let items = self.channel.page(self.at, BATCH).await;
         let mut frames = Vec::with_capacity(items.len() + 1);
         for item in items {
-            if item.seq > self.at && self.begun {
+            if item.seq > self.at && self.started {
                 frames.push(gap(Some(self.at), item.seq));
             }
-            self.begun = true;
+            self.started = true;
             self.at = item.seq + 1;
             frames.push(item.frame);
         }

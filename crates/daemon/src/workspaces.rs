@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ApiError;
 use crate::model::{Principal, Warning};
 use agentproto_runtime::home::Home;
-use agentproto_runtime::{Code, Fault};
+use agentproto_runtime::{Code, Error};
 use agentproto_text::time;
 
 const NAME: &str = "workspaces.json";
@@ -20,22 +20,32 @@ pub const DEFAULT: &str = "default";
 /// The stored file (A46-WS-02, 03). Unknown members are kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workspaces {
+    /// Version of the file format. Only 1 exists.
     pub version: u64,
+    /// Slug of the active workspace.
     #[serde(default)]
     pub active: Option<String>,
+    /// All workspaces, in the order in which they were added.
     #[serde(default)]
-    pub workspaces: Vec<Workspace>,
+    pub workspaces: Vec<RegisteredWorkspace>,
     #[serde(flatten)]
     rest: serde_json::Map<String, serde_json::Value>,
 }
 
+/// A named directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Workspace {
+#[schemars(rename = "Workspace")]
+pub struct RegisteredWorkspace {
+    /// Name of the workspace, unique in the file.
     pub slug: String,
+    /// Absolute path of the directory.
     pub path: PathBuf,
+    /// ISO-8601 time at which it was added.
     pub added_at: String,
+    /// ISO-8601 time of the last change.
     pub updated_at: String,
+    /// Free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     #[serde(flatten)]
@@ -55,35 +65,39 @@ impl Default for Workspaces {
 
 /// The directory of a session, with warnings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SessionDirectory {
+    /// Slug of the workspace, or `default`.
     pub slug: String,
+    /// Absolute path of the directory.
     pub cwd: PathBuf,
+    /// Problems that did not prevent the spawn.
     pub warnings: Vec<Warning>,
 }
 
 impl Workspaces {
     /// Reads the file. A missing file is an empty registry.
-    pub fn load(home: &Home) -> Result<Workspaces, Fault> {
+    pub fn load(home: &Home) -> Result<Workspaces, Error> {
         let Some(bytes) = home.read(NAME)? else {
             return Ok(Workspaces::default());
         };
-        let bad = |why: String| {
+        let invalid = |why: String| {
             let what = format!("cannot read `{}`: {why}", home.path(NAME).display());
-            Fault::new(Code::ManifestInvalid, what)
+            Error::new(Code::ManifestInvalid, what)
                 .hint("fix the file, or move it away and add the workspaces again")
         };
-        let read: Workspaces = serde_json::from_slice(&bytes).map_err(|e| bad(e.to_string()))?;
+        let read: Workspaces =
+            serde_json::from_slice(&bytes).map_err(|e| invalid(e.to_string()))?;
         match read.version {
             1 => Ok(read),
-            other => Err(bad(format!("unknown version {other}, expected 1"))),
+            other => Err(invalid(format!("unknown version {other}, expected 1"))),
         }
     }
 
     /// Changes the file under a lock (A46-REF-03).
     pub fn change<T>(
         home: &Home,
-        change: impl FnOnce(&mut Workspaces) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        change: impl FnOnce(&mut Workspaces) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let _lock = home.lock(LOCK)?;
         let mut all = Workspaces::load(home)?;
         let done = change(&mut all)?;
@@ -93,11 +107,13 @@ impl Workspaces {
         Ok(done)
     }
 
-    pub fn get(&self, slug: &str) -> Option<&Workspace> {
+    /// The workspace with this slug.
+    pub fn get(&self, slug: &str) -> Option<&RegisteredWorkspace> {
         self.workspaces.iter().find(|w| w.slug == slug)
     }
 
-    pub fn active(&self) -> Option<&Workspace> {
+    /// The active workspace.
+    pub fn active(&self) -> Option<&RegisteredWorkspace> {
         self.get(self.active.as_deref()?)
     }
 
@@ -108,11 +124,14 @@ impl Workspaces {
         path: &Path,
         slug: Option<&str>,
         label: Option<&str>,
-    ) -> Result<Workspace, Fault> {
+    ) -> Result<RegisteredWorkspace, Error> {
         let whole = path.canonicalize().ok().filter(|path| path.is_dir());
         let Some(whole) = whole else {
-            let what = format!("`{}` is not a directory", path.display());
-            return Err(Fault::new(Code::TargetUnknown, what).hint("name a directory that exists"));
+            let what = match path.exists() {
+                true => format!("`{}` is not a directory", path.display()),
+                false => format!("the directory `{}` does not exist", path.display()),
+            };
+            return Err(Error::new(Code::TargetUnknown, what).hint("name an existing directory"));
         };
         let slug = match slug {
             Some(slug) if is_slug(slug) => slug.to_owned(),
@@ -120,7 +139,7 @@ impl Workspaces {
                 let what = format!(
                     "`{slug}` is not a slug: use letters a to z, digits, `-`, `_` and `.`, at most 64 characters"
                 );
-                return Err(Fault::new(Code::OptionInvalid, what).hint("choose another `--slug`"));
+                return Err(Error::new(Code::OptionInvalid, what).hint("choose another `--slug`"));
             }
             None => self.free_slug(&whole),
         };
@@ -136,7 +155,7 @@ impl Workspaces {
                 known.clone()
             }
             None => {
-                let new = Workspace {
+                let new = RegisteredWorkspace {
                     slug,
                     path: whole,
                     added_at: now.clone(),
@@ -181,7 +200,7 @@ impl Workspaces {
     }
 
     /// Removes a workspace. After removing the active one, none is active.
-    pub fn remove(&mut self, slug: &str) -> Result<Workspace, Fault> {
+    pub fn remove(&mut self, slug: &str) -> Result<RegisteredWorkspace, Error> {
         let at = self.workspaces.iter().position(|w| w.slug == slug);
         let at = at.ok_or_else(|| self.unknown(slug))?;
         let removed = self.workspaces.remove(at);
@@ -191,19 +210,20 @@ impl Workspaces {
         Ok(removed)
     }
 
-    pub fn activate(&mut self, slug: &str) -> Result<Workspace, Fault> {
+    /// Makes a workspace the active one.
+    pub fn activate(&mut self, slug: &str) -> Result<RegisteredWorkspace, Error> {
         let known = self.get(slug).cloned().ok_or_else(|| self.unknown(slug))?;
         self.active = Some(slug.to_owned());
         Ok(known)
     }
 
-    fn unknown(&self, slug: &str) -> Fault {
+    fn unknown(&self, slug: &str) -> Error {
         let known: Vec<&str> = self.workspaces.iter().map(|w| w.slug.as_str()).collect();
         let hint = match known.is_empty() {
             true => "add one with `agentproto workspace add PATH`".to_owned(),
             false => format!("known workspaces: {}", known.join(", ")),
         };
-        Fault::new(Code::TargetUnknown, format!("unknown workspace `{slug}`")).hint(hint)
+        Error::new(Code::TargetUnknown, format!("unknown workspace `{slug}`")).hint(hint)
     }
 
     /// Resolves the directory in the order of AIP-46 (A46-WS-04 to 07): `cwd`, the named workspace,
@@ -215,7 +235,7 @@ impl Workspaces {
         slug: Option<&str>,
         own: &Path,
         principal: Principal,
-    ) -> Result<Place, ApiError> {
+    ) -> Result<SessionDirectory, ApiError> {
         let mut warnings = Vec::new();
         let mut warn = |code: &str, message: String| {
             warnings.push(Warning {
@@ -276,7 +296,7 @@ impl Workspaces {
             )
             .hint("run `agentproto workspace add PATH` on the host to register it"));
         }
-        Ok(Place {
+        Ok(SessionDirectory {
             slug,
             cwd: whole,
             warnings,

@@ -8,45 +8,50 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use crate::arm::acp::{Acp, Wishes};
-use crate::arm::desk::{Desk, Permissions};
+use crate::arm::acp::{Acp, WireChoices};
 use crate::arm::mcp::{self, Mcp};
+use crate::arm::permissions::{PermissionBroker, Permissions};
 
-use crate::arm::{Arm, Negotiated, Open, Spec, in_its_words, proprietary};
+use crate::arm::{Arm, LaunchSpec, Negotiated, OpenRequest, proprietary, redact_error};
 use crate::auth;
 use crate::bundle::Bundle;
-use crate::choices::{self, Chosen, Strategy, Wanted};
+use crate::choices::{self, Choices, ResolvedChoices, Strategy};
 use crate::context::{Context, Sandboxing};
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use crate::install;
 use crate::observe::Stage;
-use crate::session::{Rules, Session};
+use crate::session::{Session, SessionLimits};
 use crate::setup;
 use crate::version;
 use agentproto_manifest::views::{AgentCli, View};
 use agentproto_manifest::{Disk, RefRole, Workspace};
 
 /// Default of `session.idle_timeout_ms` (A45-SESS-02).
-const IDLE: Duration = Duration::from_millis(600_000);
+const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_millis(600_000);
 
 /// Options for running an agent.
 #[derive(Clone, Debug)]
-pub struct Wishlist {
-    pub wanted: Wanted,
+pub struct AgentOptions {
+    /// Mode, options and continuation strategy.
+    pub choices: Choices,
+    /// How permission requests of the agent are decided.
     pub permissions: Permissions,
+    /// Maximum time for the handshake, and for opening a session. 30 seconds by default.
     pub handshake_timeout: Duration,
+    /// Maximum time for one turn, or `None` for no limit.
     pub turn_timeout: Option<Duration>,
-    pub install: install::Options,
+    /// How a missing program is installed.
+    pub install: install::InstallOptions,
 }
 
-impl Default for Wishlist {
+impl Default for AgentOptions {
     fn default() -> Self {
-        Wishlist {
-            wanted: Wanted::default(),
+        AgentOptions {
+            choices: Choices::default(),
             permissions: Permissions::default(),
             handshake_timeout: Duration::from_secs(30),
             turn_timeout: None,
-            install: install::Options::default(),
+            install: install::InstallOptions::default(),
         }
     }
 }
@@ -61,10 +66,12 @@ enum Protocol {
 
 /// A checked manifest with valid choices. Nothing has run yet.
 pub struct Agent {
+    /// The bundle and its environment.
     pub context: Arc<Context>,
-    pub chosen: Chosen,
+    /// The caller's choices, checked against the manifest.
+    pub choices: ResolvedChoices,
     protocol: Protocol,
-    wishes: Wishlist,
+    options: AgentOptions,
     /// The installed program, found and checked once per handle.
     installed: OnceCell<install::Installed>,
     /// The caller's own idle limit. The shorter of this and the manifest's limit applies.
@@ -75,10 +82,10 @@ impl Agent {
     /// Checks a manifest and the caller's choices before anything runs. These are hard errors: an
     /// unknown protocol (A45-PROTO-04), a capability that is not in the bound ACP.md (A45-CAP-10,
     /// A45-SESS-08), and unknown choices.
-    pub fn load(context: Context, wishes: Wishlist) -> Result<Agent, Fault> {
+    pub fn load(context: Context, options: AgentOptions) -> Result<Agent, Error> {
         let bundle = &context.bundle;
         let Some(agent) = bundle.agent() else {
-            return Err(Fault::new(
+            return Err(Error::new(
                 Code::ManifestInvalid,
                 format!(
                     "{}: this CLI.md describes a tool, not an agent (AIP-29, AIP-45)",
@@ -92,13 +99,13 @@ impl Agent {
         bundle.text("version")?;
         bundle.text("bin")?;
         if protocol == Protocol::Acp {
-            within_acp(bundle, agent)?;
+            check_acp_capabilities(bundle, agent)?;
         }
-        let chosen = choices::choose(bundle, agent, &wishes.wanted)?;
+        let choices = choices::choose(bundle, agent, &options.choices)?;
         Ok(Agent {
             protocol,
-            chosen,
-            wishes,
+            choices,
+            options,
             installed: OnceCell::new(),
             idle: None,
             context: Arc::new(context),
@@ -106,37 +113,37 @@ impl Agent {
     }
 
     /// Closes idle sessions after `limit` if the manifest's own limit is longer.
-    pub fn idle_at_most(&mut self, limit: Duration) {
+    pub fn set_idle_limit(&mut self, limit: Duration) {
         self.idle = Some(limit);
     }
 
     /// Runs all stages before the spawn, and returns how to start the agent, for callers that talk
     /// to it themselves.
-    pub async fn spec(&self) -> Result<Spec, Fault> {
+    pub async fn spec(&self) -> Result<LaunchSpec, Error> {
         let ready = self.ready().await?;
         Ok(self.spec_of(&ready))
     }
 
     /// Runs all stages and opens a session: install, version check, setup, auth, spawn, handshake,
     /// session (A45-SETUP-05).
-    pub async fn start(&self) -> Result<Session, Fault> {
+    pub async fn start(&self) -> Result<Session, Error> {
         self.start_or_resume(None).await
     }
 
     /// Like [`Agent::start`], but continues an earlier session by its id.
-    pub async fn resume(&self, id: &str) -> Result<Session, Fault> {
+    pub async fn resume(&self, id: &str) -> Result<Session, Error> {
         self.start_or_resume(Some(id)).await
     }
 
     /// Resumes the session if an id is given, and starts a new one otherwise.
-    pub async fn start_or_resume(&self, resume: Option<&str>) -> Result<Session, Fault> {
+    pub async fn start_or_resume(&self, resume: Option<&str>) -> Result<Session, Error> {
         let ready = self.prepare().await?;
-        self.begin(&ready, resume).await
+        self.start_prepared(&ready, resume).await
     }
 
     /// The first half of `start`: every check that can fail before an agent process exists, except
     /// for the sandbox.
-    pub async fn prepare(&self) -> Result<Ready, Fault> {
+    pub async fn prepare(&self) -> Result<PreparedAgent, Error> {
         let context = &self.context;
         let stage = |stage, detail: &str| context.observer.stage(stage, detail);
         stage(
@@ -155,21 +162,25 @@ impl Agent {
 
     /// Checks whether the sandbox can be enforced, before anything starts. A proprietary adapter
     /// runs in another program, which checks this itself.
-    pub fn confinable(&self, ready: &Ready) -> Result<(), Fault> {
+    pub fn check_sandbox(&self, prepared: &PreparedAgent) -> Result<(), Error> {
         if self.protocol == Protocol::Proprietary {
             return Ok(());
         }
-        let spec = self.spec_of(ready);
+        let spec = self.spec_of(prepared);
         self.context.prepare(&spec.argv, &spec.env).map(drop)
     }
 
     /// The second half of `start`.
-    pub async fn begin(&self, ready: &Ready, resume: Option<&str>) -> Result<Session, Fault> {
+    pub async fn start_prepared(
+        &self,
+        prepared: &PreparedAgent,
+        resume: Option<&str>,
+    ) -> Result<Session, Error> {
         let context = &self.context;
         let stage = |stage, detail: &str| context.observer.stage(stage, detail);
-        stage(Stage::Spawn, &ready.bin.display().to_string());
-        let desk = Desk::new(self.wishes.permissions.clone());
-        let arm = self.arm(ready, &desk)?;
+        stage(Stage::Spawn, &prepared.bin.display().to_string());
+        let broker = PermissionBroker::new(self.options.permissions.clone());
+        let arm = self.arm(prepared, &broker)?;
         let opened = self.open_session(&*arm, resume, &stage).await;
         match opened {
             Ok((id, negotiated)) => {
@@ -178,18 +189,18 @@ impl Agent {
                 Ok(Session::new(
                     Arc::clone(context),
                     arm,
-                    desk,
+                    broker,
                     id,
-                    self.rules(),
+                    self.limits(),
                 ))
             }
-            Err(fault) => {
+            Err(error) => {
                 arm.stop().await;
                 // The agent's own text may contain secrets that it was given.
-                let fault = in_its_words(context, fault);
-                let details = json!({ "code": fault.code.as_str(), "message": fault.message });
+                let error = redact_error(context, error);
+                let details = json!({ "code": error.code.as_str(), "message": error.message });
                 context.audit.record("session.failed", details)?;
-                Err(fault)
+                Err(error)
             }
         }
     }
@@ -199,14 +210,14 @@ impl Agent {
         arm: &dyn Arm,
         resume: Option<&str>,
         stage: &impl Fn(Stage, &str),
-    ) -> Result<(String, Negotiated), Fault> {
-        let limit = self.wishes.handshake_timeout;
+    ) -> Result<(String, Negotiated), Error> {
+        let limit = self.options.handshake_timeout;
         let late = async |what: &str| {
-            let words = arm.last_words().await;
-            let said = words.map_or_else(String::new, |words| format!("; {words}"));
-            Fault::new(
+            let output = arm.output_excerpt().await;
+            let suffix = output.unwrap_or_default();
+            Error::new(
                 Code::HandshakeTimeout,
-                format!("the agent did not answer {what} within {} s{said}", limit.as_secs_f64()),
+                format!("the agent did not answer {what} within {} s{suffix}", limit.as_secs_f64()),
             )
             .hint("check `bin_args`: a wrong subcommand often starts something else; `--handshake-timeout` sets a longer limit")
         };
@@ -216,8 +227,8 @@ impl Agent {
             Ok(negotiated) => negotiated?,
             Err(_) => return Err(late("the handshake").await),
         };
-        self.keeps_its_word(&negotiated)?;
-        let open = Open {
+        self.check_negotiated_capabilities(&negotiated)?;
+        let open = OpenRequest {
             resume: resume.map(str::to_owned),
         };
         stage(Stage::Session, resume.unwrap_or("new"));
@@ -228,7 +239,7 @@ impl Agent {
     }
 
     /// Compares declared capabilities with negotiated ones.
-    fn keeps_its_word(&self, negotiated: &Negotiated) -> Result<(), Fault> {
+    fn check_negotiated_capabilities(&self, negotiated: &Negotiated) -> Result<(), Error> {
         let bundle = &self.context.bundle;
         let Some(agent) = bundle.agent() else {
             return Ok(());
@@ -237,21 +248,21 @@ impl Agent {
             return Ok(());
         };
         let session = agent.session().and_then(|s| s.mode());
-        let lies = |what: &str, flag: &str| {
+        let mismatch = |what: &str, flag: &str| {
             let node = declared.node().get(flag).unwrap_or(declared.node());
             bundle
-                .fault(Code::CapabilityMismatch, node, what)
+                .error_at(Code::CapabilityMismatch, node, what)
                 .hint("fix the manifest or update the agent")
         };
         let resumable = declared.resumable() == Some(true) || session == Some("resumable");
         if resumable && negotiated.resumable == Some(false) {
-            return Err(lies(
+            return Err(mismatch(
                 "the manifest declares `resumable`, but the running agent offers neither session/load nor session/resume (AIP-45, Session model)",
                 "resumable",
             ));
         }
         if declared.multimodal() == Some(true) && negotiated.multimodal == Some(false) {
-            return Err(lies(
+            return Err(mismatch(
                 "the manifest declares `multimodal`, but the running agent accepts only text (AIP-45, Capabilities)",
                 "multimodal",
             ));
@@ -260,53 +271,57 @@ impl Agent {
     }
 
     /// Runs install, version check, setup and auth. Each of them reports its own stage.
-    async fn ready(&self) -> Result<Ready, Fault> {
+    async fn ready(&self) -> Result<PreparedAgent, Error> {
         let context = &self.context;
         let found = self.installed.get_or_try_init(async || {
-            let installed = install::ensure(context, self.wishes.install).await?;
+            let installed = install::ensure(context, self.options.install).await?;
             let (_, installed) = version::ensure(context, &installed).await?;
-            Ok::<_, Fault>(installed)
+            Ok::<_, Error>(installed)
         });
         let installed = found.await?;
         let mut env = setup::ensure(context, &installed.bin).await?;
         env.extend(auth::ensure(context, &installed.bin).await?);
-        Ok(Ready {
+        Ok(PreparedAgent {
             bin: installed.bin.clone(),
             env,
         })
     }
 
-    fn spec_of(&self, ready: &Ready) -> Spec {
-        let own = self.chosen.env.iter();
+    fn spec_of(&self, prepared: &PreparedAgent) -> LaunchSpec {
+        let own = self.choices.env.iter();
         let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        Spec {
-            argv: self.argv(ready),
-            env: ready.env.iter().cloned().chain(own).collect(),
+        LaunchSpec {
+            argv: self.argv(prepared),
+            env: prepared.env.iter().cloned().chain(own).collect(),
         }
     }
 
-    fn arm(&self, ready: &Ready, desk: &Desk) -> Result<Box<dyn Arm>, Fault> {
+    fn arm(
+        &self,
+        prepared: &PreparedAgent,
+        broker: &PermissionBroker,
+    ) -> Result<Box<dyn Arm>, Error> {
         let context = Arc::clone(&self.context);
-        let spec = self.spec_of(ready);
+        let spec = self.spec_of(prepared);
         match self.protocol {
             Protocol::Acp => {
-                let wishes = Wishes {
-                    mode: self.chosen.wire_mode.clone(),
-                    options: self.chosen.wire_options.clone(),
+                let choices = WireChoices {
+                    mode: self.choices.wire_mode.clone(),
+                    options: self.choices.wire_options.clone(),
                 };
-                Ok(Box::new(Acp::new(context, spec, desk.clone(), wishes)))
+                Ok(Box::new(Acp::new(context, spec, broker.clone(), choices)))
             }
             Protocol::Mcp => {
-                let turn = mcp::Turn::from_manifest(&context.bundle)?;
-                Ok(Box::new(Mcp::new(context, spec, desk.clone(), turn)))
+                let turn = mcp::McpTurnConfig::from_manifest(&context.bundle)?;
+                Ok(Box::new(Mcp::new(context, spec, broker.clone(), turn)))
             }
-            Protocol::Proprietary => proprietary(context, spec, desk.clone()),
+            Protocol::Proprietary => proprietary(context, spec, broker.clone()),
         }
     }
 
     /// The program with `bin_args`, then the arguments of mode and options (A45-MODE-04). An MCP
     /// server may be another program than `bin`, with its own arguments.
-    fn argv(&self, ready: &Ready) -> Vec<OsString> {
+    fn argv(&self, prepared: &PreparedAgent) -> Vec<OsString> {
         let agent = self.context.bundle.agent();
         let server = agent.and_then(|agent| agent.mcp());
         let (program, base): (OsString, Vec<&str>) = match (self.protocol, server) {
@@ -314,30 +329,31 @@ impl Agent {
                 let own = |name: &&str| agent.and_then(|a| a.bin()) != Some(*name);
                 let program = server.command().filter(own).map(OsString::from);
                 (
-                    program.unwrap_or_else(|| ready.bin.clone().into()),
+                    program.unwrap_or_else(|| prepared.bin.clone().into()),
                     server.args().collect(),
                 )
             }
             _ => {
                 let args = agent.into_iter().flat_map(|agent| agent.bin_args());
-                (ready.bin.clone().into(), args.collect())
+                (prepared.bin.clone().into(), args.collect())
             }
         };
-        let patched = self.chosen.args.iter().map(String::as_str);
+        let patched = self.choices.args.iter().map(String::as_str);
         let args = base.into_iter().chain(patched).map(OsString::from);
         [program].into_iter().chain(args).collect()
     }
 
-    fn rules(&self) -> Rules {
+    fn limits(&self) -> SessionLimits {
         let agent = self.context.bundle.agent();
         let session = agent.and_then(|agent| agent.session());
         let millis = |ms: Option<i64>| {
             ms.and_then(|ms| u64::try_from(ms).ok())
                 .map(Duration::from_millis)
         };
-        let mut idle = millis(session.and_then(|s| s.idle_timeout_ms())).unwrap_or(IDLE);
+        let mut idle =
+            millis(session.and_then(|s| s.idle_timeout_ms())).unwrap_or(DEFAULT_IDLE_TIMEOUT);
         let pinned = || agent?.continuation()?.pinned_session()?.idle_timeout_ms();
-        if self.chosen.strategy == Strategy::PinnedSession
+        if self.choices.strategy == Strategy::PinnedSession
             && let Some(other) = millis(pinned())
         {
             // One process has two idle limits: the shorter one applies (A45-SESS-02, A45-CONT-12).
@@ -347,23 +363,23 @@ impl Agent {
             idle = idle.min(other);
         }
         let turns = session.and_then(|s| s.max_turns());
-        Rules {
+        SessionLimits {
             idle,
-            most_turns: turns.and_then(|n| u64::try_from(n).ok()),
-            turn_timeout: self.wishes.turn_timeout,
+            max_turns: turns.and_then(|n| u64::try_from(n).ok()),
+            turn_timeout: self.options.turn_timeout,
         }
     }
 }
 
 /// An installed program and the environment to start it with.
-pub struct Ready {
+pub struct PreparedAgent {
     bin: PathBuf,
     env: Vec<(OsString, OsString)>,
 }
 
-fn protocol(bundle: &Bundle, agent: AgentCli) -> Result<Protocol, Fault> {
+fn protocol(bundle: &Bundle, agent: AgentCli) -> Result<Protocol, Error> {
     let node = bundle.root().get("protocol").unwrap_or(bundle.root());
-    let arm = |key: &str, there: bool, protocol| match there {
+    let arm = |key: &str, present: bool, protocol| match present {
         true => Ok(protocol),
         false => Err(bundle.invalid(
             node,
@@ -375,7 +391,7 @@ fn protocol(bundle: &Bundle, agent: AgentCli) -> Result<Protocol, Fault> {
         "mcp" => arm("mcp", agent.mcp().is_some(), Protocol::Mcp),
         "proprietary" => arm("adapter", agent.adapter().is_some(), Protocol::Proprietary),
         other => Err(bundle
-            .fault(
+            .error_at(
                 Code::ProtocolUnknown,
                 node,
                 &format!("unknown protocol `{other}`: this runner supports acp, mcp and proprietary (AIP-45, protocol discriminator)"),
@@ -386,7 +402,7 @@ fn protocol(bundle: &Bundle, agent: AgentCli) -> Result<Protocol, Fault> {
 
 /// Checks declared capabilities against the bound ACP.md. Only `resumable` and `multimodal` have a
 /// counterpart there.
-fn within_acp(bundle: &Bundle, agent: AgentCli) -> Result<(), Fault> {
+fn check_acp_capabilities(bundle: &Bundle, agent: AgentCli) -> Result<(), Error> {
     let Some(reference) = agent.acp() else {
         return Ok(());
     };
@@ -411,7 +427,7 @@ fn within_acp(bundle: &Bundle, agent: AgentCli) -> Result<(), Fault> {
         declared.and_then(|c| c.resumable()) == Some(true) || session == Some("resumable");
     let mismatch = |what: &str| {
         let node = declared.map_or(node, |c| c.node());
-        bundle.fault(Code::CapabilityMismatch, node, what)
+        bundle.error_at(Code::CapabilityMismatch, node, what)
     };
     if resumable && profile.agent_capability(&["loadSession"]) == Some(false) {
         return Err(mismatch(

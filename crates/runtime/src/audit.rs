@@ -13,19 +13,20 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use crate::home::{Home, make_dir};
-use agentproto_text::redact::Masks;
+use agentproto_text::redact::SecretRedactor;
 
+/// Value of `schema` in every line.
 pub const SCHEMA: &str = "agentgovernance/v1";
 /// The `prev` of the first line.
 const GENESIS: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 /// Maximum length of a line in bytes. Longer lines are not read into memory.
-const LONGEST_LINE: u64 = 8 << 20;
+const MAX_LINE: u64 = 8 << 20;
 /// Limits on `data`, whose contents an agent controls. Values beyond them are replaced by size and
 /// hash, because a longer or deeper line could not be read back.
-const MOST_DATA: usize = 64 << 10;
-const DEEPEST: usize = 32;
+const MAX_DATA: usize = 64 << 10;
+const MAX_DEPTH: usize = 32;
 
 /// Width in bytes of the pointer to the newest line.
 const HEAD_WIDTH: usize = 127;
@@ -35,15 +36,15 @@ pub struct Audit {
     path: PathBuf,
     actor: String,
     entity: String,
-    masks: Masks,
+    masks: SecretRedactor,
     log: Arc<Mutex<Option<Log>>>,
 }
 
 /// A log that is open in this process, with its path.
-type Open = (PathBuf, Weak<Mutex<Option<Log>>>);
+type OpenLog = (PathBuf, Weak<Mutex<Option<Log>>>);
 
 /// Logs open in this process. Sessions of one host share one open file and the cached last line.
-static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
+static OPEN: Mutex<Vec<OpenLog>> = Mutex::new(Vec::new());
 
 fn shared(path: &Path) -> Arc<Mutex<Option<Log>>> {
     let mut open = OPEN.lock();
@@ -66,11 +67,11 @@ fn is_at(log: &Mutex<Option<Log>>, path: &Path) -> bool {
     let Some(log) = &*log else {
         return true;
     };
-    let place = |data: std::fs::Metadata| (data.dev(), data.ino());
+    let identity = |data: std::fs::Metadata| (data.dev(), data.ino());
     let (Ok(ours), Ok(there)) = (log.file.metadata(), std::fs::metadata(path)) else {
         return false;
     };
-    place(ours) == place(there)
+    identity(ours) == identity(there)
 }
 
 struct Log {
@@ -119,7 +120,7 @@ fn head_path(log: &Path) -> PathBuf {
 impl Audit {
     /// The audit log of a home. The file is opened at the first event. `entity` is the subject of
     /// the events.
-    pub fn open(home: &Home, entity: &str, masks: Masks) -> Result<Self, Fault> {
+    pub fn open(home: &Home, entity: &str, masks: SecretRedactor) -> Result<Self, Error> {
         let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
         // SAFETY: no arguments, cannot fail.
         let number = unsafe { libc::geteuid() };
@@ -133,10 +134,10 @@ impl Audit {
     }
 
     /// Appends one event. `data` must be an object.
-    pub fn record(&self, event: &str, data: Value) -> Result<(), Fault> {
+    pub fn record(&self, event: &str, data: Value) -> Result<(), Error> {
         let mut data = data;
         self.masks.mask_value(&mut data);
-        bound(&mut data);
+        limit_size(&mut data);
         let mut log = self.log.lock();
         let log = match &mut *log {
             Some(log) => log,
@@ -212,19 +213,19 @@ impl Drop for Locked {
     }
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Fault {
+fn unwritable(path: &Path, error: &io::Error) -> Error {
     let what = format!("cannot write the audit log `{}`: {error}", path.display());
-    Fault::new(Code::StateUnwritable, what).hint(
+    Error::new(Code::StateUnwritable, what).hint(
         "nothing runs without an audit log (AIP-7): free some disk space, or set AGENTPROTO_HOME",
     )
 }
 
 /// Replaces values that are too deep or too long by size and hash, the longest first.
-fn bound(data: &mut Value) {
-    flatten(data, DEEPEST);
+fn limit_size(data: &mut Value) {
+    flatten(data, MAX_DEPTH);
     let mut total = data.to_string().len();
     if let Value::Object(members) = data
-        && total > MOST_DATA
+        && total > MAX_DATA
     {
         let mut sizes: Vec<(usize, String)> = members
             .iter()
@@ -232,7 +233,7 @@ fn bound(data: &mut Value) {
             .collect();
         sizes.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
         for (size, key) in sizes {
-            if total <= MOST_DATA {
+            if total <= MAX_DATA {
                 break;
             }
             if let Some(value) = members.get_mut(&key) {
@@ -241,7 +242,7 @@ fn bound(data: &mut Value) {
             }
         }
     }
-    if total > MOST_DATA {
+    if total > MAX_DATA {
         *data = digest(data);
     }
 }
@@ -324,7 +325,7 @@ fn last_line(file: &mut File, end: u64) -> io::Result<Option<Tip>> {
         if let Some(at) = memchr::memrchr(b'\n', body) {
             break body.get(at + 1..).unwrap_or_default();
         }
-        if from == 0 || end - from > LONGEST_LINE {
+        if from == 0 || end - from > MAX_LINE {
             break body;
         }
     };
@@ -347,15 +348,16 @@ fn tip_of(line: &[u8]) -> Option<Tip> {
 /// Result of verifying a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
+    /// Number of events in the log.
     pub events: u64,
     /// Hash of the newest event, or `None` for an empty log.
     pub head: Option<String>,
 }
 
 /// Checks every line of a log against the previous one, and the last line against the pointer.
-pub fn verify(path: &Path) -> Result<Verified, Fault> {
+pub fn verify(path: &Path) -> Result<Verified, Error> {
     let broken = |line: u64, what: String| {
-        Fault::new(
+        Error::new(
             Code::AuditBroken,
             format!("{}:{line}: {what}", path.display()),
         )
@@ -367,16 +369,14 @@ pub fn verify(path: &Path) -> Result<Verified, Fault> {
             io::ErrorKind::NotFound => Code::TargetUnknown,
             _ => Code::AuditBroken,
         };
-        Fault::new(code, format!("{}: {e}", path.display()))
+        Error::new(code, format!("{}: {e}", path.display()))
     };
     let mut reader = BufReader::new(File::open(path).map_err(unread)?);
     let mut tip: Option<Tip> = None;
     let mut number = 0;
     loop {
         let mut line = Vec::new();
-        let read = (&mut reader)
-            .take(LONGEST_LINE)
-            .read_until(b'\n', &mut line);
+        let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line);
         if read.map_err(unread)? == 0 {
             break;
         }
@@ -387,7 +387,7 @@ pub fn verify(path: &Path) -> Result<Verified, Fault> {
         let Ok(Value::Object(mut entry)) = serde_json::from_slice(text) else {
             return Err(broken(number, "the line is not a JSON object".into()));
         };
-        let said = match entry.remove("hash") {
+        let stored_hash = match entry.remove("hash") {
             Some(Value::String(hash)) => hash,
             _ => return Err(broken(number, "the event has no `hash`".into())),
         };
@@ -407,10 +407,13 @@ pub fn verify(path: &Path) -> Result<Verified, Fault> {
                 "`prev` is not the hash of the previous event".into(),
             ));
         }
-        if hash_of(&entry) != said {
+        if hash_of(&entry) != stored_hash {
             return Err(broken(number, "the event does not match its `hash`".into()));
         }
-        tip = Some(Tip { seq, hash: said });
+        tip = Some(Tip {
+            seq,
+            hash: stored_hash,
+        });
     }
     let head = std::fs::read(head_path(path)).ok();
     if let Some(pointed) = head.as_deref().filter(|h| !h.is_empty()).map(tip_of)
@@ -434,7 +437,7 @@ mod tests {
     fn log() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().expect("a directory");
         let home = Home::new(dir.path());
-        let masks = Masks::default();
+        let masks = SecretRedactor::default();
         masks.add("hunter22");
         for round in 0..2 {
             let audit = Audit::open(&home, "local:x/AGENT-CLI.md", masks.clone()).expect("opened");
@@ -488,21 +491,21 @@ mod tests {
     fn data_of_an_agent_cannot_break_the_log() {
         let (dir, path) = log();
         let home = Home::new(dir.path());
-        let audit = Audit::open(&home, "local:x", Masks::default()).expect("opened");
+        let audit = Audit::open(&home, "local:x", SecretRedactor::default()).expect("opened");
         let deep = (0..126).fold(json!(1), |inner, _| json!([inner]));
         let long = "x".repeat(9 << 20);
         for args in [deep, json!({ "text": long })] {
             let data = json!({ "id": "t1", "name": "Edit", "args": args });
             audit.record("tool.call", data).expect("written");
         }
-        let id = "y".repeat(MOST_DATA);
+        let id = "y".repeat(MAX_DATA);
         audit
             .record("tool.result", json!({ "id": id, "ok": true }))
             .expect("written");
         let small = json!({ "id": "t2", "args": { "list": [[["kept"]]] } });
         audit.record("tool.call", small.clone()).expect("written");
         drop(audit);
-        let audit = Audit::open(&home, "local:x", Masks::default()).expect("opened");
+        let audit = Audit::open(&home, "local:x", SecretRedactor::default()).expect("opened");
         audit.record("next.run", json!({})).expect("still writable");
         assert_eq!(verify(&path).expect("whole").events, 11);
         let text = std::fs::read_to_string(&path).expect("readable");
@@ -510,7 +513,7 @@ mod tests {
             .lines()
             .map(|line| serde_json::from_str(line).expect("JSON"))
             .collect();
-        assert!(text.len() < 2 * MOST_DATA);
+        assert!(text.len() < 2 * MAX_DATA);
         assert_eq!(entries[7]["data"]["name"], "Edit");
         // `{"text":"…"}` adds eleven bytes to the text.
         assert_eq!(entries[7]["data"]["args"]["bytes"], (9 << 20) + 11);
@@ -522,7 +525,7 @@ mod tests {
     fn a_new_log_is_started_after_the_old_one_was_moved() {
         let dir = tempfile::tempdir().expect("a directory");
         let home = Home::new(dir.path());
-        let open = || Audit::open(&home, "local:x", Masks::default()).expect("opened");
+        let open = || Audit::open(&home, "local:x", SecretRedactor::default()).expect("opened");
         let path = default_path(&home);
         let before = open();
         before.record("test.one", json!({})).expect("written");

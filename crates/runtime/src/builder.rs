@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::agent::{Agent, Wishlist};
-use crate::arm::desk::Permissions;
+use crate::agent::{Agent, AgentOptions};
+use crate::arm::permissions::Permissions;
 use crate::bundle::Bundle;
-use crate::choices::Given;
-use crate::context::{Context, Sandboxing, Setting};
-use crate::fault::{Code, Fault};
+use crate::choices::OptionValue;
+use crate::context::{Context, ContextOptions, Sandboxing};
+use crate::error::{Code, Error};
 use crate::home::Home;
 use crate::interact::{Headless, Interact};
 use crate::observe::{Observer, Silent};
@@ -24,14 +24,14 @@ pub struct AgentBuilder {
     yes: bool,
     observer: Arc<dyn Observer>,
     interact: Arc<dyn Interact>,
-    wishes: Wishlist,
+    options: AgentOptions,
 }
 
 impl Agent {
     /// Opens an agent with default settings: a slug (`mock-acp`), a manifest or a bundle directory.
     ///
     /// Nothing is installed or started yet.
-    pub fn open(target: impl Into<String>) -> Result<Agent, Fault> {
+    pub fn open(target: impl Into<String>) -> Result<Agent, Error> {
         Agent::builder(target).open()
     }
 
@@ -48,7 +48,7 @@ impl Agent {
             yes: false,
             observer: Arc::new(Silent),
             interact: Arc::new(Headless),
-            wishes: Wishlist::default(),
+            options: AgentOptions::default(),
         }
     }
 }
@@ -92,36 +92,36 @@ impl AgentBuilder {
     /// Chooses one of the manifest's modes.
     #[must_use]
     pub fn mode(mut self, id: impl Into<String>) -> Self {
-        self.wishes.wanted.mode = Some(id.into());
+        self.options.choices.mode = Some(id.into());
         self
     }
 
     /// Sets one of the manifest's options. The text is converted to the option's type.
     #[must_use]
     pub fn option(mut self, id: impl Into<String>, value: impl Into<String>) -> Self {
-        let value = Given::Text(value.into());
-        self.wishes.wanted.options.push((id.into(), value));
+        let value = OptionValue::Text(value.into());
+        self.options.choices.options.push((id.into(), value));
         self
     }
 
     /// Chooses one of the manifest's continuation strategies.
     #[must_use]
     pub fn continuation(mut self, id: impl Into<String>) -> Self {
-        self.wishes.wanted.continuation = Some(id.into());
+        self.options.choices.continuation = Some(id.into());
         self
     }
 
     /// Decides what the agent may do when it asks for permission.
     #[must_use]
     pub fn permissions(mut self, permissions: Permissions) -> Self {
-        self.wishes.permissions = permissions;
+        self.options.permissions = permissions;
         self
     }
 
     /// Cancels a turn that takes longer than this.
     #[must_use]
     pub fn turn_timeout(mut self, limit: Duration) -> Self {
-        self.wishes.turn_timeout = Some(limit);
+        self.options.turn_timeout = Some(limit);
         self
     }
 
@@ -140,7 +140,7 @@ impl AgentBuilder {
     }
 
     /// Reads the manifest and checks the choices. Nothing is installed or started yet.
-    pub fn open(self) -> Result<Agent, Fault> {
+    pub fn open(self) -> Result<Agent, Error> {
         let home = match self.home {
             Some(dir) => Home::new(dir),
             None => Home::from_env()?,
@@ -149,11 +149,11 @@ impl AgentBuilder {
             Some(dir) => dir,
             None => std::env::current_dir().map_err(|error| {
                 let what = format!("the current directory cannot be read: {error}");
-                Fault::new(Code::TargetUnknown, what)
+                Error::new(Code::TargetUnknown, what)
             })?,
         };
         let bundle = Bundle::discover(&self.target, &self.adapters, &home)?;
-        let setting = Setting {
+        let context_options = ContextOptions {
             home,
             cwd,
             host_env: Arc::new(std::env::vars_os().collect()),
@@ -162,6 +162,6 @@ impl AgentBuilder {
             observer: self.observer,
             interact: self.interact,
         };
-        Agent::load(Context::new(bundle, setting)?, self.wishes)
+        Agent::load(Context::new(bundle, context_options)?, self.options)
     }
 }

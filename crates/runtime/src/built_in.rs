@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use crate::home::{Home, write_with_mode};
 use agentproto_mock_agents as mock;
 
@@ -32,7 +32,7 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// Writes the files of a bundle and returns its directory, or `None` for an unknown name.
-pub fn unpack(name: &str, home: &Home) -> Result<Option<PathBuf>, Fault> {
+pub fn unpack(name: &str, home: &Home) -> Result<Option<PathBuf>, Error> {
     let Some(bundle) = mock::bundles().iter().find(|bundle| bundle.name == name) else {
         return Ok(None);
     };
@@ -43,7 +43,7 @@ pub fn unpack(name: &str, home: &Home) -> Result<Option<PathBuf>, Fault> {
         let file = dir.join(path);
         let mode = if *executable { 0o700 } else { 0o600 };
         // Another build with the same version number may have written other contents.
-        if is_there(&file, bytes, mode) {
+        if is_unpacked(&file, bytes, mode) {
             continue;
         }
         write_with_mode(&file, bytes, mode).map_err(|e| {
@@ -51,14 +51,14 @@ pub fn unpack(name: &str, home: &Home) -> Result<Option<PathBuf>, Fault> {
                 "cannot unpack the bundled agent to `{}`: {e}",
                 file.display()
             );
-            Fault::new(Code::StateUnwritable, what)
+            Error::new(Code::StateUnwritable, what)
                 .hint("set AGENTPROTO_HOME to a directory that you can write to")
         })?;
     }
     Ok(Some(dir))
 }
 
-fn is_there(file: &Path, bytes: &[u8], mode: u32) -> bool {
+fn is_unpacked(file: &Path, bytes: &[u8], mode: u32) -> bool {
     let usable = |found: std::fs::Metadata| found.permissions().mode() & mode == mode;
     std::fs::metadata(file).is_ok_and(usable)
         && std::fs::read(file).is_ok_and(|known| known == bytes)
@@ -72,7 +72,7 @@ mod tests {
     fn a_file_with_another_mode_or_content_is_written_again() {
         let dir = tempfile::tempdir().expect("a directory");
         let home = Home::new(dir.path());
-        assert_eq!(unpack("unknown", &home).expect("no fault"), None);
+        assert_eq!(unpack("unknown", &home).expect("no error"), None);
         for bundle in mock::bundles() {
             let at = unpack(bundle.name, &home)
                 .expect("unpacked")
@@ -101,8 +101,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("program");
         write_with_mode(&file, b"#!", 0o700).expect("written");
-        assert!(is_there(&file, b"#!", 0o700));
+        assert!(is_unpacked(&file, b"#!", 0o700));
         write_with_mode(&file, b"#!", 0o600).expect("written");
-        assert!(!is_there(&file, b"#!", 0o700) && is_there(&file, b"#!", 0o600));
+        assert!(!is_unpacked(&file, b"#!", 0o700) && is_unpacked(&file, b"#!", 0o600));
     }
 }

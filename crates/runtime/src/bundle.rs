@@ -3,16 +3,37 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use crate::home::Home;
 use agentproto_manifest::views::{AgentCli, Cli, View};
 use agentproto_manifest::{Disk, Doctype, Document, Node, Span, Style, Value, Workspace};
-use agentproto_sandbox::policy::Place;
+use agentproto_sandbox::policy::ManifestPosition;
+use agentproto_text::closest_of;
+
+/// What to do about an unknown name: the most similar one, or where names come from.
+fn unknown_hint(target: &str, adapters: &[PathBuf], home: &Home) -> String {
+    let own = home.path("adapters");
+    let built_in = crate::built_in::names();
+    let mut known: Vec<String> = built_in.iter().map(|name| (*name).to_owned()).collect();
+    for dir in adapters.iter().chain([&own]) {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        known.extend(names);
+    }
+    match closest_of(target, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!(
+            "no such adapter in {}; name a path that contains `/`, use `--adapters DIR`, or use a built-in agent: {}",
+            own.display(),
+            built_in.join(", ")
+        ),
+    }
+}
 
 /// File names of the manifest in a bundle directory. The first one that exists is used.
 const NAMES: [&str; 2] = ["AGENT-CLI.md", "CLI.md"];
 
-static NOTHING: Node = Node {
+static EMPTY_NODE: Node = Node {
     span: Span { start: 0, end: 0 },
     style: Style::Plain,
     value: Value::Null,
@@ -21,6 +42,7 @@ static NOTHING: Node = Node {
 /// A manifest and its directory.
 #[derive(Clone, Debug)]
 pub struct Bundle {
+    /// The parsed manifest.
     pub manifest: Arc<Document>,
     /// Absolute. Paths in the manifest are relative to it.
     pub dir: PathBuf,
@@ -30,14 +52,21 @@ pub struct Bundle {
 
 impl Bundle {
     /// Reads one manifest: an AGENT-CLI.md, a CLI.md, or a file with the same shape.
-    pub fn load(path: &Path) -> Result<Bundle, Fault> {
-        let unread = |why: String| {
+    pub fn load(path: &Path) -> Result<Bundle, Error> {
+        let unreadable = |why: String| {
             let what = format!("{}: {why}", path.display());
-            Fault::new(Code::ManifestUnreadable, what)
+            Error::new(Code::ManifestUnreadable, what)
         };
-        let path = std::path::absolute(path).map_err(|e| unread(e.to_string()))?;
+        if !path.exists() {
+            let what = format!("`{}` does not exist", path.display());
+            return Err(Error::new(Code::ManifestUnreadable, what)
+                .hint("name an AGENT-CLI.md, a CLI.md, or a directory that contains one"));
+        }
+        let path = std::path::absolute(path).map_err(|e| unreadable(e.to_string()))?;
         let workspace = Workspace::new(&Disk, "/");
-        let manifest = workspace.load(&path).map_err(|e| unread(e.to_string()))?;
+        let manifest = workspace
+            .load(&path)
+            .map_err(|e| unreadable(e.to_string()))?;
         if let Some(problem) = manifest.problems.first() {
             return Err(invalid(&manifest, problem.span, &problem.message));
         }
@@ -48,7 +77,7 @@ impl Bundle {
                     "{}: not an AGENT-CLI.md (AIP-45) or a CLI.md (AIP-29)",
                     path.display()
                 );
-                return Err(Fault::new(Code::ManifestInvalid, what)
+                return Err(Error::new(Code::ManifestInvalid, what)
                     .hint("name a bundle directory, or its AGENT-CLI.md"));
             }
         }
@@ -61,7 +90,7 @@ impl Bundle {
 
     /// Finds a target: a path, or a slug. A slug is looked up in the given directories, then in the
     /// home's `adapters`, then among the bundles in this binary (A45-LIFE-01).
-    pub fn discover(target: &str, adapters: &[PathBuf], home: &Home) -> Result<Bundle, Fault> {
+    pub fn discover(target: &str, adapters: &[PathBuf], home: &Home) -> Result<Bundle, Error> {
         let path = Path::new(target);
         if target.contains('/') || target.ends_with(".md") || target == "." || target == ".." {
             return Bundle::at(path);
@@ -76,11 +105,8 @@ impl Bundle {
             return Bundle::at(path);
         }
         Err(
-            Fault::new(Code::TargetUnknown, format!("unknown agent `{target}`")).hint(format!(
-                "searched {}; use `--adapters DIR`, a path, or a bundled agent: {}",
-                home.path("adapters").display(),
-                crate::built_in::names().join(", ")
-            )),
+            Error::new(Code::TargetUnknown, format!("unknown agent `{target}`"))
+                .hint(unknown_hint(target, adapters, home)),
         )
     }
 
@@ -89,7 +115,7 @@ impl Bundle {
         slug: &str,
         adapters: &[PathBuf],
         home: &Home,
-    ) -> Result<Option<Bundle>, Fault> {
+    ) -> Result<Option<Bundle>, Error> {
         let own = home.path("adapters");
         let mut places = adapters.iter().chain([&own]).map(|dir| dir.join(slug));
         let found = places.find(|candidate| candidate.is_dir());
@@ -97,7 +123,7 @@ impl Bundle {
     }
 
     /// Finds a bundle in this binary.
-    pub fn bundled(slug: &str, home: &Home) -> Result<Option<Bundle>, Fault> {
+    pub fn bundled(slug: &str, home: &Home) -> Result<Option<Bundle>, Error> {
         let Some(dir) = crate::built_in::unpack(slug, home)? else {
             return Ok(None);
         };
@@ -107,7 +133,7 @@ impl Bundle {
     }
 
     /// Loads a manifest file, or the manifest of a directory.
-    fn at(path: &Path) -> Result<Bundle, Fault> {
+    fn at(path: &Path) -> Result<Bundle, Error> {
         if !path.is_dir() {
             return Bundle::load(path);
         }
@@ -129,11 +155,12 @@ impl Bundle {
         }
         match found.as_slice() {
             [only] => Bundle::load(only),
-            [] => Err(Fault::new(
+            [] => Err(Error::new(
                 Code::TargetUnknown,
                 format!("no AGENT-CLI.md or CLI.md in `{}`", path.display()),
-            )),
-            several => Err(Fault::new(
+            )
+            .hint("name a directory that contains one, or the file itself")),
+            several => Err(Error::new(
                 Code::TargetUnknown,
                 format!("`{}` contains {} manifests", path.display(), several.len()),
             )
@@ -141,6 +168,7 @@ impl Bundle {
         }
     }
 
+    /// Path of the manifest file.
     pub fn path(&self) -> &Path {
         &self.manifest.path
     }
@@ -159,13 +187,14 @@ impl Bundle {
         }
     }
 
+    /// Root of the manifest's frontmatter.
     pub fn root(&self) -> &Node {
         // `load` rejects a manifest without a root, so the fallback is never used.
-        self.manifest.root.as_ref().unwrap_or(&NOTHING)
+        self.manifest.root.as_ref().unwrap_or(&EMPTY_NODE)
     }
 
     /// `id@major` (A29-ID-03 and following): the key of this bundle in ledgers and caches.
-    pub fn identity(&self) -> Result<String, Fault> {
+    pub fn identity(&self) -> Result<String, Error> {
         let id = self.text("id")?;
         let version = self.text("version")?;
         let major = version.split('.').next().unwrap_or_default();
@@ -173,7 +202,7 @@ impl Bundle {
     }
 
     /// A required text field at the top level.
-    pub fn text(&self, key: &str) -> Result<&str, Fault> {
+    pub fn text(&self, key: &str) -> Result<&str, Error> {
         match self.root().get(key) {
             Some(node) => node.as_str().ok_or_else(|| {
                 self.invalid(
@@ -186,19 +215,19 @@ impl Bundle {
     }
 
     /// An error at a place in the manifest.
-    pub fn invalid(&self, node: &Node, what: &str) -> Fault {
+    pub fn invalid(&self, node: &Node, what: &str) -> Error {
         invalid(&self.manifest, node.span, what)
     }
 
     /// Like `invalid`, with another code.
-    pub fn fault(&self, code: Code, node: &Node, what: &str) -> Fault {
-        let at = Place::new(&self.manifest, node.span);
-        Fault::new(code, format!("{at}: {what}"))
+    pub fn error_at(&self, code: Code, node: &Node, what: &str) -> Error {
+        let at = ManifestPosition::new(&self.manifest, node.span);
+        Error::new(code, format!("{at}: {what}"))
     }
 }
 
-fn invalid(doc: &Document, span: Span, what: &str) -> Fault {
-    let at = Place::new(doc, span);
-    Fault::new(Code::ManifestInvalid, format!("{at}: {what}"))
+fn invalid(doc: &Document, span: Span, what: &str) -> Error {
+    let at = ManifestPosition::new(doc, span);
+    Error::new(Code::ManifestInvalid, format!("{at}: {what}"))
         .hint("run `agentproto lint` to see what is wrong with the manifest")
 }

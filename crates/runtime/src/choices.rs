@@ -7,60 +7,63 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use crate::bundle::Bundle;
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use agentproto_manifest::views::{AgentCli, AgentOption, View};
 use agentproto_manifest::{Disk, Node, Workspace, to_json};
-use agentproto_sandbox::policy::Place;
+use agentproto_sandbox::policy::ManifestPosition;
 
 /// The choices of a caller, before they are checked against the manifest.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted {
+pub struct Choices {
+    /// Id of a mode.
     pub mode: Option<String>,
-    pub options: Vec<(String, Given)>,
+    /// Ids and values of options. The last value of an id applies.
+    pub options: Vec<(String, OptionValue)>,
+    /// Id of a continuation strategy.
     pub continuation: Option<String>,
 }
 
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Given {
+pub enum OptionValue {
     /// From a command line, parsed according to the option's type.
     Text(String),
     /// From JSON or YAML. Its type must be the option's type.
     Typed(Json),
 }
 
-impl Wanted {
+impl Choices {
     /// The `runtime.config` of an OPERATOR.md.
-    pub fn from_operator(path: &Path) -> Result<Self, Fault> {
-        let unread = |why: String| {
-            Fault::new(
+    pub fn from_operator(path: &Path) -> Result<Self, Error> {
+        let unreadable = |why: String| {
+            Error::new(
                 Code::ManifestUnreadable,
                 format!("{}: {why}", path.display()),
             )
         };
-        let path = std::path::absolute(path).map_err(|e| unread(e.to_string()))?;
+        let path = std::path::absolute(path).map_err(|e| unreadable(e.to_string()))?;
         let doc = Workspace::new(&Disk, "/")
             .load(&path)
-            .map_err(|e| unread(e.to_string()))?;
+            .map_err(|e| unreadable(e.to_string()))?;
         let invalid = |node: &Node, what: &str| {
-            let at = Place::new(&doc, node.span);
-            Fault::new(Code::ManifestInvalid, format!("{at}: {what}"))
+            let at = ManifestPosition::new(&doc, node.span);
+            Error::new(Code::ManifestInvalid, format!("{at}: {what}"))
         };
         if let Some(problem) = doc.problems.first() {
-            let at = Place::new(&doc, problem.span);
-            return Err(Fault::new(
+            let at = ManifestPosition::new(&doc, problem.span);
+            return Err(Error::new(
                 Code::ManifestInvalid,
                 format!("{at}: {}", problem.message),
             ));
         }
         let Some(View::Operator(operator)) = doc.view() else {
-            return Err(Fault::new(
+            return Err(Error::new(
                 Code::ManifestInvalid,
                 format!("{}: not an OPERATOR.md (AIP-9)", path.display()),
             ));
         };
         let Some(config) = operator.runtime().and_then(|runtime| runtime.config()) else {
-            return Ok(Wanted::default());
+            return Ok(Choices::default());
         };
         let text = |key: &str| match config.node().get(key) {
             Some(node) => match node.as_str() {
@@ -78,10 +81,13 @@ impl Wanted {
                 return Err(invalid(node, "`runtime.config.options` must be a mapping"));
             }
             for entry in node.entries() {
-                options.push((entry.key.to_string(), Given::Typed(to_json(&entry.value))));
+                options.push((
+                    entry.key.to_string(),
+                    OptionValue::Typed(to_json(&entry.value)),
+                ));
             }
         }
-        Ok(Wanted {
+        Ok(Choices {
             mode: text("mode")?,
             continuation: text("continuation")?,
             options,
@@ -90,11 +96,11 @@ impl Wanted {
 
     /// Merges the choices of `other`, which take precedence: a command line overrides an
     /// OPERATOR.md.
-    pub fn beaten_by(mut self, other: Wanted) -> Wanted {
+    pub fn overridden_by(mut self, other: Choices) -> Choices {
         self.options
             .retain(|(id, _)| !other.options.iter().any(|(o, _)| o == id));
         self.options.extend(other.options);
-        Wanted {
+        Choices {
             mode: other.mode.or(self.mode),
             continuation: other.continuation.or(self.continuation),
             options: self.options,
@@ -106,13 +112,18 @@ impl Wanted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
+    /// Each turn starts without context.
     None,
+    /// One process stays alive between turns.
     PinnedSession,
+    /// Earlier messages are sent again as text.
     Transcript,
+    /// The agent resumes its own session.
     NativeResume,
 }
 
 impl Strategy {
+    /// The strategy's id, for example `pinned-session`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -120,18 +131,21 @@ impl Strategy {
 
 /// Valid choices, as arguments and variables.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Chosen {
+pub struct ResolvedChoices {
     /// Appended to `bin_args`, in order.
     pub args: Vec<String>,
+    /// Variables for the agent.
     pub env: Vec<(String, String)>,
+    /// The continuation strategy.
     pub strategy: Strategy,
     /// A mode and options without arguments or variables of their own. They are set over the
     /// agent's protocol.
     pub wire_mode: Option<String>,
+    /// Options that are set over the agent's protocol, with their values.
     pub wire_options: Vec<(String, Json)>,
 }
 
-impl Chosen {
+impl ResolvedChoices {
     /// A text that is equal for equal choices. Turns with the same text may share a process.
     pub fn patch(&self) -> String {
         format!(
@@ -143,15 +157,19 @@ impl Chosen {
 
 /// Checks choices against the manifest. Unknown names are hard errors (A45-MODE-06, A45-OPT-09,
 /// A45-OPT-10, A45-CONT-10).
-pub fn choose(bundle: &Bundle, agent: AgentCli, wanted: &Wanted) -> Result<Chosen, Fault> {
-    let mut chosen = Chosen {
+pub fn choose(
+    bundle: &Bundle,
+    agent: AgentCli,
+    choices: &Choices,
+) -> Result<ResolvedChoices, Error> {
+    let mut resolved = ResolvedChoices {
         args: Vec::new(),
         env: Vec::new(),
-        strategy: strategy(bundle, agent, wanted.continuation.as_deref())?,
+        strategy: strategy(bundle, agent, choices.continuation.as_deref())?,
         wire_mode: None,
         wire_options: Vec::new(),
     };
-    if let Some(id) = &wanted.mode {
+    if let Some(id) = &choices.mode {
         let Some(mode) = agent.modes().find(|mode| mode.id() == Some(id)) else {
             return Err(unknown(
                 Code::ModeUnknown,
@@ -160,15 +178,15 @@ pub fn choose(bundle: &Bundle, agent: AgentCli, wanted: &Wanted) -> Result<Chose
                 agent.modes().filter_map(|m| m.id()),
             ));
         };
-        chosen
+        resolved
             .args
             .extend(mode.bin_args_append().map(str::to_owned));
-        chosen.env.extend(variables(mode.env(), None));
+        resolved.env.extend(variables(mode.env(), None));
         if mode.node().get("bin_args_append").is_none() && mode.env().is_none() {
-            chosen.wire_mode = Some(id.clone());
+            resolved.wire_mode = Some(id.clone());
         }
     }
-    for (id, _) in &wanted.options {
+    for (id, _) in &choices.options {
         if !agent.options().any(|option| option.id() == Some(id)) {
             return Err(unknown(
                 Code::OptionUnknown,
@@ -181,21 +199,21 @@ pub fn choose(bundle: &Bundle, agent: AgentCli, wanted: &Wanted) -> Result<Chose
     // In manifest order, so that the same choices always give the same command line.
     for option in agent.options() {
         let Some(id) = option.id() else { continue };
-        let given = wanted.options.iter().rev().find(|(wanted, _)| wanted == id);
-        let Some((_, given)) = given else { continue };
-        let value = checked(option, id, given)?;
+        let value = choices.options.iter().rev().find(|(known, _)| known == id);
+        let Some((_, value)) = value else { continue };
+        let value = checked(option, id, value)?;
         if option
             .default()
             .is_some_and(|default| to_json(default) == value)
         {
             continue;
         }
-        patch(option, id, value, &mut chosen);
+        patch(option, id, value, &mut resolved);
     }
-    Ok(chosen)
+    Ok(resolved)
 }
 
-fn patch(option: AgentOption, id: &str, value: Json, chosen: &mut Chosen) {
+fn patch(option: AgentOption, id: &str, value: Json, resolved: &mut ResolvedChoices) {
     let text = match &value {
         Json::String(text) => text.clone(),
         other => other.to_string(),
@@ -203,16 +221,16 @@ fn patch(option: AgentOption, id: &str, value: Json, chosen: &mut Chosen) {
     let filled = option
         .bin_args_template()
         .map(|word| word.replace("{value}", &text));
-    chosen.args.extend(filled);
+    resolved.args.extend(filled);
     if value == Json::Bool(true) {
-        chosen
+        resolved
             .args
             .extend(option.bin_args_append_when_true().map(str::to_owned));
     }
-    chosen.env.extend(variables(option.env(), Some(&text)));
+    resolved.env.extend(variables(option.env(), Some(&text)));
     let has = |key: &str| option.node().has(key);
     if !has("bin_args_template") && !has("bin_args_append_when_true") && !has("env") {
-        chosen.wire_options.push((id.to_owned(), value));
+        resolved.wire_options.push((id.to_owned(), value));
     }
 }
 
@@ -233,30 +251,27 @@ fn variables(env: Option<&Node>, value: Option<&str>) -> Vec<(String, String)> {
 }
 
 /// The value in the option's own type, checked against its range.
-fn checked(option: AgentOption, id: &str, given: &Given) -> Result<Json, Fault> {
+fn checked(option: AgentOption, id: &str, value: &OptionValue) -> Result<Json, Error> {
     let wrong = |what: String| {
-        let fault = Fault::new(
-            Code::OptionInvalid,
-            format!("option `{id}` {what} (AIP-45, Options)"),
-        );
+        let error = Error::new(Code::OptionInvalid, format!("option `{id}` {what}"));
         match option.description() {
-            Some(text) => fault.hint(text.to_owned()),
-            None => fault,
+            Some(text) => error.hint(text.to_owned()),
+            None => error,
         }
     };
     let kind = option.kind().unwrap_or("string");
-    let value = match (given, kind) {
-        (Given::Text(text), "boolean") => match text.as_str() {
+    let value = match (value, kind) {
+        (OptionValue::Text(text), "boolean") => match text.as_str() {
             "true" => Json::Bool(true),
             "false" => Json::Bool(false),
             _ => return Err(wrong(format!("must be true or false, not `{text}`"))),
         },
-        (Given::Text(text), "integer") => match text.parse::<i64>() {
+        (OptionValue::Text(text), "integer") => match text.parse::<i64>() {
             Ok(number) => number.into(),
             Err(_) => return Err(wrong(format!("must be an integer, not `{text}`"))),
         },
-        (Given::Text(text), _) => text.as_str().into(),
-        (Given::Typed(value), _) => value.clone(),
+        (OptionValue::Text(text), _) => text.as_str().into(),
+        (OptionValue::Typed(value), _) => value.clone(),
     };
     match (kind, &value) {
         ("boolean", Json::Bool(_)) => {}
@@ -267,12 +282,13 @@ fn checked(option: AgentOption, id: &str, given: &Given) -> Result<Json, Fault> 
             if option.min().is_some_and(|min| number < min)
                 || option.max().is_some_and(|max| number > max)
             {
-                let edge = |edge: Option<i64>| edge.map_or("any".to_owned(), |e| e.to_string());
-                return Err(wrong(format!(
-                    "must be between {} and {}, not {number}",
-                    edge(option.min()),
-                    edge(option.max())
-                )));
+                let range = match (option.min(), option.max()) {
+                    (Some(min), Some(max)) => format!("between {min} and {max}"),
+                    (Some(min), None) => format!("at least {min}"),
+                    (None, Some(max)) => format!("at most {max}"),
+                    (None, None) => "an integer".to_owned(),
+                };
+                return Err(wrong(format!("must be {range}, not {number}")));
             }
         }
         ("enum", Json::String(text)) => {
@@ -293,21 +309,19 @@ fn checked(option: AgentOption, id: &str, given: &Given) -> Result<Json, Fault> 
     Ok(value)
 }
 
-fn strategy(bundle: &Bundle, agent: AgentCli, wanted: Option<&str>) -> Result<Strategy, Fault> {
+fn strategy(bundle: &Bundle, agent: AgentCli, requested: Option<&str>) -> Result<Strategy, Error> {
     let declared = agent.continuation();
     let supported: Vec<&str> = declared.map_or_else(|| vec!["none"], |c| c.supported().collect());
-    let id = wanted.or_else(|| declared?.default()).unwrap_or("none");
+    let id = requested.or_else(|| declared?.default()).unwrap_or("none");
     if !supported.contains(&id) {
-        return Err(Fault::new(
+        return Err(Error::new(
             Code::ContinuationUnsupported,
-            format!(
-                "unsupported continuation `{id}`: the agent supports {} (AIP-45, Continuation)",
-                supported.join(", ")
-            ),
-        ));
+            format!("the agent does not support the continuation `{id}`"),
+        )
+        .hint(format!("supported continuations: {}", supported.join(", "))));
     }
     let Ok(strategy) = id.parse::<Strategy>() else {
-        return Err(Fault::new(
+        return Err(Error::new(
             Code::ContinuationUnsupported,
             format!("unknown continuation `{id}`"),
         ));
@@ -315,7 +329,7 @@ fn strategy(bundle: &Bundle, agent: AgentCli, wanted: Option<&str>) -> Result<St
     let resumable = agent.capabilities().and_then(|c| c.resumable()) == Some(true);
     if strategy == Strategy::NativeResume && !resumable {
         let node = declared.map_or(bundle.root(), |c| c.node());
-        return Err(bundle.fault(
+        return Err(bundle.error_at(
             Code::CapabilityMismatch,
             node,
             "native-resume needs `capabilities.resumable: true` (AIP-45, Continuation)",
@@ -324,16 +338,16 @@ fn strategy(bundle: &Bundle, agent: AgentCli, wanted: Option<&str>) -> Result<St
     Ok(strategy)
 }
 
-fn unknown<'k>(code: Code, what: &str, id: &str, known: impl Iterator<Item = &'k str>) -> Fault {
+fn unknown<'k>(code: Code, what: &str, id: &str, known: impl Iterator<Item = &'k str>) -> Error {
     let known: Vec<&str> = known.collect();
     let near = known
         .iter()
         .filter(|k| strsim::jaro_winkler(k, id) > 0.8)
         .max_by(|a, b| strsim::jaro_winkler(a, id).total_cmp(&strsim::jaro_winkler(b, id)));
-    let fault = Fault::new(code, format!("unknown {what} `{id}`"));
+    let error = Error::new(code, format!("unknown {what} `{id}`"));
     match (near, known.is_empty()) {
-        (Some(near), _) => fault.hint(format!("did you mean `{near}`?")),
-        (None, false) => fault.hint(format!("the agent has {}", known.join(", "))),
-        (None, true) => fault.hint(format!("the manifest declares no {what}s")),
+        (Some(near), _) => error.hint(format!("did you mean `{near}`?")),
+        (None, false) => error.hint(format!("available {what}s: {}", known.join(", "))),
+        (None, true) => error.hint(format!("the manifest declares no {what}s")),
     }
 }

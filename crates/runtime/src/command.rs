@@ -9,36 +9,36 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::context::{Context, Sandboxing};
-use crate::fault::{Code, Fault};
-use agentproto_sandbox::confined::{self, Confined, Prepared, StartError};
-use agentproto_sandbox::egress::audit::Entry;
+use crate::error::{Code, Error};
+use agentproto_sandbox::confined::{self, ConfinedChild, ConfinementError, PreparedChild};
+use agentproto_sandbox::egress::audit::AuditEntry;
 use agentproto_sandbox::egress::{AuditSink, SystemResolver};
-use agentproto_sandbox::plan::{Plan, Raw, unconfined};
-use agentproto_sandbox::policy::{self, Exec, Policy, Target};
-use agentproto_sandbox::spawn::{self, Bounds, Child, Exit, Options, Piece, Stdio};
-use agentproto_sandbox::{Standing, backend};
+use agentproto_sandbox::plan::{Raw, SpawnPlan, unconfined};
+use agentproto_sandbox::policy::{self, Exec, Policy, SandboxManifest};
+use agentproto_sandbox::spawn::{self, Bounds, Child, Exit, Piece, SpawnOptions, Stdio};
+use agentproto_sandbox::{Enforcement, backend};
 
 /// Maximum number of bytes kept of a command's output.
-const MOST_OUTPUT: usize = 1 << 20;
+const MAX_OUTPUT: usize = 1 << 20;
 
 /// A command line from a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum CommandLine {
     /// Plain words, executed without a shell.
     Words(Vec<String>),
     /// Uses shell syntax, such as pipes, variables or several commands.
     Shell(String),
 }
 
-impl Line {
+impl CommandLine {
     /// Splits a line like a shell does if it contains only words and quotes.
-    pub fn parse(text: &str) -> Result<Line, String> {
+    pub fn parse(text: &str) -> Result<CommandLine, String> {
         if uses_shell(text) {
-            return Ok(Line::Shell(text.to_owned()));
+            return Ok(CommandLine::Shell(text.to_owned()));
         }
         match shell_words::split(text) {
             Ok(words) if words.is_empty() => Err("the command is empty".to_owned()),
-            Ok(words) => Ok(Line::Words(words)),
+            Ok(words) => Ok(CommandLine::Words(words)),
             Err(_) => Err("unclosed quote in the command".to_owned()),
         }
     }
@@ -71,18 +71,21 @@ fn uses_shell(text: &str) -> bool {
 }
 
 /// A command with its environment, timeout and stdio.
-pub struct Command {
+pub struct BundleCommand {
     /// The program, as named, and its arguments.
     pub argv: Vec<OsString>,
     /// Overrides the variables that the policy passes and sets.
     pub env: Vec<(OsString, OsString)>,
+    /// Maximum run time, or `None` for no limit.
     pub timeout: Option<Duration>,
+    /// How stdin, stdout and stderr are connected.
     pub stdio: Stdio,
 }
 
-impl Command {
+impl BundleCommand {
+    /// Creates a command with pipes, without a time limit.
     pub fn new(argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        Command {
+        BundleCommand {
             argv: argv.into_iter().map(Into::into).collect(),
             env: Vec::new(),
             timeout: None,
@@ -91,10 +94,10 @@ impl Command {
     }
 
     /// Creates the command of a manifest line. A line with shell syntax runs in `/bin/sh`.
-    pub fn line(line: Line) -> Self {
+    pub fn line(line: CommandLine) -> Self {
         match line {
-            Line::Words(words) => Command::new(words),
-            Line::Shell(text) => Command::new(["/bin/sh", "-c", &text]),
+            CommandLine::Words(words) => BundleCommand::new(words),
+            CommandLine::Shell(text) => BundleCommand::new(["/bin/sh", "-c", &text]),
         }
     }
 }
@@ -102,6 +105,7 @@ impl Command {
 /// How a command ended.
 #[derive(Debug)]
 pub struct Finished {
+    /// Exit status and resource usage.
     pub exit: Exit,
     /// The first part of its stdout, at most one mebibyte.
     pub stdout: Vec<u8>,
@@ -111,7 +115,7 @@ pub struct Finished {
 
 /// A command that is ready to start.
 pub struct Launch {
-    what: What,
+    kind: LaunchKind,
     /// The working directory as the child sees it.
     pub cwd: PathBuf,
     /// The policy that applies to the child, or `None` without a sandbox.
@@ -121,24 +125,27 @@ pub struct Launch {
 impl Launch {
     /// Removes the time limit.
     pub fn without_timeout(&mut self) {
-        if let What::Confined(prepared) = &mut self.what {
+        if let LaunchKind::Confined(prepared) = &mut self.kind {
             prepared.without_timeout();
         }
     }
 }
 
-enum What {
-    Confined(Box<Prepared>),
-    Open(Box<Plan>),
+enum LaunchKind {
+    Confined(Box<PreparedChild>),
+    Open(Box<SpawnPlan>),
 }
 
 /// A started command. Its egress proxy lives as long as this value.
 pub enum Started {
-    Confined(Box<Confined>),
+    /// A process in a sandbox.
+    Confined(Box<ConfinedChild>),
+    /// A process without a sandbox.
     Open(Box<Child>),
 }
 
 impl Started {
+    /// The process.
     pub fn child(&mut self) -> &mut Child {
         match self {
             Started::Confined(confined) => &mut confined.child,
@@ -146,6 +153,7 @@ impl Started {
         }
     }
 
+    /// Waits for the exit.
     pub async fn wait(&mut self) -> Exit {
         match self {
             Started::Confined(confined) => confined.wait().await,
@@ -169,24 +177,24 @@ impl Context {
         &self,
         argv: &[OsString],
         env: &[(OsString, OsString)],
-    ) -> Result<Launch, Fault> {
-        let around = self.surroundings(env);
+    ) -> Result<Launch, Error> {
+        let host = self.host_context(env);
         let Some((name, rest)) = argv.split_first() else {
-            return Err(Fault::new(Code::SpawnFailed, "no command to run"));
+            return Err(Error::new(Code::SpawnFailed, "no command to run"));
         };
-        let program = around.find(name)?;
+        let program = host.find(name)?;
         let argv: Vec<OsString> = [program.into_os_string()]
             .into_iter()
             .chain(rest.iter().cloned())
             .collect();
-        let resolved = Target::load(self.bundle.path())
-            .and_then(|target| policy::resolve(&target, &around, &argv));
+        let resolved = SandboxManifest::load(self.bundle.path())
+            .and_then(|target| policy::resolve(&target, &host, &argv));
         match self.sandboxing {
             Sandboxing::Auto => confine(resolved?, &argv),
             Sandboxing::Off => {
                 let env = match resolved {
                     Ok(policy) => policy.env,
-                    Err(_) => policy::basic_environment(&around),
+                    Err(_) => policy::basic_environment(&host),
                 };
                 Ok(open(&argv, &env, &self.cwd))
             }
@@ -202,10 +210,10 @@ impl Context {
         argv: &[OsString],
         env: &[(OsString, OsString)],
         cwd: &Path,
-    ) -> Result<Launch, Fault> {
+    ) -> Result<Launch, Error> {
         let mut policy = policy.clone();
         let Some((name, rest)) = argv.split_first() else {
-            return Err(Fault::new(Code::SpawnFailed, "no command to run"));
+            return Err(Error::new(Code::SpawnFailed, "no command to run"));
         };
         if let Exec::Listed {
             fork: false,
@@ -217,14 +225,14 @@ impl Context {
                 "the sandbox does not allow new processes: `{}`",
                 clause.text
             );
-            return Err(Fault::new(Code::SpawnFailed, what));
+            return Err(Error::new(Code::SpawnFailed, what));
         }
         let program = policy.program(name, cwd).ok_or_else(|| {
             let what = format!(
                 "the sandbox does not allow running `{}`",
                 name.to_string_lossy()
             );
-            Fault::new(Code::ProgramNotFound, what)
+            Error::new(Code::ProgramNotFound, what)
         })?;
         let argv: Vec<OsString> = [program.into_os_string()]
             .into_iter()
@@ -244,25 +252,25 @@ impl Context {
         argv: &[OsString],
         env: &[(OsString, OsString)],
         cwd: &Path,
-    ) -> Result<Launch, Fault> {
+    ) -> Result<Launch, Error> {
         let mut launch = self.prepare(argv, env)?;
-        if let What::Open(plan) = &mut launch.what {
+        if let LaunchKind::Open(plan) = &mut launch.kind {
             plan.cwd = Raw::from(cwd);
         }
         Ok(launch)
     }
 
     /// Starts a prepared command.
-    pub async fn launch(&self, launch: Launch, options: Options) -> Result<Started, Fault> {
-        match launch.what {
-            What::Confined(prepared) => {
+    pub async fn launch(&self, launch: Launch, options: SpawnOptions) -> Result<Started, Error> {
+        match launch.kind {
+            LaunchKind::Confined(prepared) => {
                 let sink = Arc::new(Egress(self.clone()));
                 confined::start(*prepared, options, Arc::new(SystemResolver), sink)
                     .await
                     .map(|confined| Started::Confined(Box::new(confined)))
                     .map_err(not_started)
             }
-            What::Open(plan) => spawn::spawn(&plan, options)
+            LaunchKind::Open(plan) => spawn::spawn(&plan, options)
                 .await
                 .map(|child| Started::Open(Box::new(child)))
                 .map_err(|e| not_started(e.into())),
@@ -270,16 +278,16 @@ impl Context {
     }
 
     /// Runs a command of the bundle until it exits.
-    pub async fn run(&self, command: Command) -> Result<Finished, Fault> {
+    pub async fn run(&self, command: BundleCommand) -> Result<Finished, Error> {
         let launch = self.prepare(&command.argv, &command.env)?;
-        let options = Options {
+        let options = SpawnOptions {
             stdio: command.stdio,
             timeout: command.timeout,
             bounds: Bounds {
-                line: MOST_OUTPUT,
-                waiting: 2 * MOST_OUTPUT,
+                line: MAX_OUTPUT,
+                waiting: 2 * MAX_OUTPUT,
             },
-            ..Options::default()
+            ..SpawnOptions::default()
         };
         let mut started = self.launch(launch, options).await?;
         Ok(finish(&mut started, &mut |_| {}).await)
@@ -292,23 +300,23 @@ impl Context {
         argv: &[OsString],
         env: &[(OsString, OsString)],
         cwd: &Path,
-        options: Options,
-    ) -> Result<Finished, Fault> {
-        self.run_host_heard(argv, env, cwd, options, &mut |_| {})
+        options: SpawnOptions,
+    ) -> Result<Finished, Error> {
+        self.run_host_with_lines(argv, env, cwd, options, &mut |_| {})
             .await
     }
 
-    /// Like `run_host`. `heard` receives each line of stdout as it arrives.
-    pub async fn run_host_heard(
+    /// Like `run_host`. `on_line` receives each line of stdout as it arrives.
+    pub async fn run_host_with_lines(
         &self,
         argv: &[OsString],
         env: &[(OsString, OsString)],
         cwd: &Path,
-        options: Options,
-        heard: &mut (dyn FnMut(&[u8]) + Send),
-    ) -> Result<Finished, Fault> {
+        options: SpawnOptions,
+        on_line: &mut (dyn FnMut(&[u8]) + Send),
+    ) -> Result<Finished, Error> {
         let mut started = self.start_host(argv, env, cwd, options).await?;
-        Ok(finish(&mut started, heard).await)
+        Ok(finish(&mut started, on_line).await)
     }
 
     /// Like `run_host`, but returns the running process, so that the caller can talk to it.
@@ -317,17 +325,17 @@ impl Context {
         argv: &[OsString],
         env: &[(OsString, OsString)],
         cwd: &Path,
-        options: Options,
-    ) -> Result<Started, Fault> {
-        let around = self.surroundings(env);
+        options: SpawnOptions,
+    ) -> Result<Started, Error> {
+        let host = self.host_context(env);
         let Some((name, rest)) = argv.split_first() else {
-            return Err(Fault::new(Code::SpawnFailed, "no command to run"));
+            return Err(Error::new(Code::SpawnFailed, "no command to run"));
         };
-        let argv: Vec<OsString> = [around.find(name)?.into_os_string()]
+        let argv: Vec<OsString> = [host.find(name)?.into_os_string()]
             .into_iter()
             .chain(rest.iter().cloned())
             .collect();
-        let plan = unconfined(&argv, &policy::basic_environment(&around), cwd);
+        let plan = unconfined(&argv, &policy::basic_environment(&host), cwd);
         let child = spawn::spawn(&plan, options)
             .await
             .map_err(|e| not_started(e.into()))?;
@@ -338,7 +346,7 @@ impl Context {
 /// Closes stdin, collects the output, and waits for the exit.
 pub(super) async fn finish(
     started: &mut Started,
-    heard: &mut (dyn FnMut(&[u8]) + Send),
+    on_line: &mut (dyn FnMut(&[u8]) + Send),
 ) -> Finished {
     let child = started.child();
     child.stdin = None;
@@ -350,10 +358,10 @@ pub(super) async fn finish(
                 Piece::TooLong { start, .. } => (start, true),
                 Piece::Gap { .. } => continue,
             };
-            heard(&bytes);
-            let room = MOST_OUTPUT.saturating_sub(stdout.len());
-            stdout.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
-            if ended && stdout.len() < MOST_OUTPUT {
+            on_line(&bytes);
+            let remaining = MAX_OUTPUT.saturating_sub(stdout.len());
+            stdout.extend_from_slice(bytes.get(..remaining.min(bytes.len())).unwrap_or_default());
+            if ended && stdout.len() < MAX_OUTPUT {
                 stdout.push(b'\n');
             }
         }
@@ -368,11 +376,11 @@ pub(super) async fn finish(
     }
 }
 
-fn confine(policy: Policy, argv: &[OsString]) -> Result<Launch, Fault> {
+fn confine(policy: Policy, argv: &[OsString]) -> Result<Launch, Error> {
     let backend = backend::choose(None);
     let prepared = confined::prepare(&policy, argv, &backend).map_err(not_started)?;
     Ok(Launch {
-        what: What::Confined(Box::new(prepared)),
+        kind: LaunchKind::Confined(Box::new(prepared)),
         cwd: policy.cwd.clone(),
         policy: Some(policy),
     })
@@ -380,28 +388,28 @@ fn confine(policy: Policy, argv: &[OsString]) -> Result<Launch, Fault> {
 
 fn open(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -> Launch {
     Launch {
-        what: What::Open(Box::new(unconfined(argv, env, cwd))),
+        kind: LaunchKind::Open(Box::new(unconfined(argv, env, cwd))),
         cwd: cwd.to_owned(),
         policy: None,
     }
 }
 
 /// The error for a command that could not be started.
-fn not_started(error: StartError) -> Fault {
+fn not_started(error: ConfinementError) -> Error {
     match &error {
-        StartError::Unenforceable(list) => {
-            let open = list.iter().filter_map(|a| match &a.standing {
-                Standing::Unenforceable { why } => {
+        ConfinementError::Unenforceable(list) => {
+            let open = list.iter().filter_map(|a| match &a.enforcement {
+                Enforcement::Unenforceable { why } => {
                     Some(json!({ "clause": a.clause.text, "why": why }))
                 }
-                Standing::Enforced { .. } => None,
+                Enforcement::Enforced { .. } => None,
             });
             let clauses: Vec<_> = open.collect();
-            Fault::new(Code::SandboxUnenforceable, error.to_string())
-                .hint("run `agentproto sandbox explain TARGET` to see each clause; `--sandbox off` runs without a sandbox, at your own risk")
+            Error::new(Code::SandboxUnenforceable, error.to_string())
+                .hint("`agentproto sandbox explain` shows each clause; `--sandbox off` runs without a sandbox, at your own risk")
                 .details(json!({ "clauses": clauses }))
         }
-        _ => Fault::new(Code::SpawnFailed, error.to_string()),
+        _ => Error::new(Code::SpawnFailed, error.to_string()),
     }
 }
 
@@ -409,7 +417,7 @@ fn not_started(error: StartError) -> Fault {
 struct Egress(Context);
 
 impl AuditSink for Egress {
-    fn record(&self, entry: &Entry) -> std::io::Result<()> {
+    fn record(&self, entry: &AuditEntry) -> std::io::Result<()> {
         let data = serde_json::to_value(entry)?;
         let recorded = self.0.audit.record("network.egress", data);
         recorded.map_err(std::io::Error::other)
@@ -422,8 +430,8 @@ mod tests {
 
     #[test]
     fn plain_words_need_no_shell() {
-        let words = |text: &str| match Line::parse(text) {
-            Ok(Line::Words(words)) => words,
+        let words = |text: &str| match CommandLine::parse(text) {
+            Ok(CommandLine::Words(words)) => words,
             other => panic!("{text}: {other:?}"),
         };
         assert_eq!(words("gh --version"), ["gh", "--version"]);
@@ -449,11 +457,11 @@ mod tests {
             "(a)",
         ] {
             assert_eq!(
-                Line::parse(text),
-                Ok(Line::Shell(text.to_owned())),
+                CommandLine::parse(text),
+                Ok(CommandLine::Shell(text.to_owned())),
                 "{text}"
             );
         }
-        assert!(Line::parse("").is_err() && Line::parse("a 'b").is_err());
+        assert!(CommandLine::parse("").is_err() && CommandLine::parse("a 'b").is_err());
     }
 }

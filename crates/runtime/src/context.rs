@@ -8,12 +8,12 @@ use serde_json::json;
 
 use crate::audit::Audit;
 use crate::bundle::Bundle;
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use crate::home::Home;
 use crate::interact::Interact;
 use crate::observe::{Observer, Stage};
-use agentproto_sandbox::policy::Surroundings;
-use agentproto_text::redact::Masks;
+use agentproto_sandbox::policy::HostContext;
+use agentproto_text::redact::SecretRedactor;
 
 /// Whether the declared sandbox is enforced.
 #[derive(
@@ -37,63 +37,82 @@ pub enum Sandboxing {
 }
 
 impl Sandboxing {
+    /// All values.
     pub const ALL: &[Sandboxing] = <Sandboxing as strum::VariantArray>::VARIANTS;
 }
 
 /// A bundle on this machine, for one user in one workspace.
 #[derive(Clone)]
 pub struct Context {
+    /// The bundle.
     pub bundle: Bundle,
+    /// The directory for state.
     pub home: Home,
     /// The workspace: the working directory of the agent.
     pub cwd: PathBuf,
     /// The caller's environment, shared by everything that one caller runs.
     pub host_env: Arc<Vec<(OsString, OsString)>>,
+    /// Whether the declared sandbox is enforced.
     pub sandboxing: Sandboxing,
     /// `--yes`: install, setup and permissions are confirmed in advance.
     pub yes: bool,
+    /// Receives stages and warnings, without secrets.
     pub observer: Arc<dyn Observer>,
+    /// Asks the user.
     pub interact: Arc<dyn Interact>,
-    pub masks: Masks,
+    /// Redacts the secrets that were read so far.
+    pub masks: SecretRedactor,
+    /// The audit log.
     pub audit: Arc<Audit>,
 }
 
 /// The options that a caller sets. The rest of a `Context` is derived.
-pub struct Setting {
+pub struct ContextOptions {
+    /// The directory for state.
     pub home: Home,
+    /// The working directory of the agent.
     pub cwd: PathBuf,
+    /// The caller's environment.
     pub host_env: Arc<Vec<(OsString, OsString)>>,
+    /// Whether the declared sandbox is enforced.
     pub sandboxing: Sandboxing,
+    /// Whether install, setup and permissions are confirmed in advance.
     pub yes: bool,
+    /// Receives stages and warnings.
     pub observer: Arc<dyn Observer>,
+    /// Asks the user.
     pub interact: Arc<dyn Interact>,
 }
 
 impl Context {
-    pub fn new(bundle: Bundle, setting: Setting) -> Result<Self, Fault> {
-        let masks = Masks::default();
+    /// Creates a context. Returns an error if the working directory does not exist.
+    pub fn new(bundle: Bundle, options: ContextOptions) -> Result<Self, Error> {
+        let masks = SecretRedactor::default();
         let entity = format!("local:{}", bundle.path().display());
-        let audit = Arc::new(Audit::open(&setting.home, &entity, masks.clone())?);
-        let cwd = setting.cwd.canonicalize().map_err(|e| {
-            let what = format!(
-                "cannot use the working directory `{}`: {e}",
-                setting.cwd.display()
-            );
-            Fault::new(Code::TargetUnknown, what)
+        let audit = Arc::new(Audit::open(&options.home, &entity, masks.clone())?);
+        let cwd = options.cwd.canonicalize().map_err(|e| {
+            let dir = options.cwd.display();
+            let what = match e.kind() {
+                std::io::ErrorKind::NotFound => {
+                    format!("the working directory `{dir}` does not exist")
+                }
+                _ => format!("cannot use the working directory `{dir}`: {e}"),
+            };
+            Error::new(Code::TargetUnknown, what).hint("name an existing directory with `--cwd`")
         })?;
         Ok(Context {
             bundle,
-            home: setting.home,
+            home: options.home,
             cwd,
-            host_env: setting.host_env,
-            sandboxing: setting.sandboxing,
-            yes: setting.yes,
-            observer: Arc::new(Masked {
-                inner: setting.observer,
+            host_env: options.host_env,
+            sandboxing: options.sandboxing,
+            yes: options.yes,
+            observer: Arc::new(MaskingObserver {
+                inner: options.observer,
                 masks: masks.clone(),
                 audit: Arc::clone(&audit),
             }),
-            interact: setting.interact,
+            interact: options.interact,
             masks,
             audit,
         })
@@ -114,8 +133,8 @@ impl Context {
 
     /// The host environment to resolve the bundle's policy against. `env` overrides everything
     /// else.
-    pub fn surroundings(&self, env: &[(OsString, OsString)]) -> Surroundings {
-        Surroundings {
+    pub fn host_context(&self, env: &[(OsString, OsString)]) -> HostContext {
+        HostContext {
             host_env: self.host_env.to_vec(),
             home: self.user_home(),
             cwd: self.cwd.clone(),
@@ -134,13 +153,13 @@ impl Context {
 }
 
 /// Masks secrets before they reach the observer, and writes each stage to the audit log.
-struct Masked {
+struct MaskingObserver {
     inner: Arc<dyn Observer>,
-    masks: Masks,
+    masks: SecretRedactor,
     audit: Arc<Audit>,
 }
 
-impl Observer for Masked {
+impl Observer for MaskingObserver {
     fn stage(&self, stage: Stage, detail: &str) {
         // If the log cannot be written, the next step of the run fails and reports it. A turn has
         // its own audit entries, which stop it.

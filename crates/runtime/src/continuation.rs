@@ -7,23 +7,28 @@ use parking_lot::Mutex;
 
 use crate::agent::Agent;
 use crate::choices::Strategy;
+use crate::error::{Code, Error};
 use crate::event::StreamEvent;
-use crate::fault::{Code, Fault};
 use crate::session::{Session, Turn, carries_over};
 
 /// A session to continue, or one that can no longer be used, with the reason.
-type Known = Result<Arc<Session>, (Arc<Session>, &'static str)>;
+type PinLookup = Result<Arc<Session>, (Arc<Session>, &'static str)>;
 
 /// One message of a conversation, with what the caller knows about earlier ones.
 #[derive(Clone, Debug, Default)]
-pub struct Ask {
+pub struct TurnRequest {
+    /// The message to send.
     pub message: String,
     /// A pinned process is found by `conversation` and `operator`, or by the fields that the
     /// manifest's `key_scope` names.
     pub conversation: String,
+    /// The operator that the conversation belongs to.
     pub operator: String,
+    /// The user who sends the message.
     pub user: String,
+    /// The workspace of the conversation.
     pub workspace: String,
+    /// The guild of the conversation.
     pub guild: String,
     /// Earlier messages, oldest first. Used by `transcript`.
     pub history: Vec<Exchange>,
@@ -31,9 +36,12 @@ pub struct Ask {
     pub resume: Option<String>,
 }
 
+/// One earlier message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
+    /// Whether the user sent it. Otherwise the agent did.
     pub by_user: bool,
+    /// The text of the message.
     pub text: String,
 }
 
@@ -42,19 +50,20 @@ pub struct Running {
     turn: Turn,
     session: Arc<Session>,
     /// Whether the session is closed when the turn ends.
-    fleeting: bool,
+    one_shot: bool,
 }
 
 impl Running {
     /// The next event. After the last one the session is closed, unless it is pinned.
     pub async fn next(&mut self) -> Option<StreamEvent> {
         let event = self.turn.next().await;
-        if event.is_none() && self.fleeting {
+        if event.is_none() && self.one_shot {
             let _ = self.session.close().await;
         }
         event
     }
 
+    /// The session of the turn.
     pub fn session(&self) -> &Arc<Session> {
         &self.session
     }
@@ -75,30 +84,30 @@ pub struct Pins {
 
 impl Pins {
     /// Sends a message with the strategy that was chosen for the agent.
-    pub async fn send(&self, agent: &Agent, ask: Ask) -> Result<Running, Fault> {
-        let fleeting = |session, message: String| -> Result<Running, Fault> {
+    pub async fn send(&self, agent: &Agent, request: TurnRequest) -> Result<Running, Error> {
+        let one_shot = |session, message: String| -> Result<Running, Error> {
             let session = Arc::new(session);
             Ok(Running {
                 turn: Session::send(&session, message)?,
                 session,
-                fleeting: true,
+                one_shot: true,
             })
         };
-        match agent.chosen.strategy {
+        match agent.choices.strategy {
             // A45-CONT-03.
-            Strategy::None => fleeting(agent.start().await?, ask.message),
+            Strategy::None => one_shot(agent.start().await?, request.message),
             // A45-CONT-07.
             Strategy::Transcript => {
-                let message = with_history(&ask.history, &ask.message);
-                fleeting(agent.start().await?, message)
+                let message = with_history(&request.history, &request.message);
+                one_shot(agent.start().await?, message)
             }
             // A45-CONT-08. The first turn of a conversation has nothing to resume.
-            Strategy::NativeResume => fleeting(
-                agent.start_or_resume(ask.resume.as_deref()).await?,
-                ask.message,
+            Strategy::NativeResume => one_shot(
+                agent.start_or_resume(request.resume.as_deref()).await?,
+                request.message,
             ),
             Strategy::PinnedSession if carries_over(&agent.context) => {
-                self.pinned(agent, ask).await
+                self.pinned(agent, request).await
             }
             // A45-SESS-04: a session whose turns must not share context is not pinned.
             Strategy::PinnedSession => {
@@ -106,18 +115,18 @@ impl Pins {
                     "context_not_carried",
                     "`session.context_carryover` is false: each turn gets its own session, and no process is pinned",
                 );
-                fleeting(agent.start().await?, ask.message)
+                one_shot(agent.start().await?, request.message)
             }
         }
     }
 
     /// A45-CONT-04: uses the same process, unless it exited or was started with other choices.
-    async fn pinned(&self, agent: &Agent, ask: Ask) -> Result<Running, Fault> {
-        let key = key(agent, &ask)?;
-        let patch = agent.chosen.patch();
-        let turnstile = self.turnstile(&key);
-        let _alone = turnstile.lock().await;
-        let session = match self.known(&key, &patch) {
+    async fn pinned(&self, agent: &Agent, request: TurnRequest) -> Result<Running, Error> {
+        let key = key(agent, &request)?;
+        let patch = agent.choices.patch();
+        let start_lock = self.start_lock(&key);
+        let _guard = start_lock.lock().await;
+        let session = match self.lookup(&key, &patch) {
             Some(Ok(session)) => session,
             other => {
                 if let Some(Err((old, why))) = other {
@@ -135,20 +144,20 @@ impl Pins {
             }
         };
         Ok(Running {
-            turn: session.send(ask.message)?,
+            turn: session.send(request.message)?,
             session,
-            fleeting: false,
+            one_shot: false,
         })
     }
 
     /// The pinned session of a key. A session that no longer fits is removed and returned with the
     /// reason.
-    fn known(&self, key: &str, patch: &str) -> Option<Known> {
+    fn lookup(&self, key: &str, patch: &str) -> Option<PinLookup> {
         let mut pins = self.pins.lock();
         pins.retain(|_, pin| !pin.session.is_closed());
         let why = match pins.get(key)? {
             pin if pin.patch != patch => "mode or options have changed",
-            pin if pin.session.is_spent() => {
+            pin if pin.session.has_used_all_turns() => {
                 "the session has used all its turns (`session.max_turns`)"
             }
             pin => return Some(Ok(Arc::clone(&pin.session))),
@@ -157,7 +166,7 @@ impl Pins {
     }
 
     /// Ends every pinned process.
-    pub async fn close(&self) -> Result<(), Fault> {
+    pub async fn close(&self) -> Result<(), Error> {
         let all = std::mem::take(&mut *self.pins.lock());
         for pin in all.into_values() {
             pin.session.close().await?;
@@ -171,12 +180,13 @@ impl Pins {
         pins.values().filter(|pin| !pin.session.is_closed()).count()
     }
 
+    /// Whether no pinned process is alive.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The lock of a key. Locks that are not in use are removed.
-    fn turnstile(&self, key: &str) -> Arc<tokio::sync::Mutex<()>> {
+    fn start_lock(&self, key: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut starting = self.starting.lock();
         starting.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(starting.entry(key.to_owned()).or_default())
@@ -184,7 +194,7 @@ impl Pins {
 }
 
 /// The key of a pinned process (A45-CONT-13, A45-CONT-14).
-fn key(agent: &Agent, ask: &Ask) -> Result<String, Fault> {
+fn key(agent: &Agent, request: &TurnRequest) -> Result<String, Error> {
     let bundle = &agent.context.bundle;
     let pinned = bundle
         .agent()
@@ -196,14 +206,14 @@ fn key(agent: &Agent, ask: &Ask) -> Result<String, Fault> {
     let mut parts = vec![("bundle", bundle.path().display().to_string())];
     for name in scope {
         let value = match name {
-            "conversation" => &ask.conversation,
-            "operator" => &ask.operator,
-            "user" => &ask.user,
-            "workspace" => &ask.workspace,
-            "guild" => &ask.guild,
+            "conversation" => &request.conversation,
+            "operator" => &request.operator,
+            "user" => &request.user,
+            "workspace" => &request.workspace,
+            "guild" => &request.guild,
             other => {
                 let what = format!("unknown name `{other}` in `key_scope` (AIP-45, Continuation)");
-                return Err(Fault::new(Code::ManifestInvalid, what));
+                return Err(Error::new(Code::ManifestInvalid, what));
             }
         };
         parts.push((name, value.clone()));
@@ -232,11 +242,11 @@ mod tests {
 
     #[test]
     fn history_precedes_the_message() {
-        let said = |by_user, text: &str| Exchange {
+        let exchange = |by_user, text: &str| Exchange {
             by_user,
             text: text.to_owned(),
         };
-        let text = with_history(&[said(true, "one"), said(false, "two")], "three");
+        let text = with_history(&[exchange(true, "one"), exchange(false, "two")], "three");
         assert!(text.contains("User: one\nAgent: two\n") && text.ends_with("\nthree"));
         assert_eq!(with_history(&[], "three"), "three");
     }

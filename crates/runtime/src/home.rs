@@ -7,26 +7,28 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 
+/// The directory with all state. Nothing is created until it is needed.
 #[derive(Clone, Debug)]
 pub struct Home {
     root: PathBuf,
 }
 
 impl Home {
+    /// Uses this directory.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Home { root: root.into() }
     }
 
     /// `$AGENTPROTO_HOME`, or `~/.agentproto`.
-    pub fn from_env() -> Result<Self, Fault> {
+    pub fn from_env() -> Result<Self, Error> {
         let named = |name| std::env::var_os(name).map(PathBuf::from);
         let root = named("AGENTPROTO_HOME").filter(|p| !p.as_os_str().is_empty());
         let root = root.or_else(|| Some(named("HOME")?.join(".agentproto")));
         match root.and_then(|root| std::path::absolute(root).ok()) {
             Some(root) => Ok(Home { root }),
-            None => Err(Fault::new(
+            None => Err(Error::new(
                 Code::StateUnwritable,
                 "no state directory: neither AGENTPROTO_HOME nor HOME is set",
             )
@@ -34,29 +36,31 @@ impl Home {
         }
     }
 
+    /// The directory itself.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
+    /// The path of something below the directory.
     pub fn path(&self, below: impl AsRef<Path>) -> PathBuf {
         self.root.join(below)
     }
 
     /// Creates a private directory (mode 0700) if it is missing.
-    pub fn dir(&self, below: impl AsRef<Path>) -> Result<PathBuf, Fault> {
+    pub fn dir(&self, below: impl AsRef<Path>) -> Result<PathBuf, Error> {
         let path = self.path(below);
         make_dir(&path).map_err(|e| unwritable(&path, &e))?;
         Ok(path)
     }
 
     /// Replaces a file atomically.
-    pub fn write(&self, below: impl AsRef<Path>, bytes: &[u8]) -> Result<(), Fault> {
+    pub fn write(&self, below: impl AsRef<Path>, bytes: &[u8]) -> Result<(), Error> {
         let path = self.path(below);
         write_private(&path, bytes).map_err(|e| unwritable(&path, &e))
     }
 
     /// The contents of a file, or `None` if it does not exist.
-    pub fn read(&self, below: impl AsRef<Path>) -> Result<Option<Vec<u8>>, Fault> {
+    pub fn read(&self, below: impl AsRef<Path>) -> Result<Option<Vec<u8>>, Error> {
         let path = self.path(below);
         match fs::read(&path) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -67,7 +71,7 @@ impl Home {
 
     /// Takes a named lock, and waits while another process holds it. The lock is held until the
     /// guard is dropped.
-    pub fn lock(&self, name: &str) -> Result<Lock, Fault> {
+    pub fn lock(&self, name: &str) -> Result<Lock, Error> {
         let dir = self.dir("locks")?;
         let path = dir.join(format!("{name}.lock"));
         let held = lock_file(&path, libc::LOCK_EX).map_err(|e| unwritable(&path, &e))?;
@@ -75,7 +79,7 @@ impl Home {
     }
 
     /// Like `lock`, but returns `None` instead of waiting when another process holds the lock.
-    pub fn try_lock(&self, name: &str) -> Result<Option<Lock>, Fault> {
+    pub fn try_lock(&self, name: &str) -> Result<Option<Lock>, Error> {
         let dir = self.dir("locks")?;
         let path = dir.join(format!("{name}.lock"));
         lock_file(&path, libc::LOCK_EX | libc::LOCK_NB).map_err(|e| unwritable(&path, &e))
@@ -109,7 +113,7 @@ fn lock_file(path: &Path, how: libc::c_int) -> io::Result<Option<Lock>> {
     }
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Fault {
+fn unwritable(path: &Path, error: &io::Error) -> Error {
     let what = format!("cannot use the state in `{}`: {error}", path.display());
     let hint = match error.raw_os_error() {
         Some(libc::ENOSPC | libc::EDQUOT) => {
@@ -117,9 +121,10 @@ fn unwritable(path: &Path, error: &io::Error) -> Fault {
         }
         _ => "check the directory's owner and mode, or set AGENTPROTO_HOME",
     };
-    Fault::new(Code::StateUnwritable, what).hint(hint)
+    Error::new(Code::StateUnwritable, what).hint(hint)
 }
 
+/// Creates a directory and its parents with mode 0700.
 pub fn make_dir(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)
@@ -202,9 +207,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("file");
         fs::write(&file, "").expect("written");
-        let fault = Home::new(&file)
+        let error = Home::new(&file)
             .write("x", b"1")
             .expect_err("a file is not a directory");
-        assert_eq!(fault.code, Code::StateUnwritable);
+        assert_eq!(error.code, Code::StateUnwritable);
     }
 }

@@ -3,12 +3,15 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 
-pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<String, Fault>> + Send + 'a>>;
+/// The future of an answer.
+pub type AnswerFuture<'a> = Pin<Box<dyn Future<Output = Result<String, Error>> + Send + 'a>>;
 
+/// The kind of answer that a question expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum QuestionKind {
+    /// Any text.
     Text,
     /// Never shown, not even while it is typed.
     Secret,
@@ -18,17 +21,23 @@ pub enum Kind {
     Select(Vec<String>),
 }
 
+/// A question to the user.
 #[derive(Clone, Debug)]
 pub struct Question {
+    /// The question as text.
     pub message: String,
-    pub kind: Kind,
+    /// The kind of answer.
+    pub kind: QuestionKind,
+    /// The answer if the user enters nothing.
     pub default: Option<String>,
 }
 
+/// Asks the user and shows information.
 pub trait Interact: Send + Sync {
     /// Whether the user cannot be asked.
     fn is_headless(&self) -> bool;
-    fn ask<'a>(&'a self, question: &'a Question) -> Answering<'a>;
+    /// Asks a question and returns the answer.
+    fn ask<'a>(&'a self, question: &'a Question) -> AnswerFuture<'a>;
     /// Shows something that the user has to act on elsewhere, such as a page to open.
     fn show(&self, text: &str);
 }
@@ -41,10 +50,10 @@ impl Interact for Headless {
         true
     }
 
-    fn ask<'a>(&'a self, question: &'a Question) -> Answering<'a> {
+    fn ask<'a>(&'a self, question: &'a Question) -> AnswerFuture<'a> {
         let what = format!("cannot ask `{}` without a terminal", question.message);
         Box::pin(std::future::ready(Err(
-            Fault::new(Code::Declined, what).hint("run this command in a terminal")
+            Error::new(Code::Declined, what).hint("run this command in a terminal")
         )))
     }
 

@@ -1,6 +1,8 @@
 //! Runs the agent that a manifest describes: installs it, starts it in its sandbox, records what it
 //! does, and ends every process with its session.
 
+#![deny(missing_docs)]
+
 pub mod agent;
 pub mod arm;
 pub mod audit;
@@ -12,8 +14,8 @@ pub mod choices;
 pub mod command;
 pub mod context;
 pub mod continuation;
+pub mod error;
 pub mod event;
-pub mod fault;
 pub mod home;
 pub mod install;
 pub mod interact;
@@ -24,11 +26,11 @@ pub mod setup;
 pub mod version;
 
 pub use agent::Agent;
-pub use arm::desk::{Answer, Decision, Permissions};
+pub use arm::permissions::{Answer, Decision, Permissions};
 pub use builder::AgentBuilder;
 pub use context::Sandboxing;
+pub use error::{Code, Error};
 pub use event::{Choice, StopReason, StreamEvent};
-pub use fault::{Code, Fault};
 pub use interact::{Headless, Interact};
 pub use observe::{Observer, Silent, Stage};
 pub use session::{Session, Turn};

@@ -4,20 +4,32 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Stage {
+    /// Finding the manifest.
     Discover,
+    /// Finding or installing the program.
     Install,
+    /// Checking the program's version.
     VersionCheck,
+    /// Running setup steps.
     Setup,
+    /// Checking the login.
     Auth,
+    /// Starting the agent.
     Spawn,
+    /// Negotiating the protocol.
     Handshake,
+    /// Opening or resuming a session.
     Session,
+    /// Running a turn.
     Turn,
+    /// Closing the session.
     Close,
+    /// Ending the agent process.
     Teardown,
 }
 
 impl Stage {
+    /// The stage as text, for example `version_check`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

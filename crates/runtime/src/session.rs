@@ -14,25 +14,27 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::arm::desk::{Answer, Desk};
-use crate::arm::{Arm, Events};
+use crate::arm::permissions::{Answer, PermissionBroker};
+use crate::arm::{Arm, EventSink};
 use crate::context::Context;
+use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
-use crate::fault::{Code, Fault};
 use crate::observe::Stage;
 use agentproto_sandbox::spawn::Exit;
-use agentproto_text::redact::{MaskedStream, Masks};
+use agentproto_text::redact::{RedactingStream, SecretRedactor};
 
 /// Maximum number of events queued for a slow reader. Beyond it, the agent's output waits in its
 /// own buffer.
-const WAITING: usize = 256;
+const MAX_QUEUED_EVENTS: usize = 256;
 
 /// Limits of a session, from the manifest and the caller.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct SessionLimits {
     /// Maximum time between two turns. After it, the session is closed.
     pub idle: Duration,
-    pub most_turns: Option<u64>,
+    /// Maximum number of turns, or `None` for no limit.
+    pub max_turns: Option<u64>,
+    /// Maximum time for one turn, or `None` for no limit.
     pub turn_timeout: Option<Duration>,
 }
 
@@ -52,15 +54,15 @@ pub struct Session {
 struct Inner {
     context: Arc<Context>,
     arm: Box<dyn Arm>,
-    desk: Desk,
+    broker: PermissionBroker,
     id: String,
-    rules: Rules,
+    limits: SessionLimits,
     turns: AtomicU64,
     busy: AtomicBool,
     closed: AtomicBool,
     /// Time at which a turn last started or ended. The lock is held while a turn is admitted and
     /// while idleness is checked, so that the two exclude each other.
-    stirred: Mutex<Instant>,
+    last_activity: Mutex<Instant>,
     /// The newest turn.
     working: Mutex<Option<Working>>,
     /// Only one task closes the session. Others wait for it.
@@ -79,30 +81,33 @@ impl Session {
     pub(super) fn new(
         context: Arc<Context>,
         arm: Box<dyn Arm>,
-        desk: Desk,
+        broker: PermissionBroker,
         id: String,
-        mut rules: Rules,
+        mut limits: SessionLimits,
     ) -> Self {
         // A second turn would share the context of the first (A45-SESS-04).
         if !carries_over(&context) {
-            rules.most_turns = Some(rules.most_turns.map_or(1, |most| most.min(1)));
+            limits.max_turns = Some(limits.max_turns.map_or(1, |max| max.min(1)));
         }
         let inner = Arc::new(Inner {
             context,
             arm,
-            desk,
+            broker,
             id,
-            rules,
+            limits,
             turns: AtomicU64::new(0),
             busy: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-            stirred: Mutex::new(Instant::now()),
+            last_activity: Mutex::new(Instant::now()),
             working: Mutex::new(None),
             closing: tokio::sync::Mutex::default(),
             ended: watch::Sender::new(None),
         });
-        tokio::spawn(idle(Arc::downgrade(&inner), inner.rules.idle));
-        tokio::spawn(left(Arc::downgrade(&inner), inner.arm.gone()));
+        tokio::spawn(close_when_idle(Arc::downgrade(&inner), inner.limits.idle));
+        tokio::spawn(close_when_agent_exits(
+            Arc::downgrade(&inner),
+            inner.arm.exited(),
+        ));
         Session { inner }
     }
 
@@ -114,6 +119,7 @@ impl Session {
             .unwrap_or_else(|| self.inner.id.clone())
     }
 
+    /// Whether the session is closed and accepts no more turns.
     pub fn is_closed(&self) -> bool {
         self.inner.closed.load(Ordering::Acquire)
     }
@@ -129,43 +135,43 @@ impl Session {
     }
 
     /// Whether it has used all its turns, and the last one has ended.
-    pub fn is_spent(&self) -> bool {
+    pub fn has_used_all_turns(&self) -> bool {
         let taken = self.inner.turns.load(Ordering::Acquire);
-        let most = self.inner.rules.most_turns;
-        most.is_some_and(|most| taken >= most) && !self.inner.busy.load(Ordering::Acquire)
+        let max = self.inner.limits.max_turns;
+        max.is_some_and(|max| taken >= max) && !self.inner.busy.load(Ordering::Acquire)
     }
 
     /// Starts a turn. Returns an error if another turn is running (`session_busy`), or if
     /// `max_turns` is reached.
-    pub fn send(&self, message: impl Into<String>) -> Result<Turn, Fault> {
+    pub fn send(&self, message: impl Into<String>) -> Result<Turn, Error> {
         let inner = &self.inner;
-        let mut stirred = inner.stirred.lock();
+        let mut last_activity = inner.last_activity.lock();
         if self.is_closed() {
-            return Err(Fault::new(Code::SessionClosed, "the session is closed"));
+            return Err(Error::new(Code::SessionClosed, "the session is closed"));
         }
         if inner.busy.swap(true, Ordering::AcqRel) {
             return Err(
-                Fault::new(Code::SessionBusy, "the previous turn is still running")
+                Error::new(Code::SessionBusy, "the previous turn is still running")
                     .hint("wait until it ends, or cancel it"),
             );
         }
         let taken = inner.turns.load(Ordering::Acquire);
-        if inner.rules.most_turns.is_some_and(|most| taken >= most) {
+        if inner.limits.max_turns.is_some_and(|max| taken >= max) {
             inner.busy.store(false, Ordering::Release);
             let key = match carries_over(&inner.context) {
                 true => "session.max_turns",
                 false => "session.context_carryover: false",
             };
-            return Err(Fault::new(
+            return Err(Error::new(
                 Code::TurnsSpent,
                 format!("the session has used all its turns ({taken}, `{key}`, AIP-45)"),
             )
             .hint("start a new session"));
         }
         inner.turns.store(taken + 1, Ordering::Release);
-        *stirred = Instant::now();
-        drop(stirred);
-        let (sink, events) = mpsc::channel(WAITING);
+        *last_activity = Instant::now();
+        drop(last_activity);
+        let (sink, events) = mpsc::channel(MAX_QUEUED_EVENTS);
         let (cancel, cancelled) = watch::channel(false);
         let worker = Arc::clone(inner);
         let message = message.into();
@@ -181,7 +187,7 @@ impl Session {
     }
 
     /// Cancels the running turn, if there is one. It ends with `cancelled` within a second.
-    pub async fn cancel(&self) -> Result<bool, Fault> {
+    pub async fn cancel(&self) -> Result<bool, Error> {
         let busy = self.inner.busy.load(Ordering::Acquire);
         if busy {
             self.inner
@@ -205,22 +211,22 @@ impl Session {
     /// Answers a question that came as `agent-prompt`. Returns false if no question with that id is
     /// open.
     pub fn answer(&self, id: &str, answer: Answer) -> bool {
-        self.inner.desk.answer(id, answer)
+        self.inner.broker.answer(id, answer)
     }
 
     /// Whether a question is waiting for `answer`. Others are already decided.
-    pub fn is_asked(&self, id: &str) -> bool {
-        self.inner.desk.is_open(id)
+    pub fn has_open_question(&self, id: &str) -> bool {
+        self.inner.broker.is_open(id)
     }
 
     /// The sessions that the agent knows about.
-    pub async fn list(&self) -> Result<serde_json::Value, Fault> {
+    pub async fn list(&self) -> Result<serde_json::Value, Error> {
         self.inner.arm.list().await
     }
 
     /// Closes the session and ends the agent: the protocol's close, end of stdin, SIGTERM, five
     /// seconds, SIGKILL.
-    pub async fn close(&self) -> Result<Closed, Fault> {
+    pub async fn close(&self) -> Result<Closed, Error> {
         self.inner.close("closed").await
     }
 }
@@ -236,8 +242,8 @@ impl Drop for Session {
 }
 
 impl Inner {
-    fn stir(&self) {
-        *self.stirred.lock() = Instant::now();
+    fn touch(&self) {
+        *self.last_activity.lock() = Instant::now();
     }
 
     async fn turn(
@@ -250,41 +256,41 @@ impl Inner {
         self.context
             .observer
             .stage(Stage::Turn, &number.to_string());
-        let events = Events::new(sink.clone(), Arc::clone(&self.context.audit));
-        let begun = self.context.audit.record(
+        let events = EventSink::new(sink.clone(), Arc::clone(&self.context.audit));
+        let recorded = self.context.audit.record(
             "turn.begin",
             json!({ "session": self.id, "turn": number, "bytes": message.len() }),
         );
-        let ended = match begun {
+        let ended = match recorded {
             Ok(()) => self.bounded(&message, events, cancelled).await,
-            Err(fault) => Err(fault),
+            Err(error) => Err(error),
         };
-        let told = match &ended {
+        let entry = match &ended {
             Ok(reason) => json!({ "session": self.id, "turn": number, "reason": reason }),
-            Err(fault) => {
-                json!({ "session": self.id, "turn": number, "error": fault.code.as_str() })
+            Err(error) => {
+                json!({ "session": self.id, "turn": number, "error": error.code.as_str() })
             }
         };
         // A turn whose end cannot be audited ends with an error.
         let ended = ended.and_then(|reason| {
             self.context
                 .audit
-                .record("turn.end", told.clone())
+                .record("turn.end", entry.clone())
                 .map(|()| reason)
         });
         let mut broken = false;
         let last = match ended {
             Ok(reason) => StreamEvent::TurnEnd { reason },
-            Err(fault) => {
-                let _ = self.context.audit.record("turn.end", told);
-                broken = matches!(fault.code, Code::AgentExited | Code::ProtocolViolation);
+            Err(error) => {
+                let _ = self.context.audit.record("turn.end", entry);
+                broken = matches!(error.code, Code::AgentExited | Code::ProtocolViolation);
                 if broken {
                     self.closed.store(true, Ordering::Release);
                 }
-                error_event(&fault, &self.context.masks)
+                error_event(&error, &self.context.masks)
             }
         };
-        self.stir();
+        self.touch();
         self.busy.store(false, Ordering::Release);
         if !broken {
             let _ = sink.send(last).await;
@@ -300,29 +306,29 @@ impl Inner {
     async fn bounded(
         &self,
         message: &str,
-        events: Events,
+        events: EventSink,
         mut cancelled: watch::Receiver<bool>,
-    ) -> Result<StopReason, Fault> {
+    ) -> Result<StopReason, Error> {
         if *cancelled.borrow() {
             return Ok(StopReason::Cancelled);
         }
         let late = async {
-            match self.rules.turn_timeout {
+            match self.limits.turn_timeout {
                 Some(limit) => tokio::time::sleep(limit).await,
                 None => std::future::pending().await,
             }
         };
-        let wish = async {
+        let cancel_requested = async {
             if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
         let mut turn = self.arm.turn(message, events);
-        tokio::pin!(late, wish);
+        tokio::pin!(late, cancel_requested);
         tokio::select! {
             biased;
             ended = &mut turn => return ended,
-            () = &mut wish => {
+            () = &mut cancel_requested => {
                 let cancelling = async {
                     let _ = self.arm.cancel().await;
                     std::future::pending::<()>().await;
@@ -339,8 +345,8 @@ impl Inner {
             }
         }
         let _ = turn.await;
-        let limit = self.rules.turn_timeout.unwrap_or_default();
-        Err(Fault::new(
+        let limit = self.limits.turn_timeout.unwrap_or_default();
+        Err(Error::new(
             Code::TurnTimeout,
             format!(
                 "the turn took longer than {} s and was canceled",
@@ -352,9 +358,9 @@ impl Inner {
 
     /// Returns when to check again, or `None` if the session was idle and accepts no more turns.
     fn close_if_idle(&self, limit: Duration) -> Option<Instant> {
-        let stirred = self.stirred.lock();
+        let last_activity = self.last_activity.lock();
         let now = Instant::now();
-        let due = *stirred + limit;
+        let due = *last_activity + limit;
         if self.busy.load(Ordering::Acquire) {
             return Some(now + limit);
         }
@@ -365,13 +371,13 @@ impl Inner {
         None
     }
 
-    async fn close(&self, why: &str) -> Result<Closed, Fault> {
+    async fn close(&self, why: &str) -> Result<Closed, Error> {
         let _closing = self.closing.lock().await;
         if let Some(closed) = *self.ended.borrow() {
             return Ok(closed);
         }
         self.closed.store(true, Ordering::Release);
-        self.stir();
+        self.touch();
         let observer = &self.context.observer;
         observer.stage(Stage::Close, &self.id);
         if self.busy.load(Ordering::Acquire) {
@@ -399,7 +405,7 @@ pub(super) fn carries_over(context: &Context) -> bool {
 
 /// Closes an unused session (A45-SESS-02). Holds a weak reference, so that the timer does not keep
 /// a dropped session alive.
-async fn idle(session: Weak<Inner>, limit: Duration) {
+async fn close_when_idle(session: Weak<Inner>, limit: Duration) {
     let mut wake = Instant::now() + limit;
     loop {
         tokio::time::sleep_until(wake).await;
@@ -421,13 +427,13 @@ async fn idle(session: Weak<Inner>, limit: Duration) {
 }
 
 /// Closes a session whose agent exited between turns. During a turn, the turn itself notices it.
-async fn left(session: Weak<Inner>, gone: impl Future<Output = ()>) {
-    gone.await;
+async fn close_when_agent_exits(session: Weak<Inner>, exited: impl Future<Output = ()>) {
+    exited.await;
     let Some(inner) = session.upgrade() else {
         return;
     };
     let between = {
-        let _held = inner.stirred.lock();
+        let _held = inner.last_activity.lock();
         let between = !inner.busy.load(Ordering::Acquire);
         if between {
             inner.closed.store(true, Ordering::Release);
@@ -440,13 +446,13 @@ async fn left(session: Weak<Inner>, gone: impl Future<Output = ()>) {
 }
 
 /// Converts an error to the last event of a turn.
-pub fn error_event(fault: &Fault, masks: &Masks) -> StreamEvent {
-    let mut details = fault.details.clone();
+pub fn error_event(error: &Error, masks: &SecretRedactor) -> StreamEvent {
+    let mut details = error.details.clone();
     masks.mask_value(&mut details);
     StreamEvent::Error {
-        code: fault.code.as_str().to_owned(),
-        message: masks.mask(&fault.message).into_owned(),
-        hint: fault
+        code: error.code.as_str().to_owned(),
+        message: masks.mask(&error.message).into_owned(),
+        hint: error
             .hint
             .as_ref()
             .map(|hint| masks.mask(hint).into_owned()),
@@ -464,12 +470,13 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// The next event, or `None` after the last one.
     pub async fn next(&mut self) -> Option<StreamEvent> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
     /// Closes the channel after the last event, so that no sender waits for space in it.
-    fn seen(&mut self, event: StreamEvent) -> StreamEvent {
+    fn note_end(&mut self, event: StreamEvent) -> StreamEvent {
         if event.is_last() {
             self.over = true;
             self.events.close();
@@ -488,12 +495,12 @@ impl Stream for Turn {
         }
         loop {
             if let Some(event) = this.masked.ready.pop_front() {
-                return Poll::Ready(Some(this.seen(event)));
+                return Poll::Ready(Some(this.note_end(event)));
             }
             match this.events.poll_recv(cx) {
                 Poll::Ready(Some(event)) => {
                     if let Some(event) = this.masked.take(event) {
-                        return Poll::Ready(Some(this.seen(event)));
+                        return Poll::Ready(Some(this.note_end(event)));
                     }
                 }
                 Poll::Ready(None) => return Poll::Ready(None),
@@ -505,14 +512,14 @@ impl Stream for Turn {
 
 /// Masks secrets in events. A secret may be split across text or thought events.
 struct Masked {
-    masks: Masks,
-    text: MaskedStream,
-    thought: MaskedStream,
+    masks: SecretRedactor,
+    text: RedactingStream,
+    thought: RedactingStream,
     ready: std::collections::VecDeque<StreamEvent>,
 }
 
 impl Masked {
-    fn new(masks: &Masks) -> Self {
+    fn new(masks: &SecretRedactor) -> Self {
         Masked {
             masks: masks.clone(),
             text: masks.stream(),
@@ -528,11 +535,11 @@ impl Masked {
         }
         match event {
             StreamEvent::TextDelta { text } => {
-                let text = self.text.take(text);
+                let text = self.text.push(text);
                 (!text.is_empty()).then_some(StreamEvent::TextDelta { text })
             }
             StreamEvent::Thought { text } => {
-                let text = self.thought.take(text);
+                let text = self.thought.push(text);
                 (!text.is_empty()).then_some(StreamEvent::Thought { text })
             }
             other => {

@@ -13,20 +13,20 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 
-use super::Door;
+use super::AppState;
 use crate::error::ApiError;
 
 /// Maximum size of a body in bytes.
-pub const MOST_BYTES: usize = 4 << 20;
+pub const MAX_BYTES: usize = 4 << 20;
 /// Limit in bytes for draining a rejected body, so that the client sees the response.
-const HEARD_OUT: usize = 32 << 20;
-const HEARD_OUT_FOR: Duration = Duration::from_secs(2);
+const DRAIN_LIMIT: usize = 32 << 20;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Parses the body as a `T`. Unknown members are ignored.
 pub async fn read<T: DeserializeOwned>(request: Request, within: Duration) -> Result<T, ApiError> {
     let (parts, body) = request.into_parts();
     if !is_json(&parts.headers) {
-        hear_out(body).await;
+        drain(body).await;
         return Err(
             ApiError::new(415, "unsupported_media_type", "the body must be JSON")
                 .hint("send the header `Content-Type: application/json`"),
@@ -36,9 +36,9 @@ pub async fn read<T: DeserializeOwned>(request: Request, within: Duration) -> Re
 }
 
 /// Middleware for handlers that read bodies themselves: passes the whole body, within the limits.
-pub async fn whole(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+pub async fn buffer(State(state): State<Arc<AppState>>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    match bytes(&parts.headers, body, door.times.body).await {
+    match bytes(&parts.headers, body, state.timeouts.body).await {
         Ok(bytes) => next.run(Request::from_parts(parts, bytes.into())).await,
         Err(error) => error.into_response(),
     }
@@ -66,21 +66,23 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 async fn collect(headers: &HeaderMap, mut body: Body) -> Result<Bytes, ApiError> {
-    let announced = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok());
-    let announced = announced.and_then(|v| v.parse::<u64>().ok()).unwrap_or(0);
-    if announced > MOST_BYTES as u64 {
-        hear_out(body).await;
+    let content_length = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok());
+    let content_length = content_length
+        .and_then(|v| v.parse::<u64>().ok())
+        .unwrap_or(0);
+    if content_length > MAX_BYTES as u64 {
+        drain(body).await;
         return Err(too_large());
     }
-    let mut all = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
+    let mut all = Vec::with_capacity(usize::try_from(content_length).unwrap_or(0));
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             ApiError::bad_request(format!("the body was cut off: {error}"))
                 .hint("send the complete body")
         })?;
         if let Ok(data) = frame.into_data() {
-            if all.len() + data.len() > MOST_BYTES {
-                hear_out(body).await;
+            if all.len() + data.len() > MAX_BYTES {
+                drain(body).await;
                 return Err(too_large());
             }
             all.extend_from_slice(&data);
@@ -91,24 +93,24 @@ async fn collect(headers: &HeaderMap, mut body: Body) -> Result<Bytes, ApiError>
 
 /// Drains a body. A client that is still sending would otherwise see a broken connection instead of
 /// the error.
-async fn hear_out(mut body: Body) {
-    let hearing = async {
-        let mut heard = 0;
+async fn drain(mut body: Body) {
+    let draining = async {
+        let mut drained = 0;
         while let Some(Ok(frame)) = body.frame().await {
-            heard += frame.data_ref().map_or(0, Bytes::len);
-            if heard > HEARD_OUT {
+            drained += frame.data_ref().map_or(0, Bytes::len);
+            if drained > DRAIN_LIMIT {
                 return;
             }
         }
     };
-    let _ = tokio::time::timeout(HEARD_OUT_FOR, hearing).await;
+    let _ = tokio::time::timeout(DRAIN_TIMEOUT, draining).await;
 }
 
 fn too_large() -> ApiError {
     ApiError::new(
         413,
         "body_too_large",
-        format!("the body is larger than {} MiB", MOST_BYTES >> 20),
+        format!("the body is larger than {} MiB", MAX_BYTES >> 20),
     )
     .hint("put large content into a file in the workspace, and name the file in the prompt")
 }
@@ -118,13 +120,15 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     let read = serde_path_to_error::deserialize::<_, T>(&mut reader);
     let value = read.map_err(|error| {
         let path = error.path().to_string();
-        refused(&path, error.inner(), bytes)
+        parse_error(&path, error.inner(), bytes)
     })?;
-    reader.end().map_err(|error| refused(".", &error, bytes))?;
+    reader
+        .end()
+        .map_err(|error| parse_error(".", &error, bytes))?;
     Ok(value)
 }
 
-fn refused(path: &str, error: &serde_json::Error, bytes: &[u8]) -> ApiError {
+fn parse_error(path: &str, error: &serde_json::Error, bytes: &[u8]) -> ApiError {
     use serde_json::error::Category;
     let at = serde_json::json!({ "line": error.line(), "column": error.column() });
     let text = error.to_string();

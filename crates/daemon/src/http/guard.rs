@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq;
 
-use super::Door;
+use super::AppState;
 use super::tickets::Purpose;
 use crate::error::ApiError;
 use crate::model::Principal;
@@ -18,20 +18,22 @@ use crate::model::Principal;
 /// Where a request came from. The server adds it to the request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
+    /// Address of the client.
     pub address: SocketAddr,
+    /// Whether the connection uses TLS.
     pub over_tls: bool,
 }
 
 /// Host names that this server accepts.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct HostNames {
     /// Whether it also listens on the network. Then its IP addresses are accepted.
     pub beyond_loopback: bool,
     /// Further names, from `--allow-host`.
-    pub also: Vec<String>,
+    pub allowed_hosts: Vec<String>,
 }
 
-impl Names {
+impl HostNames {
     /// Whether a Host header is accepted. Prevents DNS rebinding: a page of another site can reach
     /// this server only under a name of that site, never under an IP address.
     fn has(&self, host: &str) -> bool {
@@ -42,7 +44,10 @@ impl Names {
         let digits = name.trim_start_matches('[').trim_end_matches(']');
         match digits.parse::<IpAddr>() {
             Ok(address) => self.beyond_loopback || address.is_loopback(),
-            Err(_) => self.also.iter().any(|own| own.eq_ignore_ascii_case(name)),
+            Err(_) => self
+                .allowed_hosts
+                .iter()
+                .any(|own| own.eq_ignore_ascii_case(name)),
         }
     }
 }
@@ -59,8 +64,12 @@ fn is_open(path: &str) -> bool {
     matches!(path, "/" | "/healthz" | "/login")
 }
 
-pub async fn guard(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response {
-    match admit(&door, &request) {
+pub async fn guard(
+    State(state): State<Arc<AppState>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match authorize(&state, &request) {
         Ok(principal) => {
             request.extensions_mut().insert(principal);
             next.run(request).await
@@ -69,24 +78,24 @@ pub async fn guard(State(door): State<Arc<Door>>, mut request: Request, next: Ne
     }
 }
 
-fn admit(door: &Door, request: &Request) -> Result<Principal, ApiError> {
+fn authorize(state: &AppState, request: &Request) -> Result<Principal, ApiError> {
     let peer = request.extensions().get::<Peer>().copied();
     let address = peer.map(|peer| peer.address.ip());
     let over_tls = peer.is_some_and(|peer| peer.over_tls);
     let host = host(request)?;
-    if !door.names.has(host) {
+    if !state.names.has(host) {
         return Err(
             ApiError::new(403, "host_forbidden", "host name not allowed")
                 .hint("use the IP address, or start the host with `--allow-host NAME`"),
         );
     }
     origin(request, host, over_tls)?;
-    door.pace.take(address).map_err(slower)?;
+    state.limiter.take(address).map_err(rate_limited)?;
     let path = request.uri().path();
-    if !is_open(path) && !is_known(door, request.headers()) && !has_ticket(door, request) {
+    if !is_open(path) && !has_token(state, request.headers()) && !has_ticket(state, request) {
         // Wrong tokens have their own limit, so that guessing does not slow down clients with the
         // right token.
-        door.pace.failed(address).map_err(slower)?;
+        state.limiter.failed(address).map_err(rate_limited)?;
         return Err(ApiError::new(
             401,
             "unauthorized",
@@ -100,7 +109,7 @@ fn admit(door: &Door, request: &Request) -> Result<Principal, ApiError> {
     })
 }
 
-pub fn slower(wait: std::time::Duration) -> ApiError {
+pub fn rate_limited(wait: std::time::Duration) -> ApiError {
     let error = ApiError::new(429, "too_many_requests", "too many requests");
     let error = error.retry_after(wait);
     let seconds = error.retry_after.map_or(1, |wait| wait.as_secs());
@@ -109,7 +118,7 @@ pub fn slower(wait: std::time::Duration) -> ApiError {
 
 /// The value of the only Host header.
 fn host(request: &Request) -> Result<&str, ApiError> {
-    let odd = || {
+    let invalid = || {
         ApiError::new(
             400,
             "host_missing",
@@ -119,19 +128,19 @@ fn host(request: &Request) -> Result<&str, ApiError> {
     };
     let mut named = request.headers().get_all(HOST).iter();
     let (Some(host), None) = (named.next(), named.next()) else {
-        return Err(odd());
+        return Err(invalid());
     };
-    let host = host.to_str().map_err(|_| odd())?;
+    let host = host.to_str().map_err(|_| invalid())?;
     // A target in absolute form must name the same host.
     match request.uri().authority() {
-        Some(authority) if authority.as_str() != host => Err(odd()),
+        Some(authority) if authority.as_str() != host => Err(invalid()),
         _ => Ok(host),
     }
 }
 
 /// Rejects requests that a browser sends for a page of another site.
 fn origin(request: &Request, host: &str, over_tls: bool) -> Result<(), ApiError> {
-    let refused = || {
+    let forbidden = || {
         ApiError::new(
             403,
             "origin_forbidden",
@@ -143,35 +152,35 @@ fn origin(request: &Request, host: &str, over_tls: bool) -> Result<(), ApiError>
     let mut origins = headers.get_all(ORIGIN).iter();
     if let Some(origin) = origins.next() {
         let scheme = if over_tls { "https://" } else { "http://" };
-        let origin = origin.to_str().map_err(|_| refused())?;
+        let origin = origin.to_str().map_err(|_| forbidden())?;
         let same = origin
             .strip_prefix(scheme)
             .is_some_and(|from| from.eq_ignore_ascii_case(host));
         if !same || origins.next().is_some() {
-            return Err(refused());
+            return Err(forbidden());
         }
     }
     // Browsers send this header even without `Origin`. Following a link to the dashboard is
     // allowed.
     let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
     match site {
-        Some(b"cross-site" | b"same-site") if request.uri().path() != "/" => Err(refused()),
+        Some(b"cross-site" | b"same-site") if request.uri().path() != "/" => Err(forbidden()),
         _ => Ok(()),
     }
 }
 
-fn is_known(door: &Door, headers: &HeaderMap) -> bool {
-    let given = headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok());
-    let given = given.and_then(|v| v.split_once(' '));
-    let Some((scheme, token)) = given else {
+fn has_token(state: &AppState, headers: &HeaderMap) -> bool {
+    let header = headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok());
+    let header = header.and_then(|v| v.split_once(' '));
+    let Some((scheme, token)) = header else {
         return false;
     };
-    let same: bool = token.trim().as_bytes().ct_eq(door.token.as_bytes()).into();
+    let same: bool = token.trim().as_bytes().ct_eq(state.token.as_bytes()).into();
     same && scheme.eq_ignore_ascii_case("bearer")
 }
 
 /// Whether the request has a ticket for this stream. A ticket is valid once.
-fn has_ticket(door: &Door, request: &Request) -> bool {
+fn has_ticket(state: &AppState, request: &Request) -> bool {
     let path = request.uri().path();
     let id = path
         .strip_prefix("/sessions/")
@@ -181,9 +190,9 @@ fn has_ticket(door: &Door, request: &Request) -> bool {
         .split('&')
         .find_map(|pair| pair.strip_prefix("ticket="));
     match (id, ticket) {
-        (Some(id), Some(ticket)) if request.method() == axum::http::Method::GET => {
-            door.tickets.redeem(ticket, &Purpose::Stream(id.to_owned()))
-        }
+        (Some(id), Some(ticket)) if request.method() == axum::http::Method::GET => state
+            .tickets
+            .redeem(ticket, &Purpose::Stream(id.to_owned())),
         _ => false,
     }
 }
@@ -194,10 +203,10 @@ mod tests {
 
     #[test]
     fn names_of_this_host() {
-        let near = Names::default();
-        let far = Names {
+        let local = HostNames::default();
+        let remote = HostNames {
             beyond_loopback: true,
-            also: vec!["box.example".to_owned()],
+            allowed_hosts: vec!["box.example".to_owned()],
         };
         for host in [
             "localhost",
@@ -206,10 +215,10 @@ mod tests {
             "[::1]:9",
             "127.9.9.9",
         ] {
-            assert!(near.has(host) && far.has(host), "{host}");
+            assert!(local.has(host) && remote.has(host), "{host}");
         }
         for host in ["10.0.0.5:80", "[fe80::1]:80", "box.example:443"] {
-            assert!(!near.has(host) && far.has(host), "{host}");
+            assert!(!local.has(host) && remote.has(host), "{host}");
         }
         for host in [
             "",
@@ -219,7 +228,7 @@ mod tests {
             "evil.example:127.0.0.1",
             "box.example.evil",
         ] {
-            assert!(!near.has(host) && !far.has(host), "{host}");
+            assert!(!local.has(host) && !remote.has(host), "{host}");
         }
     }
 }

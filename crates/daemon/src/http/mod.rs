@@ -1,11 +1,11 @@
 //! The HTTP interface to the registry: routes, streams and the dashboard, all behind one guard.
 
-mod answer;
 mod body;
 mod guard;
+mod limiter;
 pub mod openapi;
-mod pace;
 mod page;
+mod response;
 mod routes;
 mod rpc;
 pub mod server;
@@ -21,75 +21,80 @@ use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 
 use crate::error::ApiError;
-pub use crate::pace::Rate;
+pub use crate::rate_limit::Rate;
 use crate::registry::Registry;
-pub use guard::{Names, Peer};
-pub use pace::Rates;
-use tickets::{LINK_LIFE, Purpose, Tickets};
+pub use guard::{HostNames, Peer};
+pub use limiter::ClientRates;
+use tickets::{LINK_LIFETIME, Purpose, Tickets};
 
 /// Shared state of the HTTP handlers.
-pub struct Door {
+pub struct AppState {
+    /// The sessions of this host.
     pub registry: Registry,
     token: String,
-    names: Names,
+    names: HostNames,
     tickets: Tickets,
-    pace: pace::Pace,
-    times: Times,
+    limiter: limiter::RateLimiter,
+    timeouts: Timeouts,
 }
 
 /// Timeouts, which tests shorten.
 #[derive(Clone, Copy, Debug)]
-pub struct Times {
+pub struct Timeouts {
     /// Time limit for receiving a whole body.
     pub body: Duration,
     /// Interval between keep-alives of a stream.
     pub keep_alive: Duration,
 }
 
-impl Default for Times {
+impl Default for Timeouts {
     fn default() -> Self {
-        Times {
+        Timeouts {
             body: Duration::from_secs(30),
             keep_alive: sse::KEEP_ALIVE,
         }
     }
 }
 
-impl Door {
-    pub fn new(registry: Registry, token: String, names: Names) -> Self {
-        Door {
+impl AppState {
+    /// Creates the state with default rate limits and timeouts. `token` is the bearer token of
+    /// clients.
+    pub fn new(registry: Registry, token: String, names: HostNames) -> Self {
+        AppState {
             registry,
             token,
             names,
             tickets: Tickets::default(),
-            pace: pace::Pace::new(Rates::default()),
-            times: Times::default(),
+            limiter: limiter::RateLimiter::new(ClientRates::default()),
+            timeouts: Timeouts::default(),
         }
     }
 
-    pub fn with_rates(mut self, rates: Rates) -> Self {
-        self.pace = pace::Pace::new(rates);
+    /// Sets the rate limits.
+    pub fn with_rates(mut self, rates: ClientRates) -> Self {
+        self.limiter = limiter::RateLimiter::new(rates);
         self
     }
 
-    pub fn with_times(mut self, times: Times) -> Self {
-        self.times = times;
+    /// Sets the timeouts.
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
         self
     }
 
     /// A code for the link of `serve --open`. It is valid for one login of the dashboard.
     pub fn link_code(&self) -> Result<String, ApiError> {
-        self.tickets.issue(Purpose::Link, LINK_LIFE)
+        self.tickets.issue(Purpose::Link, LINK_LIFETIME)
     }
 }
 
 /// All routes behind one guard. `mcp` serves `/mcp` with the same registry. The guard puts the
 /// `Principal` into the extensions of each request.
-pub fn router(door: Arc<Door>, mcp: Router) -> Router {
-    let mcp = mcp.layer(from_fn(rpc::typed));
-    let mcp = mcp.layer(from_fn_with_state(Arc::clone(&door), body::whole));
-    routes::all(Arc::clone(&door))
+pub fn router(state: Arc<AppState>, mcp: Router) -> Router {
+    let mcp = mcp.layer(from_fn(rpc::convert_errors));
+    let mcp = mcp.layer(from_fn_with_state(Arc::clone(&state), body::buffer));
+    routes::all(Arc::clone(&state))
         .nest("/mcp", mcp)
-        .layer(from_fn_with_state(door, guard::guard))
-        .layer(from_fn(answer::finish))
+        .layer(from_fn_with_state(state, guard::guard))
+        .layer(from_fn(response::finish))
 }

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 use super::types;
-use crate::model::{Session, SpawnRequest};
+use crate::model::{SessionRecord, SpawnRequest};
 use crate::workspaces::Workspaces;
 
 type Shape = fn(&mut SchemaGenerator) -> Schema;
@@ -150,7 +150,11 @@ fn routes() -> Vec<Route> {
                 "/sessions",
                 "listSessions",
                 "List all sessions, oldest first",
-                (200, "All sessions", Content::Json(shape::<types::Sessions>)),
+                (
+                    200,
+                    "All sessions",
+                    Content::Json(shape::<types::SessionList>),
+                ),
                 &[],
             )
         },
@@ -164,7 +168,7 @@ fn routes() -> Vec<Route> {
                 (
                     201,
                     "The session is starting. If it fails later, it ends as `error`",
-                    Content::Json(shape::<Session>),
+                    Content::Json(shape::<SessionRecord>),
                 ),
                 &[
                     (404, "Unknown adapter, or unknown session to resume"),
@@ -185,7 +189,11 @@ fn routes() -> Vec<Route> {
             "/sessions/{id}",
             "getSession",
             "Get one session",
-            (200, "The session record", Content::Json(shape::<Session>)),
+            (
+                200,
+                "The session record",
+                Content::Json(shape::<SessionRecord>),
+            ),
             &[UNKNOWN],
         ),
         route(
@@ -196,7 +204,7 @@ fn routes() -> Vec<Route> {
             (
                 200,
                 "The session is forgotten",
-                Content::Json(shape::<types::Done>),
+                Content::Json(shape::<types::ActionResult>),
             ),
             &[UNKNOWN],
         ),
@@ -210,7 +218,7 @@ fn routes() -> Vec<Route> {
                 (
                     200,
                     "The turn has started",
-                    Content::Json(shape::<types::Done>),
+                    Content::Json(shape::<types::ActionResult>),
                 ),
                 &[
                     UNKNOWN,
@@ -226,7 +234,7 @@ fn routes() -> Vec<Route> {
             (
                 200,
                 "The turn is being canceled",
-                Content::Json(shape::<types::Interrupted>),
+                Content::Json(shape::<types::InterruptResult>),
             ),
             &[UNKNOWN],
         ),
@@ -238,7 +246,7 @@ fn routes() -> Vec<Route> {
             (
                 200,
                 "The session has ended. `ok` is false if it had already ended",
-                Content::Json(shape::<types::Done>),
+                Content::Json(shape::<types::ActionResult>),
             ),
             &[UNKNOWN],
         ),
@@ -247,7 +255,11 @@ fn routes() -> Vec<Route> {
             "/sessions/{id}/resume",
             "resumeSession",
             "Continue an ended session in a new one",
-            (201, "The new session", Content::Json(shape::<Session>)),
+            (
+                201,
+                "The new session",
+                Content::Json(shape::<SessionRecord>),
+            ),
             &[
                 UNKNOWN,
                 (409, "The session is alive"),
@@ -271,7 +283,7 @@ fn routes() -> Vec<Route> {
                 (
                     200,
                     "The answer was passed to the agent",
-                    Content::Json(shape::<types::Done>),
+                    Content::Json(shape::<types::ActionResult>),
                 ),
                 &[(404, "Unknown session, or no open question with this id")],
             )
@@ -451,11 +463,11 @@ fn parameters(route: &Route) -> Vec<Value> {
             "name": name, "in": "path", "required": true, "schema": { "type": "string" },
         }))
     });
-    let asked = route.query.iter().map(|parameter| {
+    let query = route.query.iter().map(|parameter| {
         json!({
             "name": parameter.name, "in": "query", "required": false,
             "description": parameter.about, "schema": { "type": parameter.kind },
         })
     });
-    named.chain(asked).collect()
+    named.chain(query).collect()
 }

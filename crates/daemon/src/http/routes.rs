@@ -11,27 +11,27 @@ use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::answer::{internal, json, ok};
-use super::tickets::{Purpose, STREAM_LIFE};
+use super::response::{internal, json, ok};
+use super::tickets::{Purpose, STREAM_LIFETIME};
 use super::types::{
-    Adapters, Done, Event, Events, Health, Interrupted, Login, PermissionAnswer, PromptRequest,
-    Sessions, Ticket, Token,
+    ActionResult, Adapters, Event, Events, Health, InterruptResult, Login, PermissionAnswer,
+    PromptRequest, SessionList, Ticket, Token,
 };
-use super::{Door, body, openapi, page, sse};
+use super::{AppState, body, openapi, page, sse};
 use crate::error::ApiError;
 use crate::model::{Principal, SpawnRequest};
 use crate::workspaces::Workspaces;
-use agentproto_runtime::arm::desk::Answer;
+use agentproto_runtime::arm::permissions::Answer;
 
 /// Default and maximum number of events per page.
 const PAGE: usize = 200;
-const MOST_OF_A_PAGE: usize = 1000;
+const MAX_PAGE: usize = 1000;
 
-type Answered = Result<Response, ApiError>;
-type Shared = State<Arc<Door>>;
-type Asked<T> = Result<Query<T>, QueryRejection>;
+type RouteResult = Result<Response, ApiError>;
+type Shared = State<Arc<AppState>>;
+type QueryResult<T> = Result<Query<T>, QueryRejection>;
 
-pub fn all(door: Arc<Door>) -> Router {
+pub fn all(state: Arc<AppState>) -> Router {
     Router::new()
         .route("/", get(page::page))
         .route("/login", post(login))
@@ -51,10 +51,10 @@ pub fn all(door: Arc<Door>) -> Router {
         .route("/sessions/{id}/output", get(output))
         .route("/sessions/{id}/stream", get(stream))
         .route("/sessions/{id}/tickets", post(ticket))
-        .with_state(door)
+        .with_state(state)
 }
 
-fn asked<T>(query: Asked<T>) -> Result<T, ApiError> {
+fn parse_query<T>(query: QueryResult<T>) -> Result<T, ApiError> {
     let read = query.map(|Query(read)| read);
     read.map_err(|error| {
         ApiError::bad_request(error.body_text()).hint("see GET /openapi.json for all parameters")
@@ -63,15 +63,15 @@ fn asked<T>(query: Asked<T>) -> Result<T, ApiError> {
 
 /// Runs `work` to its end even if the client disconnects, because half a kill would leave a broken
 /// state.
-async fn whole<T: Send + 'static>(
+async fn run_to_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<T, ApiError> {
     let done = tokio::spawn(work).await;
     done.unwrap_or_else(|error| Err(internal(&error.to_string())))
 }
 
-async fn health(State(door): Shared) -> Response {
-    let status = match door.registry.is_degraded() {
+async fn health(State(state): Shared) -> Response {
+    let status = match state.registry.is_degraded() {
         true => "degraded",
         false => "ok",
     };
@@ -86,12 +86,12 @@ async fn document() -> Response {
     ok(openapi::document())
 }
 
-async fn login(State(door): Shared, request: Request) -> Answered {
+async fn login(State(state): Shared, request: Request) -> RouteResult {
     let peer = request.extensions().get::<super::Peer>().copied();
-    let login: Login = body::read(request, door.times.body).await?;
-    if !door.tickets.redeem(&login.code, &Purpose::Link) {
-        let slow = door.pace.failed(peer.map(|peer| peer.address.ip()));
-        slow.map_err(super::guard::slower)?;
+    let login: Login = body::read(request, state.timeouts.body).await?;
+    if !state.tickets.redeem(&login.code, &Purpose::Link) {
+        let slow = state.limiter.failed(peer.map(|peer| peer.address.ip()));
+        slow.map_err(super::guard::rate_limited)?;
         return Err(ApiError::new(
             401,
             "link_spent",
@@ -100,13 +100,13 @@ async fn login(State(door): Shared, request: Request) -> Answered {
         .hint("paste the token from `runtime.json`, or run `serve --open` again"));
     }
     Ok(ok(&Token {
-        token: door.token.clone(),
+        token: state.token.clone(),
     }))
 }
 
-async fn adapters(State(door): Shared) -> Answered {
-    let registry = door.registry.clone();
-    let adapters = whole(async move {
+async fn adapters(State(state): Shared) -> RouteResult {
+    let registry = state.registry.clone();
+    let adapters = run_to_end(async move {
         let listed = tokio::task::spawn_blocking(move || registry.adapters());
         listed.await.map_err(|error| internal(&error.to_string()))
     });
@@ -115,8 +115,8 @@ async fn adapters(State(door): Shared) -> Answered {
     }))
 }
 
-async fn workspaces(State(door): Shared) -> Answered {
-    let home = door.registry.config().home.clone();
+async fn workspaces(State(state): Shared) -> RouteResult {
+    let home = state.registry.config().home.clone();
     let loaded = tokio::task::spawn_blocking(move || Workspaces::load(&home));
     let loaded = loaded
         .await
@@ -129,27 +129,27 @@ struct ListQuery {
     alive: Option<bool>,
 }
 
-async fn list(State(door): Shared, query: Asked<ListQuery>) -> Answered {
-    let query = asked(query)?;
-    let sessions = door.registry.list(query.alive.unwrap_or(false));
-    Ok(ok(&Sessions { sessions }))
+async fn list(State(state): Shared, query: QueryResult<ListQuery>) -> RouteResult {
+    let query = parse_query(query)?;
+    let sessions = state.registry.list(query.alive.unwrap_or(false));
+    Ok(ok(&SessionList { sessions }))
 }
 
 async fn spawn(
-    State(door): Shared,
+    State(state): Shared,
     Extension(principal): Extension<Principal>,
     request: Request,
-) -> Answered {
-    let request: SpawnRequest = body::read(request, door.times.body).await?;
+) -> RouteResult {
+    let request: SpawnRequest = body::read(request, state.timeouts.body).await?;
     if let Some(prompt) = &request.prompt {
         not_empty(prompt)?;
     }
-    let registry = door.registry.clone();
-    let session = whole(async move { registry.spawn(request, principal).await }).await?;
-    let place = format!("/sessions/{}", session.id);
+    let registry = state.registry.clone();
+    let session = run_to_end(async move { registry.spawn(request, principal).await }).await?;
+    let location = format!("/sessions/{}", session.id);
     let mut response = json(StatusCode::CREATED, &session);
-    if let Ok(place) = place.parse() {
-        response.headers_mut().insert("location", place);
+    if let Ok(location) = location.parse() {
+        response.headers_mut().insert("location", location);
     }
     Ok(response)
 }
@@ -163,58 +163,58 @@ fn not_empty(prompt: &str) -> Result<(), ApiError> {
     }
 }
 
-async fn show(State(door): Shared, Path(id): Path<String>) -> Answered {
-    Ok(ok(&door.registry.get(&id)?))
+async fn show(State(state): Shared, Path(id): Path<String>) -> RouteResult {
+    Ok(ok(&state.registry.get(&id)?))
 }
 
-async fn forget(State(door): Shared, Path(id): Path<String>) -> Answered {
-    let (registry, of) = (door.registry.clone(), id.clone());
-    let known = whole(async move { registry.forget(&of).await }).await?;
-    Ok(ok(&Done { ok: known, id }))
+async fn forget(State(state): Shared, Path(id): Path<String>) -> RouteResult {
+    let (registry, session_id) = (state.registry.clone(), id.clone());
+    let known = run_to_end(async move { registry.forget(&session_id).await }).await?;
+    Ok(ok(&ActionResult { ok: known, id }))
 }
 
-async fn prompt(State(door): Shared, Path(id): Path<String>, request: Request) -> Answered {
-    door.registry.knows(&id)?;
-    let asked: PromptRequest = body::read(request, door.times.body).await?;
-    not_empty(&asked.prompt)?;
-    door.registry.prompt(&id, asked.prompt).await?;
-    Ok(ok(&Done { ok: true, id }))
+async fn prompt(State(state): Shared, Path(id): Path<String>, request: Request) -> RouteResult {
+    state.registry.check_known(&id)?;
+    let request: PromptRequest = body::read(request, state.timeouts.body).await?;
+    not_empty(&request.prompt)?;
+    state.registry.prompt(&id, request.prompt).await?;
+    Ok(ok(&ActionResult { ok: true, id }))
 }
 
-async fn interrupt(State(door): Shared, Path(id): Path<String>) -> Answered {
-    let (registry, of) = (door.registry.clone(), id.clone());
-    let was_busy = whole(async move { registry.interrupt(&of).await }).await?;
-    Ok(ok(&Interrupted {
+async fn interrupt(State(state): Shared, Path(id): Path<String>) -> RouteResult {
+    let (registry, session_id) = (state.registry.clone(), id.clone());
+    let was_busy = run_to_end(async move { registry.interrupt(&session_id).await }).await?;
+    Ok(ok(&InterruptResult {
         ok: true,
         id,
         was_busy,
     }))
 }
 
-async fn kill(State(door): Shared, Path(id): Path<String>) -> Answered {
-    let (registry, of) = (door.registry.clone(), id.clone());
-    let killed = whole(async move { registry.kill(&of).await }).await?;
-    Ok(ok(&Done { ok: killed, id }))
+async fn kill(State(state): Shared, Path(id): Path<String>) -> RouteResult {
+    let (registry, session_id) = (state.registry.clone(), id.clone());
+    let killed = run_to_end(async move { registry.kill(&session_id).await }).await?;
+    Ok(ok(&ActionResult { ok: killed, id }))
 }
 
 async fn resume(
-    State(door): Shared,
+    State(state): Shared,
     Extension(principal): Extension<Principal>,
     Path(id): Path<String>,
-) -> Answered {
-    let registry = door.registry.clone();
-    let session = whole(async move { registry.resume(&id, principal).await }).await?;
+) -> RouteResult {
+    let registry = state.registry.clone();
+    let session = run_to_end(async move { registry.resume(&id, principal).await }).await?;
     Ok(json(StatusCode::CREATED, &session))
 }
 
 async fn permission(
-    State(door): Shared,
+    State(state): Shared,
     Path((id, question)): Path<(String, String)>,
     request: Request,
-) -> Answered {
-    door.registry.knows(&id)?;
-    let given: PermissionAnswer = body::read(request, door.times.body).await?;
-    let answer = match (given.option_id, given.cancelled.unwrap_or(false)) {
+) -> RouteResult {
+    state.registry.check_known(&id)?;
+    let answer: PermissionAnswer = body::read(request, state.timeouts.body).await?;
+    let answer = match (answer.option_id, answer.cancelled.unwrap_or(false)) {
         (Some(option), false) => Answer::Choice(option),
         (None, true) => Answer::Cancelled,
         _ => {
@@ -224,8 +224,8 @@ async fn permission(
             .hint("the options are in `pendingPermissions` of the session"));
         }
     };
-    door.registry.answer(&id, &question, answer)?;
-    Ok(ok(&Done { ok: true, id }))
+    state.registry.answer(&id, &question, answer)?;
+    Ok(ok(&ActionResult { ok: true, id }))
 }
 
 #[derive(Deserialize)]
@@ -235,13 +235,13 @@ struct EventsQuery {
 }
 
 async fn events(
-    State(door): Shared,
+    State(state): Shared,
     Path(id): Path<String>,
-    query: Asked<EventsQuery>,
-) -> Answered {
-    let query = asked(query)?;
+    query: QueryResult<EventsQuery>,
+) -> RouteResult {
+    let query = parse_query(query)?;
     let limit = bounded("limit", query.limit.unwrap_or(PAGE))?;
-    let page = door
+    let page = state
         .registry
         .events(&id, query.after.as_deref(), limit)
         .await?;
@@ -262,10 +262,10 @@ async fn events(
 }
 
 fn bounded(name: &str, value: usize) -> Result<usize, ApiError> {
-    match (1..=MOST_OF_A_PAGE).contains(&value) {
+    match (1..=MAX_PAGE).contains(&value) {
         true => Ok(value),
         false => Err(ApiError::bad_request(format!(
-            "`{name}` must be between 1 and {MOST_OF_A_PAGE}, found {value}"
+            "`{name}` must be between 1 and {MAX_PAGE}, found {value}"
         ))
         .hint("use a smaller page, then request the next one")),
     }
@@ -278,13 +278,13 @@ struct OutputQuery {
 }
 
 async fn output(
-    State(door): Shared,
+    State(state): Shared,
     Path(id): Path<String>,
-    query: Asked<OutputQuery>,
-) -> Answered {
-    let query = asked(query)?;
+    query: QueryResult<OutputQuery>,
+) -> RouteResult {
+    let query = parse_query(query)?;
     let last = query.last_n.map(|n| bounded("lastN", n)).transpose()?;
-    Ok(ok(&door.registry.output(&id, last).await?))
+    Ok(ok(&state.registry.output(&id, last).await?))
 }
 
 #[derive(Deserialize)]
@@ -294,22 +294,27 @@ struct StreamQuery {
 }
 
 async fn stream(
-    State(door): Shared,
+    State(state): Shared,
     Path(id): Path<String>,
-    query: Asked<StreamQuery>,
+    query: QueryResult<StreamQuery>,
     headers: HeaderMap,
-) -> Answered {
-    let query = asked(query)?;
-    let begin = sse::begin(&headers, query.after.as_deref(), query.from.as_deref())?;
-    let follower = door.registry.follow(&id, begin).await?;
-    let registry = door.registry.clone();
-    Ok(sse::stream(registry, id, follower, door.times.keep_alive))
+) -> RouteResult {
+    let query = parse_query(query)?;
+    let start = sse::start_of(&headers, query.after.as_deref(), query.from.as_deref())?;
+    let follower = state.registry.follow(&id, start).await?;
+    let registry = state.registry.clone();
+    Ok(sse::stream(
+        registry,
+        id,
+        follower,
+        state.timeouts.keep_alive,
+    ))
 }
 
-async fn ticket(State(door): Shared, Path(id): Path<String>) -> Answered {
-    door.registry.knows(&id)?;
-    let ticket = door.tickets.issue(Purpose::Stream(id), STREAM_LIFE)?;
-    let expires_in_ms = u64::try_from(STREAM_LIFE.as_millis()).unwrap_or(u64::MAX);
+async fn ticket(State(state): Shared, Path(id): Path<String>) -> RouteResult {
+    state.registry.check_known(&id)?;
+    let ticket = state.tickets.issue(Purpose::Stream(id), STREAM_LIFETIME)?;
+    let expires_in_ms = u64::try_from(STREAM_LIFETIME.as_millis()).unwrap_or(u64::MAX);
     let issued = Ticket {
         ticket,
         expires_in_ms,

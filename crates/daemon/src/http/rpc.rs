@@ -11,61 +11,66 @@ use axum::response::{IntoResponse, Response};
 use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
 
-use super::{answer, body};
+use super::{body, response};
 use crate::error::ApiError;
 
 /// Maximum size in bytes of the library's error text.
-const MOST_SAID: usize = 64 << 10;
+const MAX_LIBRARY_TEXT: usize = 64 << 10;
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 
 /// Error codes of JSON-RPC 2.0.
-const NO_JSON: i64 = -32700;
-const NO_REQUEST: i64 = -32600;
-const NO_METHOD: i64 = -32601;
-const NO_PARAMETERS: i64 = -32602;
+const PARSE_ERROR: i64 = -32700;
+const INVALID_REQUEST: i64 = -32600;
+const METHOD_NOT_FOUND: i64 = -32601;
+const INVALID_PARAMS: i64 = -32602;
 const INTERNAL: i64 = -32603;
 
-pub async fn typed(request: Request, next: Next) -> Response {
-    let (asked, body) = request.into_parts();
+pub async fn convert_errors(request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
     // The body is complete and within the limits.
-    let bytes = to_bytes(body, body::MOST_BYTES).await.unwrap_or_default();
+    let bytes = to_bytes(body, body::MAX_BYTES).await.unwrap_or_default();
     let mut inner = Request::new(Body::from(bytes.clone()));
-    *inner.method_mut() = asked.method.clone();
-    *inner.uri_mut() = asked.uri.clone();
-    *inner.headers_mut() = asked.headers.clone();
-    *inner.extensions_mut() = asked.extensions.clone();
+    *inner.method_mut() = parts.method.clone();
+    *inner.uri_mut() = parts.uri.clone();
+    *inner.headers_mut() = parts.headers.clone();
+    *inner.extensions_mut() = parts.extensions.clone();
     let response = next.run(inner).await;
     match response.status().is_client_error() || response.status().is_server_error() {
-        true => shaped(&asked, &bytes, response).await,
+        true => convert_error(&parts, &bytes, response).await,
         false => response,
     }
 }
 
-async fn shaped(asked: &Parts, bytes: &Bytes, response: Response) -> Response {
+async fn convert_error(request: &Parts, bytes: &Bytes, response: Response) -> Response {
     let (parts, body) = response.into_parts();
-    let said = to_bytes(body, MOST_SAID).await.unwrap_or_default();
-    let mut told = match serde_json::from_slice::<Value>(&said) {
+    let library_text = to_bytes(body, MAX_LIBRARY_TEXT).await.unwrap_or_default();
+    let mut converted = match serde_json::from_slice::<Value>(&library_text) {
         Ok(message) if message["error"].is_object() => {
-            answer::json(parts.status, &with_a_hint(message))
+            response::json(parts.status, &with_a_hint(message))
         }
         _ => {
-            let said = String::from_utf8_lossy(&said);
-            refusal(asked, bytes, parts.status, &said)
+            let library_text = String::from_utf8_lossy(&library_text);
+            error_response(request, bytes, parts.status, &library_text)
         }
     };
     for (name, value) in &parts.headers {
-        if !told.headers().contains_key(name) && !name.as_str().starts_with("content-") {
-            told.headers_mut().insert(name, value.clone());
+        if !converted.headers().contains_key(name) && !name.as_str().starts_with("content-") {
+            converted.headers_mut().insert(name, value.clone());
         }
     }
-    told
+    converted
 }
 
 /// For a POST, a JSON-RPC error without a request id. For other methods, an `ApiError`.
-fn refusal(asked: &Parts, bytes: &Bytes, status: StatusCode, said: &str) -> Response {
-    let (code, error) = named(asked, bytes, status, said);
-    if asked.method != Method::POST {
+fn error_response(
+    request: &Parts,
+    bytes: &Bytes,
+    status: StatusCode,
+    library_text: &str,
+) -> Response {
+    let (code, error) = error_for_request(request, bytes, status, library_text);
+    if request.method != Method::POST {
         return error.into_response();
     }
     let message = json!({
@@ -77,16 +82,21 @@ fn refusal(asked: &Parts, bytes: &Bytes, status: StatusCode, said: &str) -> Resp
             "data": { "code": error.code, "hint": error.hint },
         },
     });
-    answer::json(status, &message)
+    response::json(status, &message)
 }
 
 /// Determines the error from the request, not from the library's text.
-fn named(asked: &Parts, bytes: &Bytes, status: StatusCode, said: &str) -> (i64, ApiError) {
-    let header = |name: &str| asked.headers.get(name).and_then(|v| v.to_str().ok());
+fn error_for_request(
+    request: &Parts,
+    bytes: &Bytes,
+    status: StatusCode,
+    library_text: &str,
+) -> (i64, ApiError) {
+    let header = |name: &str| request.headers.get(name).and_then(|v| v.to_str().ok());
     let refused = |code, message: &str| ApiError::new(status.as_u16(), code, message);
     let has_session = header(SESSION).is_some();
     let error = match status.as_u16() {
-        400 if !is_known(asked) => refused(
+        400 if !is_known(request) => refused(
             "mcp_version_unsupported",
             "unsupported `MCP-Protocol-Version`",
         )
@@ -99,9 +109,9 @@ fn named(asked: &Parts, bytes: &Bytes, status: StatusCode, said: &str) -> (i64, 
             "unknown MCP session: it has ended, or the host was restarted",
         )
         .hint("send `initialize` without `Mcp-Session-Id` to open a new one; agent sessions are not affected"),
-        405 => refused("method_not_allowed", &format!("{} is not allowed for `/mcp`", asked.method))
+        405 => refused("method_not_allowed", &format!("{} is not allowed for `/mcp`", request.method))
             .hint("POST a message; see the `Allow` header for other methods"),
-        406 => refused("not_acceptable", "`Accept` does not include the response type").hint(match asked.method {
+        406 => refused("not_acceptable", "`Accept` does not include the response type").hint(match request.method {
             Method::POST => "send `Accept: application/json, text/event-stream`",
             _ => "send `Accept: text/event-stream`",
         }),
@@ -109,31 +119,31 @@ fn named(asked: &Parts, bytes: &Bytes, status: StatusCode, said: &str) -> (i64, 
             refused("unsupported_media_type", "the body must be JSON")
                 .hint("send the header `Content-Type: application/json`")
         }
-        415 => return no_message(status, bytes),
-        500.. => return (INTERNAL, answer::internal(said)),
-        _ => refused("bad_request", said).hint(
+        415 => return invalid_message_error(status, bytes),
+        500.. => return (INTERNAL, response::internal(library_text)),
+        _ => refused("bad_request", library_text).hint(
             "send one JSON-RPC 2.0 message that is valid in the revision of `MCP-Protocol-Version`",
         ),
     };
-    (NO_REQUEST, error)
+    (INVALID_REQUEST, error)
 }
 
 /// The error for a body that the library could not parse.
-fn no_message(status: StatusCode, bytes: &Bytes) -> (i64, ApiError) {
+fn invalid_message_error(status: StatusCode, bytes: &Bytes) -> (i64, ApiError) {
     let refused = |code, message: String| ApiError::new(status.as_u16(), code, message);
     match serde_json::from_slice::<Value>(bytes) {
         Err(error) => (
-            NO_JSON,
+            PARSE_ERROR,
             refused("bad_json", format!("the body is not valid JSON: {error}"))
                 .hint("send one JSON object"),
         ),
         Ok(Value::Array(_)) => (
-            NO_REQUEST,
+            INVALID_REQUEST,
             refused("batch", "batches are not supported".to_owned())
                 .hint("send each message in its own request"),
         ),
         Ok(_) => (
-            NO_REQUEST,
+            INVALID_REQUEST,
             refused(
                 "no_message",
                 "the body is not a JSON-RPC 2.0 message".to_owned(),
@@ -148,8 +158,8 @@ fn versions() -> Vec<&'static str> {
     known.map(ProtocolVersion::as_str).collect()
 }
 
-fn is_known(asked: &Parts) -> bool {
-    let version = asked.headers.get(VERSION);
+fn is_known(request: &Parts) -> bool {
+    let version = request.headers.get(VERSION);
     version.is_none_or(|named| {
         versions()
             .iter()
@@ -163,8 +173,8 @@ fn with_a_hint(mut message: Value) -> Value {
     let has_hint = error["hint"].is_string() || error["data"]["hint"].is_string();
     let hint = match error["code"].as_i64() {
         _ if has_hint => return message,
-        Some(NO_METHOD) => "this server supports `tools/list`, `tools/call` and `ping`",
-        Some(NO_PARAMETERS) => "see `tools/list` for the schema of each tool's arguments",
+        Some(METHOD_NOT_FOUND) => "this server supports `tools/list`, `tools/call` and `ping`",
+        Some(INVALID_PARAMS) => "see `tools/list` for the schema of each tool's arguments",
         _ => "send a message that is valid in the revision of `MCP-Protocol-Version`",
     };
     match &mut error["data"] {

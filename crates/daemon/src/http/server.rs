@@ -19,31 +19,33 @@ use tokio_rustls::TlsAcceptor;
 use super::guard::Peer;
 use crate::error::ApiError;
 
+/// Limits on connections and requests.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Maximum number of open connections.
     pub connections: usize,
     /// Time limit for a request head, and for idling between two requests.
     pub head: Duration,
     /// Maximum size of a request head in bytes.
     pub head_bytes: usize,
+    /// Maximum number of headers in a request.
     pub headers: usize,
     /// Time after which an unresponsive peer is disconnected. A stream notices it at its next
     /// keep-alive.
-    pub gone: Duration,
+    pub peer_timeout: Duration,
     /// Time for running responses to finish when the server stops.
-    pub last_words: Duration,
+    pub shutdown_grace: Duration,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
-        Limits {
+        ServerLimits {
             connections: 4096,
             head: Duration::from_secs(15),
             head_bytes: 64 << 10,
             headers: 100,
-            gone: Duration::from_secs(60),
-            last_words: Duration::from_secs(2),
+            peer_timeout: Duration::from_secs(60),
+            shutdown_grace: Duration::from_secs(2),
         }
     }
 }
@@ -53,7 +55,7 @@ pub async fn serve(
     listener: TcpListener,
     app: Router,
     tls: Option<TlsAcceptor>,
-    limits: Limits,
+    limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
 ) {
     let free = Arc::new(Semaphore::new(limits.connections));
@@ -72,7 +74,7 @@ pub async fn serve(
         };
         let _ = prepare(&stream, &limits);
         let Ok(permit) = Arc::clone(&free).try_acquire_owned() else {
-            tokio::spawn(turn_away(stream));
+            tokio::spawn(reject(stream));
             continue;
         };
         let peer = Peer {
@@ -84,14 +86,14 @@ pub async fn serve(
         connections.spawn(connection(stream, tls, app, limits, stop, permit));
     }
     let rest = async { while connections.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(limits.last_words, rest).await;
+    let _ = tokio::time::timeout(limits.shutdown_grace, rest).await;
 }
 
-fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
+fn prepare(stream: &TcpStream, limits: &ServerLimits) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     // The kernel counts whole seconds and rejects zero.
-    let quarter = (limits.gone / 4).max(Duration::from_secs(1));
+    let quarter = (limits.peer_timeout / 4).max(Duration::from_secs(1));
     let keepalive = TcpKeepalive::new()
         .with_time(quarter)
         .with_interval(quarter)
@@ -99,22 +101,22 @@ fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
     socket.set_tcp_keepalive(&keepalive)?;
     // TCP keep-alive only probes idle connections. This timeout covers unacknowledged data. On
     // Linux it overrides the number of retries, so both must agree.
-    socket.set_tcp_user_timeout(Some(limits.gone))
+    socket.set_tcp_user_timeout(Some(limits.peer_timeout))
 }
 
 async fn connection(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     app: Router,
-    limits: Limits,
+    limits: ServerLimits,
     stop: watch::Receiver<bool>,
     permit: OwnedSemaphorePermit,
 ) {
     match tls {
         None => requests(stream, app, limits, stop).await,
         Some(tls) => {
-            let greeting = tokio::time::timeout(limits.head, tls.accept(stream));
-            if let Ok(Ok(stream)) = greeting.await {
+            let handshake = tokio::time::timeout(limits.head, tls.accept(stream));
+            if let Ok(Ok(stream)) = handshake.await {
                 requests(stream, app, limits, stop).await;
             }
         }
@@ -125,7 +127,7 @@ async fn connection(
 async fn requests(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     app: Router,
-    limits: Limits,
+    limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
 ) {
     let service = TowerToHyperService::new(app);
@@ -145,21 +147,21 @@ async fn requests(
 }
 
 /// Sends an error and closes the connection.
-async fn turn_away(mut stream: TcpStream) {
+async fn reject(mut stream: TcpStream) {
     let error = ApiError::new(503, "too_many_connections", "too many connections are open")
         .hint("close some, or try again later");
     let body = error.to_json().to_string();
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
          Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     // The request is read, because the response could otherwise be lost with the connection.
-    let saying = async {
-        stream.write_all(answer.as_bytes()).await?;
+    let responding = async {
+        stream.write_all(response.as_bytes()).await?;
         stream.shutdown().await?;
-        let mut asked = stream.take(64 << 10);
-        tokio::io::copy(&mut asked, &mut tokio::io::sink()).await
+        let mut request = stream.take(64 << 10);
+        tokio::io::copy(&mut request, &mut tokio::io::sink()).await
     };
-    let _ = tokio::time::timeout(Duration::from_secs(1), saying).await;
+    let _ = tokio::time::timeout(Duration::from_secs(1), responding).await;
 }

@@ -11,20 +11,20 @@ use serde_json::json;
 
 use crate::error::ApiError;
 use crate::registry::Registry;
-use crate::ring::{Begin, Cursor, Follower};
+use crate::ring::{Cursor, FollowFrom, Follower};
 
 /// Keep-alive interval, shorter than the idle timeout of common proxies (A46-SSE-06).
 pub const KEEP_ALIVE: Duration = Duration::from_secs(25);
 /// Maximum size in bytes of small frames that are sent together.
-const TOGETHER: usize = 32 << 10;
+const MAX_COMBINED: usize = 32 << 10;
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// Where a reader starts: after the named item, with new items only, or with the ring.
-pub fn begin(
+pub fn start_of(
     headers: &HeaderMap,
     after: Option<&str>,
     from: Option<&str>,
-) -> Result<Begin, ApiError> {
+) -> Result<FollowFrom, ApiError> {
     // A browser that reconnects sends its position, which takes precedence over the URL.
     let seen = headers.get(LAST_EVENT_ID).and_then(|v| v.to_str().ok());
     let seen = seen.or(after).filter(|seen| !seen.is_empty());
@@ -34,11 +34,11 @@ pub fn begin(
             epoch: 0,
             seq: u64::MAX,
         };
-        return Ok(Begin::After(Cursor::parse(seen).unwrap_or(unknown)));
+        return Ok(FollowFrom::After(Cursor::parse(seen).unwrap_or(unknown)));
     }
     match from {
-        None | Some("start") => Ok(Begin::Start),
-        Some("now") => Ok(Begin::Now),
+        None | Some("start") => Ok(FollowFrom::Start),
+        Some("now") => Ok(FollowFrom::Now),
         Some(_) => Err(ApiError::bad_request("`from` must be `start` or `now`")
             .hint("omit it to start with the buffered events")),
     }
@@ -98,7 +98,7 @@ impl Reader {
         }
         let first = self.ready.pop_front()?;
         let fits = |so_far: usize, next: Option<&Bytes>| {
-            next.is_some_and(|next| so_far + next.len() <= TOGETHER)
+            next.is_some_and(|next| so_far + next.len() <= MAX_COMBINED)
         };
         if !fits(first.len(), self.ready.front()) {
             return Some(first);

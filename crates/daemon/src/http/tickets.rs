@@ -10,15 +10,15 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use crate::error::ApiError;
-use agentproto_runtime::Fault;
+use agentproto_runtime::Error;
 use agentproto_runtime::secrets::random;
 
 /// Lifetime of a stream ticket.
-pub const STREAM_LIFE: Duration = Duration::from_secs(30);
+pub const STREAM_LIFETIME: Duration = Duration::from_secs(30);
 /// Lifetime of a login link.
-pub const LINK_LIFE: Duration = Duration::from_secs(300);
+pub const LINK_LIFETIME: Duration = Duration::from_secs(300);
 /// Maximum number of unused tickets. Limits memory if a client only requests tickets.
-const MOST: usize = 10_000;
+const MAX_TICKETS: usize = 10_000;
 
 /// What a ticket is valid for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,20 +37,20 @@ pub struct Tickets {
 }
 
 impl Tickets {
-    pub fn issue(&self, purpose: Purpose, life: Duration) -> Result<String, ApiError> {
-        let ticket = random::token().map_err(|fault: Fault| ApiError::from(fault))?;
+    pub fn issue(&self, purpose: Purpose, lifetime: Duration) -> Result<String, ApiError> {
+        let ticket = random::token().map_err(|error: Error| ApiError::from(error))?;
         let mut open = self.open.lock();
         let now = Instant::now();
-        if open.len() >= MOST {
+        if open.len() >= MAX_TICKETS {
             open.retain(|_, (_, until)| *until > now);
         }
-        if open.len() >= MOST {
+        if open.len() >= MAX_TICKETS {
             return Err(
                 ApiError::new(429, "too_many_tickets", "too many unused tickets")
                     .hint("use the issued tickets, or wait until they expire"),
             );
         }
-        open.insert(hash(&ticket), (purpose, now + life));
+        open.insert(hash(&ticket), (purpose, now + lifetime));
         Ok(ticket)
     }
 
@@ -74,14 +74,14 @@ mod tests {
     fn a_ticket_is_valid_once_for_one_purpose_until_it_expires() {
         let tickets = Tickets::default();
         let stream = |id: &str| Purpose::Stream(id.to_owned());
-        let issue = |life| tickets.issue(stream("a"), life).expect("issued");
-        let one = issue(STREAM_LIFE);
+        let issue = |lifetime| tickets.issue(stream("a"), lifetime).expect("issued");
+        let one = issue(STREAM_LIFETIME);
         assert!(tickets.redeem(&one, &stream("a")));
         assert!(!tickets.redeem(&one, &stream("a")), "once");
-        let other = issue(STREAM_LIFE);
+        let other = issue(STREAM_LIFETIME);
         assert!(!tickets.redeem(&other, &stream("b")), "for another session");
         assert!(!tickets.redeem(&other, &stream("a")), "and gone with that");
-        assert!(!tickets.redeem(&issue(STREAM_LIFE), &Purpose::Link));
+        assert!(!tickets.redeem(&issue(STREAM_LIFETIME), &Purpose::Link));
         assert!(
             !tickets.redeem(&issue(Duration::ZERO), &stream("a")),
             "over"
@@ -92,10 +92,12 @@ mod tests {
     #[test]
     fn the_number_of_unused_tickets_is_limited() {
         let tickets = Tickets::default();
-        for _ in 0..MOST {
-            tickets.issue(Purpose::Link, LINK_LIFE).expect("issued");
+        for _ in 0..MAX_TICKETS {
+            tickets.issue(Purpose::Link, LINK_LIFETIME).expect("issued");
         }
-        let refused = tickets.issue(Purpose::Link, LINK_LIFE).expect_err("full");
+        let refused = tickets
+            .issue(Purpose::Link, LINK_LIFETIME)
+            .expect_err("full");
         assert_eq!(refused.status, 429);
     }
 }

@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::model::{Session, Status};
+use crate::model::{SessionRecord, SessionStatus};
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Sessions {
+#[schemars(rename = "Sessions")]
+pub struct SessionList {
     /// All sessions, oldest first.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<SessionRecord>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -19,7 +20,8 @@ pub struct PromptRequest {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Done {
+#[schemars(rename = "Done")]
+pub struct ActionResult {
     /// Whether this request changed something. False for a session that had already ended.
     pub ok: bool,
     pub id: String,
@@ -27,7 +29,8 @@ pub struct Done {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Interrupted {
+#[schemars(rename = "Interrupted")]
+pub struct InterruptResult {
     pub ok: bool,
     pub id: String,
     /// Whether a turn was running.
@@ -68,7 +71,7 @@ pub struct Event<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct Output {
     pub session_id: String,
-    pub status: Status,
+    pub status: SessionStatus,
     pub lines: Vec<String>,
     /// Whether older lines are left out because the response is limited to about 1 MiB. They are in
     /// the event history.

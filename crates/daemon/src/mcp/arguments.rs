@@ -13,8 +13,8 @@ use crate::error::ApiError;
 pub struct Arguments(JsonObject);
 
 impl Arguments {
-    pub fn new(given: Option<JsonObject>) -> Self {
-        Arguments(given.unwrap_or_default())
+    pub fn new(arguments: Option<JsonObject>) -> Self {
+        Arguments(arguments.unwrap_or_default())
     }
 
     /// The arguments as received, to forward them.
@@ -53,8 +53,8 @@ impl Arguments {
         name: &str,
         range: RangeInclusive<u64>,
     ) -> Result<Option<u64>, ApiError> {
-        let wanted = format!("an integer from {} to {}", range.start(), range.end());
-        self.maybe(name, &wanted, |value| {
+        let expected = format!("an integer from {} to {}", range.start(), range.end());
+        self.maybe(name, &expected, |value| {
             let whole = value.as_u64().or_else(|| {
                 let number = value.as_f64().filter(|n| n.fract() == 0.0)?;
                 // Larger numbers are out of every range.
@@ -67,7 +67,7 @@ impl Arguments {
     fn maybe<T>(
         &self,
         name: &str,
-        wanted: &str,
+        expected: &str,
         take: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<Option<T>, ApiError> {
         let Some(value) = self.get(name) else {
@@ -79,7 +79,7 @@ impl Arguments {
                 Value::Number(number) => number.to_string(),
                 other => kind(other).to_owned(),
             };
-            ApiError::bad_request(format!("`{name}` must be {wanted}, but is {is}"))
+            ApiError::bad_request(format!("`{name}` must be {expected}, but is {is}"))
                 .hint("see `tools/list` for the schema of each tool's arguments")
                 .details(json!({ "field": name }))
         })
@@ -90,26 +90,26 @@ impl Arguments {
 mod tests {
     use super::*;
 
-    fn given(value: Value) -> Arguments {
+    fn arguments(value: Value) -> Arguments {
         Arguments::new(value.as_object().cloned())
     }
 
     #[test]
     fn type_errors_name_the_argument() {
-        let wrong = given(json!({ "a": 7, "b": "yes", "c": 1.5, "d": 0, "e": "3" }));
-        let said = |error: ApiError| (error.status, error.message);
+        let wrong = arguments(json!({ "a": 7, "b": "yes", "c": 1.5, "d": 0, "e": "3" }));
+        let summary = |error: ApiError| (error.status, error.message);
         assert_eq!(
-            said(wrong.text("a").expect_err("not a string")),
+            summary(wrong.text("a").expect_err("not a string")),
             (400, "`a` must be a string, but is 7".to_owned())
         );
         assert_eq!(
-            said(wrong.maybe_flag("b").expect_err("not a boolean")),
+            summary(wrong.maybe_flag("b").expect_err("not a boolean")),
             (400, "`b` must be true or false, but is a string".to_owned())
         );
         for (name, is) in [("c", "1.5"), ("d", "0"), ("e", "a string")] {
             let error = wrong.maybe_count(name, 1..=9).expect_err("out of range");
-            let wanted = format!("`{name}` must be an integer from 1 to 9, but is {is}");
-            assert_eq!(error.message, wanted);
+            let expected = format!("`{name}` must be an integer from 1 to 9, but is {is}");
+            assert_eq!(error.message, expected);
         }
         assert_eq!(
             wrong.text("f").expect_err("missing").message,
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn valid_and_omitted_arguments_are_accepted() {
-        let right = given(json!({ "a": "x", "b": true, "c": 3.0, "n": null, "odd": [] }));
+        let right = arguments(json!({ "a": "x", "b": true, "c": 3.0, "n": null, "odd": [] }));
         assert_eq!(right.text("a").expect("a string"), "x");
         assert_eq!(right.maybe_flag("b").expect("a boolean"), Some(true));
         assert_eq!(right.maybe_count("c", 1..=9).expect("whole"), Some(3));

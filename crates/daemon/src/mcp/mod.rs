@@ -2,10 +2,10 @@
 //! and over stdin and stdout. Tools and HTTP routes do the same on the same registry.
 
 mod arguments;
-mod lines;
-mod own;
+mod private_state;
 mod relay;
 mod serve;
+mod stdio_transport;
 mod tools;
 
 use std::sync::Arc;
@@ -24,31 +24,31 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use serde_json::{Value, json};
 
 use self::arguments::{Arguments, kind};
-use self::tools::{Face, Verb};
+use self::tools::{ToolInfo, Verb};
 use crate::error::ApiError;
 use crate::model::Principal;
 use crate::registry::Registry;
 
-pub use self::own::Own;
+pub use self::private_state::PrivateState;
 pub use self::relay::{Daemon, Relay};
-pub use self::serve::{End, stdio};
+pub use self::serve::{ServeEnd, stdio};
 pub use self::tools::TOOL_NAMES;
 
 /// Idle time after which an MCP session is removed.
-const IDLE: Duration = Duration::from_secs(12 * 60 * 60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(12 * 60 * 60);
 /// Maximum body size in bytes, the same as for the other routes.
-const LARGEST_BODY: usize = 4 << 20;
+const MAX_BODY: usize = 4 << 20;
 
 /// What a host offers over MCP.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Offer {
+pub struct ToolOptions {
     /// Whether the later names of the tools are also offered.
     pub aliases: bool,
 }
 
 /// Where requests arrive, and whose sessions they use.
 #[derive(Clone)]
-enum Door {
+enum Backend {
     /// The pipes of the process that started this one. The sessions are its own.
     Own(Registry),
     /// The same pipes, with the sessions of a running daemon.
@@ -59,43 +59,43 @@ enum Door {
 
 /// The handler of one connection.
 #[derive(Clone)]
-pub struct Server {
-    door: Door,
-    offer: Offer,
+pub struct McpServer {
+    backend: Backend,
+    options: ToolOptions,
 }
 
-impl Server {
+impl McpServer {
     /// For the one client on this process's pipes.
-    pub fn own(registry: Registry, offer: Offer) -> Self {
-        let door = Door::Own(registry);
-        Server { door, offer }
+    pub fn own(registry: Registry, options: ToolOptions) -> Self {
+        let backend = Backend::Own(registry);
+        McpServer { backend, options }
     }
 
     /// Like `own`, but with the sessions of a daemon.
-    pub fn relay(relay: Relay, offer: Offer) -> Self {
-        let door = Door::Relay(relay);
-        Server { door, offer }
+    pub fn relay(relay: Relay, options: ToolOptions) -> Self {
+        let backend = Backend::Relay(relay);
+        McpServer { backend, options }
     }
 
     async fn call(
         &self,
-        face: &Face,
+        info: &ToolInfo,
         arguments: Arguments,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        let (registry, principal) = match &self.door {
-            Door::Relay(relay) => return relay.call(face.name, arguments).await,
-            Door::Own(registry) => (registry, Principal::Local),
-            Door::Http(registry) => {
+        let (registry, principal) = match &self.backend {
+            Backend::Relay(relay) => return relay.call(info.name, arguments).await,
+            Backend::Own(registry) => (registry, Principal::Local),
+            Backend::Http(registry) => {
                 let parts = context.extensions.get::<Parts>();
                 let known = parts.and_then(|parts| parts.extensions.get::<Principal>());
                 (registry, known.copied().unwrap_or(Principal::Remote))
             }
         };
         Ok(
-            match face.verb.call(&arguments, registry, principal).await {
+            match info.verb.call(&arguments, registry, principal).await {
                 Ok(value) => CallToolResult::structured(value),
-                Err(error) => refused(&error),
+                Err(error) => error_result(&error),
             },
         )
     }
@@ -104,10 +104,10 @@ impl Server {
 /// The service behind `/mcp`. The router that nests it must check token, Host and Origin.
 pub fn service(
     registry: Registry,
-    offer: Offer,
-) -> StreamableHttpService<Server, LocalSessionManager> {
-    let door = Door::Http(registry);
-    let server = Server { door, offer };
+    options: ToolOptions,
+) -> StreamableHttpService<McpServer, LocalSessionManager> {
+    let backend = Backend::Http(registry);
+    let server = McpServer { backend, options };
     over_http(move || server.clone())
 }
 
@@ -116,17 +116,17 @@ pub fn over_http<S: ServerHandler>(
     make: impl Fn() -> S + Send + Sync + 'static,
 ) -> StreamableHttpService<S, LocalSessionManager> {
     let mut sessions = LocalSessionManager::default();
-    sessions.session_config.keep_alive = Some(IDLE);
+    sessions.session_config.keep_alive = Some(IDLE_TIMEOUT);
     // The router checks Host and Origin for all routes, according to the host's address.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .with_json_response(true)
-        .with_max_request_body_bytes(LARGEST_BODY);
+        .with_max_request_body_bytes(MAX_BODY);
     StreamableHttpService::new(move || Ok(make()), Arc::new(sessions), config)
 }
 
 /// The server info and instructions for clients.
-fn introduction() -> ServerConfig {
+fn server_info() -> ServerConfig {
     let capabilities = ServerCapabilities::builder().enable_tools().build();
     let this = Implementation::new("agentproto", env!("CARGO_PKG_VERSION"))
         .with_title("agentproto agent sessions");
@@ -141,7 +141,7 @@ fn introduction() -> ServerConfig {
 }
 
 /// A protocol error with a hint in its data.
-fn misused(code: ErrorCode, what: impl Into<String>, hint: &str) -> ErrorData {
+fn protocol_error(code: ErrorCode, what: impl Into<String>, hint: &str) -> ErrorData {
     ErrorData::new(code, what.into(), Some(json!({ "hint": hint })))
 }
 
@@ -150,17 +150,17 @@ const SCHEMAS: &str = "see `tools/list` for the tools and the schema of their ar
 fn unknown_tool(name: &str) -> ErrorData {
     let name: String = name.chars().take(64).collect();
     let what = format!("unknown tool `{name}`");
-    misused(ErrorCode::INVALID_PARAMS, what, SCHEMAS)
+    protocol_error(ErrorCode::INVALID_PARAMS, what, SCHEMAS)
 }
 
 /// An error for the client's model, in the same JSON as over HTTP. It is not structured content,
 /// which would have to match the tool's output schema.
-fn refused(error: &ApiError) -> CallToolResult {
+fn error_result(error: &ApiError) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(error.to_json().to_string())])
 }
 
 /// A known method with invalid parameters is not reported as an unknown method.
-fn unreadable(request: &CustomRequest) -> ErrorData {
+fn parameter_error(request: &CustomRequest) -> ErrorData {
     let named = request
         .params
         .as_ref()
@@ -169,7 +169,7 @@ fn unreadable(request: &CustomRequest) -> ErrorData {
         .params
         .as_ref()
         .and_then(|params| params.get("arguments"));
-    let invalid = |what: String| misused(ErrorCode::INVALID_PARAMS, what, SCHEMAS);
+    let invalid = |what: String| protocol_error(ErrorCode::INVALID_PARAMS, what, SCHEMAS);
     match (request.method.as_str(), named, arguments) {
         ("tools/call", Some(Value::String(_)), Some(arguments)) if !arguments.is_object() => {
             invalid(format!(
@@ -184,14 +184,14 @@ fn unreadable(request: &CustomRequest) -> ErrorData {
             let is = named.map_or("missing", kind);
             invalid(format!("`name` must be a string, but is {is}"))
         }
-        (method @ ("initialize" | "ping" | "tools/list"), _, _) => misused(
+        (method @ ("initialize" | "ping" | "tools/list"), _, _) => protocol_error(
             ErrorCode::INVALID_PARAMS,
             format!("invalid parameters for `{method}`"),
             "send the parameters that the session's MCP revision defines",
         ),
         (method, _, _) => {
             let method: String = method.chars().take(64).collect();
-            misused(
+            protocol_error(
                 ErrorCode::METHOD_NOT_FOUND,
                 format!("unknown method `{method}`"),
                 "this server supports `tools/list`, `tools/call` and `ping`",
@@ -200,13 +200,13 @@ fn unreadable(request: &CustomRequest) -> ErrorData {
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        introduction()
+        server_info()
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let mut offered = tools::all(self.offer.aliases).iter();
+        let mut offered = tools::all(self.options.aliases).iter();
         offered.find(|tool| tool.name == name).cloned()
     }
 
@@ -216,7 +216,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         first_page(page.as_ref())?;
-        let offered = tools::all(self.offer.aliases);
+        let offered = tools::all(self.options.aliases);
         Ok(ListToolsResult::with_all_items(offered.to_vec()))
     }
 
@@ -225,23 +225,23 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let face = Face::find(&request.name, self.offer.aliases);
-        let face = face.ok_or_else(|| unknown_tool(&request.name))?;
+        let info = ToolInfo::find(&request.name, self.options.aliases);
+        let info = info.ok_or_else(|| unknown_tool(&request.name))?;
         let arguments = Arguments::new(request.arguments);
-        if request.name == face.alias
-            && let Err(error) = not_of_later_texts(&arguments)
+        if request.name == info.alias
+            && let Err(error) = reject_unsupported_arguments(&arguments)
         {
-            return Ok(refused(&error).into());
+            return Ok(error_result(&error).into());
         }
-        let call = self.call(face, arguments, &context);
-        let done = match face.verb {
+        let call = self.call(info, arguments, &context);
+        let done = match info.verb {
             // The client canceled the call, so a session that has not started yet is not started.
             // The other tools finish quickly or, like a kill, should run to their end.
             Verb::Start => tokio::select! {
                 done = call => done,
                 () = context.ct.cancelled() => {
                     let hint = "call it again if you still need it";
-                    Err(misused(ErrorCode::INTERNAL_ERROR, "the call was canceled", hint))
+                    Err(protocol_error(ErrorCode::INTERNAL_ERROR, "the call was canceled", hint))
                 }
             },
             _ => call.await,
@@ -254,7 +254,7 @@ impl ServerHandler for Server {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(unreadable(&request))
+        Err(parameter_error(&request))
     }
 }
 
@@ -262,7 +262,7 @@ impl ServerHandler for Server {
 fn first_page(page: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
     match page.and_then(|page| page.cursor.as_ref()) {
         None => Ok(()),
-        Some(_) => Err(misused(
+        Some(_) => Err(protocol_error(
             ErrorCode::INVALID_PARAMS,
             "unknown cursor: all tools are on one page",
             "omit `cursor`",
@@ -272,7 +272,7 @@ fn first_page(page: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
 
 /// Rejects arguments of later AIP texts that this host does not support. If they were ignored, the
 /// agent would run in another place or as another agent than requested.
-fn not_of_later_texts(arguments: &Arguments) -> Result<(), ApiError> {
+fn reject_unsupported_arguments(arguments: &Arguments) -> Result<(), ApiError> {
     let known = [
         ("ground", "use `workspaceSlug` or `cwd`"),
         ("agent", "use `adapter`"),

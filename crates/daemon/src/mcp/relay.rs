@@ -9,45 +9,48 @@ use rmcp::model::{CallToolResult, ErrorCode, ErrorData, ProtocolVersion};
 use serde_json::{Value, json};
 
 use super::arguments::Arguments;
-use super::{misused, refused};
+use super::{error_result, protocol_error};
 use crate::error::ApiError;
 
 /// Time limit of a call. Only a kill may take long, because it waits for the agent.
-const TIME_TO_ANSWER: Duration = Duration::from_secs(60);
-const TIME_TO_CONNECT: Duration = Duration::from_secs(5);
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum size of a response in bytes.
-const LONGEST_ANSWER: u64 = 64 << 20;
+const MAX_RESPONSE: u64 = 64 << 20;
 
+/// A client of a running daemon.
 #[derive(Clone)]
 pub struct Relay {
-    look: Arc<Look>,
+    find_daemon: Arc<FindDaemon>,
     daemon: Arc<Mutex<Daemon>>,
     agent: ureq::Agent,
 }
 
 /// Finds the current address of this user's daemon.
-pub type Look = dyn Fn() -> Option<Daemon> + Send + Sync;
+pub type FindDaemon = dyn Fn() -> Option<Daemon> + Send + Sync;
 
+/// Address of a running daemon.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Daemon {
     /// Base URL, without a trailing slash.
     pub url: String,
+    /// Bearer token for its API.
     pub token: String,
 }
 
 /// Why the response is missing, and whether the daemon may have received the request.
-struct Lost {
+struct RequestError {
     why: String,
-    was_heard: bool,
+    may_have_run: bool,
 }
 
 impl Relay {
     /// Connects to the daemon, if there is one that responds.
-    pub fn find(look: impl Fn() -> Option<Daemon> + Send + Sync + 'static) -> Option<Relay> {
-        let daemon = look()?;
+    pub fn find(find_daemon: impl Fn() -> Option<Daemon> + Send + Sync + 'static) -> Option<Relay> {
+        let daemon = find_daemon()?;
         let agent: ureq::Agent = ureq::Agent::config_builder()
-            .timeout_global(Some(TIME_TO_ANSWER))
-            .timeout_connect(Some(TIME_TO_CONNECT))
+            .timeout_global(Some(CALL_TIMEOUT))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
             .http_status_as_error(false)
             // The token is sent only to the address in the daemon's own file.
             .proxy(None)
@@ -56,15 +59,16 @@ impl Relay {
             .user_agent(concat!("agentproto/", env!("CARGO_PKG_VERSION")))
             .build()
             .into();
-        let asked = agent.get(format!("{}/healthz", daemon.url)).call();
-        let answers = asked.is_ok_and(|answer| answer.status().is_success());
+        let response = agent.get(format!("{}/healthz", daemon.url)).call();
+        let answers = response.is_ok_and(|response| response.status().is_success());
         answers.then(|| Relay {
-            look: Arc::new(look),
+            find_daemon: Arc::new(find_daemon),
             daemon: Arc::new(Mutex::new(daemon)),
             agent,
         })
     }
 
+    /// Base URL of the current daemon.
     pub fn url(&self) -> String {
         self.daemon().url
     }
@@ -75,57 +79,67 @@ impl Relay {
     }
 
     /// The current daemon, if it is not the one that was asked.
-    fn another(&self, than: &Daemon) -> Option<Daemon> {
-        let now = (self.look)().filter(|now| now != than)?;
+    fn restarted_daemon(&self, than: &Daemon) -> Option<Daemon> {
+        let now = (self.find_daemon)().filter(|now| now != than)?;
         let mut daemon = self.daemon.lock();
         *daemon = now.clone();
         Some(now)
     }
 
+    /// Calls a tool of the daemon and returns its result.
     pub async fn call(
         &self,
         tool: &'static str,
         arguments: Arguments,
     ) -> Result<CallToolResult, ErrorData> {
         let relay = self.clone();
-        let asked = tokio::task::spawn_blocking(move || relay.ask(tool, &arguments.into_value()));
-        let answer = asked
-            .await
-            .map_err(|e| misused(ErrorCode::INTERNAL_ERROR, e.to_string(), "call it again"))?;
+        let call =
+            tokio::task::spawn_blocking(move || relay.call_daemon(tool, &arguments.into_value()));
+        let answer = call.await.map_err(|e| {
+            protocol_error(ErrorCode::INTERNAL_ERROR, e.to_string(), "call it again")
+        })?;
         match answer {
-            Ok(answer) => understood(answer),
-            Err(error) => Ok(refused(&error)),
+            Ok(answer) => tool_result(answer),
+            Err(error) => Ok(error_result(&error)),
         }
     }
 
     /// A restarted daemon has another address and token. The call is repeated there only if the
     /// first daemon cannot have executed it.
-    fn ask(&self, tool: &str, arguments: &Value) -> Result<Value, ApiError> {
+    fn call_daemon(&self, tool: &str, arguments: &Value) -> Result<Value, ApiError> {
         let daemon = self.daemon();
         match self.post(&daemon, tool, arguments) {
-            Ok((401, body)) => match self.another(&daemon) {
-                Some(now) => self.again(&now, tool, arguments),
-                None => Err(refusal(401, &body)),
+            Ok((401, body)) => match self.restarted_daemon(&daemon) {
+                Some(now) => self.retry(&now, tool, arguments),
+                None => Err(daemon_error(401, &body)),
             },
             Ok((200, body)) => Ok(body),
-            Ok((status, body)) => Err(refusal(status, &body)),
-            Err(lost) => match self.another(&daemon).filter(|_| !lost.was_heard) {
-                Some(now) => self.again(&now, tool, arguments),
-                None => Err(unavailable(&daemon.url, &lost.why)),
+            Ok((status, body)) => Err(daemon_error(status, &body)),
+            Err(error) => match self
+                .restarted_daemon(&daemon)
+                .filter(|_| !error.may_have_run)
+            {
+                Some(now) => self.retry(&now, tool, arguments),
+                None => Err(unavailable(&daemon.url, &error.why)),
             },
         }
     }
 
-    fn again(&self, daemon: &Daemon, tool: &str, arguments: &Value) -> Result<Value, ApiError> {
+    fn retry(&self, daemon: &Daemon, tool: &str, arguments: &Value) -> Result<Value, ApiError> {
         match self.post(daemon, tool, arguments) {
             Ok((200, body)) => Ok(body),
-            Ok((status, body)) => Err(refusal(status, &body)),
-            Err(lost) => Err(unavailable(&daemon.url, &lost.why)),
+            Ok((status, body)) => Err(daemon_error(status, &body)),
+            Err(error) => Err(unavailable(&daemon.url, &error.why)),
         }
     }
 
     /// One call without an MCP session, as possible since MCP 2026-07-28.
-    fn post(&self, daemon: &Daemon, tool: &str, arguments: &Value) -> Result<(u16, Value), Lost> {
+    fn post(
+        &self,
+        daemon: &Daemon,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<(u16, Value), RequestError> {
         let version = ProtocolVersion::V_2026_07_28;
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": version.as_str(),
@@ -150,15 +164,15 @@ impl Relay {
             .header("mcp-method", "tools/call")
             .header("mcp-name", tool)
             .send(call.to_string());
-        let mut answer = sent.map_err(|error| Lost {
-            was_heard: !was_refused(&error),
+        let mut answer = sent.map_err(|error| RequestError {
+            may_have_run: !was_refused(&error),
             why: error.to_string(),
         })?;
         let status = answer.status().as_u16();
-        let body = answer.body_mut().with_config().limit(LONGEST_ANSWER);
-        let text = body.read_to_string().map_err(|error| Lost {
+        let body = answer.body_mut().with_config().limit(MAX_RESPONSE);
+        let text = body.read_to_string().map_err(|error| RequestError {
             why: error.to_string(),
-            was_heard: true,
+            may_have_run: true,
         })?;
         Ok((status, serde_json::from_str(&text).unwrap_or(Value::Null)))
     }
@@ -175,13 +189,13 @@ fn was_refused(error: &ureq::Error) -> bool {
 }
 
 /// An error of the daemon from before a tool was called.
-fn refusal(status: u16, body: &Value) -> ApiError {
+fn daemon_error(status: u16, body: &Value) -> ApiError {
     let error = &body["error"];
-    let said = |key: &str| error[key].as_str().or(error["data"][key].as_str());
-    let message = said("message").map(str::to_owned);
+    let field = |key: &str| error[key].as_str().or(error["data"][key].as_str());
+    let message = field("message").map(str::to_owned);
     let message = message.unwrap_or_else(|| format!("the daemon responded with {status}"));
     let error = ApiError::new(status, "daemon_refused", message);
-    match said("hint") {
+    match field("hint") {
         Some(hint) => error.hint(hint),
         None => error.hint("start it again with `agentproto serve`"),
     }
@@ -197,16 +211,16 @@ fn unavailable(url: &str, why: &str) -> ApiError {
 }
 
 /// The result of the daemon's tool, unchanged.
-fn understood(answer: Value) -> Result<CallToolResult, ErrorData> {
+fn tool_result(answer: Value) -> Result<CallToolResult, ErrorData> {
     if let Some(error) = answer.get("error") {
-        return Err(serde_json::from_value(error.clone()).unwrap_or_else(|_| odd()));
+        return Err(serde_json::from_value(error.clone()).unwrap_or_else(|_| invalid_result()));
     }
     let result = answer.get("result").cloned().unwrap_or(Value::Null);
-    serde_json::from_value(result).map_err(|_| odd())
+    serde_json::from_value(result).map_err(|_| invalid_result())
 }
 
-fn odd() -> ErrorData {
+fn invalid_result() -> ErrorData {
     let what = "the daemon's response is not a tool result";
     let hint = "run `agentproto serve` with the same version as this program";
-    misused(ErrorCode::INTERNAL_ERROR, what, hint)
+    protocol_error(ErrorCode::INTERNAL_ERROR, what, hint)
 }

@@ -5,40 +5,40 @@ use std::io;
 use rmcp::ServerHandler;
 use rmcp::service::{QuitReason, ServerInitializeError, serve_server};
 
-use super::lines::Lines;
+use super::stdio_transport::StdioTransport;
 
 /// Why serving ended.
 #[derive(Debug)]
-pub enum End {
+pub enum ServeEnd {
     /// The client closed its side, or no longer reads.
     Closed,
     /// The server failed.
-    Fault(String),
+    Failed(String),
 }
 
 /// Serves until the client is gone. Invalid messages before `initialize` do not end it.
-pub async fn stdio(handler: impl ServerHandler + Clone) -> io::Result<End> {
-    let lines = Lines::stdio()?;
-    let unread = lines.clone();
+pub async fn stdio(handler: impl ServerHandler + Clone) -> io::Result<ServeEnd> {
+    let transport = StdioTransport::stdio()?;
+    let output = transport.clone();
     tokio::select! {
-        end = serve(handler, lines) => Ok(end),
-        () = unread.unread() => Ok(End::Closed),
+        end = serve(handler, transport) => Ok(end),
+        () = output.closed() => Ok(ServeEnd::Closed),
     }
 }
 
-async fn serve(handler: impl ServerHandler + Clone, lines: Lines) -> End {
+async fn serve(handler: impl ServerHandler + Clone, transport: StdioTransport) -> ServeEnd {
     loop {
-        let running = match serve_server(handler.clone(), lines.clone()).await {
+        let running = match serve_server(handler.clone(), transport.clone()).await {
             Ok(running) => running,
-            Err(ServerInitializeError::ConnectionClosed(_)) => return End::Closed,
-            Err(ServerInitializeError::TransportError { .. }) => return End::Closed,
+            Err(ServerInitializeError::ConnectionClosed(_)) => return ServeEnd::Closed,
+            Err(ServerInitializeError::TransportError { .. }) => return ServeEnd::Closed,
             // An unexpected or rejected first message was answered with an error. The next one may
             // be valid.
             Err(_) => continue,
         };
         return match running.waiting().await {
-            Ok(QuitReason::JoinError(error)) | Err(error) => End::Fault(error.to_string()),
-            Ok(_) => End::Closed,
+            Ok(QuitReason::JoinError(error)) | Err(error) => ServeEnd::Failed(error.to_string()),
+            Ok(_) => ServeEnd::Closed,
         };
     }
 }

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::arguments::Arguments;
 use crate::error::ApiError;
-use crate::model::{Principal, Session, SpawnRequest};
-use crate::registry::{Output, Registry};
+use crate::model::{Principal, SessionRecord, SpawnRequest};
+use crate::registry::{Registry, SessionOutput};
 
 /// Maximum number of lines per request. Older ones are in the event history.
-const MOST_LINES: u64 = 10_000;
+const MAX_LINES: u64 = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
@@ -26,7 +26,7 @@ pub enum Verb {
 }
 
 /// How a verb is presented to clients.
-pub struct Face {
+pub struct ToolInfo {
     pub verb: Verb,
     /// Name in AIP-46.
     pub name: &'static str,
@@ -36,8 +36,8 @@ pub struct Face {
     description: &'static str,
 }
 
-pub const FACES: [Face; 5] = [
-    Face {
+pub const TOOL_INFOS: [ToolInfo; 5] = [
+    ToolInfo {
         verb: Verb::Start,
         name: "start_agent_session",
         alias: "agent_start",
@@ -48,7 +48,7 @@ pub const FACES: [Face; 5] = [
             the agent is ready. The agent runs in `cwd`, or in the named workspace, or in the \
             active workspace.",
     },
-    Face {
+    ToolInfo {
         verb: Verb::Prompt,
         name: "prompt_agent_session",
         alias: "agent_prompt",
@@ -58,7 +58,7 @@ pub const FACES: [Face; 5] = [
             line `── turn-end (reason) ──`. While a turn is running, another prompt fails \
             with `session_busy`.",
     },
-    Face {
+    ToolInfo {
         verb: Verb::List,
         name: "list_agent_sessions",
         alias: "agent_sessions_list",
@@ -66,7 +66,7 @@ pub const FACES: [Face; 5] = [
         description: "Lists the sessions of this host, oldest first: live sessions, and ended \
             sessions that were not forgotten.",
     },
-    Face {
+    ToolInfo {
         verb: Verb::Output,
         name: "get_agent_session_output",
         alias: "agent_output",
@@ -76,7 +76,7 @@ pub const FACES: [Face; 5] = [
             `── turn-end (reason) ──` ends each turn. `truncated` is true if older lines were \
             left out because the output exceeds 1 MiB.",
     },
-    Face {
+    ToolInfo {
         verb: Verb::Kill,
         name: "kill_agent_session",
         alias: "agent_kill",
@@ -88,19 +88,19 @@ pub const FACES: [Face; 5] = [
 
 /// Tool names in AIP-46.
 pub const TOOL_NAMES: [&str; 5] = [
-    FACES[0].name,
-    FACES[1].name,
-    FACES[2].name,
-    FACES[3].name,
-    FACES[4].name,
+    TOOL_INFOS[0].name,
+    TOOL_INFOS[1].name,
+    TOOL_INFOS[2].name,
+    TOOL_INFOS[3].name,
+    TOOL_INFOS[4].name,
 ];
 
-impl Face {
+impl ToolInfo {
     /// Finds a tool by name.
-    pub fn find(name: &str, aliases: bool) -> Option<&'static Face> {
-        FACES
+    pub fn find(name: &str, aliases: bool) -> Option<&'static ToolInfo> {
+        TOOL_INFOS
             .iter()
-            .find(|face| face.name == name || (aliases && face.alias == name))
+            .find(|info| info.name == name || (aliases && info.alias == name))
     }
 
     fn tool(&self, name: &'static str) -> Tool {
@@ -113,27 +113,33 @@ impl Face {
 
 /// The tools of AIP-46 in its order, followed by their aliases. Built once.
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-    let names = FACES.iter().map(|face| face.tool(face.name));
+    let names = TOOL_INFOS.iter().map(|info| info.tool(info.name));
     names
-        .chain(FACES.iter().map(|face| face.tool(face.alias)))
+        .chain(TOOL_INFOS.iter().map(|info| info.tool(info.alias)))
         .collect()
 });
 
 /// All tools that are offered.
 pub fn all(aliases: bool) -> &'static [Tool] {
-    let offered = if aliases { TOOLS.len() } else { FACES.len() };
+    let offered = if aliases {
+        TOOLS.len()
+    } else {
+        TOOL_INFOS.len()
+    };
     TOOLS.get(..offered).unwrap_or_default()
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Sessions {
-    sessions: Vec<Session>,
+#[schemars(rename = "Sessions")]
+struct ToolSessions {
+    sessions: Vec<SessionRecord>,
 }
 
 /// Result of a prompt or a kill.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Done {
+#[schemars(rename = "Done")]
+struct ToolDone {
     ok: bool,
     session_id: String,
 }
@@ -187,7 +193,7 @@ impl Verb {
                     "lastN": {
                         "type": "integer",
                         "minimum": 1,
-                        "maximum": MOST_LINES,
+                        "maximum": MAX_LINES,
                         "description": "Number of last lines to return (default 200)",
                     },
                 }),
@@ -206,10 +212,10 @@ impl Verb {
 
     fn output(self) -> Arc<JsonObject> {
         let schema = match self {
-            Verb::Start => schema_for_output::<Session>(),
-            Verb::List => schema_for_output::<Sessions>(),
-            Verb::Output => schema_for_output::<Output>(),
-            Verb::Prompt | Verb::Kill => schema_for_output::<Done>(),
+            Verb::Start => schema_for_output::<SessionRecord>(),
+            Verb::List => schema_for_output::<ToolSessions>(),
+            Verb::Output => schema_for_output::<SessionOutput>(),
+            Verb::Prompt | Verb::Kill => schema_for_output::<ToolDone>(),
         };
         let mut schema = Value::Object(schema.as_ref().clone());
         without_formats(&mut schema);
@@ -255,27 +261,27 @@ impl Verb {
                 let session_id = arguments.text("sessionId")?;
                 let prompt = arguments.text("prompt")?;
                 registry.prompt(&session_id, prompt).await?;
-                serde_json::to_value(Done {
+                serde_json::to_value(ToolDone {
                     ok: true,
                     session_id,
                 })
             }
             Verb::List => {
                 let only_alive = arguments.maybe_flag("onlyAlive")?.unwrap_or(false);
-                serde_json::to_value(Sessions {
+                serde_json::to_value(ToolSessions {
                     sessions: registry.list(only_alive),
                 })
             }
             Verb::Output => {
                 let session_id = arguments.text("sessionId")?;
-                let last = arguments.maybe_count("lastN", 1..=MOST_LINES)?;
+                let last = arguments.maybe_count("lastN", 1..=MAX_LINES)?;
                 let last = last.and_then(|last| usize::try_from(last).ok());
                 serde_json::to_value(registry.output(&session_id, last).await?)
             }
             Verb::Kill => {
                 let session_id = arguments.text("sessionId")?;
                 let ok = registry.kill(&session_id).await?;
-                serde_json::to_value(Done { ok, session_id })
+                serde_json::to_value(ToolDone { ok, session_id })
             }
         };
         done.map_err(|e| {

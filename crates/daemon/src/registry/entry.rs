@@ -11,81 +11,81 @@ use tokio::task::JoinHandle;
 use super::{line_data, status_data};
 use crate::clock::Clock;
 use crate::error::ApiError;
-use crate::model::{Session, Status};
-use crate::project::{Line, Projector, Stream};
-use crate::ring::{Channel, Kind};
-use crate::store::{Log, SessionsFile};
+use crate::model::{SessionRecord, SessionStatus};
+use crate::project::{OutputLine, OutputStream, Projector};
+use crate::ring::{Channel, ItemKind};
+use crate::store::{SessionLog, SessionsFile};
 use agentproto_runtime as runtime;
-use agentproto_runtime::arm::desk::Answer;
+use agentproto_runtime::arm::permissions::Answer;
 use agentproto_runtime::observe::{Observer, Stage};
 use agentproto_sandbox::spawn::Exit;
 use agentproto_text::redact;
 
 /// Maximum number of warnings in a record.
-const MOST_WARNINGS: usize = 20;
+const MAX_WARNINGS: usize = 20;
 /// How long to wait for the end of a turn after its agent has ended.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const TURN_END_GRACE: Duration = Duration::from_millis(500);
 /// Maximum number of characters of a prompt shown to readers. A longer one would displace
 /// everything else in the ring.
-const SHOWN_OF_A_PROMPT: usize = 16 << 10;
+const MAX_PROMPT_CHARS: usize = 16 << 10;
 
-pub struct Entry {
+pub struct SessionEntry {
     pub id: String,
     pub channel: Arc<Channel>,
-    record: Mutex<Session>,
+    record: Mutex<SessionRecord>,
     /// Joins the agent's text to lines.
     pub(super) projector: Mutex<Projector>,
     /// Removes known forms of secrets from the agent's stderr.
-    stderr: Mutex<redact::Stream>,
-    live: Mutex<Live>,
+    stderr: Mutex<redact::TokenRedactor>,
+    live: Mutex<LiveAgent>,
     /// The reason for a kill. Set once.
-    pub(super) doomed: watch::Sender<Option<String>>,
-    log: Log,
+    pub(super) kill_reason: watch::Sender<Option<String>>,
+    log: SessionLog,
     file: SessionsFile,
     pub(super) clock: Clock,
 }
 
 /// The agent and its pending work.
 #[derive(Default)]
-struct Live {
+struct LiveAgent {
     session: Option<Arc<runtime::session::Session>>,
     /// A prompt that arrived before the agent was ready.
     first: Option<String>,
     /// The task that reads the current turn.
-    pump: Option<JoinHandle<()>>,
+    turn_task: Option<JoinHandle<()>>,
 }
 
-impl Entry {
+impl SessionEntry {
     pub fn new(
-        record: Session,
+        record: SessionRecord,
         channel: Arc<Channel>,
-        log: Log,
+        log: SessionLog,
         file: SessionsFile,
         clock: Clock,
     ) -> Arc<Self> {
-        Arc::new(Entry {
+        Arc::new(SessionEntry {
             id: record.id.clone(),
             channel,
             record: Mutex::new(record),
             projector: Mutex::default(),
             stderr: Mutex::default(),
             live: Mutex::default(),
-            doomed: watch::Sender::new(None),
+            kill_reason: watch::Sender::new(None),
             log,
             file,
             clock,
         })
     }
 
-    fn record(&self) -> MutexGuard<'_, Session> {
+    fn record(&self) -> MutexGuard<'_, SessionRecord> {
         self.record.lock()
     }
 
-    fn live(&self) -> MutexGuard<'_, Live> {
+    fn live(&self) -> MutexGuard<'_, LiveAgent> {
         self.live.lock()
     }
 
-    pub fn snapshot(&self) -> Session {
+    pub fn snapshot(&self) -> SessionRecord {
         self.record().clone()
     }
 
@@ -94,27 +94,31 @@ impl Entry {
     }
 
     /// Changes the record and stores it.
-    pub(super) fn update(&self, change: impl FnOnce(&mut Session)) -> Session {
+    pub(super) fn update(&self, change: impl FnOnce(&mut SessionRecord)) -> SessionRecord {
         let mut record = self.record();
         change(&mut record);
         let now = record.clone();
         drop(record);
-        self.keep(now.clone());
+        self.store(now.clone());
         now
     }
 
     /// Changes the record without storing it, because it is stored elsewhere.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Session)) {
+    pub(super) fn change(&self, change: impl FnOnce(&mut SessionRecord)) {
         change(&mut self.record());
     }
 
-    pub(super) fn keep(&self, record: Session) {
+    pub(super) fn store(&self, record: SessionRecord) {
         self.log.record(record);
         self.file.touch();
     }
 
     /// Changes the status. Returns false if the transition is not allowed.
-    pub(super) fn become_(&self, next: Status, change: impl FnOnce(&mut Session)) -> bool {
+    pub(super) fn set_status(
+        &self,
+        next: SessionStatus,
+        change: impl FnOnce(&mut SessionRecord),
+    ) -> bool {
         let mut record = self.record();
         if !record.status.can_become(next) {
             return false;
@@ -126,15 +130,15 @@ impl Entry {
             record.pending_permissions.clear();
         }
         change(&mut record);
-        let (now, told) = (record.clone(), status_data(&record));
+        let (now, data) = (record.clone(), status_data(&record));
         drop(record);
-        self.keep(now);
-        self.channel.push(Kind::Status, &told);
+        self.store(now);
+        self.channel.push(ItemKind::Status, &data);
         true
     }
 
     /// Publishes lines of output, and updates the time of the last output.
-    pub(super) fn lines(&self, lines: &[Line]) {
+    pub(super) fn lines(&self, lines: &[OutputLine]) {
         if lines.is_empty() {
             return;
         }
@@ -148,7 +152,7 @@ impl Entry {
     /// Accepts a prompt, or returns why it cannot.
     pub fn prompt(self: &Arc<Self>, prompt: String) -> Result<(), ApiError> {
         let mut live = self.live();
-        let busy = |session: &Session| {
+        let busy = |session: &SessionRecord| {
             ApiError::new(
                 409,
                 "session_busy",
@@ -161,7 +165,7 @@ impl Entry {
         };
         {
             let mut record = self.record();
-            if !record.status.is_alive() || self.doomed.borrow().is_some() {
+            if !record.status.is_alive() || self.kill_reason.borrow().is_some() {
                 let what = format!(
                     "session `{}` has ended: {}",
                     record.id,
@@ -181,7 +185,7 @@ impl Entry {
         let Some(session) = live.session.clone() else {
             live.first = Some(prompt);
             drop(live);
-            self.tell_busy();
+            self.publish_status();
             return Ok(());
         };
         drop(live);
@@ -193,19 +197,20 @@ impl Entry {
         session: &Arc<runtime::session::Session>,
         prompt: String,
     ) -> Result<(), ApiError> {
-        let shown = prompt_data(&session.masked(&prompt), &self.now());
+        let data = prompt_data(&session.masked(&prompt), &self.now());
         match session.send(prompt) {
             Ok(turn) => {
                 self.update(|record| record.turns += 1);
-                self.channel.push(Kind::Prompt, &shown);
-                self.tell_busy();
-                let pump = super::turn::pump(Arc::clone(self), Arc::clone(session), turn);
-                self.live().pump = Some(tokio::spawn(pump));
+                self.channel.push(ItemKind::Prompt, &data);
+                self.publish_status();
+                let turn_task =
+                    super::turn::publish_turn(Arc::clone(self), Arc::clone(session), turn);
+                self.live().turn_task = Some(tokio::spawn(turn_task));
                 Ok(())
             }
-            Err(fault) => {
+            Err(error) => {
                 self.record().busy = false;
-                Err(fault.into())
+                Err(error.into())
             }
         }
     }
@@ -215,9 +220,9 @@ impl Entry {
         self.clock.now_for(&self.record())
     }
 
-    fn tell_busy(&self) {
-        let told = status_data(&self.record());
-        self.channel.push(Kind::Status, &told);
+    fn publish_status(&self) {
+        let data = status_data(&self.record());
+        self.channel.push(ItemKind::Status, &data);
     }
 
     /// Called when the agent is ready. Sends the prompt that arrived before.
@@ -226,7 +231,7 @@ impl Entry {
             // Both under one lock: a client that sees the session running can prompt it.
             let mut live = self.live();
             live.session = Some(Arc::clone(&session));
-            self.become_(Status::Running, |record| {
+            self.set_status(SessionStatus::Running, |record| {
                 record.agent_session_id = Some(session.id());
             });
             live.first.take()
@@ -234,34 +239,34 @@ impl Entry {
         if let Some(prompt) = first
             && let Err(error) = self.begin_turn(&session, prompt)
         {
-            let mut told = crate::project::error(&error.message, None);
-            told.push(crate::project::turn_end("error"));
-            self.lines(&told);
-            self.tell_busy();
+            let mut lines = crate::project::error(&error.message, None);
+            lines.push(crate::project::turn_end("error"));
+            self.lines(&lines);
+            self.publish_status();
         }
     }
 
-    pub(super) fn hold_first(&self, prompt: String) {
+    pub(super) fn queue_first_prompt(&self, prompt: String) {
         self.record().busy = true;
         self.live().first = Some(prompt);
     }
 
     /// Releases the agent and all its resources.
     pub(super) fn release(&self) {
-        *self.live() = Live::default();
+        *self.live() = LiveAgent::default();
         self.channel.close();
         // Items in the log need not stay in memory.
         let (channel, log) = (Arc::clone(&self.channel), self.log.clone());
         tokio::spawn(async move {
-            log.settle().await;
+            log.wait_committed().await;
             if !log.is_broken() {
                 channel.clear();
             }
         });
     }
 
-    pub(super) fn take_pump(&self) -> Option<JoinHandle<()>> {
-        self.live().pump.take()
+    pub(super) fn take_turn_task(&self) -> Option<JoinHandle<()>> {
+        self.live().turn_task.take()
     }
 
     pub(super) fn agent(&self) -> Option<Arc<runtime::session::Session>> {
@@ -275,7 +280,7 @@ impl Entry {
                 drop(live);
                 self.record().busy = false;
                 self.lines(&[crate::project::turn_end("cancelled")]);
-                self.tell_busy();
+                self.publish_status();
                 return Ok(true);
             }
             live.session.clone()
@@ -287,7 +292,7 @@ impl Entry {
     }
 
     pub fn answer(&self, question: &str, answer: Answer) -> Result<(), ApiError> {
-        let asked = self
+        let pending = self
             .record()
             .pending_permissions
             .iter()
@@ -304,11 +309,11 @@ impl Entry {
             )
             .hint("GET /sessions/:id lists open questions as `pendingPermissions`")
         };
-        let asked = asked.ok_or_else(closed)?;
+        let pending = pending.ok_or_else(closed)?;
         if let Answer::Choice(choice) = &answer
-            && !asked.options.iter().any(|option| option.id == *choice)
+            && !pending.options.iter().any(|option| option.id == *choice)
         {
-            let offered: Vec<&str> = asked.options.iter().map(|o| o.id.as_str()).collect();
+            let offered: Vec<&str> = pending.options.iter().map(|o| o.id.as_str()).collect();
             return Err(ApiError::bad_request(format!("unknown option `{choice}`"))
                 .hint(format!("the options are {}", offered.join(", "))));
         }
@@ -328,32 +333,35 @@ impl Entry {
         drop(record);
         if closed {
             let data = json!({ "id": question, "closed": true });
-            self.channel.push(Kind::Permission, &data);
+            self.channel.push(ItemKind::Permission, &data);
         }
     }
 
     /// Ends the session: closes it, and kills it after a time limit. Returns false if it had
     /// already ended.
-    pub async fn kill(self: &Arc<Self>, why: &str, polite: Duration) -> bool {
-        let first = self.doomed.send_if_modified(|doomed| {
-            let first = doomed.is_none() && self.record().status.is_alive();
+    pub async fn kill(self: &Arc<Self>, why: &str, grace: Duration) -> bool {
+        let first = self.kill_reason.send_if_modified(|kill_reason| {
+            let first = kill_reason.is_none() && self.record().status.is_alive();
             if first {
-                *doomed = Some(why.to_owned());
+                *kill_reason = Some(why.to_owned());
             }
             first
         });
         if let Some(session) = self.agent() {
-            let closed = tokio::time::timeout(polite, session.close()).await;
-            if let Some(pump) = self.take_pump() {
+            let closed = tokio::time::timeout(grace, session.close()).await;
+            if let Some(turn_task) = self.take_turn_task() {
                 // Wait briefly for the last events of the turn, then abort a turn that does not
                 // end.
-                let stuck = pump.abort_handle();
-                if tokio::time::timeout(LAST_WORDS, pump).await.is_err() {
-                    stuck.abort();
+                let abort = turn_task.abort_handle();
+                if tokio::time::timeout(TURN_END_GRACE, turn_task)
+                    .await
+                    .is_err()
+                {
+                    abort.abort();
                 }
             }
             let exit = closed.ok().and_then(Result::ok).and_then(|c| c.exit);
-            self.killed(why, exit);
+            self.finish_killed(why, exit);
         }
         // A session that is still starting is ended by its start task. All callers wait for the
         // end.
@@ -362,7 +370,7 @@ impl Entry {
     }
 
     /// Ends a session that was killed.
-    pub(super) fn killed(&self, why: &str, exit: Option<Exit>) {
+    pub(super) fn finish_killed(&self, why: &str, exit: Option<Exit>) {
         let is_busy = self.record().busy;
         if is_busy {
             // Its turn has no end event.
@@ -373,7 +381,7 @@ impl Entry {
                 self.lines(&lines);
             }
         }
-        self.become_(Status::Killed, |record| {
+        self.set_status(SessionStatus::Killed, |record| {
             record.reason = Some(why.to_owned());
             record.exit_code = exit.and_then(|exit| exit.status.code());
         });
@@ -382,16 +390,16 @@ impl Entry {
 
     pub(super) fn warn(&self, code: &str, message: &str) {
         let mut record = self.record();
-        if record.warnings.len() < MOST_WARNINGS {
+        if record.warnings.len() < MAX_WARNINGS {
             record.warnings.push(crate::model::Warning {
                 code: code.to_owned(),
                 message: message.to_owned(),
             });
         }
         drop(record);
-        self.lines(&[Line {
+        self.lines(&[OutputLine {
             text: format!("[warning] {message}"),
-            stream: Stream::Stderr,
+            stream: OutputStream::Stderr,
         }]);
     }
 }
@@ -399,10 +407,10 @@ impl Entry {
 /// Data of a `prompt` event, for readers that show both sides of the conversation.
 fn prompt_data(prompt: &str, at: &str) -> Value {
     let prompt = &*redact::text(prompt);
-    let end = prompt.char_indices().nth(SHOWN_OF_A_PROMPT);
-    let shown = end.and_then(|(end, _)| prompt.get(..end));
-    let mut data = json!({ "prompt": shown.unwrap_or(prompt), "at": at });
-    if shown.is_some() {
+    let end = prompt.char_indices().nth(MAX_PROMPT_CHARS);
+    let truncated = end.and_then(|(end, _)| prompt.get(..end));
+    let mut data = json!({ "prompt": truncated.unwrap_or(prompt), "at": at });
+    if truncated.is_some() {
         data["cut"] = json!(true);
     }
     data
@@ -410,9 +418,9 @@ fn prompt_data(prompt: &str, at: &str) -> Value {
 
 /// Observes what happens around the turns. Holds a weak reference, because the agent's context must
 /// not keep its session alive.
-pub(super) struct Ear(pub std::sync::Weak<Entry>);
+pub(super) struct EntryObserver(pub std::sync::Weak<SessionEntry>);
 
-impl Observer for Ear {
+impl Observer for EntryObserver {
     fn stage(&self, _: Stage, _: &str) {}
 
     fn progress(&self, _: Stage, _: &str) {}
@@ -429,15 +437,15 @@ impl Observer for Ear {
         };
         let text = entry.stderr.lock().line(line);
         if !text.is_empty() || line.is_empty() {
-            entry.lines(&[Line {
+            entry.lines(&[OutputLine {
                 text,
-                stream: Stream::Stderr,
+                stream: OutputStream::Stderr,
             }]);
         }
     }
 }
 
 /// The stderr tail in the details of an error.
-pub(super) fn told(details: &Value) -> Option<&str> {
+pub(super) fn stderr_of(details: &Value) -> Option<&str> {
     details.get("stderr").and_then(Value::as_str)
 }

@@ -17,29 +17,29 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::entry::Entry;
+use self::entry::SessionEntry;
 use crate::clock::Clock;
 use crate::error::ApiError;
-use crate::model::{Session, Status};
-use crate::pace::{Bucket, Rate};
-use crate::ring::{Begin, Channel, Cursor, Follower, Item, Kind, PAGE_BYTES};
-use crate::store::{Log, SessionsFile};
-use agentproto_runtime::arm::desk::Answer;
+use crate::model::{SessionRecord, SessionStatus};
+use crate::rate_limit::{Bucket, Rate};
+use crate::ring::{Channel, Cursor, FollowFrom, Follower, ItemKind, LogItem, PAGE_BYTES};
+use crate::store::{SessionLog, SessionsFile};
+use agentproto_runtime::arm::permissions::Answer;
 use agentproto_runtime::context::Sandboxing;
 use agentproto_runtime::home::Home;
 use agentproto_runtime::secrets::random;
-use agentproto_runtime::{Code, Fault};
+use agentproto_runtime::{Code, Error};
 
 /// Name of the log in the state directory.
-const LOG: &str = "sessions.db";
+const LOG_FILE: &str = "sessions.db";
 /// Default number of lines of `get_agent_session_output`.
-const LINES: usize = 200;
+const DEFAULT_LINES: usize = 200;
 /// Time for a killed agent to exit on its own.
-const POLITE: Duration = Duration::from_secs(3);
+const KILL_GRACE: Duration = Duration::from_secs(3);
 
 /// Configuration of a host.
 #[derive(Clone)]
-pub struct Config {
+pub struct HostConfig {
     /// State directory of the user, with secrets, adapters and workspaces.
     pub home: Home,
     /// State directory for sessions. The same as `home`, unless several hosts share a home.
@@ -55,19 +55,19 @@ pub struct Config {
     /// Working directory of sessions without a workspace.
     pub cwd: PathBuf,
     /// Maximum number of live sessions.
-    pub most_alive: usize,
+    pub max_live: usize,
     /// Maximum number of ended sessions to remember. The oldest are removed first.
-    pub most_ended: usize,
+    pub max_ended: usize,
     /// Rate limit for starting sessions, applied separately to local and remote clients.
     pub starts: Rate,
     /// Clock for the times in session records.
     pub clock: Clock,
 }
 
-impl Config {
+impl HostConfig {
     /// The default configuration for a home.
     pub fn new(home: Home) -> Self {
-        Config {
+        HostConfig {
             state: home.clone(),
             home,
             adapters: Vec::new(),
@@ -75,18 +75,18 @@ impl Config {
             sandboxing: Sandboxing::Auto,
             host_env: std::env::vars_os().collect(),
             cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
-            most_alive: 1000,
-            most_ended: 10_000,
-            starts: Config::starts(50, 1000),
+            max_live: 1000,
+            max_ended: 10_000,
+            starts: HostConfig::starts(50, 1000),
             clock: Clock::default(),
         }
     }
 
     /// Sustained limit on new sessions per second. The burst size allows filling the host at once.
-    pub fn starts(per_second: u32, most_alive: u32) -> Rate {
+    pub fn starts(per_second: u32, max_live: u32) -> Rate {
         Rate {
             per_second: f64::from(per_second),
-            at_once: f64::from(per_second.max(most_alive)),
+            burst: f64::from(per_second.max(max_live)),
         }
     }
 }
@@ -98,11 +98,11 @@ pub struct Registry {
 }
 
 struct Shared {
-    config: Config,
+    config: HostConfig,
     /// Random number of this daemon run, so that items of two runs are never confused.
     epoch: u64,
     sessions: RwLock<Sessions>,
-    log: Log,
+    log: SessionLog,
     file: SessionsFile,
     stopping: AtomicBool,
     starts: Mutex<Starts>,
@@ -114,23 +114,24 @@ struct Shared {
 
 /// Remote clients do not use up the limit of the local user.
 struct Starts {
-    near: Bucket,
-    far: Bucket,
+    local: Bucket,
+    remote: Bucket,
 }
 
 #[derive(Default)]
 struct Sessions {
-    by_id: HashMap<String, Arc<Entry>>,
+    by_id: HashMap<String, Arc<SessionEntry>>,
     /// In start order.
-    order: Vec<Arc<Entry>>,
+    order: Vec<Arc<SessionEntry>>,
 }
 
 /// The last lines of a session.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Output {
+#[schemars(rename = "Output")]
+pub struct SessionOutput {
     pub session_id: String,
-    pub status: Status,
+    pub status: SessionStatus,
     pub lines: Vec<String>,
     /// Whether older lines are left out because the response is limited to about 1 MiB. They are in
     /// the event history.
@@ -139,8 +140,8 @@ pub struct Output {
 
 /// Part of a session's history.
 #[derive(Debug)]
-pub struct Page {
-    pub items: Vec<Item>,
+pub struct EventPage {
+    pub items: Vec<LogItem>,
     /// Cursor of the next page, or `None` at the current end.
     pub next: Option<String>,
 }
@@ -148,15 +149,15 @@ pub struct Page {
 impl Registry {
     /// Opens the state directory, recovers sessions of an earlier run, and returns the registry.
     /// Also returns warnings about the state, for the user who starts the host.
-    pub fn open(config: Config) -> Result<(Registry, Vec<String>), Fault> {
-        let path = config.state.path(LOG);
+    pub fn open(config: HostConfig) -> Result<(Registry, Vec<String>), Error> {
+        let path = config.state.path(LOG_FILE);
         config.state.dir("")?;
-        let (log, aside) = Log::open(&path)?;
+        let (log, moved_to) = SessionLog::open(&path)?;
         let mut warnings: Vec<String> = Vec::new();
-        if let Some(aside) = aside {
+        if let Some(moved_to) = moved_to {
             warnings.push(format!(
                 "the session log was damaged: it was moved to `{}`, and a new one was started",
-                aside.display()
+                moved_to.display()
             ));
         }
         let (file, saved) = SessionsFile::open(&config.state);
@@ -174,8 +175,8 @@ impl Registry {
                 config,
                 stopping: AtomicBool::new(false),
                 starts: Mutex::new(Starts {
-                    near: full,
-                    far: full,
+                    local: full,
+                    remote: full,
                 }),
                 env,
                 manifests: Mutex::default(),
@@ -193,7 +194,7 @@ impl Registry {
     }
 
     /// The configuration.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &HostConfig {
         &self.shared.config
     }
 
@@ -203,7 +204,7 @@ impl Registry {
     }
 
     /// All sessions, or only live ones, oldest first.
-    pub fn list(&self, only_alive: bool) -> Vec<Session> {
+    pub fn list(&self, only_alive: bool) -> Vec<SessionRecord> {
         let sessions = self.shared.sessions.read();
         let records = sessions.order.iter().map(|entry| entry.snapshot());
         records
@@ -212,26 +213,26 @@ impl Registry {
     }
 
     /// The record of one session.
-    pub fn get(&self, id: &str) -> Result<Session, ApiError> {
+    pub fn get(&self, id: &str) -> Result<SessionRecord, ApiError> {
         Ok(self.entry(id)?.snapshot())
     }
 
     /// Returns an error if the session is unknown.
-    pub fn knows(&self, id: &str) -> Result<(), ApiError> {
+    pub fn check_known(&self, id: &str) -> Result<(), ApiError> {
         self.entry(id).map(drop)
     }
 
-    fn entry(&self, id: &str) -> Result<Arc<Entry>, ApiError> {
+    fn entry(&self, id: &str) -> Result<Arc<SessionEntry>, ApiError> {
         let sessions = self.shared.sessions.read();
         let found = sessions.by_id.get(id).cloned();
         found.ok_or_else(|| ApiError::unknown_session(id))
     }
 
     /// Creates the entry of a session with its log, file and clock.
-    fn entry_of(&self, record: Session, channel: Arc<Channel>) -> Arc<Entry> {
+    fn new_entry(&self, record: SessionRecord, channel: Arc<Channel>) -> Arc<SessionEntry> {
         let shared = &self.shared;
         let clock = shared.config.clock.clone();
-        Entry::new(
+        SessionEntry::new(
             record,
             channel,
             shared.log.clone(),
@@ -240,7 +241,7 @@ impl Registry {
         )
     }
 
-    fn insert(&self, entry: Arc<Entry>) {
+    fn insert(&self, entry: Arc<SessionEntry>) {
         let mut sessions = self.shared.sessions.write();
         sessions.by_id.insert(entry.id.clone(), Arc::clone(&entry));
         sessions.order.push(entry);
@@ -248,22 +249,22 @@ impl Registry {
 
     /// Removes the oldest ended sessions beyond the limit.
     fn trim(&self) {
-        let most = self.shared.config.most_ended;
+        let max = self.shared.config.max_ended;
         let mut sessions = self.shared.sessions.write();
         let ended = sessions.order.iter().filter(|e| !e.is_alive()).count();
-        let mut over = ended.saturating_sub(most);
+        let mut over = ended.saturating_sub(max);
         if over == 0 {
             return;
         }
         let Sessions { by_id, order } = &mut *sessions;
         order.retain(|entry| {
-            let goes = over > 0 && !entry.is_alive();
-            if goes {
+            let removed = over > 0 && !entry.is_alive();
+            if removed {
                 over -= 1;
                 by_id.remove(&entry.id);
                 self.shared.log.forget(&entry.id);
             }
-            !goes
+            !removed
         });
     }
 
@@ -289,13 +290,13 @@ impl Registry {
 
     /// Kills the session. Returns false if it had already ended.
     pub async fn kill(&self, id: &str) -> Result<bool, ApiError> {
-        Ok(self.entry(id)?.kill("killed by a client", POLITE).await)
+        Ok(self.entry(id)?.kill("killed by a client", KILL_GRACE).await)
     }
 
     /// Kills the session if it is alive, and removes it from the registry and the log.
     pub async fn forget(&self, id: &str) -> Result<bool, ApiError> {
         let entry = self.entry(id)?;
-        entry.kill("killed by a client", POLITE).await;
+        entry.kill("killed by a client", KILL_GRACE).await;
         let mut sessions = self.shared.sessions.write();
         let known = sessions.by_id.remove(id).is_some();
         sessions.order.retain(|other| !Arc::ptr_eq(other, &entry));
@@ -308,17 +309,17 @@ impl Registry {
     }
 
     /// The last lines, limited to the size of a response.
-    pub async fn output(&self, id: &str, last: Option<usize>) -> Result<Output, ApiError> {
+    pub async fn output(&self, id: &str, last: Option<usize>) -> Result<SessionOutput, ApiError> {
         let entry = self.entry(id)?;
-        let count = last.unwrap_or(LINES);
+        let count = last.unwrap_or(DEFAULT_LINES);
         let tail = entry.channel.last_lines(count, PAGE_BYTES).await;
         let lines = tail.items.iter().filter_map(|item| {
             let data: Value = serde_json::from_str(item.data()).ok()?;
             Some(data.get("line")?.as_str()?.to_owned())
         });
-        Ok(Output {
+        Ok(SessionOutput {
             lines: lines.collect(),
-            truncated: tail.is_cut,
+            truncated: tail.truncated,
             session_id: id.to_owned(),
             status: entry.snapshot().status,
         })
@@ -330,25 +331,25 @@ impl Registry {
         id: &str,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Page, ApiError> {
+    ) -> Result<EventPage, ApiError> {
         let entry = self.entry(id)?;
         let from = match after {
             None | Some("") => 0,
             Some(text) => {
                 let cursor = Cursor::parse(text).ok_or_else(|| unknown_cursor(text))?;
-                let known = entry.channel.after(cursor).await;
+                let known = entry.channel.position_after(cursor).await;
                 known.ok_or_else(|| unknown_cursor(text))?
             }
         };
         let items = entry.channel.page(from, limit).await;
         let last = items.last();
         let next = last.filter(|last| entry.channel.has_after(last.seq));
-        let next = next.map(Item::id);
-        Ok(Page { items, next })
+        let next = next.map(LogItem::id);
+        Ok(EventPage { items, next })
     }
 
     /// A new reader of a session.
-    pub async fn follow(&self, id: &str, from: Begin) -> Result<Follower, ApiError> {
+    pub async fn follow(&self, id: &str, from: FollowFrom) -> Result<Follower, ApiError> {
         let entry = self.entry(id)?;
         Ok(entry.channel.follow(from).await)
     }
@@ -356,22 +357,22 @@ impl Registry {
     /// Stops the host: kills live sessions (A46-STATUS-06) and writes all state.
     pub async fn shutdown(&self) {
         self.shared.stopping.store(true, Ordering::Release);
-        let alive: Vec<Arc<Entry>> = {
+        let alive: Vec<Arc<SessionEntry>> = {
             let sessions = self.shared.sessions.read();
             let alive = sessions.order.iter().filter(|entry| entry.is_alive());
             alive.cloned().collect()
         };
         let kills = alive
             .iter()
-            .map(|entry| entry.kill("the host was stopped", POLITE));
+            .map(|entry| entry.kill("the host was stopped", KILL_GRACE));
         futures::future::join_all(kills).await;
-        self.shared.log.settle().await;
+        self.shared.log.wait_committed().await;
         let file = self.shared.file.clone();
         let sessions = self.list(false);
         let _ = tokio::task::spawn_blocking(move || file.write(&sessions)).await;
     }
 
-    fn new_id() -> Result<String, Fault> {
+    fn new_id() -> Result<String, Error> {
         let bytes: [u8; 12] = random::bytes()?;
         let hex = agentproto_text::hex(&bytes);
         Ok(format!("ses_{hex}"))
@@ -385,7 +386,7 @@ fn unknown_cursor(text: &str) -> ApiError {
 }
 
 /// Data of a `status` event, for a change of status or of `busy`.
-fn status_data(session: &Session) -> Value {
+fn status_data(session: &SessionRecord) -> Value {
     let mut data = json!({ "status": session.status, "busy": session.busy });
     if let Some(code) = session.exit_code {
         data["exitCode"] = json!(code);
@@ -407,9 +408,9 @@ fn is_fatal(code: &str) -> bool {
     fatal.iter().any(|known| known.as_str() == code)
 }
 
-fn line_data(text: &str, stream: crate::project::Stream) -> (Kind, Value) {
+fn line_data(text: &str, stream: crate::project::OutputStream) -> (ItemKind, Value) {
     (
-        Kind::Line,
+        ItemKind::Line,
         json!({ "line": text, "stream": stream.as_str() }),
     )
 }

@@ -4,46 +4,46 @@
 use std::collections::HashMap;
 
 use super::{Registry, line_data, status_data};
-use crate::model::{Session, Status};
+use crate::model::{SessionRecord, SessionStatus};
 use crate::project;
-use crate::ring::{Channel, Item, Kind};
-use crate::store::Stored;
+use crate::ring::{Channel, ItemKind, LogItem};
+use crate::store::LoggedSession;
 
-const GONE: &str = "the host ended while the session was alive";
+const HOST_ENDED: &str = "the host ended while the session was alive";
 
 impl Registry {
-    pub(super) fn recover(&self, saved: Vec<Session>) {
+    pub(super) fn recover(&self, saved: Vec<SessionRecord>) {
         let shared = &self.shared;
         let all = in_order(saved, shared.log.stored());
         for (session, next) in all {
             let (session, next) = match session.status.is_alive() {
-                true => self.bury(session, next),
+                true => self.mark_lost(session, next),
                 false => (session, next),
             };
             let channel = Channel::new(&session.id, shared.epoch, next, true, shared.log.clone());
-            self.insert(self.entry_of(session, channel));
+            self.insert(self.new_entry(session, channel));
         }
         self.trim();
     }
 
     /// Writes directly to the log, because nothing reads it yet.
-    fn bury(&self, mut session: Session, next: u64) -> (Session, u64) {
+    fn mark_lost(&self, mut session: SessionRecord, next: u64) -> (SessionRecord, u64) {
         let was_busy = session.busy;
-        session.status = Status::Error;
+        session.status = SessionStatus::Error;
         session.busy = false;
         session.pending_permissions.clear();
-        session.reason = Some(GONE.to_owned());
+        session.reason = Some(HOST_ENDED.to_owned());
         session.ended_at = Some(self.shared.config.clock.now_for(&session));
         session.last_output_at = session.ended_at.clone();
-        let mut lines = project::error(GONE, None);
+        let mut lines = project::error(HOST_ENDED, None);
         if was_busy {
             lines.push(project::turn_end("error"));
         }
         let lines = lines.iter().map(|line| line_data(&line.text, line.stream));
-        let items = lines.chain([(Kind::Status, status_data(&session))]);
+        let items = lines.chain([(ItemKind::Status, status_data(&session))]);
         let mut seq = next;
         for (kind, data) in items {
-            let item = Item::new(self.shared.epoch, seq, kind, &data.to_string());
+            let item = LogItem::new(self.shared.epoch, seq, kind, &data.to_string());
             self.shared.log.append(&session.id, item);
             seq += 1;
         }
@@ -54,8 +54,8 @@ impl Registry {
 
 /// All sessions with the number of their next item, oldest first. The file has them in start order,
 /// which times may not reflect. Sessions that are only in the log are inserted by their time.
-fn in_order(saved: Vec<Session>, stored: Vec<Stored>) -> Vec<(Session, u64)> {
-    let mut logged: HashMap<String, Stored> = HashMap::new();
+fn in_order(saved: Vec<SessionRecord>, stored: Vec<LoggedSession>) -> Vec<(SessionRecord, u64)> {
+    let mut logged: HashMap<String, LoggedSession> = HashMap::new();
     let mut order: Vec<String> = Vec::new();
     for one in stored {
         order.push(one.session.id.clone());
@@ -68,7 +68,7 @@ fn in_order(saved: Vec<Session>, stored: Vec<Stored>) -> Vec<(Session, u64)> {
             Some(stored) => (stored.session, stored.next),
             None => (session, 0),
         });
-    let filed: Vec<(Session, u64)> = filed.collect();
+    let filed: Vec<(SessionRecord, u64)> = filed.collect();
     let rest = order.iter().filter_map(|id| logged.remove(id));
     let mut rest = rest.map(|stored| (stored.session, stored.next)).peekable();
     let mut all = Vec::new();

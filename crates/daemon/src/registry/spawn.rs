@@ -4,24 +4,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::entry::{Ear, Entry, told};
+use super::entry::{EntryObserver, SessionEntry, stderr_of};
 use super::{Registry, stopping};
 use crate::error::ApiError;
-use crate::model::{Principal, Session, SpawnRequest, Status};
+use crate::model::{Principal, SessionRecord, SessionStatus, SpawnRequest};
 use crate::project;
 use crate::ring::Channel;
 use crate::workspaces::Workspaces;
 use agentproto_manifest::Document;
-use agentproto_runtime::Fault;
-use agentproto_runtime::agent::{Agent, Ready, Wishlist};
-use agentproto_runtime::arm::desk::Permissions;
+use agentproto_runtime::Error;
+use agentproto_runtime::agent::{Agent, AgentOptions, PreparedAgent};
+use agentproto_runtime::arm::permissions::Permissions;
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::choices::{Given, Wanted};
-use agentproto_runtime::context::{Context, Setting};
+use agentproto_runtime::choices::{Choices, OptionValue};
+use agentproto_runtime::context::{Context, ContextOptions};
 use agentproto_runtime::interact::Headless;
 
 /// Maximum length of a label in bytes.
-const LONGEST_LABEL: usize = 1024;
+const MAX_LABEL: usize = 1024;
 
 impl Registry {
     /// Starts a session. Everything that can be rejected is rejected before a process exists, and
@@ -31,19 +31,19 @@ impl Registry {
         &self,
         request: SpawnRequest,
         principal: Principal,
-    ) -> Result<Session, ApiError> {
-        self.has_room()?;
-        self.may_start(principal)?;
+    ) -> Result<SessionRecord, ApiError> {
+        self.check_live_limit()?;
+        self.check_rate(principal)?;
         if request
             .label
             .as_ref()
-            .is_some_and(|label| label.len() > LONGEST_LABEL)
+            .is_some_and(|label| label.len() > MAX_LABEL)
         {
             return Err(ApiError::bad_request(format!(
-                "`label` is longer than {LONGEST_LABEL} bytes"
+                "`label` is longer than {MAX_LABEL} bytes"
             )));
         }
-        let former = match &request.resume {
+        let resumed = match &request.resume {
             Some(id) => Some(self.resumable(id)?),
             None => None,
         };
@@ -55,14 +55,14 @@ impl Registry {
             all.resolve(cwd.as_deref(), slug.as_deref(), &own, principal)
         });
         let place = place.await.map_err(|e| internal(&e.to_string()))??;
-        let bundle = self.shared(self.adapter(&request.adapter)?);
+        let bundle = self.share_manifest(self.adapter(&request.adapter)?);
         let id = Registry::new_id()?;
-        let record = Session {
+        let record = SessionRecord {
             id: id.clone(),
             adapter_slug: request.adapter.clone(),
             workspace_slug: place.slug,
             cwd: place.cwd.to_string_lossy().into_owned(),
-            status: Status::Starting,
+            status: SessionStatus::Starting,
             started_at: config.clock.now(),
             ended_at: None,
             last_output_at: None,
@@ -79,61 +79,61 @@ impl Registry {
         };
         let shared = &self.shared;
         let channel = Channel::new(&id, shared.epoch, 0, false, shared.log.clone());
-        let entry = self.entry_of(record, channel);
-        let setting = Setting {
+        let entry = self.new_entry(record, channel);
+        let options = ContextOptions {
             home: config.home.clone(),
             cwd: place.cwd,
             host_env: Arc::clone(&self.shared.env),
             sandboxing: config.sandboxing,
             yes: false,
-            observer: Arc::new(Ear(Arc::downgrade(&entry))),
+            observer: Arc::new(EntryObserver(Arc::downgrade(&entry))),
             interact: Arc::new(Headless),
         };
-        let agent = Agent::load(Context::new(bundle, setting)?, wishes(&request))?;
-        let ready = agent.prepare().await?;
-        agent.confinable(&ready)?;
+        let agent = Agent::load(Context::new(bundle, options)?, agent_options(&request))?;
+        let prepared = agent.prepare().await?;
+        agent.check_sandbox(&prepared)?;
         // From here on the session exists, even if it fails.
         if let Some(prompt) = request.prompt {
-            entry.hold_first(prompt);
+            entry.queue_first_prompt(prompt);
         }
-        self.has_room()?;
+        self.check_live_limit()?;
         let now = entry.update(|_| {});
         entry
             .channel
-            .push(crate::ring::Kind::Status, &super::status_data(&now));
+            .push(crate::ring::ItemKind::Status, &super::status_data(&now));
         self.insert(Arc::clone(&entry));
         self.trim();
-        tokio::spawn(start(entry, agent, ready, former));
+        tokio::spawn(start(entry, agent, prepared, resumed));
         // A client that knows the session will find it, even after a crash of the host.
         self.shared.log.flush().await;
         Ok(now)
     }
 
     /// Resumes an ended session as a new one in the same directory.
-    pub async fn resume(&self, id: &str, principal: Principal) -> Result<Session, ApiError> {
-        let former = self.get(id)?;
+    pub async fn resume(&self, id: &str, principal: Principal) -> Result<SessionRecord, ApiError> {
+        let resumed = self.get(id)?;
         let request = SpawnRequest {
-            adapter: former.adapter_slug,
-            cwd: Some(former.cwd),
-            label: former.label,
+            adapter: resumed.adapter_slug,
+            cwd: Some(resumed.cwd),
+            label: resumed.label,
             resume: Some(id.to_owned()),
             ..SpawnRequest::default()
         };
         self.spawn(request, principal).await
     }
 
-    fn has_room(&self) -> Result<(), ApiError> {
+    fn check_live_limit(&self) -> Result<(), ApiError> {
         if self.shared.stopping.load(Ordering::Acquire) {
             return Err(stopping());
         }
-        let most = self.shared.config.most_alive;
+        let max = self.shared.config.max_live;
         let sessions = self.shared.sessions.read();
         let alive = sessions
             .order
             .iter()
             .filter(|entry| entry.is_alive())
             .count();
-        if alive >= most {
+        if alive >= max {
             return Err(ApiError::new(
                 429,
                 "too_many_sessions",
@@ -145,14 +145,14 @@ impl Registry {
     }
 
     /// Limits how fast sessions are started over any interface, for example by a runaway loop.
-    fn may_start(&self, principal: Principal) -> Result<(), ApiError> {
+    fn check_rate(&self, principal: Principal) -> Result<(), ApiError> {
         let mut starts = self.shared.starts.lock();
         let bucket = match principal {
-            Principal::Local => &mut starts.near,
-            Principal::Remote => &mut starts.far,
+            Principal::Local => &mut starts.local,
+            Principal::Remote => &mut starts.remote,
         };
         let rate = self.shared.config.starts;
-        bucket.draw(rate, Instant::now()).map_err(|wait| {
+        bucket.take(rate, Instant::now()).map_err(|wait| {
             ApiError::new(
                 429,
                 "too_many_starts",
@@ -168,14 +168,14 @@ impl Registry {
 
     /// The agent's own id of an ended session.
     fn resumable(&self, id: &str) -> Result<String, ApiError> {
-        let former = self.get(id)?;
-        if former.status.is_alive() {
+        let resumed = self.get(id)?;
+        if resumed.status.is_alive() {
             return Err(
                 ApiError::new(409, "session_alive", format!("session `{id}` is alive"))
                     .hint("prompt it instead"),
             );
         }
-        let refused = |why: &str| {
+        let unsupported = |why: &str| {
             ApiError::new(
                 422,
                 "continuation_unsupported",
@@ -183,14 +183,14 @@ impl Registry {
             )
             .hint("start a new session")
         };
-        if !former.resumable {
-            return Err(refused(
+        if !resumed.resumable {
+            return Err(unsupported(
                 "its adapter does not declare `resumable` (AIP-45, Session model)",
             ));
         }
-        former
+        resumed
             .agent_session_id
-            .ok_or_else(|| refused("its agent did not report a session id"))
+            .ok_or_else(|| unsupported("its agent did not report a session id"))
     }
 
     /// Finds an adapter by slug. Paths are not allowed, because a client could run any manifest on
@@ -223,10 +223,10 @@ impl Registry {
                     config.home.path("adapters").display()
                 )));
         }
-        let close = known
+        let closest = known
             .iter()
             .min_by_key(|name| strsim::levenshtein(name, slug));
-        let hint = match close.filter(|name| strsim::levenshtein(name, slug) <= 3) {
+        let hint = match closest.filter(|name| strsim::levenshtein(name, slug) <= 3) {
             Some(close) => format!(
                 "did you mean `{close}`? Known adapters: {}",
                 known.join(", ")
@@ -242,7 +242,7 @@ impl Registry {
     }
 
     /// Shares one copy of a manifest between its sessions. A changed text is a different manifest.
-    fn shared(&self, mut bundle: Bundle) -> Bundle {
+    fn share_manifest(&self, mut bundle: Bundle) -> Bundle {
         let mut known = self.shared.manifests.lock();
         known.retain(|manifest| manifest.strong_count() > 0);
         let mut alive = known.iter().filter_map(std::sync::Weak::upgrade);
@@ -287,18 +287,18 @@ fn internal(why: &str) -> ApiError {
     ApiError::new(500, "internal", format!("internal error: {why}")).hint("please report it")
 }
 
-fn wishes(request: &SpawnRequest) -> Wishlist {
+fn agent_options(request: &SpawnRequest) -> AgentOptions {
     let options = request.options.iter().flatten();
-    Wishlist {
-        wanted: Wanted {
+    AgentOptions {
+        choices: Choices {
             mode: request.mode.clone(),
             options: options
-                .map(|(id, value)| (id.clone(), Given::Typed(value.clone())))
+                .map(|(id, value)| (id.clone(), OptionValue::Typed(value.clone())))
                 .collect(),
-            ..Wanted::default()
+            ..Choices::default()
         },
         permissions: Permissions::Ask,
-        ..Wishlist::default()
+        ..AgentOptions::default()
     }
 }
 
@@ -311,30 +311,36 @@ fn is_resumable(bundle: &Bundle) -> bool {
 }
 
 /// Starts the agent, then watches it until its end.
-async fn start(entry: Arc<Entry>, agent: Agent, ready: Ready, former: Option<String>) {
-    let mut doomed = entry.doomed.subscribe();
+async fn start(
+    entry: Arc<SessionEntry>,
+    agent: Agent,
+    prepared: PreparedAgent,
+    resumed: Option<String>,
+) {
+    let mut kill_reason = entry.kill_reason.subscribe();
     // Boxed, so that memory for the start is freed before the session runs.
-    let beginning = Box::pin(async move { agent.begin(&ready, former.as_deref()).await });
-    let begun = tokio::select! {
+    let starting =
+        Box::pin(async move { agent.start_prepared(&prepared, resumed.as_deref()).await });
+    let started = tokio::select! {
         biased;
-        _ = doomed.wait_for(Option::is_some) => None,
-        begun = beginning => Some(begun),
+        _ = kill_reason.wait_for(Option::is_some) => None,
+        started = starting => Some(started),
     };
-    let session = match begun {
+    let session = match started {
         Some(Ok(session)) => Arc::new(session),
-        Some(Err(fault)) => return failed(&entry, &fault),
+        Some(Err(error)) => return failed(&entry, &error),
         None => {
-            let why = doomed.borrow().clone().unwrap_or_default();
-            return entry.killed(&format!("{why}, before the agent was ready"), None);
+            let why = kill_reason.borrow().clone().unwrap_or_default();
+            return entry.finish_killed(&format!("{why}, before the agent was ready"), None);
         }
     };
     let ended = session.ended();
     entry.ready(Arc::clone(&session));
-    if doomed.borrow().is_some() {
+    if kill_reason.borrow().is_some() {
         // The kill arrived after the start but before this check.
-        let why = doomed.borrow().clone().unwrap_or_default();
+        let why = kill_reason.borrow().clone().unwrap_or_default();
         let _ = tokio::time::timeout(Duration::from_secs(3), session.close()).await;
-        return entry.killed(&why, None);
+        return entry.finish_killed(&why, None);
     }
     // An agent may report its session id only during a turn.
     let mut over = entry.channel.watch_end();
@@ -345,24 +351,24 @@ async fn start(entry: Arc<Entry>, agent: Agent, ready: Ready, former: Option<Str
     let own = session.id();
     entry.update(|record| record.agent_session_id = Some(own));
     // A running turn publishes its own end first, and whether the agent ended with it.
-    if let Some(pump) = entry.take_pump() {
-        let _ = pump.await;
+    if let Some(task) = entry.take_turn_task() {
+        let _ = task.await;
     }
-    if entry.doomed.borrow().is_none() {
-        super::turn::left(&entry, closed.and_then(|closed| closed.exit));
+    if entry.kill_reason.borrow().is_none() {
+        super::turn::agent_exited(&entry, closed.and_then(|closed| closed.exit));
         entry.release();
     }
 }
 
-fn failed(entry: &Entry, fault: &Fault) {
-    let mut lines = project::error(&fault.message, told(&fault.details));
+fn failed(entry: &SessionEntry, error: &Error) {
+    let mut lines = project::error(&error.message, stderr_of(&error.details));
     if entry.snapshot().busy {
         lines.push(project::turn_end("error"));
     }
     entry.lines(&lines);
-    entry.become_(Status::Error, |record| {
-        record.reason = Some(fault.message.clone());
-        record.exit_code = fault.details["exit_code"]
+    entry.set_status(SessionStatus::Error, |record| {
+        record.reason = Some(error.message.clone());
+        record.exit_code = error.details["exit_code"]
             .as_i64()
             .and_then(|code| i32::try_from(code).ok());
     });

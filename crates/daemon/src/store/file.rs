@@ -8,17 +8,17 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use super::log::set_aside;
-use crate::model::Session;
+use crate::model::SessionRecord;
 use agentproto_runtime::home::Home;
 
 const NAME: &str = "sessions.json";
 /// Debounce: many changes become one write.
-const SETTLE: Duration = Duration::from_millis(250);
+const WRITE_DELAY: Duration = Duration::from_millis(250);
 
 /// The contents of the file at start-up.
 #[derive(Debug, Default)]
-pub struct Saved {
-    pub sessions: Vec<Session>,
+pub struct SavedSessions {
+    pub sessions: Vec<SessionRecord>,
     /// Warning for the user who starts the daemon.
     pub warning: Option<String>,
 }
@@ -33,28 +33,28 @@ pub struct SessionsFile {
 struct Shared {
     home: Home,
     changed: Notify,
-    is_told: Mutex<bool>,
+    is_reported: Mutex<bool>,
 }
 
 impl SessionsFile {
     /// Reads the file. A file that cannot be parsed is moved aside and reported. Invalid sessions
     /// in it are skipped.
-    pub fn open(home: &Home) -> (SessionsFile, Saved) {
+    pub fn open(home: &Home) -> (SessionsFile, SavedSessions) {
         let file = SessionsFile {
             shared: Arc::new(Shared {
                 home: home.clone(),
                 changed: Notify::new(),
-                is_told: Mutex::new(false),
+                is_reported: Mutex::new(false),
             }),
         };
         let bytes = match home.read(NAME) {
             Ok(Some(bytes)) => bytes,
-            Ok(None) => return (file, Saved::default()),
-            Err(fault) => {
-                let warning = Some(fault.message);
+            Ok(None) => return (file, SavedSessions::default()),
+            Err(error) => {
+                let warning = Some(error.message);
                 return (
                     file,
-                    Saved {
+                    SavedSessions {
                         sessions: Vec::new(),
                         warning,
                     },
@@ -65,24 +65,24 @@ impl SessionsFile {
         let listed = serde_json::from_slice::<serde_json::Value>(&bytes).ok();
         let listed = listed.and_then(|value| value.get("sessions")?.as_array().cloned());
         let Some(listed) = listed else {
-            let kept = match set_aside(&path) {
-                Ok(aside) => format!("it was moved to `{}`", aside.display()),
+            let outcome = match set_aside(&path) {
+                Ok(moved_to) => format!("it was moved to `{}`", moved_to.display()),
                 Err(error) => format!("it cannot be moved: {error}"),
             };
             let warning = format!(
-                "cannot read `{}` as a list of sessions; {kept}",
+                "cannot read `{}` as a list of sessions; {outcome}",
                 path.display()
             );
             return (
                 file,
-                Saved {
+                SavedSessions {
                     sessions: Vec::new(),
                     warning: Some(warning),
                 },
             );
         };
         let all = listed.len();
-        let sessions: Vec<Session> = listed
+        let sessions: Vec<SessionRecord> = listed
             .into_iter()
             .filter_map(|s| serde_json::from_value(s).ok())
             .collect();
@@ -93,7 +93,7 @@ impl SessionsFile {
                 path.display()
             )
         });
-        (file, Saved { sessions, warning })
+        (file, SavedSessions { sessions, warning })
     }
 
     /// Schedules a write after a change.
@@ -102,33 +102,33 @@ impl SessionsFile {
     }
 
     /// Writes after each change, until the registry is dropped.
-    pub async fn follow(self, sessions: impl Fn() -> Option<Vec<Session>> + Send + 'static) {
-        let mut pause = SETTLE;
+    pub async fn follow(self, sessions: impl Fn() -> Option<Vec<SessionRecord>> + Send + 'static) {
+        let mut pause = WRITE_DELAY;
         loop {
             self.shared.changed.notified().await;
             tokio::time::sleep(pause).await;
             let Some(sessions) = sessions() else { return };
             let file = self.clone();
-            let began = Instant::now();
+            let started = Instant::now();
             let written = tokio::task::spawn_blocking(move || file.write(&sessions));
             let _ = written.await;
             // A long history takes longer to write, so it is written less often.
-            pause = SETTLE.max(10 * began.elapsed());
+            pause = WRITE_DELAY.max(10 * started.elapsed());
         }
     }
 
     /// Writes the file now.
-    pub fn write(&self, sessions: &[Session]) {
+    pub fn write(&self, sessions: &[SessionRecord]) {
         let mut bytes = serde_json::to_vec_pretty(&json!({ "version": 1, "sessions": sessions }))
             .unwrap_or_default();
         bytes.push(b'\n');
         let written = self.shared.home.write(NAME, &bytes);
-        let mut is_told = self.shared.is_told.lock();
+        let mut is_reported = self.shared.is_reported.lock();
         match written {
-            Ok(()) => *is_told = false,
-            Err(fault) if !*is_told => {
-                *is_told = true;
-                tracing::error!("{}; sessions continue", fault.message);
+            Ok(()) => *is_reported = false,
+            Err(error) if !*is_reported => {
+                *is_reported = true;
+                tracing::error!("{}; sessions continue", error.message);
             }
             Err(_) => {}
         }

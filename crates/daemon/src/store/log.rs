@@ -1,4 +1,4 @@
-//! The durable log behind the rings: one SQLite file with one writer thread. Queued orders are
+//! The durable log behind the rings: one SQLite file with one writer thread. Queued commands are
 //! committed together after a short delay. Data that must be safe earlier goes through the journal.
 //! If the disk is full, history is lost, but sessions continue.
 
@@ -12,21 +12,21 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use tokio::sync::oneshot;
 
 use super::journal::Journal;
-use crate::model::Session;
-use crate::ring::{Item, Kind, PAGE_BYTES};
-use agentproto_runtime::{Code, Fault};
+use crate::model::SessionRecord;
+use crate::ring::{ItemKind, LogItem, PAGE_BYTES};
+use agentproto_runtime::{Code, Error};
 
 /// Maximum number of queued bytes. Beyond it, items are left out of the log, which leaves a gap.
-const MOST_WAITING: usize = 64 << 20;
-/// Number of queued orders that triggers a commit without further delay. The rings hold only a few
+const MAX_QUEUED_BYTES: usize = 64 << 20;
+/// Number of queued commands that triggers a commit without further delay. The rings hold only a few
 /// times as many.
-const ENOUGH: usize = 1024;
-/// Delay before a commit, so that several orders are committed together.
-const LINGER: Duration = Duration::from_millis(50);
-/// Journal size in bytes above which all queued orders are committed at once.
-const LONG_JOURNAL: u64 = 32 << 20;
+const BATCH_SIZE: usize = 1024;
+/// Delay before a commit, so that several commands are committed together.
+const COMMIT_DELAY: Duration = Duration::from_millis(50);
+/// Journal size in bytes above which all queued commands are committed at once.
+const MAX_JOURNAL: u64 = 32 << 20;
 /// Interval between retries after a failed commit.
-const AGAIN: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS sessions (
@@ -41,34 +41,34 @@ CREATE TABLE IF NOT EXISTS applied (one INTEGER PRIMARY KEY, last INTEGER NOT NU
 
 /// One item in the log.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct LogRow {
     pub seq: u64,
     pub epoch: u64,
-    pub kind: Kind,
+    pub kind: ItemKind,
     pub data: String,
 }
 
 /// A session of an earlier run of the daemon.
 #[derive(Clone, Debug)]
-pub struct Stored {
-    pub session: Session,
+pub struct LoggedSession {
+    pub session: SessionRecord,
     /// The number after its last item.
     pub next: u64,
 }
 
-pub(super) enum Order {
-    Item(Box<str>, Item),
-    Record(Box<Session>),
+pub(super) enum LogCommand {
+    Item(Box<str>, LogItem),
+    Record(Box<SessionRecord>),
     Forget(String),
     /// Signals when everything before it was committed or rejected.
-    Settle(oneshot::Sender<()>),
+    WaitCommitted(oneshot::Sender<()>),
     Stop,
 }
 
-/// Orders that wait for the database.
+/// Commands that wait for the database.
 struct Queue {
-    orders: Vec<Order>,
-    /// Numbers of the last order and of the last committed order.
+    commands: Vec<LogCommand>,
+    /// Numbers of the last command and of the last committed command.
     last: u64,
     committed: u64,
     journal: Journal,
@@ -78,7 +78,7 @@ struct Queue {
 
 /// Clones share one writer and one reader.
 #[derive(Clone)]
-pub struct Log {
+pub struct SessionLog {
     shared: Arc<Shared>,
 }
 
@@ -92,7 +92,7 @@ struct Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        put(&self.queue, Order::Stop);
+        put(&self.queue, LogCommand::Stop);
         let writer = self.writer.lock().take();
         if let Some(writer) = writer {
             let _ = writer.join();
@@ -100,15 +100,15 @@ impl Drop for Shared {
     }
 }
 
-impl Log {
+impl SessionLog {
     /// Opens the log. A damaged file is moved aside, and its new path is returned.
-    pub fn open(path: &Path) -> Result<(Log, Option<PathBuf>), Fault> {
-        let (connection, aside) = match connect(path) {
+    pub fn open(path: &Path) -> Result<(SessionLog, Option<PathBuf>), Error> {
+        let (connection, moved_to) = match connect(path) {
             Ok(connection) => (connection, None),
             Err(error) if is_damage(&error) => {
-                let aside = set_aside(path).map_err(|e| unusable(path, &e.to_string()))?;
+                let moved_to = set_aside(path).map_err(|e| unusable(path, &e.to_string()))?;
                 let connection = connect(path).map_err(|e| unusable(path, &e.to_string()))?;
-                (connection, Some(aside))
+                (connection, Some(moved_to))
             }
             Err(error) => return Err(unusable(path, &error.to_string())),
         };
@@ -117,29 +117,29 @@ impl Log {
             Connection::open_with_flags(path, flags).map_err(|e| unusable(path, &e.to_string()))?;
         let _ = reader.busy_timeout(Duration::from_secs(2));
         let _ = reader.pragma_update(None, "cache_size", -512);
-        let unread = |e: std::io::Error| unusable(path, &format!("its journal: {e}"));
-        let (journal, left) = Journal::open(&path.with_extension("journal")).map_err(unread)?;
+        let unreadable = |e: std::io::Error| unusable(path, &format!("its journal: {e}"));
+        let (journal, left) = Journal::open(&path.with_extension("journal")).map_err(unreadable)?;
         let waiting = Arc::new(AtomicUsize::new(0));
         let broken = Arc::new(AtomicBool::new(false));
         let mut writer = Writer {
             connection,
             waiting: Arc::clone(&waiting),
             broken: Arc::clone(&broken),
-            told: None,
+            failed_at: None,
         };
         let mut queue = Queue {
-            orders: Vec::new(),
+            commands: Vec::new(),
             last: 0,
             committed: 0,
             journal,
             is_urgent: false,
         };
-        writer.take_up(&mut queue, left);
+        writer.replay_journal(&mut queue, left);
         let queue = Arc::new((Mutex::new(queue), Condvar::new()));
-        let orders = Arc::clone(&queue);
+        let commands = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("session log".to_owned())
-            .spawn(move || writer.run(&orders))
+            .spawn(move || writer.run(&commands))
             .map_err(|e| unusable(path, &e.to_string()))?;
         let shared = Shared {
             queue,
@@ -148,49 +148,49 @@ impl Log {
             broken,
             writer: Mutex::new(Some(thread)),
         };
-        let log = Log {
+        let log = SessionLog {
             shared: Arc::new(shared),
         };
-        Ok((log, aside))
+        Ok((log, moved_to))
     }
 
-    fn order(&self, order: Order) {
-        put(&self.shared.queue, order);
+    fn send(&self, command: LogCommand) {
+        put(&self.shared.queue, command);
     }
 
     /// Queues one item, without waiting.
-    pub fn append(&self, session: &str, item: Item) {
+    pub fn append(&self, session: &str, item: LogItem) {
         let size = item.frame.len() + 128;
         let waiting = self.shared.waiting.fetch_add(size, Ordering::AcqRel);
-        if waiting > MOST_WAITING {
+        if waiting > MAX_QUEUED_BYTES {
             self.shared.waiting.fetch_sub(size, Ordering::AcqRel);
             return;
         }
-        self.order(Order::Item(session.into(), item));
+        self.send(LogCommand::Item(session.into(), item));
     }
 
     /// Queues the session's current record.
-    pub fn record(&self, session: Session) {
-        self.order(Order::Record(Box::new(session)));
+    pub fn record(&self, session: SessionRecord) {
+        self.send(LogCommand::Record(Box::new(session)));
     }
 
     pub fn forget(&self, id: &str) {
-        self.order(Order::Forget(id.to_owned()));
+        self.send(LogCommand::Forget(id.to_owned()));
     }
 
-    /// After this, all earlier orders survive a crash of this process, unless the disk rejected
+    /// After this, all earlier commands survive a crash of this process, unless the disk rejected
     /// them.
     pub async fn flush(&self) {
         let saved = self.shared.queue.0.lock().journal.save();
         if saved.is_err() {
-            self.settle().await;
+            self.wait_committed().await;
         }
     }
 
-    /// Waits until all earlier orders are in the database, or the disk has rejected them.
-    pub async fn settle(&self) {
+    /// Waits until all earlier commands are in the database, or the disk has rejected them.
+    pub async fn wait_committed(&self) {
         let (done, waiting) = oneshot::channel();
-        self.order(Order::Settle(done));
+        self.send(LogCommand::WaitCommitted(done));
         let _ = waiting.await;
     }
 
@@ -200,7 +200,7 @@ impl Log {
     }
 
     /// Items from `from` on, in order.
-    pub async fn page(&self, session: &str, from: u64, limit: usize) -> Vec<Row> {
+    pub async fn page(&self, session: &str, from: u64, limit: usize) -> Vec<LogRow> {
         let session = session.to_owned();
         let rows = move |reader: &Connection| {
             let mut query = reader.prepare_cached(
@@ -230,7 +230,7 @@ impl Log {
         before: u64,
         count: usize,
         bytes: usize,
-    ) -> Vec<Row> {
+    ) -> Vec<LogRow> {
         let session = session.to_owned();
         let rows = move |reader: &Connection| {
             let mut query = reader.prepare_cached(
@@ -258,7 +258,7 @@ impl Log {
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Option<T> {
-        self.settle().await;
+        self.wait_committed().await;
         let reader = Arc::clone(&self.shared.reader);
         let done = tokio::task::spawn_blocking(move || {
             let reader = reader.lock();
@@ -268,12 +268,12 @@ impl Log {
     }
 
     /// Every session in the log, oldest first. Records that cannot be parsed are skipped.
-    pub fn stored(&self) -> Vec<Stored> {
+    pub fn stored(&self) -> Vec<LoggedSession> {
         let reader = self.shared.reader.lock();
         let Some(reader) = reader.as_ref() else {
             return Vec::new();
         };
-        let all = || -> rusqlite::Result<Vec<Stored>> {
+        let all = || -> rusqlite::Result<Vec<LoggedSession>> {
             let mut query =
                 reader.prepare("SELECT id, record FROM sessions ORDER BY started_at, id")?;
             let mut last = reader.prepare("SELECT MAX(seq) FROM items WHERE session = ?1")?;
@@ -281,7 +281,7 @@ impl Log {
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 let (id, record): (String, String) = (row.get(0)?, row.get(1)?);
-                let Ok(session) = serde_json::from_str::<Session>(&record) else {
+                let Ok(session) = serde_json::from_str::<SessionRecord>(&record) else {
                     continue;
                 };
                 let seq: Option<i64> = last
@@ -291,7 +291,7 @@ impl Log {
                 let next = seq
                     .and_then(|seq| u64::try_from(seq).ok())
                     .map_or(0, |seq| seq + 1);
-                found.push(Stored { session, next });
+                found.push(LoggedSession { session, next });
             }
             Ok(found)
         };
@@ -303,12 +303,12 @@ fn signed(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
 
-fn row(row: &rusqlite::Row) -> rusqlite::Result<Row> {
+fn row(row: &rusqlite::Row) -> rusqlite::Result<LogRow> {
     let kind: String = row.get(2)?;
-    Ok(Row {
+    Ok(LogRow {
         seq: row.get::<_, i64>(0)?.unsigned_abs(),
         epoch: row.get::<_, i64>(1)?.unsigned_abs(),
-        kind: Kind::from_name(&kind).unwrap_or(Kind::Event),
+        kind: ItemKind::from_name(&kind).unwrap_or(ItemKind::Event),
         data: row.get(3)?,
     })
 }
@@ -331,12 +331,12 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "cache_size", -1024)?;
     connection.execute_batch(SCHEMA)?;
-    let sound: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    match sound.as_str() {
+    let result: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    match result.as_str() {
         "ok" => Ok(connection),
         _ => Err(rusqlite::Error::SqliteFailure(
             rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT),
-            Some(sound),
+            Some(result),
         )),
     }
 }
@@ -364,17 +364,17 @@ pub fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
             .exists()
     };
     let number = (0..1000).find(free).unwrap_or_default();
-    let aside = path.with_file_name(format!("{name}.damaged-{stamp}-{number}"));
-    std::fs::rename(path, &aside)?;
+    let moved_to = path.with_file_name(format!("{name}.damaged-{stamp}-{number}"));
+    std::fs::rename(path, &moved_to)?;
     for end in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(path.with_file_name(format!("{name}{end}")));
     }
-    Ok(aside)
+    Ok(moved_to)
 }
 
-fn unusable(path: &Path, why: &str) -> Fault {
+fn unusable(path: &Path, why: &str) -> Error {
     let what = format!("cannot use the session log `{}`: {why}", path.display());
-    Fault::new(Code::StateUnwritable, what)
+    Error::new(Code::StateUnwritable, what)
         .hint("check the directory's owner and mode, free some disk space, or set AGENTPROTO_HOME")
 }
 
@@ -382,32 +382,32 @@ struct Writer {
     connection: Connection,
     waiting: Arc<AtomicUsize>,
     broken: Arc<AtomicBool>,
-    told: Option<Instant>,
+    failed_at: Option<Instant>,
 }
 
-fn put(queue: &(Mutex<Queue>, Condvar), order: Order) {
-    let mut waits = queue.0.lock();
-    waits.last += 1;
-    let (n, committed) = (waits.last, waits.committed);
-    waits.journal.hold(n, &order, committed);
-    waits.is_urgent |= matches!(order, Order::Settle(_) | Order::Stop);
-    waits.orders.push(order);
-    // Wakes the writer for the first order. Later only if an order is urgent or the queue is long.
-    if waits.orders.len() == 1 || waits.is_urgent || waits.orders.len() == ENOUGH {
+fn put(queue: &(Mutex<Queue>, Condvar), command: LogCommand) {
+    let mut queued = queue.0.lock();
+    queued.last += 1;
+    let (n, committed) = (queued.last, queued.committed);
+    queued.journal.buffer(n, &command, committed);
+    queued.is_urgent |= matches!(command, LogCommand::WaitCommitted(_) | LogCommand::Stop);
+    queued.commands.push(command);
+    // Wakes the writer for the first command. Later only if a command is urgent or the queue is long.
+    if queued.commands.len() == 1 || queued.is_urgent || queued.commands.len() == BATCH_SIZE {
         queue.1.notify_one();
     }
 }
 
 impl Writer {
-    /// Applies orders of an earlier run that are in the journal but not in the database.
-    fn take_up(&mut self, queue: &mut Queue, left: Vec<(u64, Order)>) {
+    /// Applies commands of an earlier run that are in the journal but not in the database.
+    fn replay_journal(&mut self, queue: &mut Queue, left: Vec<(u64, LogCommand)>) {
         let applied: rusqlite::Result<i64> =
             self.connection
                 .query_row("SELECT last FROM applied", [], |row| row.get(0));
         let applied = applied.map_or(0, i64::unsigned_abs);
         queue.last = left.iter().map(|(n, _)| *n).max().unwrap_or(0).max(applied);
         let left = left.into_iter().filter(|(n, _)| *n > applied);
-        let left: Vec<Order> = left.map(|(_, order)| order).collect();
+        let left: Vec<LogCommand> = left.map(|(_, command)| command).collect();
         if self.commit(&left, queue.last) {
             queue.journal.clear();
         }
@@ -417,20 +417,20 @@ impl Writer {
     fn run(&mut self, queue: &(Mutex<Queue>, Condvar)) {
         loop {
             let (batch, through) = next(queue);
-            let (is_kept, is_last) = self.bring(batch, through);
-            let mut waits = queue.0.lock();
-            waits.committed = through;
-            if waits.journal.length() > LONG_JOURNAL && !waits.orders.is_empty() {
+            let (is_committed, is_last) = self.commit_batch(batch, through);
+            let mut queued = queue.0.lock();
+            queued.committed = through;
+            if queued.journal.length() > MAX_JOURNAL && !queued.commands.is_empty() {
                 // All callers wait this time.
-                let (rest, through) = (std::mem::take(&mut waits.orders), waits.last);
-                let (_, is_over) = self.bring(rest, through);
-                waits.committed = through;
-                waits.journal.clear();
+                let (rest, through) = (std::mem::take(&mut queued.commands), queued.last);
+                let (_, is_over) = self.commit_batch(rest, through);
+                queued.committed = through;
+                queued.journal.clear();
                 if is_over {
                     return;
                 }
-            } else if waits.orders.is_empty() && is_kept {
-                waits.journal.clear();
+            } else if queued.commands.is_empty() && is_committed {
+                queued.journal.clear();
             }
             if is_last {
                 return;
@@ -439,30 +439,34 @@ impl Writer {
     }
 
     /// Commits a batch. Returns whether the database accepted it, and whether it was the last one.
-    fn bring(&mut self, batch: Vec<Order>, through: u64) -> (bool, bool) {
-        let is_kept = self.commit(&batch, through);
+    fn commit_batch(&mut self, batch: Vec<LogCommand>, through: u64) -> (bool, bool) {
+        let is_committed = self.commit(&batch, through);
         let mut is_last = false;
-        for order in batch {
-            match order {
-                Order::Settle(done) => {
+        for command in batch {
+            match command {
+                LogCommand::WaitCommitted(done) => {
                     let _ = done.send(());
                 }
-                Order::Item(_, item) => {
+                LogCommand::Item(_, item) => {
                     self.waiting
                         .fetch_sub(item.frame.len() + 128, Ordering::AcqRel);
                 }
-                Order::Stop => is_last = true,
+                LogCommand::Stop => is_last = true,
                 _ => {}
             }
         }
-        (is_kept, is_last)
+        (is_committed, is_last)
     }
 
-    /// Commits a batch. After a failure the disk is retried at intervals, and orders in between are
+    /// Commits a batch. After a failure the disk is retried at intervals, and commands in between are
     /// dropped.
-    fn commit(&mut self, batch: &[Order], through: u64) -> bool {
-        let is_due = self.told.is_none_or(|at| at.elapsed() >= AGAIN);
-        let is_empty = |order: &Order| matches!(order, Order::Settle(_) | Order::Stop);
+    fn commit(&mut self, batch: &[LogCommand], through: u64) -> bool {
+        let is_due = self
+            .failed_at
+            .is_none_or(|at| at.elapsed() >= RETRY_INTERVAL);
+        let is_empty = |command: &LogCommand| {
+            matches!(command, LogCommand::WaitCommitted(_) | LogCommand::Stop)
+        };
         if batch.iter().all(is_empty) {
             return true;
         }
@@ -471,7 +475,7 @@ impl Writer {
         }
         match self.write(batch, through) {
             Ok(()) => {
-                self.told = None;
+                self.failed_at = None;
                 if self.broken.swap(false, Ordering::AcqRel) {
                     // Logged at the same level as the failure.
                     tracing::error!("the session log can be written again");
@@ -479,7 +483,7 @@ impl Writer {
                 true
             }
             Err(error) => {
-                self.told = Some(Instant::now());
+                self.failed_at = Some(Instant::now());
                 if !self.broken.swap(true, Ordering::AcqRel) {
                     tracing::error!(
                         "cannot write the session log: {error}; sessions continue, but their history has a gap"
@@ -490,11 +494,11 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, batch: &[Order], through: u64) -> rusqlite::Result<()> {
+    fn write(&mut self, batch: &[LogCommand], through: u64) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
-        for order in batch {
-            match order {
-                Order::Item(session, item) => {
+        for command in batch {
+            match command {
+                LogCommand::Item(session, item) => {
                     transaction
                         .prepare_cached("INSERT OR REPLACE INTO items VALUES (?1, ?2, ?3, ?4, ?5)")?
                         .execute(params![
@@ -505,17 +509,17 @@ impl Writer {
                             item.data()
                         ])?;
                 }
-                Order::Record(session) => {
+                LogCommand::Record(session) => {
                     let record = serde_json::to_string(session).unwrap_or_default();
                     transaction
                         .prepare_cached("INSERT OR REPLACE INTO sessions VALUES (?1, ?2, ?3)")?
                         .execute(params![session.id, session.started_at, record])?;
                 }
-                Order::Forget(id) => {
+                LogCommand::Forget(id) => {
                     transaction.execute("DELETE FROM sessions WHERE id = ?1", [id])?;
                     transaction.execute("DELETE FROM items WHERE session = ?1", [id])?;
                 }
-                Order::Settle(_) | Order::Stop => {}
+                LogCommand::WaitCommitted(_) | LogCommand::Stop => {}
             }
         }
         transaction
@@ -525,28 +529,30 @@ impl Writer {
     }
 }
 
-/// Waits for orders, and briefly for more. Returns all of them and the number of the last one.
-fn next(queue: &(Mutex<Queue>, Condvar)) -> (Vec<Order>, u64) {
-    let mut waits = queue.0.lock();
-    while waits.orders.is_empty() {
-        queue.1.wait(&mut waits);
+/// Waits for commands, and briefly for more. Returns all of them and the number of the last one.
+fn next(queue: &(Mutex<Queue>, Condvar)) -> (Vec<LogCommand>, u64) {
+    let mut queued = queue.0.lock();
+    while queued.commands.is_empty() {
+        queue.1.wait(&mut queued);
     }
-    let is_early = |waits: &mut Queue| !waits.is_urgent && waits.orders.len() < ENOUGH;
-    queue.1.wait_while_for(&mut waits, is_early, LINGER);
-    waits.is_urgent = false;
-    (std::mem::take(&mut waits.orders), waits.last)
+    let is_early = |queued: &mut Queue| !queued.is_urgent && queued.commands.len() < BATCH_SIZE;
+    queue.1.wait_while_for(&mut queued, is_early, COMMIT_DELAY);
+    queued.is_urgent = false;
+    (std::mem::take(&mut queued.commands), queued.last)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn open(dir: &Path) -> Log {
-        Log::open(&dir.join("sessions.db")).expect("opened").0
+    fn open(dir: &Path) -> SessionLog {
+        SessionLog::open(&dir.join("sessions.db"))
+            .expect("opened")
+            .0
     }
 
-    fn line(seq: u64) -> Item {
-        Item::new(1, seq, Kind::Line, &format!("\"{seq}\""))
+    fn line(seq: u64) -> LogItem {
+        LogItem::new(1, seq, ItemKind::Line, &format!("\"{seq}\""))
     }
 
     /// A copy of the files as they would be after a crash now.
@@ -562,7 +568,7 @@ mod tests {
         to
     }
 
-    async fn seqs(log: &Log, session: &str) -> Vec<u64> {
+    async fn seqs(log: &SessionLog, session: &str) -> Vec<u64> {
         let rows = log.page(session, 0, 1000).await;
         rows.iter().map(|row| row.seq).collect()
     }
@@ -579,7 +585,7 @@ mod tests {
         let found = snapshot(dir.path());
         log.append("a", line(2));
         assert_eq!(seqs(&open(found.path()), "a").await, [0, 1]);
-        // A reader sees all earlier orders, flushed or not.
+        // A reader sees all earlier commands, flushed or not.
         assert_eq!(seqs(&log, "a").await, [0, 1, 2]);
         let found = snapshot(dir.path());
         assert_eq!(seqs(&open(found.path()), "a").await, [0, 1, 2]);
@@ -598,8 +604,8 @@ mod tests {
         let path = dir.path().join("sessions.journal");
         let (mut journal, left) = Journal::open(&path).expect("opened");
         assert!(left.is_empty(), "an orderly end leaves nothing");
-        journal.hold(2, &Order::Item("a".into(), line(1)), 0);
-        journal.hold(900, &Order::Item("b".into(), line(7)), 0);
+        journal.buffer(2, &LogCommand::Item("a".into(), line(1)), 0);
+        journal.buffer(900, &LogCommand::Item("b".into(), line(7)), 0);
         journal.save().expect("written");
         let log = open(dir.path());
         assert!(seqs(&log, "a").await.is_empty());

@@ -6,4 +6,4 @@ mod journal;
 mod log;
 
 pub use file::SessionsFile;
-pub use log::{Log, Row, Stored};
+pub use log::{LogRow, LoggedSession, SessionLog};

@@ -1,4 +1,4 @@
-// Hosts an npm package that implements AgentCliClient (AIP-45). Reads orders as lines from stdin
+// Hosts an npm package that implements AgentCliClient (AIP-45). Reads commands as lines from stdin
 // and writes events of the taxonomy as lines to stdout. The only argument is the directory of the
 // package.
 
@@ -13,7 +13,7 @@ process.stdout.write = process.stderr.write.bind(process.stderr);
 
 const METHODS = ["connect", "send", "cancel", "close"];
 // Events of the reference implementation that are not in the closed set. They are not passed on.
-const BESIDE = ["plan", "usage_update"];
+const IGNORED_EVENTS = ["plan", "usage_update"];
 const REASONS = {
   completed: "end_turn",
   max_turns: "max_turn_requests",
@@ -24,11 +24,11 @@ let turn = null; // { id, over }
 let listening = null;
 const aborting = new AbortController();
 
-function tell(line) {
+function writeLine(line) {
   write(`${JSON.stringify(line)}\n`);
 }
 
-function words(problem) {
+function describe(problem) {
   return problem instanceof Error ? problem.message : String(problem);
 }
 
@@ -41,8 +41,8 @@ function entryOf(directory) {
     if (target === null || typeof target !== "object") return undefined;
     for (const [name, inner] of Object.entries(target)) {
       if ([".", "node", "import", "module-sync", "default"].includes(name)) {
-        const chosen = choose(inner);
-        if (chosen) return chosen;
+        const file = choose(inner);
+        if (file) return file;
       }
     }
     return undefined;
@@ -63,8 +63,8 @@ function isClient(value) {
 async function clientOf(module, definition) {
   for (const place of [module, module.default]) {
     if (typeof place?.createAgentCliClient === "function") {
-      const made = await place.createAgentCliClient(definition);
-      if (isClient(made)) return made;
+      const created = await place.createAgentCliClient(definition);
+      if (isClient(created)) return created;
       throw new Error(`createAgentCliClient() did not return an AgentCliClient with the methods ${METHODS.join(", ")} and events`);
     }
   }
@@ -132,15 +132,15 @@ function sessionId() {
 
 // Writes one event. After a failed turn, a second end with an error is ignored.
 function pass(raw) {
-  if (BESIDE.includes(raw?.type ?? raw?.kind)) return;
+  if (IGNORED_EVENTS.includes(raw?.type ?? raw?.kind)) return;
   const event = eventOf(raw);
   const last = event?.type === "turn-end" || event?.type === "error";
   if (last && turn?.over === "error" && (raw.reason ?? "error") === "error") return;
   const line = { ...event, turnId: turn?.id };
   try {
-    tell(line);
+    writeLine(line);
   } catch (problem) {
-    tell({ type: "error", message: `an event of the adapter cannot be written as JSON: ${words(problem)}`, turnId: turn?.id });
+    writeLine({ type: "error", message: `an event of the adapter cannot be written as JSON: ${describe(problem)}`, turnId: turn?.id });
     if (turn) turn.over = "error";
     return;
   }
@@ -149,7 +149,7 @@ function pass(raw) {
 
 function fail(problem) {
   if (turn && turn.over) return;
-  pass({ type: "error", message: words(problem) });
+  pass({ type: "error", message: describe(problem) });
 }
 
 // One reader for all turns, or one per turn if the package ends its stream with the turn.
@@ -162,37 +162,37 @@ function listen(stream) {
   });
 }
 
-async function connect(order) {
+async function connect(command) {
   const directory = process.argv[2];
   const module = await import(pathToFileURL(entryOf(directory)).href);
-  client = await clientOf(module, { ...order.definition, command: order.command });
+  client = await clientOf(module, { ...command.definition, command: command.command });
   const answer = await client.connect({
-    cwd: order.cwd,
+    cwd: command.cwd,
     env: { ...process.env },
     abortSignal: aborting.signal,
-    capabilities: order.definition?.capabilities ?? {},
-    resumeSessionId: order.resume,
+    capabilities: command.definition?.capabilities ?? {},
+    resumeSessionId: command.resume,
   });
-  const given = typeof answer?.sessionId === "string" ? answer.sessionId : undefined;
-  tell({ type: "connected", sessionId: sessionId() ?? given });
+  const reported = typeof answer?.sessionId === "string" ? answer.sessionId : undefined;
+  writeLine({ type: "connected", sessionId: sessionId() ?? reported });
 }
 
-async function send(order) {
-  turn = { id: order.turnId, over: null };
-  const spoken = typeof client.events === "function";
-  if (spoken && !listening) listen(client.events());
-  const sent = await client.send(order.turnId, order.message);
-  if (!spoken && typeof sent?.[Symbol.asyncIterator] === "function") listen(sent);
+async function send(command) {
+  turn = { id: command.turnId, over: null };
+  const hasEvents = typeof client.events === "function";
+  if (hasEvents && !listening) listen(client.events());
+  const sent = await client.send(command.turnId, command.message);
+  if (!hasEvents && typeof sent?.[Symbol.asyncIterator] === "function") listen(sent);
 }
 
-function answer(order) {
-  const given = {
-    choice: { optionId: order.choice },
-    content: { content: order.content },
+function answer(command) {
+  const resolutions = {
+    choice: { optionId: command.choice },
+    content: { content: command.content },
   };
-  const resolution = given[order.answer] ?? { cancelled: true };
+  const resolution = resolutions[command.answer] ?? { cancelled: true };
   const respond = client.respondPermission ?? client.answer;
-  return respond?.call(client, order.id, resolution);
+  return respond?.call(client, command.id, resolution);
 }
 
 async function close() {
@@ -200,11 +200,11 @@ async function close() {
   await client?.close();
 }
 
-const ORDERS = {
+const COMMANDS = {
   connect,
   send,
   answer,
-  cancel: (order) => client.cancel(order.turnId),
+  cancel: (command) => client.cancel(command.turnId),
 };
 
 function finish(code) {
@@ -228,7 +228,7 @@ function end() {
   close().then(
     () => finish(0),
     (problem) => {
-      process.stderr.write(`close: ${words(problem)}\n`);
+      process.stderr.write(`close: ${describe(problem)}\n`);
       finish(1);
     },
   );
@@ -236,22 +236,22 @@ function end() {
 
 const lines = createInterface({ input: process.stdin, crlfDelay: Infinity });
 lines.on("line", (line) => {
-  let order;
+  let command;
   try {
-    order = JSON.parse(line);
+    command = JSON.parse(line);
   } catch {
-    process.stderr.write("received an invalid order\n");
+    process.stderr.write("received an invalid command\n");
     return;
   }
-  if (order.op === "close") return end();
-  const doing = ORDERS[order.op];
-  if (!doing) return;
-  // Orders run concurrently: a cancel must not wait for the send before it.
+  if (command.op === "close") return end();
+  const handler = COMMANDS[command.op];
+  if (!handler) return;
+  // Commands run concurrently: a cancel must not wait for the send before it.
   Promise.resolve()
-    .then(() => doing(order))
+    .then(() => handler(command))
     .catch((problem) => {
-      if (order.op === "connect" || order.op === "send") fail(problem);
-      else process.stderr.write(`${order.op}: ${words(problem)}\n`);
+      if (command.op === "connect" || command.op === "send") fail(problem);
+      else process.stderr.write(`${command.op}: ${describe(problem)}\n`);
     });
 });
 lines.on("close", end);

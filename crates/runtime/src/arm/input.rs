@@ -36,11 +36,11 @@ impl Input {
         let writing = tokio::spawn(async move {
             let mut pipe = pipe.lock().await;
             let written = match pipe.as_mut() {
-                None => return Err(gone()),
+                None => return Err(broken_pipe()),
                 Some(open) => tokio::select! {
                     biased;
                     written = open.write_all(&bytes) => written,
-                    _ = closed.wait_for(|closed| *closed) => Err(gone()),
+                    _ = closed.wait_for(|closed| *closed) => Err(broken_pipe()),
                 },
             };
             if written.is_err() {
@@ -48,7 +48,7 @@ impl Input {
             }
             written
         });
-        writing.await.unwrap_or_else(|_| Err(gone()))
+        writing.await.unwrap_or_else(|_| Err(broken_pipe()))
     }
 
     /// Whether it was closed by this side.
@@ -63,6 +63,6 @@ impl Input {
     }
 }
 
-fn gone() -> io::Error {
+fn broken_pipe() -> io::Error {
     io::ErrorKind::BrokenPipe.into()
 }

@@ -1,19 +1,18 @@
 //! Protocol arms. Each speaks one protocol with the agent and translates it into the events of
 //! AIP-45 (A45-EVT-09).
 
-pub mod acp;
+pub(crate) mod acp;
 pub mod adapter;
-pub mod codec;
-pub mod desk;
-pub mod input;
-#[cfg(test)]
+mod codec;
+mod input;
 #[cfg(test)]
 mod json;
 pub mod mcp;
 pub mod npm;
+pub mod permissions;
 pub mod process;
 mod proprietary;
-pub mod slot;
+mod slot;
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -26,29 +25,34 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use crate::audit::Audit;
+use crate::error::{Code, Error, stderr_block};
 use crate::event::{StopReason, StreamEvent};
-use crate::fault::{Code, Fault};
 use agentproto_sandbox::spawn::Exit;
 
 pub use proprietary::proprietary;
 
 /// How long to wait for the exit of an agent that no longer reads. Its exit status and stderr
 /// explain more than the failed write.
-const LAST_WORD: Duration = Duration::from_millis(250);
+const EXIT_GRACE: Duration = Duration::from_millis(250);
 
-pub type Doing<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
+/// The future that the methods of [`Arm`] return.
+pub type ArmFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
 /// How the agent is started: its argv, and its environment in addition to the policy.
 #[derive(Clone, Debug)]
-pub struct Spec {
+pub struct LaunchSpec {
+    /// The program and its arguments.
     pub argv: Vec<OsString>,
+    /// Variables that are set in addition to those of the policy.
     pub env: Vec<(OsString, OsString)>,
 }
 
 /// What the agent reported about itself in the handshake.
 #[derive(Clone, Debug, Default)]
 pub struct Negotiated {
+    /// The agent's name.
     pub name: Option<String>,
+    /// The agent's version.
     pub version: Option<String>,
     /// Whether it can resume sessions, or `None` if the protocol does not say.
     pub resumable: Option<bool>,
@@ -58,7 +62,7 @@ pub struct Negotiated {
 
 /// How to open a session.
 #[derive(Clone, Debug)]
-pub struct Open {
+pub struct OpenRequest {
     /// An earlier session to resume.
     pub resume: Option<String>,
 }
@@ -68,38 +72,38 @@ pub struct Open {
 pub trait Arm: Send + Sync {
     /// Prepares what the agent needs before it starts, such as a download or the user's consent.
     /// The handshake timeout does not apply yet.
-    fn prepare(&self) -> Doing<'_, ()> {
+    fn prepare(&self) -> ArmFuture<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
     /// Starts the agent and negotiates the protocol with it.
-    fn handshake(&self) -> Doing<'_, Negotiated>;
+    fn handshake(&self) -> ArmFuture<'_, Negotiated>;
     /// Opens or resumes a session, and returns its id.
-    fn open<'a>(&'a self, open: &'a Open) -> Doing<'a, String>;
+    fn open<'a>(&'a self, open: &'a OpenRequest) -> ArmFuture<'a, String>;
     /// Runs one turn. Events go to the sink as they arrive. The return value says how the turn
     /// ended. If the agent exits, the error is `agent_exited`.
-    fn turn<'a>(&'a self, message: &'a str, events: Events) -> Doing<'a, StopReason>;
+    fn turn<'a>(&'a self, message: &'a str, events: EventSink) -> ArmFuture<'a, StopReason>;
     /// Asks the agent to end the turn, which then returns `Cancelled`.
-    fn cancel(&self) -> Doing<'_, ()>;
+    fn cancel(&self) -> ArmFuture<'_, ()>;
     /// Closes the session in the protocol's own way, if it has one.
-    fn close(&self) -> Doing<'_, ()>;
+    fn close(&self) -> ArmFuture<'_, ()>;
     /// Ends the process: end of stdin, SIGTERM, SIGKILL. `None` if there is none.
     fn stop(&self) -> Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>>;
-    /// What the agent wrote outside its protocol, for an error about a missing answer.
-    fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+    /// What the agent wrote outside its protocol, to append to an error about a missing answer.
+    fn output_excerpt(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
         Box::pin(std::future::ready(None))
     }
     /// Waits until the agent has exited on its own. Never returns if no process stays between
     /// turns. Called once the session is open. The future holds no reference to the agent.
-    fn gone(&self) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
+    fn exited(&self) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
         Box::pin(std::future::pending())
     }
     /// The sessions that the agent knows about.
-    fn list(&self) -> Doing<'_, Value> {
-        let no = Fault::new(
+    fn list(&self) -> ArmFuture<'_, Value> {
+        let unsupported = Error::new(
             Code::CapabilityMismatch,
             "the agent does not support listing its sessions",
         );
-        Box::pin(std::future::ready(Err(no)))
+        Box::pin(std::future::ready(Err(unsupported)))
     }
     /// The id that a later run resumes by, if the agent reports it only during a turn. It replaces
     /// the id that `open` returned.
@@ -109,35 +113,35 @@ pub trait Arm: Send + Sync {
 }
 
 /// The error for an agent that still runs, but has closed its stdin.
-fn closed_input() -> Fault {
+fn closed_input() -> Error {
     let what = "the agent closed its stdin during the session";
-    Fault::new(Code::ProtocolViolation, what)
+    Error::new(Code::ProtocolViolation, what)
         .hint("report it to the agent's author; the session cannot continue")
 }
 
 /// The first part of a line that an agent wrote, masked, for an error message.
 fn quote(context: &crate::context::Context, line: &[u8]) -> String {
-    const QUOTED: usize = 200;
-    let text = String::from_utf8_lossy(line.get(..64 * QUOTED).unwrap_or(line));
-    cut(&context.masks.mask(&text), QUOTED)
+    const MAX_QUOTE: usize = 200;
+    let text = String::from_utf8_lossy(line.get(..64 * MAX_QUOTE).unwrap_or(line));
+    truncate(&context.masks.mask(&text), MAX_QUOTE)
 }
 
 /// Masks and shortens an error that contains text of the agent.
-pub(super) fn in_its_words(context: &crate::context::Context, mut fault: Fault) -> Fault {
-    const LONGEST: usize = 4000;
-    const LARGEST: usize = 16 << 10;
-    fault.message = cut(&context.masks.mask(&fault.message), LONGEST);
-    fault.hint = fault
+pub(super) fn redact_error(context: &crate::context::Context, mut error: Error) -> Error {
+    const MAX_CHARS: usize = 4000;
+    const MAX_DETAILS: usize = 16 << 10;
+    error.message = truncate(&context.masks.mask(&error.message), MAX_CHARS);
+    error.hint = error
         .hint
-        .map(|hint| cut(&context.masks.mask(&hint), LONGEST));
-    if fault.details.to_string().len() > LARGEST {
-        fault.details = Box::default();
+        .map(|hint| truncate(&context.masks.mask(&hint), MAX_CHARS));
+    if error.details.to_string().len() > MAX_DETAILS {
+        error.details = Box::default();
     }
-    context.masks.mask_value(&mut fault.details);
-    fault
+    context.masks.mask_value(&mut error.details);
+    error
 }
 
-fn cut(text: &str, characters: usize) -> String {
+fn truncate(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
@@ -145,9 +149,9 @@ fn cut(text: &str, characters: usize) -> String {
 }
 
 /// The end of a process's stderr, for an error about a missing answer.
-async fn words(process: &process::Process) -> Option<String> {
-    let words = process.last_words().await;
-    (!words.is_empty()).then(|| format!("last stderr output: {words}"))
+async fn stderr_excerpt(process: &process::Process) -> Option<String> {
+    let tail = process.stderr_tail().await;
+    (!tail.is_empty()).then(|| stderr_block(&tail))
 }
 
 /// A session id to use until the agent reports its own.
@@ -160,19 +164,20 @@ fn provisional_id() -> String {
 
 /// The sink for the events of a turn.
 #[derive(Clone)]
-pub struct Events {
+pub struct EventSink {
     sink: mpsc::Sender<StreamEvent>,
     audit: Arc<Audit>,
 }
 
-impl Events {
+impl EventSink {
+    /// Creates a sink that sends to a channel and writes to an audit log.
     pub fn new(sink: mpsc::Sender<StreamEvent>, audit: Arc<Audit>) -> Self {
-        Events { sink, audit }
+        EventSink { sink, audit }
     }
 
     /// Sends an event. Waits while the reader is slow. A reader that is gone is not an error. Tool
     /// calls and questions are written to the audit log first (A45-LIFE-07, A45-SEC-03).
-    pub async fn emit(&self, event: StreamEvent) -> Result<(), Fault> {
+    pub async fn emit(&self, event: StreamEvent) -> Result<(), Error> {
         match &event {
             StreamEvent::ToolCall {
                 id,
@@ -200,7 +205,7 @@ impl Events {
     }
 
     /// Writes an arm's own entry to the audit log.
-    pub fn record(&self, event: &str, data: Value) -> Result<(), Fault> {
+    pub fn record(&self, event: &str, data: Value) -> Result<(), Error> {
         self.audit.record(event, data)
     }
 }

@@ -12,20 +12,20 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::adapter::Executable;
-use super::desk::Desk;
-use super::{Arm, Doing, Events, Negotiated, Open, Spec};
+use super::permissions::PermissionBroker;
+use super::{Arm, ArmFuture, EventSink, LaunchSpec, Negotiated, OpenRequest};
 use crate::bundle::Bundle;
 use crate::context::Context;
+use crate::error::{Code, Error};
 use crate::event::StopReason;
-use crate::fault::{Code, Fault};
-use crate::interact::{Kind, Question};
+use crate::interact::{Question, QuestionKind};
 use crate::observe::Stage;
 use agentproto_manifest::{Disk, Node, RefRole, Workspace};
-use agentproto_sandbox::spawn::{Exit, Options};
+use agentproto_sandbox::spawn::{Exit, SpawnOptions};
 
 const BRIDGE: &str = include_str!("bridge.mjs");
 /// Time limit for installing a package, sufficient for a slow network.
-const LONGEST_INSTALL: Duration = Duration::from_secs(600);
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Source of the package.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,11 +33,17 @@ pub enum Package {
     /// A directory in the bundle: `metadata.agentproto.adapter_path`.
     Bundled(PathBuf),
     /// One exact version, installed once below the home.
-    Pinned { name: String, version: String },
+    Pinned {
+        /// Name of the package.
+        name: String,
+        /// Exact version.
+        version: String,
+    },
 }
 
 impl Package {
-    pub fn from_manifest(bundle: &Bundle) -> Result<Package, Fault> {
+    /// Reads the package of a bundle. Returns an error if its version is not pinned.
+    pub fn from_manifest(bundle: &Bundle) -> Result<Package, Error> {
         let own = |key: &str| bundle.root().at(&["metadata", "agentproto", key]);
         if let Some(node) = own("adapter_path") {
             return bundled(bundle, node);
@@ -49,9 +55,9 @@ impl Package {
             let what = format!("`{name}` is not the name of an npm package");
             return Err(bundle.invalid(node, &what));
         }
-        if let Some(said) = own("adapter_version") {
-            let Some(text) = said.as_str() else {
-                return Err(bundle.invalid(said, "`adapter_version` must be a string"));
+        if let Some(declared) = own("adapter_version") {
+            let Some(text) = declared.as_str() else {
+                return Err(bundle.invalid(declared, "`adapter_version` must be a string"));
             };
             version = Some(text.to_owned());
         }
@@ -82,7 +88,7 @@ fn pin_hint(name: &str) -> String {
     )
 }
 
-fn bundled(bundle: &Bundle, node: &Node) -> Result<Package, Fault> {
+fn bundled(bundle: &Bundle, node: &Node) -> Result<Package, Error> {
     let Some(text) = node.as_str() else {
         return Err(bundle.invalid(node, "`adapter_path` must be a string"));
     };
@@ -149,32 +155,39 @@ fn pinned_by_runner(bundle: &Bundle, name: &str) -> Option<String> {
     }
 }
 
+/// An adapter that is an npm package.
 pub struct NodeAdapter {
     context: Arc<Context>,
     package: Package,
-    spec: Spec,
-    desk: Desk,
-    hosted: OnceLock<Executable>,
+    spec: LaunchSpec,
+    broker: PermissionBroker,
+    adapter: OnceLock<Executable>,
 }
 
 impl NodeAdapter {
-    pub fn new(context: Arc<Context>, package: Package, spec: Spec, desk: Desk) -> NodeAdapter {
+    /// Creates the arm. The package is installed by `prepare`.
+    pub fn new(
+        context: Arc<Context>,
+        package: Package,
+        spec: LaunchSpec,
+        broker: PermissionBroker,
+    ) -> NodeAdapter {
         NodeAdapter {
             context,
             package,
             spec,
-            desk,
-            hosted: OnceLock::new(),
+            broker,
+            adapter: OnceLock::new(),
         }
     }
 
     /// Installs the package and writes the bridge. Nothing runs yet.
-    async fn hosting(&self) -> Result<&Executable, Fault> {
-        if let Some(hosted) = self.hosted.get() {
-            return Ok(hosted);
+    async fn prepare_adapter(&self) -> Result<&Executable, Error> {
+        if let Some(adapter) = self.adapter.get() {
+            return Ok(adapter);
         }
-        let around = self.context.surroundings(&self.spec.env);
-        let node = around.find("node".as_ref()).map_err(|_| missing("node"))?;
+        let host = self.context.host_context(&self.spec.env);
+        let node = host.find("node".as_ref()).map_err(|_| missing("node"))?;
         let (package, prefix) = match &self.package {
             Package::Bundled(dir) => (dir.clone(), self.context.home.dir("npm/bridge")?),
             Package::Pinned { name, version } => {
@@ -184,20 +197,20 @@ impl NodeAdapter {
         };
         let bridge = self.bridge(&prefix, &node)?;
         let argv = vec![bridge.into_os_string(), package.into_os_string()];
-        let hosted = Executable::new(
+        let adapter = Executable::new(
             Arc::clone(&self.context),
             argv,
             self.spec.clone(),
-            self.desk.clone(),
+            self.broker.clone(),
         );
-        Ok(self.hosted.get_or_init(|| hosted))
+        Ok(self.adapter.get_or_init(|| adapter))
     }
 
     /// Writes the bridge as an executable next to the package, because a sandbox makes a script
     /// visible together with its interpreter and the package around it.
-    fn bridge(&self, prefix: &Path, node: &Path) -> Result<PathBuf, Fault> {
+    fn bridge(&self, prefix: &Path, node: &Path) -> Result<PathBuf, Error> {
         let home = &self.context.home;
-        let _alone = home.lock("npm")?;
+        let _lock = home.lock("npm")?;
         let below = |path: &Path| path.strip_prefix(home.root()).map(Path::to_owned).ok();
         let path = prefix.join("bridge.mjs");
         let text = format!("#!{}\n{BRIDGE}", node.display());
@@ -207,33 +220,33 @@ impl NodeAdapter {
         {
             home.write(below, b"{ \"private\": true }\n")?;
         }
-        let is = std::fs::read(&path).is_ok_and(|known| known == text.as_bytes());
-        if !is && let Some(below) = below(&path) {
+        let is_current = std::fs::read(&path).is_ok_and(|known| known == text.as_bytes());
+        if !is_current && let Some(below) = below(&path) {
             home.write(below, text.as_bytes())?;
         }
         let mode = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(&path, mode).map_err(|e| {
             let what = format!("cannot make `{}` executable: {e}", path.display());
-            Fault::new(Code::StateUnwritable, what)
+            Error::new(Code::StateUnwritable, what)
         })?;
         Ok(path)
     }
 
     /// The directory of the package, which is installed if it is missing.
-    async fn installed(&self, name: &str, version: &str) -> Result<PathBuf, Fault> {
+    async fn installed(&self, name: &str, version: &str) -> Result<PathBuf, Error> {
         let context = &self.context;
         let below = PathBuf::from("npm").join(format!("{name}@{version}"));
         let prefix = context.home.path(&below);
         if version_in(&prefix, name).as_deref() == Some(version) {
             return Ok(prefix);
         }
-        let around = context.surroundings(&[]);
-        around.find("npm".as_ref()).map_err(|_| missing("npm"))?;
+        let host = context.host_context(&[]);
+        host.find("npm".as_ref()).map_err(|_| missing("npm"))?;
         self.confirm(name, version).await?;
-        let fresh = format!("npm/.new-{}-{}", std::process::id(), crate::home::unique());
-        let fresh = context.home.dir(fresh)?;
-        let done = self.install(name, version, &fresh).await.and_then(|()| {
-            let _alone = context.home.lock("npm")?;
+        let staging = format!("npm/.new-{}-{}", std::process::id(), crate::home::unique());
+        let staging = context.home.dir(staging)?;
+        let done = self.install(name, version, &staging).await.and_then(|()| {
+            let _lock = context.home.lock("npm")?;
             if version_in(&prefix, name).as_deref() == Some(version) {
                 return Ok(());
             }
@@ -241,16 +254,16 @@ impl NodeAdapter {
             if let Some(parent) = below.parent() {
                 context.home.dir(parent)?;
             }
-            std::fs::rename(&fresh, &prefix).map_err(|e| {
+            std::fs::rename(&staging, &prefix).map_err(|e| {
                 let what = format!("cannot create `{}`: {e}", prefix.display());
-                Fault::new(Code::StateUnwritable, what)
+                Error::new(Code::StateUnwritable, what)
             })
         });
-        let _ = std::fs::remove_dir_all(&fresh);
+        let _ = std::fs::remove_dir_all(&staging);
         done.map(|()| prefix)
     }
 
-    async fn install(&self, name: &str, version: &str, into: &Path) -> Result<(), Fault> {
+    async fn install(&self, name: &str, version: &str, into: &Path) -> Result<(), Error> {
         let context = &self.context;
         let package = format!("{name}@{version}");
         context.observer.progress(Stage::Install, &package);
@@ -274,16 +287,16 @@ impl NodeAdapter {
                 package.clone().into(),
             ])
             .collect();
-        let options = Options {
-            timeout: Some(LONGEST_INSTALL),
-            ..Options::default()
+        let options = SpawnOptions {
+            timeout: Some(INSTALL_TIMEOUT),
+            ..SpawnOptions::default()
         };
         let env = crate::install::manager_environment(context);
         let finished = context.run_host(&argv, &env, into, options).await?;
         let failed = |why: String| {
             let why = context.masks.mask(&why).into_owned();
             let what = format!("cannot install the adapter `{package}`: {why}");
-            Fault::new(Code::AdapterUnavailable, what).hint(
+            Error::new(Code::AdapterUnavailable, what).hint(
                 "check the name, the version and the network, or run npm yourself to see more",
             )
         };
@@ -309,7 +322,7 @@ impl NodeAdapter {
     }
 
     /// Asks before code of others is downloaded.
-    async fn confirm(&self, name: &str, version: &str) -> Result<(), Fault> {
+    async fn confirm(&self, name: &str, version: &str) -> Result<(), Error> {
         let context = &self.context;
         if context.yes {
             return Ok(());
@@ -317,27 +330,29 @@ impl NodeAdapter {
         let package = format!("{name}@{version}");
         if context.interact.is_headless() {
             let what = format!(
-                "the adapter `{package}` is not installed, and its installation cannot be confirmed without a terminal"
+                "the adapter `{package}` is not installed, and you cannot be asked without a terminal; nothing was installed"
             );
-            return Err(Fault::new(Code::AdapterUnavailable, what).hint("confirm with `--yes`"));
+            return Err(
+                Error::new(Code::AdapterUnavailable, what).hint("add `--yes` to install it")
+            );
         }
         let question = Question {
             message: format!("The adapter `{package}` is not installed. Install it from npm?"),
-            kind: Kind::Boolean,
+            kind: QuestionKind::Boolean,
             default: Some("true".to_owned()),
         };
         match context.interact.ask(&question).await?.as_str() {
             "true" => Ok(()),
-            _ => Err(Fault::new(
+            _ => Err(Error::new(
                 Code::Declined,
                 format!("the installation of `{package}` was declined"),
             )),
         }
     }
 
-    fn hosted(&self) -> Result<&Executable, Fault> {
-        let missing = || Fault::new(Code::SessionClosed, "the adapter was not started");
-        self.hosted.get().ok_or_else(missing)
+    fn adapter(&self) -> Result<&Executable, Error> {
+        let missing = || Error::new(Code::SessionClosed, "the adapter was not started");
+        self.adapter.get().ok_or_else(missing)
     }
 }
 
@@ -348,47 +363,47 @@ fn version_in(prefix: &Path, name: &str) -> Option<String> {
     Some(manifest.get("version")?.as_str()?.to_owned())
 }
 
-fn missing(program: &str) -> Fault {
+fn missing(program: &str) -> Error {
     let what = format!("this agent needs an npm adapter, but `{program}` is not installed");
-    Fault::new(Code::AdapterUnavailable, what)
+    Error::new(Code::AdapterUnavailable, what)
         .hint("install Node.js 18 or newer with npm, and make sure that both are on PATH")
 }
 
 impl Arm for NodeAdapter {
-    fn prepare(&self) -> Doing<'_, ()> {
-        Box::pin(async move { self.hosting().await.map(|_| ()) })
+    fn prepare(&self) -> ArmFuture<'_, ()> {
+        Box::pin(async move { self.prepare_adapter().await.map(|_| ()) })
     }
 
-    fn handshake(&self) -> Doing<'_, Negotiated> {
-        Box::pin(async move { self.hosting().await?.handshake().await })
+    fn handshake(&self) -> ArmFuture<'_, Negotiated> {
+        Box::pin(async move { self.prepare_adapter().await?.handshake().await })
     }
 
-    fn open<'a>(&'a self, open: &'a Open) -> Doing<'a, String> {
-        Box::pin(async move { self.hosted()?.open(open).await })
+    fn open<'a>(&'a self, open: &'a OpenRequest) -> ArmFuture<'a, String> {
+        Box::pin(async move { self.adapter()?.open(open).await })
     }
 
-    fn turn<'a>(&'a self, message: &'a str, events: Events) -> Doing<'a, StopReason> {
-        Box::pin(async move { self.hosted()?.turn(message, events).await })
+    fn turn<'a>(&'a self, message: &'a str, events: EventSink) -> ArmFuture<'a, StopReason> {
+        Box::pin(async move { self.adapter()?.turn(message, events).await })
     }
 
-    fn cancel(&self) -> Doing<'_, ()> {
-        Box::pin(async move { self.hosted()?.cancel().await })
+    fn cancel(&self) -> ArmFuture<'_, ()> {
+        Box::pin(async move { self.adapter()?.cancel().await })
     }
 
-    fn close(&self) -> Doing<'_, ()> {
-        Box::pin(async move { self.hosted()?.close().await })
+    fn close(&self) -> ArmFuture<'_, ()> {
+        Box::pin(async move { self.adapter()?.close().await })
     }
 
     fn stop(&self) -> Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>> {
-        Box::pin(async move { self.hosted.get()?.stop().await })
+        Box::pin(async move { self.adapter.get()?.stop().await })
     }
 
-    fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
-        Box::pin(async move { self.hosted.get()?.last_words().await })
+    fn output_excerpt(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+        Box::pin(async move { self.adapter.get()?.output_excerpt().await })
     }
 
     fn session_id(&self) -> Option<String> {
-        self.hosted.get()?.session_id()
+        self.adapter.get()?.session_id()
     }
 }
 

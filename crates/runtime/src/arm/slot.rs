@@ -9,9 +9,9 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::input::Input;
-use super::{Events, LAST_WORD, closed_input};
+use super::{EXIT_GRACE, EventSink, closed_input};
+use crate::error::Error;
 use crate::event::{StopReason, StreamEvent};
-use crate::fault::Fault;
 
 /// Whether the turn is to be canceled.
 pub struct Cancel(watch::Sender<bool>);
@@ -38,8 +38,8 @@ impl Cancel {
     }
 
     pub async fn wait(&self) {
-        let mut told = self.0.subscribe();
-        if told.wait_for(|told| *told).await.is_err() {
+        let mut cancelled = self.0.subscribe();
+        if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
             std::future::pending().await
         }
     }
@@ -49,23 +49,23 @@ impl Cancel {
 #[derive(Clone, Debug)]
 pub enum End {
     Reason(StopReason),
-    Fault(Fault),
+    Error(Error),
     /// The agent's output ended.
-    Lost,
+    OutputEnded,
 }
 
 /// Holds one turn at a time.
 pub struct Slot {
-    going: Mutex<Option<Arc<Going>>>,
-    /// Whether the agent's output has ended. Set and read while `going` is locked.
-    lost: watch::Sender<bool>,
+    current: Mutex<Option<Arc<CurrentTurn>>>,
+    /// Whether the agent's output has ended. Set and read while `current` is locked.
+    ended: watch::Sender<bool>,
 }
 
 impl Default for Slot {
     fn default() -> Self {
         Slot {
-            going: Mutex::default(),
-            lost: watch::Sender::new(false),
+            current: Mutex::default(),
+            ended: watch::Sender::new(false),
         }
     }
 }
@@ -73,66 +73,69 @@ impl Default for Slot {
 impl Slot {
     /// Opens a turn, which lasts until the returned value is dropped. A handshake is a turn without
     /// events.
-    pub fn begin(self: &Arc<Self>, events: Option<Events>) -> Turn {
-        let going = Arc::new(Going {
+    pub fn begin(self: &Arc<Self>, events: Option<EventSink>) -> TurnGuard {
+        let current = Arc::new(CurrentTurn {
             events,
             end: watch::Sender::new(None),
             over: watch::Sender::new(false),
         });
-        let mut held = self.going.lock();
-        if *self.lost.borrow() {
-            going.finish(End::Lost);
+        let mut held = self.current.lock();
+        if *self.ended.borrow() {
+            current.finish(End::OutputEnded);
         }
-        *held = Some(Arc::clone(&going));
+        *held = Some(Arc::clone(&current));
         drop(held);
-        Turn {
+        TurnGuard {
             slot: Arc::clone(self),
-            going,
+            current,
         }
     }
 
     /// The current turn.
-    pub fn going(&self) -> Option<Arc<Going>> {
-        self.going.lock().clone()
+    pub fn current(&self) -> Option<Arc<CurrentTurn>> {
+        self.current.lock().clone()
     }
 
     /// Marks the agent's output as ended, which ends the current turn and every later one.
-    pub fn lose(&self) {
-        let held = self.going.lock();
-        self.lost.send_replace(true);
-        if let Some(going) = &*held {
-            going.finish(End::Lost);
+    pub fn output_ended(&self) {
+        let held = self.current.lock();
+        self.ended.send_replace(true);
+        if let Some(current) = &*held {
+            current.finish(End::OutputEnded);
         }
     }
 
     /// Waits until the agent's output has ended, during or between turns.
-    pub async fn lost(&self) {
-        let mut lost = self.lost.subscribe();
-        let _ = lost.wait_for(|lost| *lost).await;
+    pub async fn wait_output_end(&self) {
+        let mut ended = self.ended.subscribe();
+        let _ = ended.wait_for(|ended| *ended).await;
     }
 
     /// Called after each write. If the write failed and this side has not closed the input, the
     /// turn ends when the agent exits, or after a short wait.
-    pub async fn wrote(&self, input: &Input, written: &io::Result<()>) {
-        if written.is_ok() || input.is_closed() || timeout(LAST_WORD, self.lost()).await.is_ok() {
+    pub async fn after_write(&self, input: &Input, written: &io::Result<()>) {
+        if written.is_ok()
+            || input.is_closed()
+            || timeout(EXIT_GRACE, self.wait_output_end()).await.is_ok()
+        {
             return;
         }
-        if let Some(going) = self.going() {
-            going.finish(End::Fault(closed_input()));
+        if let Some(current) = self.current() {
+            current.finish(End::Error(closed_input()));
         }
     }
 }
 
 /// A turn, as seen by the reader.
-pub struct Going {
-    events: Option<Events>,
+pub struct CurrentTurn {
+    events: Option<EventSink>,
     end: watch::Sender<Option<End>>,
     over: watch::Sender<bool>,
 }
 
-impl Going {
+impl CurrentTurn {
     /// The sink for questions, or `None` in a handshake.
-    pub fn events(&self) -> Option<&Events> {
+    pub fn events(&self) -> Option<&EventSink> {
         self.events.as_ref()
     }
 
@@ -149,13 +152,13 @@ impl Going {
             emitted = events.emit(event) => emitted,
             _ = over.wait_for(|over| *over) => Ok(()),
         };
-        if let Err(fault) = emitted {
-            self.finish(End::Fault(fault));
+        if let Err(error) = emitted {
+            self.finish(End::Error(error));
         }
     }
 
     /// Waits until the turn is dropped.
-    pub async fn left(&self) {
+    pub async fn dropped(&self) {
         let mut over = self.over.subscribe();
         let _ = over.wait_for(|over| *over).await;
     }
@@ -178,22 +181,24 @@ impl Going {
     pub async fn ended(&self) -> End {
         let mut end = self.end.subscribe();
         let seen = end.wait_for(Option::is_some).await;
-        seen.ok().and_then(|end| end.clone()).unwrap_or(End::Lost)
+        seen.ok()
+            .and_then(|end| end.clone())
+            .unwrap_or(End::OutputEnded)
     }
 }
 
 /// Keeps a turn open. When it is dropped, the reader no longer sends events to it.
-pub struct Turn {
+pub struct TurnGuard {
     slot: Arc<Slot>,
-    pub going: Arc<Going>,
+    pub current: Arc<CurrentTurn>,
 }
 
-impl Drop for Turn {
+impl Drop for TurnGuard {
     fn drop(&mut self) {
-        self.going.over.send_replace(true);
-        let mut held = self.slot.going.lock();
-        if let Some(going) = &*held
-            && Arc::ptr_eq(going, &self.going)
+        self.current.over.send_replace(true);
+        let mut held = self.slot.current.lock();
+        if let Some(current) = &*held
+            && Arc::ptr_eq(current, &self.current)
         {
             *held = None;
         }

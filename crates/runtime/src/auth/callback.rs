@@ -15,28 +15,31 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use crate::secrets::random;
 
 /// Maximum size of a request. Browsers send less when they return from a login.
-const LONGEST_REQUEST: usize = 16 << 10;
+const MAX_REQUEST: usize = 16 << 10;
 /// Maximum time for one connection.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of open connections.
-const MOST_AT_ONCE: usize = 32;
+const MAX_CONNECTIONS: usize = 32;
 
 /// The decoded pairs of the callback's query.
 pub type Query = Vec<(String, String)>;
 
 /// Why no callback arrived.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Missed {
+pub enum CallbackError {
+    /// No callback arrived within this time.
     #[error("no callback arrived within {} s", .0.as_secs())]
     Timeout(Duration),
+    /// The listener failed.
     #[error("cannot listen for the callback: {0}")]
     Io(String),
 }
 
+/// A listener for one callback.
 pub struct Callback {
     listener: TcpListener,
     gate: Arc<Gate>,
@@ -62,10 +65,10 @@ impl Callback {
         path: Option<&str>,
         state: Option<String>,
         origins: &[String],
-    ) -> Result<Callback, Fault> {
+    ) -> Result<Callback, Error> {
         let cannot = |e: std::io::Error| {
             let what = format!("cannot open a port for the callback: {e}");
-            Fault::new(Code::SpawnFailed, what)
+            Error::new(Code::SpawnFailed, what)
         };
         let path = match (path, &state) {
             (Some(path), Some(_)) => path.to_owned(),
@@ -89,29 +92,30 @@ impl Callback {
         })
     }
 
+    /// The URL that the page must call.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}{}", self.port, self.gate.path)
     }
 
     /// Waits for the one matching request. Other requests are rejected and ignored.
-    pub async fn wait(self, limit: Duration) -> Result<Query, Missed> {
+    pub async fn wait(self, limit: Duration) -> Result<Query, CallbackError> {
         match tokio::time::timeout(limit, self.first()).await {
             Ok(result) => result,
-            Err(_) => Err(Missed::Timeout(limit)),
+            Err(_) => Err(CallbackError::Timeout(limit)),
         }
     }
 
-    async fn first(self) -> Result<Query, Missed> {
-        let mut talks = JoinSet::new();
+    async fn first(self) -> Result<Query, CallbackError> {
+        let mut connections = JoinSet::new();
         loop {
             tokio::select! {
-                Some(talked) = talks.join_next() => if let Ok(Ok(Some(query))) = talked {
+                Some(served) = connections.join_next() => if let Ok(Ok(Some(query))) = served {
                     return Ok(query);
                 },
-                accepted = self.listener.accept(), if talks.len() < MOST_AT_ONCE => {
-                    let (stream, _) = accepted.map_err(|e| Missed::Io(e.to_string()))?;
+                accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => {
+                    let (stream, _) = accepted.map_err(|e| CallbackError::Io(e.to_string()))?;
                     let gate = Arc::clone(&self.gate);
-                    talks.spawn(tokio::time::timeout(PATIENCE, talk(stream, gate)));
+                    connections.spawn(tokio::time::timeout(CONNECTION_TIMEOUT, serve_one(stream, gate)));
                 }
             }
         }
@@ -119,15 +123,15 @@ impl Callback {
 }
 
 /// Responds to one request. Returns its query if it is accepted.
-async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, gate: Arc<Gate>) -> Option<Query> {
-    let came = OnceLock::new();
+async fn serve_one(stream: impl AsyncRead + AsyncWrite + Unpin, gate: Arc<Gate>) -> Option<Query> {
+    let received = OnceLock::new();
     let service = service_fn(|request| {
-        let (code, text) = match gate.judge(&request) {
+        let (code, text) = match gate.check(&request) {
             Ok(query) => {
-                let _ = came.set(query);
+                let _ = received.set(query);
                 (200, "Done. You can close this page.")
             }
-            Err(refused) => refused,
+            Err(rejection) => rejection,
         };
         let response = Response::builder()
             .status(code)
@@ -141,18 +145,18 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, gate: Arc<Gate>) -> O
     let serving = http1::Builder::new()
         .keep_alive(false)
         .half_close(true)
-        .max_buf_size(4 * LONGEST_REQUEST)
+        .max_buf_size(4 * MAX_REQUEST)
         .serve_connection(TokioIo::new(stream), service);
     let _ = serving.await;
-    came.into_inner()
+    received.into_inner()
 }
 
 impl Gate {
-    fn judge<B>(&self, request: &Request<B>) -> Result<Query, (u16, &'static str)> {
+    fn check<B>(&self, request: &Request<B>) -> Result<Query, (u16, &'static str)> {
         let (headers, uri) = (request.headers(), request.uri());
         let query = uri.query().unwrap_or_default();
         let lengths = headers.iter().map(|(n, v)| n.as_str().len() + v.len());
-        if uri.path().len() + query.len() + lengths.sum::<usize>() > LONGEST_REQUEST {
+        if uri.path().len() + query.len() + lengths.sum::<usize>() > MAX_REQUEST {
             return Err((400, "the request is too long"));
         }
         let all = |name: HeaderName| -> Vec<&str> {
@@ -169,7 +173,7 @@ impl Gate {
             return Err((403, "origin not allowed"));
         }
         // A target in absolute form is meant for a proxy.
-        if uri.authority().is_some() || !same(uri.path(), &self.path) {
+        if uri.authority().is_some() || !constant_time_eq(uri.path(), &self.path) {
             return Err((404, "not found"));
         }
         if request.method() != Method::GET {
@@ -179,7 +183,7 @@ impl Gate {
         if let Some(state) = &self.state {
             let states: Vec<_> = query.iter().filter(|(name, _)| name == "state").collect();
             match states.as_slice() {
-                [(_, said)] if same(said, state) => {}
+                [(_, received)] if constant_time_eq(received, state) => {}
                 _ => return Err((403, "missing or wrong `state`")),
             }
         }
@@ -191,12 +195,12 @@ impl Gate {
 }
 
 /// Compares in constant time.
-fn same(said: &str, expected: &str) -> bool {
-    let differing = said
+fn constant_time_eq(received: &str, expected: &str) -> bool {
+    let differing = received
         .bytes()
         .zip(expected.bytes())
         .fold(0, |all, (a, b)| all | (a ^ b));
-    said.len() == expected.len() && differing == 0
+    received.len() == expected.len() && differing == 0
 }
 
 /// Decodes the pairs of a query.
@@ -279,10 +283,10 @@ mod tests {
             });
             let runtime = tokio::runtime::Builder::new_current_thread().build();
             let query = runtime.expect("a runtime").block_on(async {
-                let (mut ours, theirs) = tokio::io::duplex(LONGEST_REQUEST);
+                let (mut ours, theirs) = tokio::io::duplex(MAX_REQUEST);
                 ours.write_all(head.as_bytes()).await.expect("sent");
                 drop(ours);
-                talk(theirs, gate).await
+                serve_one(theirs, gate).await
             });
             assert_eq!(query, None);
             let _ = (decode(&head), origin(&head));

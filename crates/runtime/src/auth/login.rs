@@ -8,36 +8,44 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
 use super::callback::Callback;
-use super::state::{self, State};
+use super::state::{self, LoginState};
 use super::{login_hint, required};
 use crate::command::Finished;
 use crate::context::Context;
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use crate::observe::Stage;
-use crate::setup::step::{self, Check};
+use crate::setup::step::{self, ExitCheck};
 use crate::setup::template;
-use crate::setup::tool::{self, Tool};
+use crate::setup::tool::{self, BundleTool};
 use agentproto_manifest::views::Auth;
 use agentproto_sandbox::spawn::Stdio;
 
 /// Variable that contains the callback URL for a login command.
 pub const CALLBACK_VARIABLE: &str = "AGENTPROTO_CALLBACK_URL";
 /// Time limit for commands without a user.
-const UNATTENDED: Duration = Duration::from_secs(120);
-const CALLBACK_OPEN_FOR: Duration = Duration::from_secs(600);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
+const CALLBACK_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long the completion check may take to succeed after the login command.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const COMPLETION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Whether the completion check reports a login, or `None` without a check (A29-AUTH-07).
-pub async fn completed(ctx: &Context, tool: &Tool, auth: Auth<'_>) -> Result<Option<bool>, Fault> {
+pub async fn completed(
+    ctx: &Context,
+    tool: &BundleTool,
+    auth: Auth<'_>,
+) -> Result<Option<bool>, Error> {
     let check = auth.node().at(&["login", "completes_when"]);
     match step::check(&ctx.bundle, check, 15_000)? {
-        Some(check) => Ok(Some(holds(ctx, tool, &check).await?)),
+        Some(check) => Ok(Some(check_passes(ctx, tool, &check).await?)),
         None => Ok(None),
     }
 }
 
-async fn holds(ctx: &Context, tool: &Tool, check: &Check<'_>) -> Result<bool, Fault> {
+async fn check_passes(
+    ctx: &Context,
+    tool: &BundleTool,
+    check: &ExitCheck<'_>,
+) -> Result<bool, Error> {
     let ready = template::line(check.line, &[]);
     let ready = ready.map_err(|why| invalid(ctx, "login", &why))?;
     let finished = tool.run(ready, Some(check.timeout), Stdio::Pipes).await?;
@@ -45,7 +53,7 @@ async fn holds(ctx: &Context, tool: &Tool, check: &Check<'_>) -> Result<bool, Fa
     Ok(!finished.exit.timed_out && code == Some(check.exit_code))
 }
 
-fn invalid(ctx: &Context, key: &str, why: &str) -> Fault {
+fn invalid(ctx: &Context, key: &str, why: &str) -> Error {
     let root = ctx.bundle.root();
     let node = root.at(&["auth", key]).unwrap_or(root);
     ctx.bundle.invalid(node, &format!("`auth.{key}`: {why}"))
@@ -57,8 +65,8 @@ pub async fn login(
     ctx: &Context,
     bin: &Path,
     env: Vec<(OsString, OsString)>,
-    patience: Duration,
-) -> Result<(), Fault> {
+    completion_timeout: Duration,
+) -> Result<(), Error> {
     let Some(auth) = ctx.bundle.common().auth() else {
         return Ok(());
     };
@@ -75,7 +83,7 @@ pub async fn login(
     let _lock = state::lock(ctx).await?;
     ctx.observer.progress(Stage::Auth, &format!("login: {cmd}"));
     ctx.audit.record("auth.login", json!({ "cmd": cmd }))?;
-    let mut tool = Tool::new(ctx, bin);
+    let mut tool = BundleTool::new(ctx, bin);
     tool.env = env;
     let ready = template::line(cmd, &[]).map_err(|why| invalid(ctx, "login", &why))?;
     let finished = if login.requires_callback_url() == Some(true) {
@@ -83,15 +91,15 @@ pub async fn login(
     } else {
         let (stdio, limit) = match interactive {
             true => (Stdio::Inherit, None),
-            false => (Stdio::Pipes, Some(UNATTENDED)),
+            false => (Stdio::Pipes, Some(COMMAND_TIMEOUT)),
         };
         tool.run(ready, limit, stdio).await?
     };
     if !tool::is_success(&finished) {
-        let why = format!("`{cmd}` failed: {}", tool::ending(ctx, &finished));
+        let why = format!("`{cmd}` failed: {}", tool::describe_exit(ctx, &finished));
         return Err(failed(ctx, &why, "upstream_error"));
     }
-    let until = tokio::time::Instant::now() + patience;
+    let until = tokio::time::Instant::now() + completion_timeout;
     let mut pause = Duration::from_millis(100);
     while completed(ctx, &tool, auth).await? == Some(false) {
         if tokio::time::Instant::now() + pause > until {
@@ -101,37 +109,37 @@ pub async fn login(
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(2));
     }
-    let mut kept = state::read(ctx)?;
-    kept.refreshed = Some(state::now());
-    kept.enter(ctx, State::Authed, "login completed")
+    let mut stored = state::read(ctx)?;
+    stored.refreshed = Some(state::now());
+    stored.set_state(ctx, LoginState::Authed, "login completed")
 }
 
 /// A login error with a `reason` (A29-DEFCLI-06).
-fn failed(ctx: &Context, why: &str, reason: &str) -> Fault {
-    let mut fault = required(ctx, why);
-    if let Some(details) = fault.details.as_object_mut() {
+fn failed(ctx: &Context, why: &str, reason: &str) -> Error {
+    let mut error = required(ctx, why);
+    if let Some(details) = error.details.as_object_mut() {
         details.insert("reason".to_owned(), reason.into());
     }
-    fault
+    error
 }
 
 /// Runs a command with a callback. It finds the callback URL in its environment. The query of the
 /// callback is written as one line to its stdin (A29-AUTH-06, A29-SEC-06).
 async fn with_callback(
     ctx: &Context,
-    tool: &Tool,
-    ready: template::Ready,
-) -> Result<Finished, Fault> {
+    tool: &BundleTool,
+    ready: template::FilledCommand,
+) -> Result<Finished, Error> {
     let callback = Callback::open(None, None, &[]).await?;
     let url = callback.url();
     let mut ready = ready;
     ready.env.push((CALLBACK_VARIABLE.into(), url.into()));
-    let shown = ctx.clone();
-    let show = move |text: &str| shown.interact.show(&shown.masks.mask(text));
-    let mut started = tool.start(ready, CALLBACK_OPEN_FOR, show).await?;
+    let context = ctx.clone();
+    let show = move |text: &str| context.interact.show(&context.masks.mask(text));
+    let mut started = tool.start(ready, CALLBACK_TIMEOUT, show).await?;
     let input = started.take_input();
     let waiting = async {
-        let query = callback.wait(CALLBACK_OPEN_FOR).await;
+        let query = callback.wait(CALLBACK_TIMEOUT).await;
         if let (Ok(query), Some(mut input)) = (query, input) {
             let pairs = query.iter().map(|(name, value)| {
                 ctx.masks.add(value);
@@ -144,7 +152,7 @@ async fn with_callback(
     };
     tokio::select! {
         finished = started.finish() => Ok(finished),
-        () = waiting => Err(Fault::new(Code::AuthRequired, "waiting for the callback was aborted")),
+        () = waiting => Err(Error::new(Code::AuthRequired, "waiting for the callback was aborted")),
     }
 }
 
@@ -154,34 +162,35 @@ pub async fn refresh(
     ctx: &Context,
     bin: &Path,
     env: Vec<(OsString, OsString)>,
-) -> Result<(), Fault> {
+) -> Result<(), Error> {
     let auth = ctx.bundle.common().auth();
     let Some(cmd) = auth.and_then(|auth| auth.refresh()?.cmd()) else {
-        return Err(Fault::new(
+        return Err(Error::new(
             Code::OptionInvalid,
-            "the bundle declares no `auth.refresh.cmd`",
-        ));
+            "this bundle has nothing to refresh: its manifest has no `auth.refresh.cmd`",
+        )
+        .hint("run `agentproto auth login` to log in again"));
     };
     ctx.observer
         .progress(Stage::Auth, &format!("refresh: {cmd}"));
-    let mut tool = Tool::new(ctx, bin);
+    let mut tool = BundleTool::new(ctx, bin);
     tool.env = env;
     let ready = template::line(cmd, &[]).map_err(|why| invalid(ctx, "refresh", &why))?;
-    let finished = tool.run(ready, Some(UNATTENDED), Stdio::Pipes).await?;
+    let finished = tool.run(ready, Some(COMMAND_TIMEOUT), Stdio::Pipes).await?;
     let success = tool::is_success(&finished);
     ctx.audit
         .record("auth.refresh", json!({ "cmd": cmd, "ok": success }))?;
     if success {
-        let mut kept = state::read(ctx)?;
-        kept.refreshed = Some(state::now());
-        return kept.enter(ctx, State::Authed, "refreshed");
+        let mut stored = state::read(ctx)?;
+        stored.refreshed = Some(state::now());
+        return stored.set_state(ctx, LoginState::Authed, "refreshed");
     }
-    let why = tool::ending(ctx, &finished);
-    if let Some(fault) = super::expired(ctx, finished.exit.status, &why) {
-        return Err(fault);
+    let why = tool::describe_exit(ctx, &finished);
+    if let Some(error) = super::expired(ctx, finished.exit.status, &why) {
+        return Err(error);
     }
     let what = format!("`{cmd}` failed: {why}");
-    Err(Fault::new(Code::SecretUnavailable, what)
+    Err(Error::new(Code::SecretUnavailable, what)
         .hint(login_hint(ctx))
         .details(json!({ "reason": "upstream_error" })))
 }

@@ -13,17 +13,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 pub use self::login::CALLBACK_VARIABLE;
-use self::login::PATIENCE;
-use self::state::State;
+use self::login::COMPLETION_TIMEOUT;
+use self::state::LoginState;
 use crate::context::Context;
-use crate::fault::{Code, Fault};
-use crate::interact::{Kind, Question};
+use crate::error::{Code, Error};
+use crate::interact::{Question, QuestionKind};
 use crate::observe::Stage;
 use crate::secrets::inventory::Inventory;
 use crate::secrets::resolve::{self, resolve};
 use crate::secrets::{self, oauth};
 use crate::setup;
-use crate::setup::tool::Tool;
+use crate::setup::tool::BundleTool;
 use agentproto_manifest::Doctype;
 use agentproto_manifest::views::Auth;
 
@@ -32,7 +32,7 @@ const RESERVED: i32 = 4;
 
 /// Makes sure that the user is logged in, and returns the secrets as variables for the child. The
 /// caller has checked the version, so an unknown state becomes unauthed (A29-LOGIN-02).
-pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString)>, Fault> {
+pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString)>, Error> {
     // Without `auth` there is nothing to do (A29-OPT-04).
     let Some(auth) = ctx.bundle.common().auth() else {
         return Ok(Vec::new());
@@ -41,9 +41,9 @@ pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString
     let secrets = environment(ctx, "agent").await?;
     let env = with_setup(ctx, &secrets)?;
     let has_login = auth.login().is_some_and(|login| login.cmd().is_some());
-    let mut kept = state::read(ctx)?;
-    if kept.state == State::Unknown {
-        kept.enter(ctx, State::Unauthed, "the version check passed")?;
+    let mut stored = state::read(ctx)?;
+    if stored.state == LoginState::Unknown {
+        stored.set_state(ctx, LoginState::Unauthed, "the version check passed")?;
     }
     let names: Vec<&str> = names(auth).collect();
     // One of the variables is enough, because bundles list alternatives.
@@ -51,15 +51,17 @@ pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString
         .iter()
         .any(|name| secrets.iter().any(|(n, _)| n == name));
     let needs_nothing = names.is_empty() && !has_login;
-    if !by_variable && !needs_nothing && kept.state != State::Authed {
-        let mut tool = Tool::new(ctx, bin);
+    if !by_variable && !needs_nothing && stored.state != LoginState::Authed {
+        let mut tool = BundleTool::new(ctx, bin);
         tool.env.clone_from(&env);
         match login::completed(ctx, &tool, auth).await? {
-            Some(true) => kept.enter(ctx, State::Authed, "the completion check passed")?,
+            Some(true) => {
+                stored.set_state(ctx, LoginState::Authed, "the completion check passed")?
+            }
             _ => attempt(ctx, bin, auth, &env).await?,
         }
     }
-    keep_fresh(ctx, bin, auth, &env).await?;
+    refresh_if_due(ctx, bin, auth, &env).await?;
     Ok(secrets)
 }
 
@@ -70,46 +72,46 @@ async fn attempt(
     bin: &Path,
     auth: Auth<'_>,
     env: &[(OsString, OsString)],
-) -> Result<(), Fault> {
+) -> Result<(), Error> {
     let Some(cmd) = auth.login().and_then(|login| login.cmd()) else {
         return Err(required(ctx, "no credentials"));
     };
     let interactive = auth.login().and_then(|l| l.interactive()) == Some(true);
-    let wanted = if ctx.interact.is_headless() {
+    let run_login = if ctx.interact.is_headless() {
         ctx.yes && !interactive
     } else if ctx.yes {
         true
     } else {
         let question = Question {
             message: format!("You are not logged in. Run `{cmd}` now?"),
-            kind: Kind::Boolean,
+            kind: QuestionKind::Boolean,
             default: Some("true".to_owned()),
         };
         ctx.interact.ask(&question).await? == "true"
     };
-    match wanted {
-        true => login::login(ctx, bin, env.to_vec(), PATIENCE).await,
+    match run_login {
+        true => login::login(ctx, bin, env.to_vec(), COMPLETION_TIMEOUT).await,
         false => Err(required(ctx, "not logged in")),
     }
 }
 
 /// Refreshes the login when it is due, which delays the return to unauthed (A29-LOGIN-07).
-async fn keep_fresh(
+async fn refresh_if_due(
     ctx: &Context,
     bin: &Path,
     auth: Auth<'_>,
     env: &[(OsString, OsString)],
-) -> Result<(), Fault> {
-    let Some(every) = cadence(ctx, auth)? else {
+) -> Result<(), Error> {
+    let Some(every) = refresh_interval(ctx, auth)? else {
         return Ok(());
     };
-    let mut kept = state::read(ctx)?;
-    if kept.refreshed.is_none() {
+    let mut stored = state::read(ctx)?;
+    if stored.refreshed.is_none() {
         // The interval starts with the first run that is logged in.
-        kept.refreshed = Some(state::now());
-        return kept.write(ctx);
+        stored.refreshed = Some(state::now());
+        return stored.write(ctx);
     }
-    if !kept.is_due(every) {
+    if !stored.is_due(every) {
         return Ok(());
     }
     let _lock = state::lock(ctx).await?;
@@ -117,15 +119,15 @@ async fn keep_fresh(
         return Ok(());
     }
     match login::refresh(ctx, bin, env.to_vec()).await {
-        Err(fault) if fault.code == Code::SecretUnavailable => {
-            ctx.observer.warning("refresh_failed", &fault.message);
+        Err(error) if error.code == Code::SecretUnavailable => {
+            ctx.observer.warning("refresh_failed", &error.message);
             Ok(())
         }
         refreshed => refreshed,
     }
 }
 
-fn cadence(ctx: &Context, auth: Auth<'_>) -> Result<Option<Duration>, Fault> {
+fn refresh_interval(ctx: &Context, auth: Auth<'_>) -> Result<Option<Duration>, Error> {
     let Some((refresh, every)) = auth.refresh().and_then(|r| Some((r, r.every()?))) else {
         return Ok(None);
     };
@@ -163,17 +165,17 @@ fn all_names(auth: Auth<'_>, inventory: &Inventory) -> Vec<String> {
 
 /// The available secrets as variables. Each is masked, and its read is audited. `to` names the
 /// receiver.
-pub async fn environment(ctx: &Context, to: &str) -> Result<Vec<(OsString, OsString)>, Fault> {
+pub async fn environment(ctx: &Context, to: &str) -> Result<Vec<(OsString, OsString)>, Error> {
     let Some(auth) = ctx.bundle.common().auth() else {
         return Ok(Vec::new());
     };
     secrets::keyring::unlock(ctx).await?;
-    let inventory = Inventory::of(&ctx.bundle)?;
-    if let Some(why) = &inventory.unread {
+    let inventory = Inventory::from_bundle(&ctx.bundle)?;
+    if let Some(why) = &inventory.load_error {
         ctx.observer.warning("secrets_unread", why);
     }
     for entry in &inventory.entries {
-        for kind in &entry.unserved {
+        for kind in &entry.unsupported_exposures {
             let what = format!(
                 "unsupported exposure `{kind}` of the secret `{}`",
                 entry.slug
@@ -194,7 +196,7 @@ pub async fn environment(ctx: &Context, to: &str) -> Result<Vec<(OsString, OsStr
 fn with_setup(
     ctx: &Context,
     secrets: &[(OsString, OsString)],
-) -> Result<Vec<(OsString, OsString)>, Fault> {
+) -> Result<Vec<(OsString, OsString)>, Error> {
     let mut env = setup::variables(ctx)?;
     env.extend(secrets.iter().cloned());
     Ok(env)
@@ -202,11 +204,15 @@ fn with_setup(
 
 /// Logs in, whatever the current state (A29-LOGIN-08). Uses the bundle's command. Without one,
 /// uses OAuth for each secret with endpoints.
-pub async fn login(ctx: &Context, bin: &Path, patience: Option<Duration>) -> Result<(), Fault> {
+pub async fn login(
+    ctx: &Context,
+    bin: &Path,
+    completion_timeout: Option<Duration>,
+) -> Result<(), Error> {
     ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
     secrets::keyring::unlock(ctx).await?;
     let has_command = ctx.bundle.root().at(&["auth", "login", "cmd"]).is_some();
-    let inventory = Inventory::of(&ctx.bundle)?;
+    let inventory = Inventory::from_bundle(&ctx.bundle)?;
     let mut by_oauth = inventory
         .entries
         .iter()
@@ -219,27 +225,33 @@ pub async fn login(ctx: &Context, bin: &Path, patience: Option<Duration>) -> Res
             if let Some(endpoints) = &entry.oauth {
                 let tokens = oauth::login(ctx, endpoints).await;
                 let tokens = tokens.map_err(|why| required(ctx, &why))?;
-                secrets::keep_slug(ctx, &entry.slug, tokens, true)?;
+                secrets::store_slug(ctx, &entry.slug, tokens, true)?;
             }
         }
         return Ok(());
     }
     let env = with_setup(ctx, &environment(ctx, "login").await?)?;
-    login::login(ctx, bin, env, patience.unwrap_or(PATIENCE)).await
+    login::login(
+        ctx,
+        bin,
+        env,
+        completion_timeout.unwrap_or(COMPLETION_TIMEOUT),
+    )
+    .await
 }
 
 /// Refreshes now: with the bundle's command, or with the stored refresh tokens.
-pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Fault> {
+pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Error> {
     ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
     secrets::keyring::unlock(ctx).await?;
     let _lock = state::lock(ctx).await?;
     if ctx.bundle.root().at(&["auth", "refresh", "cmd"]).is_none() {
         let mut renewed = false;
-        for entry in &Inventory::of(&ctx.bundle)?.entries {
+        for entry in &Inventory::from_bundle(&ctx.bundle)?.entries {
             if entry.oauth.is_some()
-                && let Some(kept) = secrets::slug(ctx, &entry.slug, "refresh")?
+                && let Some(stored) = secrets::slug(ctx, &entry.slug, "refresh")?
             {
-                oauth::renew(ctx, entry, &kept).await?;
+                oauth::renew(ctx, entry, &stored).await?;
                 renewed = true;
             }
         }
@@ -252,13 +264,13 @@ pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Fault> {
 }
 
 /// Resets the login state to unknown. Setup is kept (A29-SETUP-26).
-pub fn forget(ctx: &Context) -> Result<(), Fault> {
-    state::read(ctx)?.enter(ctx, State::Unknown, "forgotten")
+pub fn forget(ctx: &Context) -> Result<(), Error> {
+    state::read(ctx)?.set_state(ctx, LoginState::Unknown, "forgotten")
 }
 
 /// Checks whether an exited process reports an expired login (A29-AUTH-11). If so, the state
 /// becomes unauthed (A29-LOGIN-04). `output` is the end of its output.
-pub fn expired(ctx: &Context, status: ExitStatus, output: &str) -> Option<Fault> {
+pub fn expired(ctx: &Context, status: ExitStatus, output: &str) -> Option<Error> {
     let auth = ctx.bundle.common().auth()?;
     let code = status.code()?;
     let detected = auth.expiry().and_then(|expiry| expiry.detect());
@@ -270,20 +282,23 @@ pub fn expired(ctx: &Context, status: ExitStatus, output: &str) -> Option<Fault>
     if detected != Some(code) && meaning != Some("auth_required") && !reserved {
         return None;
     }
-    let said = ctx.masks.mask(output.trim()).into_owned();
-    let why = match said.is_empty() {
+    let output = ctx.masks.mask(output.trim()).into_owned();
+    let why = match output.is_empty() {
         true => format!("the login has expired (exit code {code})"),
-        false => format!("the login has expired (exit code {code}): {said}"),
+        false => format!("the login has expired (exit code {code}): {output}"),
     };
-    let fell =
-        state::read(ctx).and_then(|mut kept| kept.enter(ctx, State::Unauthed, "expiry detected"));
-    Some(fell.err().unwrap_or_else(|| required(ctx, &why)))
+    let recorded = state::read(ctx)
+        .and_then(|mut stored| stored.set_state(ctx, LoginState::Unauthed, "expiry detected"));
+    Some(recorded.err().unwrap_or_else(|| required(ctx, &why)))
 }
 
 /// The login state, determined without logging in.
-pub struct Status {
-    pub state: State,
+pub struct LoginStatus {
+    /// The state.
+    pub state: LoginState,
+    /// Time of the last change of the state, in seconds since 1970.
     pub since: Option<u64>,
+    /// Time of the last refresh, in seconds since 1970.
     pub refreshed: Option<u64>,
     /// Time of the next refresh, in seconds since 1970.
     pub refresh_due: Option<u64>,
@@ -291,10 +306,12 @@ pub struct Status {
     pub check: Option<bool>,
     /// Each variable, with the source of its value.
     pub variables: Vec<(String, Option<String>)>,
+    /// The login command.
     pub login: Option<String>,
 }
 
-impl Status {
+impl LoginStatus {
+    /// The status as JSON.
     pub fn json(&self) -> Value {
         let variables = self.variables.iter();
         let variables = variables.map(|(name, source)| json!({ "name": name, "source": source }));
@@ -312,11 +329,11 @@ impl Status {
 
 /// Determines the login state without changing it. Without a binary the completion check is
 /// skipped.
-pub async fn status(ctx: &Context, bin: Option<&Path>) -> Result<Status, Fault> {
-    let kept = state::read(ctx)?;
+pub async fn status(ctx: &Context, bin: Option<&Path>) -> Result<LoginStatus, Error> {
+    let stored = state::read(ctx)?;
     let Some(auth) = ctx.bundle.common().auth() else {
-        return Ok(Status {
-            state: State::Authed,
+        return Ok(LoginStatus {
+            state: LoginState::Authed,
             since: None,
             refreshed: None,
             refresh_due: None,
@@ -326,7 +343,7 @@ pub async fn status(ctx: &Context, bin: Option<&Path>) -> Result<Status, Fault> 
         });
     };
     secrets::keyring::unlock(ctx).await?;
-    let inventory = Inventory::of(&ctx.bundle)?;
+    let inventory = Inventory::from_bundle(&ctx.bundle)?;
     let mut variables = Vec::new();
     for name in all_names(auth, &inventory) {
         let source = resolve::source(ctx, &inventory, &name)?;
@@ -335,7 +352,7 @@ pub async fn status(ctx: &Context, bin: Option<&Path>) -> Result<Status, Fault> 
     let login = auth.login().and_then(|login| login.cmd());
     let check = match bin {
         Some(bin) if login.is_some() => {
-            let mut tool = Tool::new(ctx, bin);
+            let mut tool = BundleTool::new(ctx, bin);
             tool.env = with_setup(ctx, &environment(ctx, "status").await?)?;
             login::completed(ctx, &tool, auth).await?
         }
@@ -346,16 +363,16 @@ pub async fn status(ctx: &Context, bin: Option<&Path>) -> Result<Status, Fault> 
     let by_variable = found.any(|(name, _)| listed.contains(&name.as_str()));
     let needs_nothing = listed.is_empty() && login.is_none();
     let state = match (by_variable || needs_nothing, check) {
-        (true, _) | (_, Some(true)) => State::Authed,
-        (_, Some(false)) => State::Unauthed,
-        (false, None) => kept.state,
+        (true, _) | (_, Some(true)) => LoginState::Authed,
+        (_, Some(false)) => LoginState::Unauthed,
+        (false, None) => stored.state,
     };
-    let due =
-        cadence(ctx, auth)?.and_then(|every| Some(kept.refreshed?.saturating_add(every.as_secs())));
-    Ok(Status {
+    let due = refresh_interval(ctx, auth)?
+        .and_then(|every| Some(stored.refreshed?.saturating_add(every.as_secs())));
+    Ok(LoginStatus {
         state,
-        since: (kept.state == state).then_some(kept.since),
-        refreshed: kept.refreshed,
+        since: (stored.state == state).then_some(stored.since),
+        refreshed: stored.refreshed,
         refresh_due: due,
         check,
         variables,
@@ -364,7 +381,7 @@ pub async fn status(ctx: &Context, bin: Option<&Path>) -> Result<Status, Fault> 
 }
 
 /// The error `auth_required`, with the variables and the login command.
-fn required(ctx: &Context, why: &str) -> Fault {
+fn required(ctx: &Context, why: &str) -> Error {
     let auth = ctx.bundle.common().auth();
     let names: Vec<&str> = auth.into_iter().flat_map(names).collect();
     let login = auth.and_then(|auth| auth.login()?.cmd());
@@ -377,7 +394,7 @@ fn required(ctx: &Context, why: &str) -> Fault {
         Some(cmd) => format!("{why}{missing}; the login command is `{cmd}` (AIP-29 § Auth)"),
         None => format!("{why}{missing} (AIP-29 § Auth)"),
     };
-    Fault::new(Code::AuthRequired, ctx.masks.mask(&what))
+    Error::new(Code::AuthRequired, ctx.masks.mask(&what))
         .hint(login_hint(ctx))
         .details(json!({ "env": names, "login": login }))
 }

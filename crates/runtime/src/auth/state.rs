@@ -1,4 +1,4 @@
-//! The login state of a bundle and user, kept between runs.
+//! The login state of a bundle and user, stored between runs.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,11 +7,11 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::context::Context;
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use crate::home::Lock;
 use crate::observe::Stage;
 use crate::setup;
-use crate::setup::ledger::{text, user};
+use crate::setup::ledger::{path_text, user_id};
 
 const SCHEMA: &str = "agentproto.auth/v1";
 
@@ -21,14 +21,18 @@ const SCHEMA: &str = "agentproto.auth/v1";
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum State {
+pub enum LoginState {
+    /// Nothing has been checked yet.
     #[default]
     Unknown,
+    /// The user is not logged in.
     Unauthed,
+    /// The user is logged in.
     Authed,
 }
 
-impl State {
+impl LoginState {
+    /// The state as text, for example `authed`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -36,23 +40,31 @@ impl State {
 
 /// The stored record. Times are in seconds since 1970.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredState {
     schema: String,
+    /// The bundle as `id@major`.
     pub bundle: String,
-    pub state: State,
+    /// The state.
+    pub state: LoginState,
+    /// Time of the last change of the state.
     pub since: u64,
     /// Time of the last refresh, or of the login if there was none.
     pub refreshed: Option<u64>,
 }
 
+/// The current time in seconds since 1970.
 pub fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs()
 }
 
-fn key(ctx: &Context) -> Result<String, Fault> {
+fn key(ctx: &Context) -> Result<String, Error> {
     let mut hasher = Sha256::new();
-    for part in [ctx.bundle.identity()?, text(&ctx.bundle.dir), user()] {
+    for part in [
+        ctx.bundle.identity()?,
+        path_text(&ctx.bundle.dir),
+        user_id(),
+    ] {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
     }
@@ -61,35 +73,37 @@ fn key(ctx: &Context) -> Result<String, Fault> {
 }
 
 /// Takes the login lock of the bundle. Two logins at once would overwrite each other.
-pub async fn lock(ctx: &Context) -> Result<Lock, Fault> {
+pub async fn lock(ctx: &Context) -> Result<Lock, Error> {
     setup::lock(ctx, Stage::Auth, format!("auth-{}", key(ctx)?)).await
 }
 
-pub fn read(ctx: &Context) -> Result<Kept, Fault> {
+/// Reads the state of the context's bundle. Without a file it is unknown.
+pub fn read(ctx: &Context) -> Result<StoredState, Error> {
     let bytes = ctx.home.read(format!("auth/{}.json", key(ctx)?))?;
     // An invalid file is treated like a missing one.
-    let kept: Option<Kept> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    Ok(match kept.filter(|kept| kept.schema == SCHEMA) {
-        Some(kept) => kept,
-        None => Kept {
+    let stored: Option<StoredState> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    Ok(match stored.filter(|stored| stored.schema == SCHEMA) {
+        Some(stored) => stored,
+        None => StoredState {
             schema: SCHEMA.to_owned(),
             bundle: ctx.bundle.identity()?,
-            state: State::Unknown,
+            state: LoginState::Unknown,
             since: now(),
             refreshed: None,
         },
     })
 }
 
-impl Kept {
-    pub fn write(&self, ctx: &Context) -> Result<(), Fault> {
+impl StoredState {
+    /// Writes the state to the home.
+    pub fn write(&self, ctx: &Context) -> Result<(), Error> {
         let bytes = serde_json::to_vec_pretty(self)
-            .map_err(|e| Fault::new(Code::StateUnwritable, e.to_string()))?;
+            .map_err(|e| Error::new(Code::StateUnwritable, e.to_string()))?;
         ctx.home.write(format!("auth/{}.json", key(ctx)?), &bytes)
     }
 
     /// Changes the state, and writes the change to the audit log.
-    pub fn enter(&mut self, ctx: &Context, state: State, why: &str) -> Result<(), Fault> {
+    pub fn set_state(&mut self, ctx: &Context, state: LoginState, why: &str) -> Result<(), Error> {
         if self.state != state {
             let event = json!({ "from": self.state.as_str(), "to": state.as_str(), "why": why });
             ctx.audit.record("auth.state", event)?;
@@ -97,8 +111,8 @@ impl Kept {
             self.since = now();
         }
         self.refreshed = match state {
-            State::Authed => self.refreshed.or(Some(now())),
-            State::Unknown | State::Unauthed => None,
+            LoginState::Authed => self.refreshed.or(Some(now())),
+            LoginState::Unknown | LoginState::Unauthed => None,
         };
         self.write(ctx)
     }

@@ -10,23 +10,24 @@ use std::path::{Component, Path, PathBuf};
 use tar::EntryType;
 
 /// Maximum length of a name in bytes.
-const LONGEST_NAME: u64 = 4096;
+const MAX_NAME: u64 = 4096;
 /// Maximum size in bytes of the extended headers of one entry.
-const LONGEST_HEADER: u64 = 64 << 10;
+const MAX_HEADER: u64 = 64 << 10;
 /// Memory limit in KiB for decoding an xz stream. The largest preset needs 65 MiB.
 const XZ_MEMORY_KB: u32 = 256 << 10;
 
 /// Limits for unpacking an archive.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ArchiveLimits {
     /// Unpacked size, including all headers.
     pub bytes: u64,
+    /// Maximum number of entries.
     pub entries: u64,
 }
 
-impl Default for Limits {
+impl Default for ArchiveLimits {
     fn default() -> Self {
-        Limits {
+        ArchiveLimits {
             bytes: 4 << 30,
             entries: 200_000,
         }
@@ -35,7 +36,7 @@ impl Default for Limits {
 
 /// What a file contained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum ArchiveContent {
     /// An archive, unpacked into the directory.
     Tree,
     /// The program itself, without an archive around it.
@@ -43,18 +44,23 @@ pub enum Content {
 }
 
 /// Unpacks a file into the new directory `into`. A file that is not an archive is taken for the
-/// program itself and written to `alone`.
-pub fn unpack(file: &Path, into: &Path, alone: &Path, limits: Limits) -> Result<Content, String> {
-    let mut source = File::open(file).map_err(text)?;
+/// program itself and written to `single`.
+pub fn unpack(
+    file: &Path,
+    into: &Path,
+    single: &Path,
+    limits: ArchiveLimits,
+) -> Result<ArchiveContent, String> {
+    let mut source = File::open(file).map_err(unpack_error)?;
     let mut magic = [0; 6];
-    let read = fill(&mut source, &mut magic).map_err(text)?;
-    source.seek(SeekFrom::Start(0)).map_err(text)?;
+    let read = fill(&mut source, &mut magic).map_err(unpack_error)?;
+    source.seek(SeekFrom::Start(0)).map_err(unpack_error)?;
     let start = magic.get(..read).unwrap_or_default();
     let mut sink = Sink::new(into, limits);
     if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
         zip_into(source, &mut sink)?;
         sink.finish()?;
-        return Ok(Content::Tree);
+        return Ok(ArchiveContent::Tree);
     }
     if start.starts_with(b"BZh") || start.starts_with(b"\x28\xb5\x2f\xfd") {
         return Err("unsupported archive format bzip2 or zstd: use gzip, xz or zip".into());
@@ -78,20 +84,20 @@ pub fn unpack(file: &Path, into: &Path, alone: &Path, limits: Limits) -> Result<
         left: limits.bytes,
     };
     let mut first = [0; 512];
-    let read = fill(&mut bytes, &mut first).map_err(text)?;
+    let read = fill(&mut bytes, &mut first).map_err(unpack_error)?;
     let whole = Cursor::new(first.get(..read).unwrap_or_default().to_vec()).chain(bytes);
     match is_tar(first.get(..read).unwrap_or_default()) {
         true => {
             tar_into(whole, &mut sink)?;
             sink.finish()?;
-            Ok(Content::Tree)
+            Ok(ArchiveContent::Tree)
         }
         false if first.trim_ascii_start().starts_with(b"<") => {
             Err("the download is a web page, not an archive".to_owned())
         }
         false => {
-            write_program(whole, alone).map_err(text)?;
-            Ok(Content::Program)
+            write_program(whole, single).map_err(unpack_error)?;
+            Ok(ArchiveContent::Program)
         }
     }
 }
@@ -102,7 +108,7 @@ pub fn program(root: &Path, name: &str) -> Result<PathBuf, String> {
     let path = root.join(&relative);
     let missing = || format!("no `{name}` in the archive");
     let real = path.canonicalize().map_err(|_| missing())?;
-    let inside = root.canonicalize().map_err(text)?;
+    let inside = root.canonicalize().map_err(unpack_error)?;
     if !real.starts_with(&inside) {
         return Err(format!("`{name}` points outside the archive"));
     }
@@ -110,11 +116,11 @@ pub fn program(root: &Path, name: &str) -> Result<PathBuf, String> {
     if !meta.is_file() {
         return Err(format!("`{name}` in the archive is not a file"));
     }
-    fs::set_permissions(&real, fs::Permissions::from_mode(0o755)).map_err(text)?;
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o755)).map_err(unpack_error)?;
     Ok(path)
 }
 
-fn text(error: impl std::fmt::Display) -> String {
+fn unpack_error(error: impl std::fmt::Display) -> String {
     format!("cannot unpack the archive: {error}")
 }
 
@@ -163,7 +169,7 @@ fn is_tar(block: &[u8]) -> bool {
     let header = tar::Header::from_byte_slice(header);
     header
         .cksum()
-        .is_ok_and(|said| said != 0 && said == sum.sum::<u32>())
+        .is_ok_and(|stored| stored != 0 && stored == sum.sum::<u32>())
 }
 
 fn write_program(mut from: impl Read, to: &Path) -> io::Result<()> {
@@ -198,7 +204,7 @@ fn clean(name: &Path) -> Result<PathBuf, String> {
         }
     }
     match out.as_os_str().len() as u64 {
-        0..=LONGEST_NAME => Ok(out),
+        0..=MAX_NAME => Ok(out),
         _ => Err("the archive contains a name that is too long".to_owned()),
     }
 }
@@ -214,7 +220,7 @@ struct Sink {
 }
 
 impl Sink {
-    fn new(root: &Path, limits: Limits) -> Self {
+    fn new(root: &Path, limits: ArchiveLimits) -> Self {
         Sink {
             root: root.to_owned(),
             left: limits.bytes,
@@ -233,7 +239,7 @@ impl Sink {
     }
 
     fn dir(&mut self, name: &Path) -> Result<(), String> {
-        make_dirs(&self.root.join(clean(name)?)).map_err(text)
+        make_dirs(&self.root.join(clean(name)?)).map_err(unpack_error)
     }
 
     fn file(&mut self, name: &Path, mode: u32, size: u64, from: impl Read) -> Result<(), String> {
@@ -244,26 +250,26 @@ impl Sink {
             ));
         }
         let path = self.root.join(clean(name)?);
-        make_dirs(path.parent().unwrap_or(&self.root)).map_err(text)?;
+        make_dirs(path.parent().unwrap_or(&self.root)).map_err(unpack_error)?;
         // Like in tar, a later entry of the same name replaces the earlier one.
         if fs::symlink_metadata(&path).is_ok_and(|m| m.is_file()) {
-            fs::remove_file(&path).map_err(text)?;
+            fs::remove_file(&path).map_err(unpack_error)?;
         }
         // Set-id bits and write access for others are never taken from an archive.
         let mode = if mode & 0o111 == 0 { 0o644 } else { 0o755 };
-        let mut file = new_file(&path, mode).map_err(text)?;
+        let mut file = new_file(&path, mode).map_err(unpack_error)?;
         let mut from = Bounded {
             inner: from,
             left: self.left,
         };
-        io::copy(&mut from, &mut file).map_err(text)?;
+        io::copy(&mut from, &mut file).map_err(unpack_error)?;
         self.left = from.left;
-        file.flush().map_err(text)
+        file.flush().map_err(unpack_error)
     }
 
     fn finish(self) -> Result<(), String> {
-        fs::create_dir_all(&self.root).map_err(text)?;
-        let root = self.root.canonicalize().map_err(text)?;
+        fs::create_dir_all(&self.root).map_err(unpack_error)?;
+        let root = self.root.canonicalize().map_err(unpack_error)?;
         for (name, target) in self.hard {
             let (from, to) = (root.join(clean(&target)?), root.join(clean(&name)?));
             if !fs::symlink_metadata(&from).is_ok_and(|m| m.is_file()) {
@@ -272,19 +278,19 @@ impl Sink {
                     name.to_string_lossy()
                 ));
             }
-            make_dirs(to.parent().unwrap_or(&root)).map_err(text)?;
-            fs::hard_link(from, to).map_err(text)?;
+            make_dirs(to.parent().unwrap_or(&root)).map_err(unpack_error)?;
+            fs::hard_link(from, to).map_err(unpack_error)?;
         }
         let mut made = Vec::new();
         for (name, target) in self.soft {
             let at = root.join(clean(&name)?);
             let parent = at.parent().unwrap_or(&root);
-            fs::create_dir_all(parent).map_err(text)?;
+            fs::create_dir_all(parent).map_err(unpack_error)?;
             let within = parent.canonicalize().is_ok_and(|p| p.starts_with(&root));
             if target.is_absolute() || !within {
                 return Err(outside(&name, &target));
             }
-            symlink(&target, &at).map_err(text)?;
+            symlink(&target, &at).map_err(unpack_error)?;
             made.push((at, name, target));
         }
         for (at, name, target) in made {
@@ -292,7 +298,7 @@ impl Sink {
                 Ok(real) if real.starts_with(&root) => {}
                 Ok(_) => return Err(outside(&name, &target)),
                 // A dangling link is removed, so that it cannot resolve later.
-                Err(_) => fs::remove_file(&at).map_err(text)?,
+                Err(_) => fs::remove_file(&at).map_err(unpack_error)?,
             }
         }
         Ok(())
@@ -317,18 +323,18 @@ fn tar_into(from: impl Read, sink: &mut Sink) -> Result<(), String> {
     let mut archive = tar::Archive::new(from);
     let mut long_name = None;
     let mut long_link = None;
-    for entry in archive.entries().map_err(text)?.raw(true) {
-        let mut entry = entry.map_err(text)?;
+    for entry in archive.entries().map_err(unpack_error)?.raw(true) {
+        let mut entry = entry.map_err(unpack_error)?;
         sink.count()?;
         let kind = entry.header().entry_type();
         let size = entry.size();
         match kind {
-            EntryType::GNULongName => long_name = Some(long(&mut entry, LONGEST_NAME)?),
-            EntryType::GNULongLink => long_link = Some(long(&mut entry, LONGEST_NAME)?),
+            EntryType::GNULongName => long_name = Some(long(&mut entry, MAX_NAME)?),
+            EntryType::GNULongLink => long_link = Some(long(&mut entry, MAX_NAME)?),
             EntryType::XHeader => {
-                let header = long(&mut entry, LONGEST_HEADER)?;
+                let header = long(&mut entry, MAX_HEADER)?;
                 for pair in tar::PaxExtensions::new(&header) {
-                    let pair = pair.map_err(text)?;
+                    let pair = pair.map_err(unpack_error)?;
                     match pair.key_bytes() {
                         b"path" => long_name = Some(pair.value_bytes().to_vec()),
                         b"linkpath" => long_link = Some(pair.value_bytes().to_vec()),
@@ -382,7 +388,10 @@ fn sparse() -> String {
 
 fn long(entry: &mut impl Read, most: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    entry.take(most + 1).read_to_end(&mut bytes).map_err(text)?;
+    entry
+        .take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unpack_error)?;
     if bytes.len() as u64 > most {
         return Err("the archive contains a header that is too long".to_owned());
     }
@@ -398,11 +407,11 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 }
 
 fn zip_into(source: File, sink: &mut Sink) -> Result<(), String> {
-    let mut archive = zip::ZipArchive::new(io::BufReader::new(source)).map_err(text)?;
+    let mut archive = zip::ZipArchive::new(io::BufReader::new(source)).map_err(unpack_error)?;
     for index in 0..archive.len() {
         sink.count()?;
-        let mut entry = archive.by_index(index).map_err(text)?;
-        let name = PathBuf::from(entry.name().map_err(text)?.into_owned());
+        let mut entry = archive.by_index(index).map_err(unpack_error)?;
+        let name = PathBuf::from(entry.name().map_err(unpack_error)?.into_owned());
         if name.as_os_str().as_encoded_bytes().contains(&0) {
             return Err("the archive contains a name with a NUL byte".to_owned());
         }
@@ -410,7 +419,7 @@ fn zip_into(source: File, sink: &mut Sink) -> Result<(), String> {
         if entry.is_dir() {
             sink.dir(&name)?;
         } else if entry.is_symlink() {
-            let target = path_of(&long(&mut entry, LONGEST_NAME)?);
+            let target = path_of(&long(&mut entry, MAX_NAME)?);
             sink.soft.push((name, target));
         } else {
             let size = entry.size();

@@ -28,7 +28,7 @@ pub enum Method {
 
 /// Why an entry is skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skip {
+pub struct SkipReason {
     pub why: String,
     /// A stable warning code if the author should fix the entry. `None` if the machine merely has
     /// no such package manager.
@@ -37,25 +37,25 @@ pub struct Skip {
     pub hint: Option<String>,
 }
 
-impl Skip {
+impl SkipReason {
     pub fn new(why: impl Into<String>) -> Self {
-        Skip {
+        SkipReason {
             why: why.into(),
             warning: None,
             hint: None,
         }
     }
 
-    fn warned(code: &'static str, why: impl Into<String>) -> Self {
-        Skip {
+    fn with_warning(code: &'static str, why: impl Into<String>) -> Self {
+        SkipReason {
             warning: Some(code),
-            ..Skip::new(why)
+            ..SkipReason::new(why)
         }
     }
 }
 
 impl Method {
-    pub fn read(entry: InstallMethod<'_>) -> Result<Method, Skip> {
+    pub fn read(entry: InstallMethod<'_>) -> Result<Method, SkipReason> {
         let Some(name) = entry.method() else {
             return Err(invalid("`method` is missing or not a string"));
         };
@@ -64,7 +64,7 @@ impl Method {
             if experimental {
                 return Err(experimental_entry(name));
             }
-            let package = needed(entry.package(), "package", name)?;
+            let package = required(entry.package(), "package", name)?;
             manager.check(package).map_err(|e| invalid(&e))?;
             return Ok(Method::Package {
                 manager,
@@ -79,19 +79,19 @@ impl Method {
         match name {
             "curl" | "download" | "vendored" if experimental => Err(experimental_entry(name)),
             "curl" => Ok(Method::Curl {
-                url: needed(entry.url(), "url", name)?.to_owned(),
+                url: required(entry.url(), "url", name)?.to_owned(),
                 sha256: digest(entry)?,
             }),
             "download" => Ok(Method::Download {
-                url: needed(entry.url(), "url", name)?.to_owned(),
-                extract_bin: needed(entry.extract_bin(), "extract_bin", name)?.to_owned(),
+                url: required(entry.url(), "url", name)?.to_owned(),
+                extract_bin: required(entry.extract_bin(), "extract_bin", name)?.to_owned(),
                 sha256: digest(entry)?,
             }),
             "vendored" => Ok(Method::Vendored {
-                path: needed(entry.path(), "path", name)?.to_owned(),
+                path: required(entry.path(), "path", name)?.to_owned(),
             }),
             _ if experimental => Err(experimental_entry(name)),
-            _ => Err(Skip::warned(
+            _ => Err(SkipReason::with_warning(
                 "install_method_unknown",
                 format!("`{name}` is not an install method of AIP-29"),
             )),
@@ -145,19 +145,19 @@ impl Method {
     }
 }
 
-fn invalid(why: &str) -> Skip {
-    Skip::warned("install_entry_invalid", why)
+fn invalid(why: &str) -> SkipReason {
+    SkipReason::with_warning("install_entry_invalid", why)
 }
 
 /// The entry is marked experimental (A29-INSTALL-21).
-fn experimental_entry(name: &str) -> Skip {
-    Skip::warned(
+fn experimental_entry(name: &str) -> SkipReason {
+    SkipReason::with_warning(
         "install_method_experimental",
         format!("`{name}` is marked experimental"),
     )
 }
 
-fn needed<'d>(value: Option<&'d str>, field: &str, method: &str) -> Result<&'d str, Skip> {
+fn required<'d>(value: Option<&'d str>, field: &str, method: &str) -> Result<&'d str, SkipReason> {
     match value {
         Some(text) if text.chars().any(char::is_control) => Err(invalid(&format!(
             "`{field}` of `{method}` contains control characters"
@@ -168,7 +168,7 @@ fn needed<'d>(value: Option<&'d str>, field: &str, method: &str) -> Result<&'d s
 }
 
 /// An invalid digest is an error. It must not be treated like a missing one.
-fn digest(entry: InstallMethod<'_>) -> Result<Option<String>, Skip> {
+fn digest(entry: InstallMethod<'_>) -> Result<Option<String>, SkipReason> {
     match entry.0.get("verify_sha256") {
         None => Ok(None),
         Some(node) => match node.as_str().map(str::to_ascii_lowercase) {

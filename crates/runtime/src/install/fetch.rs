@@ -19,19 +19,19 @@ use ureq::tls::{RootCerts, TlsConfig};
 use crate::context::Context;
 use crate::observe::Stage;
 
-const MOST_REDIRECTS: usize = 10;
+const MAX_REDIRECTS: usize = 10;
 /// Time limit for a whole download.
-const LONGEST: Duration = Duration::from_secs(20 * 60);
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(20 * 60);
 /// Time limit without any received data.
-const IDLE: Duration = Duration::from_secs(90);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Interval between two progress reports.
-const TELL_EVERY: Duration = Duration::from_millis(500);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A file to download, with its limits.
-pub struct Wanted {
+pub struct Download {
     pub url: String,
     pub sha256: Option<String>,
-    pub most: u64,
+    pub max_bytes: u64,
     /// The target file. It is created, and removed again on any failure.
     pub to: PathBuf,
 }
@@ -42,11 +42,11 @@ pub enum FetchError {
     Refused(String),
     #[error("{0}")]
     Network(String),
-    #[error("SHA-256 mismatch for `{url}`: expected {wanted}, found {found}")]
+    #[error("SHA-256 mismatch for `{url}`: expected {expected}, found {found}")]
     Digest {
         url: String,
         found: String,
-        wanted: String,
+        expected: String,
     },
     #[error("cannot write the download: {0}")]
     Disk(#[source] io::Error),
@@ -81,40 +81,40 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// Downloads a file, and reports progress to the observer.
-pub async fn fetch(ctx: &Context, wanted: Wanted) -> Result<(), FetchError> {
-    let proxy = Proxies::of(ctx);
+pub async fn fetch(ctx: &Context, download: Download) -> Result<(), FetchError> {
+    let proxy = Proxies::from_environment(ctx);
     let cancelled = Arc::new(AtomicBool::new(false));
     let guard = CancelOnDrop(Arc::clone(&cancelled));
-    let url = wanted.url.clone();
-    let to = wanted.to.clone();
-    let (say, mut told) = mpsc::unbounded_channel();
+    let url = download.url.clone();
+    let to = download.to.clone();
+    let (sender, mut progress) = mpsc::unbounded_channel();
     let (done, outcome) = tokio::sync::oneshot::channel();
     // Uses its own thread, so that nothing waits for it when the caller is gone.
     let started = std::thread::Builder::new()
         .name("fetch".to_owned())
         .spawn(move || {
-            let job = Job {
-                wanted: &wanted,
+            let job = DownloadJob {
+                download: &download,
                 proxy: &proxy,
                 cancelled: &cancelled,
-                say: &say,
+                progress: &sender,
             };
             let result = job.run();
             if result.is_err() {
-                let _ = std::fs::remove_file(&wanted.to);
+                let _ = std::fs::remove_file(&download.to);
             }
             let _ = done.send(result);
         });
     started.map_err(FetchError::Disk)?;
     loop {
-        match tokio::time::timeout(IDLE, told.recv()).await {
+        match tokio::time::timeout(IDLE_TIMEOUT, progress.recv()).await {
             Ok(Some((bytes, total))) => {
                 ctx.observer.progress(Stage::Install, &amount(bytes, total));
             }
             Ok(None) => break,
             Err(_) => {
                 let _ = std::fs::remove_file(&to);
-                let seconds = IDLE.as_secs();
+                let seconds = IDLE_TIMEOUT.as_secs();
                 return Err(FetchError::Network(format!(
                     "`{url}` sent nothing for {seconds} s"
                 )));
@@ -135,39 +135,39 @@ impl Drop for CancelOnDrop {
 }
 
 fn amount(bytes: u64, total: Option<u64>) -> String {
-    let shown = |n: u64| match n {
+    let format_size = |n: u64| match n {
         0..=1023 => format!("{n} bytes"),
         1024..=1_048_575 => format!("{:.1} KiB", n as f64 / 1024.0),
         _ => format!("{:.1} MiB", n as f64 / 1_048_576.0),
     };
     match total {
-        Some(total) if total > bytes => format!("{} of {}", shown(bytes), shown(total)),
-        _ => format!("{} fetched", shown(bytes)),
+        Some(total) if total > bytes => format!("{} of {}", format_size(bytes), format_size(total)),
+        _ => format!("{} fetched", format_size(bytes)),
     }
 }
 
-struct Job<'a> {
-    wanted: &'a Wanted,
+struct DownloadJob<'a> {
+    download: &'a Download,
     proxy: &'a Proxies,
     cancelled: &'a AtomicBool,
-    say: &'a mpsc::UnboundedSender<(u64, Option<u64>)>,
+    progress: &'a mpsc::UnboundedSender<(u64, Option<u64>)>,
 }
 
-impl Job<'_> {
+impl DownloadJob<'_> {
     fn run(&self) -> Result<(), FetchError> {
-        let deadline = Instant::now() + LONGEST;
-        let mut url = self.wanted.url.clone();
+        let deadline = Instant::now() + DOWNLOAD_TIMEOUT;
+        let mut url = self.download.url.clone();
         let mut secure = false;
-        for _ in 0..=MOST_REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             check_url(&url, secure).map_err(FetchError::Refused)?;
             secure = url.starts_with("https:");
-            let mut response = self.ask(&url, deadline)?;
+            let mut response = self.request(&url, deadline)?;
             let status = response.status();
             if !status.is_redirection() {
                 if !status.is_success() {
                     return Err(FetchError::Network(format!(
                         "`{}` responded with {status}",
-                        self.wanted.url
+                        self.download.url
                     )));
                 }
                 let total = response.body().content_length();
@@ -178,30 +178,30 @@ impl Job<'_> {
             url = next.and_then(|next| resolve(&url, next)).ok_or_else(|| {
                 FetchError::Network(format!(
                     "`{}` responded with {status}, but without a valid `Location`",
-                    self.wanted.url
+                    self.download.url
                 ))
             })?;
         }
         Err(FetchError::Network(format!(
-            "`{}` redirects more than {MOST_REDIRECTS} times",
-            self.wanted.url
+            "`{}` redirects more than {MAX_REDIRECTS} times",
+            self.download.url
         )))
     }
 
-    fn ask(
+    fn request(
         &self,
         url: &str,
         deadline: Instant,
     ) -> Result<ureq::http::Response<ureq::Body>, FetchError> {
         let network = |e: ureq::Error| {
-            FetchError::Network(format!("cannot fetch `{}`: {e}", self.wanted.url))
+            FetchError::Network(format!("cannot fetch `{}`: {e}", self.download.url))
         };
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::PlatformVerifier)
             .build();
         let config = ureq::config::Config::builder()
             .tls_config(tls)
-            .proxy(self.proxy.towards(url).map_err(network)?)
+            .proxy(self.proxy.for_url(url).map_err(network)?)
             .max_redirects(0)
             .max_redirects_will_error(false)
             .http_status_as_error(false)
@@ -217,21 +217,21 @@ impl Job<'_> {
     }
 
     fn save(&self, mut body: impl Read, total: Option<u64>) -> Result<(), FetchError> {
-        let too_much = || {
+        let too_large = || {
             FetchError::Refused(format!(
                 "`{}` is larger than {} MiB",
-                self.wanted.url,
-                self.wanted.most >> 20
+                self.download.url,
+                self.download.max_bytes >> 20
             ))
         };
-        if total.is_some_and(|total| total > self.wanted.most) {
-            return Err(too_much());
+        if total.is_some_and(|total| total > self.download.max_bytes) {
+            return Err(too_large());
         }
-        let mut file = create(&self.wanted.to).map_err(FetchError::Disk)?;
+        let mut file = create(&self.download.to).map_err(FetchError::Disk)?;
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 64 << 10];
         let mut read = 0;
-        let mut last_told = Instant::now();
+        let mut last_report = Instant::now();
         loop {
             if self.cancelled.load(Ordering::Relaxed) {
                 return Err(FetchError::Network("canceled".to_owned()));
@@ -239,37 +239,37 @@ impl Job<'_> {
             let n = body.read(&mut buffer).map_err(|e| {
                 FetchError::Network(format!(
                     "the download of `{}` was interrupted: {e}",
-                    self.wanted.url
+                    self.download.url
                 ))
             })?;
             if n == 0 {
                 break;
             }
             read += n as u64;
-            if read > self.wanted.most {
-                return Err(too_much());
+            if read > self.download.max_bytes {
+                return Err(too_large());
             }
             let chunk = buffer.get(..n).unwrap_or_default();
             hasher.update(chunk);
             file.write_all(chunk).map_err(FetchError::Disk)?;
-            if last_told.elapsed() >= TELL_EVERY {
-                last_told = Instant::now();
-                let _ = self.say.send((read, total));
+            if last_report.elapsed() >= PROGRESS_INTERVAL {
+                last_report = Instant::now();
+                let _ = self.progress.send((read, total));
             }
         }
         if total.is_some_and(|total| total != read) {
             return Err(FetchError::Network(format!(
                 "the download of `{}` was interrupted after {read} bytes",
-                self.wanted.url
+                self.download.url
             )));
         }
-        let _ = self.say.send((read, total));
+        let _ = self.progress.send((read, total));
         let found = agentproto_text::hex(&hasher.finalize());
-        match &self.wanted.sha256 {
-            Some(wanted) if *wanted != found => Err(FetchError::Digest {
-                url: self.wanted.url.clone(),
+        match &self.download.sha256 {
+            Some(expected) if *expected != found => Err(FetchError::Digest {
+                url: self.download.url.clone(),
                 found,
-                wanted: wanted.clone(),
+                expected: expected.clone(),
             }),
             _ => Ok(()),
         }
@@ -299,7 +299,7 @@ struct Proxies {
 }
 
 impl Proxies {
-    fn of(ctx: &Context) -> Proxies {
+    fn from_environment(ctx: &Context) -> Proxies {
         let variable = |names: &[&str]| {
             names.iter().find_map(|name| {
                 let value = ctx.variable(name)?.to_str()?;
@@ -317,7 +317,7 @@ impl Proxies {
         }
     }
 
-    fn towards(&self, url: &str) -> Result<Option<ureq::Proxy>, ureq::Error> {
+    fn for_url(&self, url: &str) -> Result<Option<ureq::Proxy>, ureq::Error> {
         let uri = Uri::parse(url).ok();
         let host = uri.and_then(|u| Some(u.authority()?.host().to_ascii_lowercase()));
         let host = host.unwrap_or_default();
@@ -381,7 +381,7 @@ mod tests {
             https: Some("http://proxy.example:8080".to_owned()),
             none: vec!["corp.example".to_owned()],
         };
-        let used = |url| proxies.towards(url).expect("a proxy").is_some();
+        let used = |url| proxies.for_url(url).expect("a proxy").is_some();
         assert!(used("https://example.com/"));
         assert!(used("https://notcorp.example/"));
         assert!(!used("https://corp.example/"));

@@ -18,9 +18,10 @@ pub struct Machine {
 /// A part of `requires` that this machine does not meet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub struct Missed {
+pub struct UnmetRequirement {
     /// The key below `requires`.
     pub key: &'static str,
+    /// The required and the actual value, as text.
     pub why: String,
 }
 
@@ -42,27 +43,27 @@ impl Machine {
     }
 
     /// Why this machine does not meet `requires`, with the required and the actual value.
-    pub fn misses(&self, requires: Option<&Node>) -> Option<Missed> {
+    pub fn unmet_requirement(&self, requires: Option<&Node>) -> Option<UnmetRequirement> {
         let requires = requires?;
         for (key, here) in [("os", self.os), ("arch", self.arch)] {
-            let wanted = texts(requires.get(key));
-            if !wanted.is_empty() && !wanted.contains(&here) {
-                let wanted = wanted.join(", ");
-                let why = format!("`requires.{key}` is {wanted}, but this machine is {here}");
-                return Some(Missed { key, why });
+            let required = texts(requires.get(key));
+            if !required.is_empty() && !required.contains(&here) {
+                let required = required.join(", ");
+                let why = format!("`requires.{key}` is {required}, but this machine is {here}");
+                return Some(UnmetRequirement { key, why });
             }
         }
         for (key, here, what) in [
             ("min_disk_mb", self.disk_mb, "are free"),
             ("min_memory_mb", self.memory_mb, "of memory are available"),
         ] {
-            let wanted = requires.get(key).and_then(Node::as_int);
-            let wanted = wanted.and_then(|mb| u64::try_from(mb).ok());
-            if let (Some(wanted), Some(here)) = (wanted, here)
-                && here < wanted
+            let required = requires.get(key).and_then(Node::as_int);
+            let required = required.and_then(|mb| u64::try_from(mb).ok());
+            if let (Some(required), Some(here)) = (required, here)
+                && here < required
             {
-                let why = format!("`requires.{key}` is {wanted} MB, but only {here} MB {what}");
-                return Some(Missed { key, why });
+                let why = format!("`requires.{key}` is {required} MB, but only {here} MB {what}");
+                return Some(UnmetRequirement { key, why });
             }
         }
         None
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
     use agentproto_manifest::Document;
 
-    fn misses(requires: &str) -> Option<Missed> {
+    fn unmet_requirement(requires: &str) -> Option<UnmetRequirement> {
         let here = Machine {
             os: "linux",
             arch: "arm64",
@@ -110,7 +111,7 @@ mod tests {
             disk_mb: Some(500),
         };
         let doc = Document::parse("CLI.md", format!("---\nrequires: {requires}\n---\n"));
-        here.misses(doc.root.as_ref().and_then(|r| r.get("requires")))
+        here.unmet_requirement(doc.root.as_ref().and_then(|r| r.get("requires")))
     }
 
     /// A29-INSTALL-16.
@@ -124,14 +125,14 @@ mod tests {
             "{min_disk_mb: 500, min_memory_mb: 1000}",
             "{min_disk_mb: -1}",
         ] {
-            assert_eq!(misses(fine), None, "{fine}");
+            assert_eq!(unmet_requirement(fine), None, "{fine}");
         }
-        let no = |requires| misses(requires).expect("refused").why;
-        assert!(no("{os: [darwin, windows]}").contains("darwin, windows"));
-        assert!(no("{os: darwin}").contains("linux"));
-        assert!(no("{arch: [x64]}").contains("arm64"));
-        assert!(no("{min_disk_mb: 501}").contains("501 MB, but only 500 MB"));
-        assert!(no("{min_memory_mb: 2000}").contains("2000 MB, but only 1000 MB"));
+        let why = |requires| unmet_requirement(requires).expect("refused").why;
+        assert!(why("{os: [darwin, windows]}").contains("darwin, windows"));
+        assert!(why("{os: darwin}").contains("linux"));
+        assert!(why("{arch: [x64]}").contains("arm64"));
+        assert!(why("{min_disk_mb: 501}").contains("501 MB, but only 500 MB"));
+        assert!(why("{min_memory_mb: 2000}").contains("2000 MB, but only 1000 MB"));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub enum Manager {
 
 /// One command of a manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ManagerCommand {
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
 }
@@ -58,9 +58,9 @@ impl Manager {
         let fits = match self {
             Manager::Brew => is_brew(package),
             Manager::Apt => is_apt(package),
-            Manager::Dnf => starts_plain(package) && all(package, "._+-:~"),
-            Manager::Pacman => starts_plain(package) && all(package, "@._+-"),
-            Manager::Choco | Manager::Scoop => starts_plain(package) && all(package, "._-"),
+            Manager::Dnf => starts_alphanumeric(package) && all(package, "._+-:~"),
+            Manager::Pacman => starts_alphanumeric(package) && all(package, "@._+-"),
+            Manager::Choco | Manager::Scoop => starts_alphanumeric(package) && all(package, "._-"),
             Manager::Npm => is_npm(package),
             Manager::Pip => is_pip(package),
             Manager::Cargo => is_cargo(package),
@@ -73,11 +73,11 @@ impl Manager {
     }
 
     /// The commands that install a package. `prefix` is a private directory of this installation.
-    pub fn steps(self, package: &str, shared: bool, prefix: &Path) -> Vec<Step> {
+    pub fn steps(self, package: &str, shared: bool, prefix: &Path) -> Vec<ManagerCommand> {
         let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         let one = |argv: Vec<OsString>, env: &[(&str, OsString)]| {
             let env = env.iter().map(|(n, v)| (OsString::from(n), v.clone()));
-            vec![Step {
+            vec![ManagerCommand {
                 argv,
                 env: env.collect(),
             }]
@@ -130,7 +130,7 @@ impl Manager {
     }
 
     /// The command line that a user with the necessary rights would type.
-    pub fn by_hand(self, package: &str) -> String {
+    pub fn manual_command(self, package: &str) -> String {
         let step = self.steps(package, true, Path::new("")).into_iter().last();
         let words = step.map(|s| s.argv).unwrap_or_default();
         let words = words.iter().map(|w| w.to_string_lossy());
@@ -143,7 +143,7 @@ impl Manager {
 }
 
 /// Installs into a virtual environment, whose scripts find their packages without any variable.
-fn pip(package: &str, shared: bool, prefix: &Path) -> Vec<Step> {
+fn pip(package: &str, shared: bool, prefix: &Path) -> Vec<ManagerCommand> {
     let pip = |python: PathBuf, user: bool| {
         let mut argv: Vec<OsString> = vec![python.into()];
         argv.extend(["-m", "pip", "install", "--no-input"].map(OsString::from));
@@ -151,7 +151,7 @@ fn pip(package: &str, shared: bool, prefix: &Path) -> Vec<Step> {
             argv.push("--user".into());
         }
         argv.extend(["--", package].map(OsString::from));
-        Step {
+        ManagerCommand {
             argv,
             env: vec![("PIP_DISABLE_PIP_VERSION_CHECK".into(), "1".into())],
         }
@@ -162,7 +162,7 @@ fn pip(package: &str, shared: bool, prefix: &Path) -> Vec<Step> {
     let mut venv: Vec<OsString> = ["python3", "-m", "venv"].map(OsString::from).into();
     venv.push(prefix.into());
     vec![
-        Step {
+        ManagerCommand {
             argv: venv,
             env: Vec::new(),
         },
@@ -170,7 +170,7 @@ fn pip(package: &str, shared: bool, prefix: &Path) -> Vec<Step> {
     ]
 }
 
-fn starts_plain(text: &str) -> bool {
+fn starts_alphanumeric(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
@@ -184,7 +184,7 @@ fn all(text: &str, others: &str) -> bool {
 fn is_brew(text: &str) -> bool {
     let mut parts = text.split('/');
     let count = parts.clone().count();
-    (count == 1 || count == 3) && parts.all(|p| starts_plain(p) && all(p, "@._+-"))
+    (count == 1 || count == 3) && parts.all(|p| starts_alphanumeric(p) && all(p, "@._+-"))
 }
 
 /// `name[:arch][=version]`. A trailing `-` would mean removal.
@@ -197,17 +197,17 @@ fn is_apt(text: &str) -> bool {
         Some((name, arch)) => (name, Some(arch)),
         None => (name, None),
     };
-    starts_plain(name)
+    starts_alphanumeric(name)
         && all(name, "+.-")
         && !name.ends_with('-')
-        && arch.is_none_or(|a| starts_plain(a) && all(a, "-") && !a.ends_with('-'))
-        && version.is_none_or(|v| starts_plain(v) && all(v, ".+~:-") && !v.ends_with('-'))
+        && arch.is_none_or(|a| starts_alphanumeric(a) && all(a, "-") && !a.ends_with('-'))
+        && version.is_none_or(|v| starts_alphanumeric(v) && all(v, ".+~:-") && !v.ends_with('-'))
 }
 
 /// `name` or `@scope/name`, each optionally with `@version` or `@tag`. Anything that npm would
 /// fetch from outside its registry is rejected.
 fn is_npm(text: &str) -> bool {
-    let part = |p: &str| starts_plain(p) && all(p, "._~-");
+    let part = |p: &str| starts_alphanumeric(p) && all(p, "._~-");
     let (scope, rest) = match text.strip_prefix('@') {
         Some(scoped) => match scoped.split_once('/') {
             Some((scope, rest)) => (Some(scope), rest),
@@ -240,10 +240,10 @@ fn is_pip(text: &str) -> bool {
     let specifier = |s: &str| {
         let version = s.trim().trim_start_matches(['=', '<', '>', '!', '~']);
         version.len() < s.trim().len()
-            && starts_plain(version.trim_start())
+            && starts_alphanumeric(version.trim_start())
             && all(version.trim_start(), "._+*-!")
     };
-    starts_plain(name)
+    starts_alphanumeric(name)
         && !name.ends_with(['-', '.', '_'])
         && (rest.is_empty() || rest.split(',').all(specifier))
 }
@@ -254,7 +254,7 @@ fn is_cargo(text: &str) -> bool {
         Some((name, version)) => (name, Some(version)),
         None => (text, None),
     };
-    starts_plain(name)
+    starts_alphanumeric(name)
         && all(name, "_-")
         && version.is_none_or(|v| !v.is_empty() && all(v, "._+^~<>=*-"))
 }
@@ -269,15 +269,15 @@ fn is_go(text: &str) -> bool {
     host.contains('.')
         && path
             .split('/')
-            .all(|p| starts_plain(p) && all(p, "._~+-") && !p.ends_with('.'))
-        && version.is_none_or(|v| starts_plain(v) && all(v, "._+/-"))
+            .all(|p| starts_alphanumeric(p) && all(p, "._~+-") && !p.ends_with('.'))
+        && version.is_none_or(|v| starts_alphanumeric(v) && all(v, "._+/-"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn takes(manager: Manager, good: &[&str], bad: &[&str]) {
+    fn check_names(manager: Manager, good: &[&str], bad: &[&str]) {
         for package in good {
             assert_eq!(manager.check(package), Ok(()), "{manager:?}");
         }
@@ -289,24 +289,24 @@ mod tests {
     /// A29-INSTALL-02 to A29-INSTALL-11, A29-SEC-01.
     #[test]
     fn each_manager_has_its_own_grammar() {
-        takes(
+        check_names(
             Manager::Brew,
             &["gh", "python@3.12", "user/tap/tool"],
             &["user/tool", "a//b", "/etc", "./x.rb"],
         );
-        takes(
+        check_names(
             Manager::Apt,
             &["gh", "g++", "libc6:amd64", "gh=2.40.0-1~deb12"],
             &["gh-", "gh=", "gh=1-", "./x.deb", "gh:amd64-", "*"],
         );
-        takes(
+        check_names(
             Manager::Dnf,
             &["gh", "gcc-c++"],
             &["@group", "/x.rpm", "https://x"],
         );
-        takes(Manager::Pacman, &["gh", "lib32-x"], &["core/gh", "-Rns"]);
-        takes(Manager::Choco, &["gh", "dotnet-8.0"], &["a b", "all;x"]);
-        takes(
+        check_names(Manager::Pacman, &["gh", "lib32-x"], &["core/gh", "-Rns"]);
+        check_names(Manager::Choco, &["gh", "dotnet-8.0"], &["a b", "all;x"]);
+        check_names(
             Manager::Npm,
             &[
                 "gh",
@@ -326,7 +326,7 @@ mod tests {
                 "./x",
             ],
         );
-        takes(
+        check_names(
             Manager::Pip,
             &[
                 "gh", "a.b_c", "a[x,y]", "a==1.0", "a>=1,<2", "a ~= 1.0", "a!=1.*",
@@ -342,12 +342,12 @@ mod tests {
                 "a-",
             ],
         );
-        takes(
+        check_names(
             Manager::Cargo,
             &["gh", "a_b@1.2", "a@^1"],
             &["a@", "a/b", "https://x"],
         );
-        takes(
+        check_names(
             Manager::Go,
             &["example.com/a/b", "example.com/a/v2/cmd/x@v1.2.3"],
             &[
@@ -361,7 +361,7 @@ mod tests {
         );
         for &manager in <Manager as strum::VariantArray>::VARIANTS {
             let long = "a".repeat(300);
-            takes(
+            check_names(
                 manager,
                 &[],
                 &[
@@ -375,7 +375,10 @@ mod tests {
 
     #[test]
     fn by_hand_is_the_command_line_to_type() {
-        assert_eq!(Manager::Apt.by_hand("gh"), "sudo apt-get install --yes gh");
-        assert_eq!(Manager::Brew.by_hand("gh"), "brew install gh");
+        assert_eq!(
+            Manager::Apt.manual_command("gh"),
+            "sudo apt-get install --yes gh"
+        );
+        assert_eq!(Manager::Brew.manual_command("gh"), "brew install gh");
     }
 }

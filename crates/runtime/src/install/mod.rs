@@ -18,21 +18,22 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::context::Context;
-use crate::fault::{Code, Fault};
-use crate::interact::{Kind, Question};
+use crate::error::{Code, Error};
+use crate::interact::{Question, QuestionKind};
 use crate::observe::Stage;
 use agentproto_manifest::views::InstallMethod;
 use agentproto_sandbox::programs::find::is_program;
-use entry::{Method, Skip};
+use entry::{Method, SkipReason};
 use machine::Machine;
-pub use machine::Missed;
+pub use machine::UnmetRequirement;
 use managers::Manager;
-pub(super) use perform::configuration as manager_environment;
-pub use plan::{Action, Plan, Step, plan};
-use store::Store;
+pub(super) use perform::manager_environment;
+pub use plan::{InstallAction, InstallPlan, InstallStep, plan};
+use store::ToolStore;
 
+/// Options of an installation.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct InstallOptions {
     /// `--allow-unverified`: also use installers and archives without a SHA-256.
     pub allow_unverified: bool,
     /// Install even if the program is already there.
@@ -49,10 +50,10 @@ pub struct Installed {
 }
 
 /// Finds the program of a bundle, and installs it if it is missing.
-pub async fn ensure(ctx: &Context, options: Options) -> Result<Installed, Fault> {
+pub async fn ensure(ctx: &Context, options: InstallOptions) -> Result<Installed, Error> {
     let bin = bin_name(ctx)?;
     ctx.observer.stage(Stage::Install, bin);
-    let store = Store::of(ctx)?;
+    let store = ToolStore::for_bundle(ctx)?;
     let methods = methods(ctx);
     if !options.reinstall
         && let Some(found) = find(ctx, &store, bin, &methods)
@@ -61,16 +62,16 @@ pub async fn ensure(ctx: &Context, options: Options) -> Result<Installed, Fault>
     }
     let home = ctx.home.clone();
     let name = format!("install-{}", store.identity);
-    let _lock = apart(move || home.lock(&name)).await??;
+    let _lock = run_on_thread(move || home.lock(&name)).await??;
     // Another process may have installed it while this one waited for the lock.
     if !options.reinstall
         && let Some(found) = find(ctx, &store, bin, &methods)
     {
         return Ok(found);
     }
-    if let Some(why) = blocked(ctx) {
+    if let Some(why) = unmet_requirement(ctx) {
         let what = format!("cannot install `{bin}` on this machine: {why}");
-        return Err(Fault::new(Code::InstallFailed, what)
+        return Err(Error::new(Code::InstallFailed, what)
             .hint("use a machine that meets `requires`, or a manifest for this machine"));
     }
     try_all(ctx, &store, bin, options).await
@@ -78,15 +79,17 @@ pub async fn ensure(ctx: &Context, options: Options) -> Result<Installed, Fault>
 
 /// Runs blocking work on its own thread. Tokio's shutdown waits for its blocking threads, so those
 /// would delay the exit if the caller is gone.
-async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
+async fn run_on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
     let (done, outcome) = tokio::sync::oneshot::channel();
     let started = std::thread::Builder::new()
         .name("install".to_owned())
         .spawn(move || drop(done.send(work())));
-    started.map_err(|e| Fault::new(Code::InstallFailed, format!("cannot start a thread: {e}")))?;
+    started.map_err(|e| Error::new(Code::InstallFailed, format!("cannot start a thread: {e}")))?;
     let ended = outcome.await;
     ended.map_err(|_| {
-        Fault::new(
+        Error::new(
             Code::InstallFailed,
             "the installation thread stopped unexpectedly",
         )
@@ -94,15 +97,19 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
 }
 
 /// Why the bundle cannot be installed on this machine (A29-INSTALL-16).
-fn blocked(ctx: &Context) -> Option<Missed> {
-    Machine::here(&ctx.home.path("tools")).misses(ctx.bundle.root().get("requires"))
+fn unmet_requirement(ctx: &Context) -> Option<UnmetRequirement> {
+    Machine::here(&ctx.home.path("tools")).unmet_requirement(ctx.bundle.root().get("requires"))
 }
 
 /// The value of `bin`, checked to be usable as a program name (A29-REQ-08).
-fn bin_name(ctx: &Context) -> Result<&str, Fault> {
+fn bin_name(ctx: &Context) -> Result<&str, Error> {
     let bin = ctx.bundle.text("bin")?;
-    let odd = |c: char| c.is_whitespace() || c.is_control();
-    if bin.is_empty() || bin.starts_with('-') || bin.chars().any(odd) || bin.ends_with(['/', '.']) {
+    let forbidden = |c: char| c.is_whitespace() || c.is_control();
+    if bin.is_empty()
+        || bin.starts_with('-')
+        || bin.chars().any(forbidden)
+        || bin.ends_with(['/', '.'])
+    {
         let node = ctx.bundle.root().get("bin").unwrap_or(ctx.bundle.root());
         return Err(ctx.bundle.invalid(node, "`bin` is not a program name"));
     }
@@ -124,37 +131,37 @@ fn methods(ctx: &Context) -> Vec<Method> {
 
 /// Looks for the program: at its path in the bundle, in the store of earlier installations, then on
 /// PATH.
-fn find(ctx: &Context, store: &Store, bin: &str, methods: &[Method]) -> Option<Installed> {
-    let there = |bin: PathBuf| Installed { bin, method: None };
+fn find(ctx: &Context, store: &ToolStore, bin: &str, methods: &[Method]) -> Option<Installed> {
+    let existing = |bin: PathBuf| Installed { bin, method: None };
     if ctx.bundle.built_in && bin == "agentproto" {
-        return agentproto_sandbox::helper::own_path().ok().map(there);
+        return agentproto_sandbox::helper::own_path().ok().map(existing);
     }
     if bin.contains('/') {
         let path = ctx.bundle.dir.join(bin);
         if is_program(&path) {
-            return Some(there(path));
+            return Some(existing(path));
         }
     }
-    if let Some(ours) = store.find(ctx, file_name(bin), methods) {
-        return Some(ours);
+    if let Some(installed) = store.find(ctx, file_name(bin), methods) {
+        return Some(installed);
     }
     match bin.contains('/') {
         true => None,
-        false => on_path(ctx, bin).map(there),
+        false => on_path(ctx, bin).map(existing),
     }
 }
 
 fn on_path(ctx: &Context, name: &str) -> Option<PathBuf> {
-    ctx.surroundings(&[]).find(OsStr::new(name)).ok()
+    ctx.host_context(&[]).find(OsStr::new(name)).ok()
 }
 
 async fn try_all(
     ctx: &Context,
-    store: &Store,
+    store: &ToolStore,
     bin: &str,
-    options: Options,
-) -> Result<Installed, Fault> {
-    let mut asked = false;
+    options: InstallOptions,
+) -> Result<Installed, Error> {
+    let mut confirmed = false;
     let mut tried = Vec::new();
     let mut hints = Vec::new();
     for entry in ctx.bundle.common().install() {
@@ -174,9 +181,9 @@ async fn try_all(
                 continue;
             }
         };
-        if !asked && !matches!(method, Method::Vendored { .. }) {
+        if !confirmed && !matches!(method, Method::Vendored { .. }) {
             confirm(ctx, bin, &method).await?;
-            asked = true;
+            confirmed = true;
         }
         let subject = method.subject().to_owned();
         let mut what = json!({ "method": method.name(), "subject": subject });
@@ -203,8 +210,8 @@ async fn try_all(
                 let why = ctx.masks.mask(&failed.why).into_owned();
                 let failure = json!({ "method": method.name(), "failed": why });
                 ctx.audit.record("install.failed", failure.clone())?;
-                if let Some(last) = failed.last {
-                    return Err(last);
+                if let Some(fatal) = failed.fatal {
+                    return Err(fatal);
                 }
                 let text = format!("{}: failed, {why}", method.name());
                 ctx.observer.progress(Stage::Install, &text);
@@ -212,10 +219,10 @@ async fn try_all(
             }
         }
     }
-    Err(none_worked(bin, tried, hints))
+    Err(install_error(bin, tried, hints))
 }
 
-fn none_worked(bin: &str, tried: Vec<serde_json::Value>, hints: Vec<String>) -> Fault {
+fn install_error(bin: &str, tried: Vec<serde_json::Value>, hints: Vec<String>) -> Error {
     let mut message = match tried.is_empty() {
         true => format!("`{bin}` was not found, and the manifest declares no install method"),
         false => format!("could not install `{bin}`"),
@@ -236,7 +243,7 @@ fn none_worked(bin: &str, tried: Vec<serde_json::Value>, hints: Vec<String>) -> 
         }
         false => hints.join("; or "),
     };
-    Fault::new(Code::InstallFailed, message)
+    Error::new(Code::InstallFailed, message)
         .hint(hint)
         .details(json!({ "methods": tried }))
 }
@@ -246,21 +253,21 @@ fn ready(
     ctx: &Context,
     entry: InstallMethod<'_>,
     method: &Method,
-    options: Options,
-) -> Result<(), Skip> {
+    options: InstallOptions,
+) -> Result<(), SkipReason> {
     let machine = Machine::here(&ctx.home.path("tools"));
-    if let Some(missed) = machine.misses(entry.0.get("requires")) {
-        return Err(Skip::new(missed.why));
+    if let Some(unmet) = machine.unmet_requirement(entry.0.get("requires")) {
+        return Err(SkipReason::new(unmet.why));
     }
     match method {
         Method::Package {
             manager, package, ..
         } => manager_ready(ctx, *manager, package),
         Method::Curl { url, sha256 } | Method::Download { url, sha256, .. } => {
-            fetch::check_url(url, false).map_err(Skip::new)?;
+            fetch::check_url(url, false).map_err(SkipReason::new)?;
             // Unverified downloads need `--allow-unverified` (A29-INSTALL-18).
             if sha256.is_none() && !options.allow_unverified {
-                let mut skip = Skip::new(
+                let mut skip = SkipReason::new(
                     "it has no `verify_sha256`, and unverified downloads are not allowed",
                 );
                 skip.hint =
@@ -271,34 +278,39 @@ fn ready(
         }
         Method::Vendored { path } => vendored::check(&ctx.bundle.dir, path)
             .map(|_| ())
-            .map_err(Skip::new),
+            .map_err(SkipReason::new),
     }
 }
 
-fn manager_ready(ctx: &Context, manager: Manager, package: &str) -> Result<(), Skip> {
+fn manager_ready(ctx: &Context, manager: Manager, package: &str) -> Result<(), SkipReason> {
     if on_path(ctx, manager.program()).is_none() {
-        return Err(Skip::new(format!("no `{}` on PATH", manager.program())));
+        return Err(SkipReason::new(format!(
+            "no `{}` on PATH",
+            manager.program()
+        )));
     }
     // SAFETY: no arguments, cannot fail.
     if manager.needs_root() && unsafe { libc::geteuid() } != 0 {
-        let mut skip = Skip::new(format!("`{}` needs root", manager.program()));
-        skip.hint = Some(format!("run `{}`", manager.by_hand(package)));
+        let mut skip = SkipReason::new(format!("`{}` needs root", manager.program()));
+        skip.hint = Some(format!("run `{}`", manager.manual_command(package)));
         return Err(skip);
     }
     Ok(())
 }
 
 /// Asks for confirmation once, before the first method that changes anything.
-async fn confirm(ctx: &Context, bin: &str, method: &Method) -> Result<(), Fault> {
+async fn confirm(ctx: &Context, bin: &str, method: &Method) -> Result<(), Error> {
     if ctx.yes {
         return Ok(());
     }
     if ctx.interact.is_headless() {
         let what = format!(
-            "`{bin}` is not installed, and its installation cannot be confirmed without a terminal"
+            "`{bin}` is not installed, and you cannot be asked without a terminal; nothing was installed"
         );
-        return Err(Fault::new(Code::InstallFailed, what)
-            .hint("confirm with `--yes`; `agentproto install TARGET --dry-run` shows the plan"));
+        return Err(Error::new(Code::InstallFailed, what).hint(format!(
+            "add `--yes` to install it; `agentproto install {} --dry-run` shows how",
+            ctx.bundle.dir.display()
+        )));
     }
     let question = Question {
         message: format!(
@@ -306,12 +318,12 @@ async fn confirm(ctx: &Context, bin: &str, method: &Method) -> Result<(), Fault>
             method.name(),
             method.subject()
         ),
-        kind: Kind::Boolean,
+        kind: QuestionKind::Boolean,
         default: Some("true".to_owned()),
     };
     match ctx.interact.ask(&question).await?.as_str() {
         "true" => Ok(()),
-        _ => Err(Fault::new(
+        _ => Err(Error::new(
             Code::Declined,
             format!("the installation of `{bin}` was declined"),
         )),
@@ -320,9 +332,9 @@ async fn confirm(ctx: &Context, bin: &str, method: &Method) -> Result<(), Fault>
 
 /// Whether installing again could help: at least one method that is not a file of the bundle can be
 /// tried.
-pub fn can_reinstall(ctx: &Context, options: Options) -> bool {
+pub fn can_reinstall(ctx: &Context, options: InstallOptions) -> bool {
     let mut entries = ctx.bundle.common().install();
-    blocked(ctx).is_none()
+    unmet_requirement(ctx).is_none()
         && entries.any(|entry| match Method::read(entry) {
             Ok(Method::Vendored { .. }) | Err(_) => false,
             Ok(method) => ready(ctx, entry, &method, options).is_ok(),
@@ -330,7 +342,7 @@ pub fn can_reinstall(ctx: &Context, options: Options) -> bool {
 }
 
 /// Removes the installation, so that it does not take precedence over a program on PATH.
-pub fn forget(ctx: &Context) -> Result<(), Fault> {
-    Store::of(ctx)?.clear();
+pub fn forget(ctx: &Context) -> Result<(), Error> {
+    ToolStore::for_bundle(ctx)?.clear();
     Ok(())
 }

@@ -5,27 +5,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::archive::{self, Content, Limits};
+use super::archive::{self, ArchiveContent, ArchiveLimits};
 use super::entry::Method;
-use super::fetch::{self, FetchError, Wanted};
+use super::fetch::{self, Download, FetchError};
 use super::managers::Manager;
-use super::store::{Fresh, Store};
-use super::{apart, on_path, script, vendored};
+use super::store::{NewGeneration, ToolStore};
+use super::{on_path, run_on_thread, script, vendored};
 use crate::context::Context;
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use crate::home::make_dir;
 use crate::observe::Stage;
 use agentproto_sandbox::programs::find::is_program;
 use agentproto_sandbox::spawn;
 
 /// Time limit for a package manager or an installer.
-const LONGEST: Duration = Duration::from_secs(30 * 60);
-const LARGEST_ARCHIVE: u64 = 2 << 30;
-const LONGEST_LINE: usize = 64 << 10;
-const LARGEST_SCRIPT: u64 = 16 << 20;
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+const MAX_ARCHIVE: u64 = 2 << 30;
+const MAX_LINE: usize = 64 << 10;
+const MAX_SCRIPT: u64 = 16 << 20;
 
 /// Variables that configure package managers: proxies, mirrors and certificates.
-const PASSED: [&str; 10] = [
+const NETWORK_VARIABLES: [&str; 10] = [
     "http_proxy",
     "https_proxy",
     "all_proxy",
@@ -37,7 +37,7 @@ const PASSED: [&str; 10] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
 ];
-const PASSED_PREFIXES: [&str; 7] = [
+const MANAGER_PREFIXES: [&str; 7] = [
     "npm_config_",
     "NPM_CONFIG_",
     "PIP_",
@@ -46,7 +46,7 @@ const PASSED_PREFIXES: [&str; 7] = [
     "HOMEBREW_",
     "NODE_EXTRA_CA",
 ];
-const PASSED_GO: [&str; 9] = [
+const GO_VARIABLES: [&str; 9] = [
     "GOPROXY",
     "GONOPROXY",
     "GOPRIVATE",
@@ -58,101 +58,103 @@ const PASSED_GO: [&str; 9] = [
     "GOROOT",
 ];
 /// Parts of variable names that indicate a secret. Such variables are not passed on.
-const SECRET: [&str; 4] = ["TOKEN", "SECRET", "PASSWORD", "AUTH"];
+const SECRET_PARTS: [&str; 4] = ["TOKEN", "SECRET", "PASSWORD", "AUTH"];
 
-/// Why a method failed. The next one is tried, unless `last` is set.
-pub struct Failed {
+/// Why a method failed. The next one is tried, unless `fatal` is set.
+pub struct MethodError {
     pub why: String,
     /// If set, no further method is tried, and this error is returned.
-    pub last: Option<Fault>,
+    pub fatal: Option<Error>,
 }
 
-impl Failed {
+impl MethodError {
     fn new(why: impl Into<String>) -> Self {
-        Failed {
+        MethodError {
             why: why.into(),
-            last: None,
+            fatal: None,
         }
     }
 }
 
-impl From<Fault> for Failed {
-    fn from(fault: Fault) -> Self {
-        let last = (fault.code == Code::StateUnwritable).then(|| fault.clone());
-        Failed {
-            why: fault.message,
-            last,
+impl From<Error> for MethodError {
+    fn from(error: Error) -> Self {
+        let fatal = (error.code == Code::StateUnwritable).then(|| error.clone());
+        MethodError {
+            why: error.message,
+            fatal,
         }
     }
 }
 
-impl From<FetchError> for Failed {
+impl From<FetchError> for MethodError {
     fn from(error: FetchError) -> Self {
         let why = error.to_string();
-        let last = match &error {
+        let fatal = match &error {
             // The file was changed, so other sources of the same program are not trusted either.
-            FetchError::Digest { found, wanted, .. } => {
-                let details = serde_json::json!({ "found": found, "wanted": wanted });
+            FetchError::Digest {
+                found, expected, ..
+            } => {
+                let details = serde_json::json!({ "found": found, "wanted": expected });
                 let hint = "the download was discarded; check the source, then correct `verify_sha256` in the manifest";
-                let fault = Fault::new(Code::Sha256Mismatch, &why).hint(hint);
-                Some(fault.details(details))
+                let error = Error::new(Code::Sha256Mismatch, &why).hint(hint);
+                Some(error.details(details))
             }
             // A full disk would also fail the next method.
             FetchError::Disk(_) => Some(
-                Fault::new(Code::StateUnwritable, &why)
+                Error::new(Code::StateUnwritable, &why)
                     .hint("free some disk space, or set AGENTPROTO_HOME to another disk"),
             ),
             FetchError::Refused(_) | FetchError::Network(_) => None,
         };
-        Failed { why, last }
+        MethodError { why, fatal }
     }
 }
 
 /// Runs a method and returns the installed program. A failed attempt leaves no files behind.
 pub async fn perform(
     ctx: &Context,
-    store: &Store,
+    store: &ToolStore,
     name: &str,
     method: &Method,
-) -> Result<PathBuf, Failed> {
+) -> Result<PathBuf, MethodError> {
     if let Method::Vendored { path } = method {
-        let program = vendored::check(&ctx.bundle.dir, path).map_err(Failed::new)?;
-        store.keep(store.fresh()?, method)?;
+        let program = vendored::check(&ctx.bundle.dir, path).map_err(MethodError::new)?;
+        store.activate(store.new_generation()?, method)?;
         return Ok(program);
     }
-    let fresh = store.fresh()?;
+    let generation = store.new_generation()?;
     match method {
         Method::Package {
             manager,
             package,
             shared,
-        } => install_package(ctx, &fresh, *manager, package, *shared, name).await?,
-        Method::Curl { url, sha256 } => run_installer(ctx, &fresh, url, sha256, name).await?,
+        } => install_package(ctx, &generation, *manager, package, *shared, name).await?,
+        Method::Curl { url, sha256 } => run_installer(ctx, &generation, url, sha256, name).await?,
         Method::Download {
             url,
             extract_bin,
             sha256,
-        } => download(ctx, &fresh, url, sha256, extract_bin, name).await?,
+        } => download(ctx, &generation, url, sha256, extract_bin, name).await?,
         Method::Vendored { .. } => {}
     }
-    let kept = store.keep(fresh, method)?;
-    Ok(kept.join("bin").join(name))
+    let active = store.activate(generation, method)?;
+    Ok(active.join("bin").join(name))
 }
 
 async fn install_package(
     ctx: &Context,
-    fresh: &Fresh,
+    generation: &NewGeneration,
     manager: Manager,
     package: &str,
     shared: bool,
     name: &str,
-) -> Result<(), Failed> {
-    for step in manager.steps(package, shared, &fresh.dir) {
-        let mut env = configuration(ctx);
+) -> Result<(), MethodError> {
+    for step in manager.steps(package, shared, &generation.dir) {
+        let mut env = manager_environment(ctx);
         env.extend(step.env);
-        run(ctx, &step.argv, &env, &fresh.dir).await?;
+        run(ctx, &step.argv, &env, &generation.dir).await?;
     }
-    if is_program(&fresh.dir.join("bin").join(name)) {
+    if is_program(&generation.dir.join("bin").join(name)) {
         return Ok(());
     }
     let elsewhere = match (manager, shared) {
@@ -161,8 +163,10 @@ async fn install_package(
     };
     let program = on_path(ctx, name).or(elsewhere.filter(|path| is_program(path)));
     match program {
-        Some(program) => fresh.link(name, &program).map_err(|e| disk(&fresh.dir, &e)),
-        None => Err(Failed::new(format!(
+        Some(program) => generation
+            .link(name, &program)
+            .map_err(|e| disk_error(&generation.dir, &e)),
+        None => Err(MethodError::new(format!(
             "`{package}` was installed, but it does not contain `{name}`"
         ))),
     }
@@ -170,34 +174,36 @@ async fn install_package(
 
 async fn run_installer(
     ctx: &Context,
-    fresh: &Fresh,
+    generation: &NewGeneration,
     url: &str,
     sha256: &Option<String>,
     name: &str,
-) -> Result<(), Failed> {
-    let file = fresh.dir.join("installer");
-    let wanted = Wanted {
+) -> Result<(), MethodError> {
+    let file = generation.dir.join("installer");
+    let download = Download {
         url: url.to_owned(),
         sha256: sha256.clone(),
-        most: LARGEST_SCRIPT,
+        max_bytes: MAX_SCRIPT,
         to: file.clone(),
     };
-    fetch::fetch(ctx, wanted).await?;
-    let mut argv = script::interpreter(&file).map_err(Failed::new)?;
+    fetch::fetch(ctx, download).await?;
+    let mut argv = script::interpreter(&file).map_err(MethodError::new)?;
     argv.push(file.clone().into_os_string());
-    let mut env = network(ctx);
-    let own = script::environment(&fresh.dir).map_err(|e| disk(&fresh.dir, &e))?;
+    let mut env = network_environment(ctx);
+    let own = script::environment(&generation.dir).map_err(|e| disk_error(&generation.dir, &e))?;
     env.extend(own);
-    run(ctx, &argv, &env, &fresh.dir).await?;
+    run(ctx, &argv, &env, &generation.dir).await?;
     let _ = std::fs::remove_file(&file);
-    let _ = std::fs::remove_dir_all(fresh.dir.join("tmp"));
-    if is_program(&fresh.dir.join("bin").join(name)) {
+    let _ = std::fs::remove_dir_all(generation.dir.join("tmp"));
+    if is_program(&generation.dir.join("bin").join(name)) {
         return Ok(());
     }
-    let program = script::left_behind(&fresh.dir, name).or_else(|| on_path(ctx, name));
+    let program = script::find_installed(&generation.dir, name).or_else(|| on_path(ctx, name));
     match program {
-        Some(program) => fresh.link(name, &program).map_err(|e| disk(&fresh.dir, &e)),
-        None => Err(Failed::new(format!(
+        Some(program) => generation
+            .link(name, &program)
+            .map_err(|e| disk_error(&generation.dir, &e)),
+        None => Err(MethodError::new(format!(
             "the installer did not install `{name}`"
         ))),
     }
@@ -205,66 +211,68 @@ async fn run_installer(
 
 async fn download(
     ctx: &Context,
-    fresh: &Fresh,
+    generation: &NewGeneration,
     url: &str,
     sha256: &Option<String>,
     extract_bin: &str,
     name: &str,
-) -> Result<(), Failed> {
-    let file = fresh.dir.join("fetched");
-    let wanted = Wanted {
+) -> Result<(), MethodError> {
+    let file = generation.dir.join("fetched");
+    let download = Download {
         url: url.to_owned(),
         sha256: sha256.clone(),
-        most: LARGEST_ARCHIVE,
+        max_bytes: MAX_ARCHIVE,
         to: file.clone(),
     };
-    fetch::fetch(ctx, wanted).await?;
+    fetch::fetch(ctx, download).await?;
     ctx.observer
         .progress(Stage::Install, &format!("unpacking {extract_bin}"));
-    let (into, bin) = (fresh.dir.join("archive"), fresh.dir.join("bin"));
-    make_dir(&bin).map_err(|e| disk(&bin, &e))?;
-    let alone = bin.join(name);
-    let wanted = extract_bin.to_owned();
-    let unpacked = apart(move || {
-        let content = archive::unpack(&file, &into, &alone, Limits::default())?;
+    let (into, bin) = (generation.dir.join("archive"), generation.dir.join("bin"));
+    make_dir(&bin).map_err(|e| disk_error(&bin, &e))?;
+    let single = bin.join(name);
+    let program = extract_bin.to_owned();
+    let unpacked = run_on_thread(move || {
+        let content = archive::unpack(&file, &into, &single, ArchiveLimits::default())?;
         let _ = std::fs::remove_file(&file);
         match content {
-            Content::Program => Ok(None),
-            Content::Tree => archive::program(&into, &wanted).map(Some),
+            ArchiveContent::Program => Ok(None),
+            ArchiveContent::Tree => archive::program(&into, &program).map(Some),
         }
     });
-    match unpacked.await?.map_err(Failed::new)? {
-        Some(program) => fresh.link(name, &program).map_err(|e| disk(&fresh.dir, &e)),
+    match unpacked.await?.map_err(MethodError::new)? {
+        Some(program) => generation
+            .link(name, &program)
+            .map_err(|e| disk_error(&generation.dir, &e)),
         None => Ok(()),
     }
 }
 
-fn disk(path: &Path, error: &std::io::Error) -> Failed {
+fn disk_error(path: &Path, error: &std::io::Error) -> MethodError {
     let what = format!("cannot write `{}`: {error}", path.display());
-    Fault::new(Code::StateUnwritable, what).into()
+    Error::new(Code::StateUnwritable, what).into()
 }
 
 /// Variables of the caller's environment for proxies and certificates. Passwords in them are masked
 /// in the output of programs.
-fn network(ctx: &Context) -> Vec<(OsString, OsString)> {
-    passed(ctx, |name| PASSED.contains(&name))
+fn network_environment(ctx: &Context) -> Vec<(OsString, OsString)> {
+    passed_variables(ctx, |name| NETWORK_VARIABLES.contains(&name))
 }
 
-/// Like `network`, plus variables for mirrors and caches of package managers.
-pub fn configuration(ctx: &Context) -> Vec<(OsString, OsString)> {
-    passed(ctx, |name| {
+/// Like `network_environment`, plus variables for mirrors and caches of package managers.
+pub fn manager_environment(ctx: &Context) -> Vec<(OsString, OsString)> {
+    passed_variables(ctx, |name| {
         let upper = name.to_ascii_uppercase();
-        PASSED.contains(&name)
-            || PASSED_GO.contains(&name)
-            || (PASSED_PREFIXES.iter().any(|p| name.starts_with(p))
-                && !SECRET.iter().any(|part| upper.contains(part)))
+        NETWORK_VARIABLES.contains(&name)
+            || GO_VARIABLES.contains(&name)
+            || (MANAGER_PREFIXES.iter().any(|p| name.starts_with(p))
+                && !SECRET_PARTS.iter().any(|part| upper.contains(part)))
     })
 }
 
-fn passed(ctx: &Context, wanted: impl Fn(&str) -> bool) -> Vec<(OsString, OsString)> {
+fn passed_variables(ctx: &Context, is_passed: impl Fn(&str) -> bool) -> Vec<(OsString, OsString)> {
     let mut out = Vec::new();
     for (name, value) in ctx.host_env.iter() {
-        if name.to_str().is_some_and(&wanted) {
+        if name.to_str().is_some_and(&is_passed) {
             if let Some(password) = value.to_str().and_then(password_in) {
                 ctx.masks.add(password);
             }
@@ -287,50 +295,52 @@ async fn run(
     argv: &[OsString],
     env: &[(OsString, OsString)],
     cwd: &Path,
-) -> Result<(), Failed> {
+) -> Result<(), MethodError> {
     let (observer, masks) = (Arc::clone(&ctx.observer), ctx.masks.clone());
-    let say = move |line: &[u8]| {
+    let report = move |line: &[u8]| {
         let text = String::from_utf8_lossy(line);
         let text = masks.mask(text.trim());
         if !text.is_empty() {
             observer.progress(Stage::Install, &text);
         }
     };
-    let mut heard = say.clone();
-    let mut held = Vec::new();
-    let options = spawn::Options {
-        timeout: Some(LONGEST),
+    let mut on_line = report.clone();
+    let mut partial_line = Vec::new();
+    let options = spawn::SpawnOptions {
+        timeout: Some(PROGRAM_TIMEOUT),
         stderr: Box::new(move |bytes| {
-            held.extend_from_slice(bytes);
-            while let Some(at) = memchr::memchr2(b'\n', b'\r', &held) {
-                let line: Vec<u8> = held.drain(..=at).collect();
-                say(&line);
+            partial_line.extend_from_slice(bytes);
+            while let Some(at) = memchr::memchr2(b'\n', b'\r', &partial_line) {
+                let line: Vec<u8> = partial_line.drain(..=at).collect();
+                report(&line);
             }
             // Limits the buffer for a line without an end.
-            held.truncate(LONGEST_LINE);
+            partial_line.truncate(MAX_LINE);
         }),
-        ..spawn::Options::default()
+        ..spawn::SpawnOptions::default()
     };
     let finished = ctx
-        .run_host_heard(argv, env, cwd, options, &mut heard)
+        .run_host_with_lines(argv, env, cwd, options, &mut on_line)
         .await?;
     let program = argv
         .first()
         .map(|p| p.to_string_lossy())
         .unwrap_or_default();
     if finished.exit.timed_out {
-        let minutes = LONGEST.as_secs() / 60;
-        return Err(Failed::new(format!(
+        let minutes = PROGRAM_TIMEOUT.as_secs() / 60;
+        return Err(MethodError::new(format!(
             "`{program}` did not exit within {minutes} minutes"
         )));
     }
     if !finished.exit.status.success() {
-        let said: Vec<&str> = finished.stderr.trim().lines().collect();
-        let said = said.get(said.len().saturating_sub(3)..).unwrap_or_default();
-        return Err(Failed::new(format!(
+        let lines: Vec<&str> = finished.stderr.trim().lines().collect();
+        let tail = lines
+            .get(lines.len().saturating_sub(3)..)
+            .unwrap_or_default();
+        return Err(MethodError::new(format!(
             "`{program}` failed with {}: {}",
             finished.exit.status,
-            said.join(" / ")
+            tail.join(" / ")
         )));
     }
     Ok(())

@@ -66,7 +66,7 @@ pub fn environment(dir: &Path) -> io::Result<Vec<(OsString, OsString)>> {
 }
 
 /// Finds the program in the places where installers put it below their home.
-pub fn left_behind(dir: &Path, name: &str) -> Option<PathBuf> {
+pub fn find_installed(dir: &Path, name: &str) -> Option<PathBuf> {
     let home = dir.join("home");
     let mut places = vec![home.join(".local/bin"), home.join("bin")];
     let mut hidden: Vec<PathBuf> = fs::read_dir(&home)
@@ -92,21 +92,21 @@ mod tests {
     fn only_shells_run_installers() {
         let dir = tempfile::tempdir().expect("a directory");
         let script = dir.path().join("script");
-        let asks = |text: &str| {
+        let shell_for = |text: &str| {
             fs::write(&script, text).expect("written");
             interpreter(&script).map(|words| {
                 let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
                 words.join(" ")
             })
         };
-        assert_eq!(asks("#!/bin/sh\n"), Ok("/bin/sh".to_owned()));
-        assert_eq!(asks("#!/bin/bash -eu\n"), Ok("bash -eu".to_owned()));
-        assert_eq!(asks("#!/usr/bin/env bash\nx"), Ok("bash".to_owned()));
-        assert_eq!(asks("echo hello\n"), Ok("/bin/sh".to_owned()));
-        assert_eq!(asks(""), Ok("/bin/sh".to_owned()));
-        assert!(asks("#!/usr/bin/python3\n").is_err());
-        assert!(asks("#!\n").is_err());
-        assert!(asks("<!doctype html>").is_err());
-        assert_eq!(asks("#!/bin/sh -c evil\n"), Ok("/bin/sh".to_owned()));
+        assert_eq!(shell_for("#!/bin/sh\n"), Ok("/bin/sh".to_owned()));
+        assert_eq!(shell_for("#!/bin/bash -eu\n"), Ok("bash -eu".to_owned()));
+        assert_eq!(shell_for("#!/usr/bin/env bash\nx"), Ok("bash".to_owned()));
+        assert_eq!(shell_for("echo hello\n"), Ok("/bin/sh".to_owned()));
+        assert_eq!(shell_for(""), Ok("/bin/sh".to_owned()));
+        assert!(shell_for("#!/usr/bin/python3\n").is_err());
+        assert!(shell_for("#!\n").is_err());
+        assert!(shell_for("<!doctype html>").is_err());
+        assert_eq!(shell_for("#!/bin/sh -c evil\n"), Ok("/bin/sh".to_owned()));
     }
 }

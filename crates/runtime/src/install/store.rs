@@ -13,23 +13,23 @@ use serde_json::{Value, json};
 use super::entry::Method;
 use super::{Installed, vendored};
 use crate::context::Context;
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use crate::home::{self, Home};
-use agentproto_sandbox::programs::companions::INSTALLED as RECORD;
+use agentproto_sandbox::programs::INSTALL_RECORD as RECORD;
 use agentproto_sandbox::programs::find::is_program;
 
 /// Maximum size in bytes of a record that is read back.
-const LONGEST_RECORD: u64 = 64 << 10;
+const MAX_RECORD: u64 = 64 << 10;
 
-pub struct Store {
+pub struct ToolStore {
     home: Home,
     /// Path relative to the home.
     below: PathBuf,
     pub identity: String,
 }
 
-impl Store {
-    pub fn of(ctx: &Context) -> Result<Store, Fault> {
+impl ToolStore {
+    pub fn for_bundle(ctx: &Context) -> Result<ToolStore, Error> {
         let identity = ctx.bundle.identity()?;
         // The identity becomes a directory name.
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -44,7 +44,7 @@ impl Store {
             let what = "`id` must be lower-case letters, digits and dashes, and `version` a semantic version (AIP-29, Required fields)";
             return Err(ctx.bundle.invalid(ctx.bundle.root(), what));
         }
-        Ok(Store {
+        Ok(ToolStore {
             home: ctx.home.clone(),
             below: Path::new("tools").join(&identity),
             identity,
@@ -60,7 +60,7 @@ impl Store {
     pub fn find(&self, ctx: &Context, name: &str, methods: &[Method]) -> Option<Installed> {
         let generation = self.current()?;
         let file = generation.join(RECORD);
-        if fs::metadata(&file).ok()?.len() > LONGEST_RECORD {
+        if fs::metadata(&file).ok()?.len() > MAX_RECORD {
             return None;
         }
         let record: Value = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
@@ -90,8 +90,8 @@ impl Store {
         let _ = fs::remove_dir_all(self.dir());
     }
 
-    /// Creates a new generation. It is removed when dropped, unless it is kept.
-    pub fn fresh(&self) -> Result<Fresh, Fault> {
+    /// Creates a new generation. It is removed when dropped, unless it is activated.
+    pub fn new_generation(&self) -> Result<NewGeneration, Error> {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let name = format!(
             "{:x}-{}-{}",
@@ -100,50 +100,57 @@ impl Store {
             home::unique()
         );
         let dir = self.home.dir(self.below.join(name))?;
-        Ok(Fresh { dir, kept: false })
+        Ok(NewGeneration {
+            dir,
+            is_active: false,
+        })
     }
 
     /// Makes a generation the current one. The previous one stays for processes that still run it.
     /// Older and unfinished ones are removed.
-    pub fn keep(&self, mut fresh: Fresh, method: &Method) -> Result<PathBuf, Fault> {
+    pub fn activate(
+        &self,
+        mut generation: NewGeneration,
+        method: &Method,
+    ) -> Result<PathBuf, Error> {
         let unwritable = |e: io::Error| {
             let what = format!(
                 "cannot write the installation in `{}`: {e}",
-                fresh.dir.display()
+                generation.dir.display()
             );
-            Fault::new(Code::StateUnwritable, what)
+            Error::new(Code::StateUnwritable, what)
         };
-        let name = fresh.dir.file_name().unwrap_or_default().to_owned();
+        let name = generation.dir.file_name().unwrap_or_default().to_owned();
         let record = json!({ "from": method.identity(), "at": agentproto_text::time::now() });
-        home::write_private(&fresh.dir.join(RECORD), record.to_string().as_bytes())
+        home::write_private(&generation.dir.join(RECORD), record.to_string().as_bytes())
             .map_err(unwritable)?;
-        home::make_dir(&fresh.dir.join("bin")).map_err(unwritable)?;
+        home::make_dir(&generation.dir.join("bin")).map_err(unwritable)?;
         let before = self.current();
         let dir = self.dir();
         let beside = dir.join(format!(".bin-{}-{}", std::process::id(), home::unique()));
         symlink(Path::new(&name).join("bin"), &beside)
             .and_then(|()| fs::rename(&beside, dir.join("bin")))
             .map_err(unwritable)?;
-        fresh.kept = true;
-        let kept = fresh.dir.clone();
+        generation.is_active = true;
+        let active = generation.dir.clone();
         for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
             let path = entry.path();
-            let stays = path == kept || Some(&path) == before.as_ref();
+            let stays = path == active || Some(&path) == before.as_ref();
             if !stays && entry.file_type().is_ok_and(|t| t.is_dir()) {
                 let _ = fs::remove_dir_all(path);
             }
         }
-        Ok(kept)
+        Ok(active)
     }
 }
 
 /// A generation under construction.
-pub struct Fresh {
+pub struct NewGeneration {
     pub dir: PathBuf,
-    kept: bool,
+    is_active: bool,
 }
 
-impl Fresh {
+impl NewGeneration {
     /// Creates the link `bin/<name>` to a program elsewhere.
     pub fn link(&self, name: &str, program: &Path) -> io::Result<()> {
         let bin = self.dir.join("bin");
@@ -152,9 +159,9 @@ impl Fresh {
     }
 }
 
-impl Drop for Fresh {
+impl Drop for NewGeneration {
     fn drop(&mut self) {
-        if !self.kept {
+        if !self.is_active {
             let _ = fs::remove_dir_all(&self.dir);
             // If nothing was ever installed, the bundle's directory is empty and is removed.
             if let Some(parent) = self.dir.parent() {

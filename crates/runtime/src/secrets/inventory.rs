@@ -2,13 +2,13 @@
 //! in. It never contains values.
 
 use crate::bundle::Bundle;
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use agentproto_manifest::views::View;
 use agentproto_manifest::{Disk, Document, Node, RefRole, Resolution, Workspace};
-use agentproto_sandbox::policy::Place;
+use agentproto_sandbox::policy::ManifestPosition;
 
 /// Fields that would contain a value or reveal one.
-const VALUES: [&str; 7] = [
+const VALUE_FIELDS: [&str; 7] = [
     "value",
     "plaintext",
     "ciphertext",
@@ -18,39 +18,53 @@ const VALUES: [&str; 7] = [
     "token",
 ];
 
+/// The secrets that a SECRETS.md declares.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
-    pub entries: Vec<Entry>,
+    /// The entries, in the order of the file.
+    pub entries: Vec<SecretEntry>,
     /// Why the file that the bundle names could not be used.
-    pub unread: Option<String>,
+    pub load_error: Option<String>,
 }
 
+/// One secret of the inventory.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct SecretEntry {
+    /// Name of the secret, unique in the file.
     pub slug: String,
-    pub kind: Kind,
+    /// The kind of value.
+    pub kind: SecretKind,
     /// `scheme://driver/path`, if the entry overrides the host's own backend.
     pub backend: Option<String>,
     /// Variables that it is passed in, with the field of a structured value.
     pub variables: Vec<(String, Option<String>)>,
     /// Exposures that this host does not support.
-    pub unserved: Vec<String>,
-    pub bind: Option<Vec<Grant>>,
-    pub oauth: Option<Endpoints>,
+    pub unsupported_exposures: Vec<String>,
+    /// Grants of `access.bind`, or `None` if it is not declared.
+    pub bind: Option<Vec<SecretGrant>>,
+    /// Endpoints for a login with OAuth.
+    pub oauth: Option<OauthEndpoints>,
 }
 
+/// The kind of a secret's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SecretKind {
+    /// A text without structure.
     Opaque,
+    /// OAuth tokens.
     Oauth,
+    /// A private and a public key.
     Keypair,
+    /// A JSON value.
     Json,
 }
 
 /// One entry of `access.bind`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Grant {
+pub enum SecretGrant {
+    /// A tool, by its name.
     Tool(String),
+    /// A user, by their id.
     User(String),
     /// Roles, capabilities, workflows and unknown kinds, which this host cannot decide.
     Undecidable(String),
@@ -58,12 +72,16 @@ pub enum Grant {
 
 /// OAuth endpoints. AIP-19 leaves them to the host: `metadata.agentproto.oauth`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoints {
+pub struct OauthEndpoints {
+    /// URL of the page where the user consents.
     pub authorize_url: String,
+    /// URL of the token endpoint.
     pub token_url: String,
+    /// Id of the OAuth client.
     pub client_id: String,
     /// Variable of the caller's environment that contains the client secret.
     pub client_secret_env: Option<String>,
+    /// Requested scopes.
     pub scopes: Vec<String>,
     /// Path of the redirect URL, if the provider requires a registered one.
     pub redirect_path: Option<String>,
@@ -71,7 +89,7 @@ pub struct Endpoints {
 
 impl Inventory {
     /// Reads the file that `auth.ref` names.
-    pub fn of(bundle: &Bundle) -> Result<Inventory, Fault> {
+    pub fn from_bundle(bundle: &Bundle) -> Result<Inventory, Error> {
         let Some(node) = bundle.root().at(&["auth", "ref"]) else {
             return Ok(Inventory::default());
         };
@@ -79,14 +97,14 @@ impl Inventory {
             return Err(bundle.invalid(node, "`auth.ref` must be a path to a SECRETS.md"));
         };
         let workspace = Workspace::new(&Disk, "/");
-        let unread = |why: String| Inventory {
+        let unreadable = |why: String| Inventory {
             entries: Vec::new(),
-            unread: Some(format!("`{reference}`: {why}")),
+            load_error: Some(format!("`{reference}`: {why}")),
         };
         let doc = match workspace.resolve(&bundle.manifest, RefRole::Secrets, reference) {
             Resolution::Document(doc) => doc,
-            Resolution::Missing(_) => return Ok(unread("file not found".into())),
-            Resolution::Unreadable(_, error) => return Ok(unread(error.to_string())),
+            Resolution::Missing(_) => return Ok(unreadable("file not found".into())),
+            Resolution::Unreadable(_, error) => return Ok(unreadable(error.to_string())),
             Resolution::External | Resolution::Absolute | Resolution::Escapes(_) => {
                 return Err(bundle.invalid(
                     node,
@@ -99,22 +117,23 @@ impl Inventory {
                 let items = view.node().get("secrets").map_or(&[][..], Node::items);
                 read(&doc, items)
             }
-            _ => Ok(unread("it has no `secrets` list (AIP-19)".into())),
+            _ => Ok(unreadable("it has no `secrets` list (AIP-19)".into())),
         }
     }
 
-    pub fn slug(&self, slug: &str) -> Option<&Entry> {
+    /// The entry with this slug.
+    pub fn slug(&self, slug: &str) -> Option<&SecretEntry> {
         self.entries.iter().find(|e| e.slug == slug)
     }
 
     /// The secret that is passed in a variable, with the field to use.
-    pub fn variable(&self, name: &str) -> Option<(&Entry, Option<&str>)> {
+    pub fn variable(&self, name: &str) -> Option<(&SecretEntry, Option<&str>)> {
         let declared = self.entries.iter().find_map(|entry| {
             let (_, field) = entry.variables.iter().find(|(n, _)| n == name)?;
             Some((entry, field.as_deref()))
         });
         declared.or_else(|| {
-            let named = |entry: &&Entry| is_convention(&entry.slug, name);
+            let named = |entry: &&SecretEntry| is_convention(&entry.slug, name);
             Some((self.entries.iter().find(named)?, None))
         })
     }
@@ -132,10 +151,10 @@ pub fn conventional_slug(name: &str) -> String {
     name.to_ascii_lowercase().replace('_', "-")
 }
 
-fn read(doc: &Document, items: &[Node]) -> Result<Inventory, Fault> {
+fn read(doc: &Document, items: &[Node]) -> Result<Inventory, Error> {
     let invalid = |node: &Node, what: &str| {
-        let at = Place::new(doc, node.span);
-        Fault::new(Code::ManifestInvalid, format!("{at}: {what} (AIP-19)"))
+        let at = ManifestPosition::new(doc, node.span);
+        Error::new(Code::ManifestInvalid, format!("{at}: {what} (AIP-19)"))
             .hint("run `agentproto lint` to see what is wrong with the SECRETS.md")
     };
     let mut out = Inventory::default();
@@ -143,7 +162,7 @@ fn read(doc: &Document, items: &[Node]) -> Result<Inventory, Fault> {
         let Some(slug) = item.str_at(&["slug"]) else {
             return Err(invalid(item, "`slug` is missing"));
         };
-        if let Some(key) = VALUES.iter().find(|key| item.has(key)) {
+        if let Some(key) = VALUE_FIELDS.iter().find(|key| item.has(key)) {
             let what = format!("`{slug}` has `{key}`: a SECRETS.md must not contain values");
             return Err(invalid(item.get(key).unwrap_or(item), &what));
         }
@@ -151,22 +170,22 @@ fn read(doc: &Document, items: &[Node]) -> Result<Inventory, Fault> {
             return Err(invalid(item, &format!("duplicate secret `{slug}`")));
         }
         let kind = match item.str_at(&["kind"]).unwrap_or("opaque") {
-            "opaque" => Kind::Opaque,
-            "oauth" => Kind::Oauth,
-            "keypair" => Kind::Keypair,
-            "json" => Kind::Json,
+            "opaque" => SecretKind::Opaque,
+            "oauth" => SecretKind::Oauth,
+            "keypair" => SecretKind::Keypair,
+            "json" => SecretKind::Json,
             other => {
                 let what = format!("unknown secret kind `{other}`");
                 return Err(invalid(item.get("kind").unwrap_or(item), &what));
             }
         };
-        let (variables, unserved) = exposures(item);
-        out.entries.push(Entry {
+        let (variables, unsupported_exposures) = exposures(item);
+        out.entries.push(SecretEntry {
             slug: slug.to_owned(),
             kind,
             backend: item.str_at(&["backend"]).map(str::to_owned),
             variables,
-            unserved,
+            unsupported_exposures,
             bind: item.at(&["access", "bind"]).map(grants),
             oauth: endpoints(item),
         });
@@ -177,14 +196,16 @@ fn read(doc: &Document, items: &[Node]) -> Result<Inventory, Fault> {
 type Exposed = (Vec<(String, Option<String>)>, Vec<String>);
 
 fn exposures(item: &Node) -> Exposed {
-    let (mut variables, mut unserved) = (Vec::new(), Vec::new());
+    let (mut variables, mut unsupported_exposures) = (Vec::new(), Vec::new());
     for exposure in item.get("exposures").map_or(&[][..], Node::items) {
         match (exposure.str_at(&["kind"]), exposure.str_at(&["name"])) {
             (Some("env"), Some(name)) => {
                 let field = exposure.str_at(&["field"]).map(str::to_owned);
                 variables.push((name.to_owned(), field));
             }
-            (Some(kind @ ("file" | "egress-substitute")), _) => unserved.push(kind.to_owned()),
+            (Some(kind @ ("file" | "egress-substitute")), _) => {
+                unsupported_exposures.push(kind.to_owned())
+            }
             // Unknown kinds are ignored.
             _ => {}
         }
@@ -195,27 +216,27 @@ fn exposures(item: &Node) -> Exposed {
             variables.push((name.to_owned(), None));
         }
     }
-    (variables, unserved)
+    (variables, unsupported_exposures)
 }
 
-fn grants(node: &Node) -> Vec<Grant> {
+fn grants(node: &Node) -> Vec<SecretGrant> {
     let grant = |entry: &Node| {
         if let Some(tool) = entry.str_at(&["tool"]) {
-            return Grant::Tool(tool.to_owned());
+            return SecretGrant::Tool(tool.to_owned());
         }
         if let Some(user) = entry.str_at(&["userId"]) {
-            return Grant::User(user.to_owned());
+            return SecretGrant::User(user.to_owned());
         }
         let key = entry.entries().first().map_or("?", |e| e.key.as_str());
-        Grant::Undecidable(key.to_owned())
+        SecretGrant::Undecidable(key.to_owned())
     };
     node.items().iter().map(grant).collect()
 }
 
-fn endpoints(item: &Node) -> Option<Endpoints> {
+fn endpoints(item: &Node) -> Option<OauthEndpoints> {
     let node = item.at(&["metadata", "agentproto", "oauth"])?;
     let text = |key: &str| node.str_at(&[key]).map(str::to_owned);
-    Some(Endpoints {
+    Some(OauthEndpoints {
         authorize_url: text("authorize_url")?,
         token_url: text("token_url")?,
         client_id: text("client_id")?,
@@ -230,11 +251,13 @@ fn endpoints(item: &Node) -> Option<Endpoints> {
 
 /// Who asks for a secret: the names of the bundle as a tool, and the users who run it.
 pub struct Requester<'r> {
+    /// Names of the bundle as a tool.
     pub tools: Vec<&'r str>,
+    /// Names and ids of the current user.
     pub users: Vec<String>,
 }
 
-impl Entry {
+impl SecretEntry {
     /// Whether the requester may read the value, and by which grant. Without `access.bind`, the
     /// owner of the store decides, who is running this process. The same applies to grants that
     /// this host cannot decide.
@@ -245,14 +268,14 @@ impl Entry {
         let mut undecidable = None;
         for grant in grants {
             match grant {
-                Grant::Tool(tool) if who.tools.contains(&tool.as_str()) => {
+                SecretGrant::Tool(tool) if who.tools.contains(&tool.as_str()) => {
                     return Ok(format!("tool: {tool}"));
                 }
-                Grant::User(user) if who.users.contains(user) => {
+                SecretGrant::User(user) if who.users.contains(user) => {
                     return Ok(format!("userId: {user}"));
                 }
-                Grant::Undecidable(kind) => undecidable = Some(kind),
-                Grant::Tool(_) | Grant::User(_) => {}
+                SecretGrant::Undecidable(kind) => undecidable = Some(kind),
+                SecretGrant::Tool(_) | SecretGrant::User(_) => {}
             }
         }
         match undecidable {

@@ -15,21 +15,21 @@ use super::random;
 use super::store::{FILE, KEY_FILE};
 use crate::command::finish;
 use crate::context::Context;
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use crate::home::Home;
 use crate::observe::Stage;
 use crate::setup;
-use agentproto_sandbox::spawn::Options;
+use agentproto_sandbox::spawn::SpawnOptions;
 
 /// Marks that the key is in the keyring. The file contains its name there.
 pub const MARKER: &str = "secrets/keyring";
 /// Set to `off` to keep new keys in a file.
-pub const SWITCH: &str = "AGENTPROTO_KEYRING";
+pub const KEYRING_VARIABLE: &str = "AGENTPROTO_KEYRING";
 const PROGRAM: &str = "secret-tool";
 /// Timeout of one call. The user may have to unlock the keyring.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Variables that the program needs to find the keyring and to ask for its password.
-const PASSED: [&str; 5] = [
+const PASSED_VARIABLES: [&str; 5] = [
     "DBUS_SESSION_BUS_ADDRESS",
     "XDG_RUNTIME_DIR",
     "DISPLAY",
@@ -40,32 +40,32 @@ const PASSED: [&str; 5] = [
 type Key = Zeroizing<[u8; 32]>;
 
 /// Keys by home directory. Each is read from the keyring once per process.
-static KNOWN: LazyLock<Mutex<HashMap<PathBuf, Key>>> = LazyLock::new(Mutex::default);
+static KEYS: LazyLock<Mutex<HashMap<PathBuf, Key>>> = LazyLock::new(Mutex::default);
 
-pub(super) fn known(home: &Home) -> Option<Key> {
-    let known = KNOWN.lock();
+pub(super) fn known_key(home: &Home) -> Option<Key> {
+    let known = KEYS.lock();
     known.get(home.root()).cloned()
 }
 
-fn learn(home: &Home, key: Key) {
-    let mut known = KNOWN.lock();
+fn remember_key(home: &Home, key: Key) {
+    let mut known = KEYS.lock();
     known.insert(home.root().to_owned(), key);
 }
 
 /// Reads the key from the keyring, or creates one there. Call it before the store is used. It does
 /// nothing if the key is a file.
-pub async fn unlock(ctx: &Context) -> Result<(), Fault> {
+pub async fn unlock(ctx: &Context) -> Result<(), Error> {
     if let Some(name) = ctx.home.read(MARKER)? {
-        if known(&ctx.home).is_some() {
+        if known_key(&ctx.home).is_some() {
             return Ok(());
         }
         let name = String::from_utf8_lossy(&name).trim().to_owned();
         return match lookup(ctx, &name).await {
             Ok(key) => {
-                learn(&ctx.home, key);
+                remember_key(&ctx.home, key);
                 Ok(())
             }
-            Err(why) => Err(Fault::new(
+            Err(why) => Err(Error::new(
                 Code::SecretUnavailable,
                 format!("cannot read the key of the secret store from the keyring: {why}"),
             )
@@ -74,18 +74,18 @@ pub async fn unlock(ctx: &Context) -> Result<(), Fault> {
     }
     let is_new = ctx.home.read(KEY_FILE)?.is_none() && ctx.home.read(FILE)?.is_none();
     let has_bus = ctx.variable("DBUS_SESSION_BUS_ADDRESS").is_some();
-    let is_off = ctx.variable(SWITCH).is_some_and(|v| v == "off");
-    let there = || ctx.surroundings(&[]).find(PROGRAM.as_ref()).is_ok();
-    match is_new && has_bus && !is_off && there() {
-        true => begin(ctx).await,
+    let is_off = ctx.variable(KEYRING_VARIABLE).is_some_and(|v| v == "off");
+    let is_installed = || ctx.host_context(&[]).find(PROGRAM.as_ref()).is_ok();
+    match is_new && has_bus && !is_off && is_installed() {
+        true => create_key(ctx).await,
         false => Ok(()),
     }
 }
 
 /// Creates a key in the keyring. If the keyring does not accept it, the store falls back to a key
 /// file.
-async fn begin(ctx: &Context) -> Result<(), Fault> {
-    let _one = setup::lock(ctx, Stage::Auth, "keyring".to_owned()).await?;
+async fn create_key(ctx: &Context) -> Result<(), Error> {
+    let _setup_lock = setup::lock(ctx, Stage::Auth, "keyring".to_owned()).await?;
     if ctx.home.read(MARKER)?.is_some() || ctx.home.read(KEY_FILE)?.is_some() {
         // Another process was first.
         return Box::pin(unlock(ctx)).await;
@@ -105,7 +105,7 @@ async fn begin(ctx: &Context) -> Result<(), Fault> {
             // A process without a keyring may have created the store in the meantime.
             if ctx.home.read(KEY_FILE)?.is_none() {
                 ctx.home.write(MARKER, name.as_bytes())?;
-                learn(&ctx.home, key);
+                remember_key(&ctx.home, key);
             }
         }
         Ok(_) => ctx.observer.warning(
@@ -144,17 +144,17 @@ async fn call(
         .chain(["service", "agentproto", "account", name])
         .map(OsString::from)
         .collect();
-    let passed = PASSED.iter().filter_map(|name| {
+    let passed = PASSED_VARIABLES.iter().filter_map(|name| {
         let value = ctx.variable(name)?;
         Some(((*name).into(), value.to_owned()))
     });
     let env: Vec<(OsString, OsString)> = passed.collect();
-    let options = Options {
-        timeout: Some(PATIENCE),
-        ..Options::default()
+    let options = SpawnOptions {
+        timeout: Some(CALL_TIMEOUT),
+        ..SpawnOptions::default()
     };
     let started = ctx.start_host(&argv, &env, &ctx.cwd, options).await;
-    let mut started = started.map_err(|fault| fault.message)?;
+    let mut started = started.map_err(|error| error.message)?;
     if let Some(mut stdin) = started.child().stdin.take() {
         let _ = stdin.write_all(input.as_bytes()).await;
     }
@@ -163,9 +163,9 @@ async fn call(
     match finished.exit.status.success() && !finished.exit.timed_out {
         true => Ok(Zeroizing::new(String::from_utf8_lossy(&out).into_owned())),
         false => {
-            let said: String = finished.stderr.trim().chars().take(200).collect();
+            let reason: String = finished.stderr.trim().chars().take(200).collect();
             Err(format!(
-                "`{PROGRAM} {}` failed: {said}",
+                "`{PROGRAM} {}` failed: {reason}",
                 verb.first().unwrap_or(&"")
             ))
         }

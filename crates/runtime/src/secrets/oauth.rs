@@ -9,36 +9,36 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use super::inventory::{Endpoints, Entry};
-use super::store::Kept;
+use super::inventory::{OauthEndpoints, SecretEntry};
+use super::store::StoredValue;
 use super::{random, replace_slug};
 use crate::auth::callback::{Callback, Query, origin};
 use crate::context::Context;
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use crate::setup::template::percent;
 
 /// Time limit for the user to log in and consent, including a second factor.
-pub const TIME_TO_CONSENT: Duration = Duration::from_secs(600);
+pub const CONSENT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Seconds before its expiry at which a token is refreshed.
 const MARGIN: u64 = 60;
-const TIME_TO_ANSWER: Duration = Duration::from_secs(30);
-const LONGEST_ANSWER: u64 = 1 << 20;
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_RESPONSE: u64 = 1 << 20;
 
 /// Why getting tokens failed. The text contains no secrets.
-type Why = String;
+type Reason = String;
 
 /// Sends the user to the provider, and returns the tokens.
-pub async fn login(ctx: &Context, endpoints: &Endpoints) -> Result<Kept, Why> {
-    usable(&endpoints.authorize_url)?;
-    usable(&endpoints.token_url)?;
-    let said = |fault: Fault| fault.message;
-    let state = random::token().map_err(said)?;
-    let verifier = Zeroizing::new(random::token().map_err(said)?);
+pub async fn login(ctx: &Context, endpoints: &OauthEndpoints) -> Result<StoredValue, Reason> {
+    check_url(&endpoints.authorize_url)?;
+    check_url(&endpoints.token_url)?;
+    let message = |error: Error| error.message;
+    let state = random::token().map_err(message)?;
+    let verifier = Zeroizing::new(random::token().map_err(message)?);
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
     let origins: Vec<String> = origin(&endpoints.authorize_url).into_iter().collect();
     let path = endpoints.redirect_path.as_deref();
     let callback = Callback::open(path, Some(state.clone()), &origins);
-    let callback = callback.await.map_err(said)?;
+    let callback = callback.await.map_err(message)?;
     let redirect = callback.url();
     let scope = endpoints.scopes.join(" ");
     let mut pairs = vec![
@@ -60,8 +60,8 @@ pub async fn login(ctx: &Context, endpoints: &Endpoints) -> Result<Kept, Why> {
     let url = format!("{}{join}{}", endpoints.authorize_url, form(&pairs));
     ctx.interact
         .show(&format!("Open this page to log in:\n{url}"));
-    let query = callback.wait(TIME_TO_CONSENT).await;
-    let code = Zeroizing::new(code(&query.map_err(|missed| missed.to_string())?)?);
+    let query = callback.wait(CONSENT_TIMEOUT).await;
+    let code = Zeroizing::new(code(&query.map_err(|error| error.to_string())?)?);
     ctx.masks.add(&code);
     exchange(
         ctx,
@@ -77,7 +77,7 @@ pub async fn login(ctx: &Context, endpoints: &Endpoints) -> Result<Kept, Why> {
     .await
 }
 
-fn code(query: &Query) -> Result<String, Why> {
+fn code(query: &Query) -> Result<String, Reason> {
     let get = |name: &str| {
         query
             .iter()
@@ -95,30 +95,40 @@ fn code(query: &Query) -> Result<String, Why> {
 }
 
 /// Valid tokens: the stored ones, or refreshed and stored again if they have expired.
-pub async fn fresh(ctx: &Context, entry: &Entry, kept: Kept) -> Result<Kept, Fault> {
-    let value: Option<Value> = serde_json::from_str(&kept.value).ok();
-    let ends = value.and_then(|v| v.get("expiresAt")?.as_u64());
-    match ends {
-        Some(ends) if seconds(ends) <= now() + MARGIN => renew(ctx, entry, &kept).await,
-        _ => Ok(kept),
+pub async fn valid_tokens(
+    ctx: &Context,
+    entry: &SecretEntry,
+    stored: StoredValue,
+) -> Result<StoredValue, Error> {
+    let value: Option<Value> = serde_json::from_str(&stored.value).ok();
+    let expires_at = value.and_then(|v| v.get("expiresAt")?.as_u64());
+    match expires_at {
+        Some(expires_at) if seconds(expires_at) <= now() + MARGIN => {
+            renew(ctx, entry, &stored).await
+        }
+        _ => Ok(stored),
     }
 }
 
 /// Requests new tokens with the stored refresh token.
-pub async fn renew(ctx: &Context, entry: &Entry, kept: &Kept) -> Result<Kept, Fault> {
+pub async fn renew(
+    ctx: &Context,
+    entry: &SecretEntry,
+    stored: &StoredValue,
+) -> Result<StoredValue, Error> {
     let expired = |why: &str| {
         let what = format!(
             "the login for the secret `{}` has expired: {why}",
             entry.slug
         );
         let target = ctx.bundle.dir.display();
-        Fault::new(Code::AuthRequired, ctx.masks.mask(&what))
+        Error::new(Code::AuthRequired, ctx.masks.mask(&what))
             .hint(format!(
                 "run `agentproto auth login {target}` to log in again"
             ))
             .details(json!({ "slug": entry.slug }))
     };
-    let value: Value = serde_json::from_str(&kept.value).unwrap_or_default();
+    let value: Value = serde_json::from_str(&stored.value).unwrap_or_default();
     let Some(refresh) = value.get("refreshToken").and_then(Value::as_str) else {
         return Err(expired("no refresh token is stored"));
     };
@@ -150,11 +160,11 @@ fn now() -> u64 {
 /// Calls the token endpoint once.
 async fn exchange(
     ctx: &Context,
-    endpoints: &Endpoints,
+    endpoints: &OauthEndpoints,
     pairs: &[(&str, &str)],
     old_refresh: Option<&str>,
-) -> Result<Kept, Why> {
-    usable(&endpoints.token_url)?;
+) -> Result<StoredValue, Reason> {
+    check_url(&endpoints.token_url)?;
     let mut pairs = pairs.to_vec();
     pairs.push(("client_id", &endpoints.client_id));
     let secret = match &endpoints.client_secret_env {
@@ -172,8 +182,8 @@ async fn exchange(
     }
     let body = Zeroizing::new(form(&pairs));
     let url = endpoints.token_url.clone();
-    let asked = tokio::task::spawn_blocking(move || post(&url, &body)).await;
-    let (status, text) = asked.map_err(|e| e.to_string())??;
+    let response = tokio::task::spawn_blocking(move || post(&url, &body)).await;
+    let (status, text) = response.map_err(|e| e.to_string())??;
     let text = Zeroizing::new(text);
     let value: Option<Value> = serde_json::from_str(&text).ok();
     let get = |key: &str| value.as_ref()?.get(key)?.as_str();
@@ -193,21 +203,21 @@ async fn exchange(
             "the token endpoint responded with {status}: {error}"
         ));
     };
-    let life = value.as_ref().and_then(|v| v.get("expires_in")?.as_u64());
+    let lifetime = value.as_ref().and_then(|v| v.get("expires_in")?.as_u64());
     let tokens = json!({
         "accessToken": access,
         "refreshToken": get("refresh_token").or(old_refresh),
-        "expiresAt": life.map(|life| now().saturating_add(life)),
+        "expiresAt": lifetime.map(|lifetime| now().saturating_add(lifetime)),
     });
-    Ok(Kept {
+    Ok(StoredValue {
         value: tokens.to_string(),
         secret: true,
     })
 }
 
-fn post(url: &str, body: &str) -> Result<(u16, String), Why> {
+fn post(url: &str, body: &str) -> Result<(u16, String), Reason> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_global(Some(TIME_TO_ANSWER))
+        .timeout_global(Some(RESPONSE_TIMEOUT))
         .http_status_as_error(false)
         // No redirects: a token is only sent to the URL in the inventory.
         .max_redirects(0)
@@ -224,7 +234,7 @@ fn post(url: &str, body: &str) -> Result<(u16, String), Why> {
     let text = response
         .body_mut()
         .with_config()
-        .limit(LONGEST_ANSWER)
+        .limit(MAX_RESPONSE)
         .read_to_string();
     Ok((
         status,
@@ -233,7 +243,7 @@ fn post(url: &str, body: &str) -> Result<(u16, String), Why> {
 }
 
 /// Only https URLs, or http to this machine.
-fn usable(url: &str) -> Result<(), Why> {
+fn check_url(url: &str) -> Result<(), Reason> {
     let host = origin(url).unwrap_or_default();
     let local = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
     let is_local = local.iter().any(|l| {
@@ -264,7 +274,7 @@ mod tests {
             "http://127.0.0.1:9/t",
             "http://localhost/t",
         ] {
-            assert_eq!(usable(good), Ok(()), "{good}");
+            assert_eq!(check_url(good), Ok(()), "{good}");
         }
         for bad in [
             "http://x.example/",
@@ -272,7 +282,7 @@ mod tests {
             "ftp://x",
             "x",
         ] {
-            assert!(usable(bad).is_err(), "{bad}");
+            assert!(check_url(bad).is_err(), "{bad}");
         }
     }
 }

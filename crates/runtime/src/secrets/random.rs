@@ -1,9 +1,9 @@
 //! Random bytes for keys and tokens.
 
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 
 /// Random bytes from the operating system.
-pub fn bytes<const N: usize>() -> Result<[u8; N], Fault> {
+pub fn bytes<const N: usize>() -> Result<[u8; N], Error> {
     let mut out = [0; N];
     let mut filled = 0;
     while let Some(rest) = out.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -15,7 +15,7 @@ pub fn bytes<const N: usize>() -> Result<[u8; N], Fault> {
                 let error = std::io::Error::last_os_error();
                 if error.kind() != std::io::ErrorKind::Interrupted {
                     let what = format!("cannot get random bytes from the system: {error}");
-                    return Err(Fault::new(Code::SecretUnavailable, what));
+                    return Err(Error::new(Code::SecretUnavailable, what));
                 }
             }
         }
@@ -24,7 +24,7 @@ pub fn bytes<const N: usize>() -> Result<[u8; N], Fault> {
 }
 
 /// 256 random bits as hex digits, usable in paths and queries.
-pub fn token() -> Result<String, Fault> {
+pub fn token() -> Result<String, Error> {
     let bytes: [u8; 32] = bytes()?;
     Ok(agentproto_text::hex(&bytes))
 }

@@ -5,19 +5,17 @@ use std::ffi::OsString;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::inventory::{self, Entry, Inventory, Kind as Shape, Requester};
-use super::store::{Kept, Kind, Store};
+use super::inventory::{self, Inventory, Requester, SecretEntry, SecretKind};
+use super::store::{SecretStore, StoredValue, ValueKind};
 use super::{oauth, scope};
 use crate::context::Context;
-use crate::fault::{Code, Fault};
-use crate::setup::ledger::user;
+use crate::error::{Code, Error};
+use crate::setup::ledger::user_id;
 
 /// A variable with its value. The value is already masked.
-pub struct Resolved {
+pub struct ResolvedSecret {
     pub name: String,
     pub value: OsString,
-    /// Where the value came from: `environment` or `store`.
-    pub source: String,
 }
 
 /// Resolves one variable, or returns `None` if it has no value.
@@ -26,7 +24,7 @@ pub async fn resolve(
     inventory: &Inventory,
     name: &str,
     to: &str,
-) -> Result<Option<Resolved>, Fault> {
+) -> Result<Option<ResolvedSecret>, Error> {
     let bound = inventory.variable(name);
     let slug = match bound {
         Some((entry, _)) => entry.slug.clone(),
@@ -35,11 +33,10 @@ pub async fn resolve(
     if let Some(value) = ctx.variable(name).filter(|v| !v.is_empty()) {
         // A value that is not valid UTF-8 is masked in its printed form.
         ctx.masks.add(&value.to_string_lossy());
-        revealed(ctx, &slug, name, "environment", "caller", to)?;
-        return Ok(Some(Resolved {
+        audit_read(ctx, &slug, name, "environment", "caller", to)?;
+        return Ok(Some(ResolvedSecret {
             name: name.to_owned(),
             value: value.to_owned(),
-            source: "environment".to_owned(),
         }));
     }
     let granted_by = match bound {
@@ -48,70 +45,73 @@ pub async fn resolve(
             Err(why) => {
                 let event = json!({ "slug": slug, "name": name, "to": to, "reason": why });
                 ctx.audit.record("secret.reveal.denied", event)?;
-                return Err(Fault::new(Code::SecretUnavailable, why)
+                return Err(Error::new(Code::SecretUnavailable, why)
                     .hint("name the bundle's id in the entry's `access.bind` (AIP-19 § Access)"));
             }
         },
         None => "owner".to_owned(),
     };
-    let (kept, source) = match bound.and_then(|(entry, _)| entry.backend.as_deref()) {
+    let (stored_value, source) = match bound.and_then(|(entry, _)| entry.backend.as_deref()) {
         Some(backend) => from_backend(ctx, &slug, backend)?,
         None => (stored(ctx, &slug)?, "store".to_owned()),
     };
-    let Some(kept) = kept else {
+    let Some(stored_value) = stored_value else {
         return Ok(None);
     };
-    ctx.masks.add(&kept.value);
+    ctx.masks.add(&stored_value.value);
     let value = match bound {
-        Some((entry, field)) => shaped(ctx, entry, field, kept).await?,
-        None => Zeroizing::new(kept.value.clone()),
+        Some((entry, field)) => extract_field(ctx, entry, field, stored_value).await?,
+        None => Zeroizing::new(stored_value.value.clone()),
     };
     ctx.masks.add(&value);
     if value.contains('\0') {
         let what =
             format!("the secret `{slug}` contains a NUL byte and cannot be passed in a variable");
-        return Err(Fault::new(Code::SecretUnavailable, what));
+        return Err(Error::new(Code::SecretUnavailable, what));
     }
-    revealed(ctx, &slug, name, &source, &granted_by, to)?;
-    Ok(Some(Resolved {
+    audit_read(ctx, &slug, name, &source, &granted_by, to)?;
+    Ok(Some(ResolvedSecret {
         name: name.to_owned(),
         value: value.as_str().into(),
-        source,
     }))
 }
 
 /// Where `resolve` would find a value, without reading it for use.
-pub fn source(ctx: &Context, inventory: &Inventory, name: &str) -> Result<Option<String>, Fault> {
+pub fn source(ctx: &Context, inventory: &Inventory, name: &str) -> Result<Option<String>, Error> {
     if ctx.variable(name).is_some_and(|v| !v.is_empty()) {
         return Ok(Some("environment".to_owned()));
     }
     let bound = inventory.variable(name).map(|(entry, _)| entry);
     let slug = bound.map_or_else(|| inventory::conventional_slug(name), |e| e.slug.clone());
-    let (kept, source) = match bound.and_then(|entry| entry.backend.as_deref()) {
+    let (stored_value, source) = match bound.and_then(|entry| entry.backend.as_deref()) {
         Some(backend) => from_backend(ctx, &slug, backend)?,
         None => (stored(ctx, &slug)?, "store".to_owned()),
     };
-    Ok(kept.map(|_| source))
+    Ok(stored_value.map(|_| source))
 }
 
-fn stored(ctx: &Context, slug: &str) -> Result<Option<Kept>, Fault> {
-    Store::new(&ctx.home).find(&scope(ctx)?, Kind::Slug, slug)
+fn stored(ctx: &Context, slug: &str) -> Result<Option<StoredValue>, Error> {
+    SecretStore::new(&ctx.home).find(&scope(ctx)?, ValueKind::Slug, slug)
 }
 
 /// Reads from `vault://env/NAME` or `vault://store/SLUG`. Other backends are not supported.
-fn from_backend(ctx: &Context, slug: &str, backend: &str) -> Result<(Option<Kept>, String), Fault> {
+fn from_backend(
+    ctx: &Context,
+    slug: &str,
+    backend: &str,
+) -> Result<(Option<StoredValue>, String), Error> {
     let rest = backend.strip_prefix("vault://");
     match rest.and_then(|rest| rest.split_once('/')) {
         Some(("env", name)) => {
             let value = ctx.variable(name).filter(|v| !v.is_empty());
-            let kept = value.map(|value| Kept {
+            let stored_value = value.map(|value| StoredValue {
                 value: value.to_string_lossy().into_owned(),
                 secret: true,
             });
-            Ok((kept, "environment".to_owned()))
+            Ok((stored_value, "environment".to_owned()))
         }
         Some(("store", path)) => Ok((stored(ctx, path)?, "store".to_owned())),
-        _ => Err(Fault::new(
+        _ => Err(Error::new(
             Code::SecretUnavailable,
             format!("unsupported backend `{backend}` for the secret `{slug}`"),
         )
@@ -120,35 +120,35 @@ fn from_backend(ctx: &Context, slug: &str, backend: &str) -> Result<(Option<Kept
 }
 
 /// Extracts one field of a structured value.
-async fn shaped(
+async fn extract_field(
     ctx: &Context,
-    entry: &Entry,
+    entry: &SecretEntry,
     field: Option<&str>,
-    kept: Kept,
-) -> Result<Zeroizing<String>, Fault> {
+    stored_value: StoredValue,
+) -> Result<Zeroizing<String>, Error> {
     let default = match entry.kind {
-        Shape::Opaque => return Ok(Zeroizing::new(kept.value.clone())),
+        SecretKind::Opaque => return Ok(Zeroizing::new(stored_value.value.clone())),
         // Only the access token, like in the examples of AIP-19.
-        Shape::Oauth => Some("accessToken"),
-        Shape::Keypair => Some("private"),
-        Shape::Json => None,
+        SecretKind::Oauth => Some("accessToken"),
+        SecretKind::Keypair => Some("private"),
+        SecretKind::Json => None,
     };
-    let kept = match entry.kind {
-        Shape::Oauth => oauth::fresh(ctx, entry, kept).await?,
-        _ => kept,
+    let stored_value = match entry.kind {
+        SecretKind::Oauth => oauth::valid_tokens(ctx, entry, stored_value).await?,
+        _ => stored_value,
     };
-    let Ok(mut value) = serde_json::from_str::<Value>(&kept.value) else {
+    let Ok(mut value) = serde_json::from_str::<Value>(&stored_value.value) else {
         // Not JSON: the token itself, pasted by the user.
-        return Ok(Zeroizing::new(kept.value.clone()));
+        return Ok(Zeroizing::new(stored_value.value.clone()));
     };
     mask_all(ctx, &value);
     let Some(field) = field.or(default) else {
-        return Ok(Zeroizing::new(kept.value.clone()));
+        return Ok(Zeroizing::new(stored_value.value.clone()));
     };
     match value.get_mut(field).map(Value::take) {
         Some(Value::String(text)) => Ok(Zeroizing::new(text)),
         Some(Value::Number(number)) => Ok(Zeroizing::new(number.to_string())),
-        _ => Err(Fault::new(
+        _ => Err(Error::new(
             Code::SecretUnavailable,
             format!("the secret `{}` has no field `{field}`", entry.slug),
         )
@@ -168,7 +168,7 @@ fn mask_all(ctx: &Context, value: &Value) {
 fn requester(ctx: &Context) -> Requester<'_> {
     let root = ctx.bundle.root();
     let names = ["id", "bin", "name"].map(|key| root.str_at(&[key]));
-    let mut users = vec![user()];
+    let mut users = vec![user_id()];
     let named = ["USER", "LOGNAME"].map(|key| ctx.variable(key));
     users.extend(
         named
@@ -183,14 +183,14 @@ fn requester(ctx: &Context) -> Requester<'_> {
 }
 
 /// Audits a read before the value is used (AIP-19 § Audit).
-fn revealed(
+fn audit_read(
     ctx: &Context,
     slug: &str,
     name: &str,
     source: &str,
     granted_by: &str,
     to: &str,
-) -> Result<(), Fault> {
+) -> Result<(), Error> {
     let event = json!({
         "slug": slug,
         "name": name,

@@ -1,10 +1,10 @@
 //! Tests of sessions with a fake arm.
 
 use super::*;
-use crate::arm::desk::Permissions;
-use crate::arm::{Doing, Negotiated, Open};
+use crate::arm::permissions::Permissions;
+use crate::arm::{ArmFuture, Negotiated, OpenRequest};
 use crate::bundle::Bundle;
-use crate::context::{Sandboxing, Setting};
+use crate::context::{ContextOptions, Sandboxing};
 use crate::home::Home;
 use crate::interact::Headless;
 use crate::observe::Silent;
@@ -18,17 +18,17 @@ struct Fake {
 }
 
 impl Arm for Fake {
-    fn handshake(&self) -> Doing<'_, Negotiated> {
+    fn handshake(&self) -> ArmFuture<'_, Negotiated> {
         Box::pin(async { Ok(Negotiated::default()) })
     }
-    fn open<'a>(&'a self, _: &'a Open) -> Doing<'a, String> {
+    fn open<'a>(&'a self, _: &'a OpenRequest) -> ArmFuture<'a, String> {
         Box::pin(async { Ok("s".to_owned()) })
     }
-    fn turn<'a>(&'a self, message: &'a str, _: Events) -> Doing<'a, StopReason> {
+    fn turn<'a>(&'a self, message: &'a str, _: EventSink) -> ArmFuture<'a, StopReason> {
         Box::pin(async move {
             let mut cancels = self.cancels.subscribe();
             match message {
-                "break" => Err(Fault::new(Code::ProtocolViolation, "broken")),
+                "break" => Err(Error::new(Code::ProtocolViolation, "broken")),
                 "wait" => {
                     let _ = cancels.wait_for(|cancelled| *cancelled).await;
                     self.cancels.send_replace(false);
@@ -39,11 +39,11 @@ impl Arm for Fake {
             }
         })
     }
-    fn cancel(&self) -> Doing<'_, ()> {
+    fn cancel(&self) -> ArmFuture<'_, ()> {
         self.cancels.send_replace(true);
         Box::pin(async { Ok(()) })
     }
-    fn close(&self) -> Doing<'_, ()> {
+    fn close(&self) -> ArmFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
     fn stop(&self) -> Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>> {
@@ -66,7 +66,7 @@ fn stage() -> Stage {
     let dir = tempfile::tempdir().expect("a directory");
     let home = Home::new(dir.path());
     let bundle = Bundle::discover("mock-acp", &[], &home).expect("bundled");
-    let setting = Setting {
+    let options = ContextOptions {
         home,
         cwd: dir.path().to_owned(),
         host_env: Arc::default(),
@@ -75,21 +75,21 @@ fn stage() -> Stage {
         observer: Arc::new(Silent),
         interact: Arc::new(Headless),
     };
-    let context = Arc::new(Context::new(bundle, setting).expect("a context"));
+    let context = Arc::new(Context::new(bundle, options).expect("a context"));
     let (stopping, stopped) = (Arc::new(Semaphore::new(0)), Arc::default());
     let arm = Fake {
         cancels: watch::Sender::new(false),
         stopping: Arc::clone(&stopping),
         stopped: Arc::clone(&stopped),
     };
-    let rules = Rules {
+    let limits = SessionLimits {
         idle: Duration::from_secs(600),
-        most_turns: None,
+        max_turns: None,
         turn_timeout: None,
     };
-    let desk = Desk::new(Permissions::Deny);
+    let broker = PermissionBroker::new(Permissions::Deny);
     Stage {
-        session: Session::new(context, Box::new(arm), desk, "s".into(), rules),
+        session: Session::new(context, Box::new(arm), broker, "s".into(), limits),
         stopping,
         stopped,
         _dir: dir,
@@ -112,12 +112,12 @@ fn ended(reason: StopReason) -> StreamEvent {
 async fn a_cancel_ends_only_its_own_turn() {
     let stage = stage();
     let mut turn = stage.session.send("wait").expect("sent");
-    assert!(stage.session.cancel().await.expect("told"));
+    assert!(stage.session.cancel().await.expect("reported"));
     assert_eq!(end(&mut turn).await, ended(StopReason::Cancelled));
     end(&mut stage.session.send("x").expect("sent")).await;
     // A late cancel: the arm has finished the turn, but the session has not.
     stage.session.inner.busy.store(true, Ordering::Release);
-    assert!(stage.session.cancel().await.expect("told"));
+    assert!(stage.session.cancel().await.expect("reported"));
     stage.session.inner.busy.store(false, Ordering::Release);
     let mut turn = stage.session.send("x").expect("sent");
     assert_eq!(end(&mut turn).await, ended(StopReason::EndTurn));
@@ -128,7 +128,7 @@ async fn a_busy_session_is_not_idle_and_an_idle_one_rejects_turns() {
     let Stage { session, .. } = &stage();
     let mut turn = session.send("wait").expect("sent");
     assert!(session.inner.close_if_idle(Duration::ZERO).is_some());
-    session.cancel().await.expect("told");
+    session.cancel().await.expect("reported");
     end(&mut turn).await;
     assert!(
         session
@@ -160,9 +160,9 @@ async fn after_a_protocol_violation_the_agent_is_stopped_and_the_last_event_sent
 async fn a_turn_ends_with_its_last_event_even_if_the_sink_is_still_held() {
     let text = |text: &str| StreamEvent::TextDelta { text: text.into() };
     for secret in [None, Some("hunter22")] {
-        let masks = Masks::default();
+        let masks = SecretRedactor::default();
         secret.into_iter().for_each(|secret| masks.add(secret));
-        let (sink, events) = mpsc::channel(WAITING);
+        let (sink, events) = mpsc::channel(MAX_QUEUED_EVENTS);
         let mut turn = Turn {
             events,
             masked: Masked::new(&masks),
@@ -176,15 +176,15 @@ async fn a_turn_ends_with_its_last_event_even_if_the_sink_is_still_held() {
         ] {
             sink.send(event).await.expect("room");
         }
-        let mut said = String::new();
+        let mut text_so_far = String::new();
         let mut ends = 0;
         while let Some(event) = turn.next().await {
             match event {
-                StreamEvent::TextDelta { text } => said.push_str(&text),
+                StreamEvent::TextDelta { text } => text_so_far.push_str(&text),
                 other => ends += usize::from(other.is_last()),
             }
         }
-        assert_eq!((said.as_str(), ends), ("a hunt", 1));
+        assert_eq!((text_so_far.as_str(), ends), ("a hunt", 1));
         assert!(turn.next().await.is_none() && sink.is_closed());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zeroize::Zeroizing;
 
 use crate::context::Context;
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use agentproto_manifest::{Document, Node, Value, to_json};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,12 +21,12 @@ pub struct Answers(BTreeMap<String, Answer>);
 
 impl Answers {
     /// Reads a YAML mapping.
-    pub fn parse(name: &str, bytes: Vec<u8>) -> Result<Answers, Fault> {
+    pub fn parse(name: &str, bytes: Vec<u8>) -> Result<Answers, Error> {
         let wrong = |what: String| {
-            Fault::new(Code::OptionInvalid, format!("{name}: {what}"))
+            Error::new(Code::OptionInvalid, format!("{name}: {what}"))
                 .hint("write `step-id: value`, or `step-id: {env: NAME}` for a secret")
         };
-        let doc = Document::bare(name, bytes);
+        let doc = Document::parse_yaml(name, bytes);
         if let Some(problem) = doc.problems.first() {
             return Err(wrong(problem.message.clone()));
         }
@@ -48,6 +48,7 @@ impl Answers {
         Ok(Answers(out))
     }
 
+    /// Whether there is an answer to a step.
     pub fn has(&self, id: &str) -> bool {
         self.0.contains_key(id)
     }
@@ -58,13 +59,14 @@ impl Answers {
         ids.find(|id| !known.contains(id))
     }
 
+    /// The answer to a step. Returns an error if a secret is a literal.
     pub fn get(
         &self,
         ctx: &Context,
         id: &str,
         secret: bool,
-    ) -> Result<Option<Zeroizing<String>>, Fault> {
-        let invalid = |what: String| Fault::new(Code::OptionInvalid, what);
+    ) -> Result<Option<Zeroizing<String>>, Error> {
+        let invalid = |what: String| Error::new(Code::OptionInvalid, what);
         match self.0.get(id) {
             None => Ok(None),
             Some(Answer::Literal(_)) if secret => Err(invalid(format!(
@@ -113,8 +115,8 @@ mod tests {
         assert!(good.has("a") && good.has("b") && good.has("c"));
         assert_eq!(good.unknown(&["a", "b"]), Some("c"));
         for bad in ["- a", "a: [1]", "a: {file: x}", "a: {env: 1}", "a: 'x"] {
-            let fault = Answers::parse("a.yaml", bad.as_bytes().to_vec()).expect_err(bad);
-            assert_eq!(fault.code, Code::OptionInvalid);
+            let error = Answers::parse("a.yaml", bad.as_bytes().to_vec()).expect_err(bad);
+            assert_eq!(error.code, Code::OptionInvalid);
         }
     }
 }

@@ -2,30 +2,30 @@
 
 use zeroize::Zeroizing;
 
-use super::perform::{Captured, Run};
-use super::step::{Callback as Declared, Persist, Step};
-use super::template::{self, Given};
+use super::perform::{Captured, SetupRun};
+use super::step::{CallbackOptions, PersistTarget, StepDefinition};
+use super::template::{self, PlaceholderValue};
 use crate::auth::callback::{Callback, origin};
-use crate::fault::Fault;
-use crate::interact::{Kind, Question};
+use crate::error::Error;
+use crate::interact::{Question, QuestionKind};
 use crate::secrets::inventory::{self, Inventory};
 use crate::secrets::{self, oauth};
 
 /// Query parameters to try if the callback does not name one.
 const USUAL_PARAMETERS: [&str; 3] = ["value", "token", "code"];
 
-impl Run<'_> {
+impl SetupRun<'_> {
     /// Logs in with OAuth (A29-SETUP-07, A29-SETUP-08).
-    pub async fn oauth(&mut self, step: &Step<'_>, slug: &str) -> Result<(), Fault> {
-        let inventory = Inventory::of(&self.ctx.bundle)?;
+    pub async fn oauth(&mut self, step: &StepDefinition<'_>, slug: &str) -> Result<(), Error> {
+        let inventory = Inventory::from_bundle(&self.ctx.bundle)?;
         let Some(entry) = inventory.slug(slug) else {
-            let why = match &inventory.unread {
+            let why = match &inventory.load_error {
                 Some(why) => format!("its secret `{slug}` is not declared: {why}"),
                 None => format!("its secret `{slug}` is not declared in a SECRETS.md (`auth.ref`)"),
             };
             return Err(self.failed(step, &why));
         };
-        if entry.kind != inventory::Kind::Oauth {
+        if entry.kind != inventory::SecretKind::Oauth {
             let why = format!("`{slug}` is not `kind: oauth` in the SECRETS.md (AIP-19)");
             return Err(self.failed(step, &why));
         }
@@ -38,33 +38,37 @@ impl Run<'_> {
         };
         let tokens = oauth::login(self.ctx, endpoints).await;
         let tokens = tokens.map_err(|why| self.failed(step, &why))?;
-        self.changed();
-        secrets::keep_slug(self.ctx, slug, tokens, false)
+        self.invalidate_environment();
+        secrets::store_slug(self.ctx, slug, tokens, false)
     }
 
     /// Opens a page and waits for its callback or for the user (A29-SETUP-09, A29-SETUP-10,
     /// A29-SETUP-29).
     pub async fn external(
         &mut self,
-        step: &Step<'_>,
+        step: &StepDefinition<'_>,
         url: &str,
-        declared: Option<&Declared<'_>>,
-    ) -> Result<Option<Captured>, Fault> {
+        declared: Option<&CallbackOptions<'_>>,
+    ) -> Result<Option<Captured>, Error> {
         if self.answer(step)?.is_some() {
-            return self.by_hand(step).await;
+            return self.ask_user(step).await;
         }
-        self.recall(url)?;
-        let mut given = self.given.clone();
+        self.load_earlier_values(url)?;
+        let mut values = self.values.clone();
         let callback = match declared {
             Some(_) => {
                 let origins: Vec<String> = origin(url).into_iter().collect();
                 let callback = Callback::open(None, None, &origins).await?;
-                given.push(Given::new("callback_url", &callback.url(), false));
+                values.push(PlaceholderValue::new(
+                    "callback_url",
+                    &callback.url(),
+                    false,
+                ));
                 Some(callback)
             }
             None => None,
         };
-        let url = template::url(url, &given).map_err(|why| self.failed(step, &why))?;
+        let url = template::url(url, &values).map_err(|why| self.failed(step, &why))?;
         if !(url.starts_with("https://") || url.starts_with("http://")) {
             return Err(self.failed(step, "its `url` must start with http:// or https://"));
         }
@@ -72,7 +76,7 @@ impl Run<'_> {
             .description
             .map(|d| format!("{d}\n"))
             .unwrap_or_default();
-        let come_back = match &callback {
+        let redirect_note = match &callback {
             Some(callback) if !url.contains(&template::percent(&callback.url())) => {
                 format!("\nIt must redirect to {}", callback.url())
             }
@@ -80,11 +84,11 @@ impl Run<'_> {
         };
         self.ctx
             .interact
-            .show(&format!("{about}Open this page:\n{url}{come_back}"));
+            .show(&format!("{about}Open this page:\n{url}{redirect_note}"));
         match (callback, declared) {
             (Some(callback), Some(declared)) => {
                 let query = callback.wait(declared.timeout).await;
-                let query = query.map_err(|missed| self.failed(step, &missed.to_string()))?;
+                let query = query.map_err(|error| self.failed(step, &error.to_string()))?;
                 let get = |name: &str| query.iter().find(|(n, _)| n == name);
                 let pair = match declared.param {
                     Some(param) => get(param),
@@ -102,17 +106,21 @@ impl Run<'_> {
                     )),
                 }
             }
-            _ => self.by_hand(step).await,
+            _ => self.ask_user(step).await,
         }
     }
 
     /// Without a callback, the user confirms that it is done or enters the value.
-    async fn by_hand(&mut self, step: &Step<'_>) -> Result<Option<Captured>, Fault> {
+    async fn ask_user(&mut self, step: &StepDefinition<'_>) -> Result<Option<Captured>, Error> {
         if step.persist.is_some() {
-            let hidden = !matches!(step.persist, Some(Persist::Cmd(_)));
+            let hidden = !matches!(step.persist, Some(PersistTarget::Cmd(_)));
             let question = Question {
                 message: format!("Paste what the page gave you ({})", step.id),
-                kind: if hidden { Kind::Secret } else { Kind::Text },
+                kind: if hidden {
+                    QuestionKind::Secret
+                } else {
+                    QuestionKind::Text
+                },
                 default: None,
             };
             let value = match self.answer(step)? {
@@ -126,7 +134,7 @@ impl Run<'_> {
         }
         let question = Question {
             message: format!("Is it done ({})?", step.id),
-            kind: Kind::Boolean,
+            kind: QuestionKind::Boolean,
             default: Some("true".to_owned()),
         };
         let done = match self.answer(step)? {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::context::Context;
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use crate::home::Home;
 use agentproto_text::time;
 
@@ -20,11 +20,11 @@ pub struct Ledger {
     pub bundle: String,
     pub workspace: String,
     pub user: String,
-    steps: BTreeMap<String, Done>,
+    steps: BTreeMap<String, DoneStep>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Done {
+pub struct DoneStep {
     pub definition: String,
     pub at: String,
     /// `done`, or `skipped` by the step's own check.
@@ -33,23 +33,23 @@ pub struct Done {
 
 /// The key of a ledger.
 #[derive(Clone, Debug)]
-pub struct Triple {
+pub struct LedgerKey {
     pub bundle: String,
     pub workspace: String,
     pub user: String,
 }
 
-impl Triple {
-    pub fn of(ctx: &Context) -> Result<Triple, Fault> {
-        Ok(Triple {
+impl LedgerKey {
+    pub fn from_context(ctx: &Context) -> Result<LedgerKey, Error> {
+        Ok(LedgerKey {
             bundle: ctx.bundle.identity()?,
-            workspace: text(&ctx.cwd),
-            user: user(),
+            workspace: path_text(&ctx.cwd),
+            user: user_id(),
         })
     }
 
     /// The name of its files and locks.
-    pub fn key(&self) -> String {
+    pub fn hash(&self) -> String {
         let mut hasher = Sha256::new();
         for part in [&self.bundle, &self.workspace, &self.user] {
             hasher.update((part.len() as u64).to_le_bytes());
@@ -61,7 +61,7 @@ impl Triple {
 }
 
 /// A path as text. A path that is not UTF-8 is represented by its escaped bytes.
-pub fn text(path: &Path) -> String {
+pub fn path_text(path: &Path) -> String {
     match path.to_str() {
         Some(text) => text.to_owned(),
         None => format!(
@@ -71,20 +71,20 @@ pub fn text(path: &Path) -> String {
     }
 }
 
-pub fn user() -> String {
+pub fn user_id() -> String {
     // SAFETY: no arguments, cannot fail.
     format!("uid:{}", unsafe { libc::geteuid() })
 }
 
 impl Ledger {
-    pub fn read(home: &Home, triple: &Triple) -> Result<Ledger, Fault> {
-        let path = file(triple);
+    pub fn read(home: &Home, key: &LedgerKey) -> Result<Ledger, Error> {
+        let path = file(key);
         let Some(bytes) = home.read(&path)? else {
             return Ok(Ledger {
                 schema: SCHEMA.to_owned(),
-                bundle: triple.bundle.clone(),
-                workspace: triple.workspace.clone(),
-                user: triple.user.clone(),
+                bundle: key.bundle.clone(),
+                workspace: key.workspace.clone(),
+                user: key.user.clone(),
                 steps: BTreeMap::new(),
             });
         };
@@ -94,14 +94,14 @@ impl Ledger {
                 "the setup ledger `{}` is invalid",
                 home.path(&path).display()
             );
-            Fault::new(Code::StateUnwritable, what).hint("remove it to run all setup steps again")
+            Error::new(Code::StateUnwritable, what).hint("remove it to run all setup steps again")
         })
     }
 
-    pub fn write(&self, home: &Home, triple: &Triple) -> Result<(), Fault> {
+    pub fn write(&self, home: &Home, key: &LedgerKey) -> Result<(), Error> {
         let bytes = serde_json::to_vec_pretty(self)
-            .map_err(|e| Fault::new(Code::StateUnwritable, e.to_string()))?;
-        home.write(file(triple), &bytes)
+            .map_err(|e| Error::new(Code::StateUnwritable, e.to_string()))?;
+        home.write(file(key), &bytes)
     }
 
     pub fn has(&self, id: &str, definition: &str) -> bool {
@@ -115,7 +115,7 @@ impl Ledger {
     }
 
     pub fn mark(&mut self, id: &str, definition: &str, how: &str) {
-        let done = Done {
+        let done = DoneStep {
             definition: definition.to_owned(),
             at: time::now(),
             how: how.to_owned(),
@@ -128,6 +128,6 @@ impl Ledger {
     }
 }
 
-fn file(triple: &Triple) -> String {
-    format!("setup/{}.json", triple.key())
+fn file(key: &LedgerKey) -> String {
+    format!("setup/{}.json", key.hash())
 }

@@ -6,29 +6,29 @@ use std::time::Duration;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::step::{Asked, Check, Persist, Step, What};
-use super::template::{self, Given};
-use super::tool::{self, Tool};
-use super::{Choices, Outcome};
+use super::step::{ExitCheck, PersistTarget, PromptKind, StepAction, StepDefinition};
+use super::template::{self, PlaceholderValue};
+use super::tool::{self, BundleTool};
+use super::{SetupOptions, StepOutcome};
 use crate::auth;
 use crate::context::Context;
-use crate::fault::{Code, Fault};
-use crate::interact::{Kind, Question};
+use crate::error::{Code, Error};
+use crate::interact::{Question, QuestionKind};
 use crate::observe::Stage;
-use crate::secrets::{self, Kept};
+use crate::secrets::{self, StoredValue};
 use agentproto_sandbox::spawn::Stdio;
 
 /// Maximum size of a value in bytes.
-const LONGEST_VALUE: usize = 64 << 10;
+const MAX_VALUE: usize = 64 << 10;
 
 /// One run of the setup steps. Later steps may use the values of earlier ones.
-pub struct Run<'a> {
+pub struct SetupRun<'a> {
     pub ctx: &'a Context,
-    choices: &'a Choices,
-    tool: Tool,
-    pub(super) given: Vec<Given>,
+    options: &'a SetupOptions,
+    tool: BundleTool,
+    pub(super) values: Vec<PlaceholderValue>,
     /// Whether the tool's environment is up to date.
-    settled: bool,
+    environment_is_current: bool,
 }
 
 /// The value of a step.
@@ -37,45 +37,53 @@ pub struct Captured {
     pub secret: bool,
 }
 
-impl<'a> Run<'a> {
-    pub fn new(ctx: &'a Context, bin: &Path, choices: &'a Choices) -> Self {
-        Run {
+impl<'a> SetupRun<'a> {
+    pub fn new(ctx: &'a Context, bin: &Path, options: &'a SetupOptions) -> Self {
+        SetupRun {
             ctx,
-            choices,
-            tool: Tool::new(ctx, bin),
-            given: Vec::new(),
-            settled: false,
+            options,
+            tool: BundleTool::new(ctx, bin),
+            values: Vec::new(),
+            environment_is_current: false,
         }
     }
 
     /// Whether `skip_if` says that the step is done (A29-SETUP-14).
-    pub async fn is_skipped(&mut self, step: &Step<'_>) -> Result<bool, Fault> {
+    pub async fn is_skipped(&mut self, step: &StepDefinition<'_>) -> Result<bool, Error> {
         match &step.skip_if {
-            Some(check) => self.holds(step, check).await,
+            Some(check) => self.check_passes(step, check).await,
             None => Ok(false),
         }
     }
 
-    async fn holds(&mut self, step: &Step<'_>, check: &Check<'_>) -> Result<bool, Fault> {
+    async fn check_passes(
+        &mut self,
+        step: &StepDefinition<'_>,
+        check: &ExitCheck<'_>,
+    ) -> Result<bool, Error> {
         let finished = self.execute(step, check.line, Some(check.timeout)).await?;
         let code = finished.exit.status.code().map(i64::from);
         Ok(!finished.exit.timed_out && code == Some(check.exit_code))
     }
 
-    pub async fn step(&mut self, step: &Step<'_>, again: bool) -> Result<Outcome, Fault> {
+    pub async fn step(
+        &mut self,
+        step: &StepDefinition<'_>,
+        again: bool,
+    ) -> Result<StepOutcome, Error> {
         if !again && self.is_skipped(step).await? {
             self.ctx
                 .observer
                 .progress(Stage::Setup, &format!("{}: skipped", step.id));
-            return Ok(Outcome::Skipped);
+            return Ok(StepOutcome::Skipped);
         }
-        let about = match step.description {
+        let label = match step.description {
             Some(description) => format!("{}: {description}", step.id),
             None => step.id.to_owned(),
         };
-        self.ctx.observer.progress(Stage::Setup, &about);
-        let captured = match &step.what {
-            What::Cmd {
+        self.ctx.observer.progress(Stage::Setup, &label);
+        let captured = match &step.action {
+            StepAction::Cmd {
                 line,
                 interactive,
                 timeout,
@@ -86,36 +94,38 @@ impl<'a> Run<'a> {
                 };
                 self.command(step, line, *timeout, stdio).await?
             }
-            What::Prompt {
+            StepAction::Prompt {
                 message,
                 kind,
                 default,
             } => Some(self.prompt(step, message, kind, default.as_deref()).await?),
-            What::Oauth { slug } => {
+            StepAction::Oauth { slug } => {
                 self.oauth(step, slug).await?;
                 None
             }
-            What::External { url, callback } => self.external(step, url, callback.as_ref()).await?,
+            StepAction::External { url, callback } => {
+                self.external(step, url, callback.as_ref()).await?
+            }
         };
         if let Some(captured) = captured {
-            self.keep(step, captured).await?;
+            self.store_value(step, captured).await?;
         }
-        Ok(Outcome::Done)
+        Ok(StepOutcome::Done)
     }
 
     async fn command(
         &mut self,
-        step: &Step<'_>,
+        step: &StepDefinition<'_>,
         line: &str,
         timeout: Option<Duration>,
         stdio: Stdio,
-    ) -> Result<Option<Captured>, Fault> {
+    ) -> Result<Option<Captured>, Error> {
         let ready = self.ready(step, line)?;
-        self.settle().await?;
+        self.update_environment().await?;
         let finished = self.tool.run(ready, timeout, stdio).await;
-        let finished = finished.map_err(|fault| self.not_run(step, fault))?;
+        let finished = finished.map_err(|error| self.start_error(step, error))?;
         if !tool::is_success(&finished) {
-            return Err(self.failed(step, &tool::ending(self.ctx, &finished)));
+            return Err(self.failed(step, &tool::describe_exit(self.ctx, &finished)));
         }
         if step.persist.is_none() {
             return Ok(None);
@@ -126,47 +136,53 @@ impl<'a> Run<'a> {
         let value = Zeroizing::new(text);
         Ok(Some(Captured {
             value: Zeroizing::new(value.trim_end_matches(['\n', '\r']).to_owned()),
-            secret: matches!(step.persist, Some(Persist::Slug(_))),
+            secret: matches!(step.persist, Some(PersistTarget::Slug(_))),
         }))
     }
 
     async fn prompt(
         &mut self,
-        step: &Step<'_>,
+        step: &StepDefinition<'_>,
         message: &str,
-        asked: &Asked<'_>,
+        prompt_kind: &PromptKind<'_>,
         default: Option<&str>,
-    ) -> Result<Captured, Fault> {
-        let secret =
-            matches!(asked, Asked::Secret) || matches!(step.persist, Some(Persist::Slug(_)));
-        let (choices, labels) = match asked {
-            Asked::Select(list) => (list.iter().map(|s| (*s).to_owned()).collect(), Vec::new()),
-            Asked::SelectFrom(line, timeout) => self.printed(step, line, *timeout).await?,
-            Asked::Text | Asked::Secret | Asked::Boolean => Default::default(),
+    ) -> Result<Captured, Error> {
+        let secret = matches!(prompt_kind, PromptKind::Secret)
+            || matches!(step.persist, Some(PersistTarget::Slug(_)));
+        let (choices, labels) = match prompt_kind {
+            PromptKind::Select(list) => {
+                (list.iter().map(|s| (*s).to_owned()).collect(), Vec::new())
+            }
+            PromptKind::SelectFrom(line, timeout) => {
+                self.printed_choices(step, line, *timeout).await?
+            }
+            PromptKind::Text | PromptKind::Secret | PromptKind::Boolean => Default::default(),
         };
-        let kind = match asked {
-            Asked::Text if secret => Kind::Secret,
-            Asked::Text => Kind::Text,
-            Asked::Secret => Kind::Secret,
-            Asked::Boolean => Kind::Boolean,
-            Asked::Select(_) | Asked::SelectFrom(..) => Kind::Select(choices.clone()),
+        let kind = match prompt_kind {
+            PromptKind::Text if secret => QuestionKind::Secret,
+            PromptKind::Text => QuestionKind::Text,
+            PromptKind::Secret => QuestionKind::Secret,
+            PromptKind::Boolean => QuestionKind::Boolean,
+            PromptKind::Select(_) | PromptKind::SelectFrom(..) => {
+                QuestionKind::Select(choices.clone())
+            }
         };
-        let mut shown = message.to_owned();
+        let mut text = message.to_owned();
         for line in step
             .description
             .into_iter()
             .chain(labels.iter().map(String::as_str))
         {
-            shown = format!("{line}\n{shown}");
+            text = format!("{line}\n{text}");
         }
         // The declared default (A29-SETUP-20). A secret has none.
         let default = default.filter(|_| !secret).map(str::to_owned);
         let question = Question {
-            message: shown,
+            message: text,
             kind: kind.clone(),
             default: default.clone(),
         };
-        let value = match self.choices.answers.get(self.ctx, step.id, secret)? {
+        let value = match self.options.answers.get(self.ctx, step.id, secret)? {
             Some(value) => value,
             None if self.ctx.interact.is_headless() => {
                 Zeroizing::new(default.clone().unwrap_or_default())
@@ -182,10 +198,10 @@ impl<'a> Run<'a> {
         }
         match &kind {
             _ if value.is_empty() => Err(self.failed(step, "no value was given")),
-            Kind::Boolean if !matches!(value.as_str(), "true" | "false") => {
+            QuestionKind::Boolean if !matches!(value.as_str(), "true" | "false") => {
                 Err(self.failed(step, "the answer must be `true` or `false`"))
             }
-            Kind::Select(list) if !list.contains(&value) => Err(self.failed(
+            QuestionKind::Select(list) if !list.contains(&value) => Err(self.failed(
                 step,
                 &format!("the answer must be one of {}", list.join(", ")),
             )),
@@ -194,15 +210,15 @@ impl<'a> Run<'a> {
     }
 
     /// Runs a command that prints the choices: one per line, with an optional label after a tab.
-    async fn printed(
+    async fn printed_choices(
         &mut self,
-        step: &Step<'_>,
+        step: &StepDefinition<'_>,
         line: &str,
         timeout: Duration,
-    ) -> Result<(Vec<String>, Vec<String>), Fault> {
+    ) -> Result<(Vec<String>, Vec<String>), Error> {
         let finished = self.execute(step, line, Some(timeout)).await?;
         if !tool::is_success(&finished) {
-            let why = tool::ending(self.ctx, &finished);
+            let why = tool::describe_exit(self.ctx, &finished);
             return Err(self.failed(step, &format!("cannot list its choices: {why}")));
         }
         let text = String::from_utf8_lossy(&finished.stdout);
@@ -225,119 +241,129 @@ impl<'a> Run<'a> {
     }
 
     /// Stores a value where the step declares it (A29-SETUP-17 to A29-SETUP-19).
-    async fn keep(&mut self, step: &Step<'_>, captured: Captured) -> Result<(), Fault> {
+    async fn store_value(
+        &mut self,
+        step: &StepDefinition<'_>,
+        captured: Captured,
+    ) -> Result<(), Error> {
         let Captured { value, secret } = captured;
-        if value.contains('\0') || value.len() > LONGEST_VALUE {
+        if value.contains('\0') || value.len() > MAX_VALUE {
             return Err(self.failed(step, "its value is too long or contains a NUL byte"));
         }
         if secret {
             self.ctx.masks.add(&value);
         }
-        let kept = Kept {
+        let stored = StoredValue {
             value: value.to_string(),
             secret,
         };
-        self.changed();
+        self.invalidate_environment();
         match step.persist {
-            Some(Persist::Env(name)) => secrets::keep_variable(self.ctx, name, kept)?,
-            Some(Persist::Slug(slug)) => secrets::keep_slug(self.ctx, slug, kept, false)?,
-            Some(Persist::Cmd(line)) => {
-                self.recall(line)?;
-                let mut given = self.given.clone();
-                given.push(Given::new("value", &value, secret));
-                let ready = template::line(line, &given).map_err(|why| self.failed(step, &why))?;
-                self.settle().await?;
+            Some(PersistTarget::Env(name)) => secrets::store_variable(self.ctx, name, stored)?,
+            Some(PersistTarget::Slug(slug)) => secrets::store_slug(self.ctx, slug, stored, false)?,
+            Some(PersistTarget::Cmd(line)) => {
+                self.load_earlier_values(line)?;
+                let mut values = self.values.clone();
+                values.push(PlaceholderValue::new("value", &value, secret));
+                let ready = template::line(line, &values).map_err(|why| self.failed(step, &why))?;
+                self.update_environment().await?;
                 let limit = Some(Duration::from_secs(60));
                 let finished = self.tool.run(ready, limit, Stdio::Pipes).await;
-                let finished = finished.map_err(|fault| self.not_run(step, fault))?;
+                let finished = finished.map_err(|error| self.start_error(step, error))?;
                 if !tool::is_success(&finished) {
-                    let why = tool::ending(self.ctx, &finished);
+                    let why = tool::describe_exit(self.ctx, &finished);
                     return Err(self.failed(step, &format!("its `persist` command failed: {why}")));
                 }
             }
             None => {}
         }
         let name = format!("input.{}", step.id);
-        self.given.push(Given::new(name, &value, secret));
+        self.values
+            .push(PlaceholderValue::new(name, &value, secret));
         Ok(())
     }
 
     /// Updates the environment of commands: values that earlier steps stored, and available
     /// secrets, which a check of the finished setup needs.
-    async fn settle(&mut self) -> Result<(), Fault> {
-        if !self.settled {
+    async fn update_environment(&mut self) -> Result<(), Error> {
+        if !self.environment_is_current {
             self.tool.env = super::variables(self.ctx)?;
             let secrets = auth::environment(self.ctx, "setup").await?;
             self.tool.env.extend(secrets);
-            self.settled = true;
+            self.environment_is_current = true;
         }
         Ok(())
     }
 
     async fn execute(
         &mut self,
-        step: &Step<'_>,
+        step: &StepDefinition<'_>,
         line: &str,
         timeout: Option<Duration>,
-    ) -> Result<crate::command::Finished, Fault> {
+    ) -> Result<crate::command::Finished, Error> {
         let ready = self.ready(step, line)?;
-        self.settle().await?;
+        self.update_environment().await?;
         let finished = self.tool.run(ready, timeout, Stdio::Pipes).await;
-        finished.map_err(|fault| self.not_run(step, fault))
+        finished.map_err(|error| self.start_error(step, error))
     }
 
     /// Marks the environment of commands as outdated.
-    pub fn changed(&mut self) {
-        self.settled = false;
+    pub fn invalidate_environment(&mut self) {
+        self.environment_is_current = false;
     }
 
     /// The caller's prepared answer. For `external` it may be a literal only if the value is not
     /// stored.
-    pub fn answer(&self, step: &Step<'_>) -> Result<Option<Zeroizing<String>>, Fault> {
+    pub fn answer(&self, step: &StepDefinition<'_>) -> Result<Option<Zeroizing<String>>, Error> {
         let secret = step.persist.is_some();
-        self.choices.answers.get(self.ctx, step.id, secret)
+        self.options.answers.get(self.ctx, step.id, secret)
     }
 
     /// Loads values of earlier steps that were done in another run.
-    pub fn recall(&mut self, text: &str) -> Result<(), Fault> {
+    pub fn load_earlier_values(&mut self, text: &str) -> Result<(), Error> {
         for name in template::names(text) {
-            if self.given.iter().any(|given| given.name == name) {
+            if self.values.iter().any(|value| value.name == name) {
                 continue;
             }
-            let kept = match name.split_once('.') {
-                Some(("input", id)) => super::kept_input(self.ctx, id)?,
+            let stored = match name.split_once('.') {
+                Some(("input", id)) => super::stored_input(self.ctx, id)?,
                 Some(("secrets", slug)) => secrets::slug(self.ctx, slug, "setup")?,
                 _ => None,
             };
-            if let Some(kept) = kept {
-                self.given.push(Given::new(name, &kept.value, kept.secret));
+            if let Some(stored) = stored {
+                self.values
+                    .push(PlaceholderValue::new(name, &stored.value, stored.secret));
             }
         }
         Ok(())
     }
 
-    fn ready(&mut self, step: &Step<'_>, line: &str) -> Result<template::Ready, Fault> {
-        self.recall(line)?;
-        template::line(line, &self.given).map_err(|why| self.failed(step, &why))
+    fn ready(
+        &mut self,
+        step: &StepDefinition<'_>,
+        line: &str,
+    ) -> Result<template::FilledCommand, Error> {
+        self.load_earlier_values(line)?;
+        template::line(line, &self.values).map_err(|why| self.failed(step, &why))
     }
 
     /// The error of a failed step (A29-SETUP-23).
-    pub fn failed(&self, step: &Step<'_>, why: &str) -> Fault {
+    pub fn failed(&self, step: &StepDefinition<'_>, why: &str) -> Error {
         let what = format!("setup step `{}` failed: {why}", step.id);
         let what = self.ctx.masks.mask(&what).into_owned();
         self.ctx
             .bundle
-            .fault(Code::SetupFailed, step.node, &what)
+            .error_at(Code::SetupFailed, step.node, &what)
             .hint("earlier steps stay done; fix the cause and run `agentproto setup` again")
-            .details(json!({ "step": step.id, "kind": step.what.kind() }))
+            .details(json!({ "step": step.id, "kind": step.action.kind() }))
     }
 
     /// A program that cannot be started is a failed step. Other errors, such as an unenforceable
     /// sandbox, keep their code.
-    fn not_run(&self, step: &Step<'_>, fault: Fault) -> Fault {
-        match fault.code {
-            Code::ProgramNotFound | Code::SpawnFailed => self.failed(step, &fault.message),
-            _ => fault,
+    fn start_error(&self, step: &StepDefinition<'_>, error: Error) -> Error {
+        match error.code {
+            Code::ProgramNotFound | Code::SpawnFailed => self.failed(step, &error.message),
+            _ => error,
         }
     }
 }

@@ -6,20 +6,20 @@ use std::ffi::OsString;
 
 use zeroize::Zeroizing;
 
-use crate::command::Line;
+use crate::command::CommandLine;
 
 /// A value for a placeholder.
 #[derive(Clone)]
-pub struct Given {
+pub struct PlaceholderValue {
     /// The text between the braces.
     pub name: String,
     pub value: Zeroizing<String>,
     pub secret: bool,
 }
 
-impl Given {
+impl PlaceholderValue {
     pub fn new(name: impl Into<String>, value: &str, secret: bool) -> Self {
-        Given {
+        PlaceholderValue {
             name: name.into(),
             value: Zeroizing::new(value.to_owned()),
             secret,
@@ -28,7 +28,7 @@ impl Given {
 }
 
 /// The command to execute.
-pub struct Ready {
+pub struct FilledCommand {
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
 }
@@ -41,11 +41,11 @@ const INTERPRETERS: [&str; 9] = [
 const BUILT_IN: [&str; 5] = ["printf", "echo", ":", "export", "read"];
 
 /// Words that may precede the program name.
-const BEFORE: [&str; 14] = [
+const COMMAND_PREFIXES: [&str; 14] = [
     "if", "elif", "then", "else", "do", "while", "until", "!", "{", "}", "exec", "command",
     "builtin", "time",
 ];
-const NO_PROGRAM: &str = "the program name must not contain a placeholder";
+const PROGRAM_IS_PLACEHOLDER: &str = "the program name must not contain a placeholder";
 
 /// Splits a text at its placeholders: the text before each one with its name, and the rest.
 fn split(text: &str) -> (Vec<(&str, &str)>, &str) {
@@ -56,7 +56,7 @@ fn split(text: &str) -> (Vec<(&str, &str)>, &str) {
         let start = from + at;
         let inside = rest.get(start + 2..).unwrap_or_default();
         match inside.split_once('}') {
-            Some((name, after)) if is_ours(name) => {
+            Some((name, after)) if is_placeholder(name) => {
                 parts.push((rest.get(..start).unwrap_or_default(), name));
                 rest = after;
                 from = 0;
@@ -68,7 +68,7 @@ fn split(text: &str) -> (Vec<(&str, &str)>, &str) {
 }
 
 /// Whether a name is one of our placeholders. Other `${…}` belong to the shell.
-fn is_ours(name: &str) -> bool {
+fn is_placeholder(name: &str) -> bool {
     matches!(name, "value" | "callback_url")
         || name.starts_with("input.")
         || name.starts_with("secrets.")
@@ -79,18 +79,18 @@ pub fn names(text: &str) -> impl Iterator<Item = &str> {
     split(text).0.into_iter().map(|(_, name)| name)
 }
 
-fn lookup<'g>(given: &'g [Given], name: &str) -> Result<&'g Given, String> {
-    let found = given.iter().find(|g| g.name == name);
+fn lookup<'g>(values: &'g [PlaceholderValue], name: &str) -> Result<&'g PlaceholderValue, String> {
+    let found = values.iter().find(|g| g.name == name);
     found.ok_or_else(|| format!("no value for `${{{name}}}`"))
 }
 
 /// A URL with percent-encoded values.
-pub fn url(text: &str, given: &[Given]) -> Result<String, String> {
+pub fn url(text: &str, values: &[PlaceholderValue]) -> Result<String, String> {
     let (parts, end) = split(text);
     let mut out = String::new();
     for (before, name) in parts {
         out.push_str(before);
-        let value = lookup(given, name)?;
+        let value = lookup(values, name)?;
         if value.secret {
             return Err(format!(
                 "`${{{name}}}` is a secret and must not appear in a URL"
@@ -116,7 +116,7 @@ pub fn percent(text: &str) -> String {
 }
 
 /// A command line with values.
-pub fn line(text: &str, given: &[Given]) -> Result<Ready, String> {
+pub fn line(text: &str, values: &[PlaceholderValue]) -> Result<FilledCommand, String> {
     let (parts, end) = split(text);
     let mut used = Vec::new();
     let mut marked = String::new();
@@ -124,17 +124,17 @@ pub fn line(text: &str, given: &[Given]) -> Result<Ready, String> {
     for (before, name) in parts {
         marked.push_str(before);
         marked.push_str(&format!("{stem}{}Z", used.len()));
-        used.push(lookup(given, name)?);
+        used.push(lookup(values, name)?);
     }
     marked.push_str(end);
-    let marks: Vec<(String, &Given)> = used
+    let marks: Vec<(String, &PlaceholderValue)> = used
         .into_iter()
         .enumerate()
-        .map(|(number, given)| (format!("{stem}{number}Z"), given))
+        .map(|(number, value)| (format!("{stem}{number}Z"), value))
         .collect();
-    match Line::parse(&marked)? {
-        Line::Words(words) => plain_words(words, &marks),
-        Line::Shell(script) => in_shell(&script, &marks),
+    match CommandLine::parse(&marked)? {
+        CommandLine::Words(words) => plain_words(words, &marks),
+        CommandLine::Shell(script) => in_shell(&script, &marks),
     }
 }
 
@@ -147,15 +147,18 @@ fn unused(text: &str) -> String {
     stem
 }
 
-fn refused(given: &Given) -> String {
+fn secret_argument_error(value: &PlaceholderValue) -> String {
     format!(
         "`${{{}}}` is a secret and would become an argument, which every process can read \
          (AIP-45 § Auth surface); write `NAME=${{{0}}} tool …` or `printf %s ${{{0}}} | tool …`",
-        given.name
+        value.name
     )
 }
 
-fn plain_words(words: Vec<String>, marks: &[(String, &Given)]) -> Result<Ready, String> {
+fn plain_words(
+    words: Vec<String>,
+    marks: &[(String, &PlaceholderValue)],
+) -> Result<FilledCommand, String> {
     let within = |word: &str| {
         let mut used = marks
             .iter()
@@ -167,7 +170,7 @@ fn plain_words(words: Vec<String>, marks: &[(String, &Given)]) -> Result<Ready, 
             .or(used.find(|(_, g)| g.secret))
             .or(first)
     };
-    let mut out = Ready {
+    let mut out = FilledCommand {
         argv: Vec::new(),
         env: Vec::new(),
     };
@@ -178,11 +181,11 @@ fn plain_words(words: Vec<String>, marks: &[(String, &Given)]) -> Result<Ready, 
                 continue;
             }
             if within(&word).is_some() {
-                return Err(NO_PROGRAM.to_owned());
+                return Err(PROGRAM_IS_PLACEHOLDER.to_owned());
             }
         }
         match within(&word) {
-            Some((_, given)) if given.secret => return Err(refused(given)),
+            Some((_, value)) if value.secret => return Err(secret_argument_error(value)),
             _ => out.argv.push(fill(&word, marks).into()),
         }
     }
@@ -193,14 +196,14 @@ fn plain_words(words: Vec<String>, marks: &[(String, &Given)]) -> Result<Ready, 
 }
 
 /// Replaces marks by values in one pass, so that a value that looks like a mark is not replaced.
-fn fill(word: &str, marks: &[(String, &Given)]) -> String {
+fn fill(word: &str, marks: &[(String, &PlaceholderValue)]) -> String {
     let mut out = String::new();
     let mut rest = word;
     while let Some(c) = rest.chars().next() {
         let mark = marks.iter().find(|(m, _)| rest.starts_with(m.as_str()));
         let taken = match mark {
-            Some((mark, given)) => {
-                out.push_str(&given.value);
+            Some((mark, value)) => {
+                out.push_str(&value.value);
                 mark.len()
             }
             None => {
@@ -226,7 +229,7 @@ pub fn is_variable(name: &str) -> bool {
 }
 
 /// Makes the shell read values from its environment, according to the quotes around each.
-fn in_shell(script: &str, marks: &[(String, &Given)]) -> Result<Ready, String> {
+fn in_shell(script: &str, marks: &[(String, &PlaceholderValue)]) -> Result<FilledCommand, String> {
     if !marks.is_empty() {
         for form in ["`", "$(", "<<", "()", "alias"] {
             if script.contains(form) {
@@ -264,11 +267,11 @@ fn in_shell(script: &str, marks: &[(String, &Given)]) -> Result<Ready, String> {
         out.push_str(now);
         rest = later;
     }
-    let env = marks.iter().map(|(mark, given)| {
+    let env = marks.iter().map(|(mark, value)| {
         let name = mark.trim_end_matches('Z');
-        (name.into(), given.value.as_str().into())
+        (name.into(), value.value.as_str().into())
     });
-    Ok(Ready {
+    Ok(FilledCommand {
         argv: vec!["/bin/sh".into(), "-c".into(), out.into()],
         env: env.collect(),
     })
@@ -299,7 +302,7 @@ fn simple_commands(script: &str) -> Vec<&str> {
 }
 
 /// Checks that values reach a command in a safe way.
-fn check(command: &str, marks: &[(String, &Given)]) -> Result<(), String> {
+fn check(command: &str, marks: &[(String, &PlaceholderValue)]) -> Result<(), String> {
     if !marks
         .iter()
         .any(|(mark, _)| command.contains(mark.as_str()))
@@ -308,29 +311,29 @@ fn check(command: &str, marks: &[(String, &Given)]) -> Result<(), String> {
     }
     let words =
         shell_words::split(command).map_err(|_| "unclosed quote in the command".to_owned())?;
-    let is_before = |w: &&String| BEFORE.contains(&w.as_str()) || assignment(w).is_some();
+    let is_before = |w: &&String| COMMAND_PREFIXES.contains(&w.as_str()) || assignment(w).is_some();
     let before = words.iter().take_while(is_before).count();
     let program = words.get(before).map_or("", String::as_str);
     if marks
         .iter()
         .any(|(mark, _)| program.contains(mark.as_str()))
     {
-        return Err(NO_PROGRAM.to_owned());
+        return Err(PROGRAM_IS_PLACEHOLDER.to_owned());
     }
     let program = program.rsplit('/').next().unwrap_or(program);
     let arguments = words.get(before..).unwrap_or_default();
-    for (mark, given) in marks {
+    for (mark, value) in marks {
         if !arguments.iter().any(|word| word.contains(mark.as_str())) {
             continue;
         }
         if INTERPRETERS.contains(&program) {
             return Err(format!(
                 "`{program}` would execute the value of `${{{}}}`",
-                given.name
+                value.name
             ));
         }
-        if given.secret && !BUILT_IN.contains(&program) {
-            return Err(refused(given));
+        if value.secret && !BUILT_IN.contains(&program) {
+            return Err(secret_argument_error(value));
         }
     }
     Ok(())
@@ -340,16 +343,16 @@ fn check(command: &str, marks: &[(String, &Given)]) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn given() -> Vec<Given> {
+    fn values() -> Vec<PlaceholderValue> {
         vec![
-            Given::new("value", "a'; \"$(id)\" b", false),
-            Given::new("input.region", "eu", false),
-            Given::new("secrets.token", "hunter22", true),
+            PlaceholderValue::new("value", "a'; \"$(id)\" b", false),
+            PlaceholderValue::new("input.region", "eu", false),
+            PlaceholderValue::new("secrets.token", "hunter22", true),
         ]
     }
 
     fn argv(text: &str) -> Result<Vec<String>, String> {
-        let ready = line(text, &given())?;
+        let ready = line(text, &values())?;
         let text = |word: OsString| word.into_string().expect("text");
         Ok(ready.argv.into_iter().map(text).collect())
     }
@@ -366,8 +369,8 @@ mod tests {
             ])
         );
         let sly = [
-            Given::new("value", "AGENTPROTO_VALUE_1Z", false),
-            Given::new("secrets.token", "hunter22", true),
+            PlaceholderValue::new("value", "AGENTPROTO_VALUE_1Z", false),
+            PlaceholderValue::new("secrets.token", "hunter22", true),
         ];
         let ready = line("T=${secrets.token} tool ${value}", &sly).expect("a line");
         assert_eq!(ready.argv, ["tool", "AGENTPROTO_VALUE_1Z"]);
@@ -411,13 +414,13 @@ mod tests {
             line in r#"([a-z ]|\$\{value\}|\$\{input\.x\}|[|&;()<>'"`\\{}$=#*~\n]|printf |é){0,24}"#,
             secret in "[A-Z]{6}[ '\"$;|]{0,3}",
         ) {
-            let given = [Given::new("value", &secret, true), Given::new("input.x", "x y", false)];
-            if let Ok(ready) = super::line(&line, &given) {
+            let values = [PlaceholderValue::new("value", &secret, true), PlaceholderValue::new("input.x", "x y", false)];
+            if let Ok(ready) = super::line(&line, &values) {
                 for word in &ready.argv {
                     assert!(!word.to_string_lossy().contains(&secret), "{line:?}: {word:?}");
                 }
             }
-            let _ = url(&line, &given);
+            let _ = url(&line, &values);
         }
     }
 
@@ -436,27 +439,27 @@ mod tests {
                 "{why}"
             );
         }
-        let ready = line("TOKEN=${secrets.token} tool login", &given()).expect("a line");
+        let ready = line("TOKEN=${secrets.token} tool login", &values()).expect("a line");
         assert_eq!(ready.argv, ["tool", "login"]);
         assert_eq!(ready.env, [("TOKEN".into(), "hunter22".into())]);
-        let ready = line("printf %s ${secrets.token} | tool login", &given()).expect("a line");
+        let ready = line("printf %s ${secrets.token} | tool login", &values()).expect("a line");
         assert!(
             ready
                 .argv
                 .iter()
                 .all(|a| !a.to_string_lossy().contains("hunter22"))
         );
-        let piped = line("TOKEN=${secrets.token} tool | cat", &given()).expect("a line");
+        let piped = line("TOKEN=${secrets.token} tool | cat", &values()).expect("a line");
         assert_eq!(piped.argv[2], "TOKEN=\"${AGENTPROTO_VALUE_0}\" tool | cat");
     }
 
     #[test]
     fn urls_are_encoded_and_contain_no_secret() {
-        let got = url("https://x/?r=${input.region}&v=${value}", &given());
+        let got = url("https://x/?r=${input.region}&v=${value}", &values());
         assert_eq!(
             got.expect("a URL"),
             "https://x/?r=eu&v=a%27%3B%20%22%24%28id%29%22%20b"
         );
-        assert!(url("https://x/${secrets.token}", &given()).is_err());
+        assert!(url("https://x/${secrets.token}", &values()).is_err());
     }
 }

@@ -7,23 +7,23 @@ use std::time::Duration;
 
 use tokio::net::unix::pipe::Sender as Input;
 
-use super::template::Ready;
-use crate::command::{Command, Finished, Started};
+use super::template::FilledCommand;
+use crate::command::{BundleCommand, Finished, Started};
 use crate::context::Context;
-use crate::fault::Fault;
-use agentproto_sandbox::spawn::{Options, Piece, Stdio};
+use crate::error::Error;
+use agentproto_sandbox::spawn::{Piece, SpawnOptions, Stdio};
 
 /// Maximum number of characters of a command's output in a message.
-const MOST_WORDS: usize = 400;
+const MAX_OUTPUT_CHARS: usize = 400;
 
 /// A bundle's binary with the environment that its commands get in addition to the policy.
-pub struct Tool {
+pub struct BundleTool {
     ctx: Context,
     bin: PathBuf,
     pub env: Vec<(OsString, OsString)>,
 }
 
-impl Tool {
+impl BundleTool {
     /// Puts the directory of `bin` first on `PATH`, so that commands find it by name.
     pub fn new(ctx: &Context, bin: &Path) -> Self {
         let mut ctx = ctx.clone();
@@ -37,7 +37,7 @@ impl Tool {
                 std::sync::Arc::make_mut(&mut ctx.host_env).push(("PATH".into(), joined));
             }
         }
-        Tool {
+        BundleTool {
             ctx,
             bin: bin.to_owned(),
             env: Vec::new(),
@@ -46,25 +46,25 @@ impl Tool {
 
     pub async fn run(
         &self,
-        ready: Ready,
+        filled: FilledCommand,
         timeout: Option<Duration>,
         stdio: Stdio,
-    ) -> Result<Finished, Fault> {
-        let mut command = self.command(ready);
+    ) -> Result<Finished, Error> {
+        let mut command = self.command(filled);
         command.timeout = timeout;
         command.stdio = stdio;
         self.ctx.run(command).await
     }
 
-    fn command(&self, ready: Ready) -> Command {
-        let mut argv = ready.argv;
+    fn command(&self, filled: FilledCommand) -> BundleCommand {
+        let mut argv = filled.argv;
         if let Some(program) = argv.first_mut()
             && self.is_bin(program)
         {
             *program = self.bin.clone().into_os_string();
         }
-        let mut command = Command::new(argv);
-        command.env = self.env.iter().cloned().chain(ready.env).collect();
+        let mut command = BundleCommand::new(argv);
+        command.env = self.env.iter().cloned().chain(filled.env).collect();
         command
     }
 
@@ -76,7 +76,7 @@ impl Tool {
 }
 
 /// How a command ended, as text without secrets.
-pub fn ending(ctx: &Context, finished: &Finished) -> String {
+pub fn describe_exit(ctx: &Context, finished: &Finished) -> String {
     use std::os::unix::process::ExitStatusExt;
     let status = &finished.exit.status;
     let how = match (finished.exit.timed_out, status.code(), status.signal()) {
@@ -85,24 +85,24 @@ pub fn ending(ctx: &Context, finished: &Finished) -> String {
         (_, None, Some(signal)) => format!("killed by signal {signal}"),
         _ => "unknown exit status".to_owned(),
     };
-    match last_words(ctx, finished) {
-        words if words.is_empty() => how,
-        words => format!("{how}: {words}"),
+    match output_tail(ctx, finished) {
+        tail if tail.is_empty() => how,
+        tail => format!("{how}: {tail}"),
     }
 }
 
 /// The end of a command's output, without secrets.
-pub fn last_words(ctx: &Context, finished: &Finished) -> String {
+pub fn output_tail(ctx: &Context, finished: &Finished) -> String {
     let stdout = String::from_utf8_lossy(&finished.stdout);
-    let said = match finished.stderr.trim() {
+    let output = match finished.stderr.trim() {
         "" => stdout.trim(),
-        said => said,
+        output => output,
     };
     // Masked before it is cut, because a cut could leave half a secret.
-    let masked = ctx.masks.mask(said);
+    let masked = ctx.masks.mask(output);
     let lines: Vec<&str> = masked.lines().rev().take(4).collect();
     let text = lines.into_iter().rev().collect::<Vec<_>>().join(" / ");
-    let over = text.chars().count().saturating_sub(MOST_WORDS);
+    let over = text.chars().count().saturating_sub(MAX_OUTPUT_CHARS);
     text.chars().skip(over).collect()
 }
 
@@ -111,31 +111,31 @@ pub fn is_success(finished: &Finished) -> bool {
 }
 
 /// A running command that the caller communicates with.
-pub struct Talk<S> {
+pub struct RunningCommand<S> {
     started: Started,
     show: S,
 }
 
-impl Tool {
+impl BundleTool {
     /// Starts a command, and shows its output line by line.
     pub async fn start<S: FnMut(&str) + Send>(
         &self,
-        ready: Ready,
+        filled: FilledCommand,
         timeout: Duration,
         show: S,
-    ) -> Result<Talk<S>, Fault> {
-        let command = self.command(ready);
+    ) -> Result<RunningCommand<S>, Error> {
+        let command = self.command(filled);
         let launch = self.ctx.prepare(&command.argv, &command.env)?;
-        let options = Options {
+        let options = SpawnOptions {
             timeout: Some(timeout),
-            ..Options::default()
+            ..SpawnOptions::default()
         };
         let started = self.ctx.launch(launch, options).await?;
-        Ok(Talk { started, show })
+        Ok(RunningCommand { started, show })
     }
 }
 
-impl<S: FnMut(&str) + Send> Talk<S> {
+impl<S: FnMut(&str) + Send> RunningCommand<S> {
     pub fn take_input(&mut self) -> Option<Input> {
         self.started.child().stdin.take()
     }

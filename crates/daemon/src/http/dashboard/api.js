@@ -9,11 +9,11 @@ class ApiError extends Error {
 }
 
 const api = {
-  token: kept.get("sessionStorage", "token"),
+  token: storage.get("sessionStorage", "token"),
 
   setToken(token) {
     this.token = token;
-    kept.set("sessionStorage", "token", token);
+    storage.set("sessionStorage", "token", token);
   },
 
   headers(more) {
@@ -89,7 +89,7 @@ async function refusal(answer) {
 }
 
 /** Listeners of one event. */
-class Happening {
+class Signal {
   #listeners = [];
 
   on(listener) {
@@ -102,14 +102,14 @@ class Happening {
 }
 
 /** Fired when the daemon rejects the token. */
-const signedOut = new Happening();
+const signedOut = new Signal();
 
 /**
  * Whether the daemon responds. While it does not, a single probe retries with increasing delays.
  */
 const connection = {
   up: true,
-  changed: new Happening(),
+  changed: new Signal(),
   tries: 0,
   timer: 0,
   nextTry: 0,
@@ -123,8 +123,8 @@ const connection = {
   },
 
   wait() {
-    const most = Math.min(15000, 500 * 2 ** this.tries);
-    const delay = most * (0.75 + Math.random() / 4);
+    const max = Math.min(15000, 500 * 2 ** this.tries);
+    const delay = max * (0.75 + Math.random() / 4);
     this.tries += 1;
     this.nextTry = Date.now() + delay;
     clearTimeout(this.timer);

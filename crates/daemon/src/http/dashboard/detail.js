@@ -15,7 +15,7 @@ const detail = {
   sentAt: 0,
 
   begin() {
-    this.pane = new Transcript($("transcript"), () => this.fromBeginning());
+    this.pane = new Transcript($("transcript"), () => this.fromStart());
     $("composer").addEventListener("submit", event => {
       event.preventDefault();
       this.send();
@@ -93,7 +93,7 @@ const detail = {
       if (this.id !== id) return;
       // After a gap of unknown size, the stream repeats everything that it has.
       if (event === "gap" && data.missed === null) begin();
-      this.heard(event, data);
+      this.handle(event, data);
     };
     // Wait briefly, so that moving through the list does not open a stream for every session.
     clearTimeout(this.starting);
@@ -102,7 +102,7 @@ const detail = {
     }, 60);
   },
 
-  heard(event, data) {
+  handle(event, data) {
     switch (event) {
       case "connecting": return setText($("stream-state"), "Connecting …");
       case "live": return setText($("stream-state"), "Live");
@@ -125,7 +125,7 @@ const detail = {
   },
 
   /** Loads the whole history page by page, without new events. */
-  async fromBeginning() {
+  async fromStart() {
     const { id } = this;
     this.stream?.close();
     this.stream = null;
@@ -189,7 +189,7 @@ const detail = {
     const before = this.record;
     this.record = record;
     this.render();
-    if (before && isAlive(before) && !isAlive(record)) say("Session " + nameOf(record) + ": " + STATES[stateOf(record)]);
+    if (before && isAlive(before) && !isAlive(record)) announce("Session " + nameOf(record) + ": " + STATES[stateOf(record)]);
   },
 
   gone() {
@@ -255,7 +255,7 @@ const detail = {
     if (!open && !before && document.activeElement === box) {
       this.wasWriting = true;
       // A user who has just sent a prompt expects the box to be disabled.
-      if (Date.now() - this.sentAt > STRAY) keys.holdBack();
+      if (Date.now() - this.sentAt > IGNORE_MS) keys.ignoreKeys();
     }
     box.disabled = !open;
     $("send").disabled = !open;
@@ -328,7 +328,7 @@ const detail = {
     if (!this.record?.busy) return;
     const { id } = this;
     const done = await this.act(() => api.interrupt(id));
-    if (done) say(done.wasBusy ? "Interrupted" : "No turn was running");
+    if (done) announce(done.wasBusy ? "Interrupted" : "No turn was running");
   },
 
   async kill() {
@@ -345,7 +345,7 @@ const detail = {
     if (!await confirm(`Forget “${nameOf(record)}”?`, text, "Forget")) return;
     await this.act(async () => {
       await api.forget(id);
-      say("Forgotten");
+      announce("Forgotten");
       if (this.id === id) this.gone();
       else sessions.drop(id);
     });

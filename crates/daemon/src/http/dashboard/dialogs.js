@@ -37,7 +37,7 @@ const newSession = {
       const [{ adapters }, registry] = await Promise.all([api.adapters(), api.workspaces()]);
       $("adapters").replaceChildren(...adapters.map(slug => el("option", { value: slug })));
       if (!$("new-adapter").value && adapters.length) {
-        $("new-adapter").value = kept.get("localStorage", "adapter") || adapters[0];
+        $("new-adapter").value = storage.get("localStorage", "adapter") || adapters[0];
         $("new-adapter").select();
       }
       if (!adapters.length) {
@@ -82,12 +82,12 @@ const newSession = {
     try {
       const request = this.request();
       const session = await api.spawn(request);
-      kept.set("localStorage", "adapter", request.adapter);
+      storage.set("localStorage", "adapter", request.adapter);
       $("new").close();
       for (const id of ["new-label", "new-prompt"]) $(id).value = "";
       sessions.put(session);
       go(session.id);
-      say("Session started");
+      announce("Session started");
       detail.write();
     } catch (error) {
       problem($("new-problem"), error);
@@ -123,11 +123,11 @@ const help = {
     $("help-open").addEventListener("click", () => this.open());
     $("keys-on").checked = keys.on;
     $("keys-on").addEventListener("change", () => keys.set($("keys-on").checked));
-    const theme = kept.get("localStorage", "theme");
+    const theme = storage.get("localStorage", "theme");
     $("theme").value = theme;
     this.paint(theme);
     $("theme").addEventListener("change", () => {
-      kept.set("localStorage", "theme", $("theme").value);
+      storage.set("localStorage", "theme", $("theme").value);
       this.paint($("theme").value);
     });
   },

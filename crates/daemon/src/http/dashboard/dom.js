@@ -26,7 +26,7 @@ function setText(node, text) {
 }
 
 /** Announces a text to screen readers. */
-function say(text) {
+function announce(text) {
   const region = $("said");
   // Append a space to a repeated text, so that it is announced again.
   region.textContent = region.textContent === text ? text + "\u00a0" : text;
@@ -67,7 +67,7 @@ function clock(iso) {
 const plural = (count, one, many = one + "s") => count + " " + (count === 1 ? one : many);
 
 /** Storage that survives reloads, if the browser allows it. Everything works without it. */
-const kept = {
+const storage = {
   get(store, name) {
     try {
       return window[store].getItem("agentproto." + name) || "";

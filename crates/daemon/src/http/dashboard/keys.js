@@ -4,11 +4,11 @@
 /**
  * Milliseconds to ignore keys after the prompt was disabled, because the user may still be typing.
  */
-const STRAY = 1500;
+const IGNORE_MS = 1500;
 
 const keys = {
-  on: kept.get("localStorage", "keys") !== "off",
-  heldUntil: 0,
+  on: storage.get("localStorage", "keys") !== "off",
+  ignoreUntil: 0,
 
   begin() {
     document.addEventListener("keydown", event => this.pressed(event));
@@ -16,12 +16,12 @@ const keys = {
 
   set(on) {
     this.on = on;
-    kept.set("localStorage", "keys", on ? "" : "off");
+    storage.set("localStorage", "keys", on ? "" : "off");
   },
 
   /** Called when the prompt is disabled while the user types. */
-  holdBack() {
-    this.heldUntil = Date.now() + STRAY;
+  ignoreKeys() {
+    this.ignoreUntil = Date.now() + IGNORE_MS;
   },
 
   pressed(event) {
@@ -62,7 +62,7 @@ const keys = {
       const nowhere = document.activeElement === document.body || inTranscript;
       return (onRow || nowhere) && !$("prompt").disabled && detail.id ? () => $("prompt").focus() : null;
     }
-    if (!this.on || Date.now() < this.heldUntil) return null;
+    if (!this.on || Date.now() < this.ignoreUntil) return null;
     if (/^[1-9]$/.test(key) && questions.open.length) return () => questions.choose(Number(key));
     return {
       j: () => list.move(1),

@@ -2,7 +2,7 @@
 // need an answer come first.
 
 /** Maximum number of rows in the page. A filter finds the others. */
-const MOST_ROWS = 300;
+const MAX_ROWS = 300;
 
 const CHIPS = [
   ["all", "All", () => true],
@@ -18,7 +18,7 @@ const list = {
   /** The ids in display order, for moving by keys. */
   order: [],
   rows: new Map(),
-  limit: MOST_ROWS,
+  limit: MAX_ROWS,
   /** What is shown, to detect changes. */
   shape: "",
 
@@ -28,7 +28,7 @@ const list = {
     }
     $("filter").addEventListener("input", () => {
       this.words = $("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
-      this.limit = MOST_ROWS;
+      this.limit = MAX_ROWS;
       this.render();
     });
     sessions.changed.on(() => this.soon());
@@ -37,7 +37,7 @@ const list = {
 
   choose(name) {
     this.chip = name;
-    this.limit = MOST_ROWS;
+    this.limit = MAX_ROWS;
     this.render();
   },
 
@@ -95,7 +95,7 @@ const list = {
     }
     this.rows = rows;
     if (rest > 0) {
-      parts.push(el("button", { type: "button", class: "plain more-rows", onclick: () => { this.limit += MOST_ROWS; this.render(); } }, `${rest} more`));
+      parts.push(el("button", { type: "button", class: "plain more-rows", onclick: () => { this.limit += MAX_ROWS; this.render(); } }, `${rest} more`));
     }
     if (!parts.length) parts.push(el("p", { class: "quiet none" }, this.emptyText(found.length)));
     this.swap(parts);

@@ -68,7 +68,7 @@ function banner() {
   setText($("link-state"), isDown ? "Not connected" : "Connected");
   $("link-state").className = isDown ? "down" : "up";
   if (!isDown) {
-    say("The daemon is back");
+    announce("The daemon is back");
     if (api.token && !$("app").hidden) sessions.refresh(true);
     detail.stream?.again();
     detail.refresh();

@@ -1,7 +1,7 @@
 // Questions of the agent: one card for each open question. Keys answer the first one.
 
 /** Milliseconds during which a new card ignores input, because it was meant for something else. */
-const FRESH = 400;
+const NEW_CARD_DELAY = 400;
 
 const questions = {
   id: "",
@@ -23,7 +23,7 @@ const questions = {
       return;
     }
     const news = open.filter(question => !known.includes(question.id));
-    if (news.length) say("The agent asks: " + oneLine(news[0].message));
+    if (news.length) announce("The agent asks: " + oneLine(news[0].message));
     // Do not take the focus from a user who types. Focus the card and not a button, so that an
     // accidental Enter allows nothing.
     if (!isWriting() && !document.querySelector("dialog[open]")) root.firstElementChild.focus({ preventScroll: true });
@@ -49,7 +49,7 @@ const questions = {
     if (!this.seen.has(question.id)) {
       this.seen.add(question.id);
       card.classList.add("fresh");
-      setTimeout(() => card.classList.remove("fresh"), FRESH);
+      setTimeout(() => card.classList.remove("fresh"), NEW_CARD_DELAY);
     }
     return card;
   },
@@ -69,7 +69,7 @@ const questions = {
     return true;
   },
 
-  async answer(question, answer, told) {
+  async answer(question, answer, label) {
     const { id } = this;
     const card = [...$("questions").children].find(node => node.dataset.question === question.id);
     const buttons = [...(card?.querySelectorAll("button") ?? [])];
@@ -77,7 +77,7 @@ const questions = {
     for (const button of buttons) button.disabled = true;
     try {
       await api.answer(id, question.id, answer);
-      say("Answered: " + oneLine(told || ""));
+      announce("Answered: " + oneLine(label || ""));
     } catch (error) {
       // Another client answered first. The next record shows it.
       if (error.status !== 404 && card) problem(card.querySelector(".problem"), error);

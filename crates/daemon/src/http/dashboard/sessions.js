@@ -8,7 +8,7 @@ const WHOLE_EVERY = 30000;
 const sessions = {
   all: new Map(),
   isLoaded: false,
-  changed: new Happening(),
+  changed: new Signal(),
   timer: 0,
   wholeAt: 0,
 

@@ -2,7 +2,7 @@
 // replies, and how each turn ended.
 
 /** Maximum number of characters shown of an argument, a result or a detail. */
-const MOST_SHOWN = 100000;
+const MAX_SHOWN = 100000;
 /** Limits of one group of stderr lines. */
 const GROUP_LINES = 200;
 const GROUP_CHARS = 16384;
@@ -14,10 +14,10 @@ class TalkWriter {
   #thought = null;
   #stderr = null;
   #tools = new Map();
-  #asked = new Map();
+  #questions = new Map();
   #turn = false;
-  #echo = false;
-  #lastWords = "";
+  #skipErrorLines = false;
+  #lastText = "";
   #lastError = "";
 
   constructor(pane) {
@@ -38,9 +38,9 @@ class TalkWriter {
   }
 
   #event(data) {
-    this.#echo = data.type === "error";
+    this.#skipErrorLines = data.type === "error";
     switch (data.type) {
-      case "text-delta": return this.#say(data.text);
+      case "text-delta": return this.#appendText(data.text);
       case "thought": return this.#think(data.text);
       case "tool-call": return this.#call(data);
       case "tool-result": return this.#result(data);
@@ -61,7 +61,7 @@ class TalkWriter {
   #prompt({ prompt, at, cut }) {
     this.#close();
     this.#turn = true;
-    this.#lastWords = "";
+    this.#lastText = "";
     const body = el("div", { class: "said" });
     const time = at ? el("time", { dateTime: at, title: new Date(at).toLocaleString() }, clock(at)) : null;
     this.#pane.hold(el("article", { class: "block you", "aria-label": "You" }, body, time));
@@ -72,7 +72,7 @@ class TalkWriter {
     }
   }
 
-  #say(text) {
+  #appendText(text) {
     this.#turn = true;
     if (!this.#text) {
       this.#close();
@@ -81,7 +81,7 @@ class TalkWriter {
       this.#text = new Prose(body, piece => this.#pane.track(piece));
     }
     this.#text.take(text);
-    this.#lastWords = (this.#lastWords + text).slice(-400);
+    this.#lastText = (this.#lastText + text).slice(-400);
   }
 
   #think(text) {
@@ -128,28 +128,28 @@ class TalkWriter {
       el("span", { class: "kind" }, "Question"), el("span", { dir: "auto" }, clean(message)),
       offered ? el("span", { class: "offered", dir: "auto" }, offered) : null);
     this.#pane.add(node);
-    this.#asked.set(id, node);
+    this.#questions.set(id, node);
   }
 
   /** While a question is open, it is shown above the prompt with its buttons. */
   #opened(id) {
-    this.#asked.get(id)?.classList.add("open");
+    this.#questions.get(id)?.classList.add("open");
   }
 
   #closed(id) {
-    this.#asked.get(id)?.classList.remove("open");
-    this.#asked.delete(id);
+    this.#questions.get(id)?.classList.remove("open");
+    this.#questions.delete(id);
   }
 
   #end(reason) {
     this.#close();
     this.#turn = false;
-    for (const id of [...this.#asked.keys()]) this.#closed(id);
+    for (const id of [...this.#questions.keys()]) this.#closed(id);
     for (const call of this.#tools.values()) call.abandoned();
     this.#tools.clear();
     const text = TURN_ENDS[reason] ?? "Turn ended: " + oneLine(reason);
     this.#pane.add(el("div", { class: "mark turn-end " + (reason === "end_turn" ? "" : "odd"), "data-reason": oneLine(reason) }, text));
-    if (this.#isNews) say(text + ". " + oneLine(this.#lastWords));
+    if (this.#isNews) announce(text + ". " + oneLine(this.#lastText));
   }
 
   #error({ code, message, hint, details }) {
@@ -159,15 +159,15 @@ class TalkWriter {
     this.#pane.add(el("div", { class: "block failure", role: "group", "aria-label": "Error" },
       el("div", { dir: "auto" }, el("strong", {}, sentence(clean(message))), " ", el("code", { class: "quiet" }, clean(code))),
       hint ? el("div", { dir: "auto" }, sentence(clean(hint))) : null, more));
-    if (this.#isNews) say("Error: " + oneLine(message));
+    if (this.#isNews) announce("Error: " + oneLine(message));
     this.#end("error");
   }
 
   /** stdout lines repeat the structured events and are skipped. stderr appears only as lines. */
   #line({ line, stream }) {
     // After an error, its message and the end of stderr follow as lines, until the end of the turn.
-    if (line.startsWith("── turn-end")) this.#echo = false;
-    if (stream !== "stderr" || this.#echo) return;
+    if (line.startsWith("── turn-end")) this.#skipErrorLines = false;
+    if (stream !== "stderr" || this.#skipErrorLines) return;
     if (!this.#stderr || this.#stderr.count >= GROUP_LINES || this.#stderr.chars >= GROUP_CHARS) {
       this.#close();
       const count = el("span", { class: "preview" });
@@ -222,7 +222,7 @@ function lazy(title, content, props) {
   const node = el("details", props || { class: "more" }, el("summary", {}, title));
   node.addEventListener("toggle", () => {
     if (node.open && node.childElementCount === 1) {
-      node.append(el("pre", { class: "code", dir: "auto" }, bounded(content(), MOST_SHOWN)));
+      node.append(el("pre", { class: "code", dir: "auto" }, bounded(content(), MAX_SHOWN)));
     }
   });
   return node;
@@ -274,7 +274,7 @@ class ToolCall {
 
   #fill() {
     if (!this.#node?.open) return;
-    const part = (title, text) => [el("h3", {}, title), el("pre", { class: "code", dir: "auto" }, bounded(text, MOST_SHOWN))];
+    const part = (title, text) => [el("h3", {}, title), el("pre", { class: "code", dir: "auto" }, bounded(text, MAX_SHOWN))];
     const parts = [];
     if (this.#args !== null && this.#args !== undefined) parts.push(...part("Arguments", pretty(this.#args)));
     const result = this.isDone ? contentText(this.#content) : "";

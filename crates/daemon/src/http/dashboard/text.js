@@ -64,8 +64,8 @@ function pretty(value) {
 }
 
 /** Cuts a long text for display, and appends the number of omitted characters. */
-function bounded(text, most) {
-  return text.length <= most ? text : text.slice(0, most) + `\n… ${text.length - most} more characters`;
+function bounded(text, max) {
+  return text.length <= max ? text : text.slice(0, max) + `\n… ${text.length - max} more characters`;
 }
 
 /** The text in a tool's content, in any of the shapes that protocols use. */

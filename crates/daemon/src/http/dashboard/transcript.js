@@ -6,10 +6,10 @@
  * Maximum number of pieces (paragraphs, tool calls, marks) in the page. Long pieces count more than
  * once.
  */
-const MOST_PIECES = 1000;
+const MAX_PIECES = 1000;
 const CHARS_OF_A_PIECE = 4096;
 /** Maximum number of queued events. Above it, the stream is paused. */
-const MOST_WAITING = 4000;
+const MAX_WAITING = 4000;
 /** Time budget per animation frame, in milliseconds. */
 const BUDGET = 10;
 
@@ -65,7 +65,7 @@ class Transcript {
 
   /** Resolves when the queue has space. */
   room() {
-    if (this.#queue.length - this.#at < MOST_WAITING) return undefined;
+    if (this.#queue.length - this.#at < MAX_WAITING) return undefined;
     return new Promise(resolve => this.#drained.push(resolve));
   }
 
@@ -124,7 +124,7 @@ class Transcript {
     this.#trim();
     this.#settle();
     if (this.#at < this.#queue.length) {
-      if (this.#at > MOST_WAITING) {
+      if (this.#at > MAX_WAITING) {
         this.#queue = this.#queue.slice(this.#at);
         this.#at = 0;
       }
@@ -135,7 +135,7 @@ class Transcript {
       this.#queue = [];
       this.#at = 0;
     }
-    if (this.#queue.length - this.#at < MOST_WAITING / 2) this.#release();
+    if (this.#queue.length - this.#at < MAX_WAITING / 2) this.#release();
   }
 
   #release() {
@@ -144,10 +144,10 @@ class Transcript {
 
   #trim() {
     // If the user has scrolled up, more pieces are kept, so that the text does not move.
-    const most = this.#pinned ? MOST_PIECES : MOST_PIECES * 2;
-    if (this.#weight <= most) return;
+    const max = this.#pinned ? MAX_PIECES : MAX_PIECES * 2;
+    if (this.#weight <= max) return;
     this.#earlier();
-    while (this.#weight > most && this.#first < this.#pieces.length - 1) {
+    while (this.#weight > max && this.#first < this.#pieces.length - 1) {
       const [node, weight] = this.#pieces[this.#first];
       this.#pieces[this.#first++] = null;
       this.#weight -= weight;
@@ -158,7 +158,7 @@ class Transcript {
       const isOver = block && block !== this.#root.lastElementChild;
       if (isOver && !block.querySelector(".text, .code, .heading, .line")) block.remove();
     }
-    if (this.#first > MOST_PIECES * 4) {
+    if (this.#first > MAX_PIECES * 4) {
       this.#pieces = this.#pieces.slice(this.#first);
       this.#first = 0;
     }

@@ -14,10 +14,10 @@ use agentproto_sandbox::Policy;
 use agentproto_sandbox::policy::Access;
 
 /// Maximum size in bytes of a file to read.
-const LARGEST: u64 = 8 << 20;
+const MAX_FILE_SIZE: u64 = 8 << 20;
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum FileError {
     Missing,
     /// The agent sent invalid parameters or asked for something that is not allowed.
     Params(String),
@@ -33,7 +33,7 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    pub fn of(policy: &Policy) -> Self {
+    pub fn from_policy(policy: &Policy) -> Self {
         let identity = |path: &Path| {
             let meta = std::fs::symlink_metadata(path).ok()?;
             Some((meta.dev(), meta.ino()))
@@ -54,14 +54,14 @@ impl Guarded {
         }
     }
 
-    fn check(&self, file: &File, access: Access) -> Result<(), Trouble> {
-        let meta = file.metadata().map_err(failed)?;
+    fn check(&self, file: &File, access: Access) -> Result<(), FileError> {
+        let meta = file.metadata().map_err(io_error)?;
         let identity = (meta.dev(), meta.ino());
         if self.hidden.contains(&identity) {
-            return Err(no("the sandbox denies access"));
+            return Err(invalid_params("the sandbox denies access"));
         }
         if access == Access::Write && self.read_only.contains(&identity) {
-            return Err(no("the sandbox allows only reading"));
+            return Err(invalid_params("the sandbox allows only reading"));
         }
         Ok(())
     }
@@ -69,70 +69,84 @@ impl Guarded {
 
 /// The agent's working directory, in its own view and on the host.
 pub struct Files<'p> {
-    pub seen: PathBuf,
-    pub host: PathBuf,
+    pub agent_cwd: PathBuf,
+    pub host_cwd: PathBuf,
     pub policy: Option<&'p Policy>,
     pub guarded: &'p Guarded,
 }
 
 /// A directory on the host, and a path below it without links.
-struct Way {
+struct HostPath {
     root: PathBuf,
     below: PathBuf,
 }
 
 impl Files<'_> {
-    pub fn read(&self, path: &Path) -> Result<String, Trouble> {
-        let way = self.way(path, Access::Read)?;
-        let (dir, name) = self.walk(&way, Access::Read)?;
+    pub fn read(&self, path: &Path) -> Result<String, FileError> {
+        let host_path = self.resolve(path, Access::Read)?;
+        let (dir, name) = self.walk(&host_path, Access::Read)?;
         let flags = libc::O_RDONLY | libc::O_NONBLOCK;
-        let file = open_below(dir.as_fd(), &name, flags, 0).map_err(failed)?;
+        let file = open_below(dir.as_fd(), &name, flags, 0).map_err(io_error)?;
         self.guarded.check(&file, Access::Read)?;
-        let meta = file.metadata().map_err(failed)?;
+        let meta = file.metadata().map_err(io_error)?;
         if !meta.is_file() {
-            return Err(no("not a regular file"));
+            return Err(invalid_params("not a regular file"));
         }
-        if meta.len() > LARGEST {
-            let what = format!("the file has {} bytes, more than {LARGEST}", meta.len());
-            return Err(Trouble::Params(what));
+        if meta.len() > MAX_FILE_SIZE {
+            let what = format!(
+                "the file has {} bytes, more than {MAX_FILE_SIZE}",
+                meta.len()
+            );
+            return Err(FileError::Params(what));
         }
         let mut bytes = Vec::new();
-        file.take(LARGEST).read_to_end(&mut bytes).map_err(failed)?;
-        String::from_utf8(bytes).map_err(|_| no("the file is not valid UTF-8"))
+        file.take(MAX_FILE_SIZE)
+            .read_to_end(&mut bytes)
+            .map_err(io_error)?;
+        String::from_utf8(bytes).map_err(|_| invalid_params("the file is not valid UTF-8"))
     }
 
     /// Writes a whole file. It and its directories are created if they are missing.
-    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
-        let way = self.way(path, Access::Write)?;
-        let (dir, name) = self.walk(&way, Access::Write)?;
+    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+        let host_path = self.resolve(path, Access::Write)?;
+        let (dir, name) = self.walk(&host_path, Access::Write)?;
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_NONBLOCK;
-        let mut file = open_below(dir.as_fd(), &name, flags, 0o644).map_err(failed)?;
+        let mut file = open_below(dir.as_fd(), &name, flags, 0o644).map_err(io_error)?;
         self.guarded.check(&file, Access::Write)?;
-        if !file.metadata().map_err(failed)?.is_file() {
-            return Err(no("not a regular file"));
+        if !file.metadata().map_err(io_error)?.is_file() {
+            return Err(invalid_params("not a regular file"));
         }
-        file.set_len(0).map_err(failed)?;
-        file.write_all(bytes).map_err(failed)
+        file.set_len(0).map_err(io_error)?;
+        file.write_all(bytes).map_err(io_error)
     }
 
     /// Opens the directory of the file, component by component. For writing, missing directories
     /// are created.
-    fn walk(&self, way: &Way, access: Access) -> Result<(OwnedFd, PathBuf), Trouble> {
-        let root = File::open(&way.root).map_err(failed)?;
+    fn walk(&self, host_path: &HostPath, access: Access) -> Result<(OwnedFd, PathBuf), FileError> {
+        let root = File::open(&host_path.root).map_err(io_error)?;
         self.guarded.check(&root, access)?;
         let mut dir = OwnedFd::from(root);
-        let name = way.below.file_name().map(PathBuf::from).unwrap_or_default();
-        for part in way.below.parent().into_iter().flat_map(Path::components) {
+        let name = host_path
+            .below
+            .file_name()
+            .map(PathBuf::from)
+            .unwrap_or_default();
+        for part in host_path
+            .below
+            .parent()
+            .into_iter()
+            .flat_map(Path::components)
+        {
             let part = Path::new(part.as_os_str());
             let flags = libc::O_PATH | libc::O_DIRECTORY;
             let next = match open_below(dir.as_fd(), part, flags, 0) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound && access == Access::Write => {
-                    make_directory(dir.as_fd(), part).map_err(failed)?;
+                    make_directory(dir.as_fd(), part).map_err(io_error)?;
                     open_below(dir.as_fd(), part, flags, 0)
                 }
                 other => other,
             };
-            let next = next.map_err(failed)?;
+            let next = next.map_err(io_error)?;
             self.guarded.check(&next, access)?;
             dir = next.into();
         }
@@ -141,72 +155,78 @@ impl Files<'_> {
 
     /// Resolves a path that the sandbox allows. Links are followed only here, once, and their
     /// target is checked like any other path.
-    fn way(&self, path: &Path, access: Access) -> Result<Way, Trouble> {
+    fn resolve(&self, path: &Path, access: Access) -> Result<HostPath, FileError> {
         if !path.is_absolute() {
-            return Err(no("the path is not absolute (ACP, file system)"));
+            return Err(invalid_params(
+                "the path is not absolute (ACP, file system)",
+            ));
         }
-        let first = self.granted(path, access)?;
+        let first = self.check_access(path, access)?;
         let host = first.root.join(&first.below);
-        let real = real(&host).map_err(failed)?;
+        let real = resolve_links(&host).map_err(io_error)?;
         if real == host {
             return Ok(first);
         }
-        let home = first.root.canonicalize().map_err(failed)?;
+        let home = first.root.canonicalize().map_err(io_error)?;
         let Ok(below) = real.strip_prefix(&home) else {
-            return Err(no("a symbolic link points outside the working directory"));
+            return Err(invalid_params(
+                "a symbolic link points outside the working directory",
+            ));
         };
         let inside = match self.policy.and_then(|p| p.on_host(path)) {
             Some((grant, _)) if first.root == grant.source => grant.at.join(below),
-            _ => self.seen.join(below),
+            _ => self.agent_cwd.join(below),
         };
-        self.granted(&inside, access)
+        self.check_access(&inside, access)
     }
 
-    fn granted(&self, path: &Path, access: Access) -> Result<Way, Trouble> {
-        let Ok(below) = path.strip_prefix(&self.seen) else {
-            return Err(no("the path is outside the session's working directory"));
+    fn check_access(&self, path: &Path, access: Access) -> Result<HostPath, FileError> {
+        let Ok(below) = path.strip_prefix(&self.agent_cwd) else {
+            return Err(invalid_params(
+                "the path is outside the session's working directory",
+            ));
         };
         let plain = |part: Component| matches!(part, Component::Normal(_));
         if below.as_os_str().is_empty() || !below.components().all(plain) {
-            return Err(no(
+            return Err(invalid_params(
                 "the path must name a file and must not contain `.` or `..`",
             ));
         }
         let Some(policy) = self.policy else {
-            return Ok(Way {
-                root: self.host.clone(),
+            return Ok(HostPath {
+                root: self.host_cwd.clone(),
                 below: below.to_owned(),
             });
         };
         let Some((grant, _)) = policy.on_host(path) else {
-            return Err(no("the sandbox does not allow access"));
+            return Err(invalid_params("the sandbox does not allow access"));
         };
         if access == Access::Write && grant.access != Access::Write {
-            return Err(no("the sandbox allows only reading"));
+            return Err(invalid_params("the sandbox allows only reading"));
         }
         let below = path.strip_prefix(&grant.at).unwrap_or(Path::new(""));
         if below.as_os_str().is_empty() {
             // The grant is for the file itself.
             let root = grant.source.parent().unwrap_or(Path::new("/"));
             let name = grant.source.file_name().unwrap_or_default();
-            return Ok(Way {
+            return Ok(HostPath {
                 root: root.to_owned(),
                 below: name.into(),
             });
         }
-        Ok(Way {
+        Ok(HostPath {
             root: grant.source.clone(),
             below: below.to_owned(),
         })
     }
 }
 
-fn no(what: &str) -> Trouble {
-    Trouble::Params(what.to_owned())
+fn invalid_params(what: &str) -> FileError {
+    FileError::Params(what.to_owned())
 }
 
 /// The path without links, as far as it exists.
-fn real(path: &Path) -> io::Result<PathBuf> {
+fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             // A dangling link would be followed when the file is created.
@@ -214,7 +234,7 @@ fn real(path: &Path) -> io::Result<PathBuf> {
                 return Err(io::Error::from_raw_os_error(libc::ELOOP));
             }
             match (path.parent(), path.file_name()) {
-                (Some(parent), Some(name)) => Ok(real(parent)?.join(name)),
+                (Some(parent), Some(name)) => Ok(resolve_links(parent)?.join(name)),
                 _ => Err(e),
             }
         }
@@ -222,11 +242,11 @@ fn real(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-fn failed(error: io::Error) -> Trouble {
+fn io_error(error: io::Error) -> FileError {
     match (error.kind(), error.raw_os_error()) {
-        (io::ErrorKind::NotFound, _) => Trouble::Missing,
-        (_, Some(libc::EXDEV | libc::ELOOP)) => no("the path contains a symbolic link"),
-        _ => Trouble::Other(error.to_string()),
+        (io::ErrorKind::NotFound, _) => FileError::Missing,
+        (_, Some(libc::EXDEV | libc::ELOOP)) => invalid_params("the path contains a symbolic link"),
+        _ => FileError::Other(error.to_string()),
     }
 }
 
@@ -277,8 +297,8 @@ mod tests {
 
     fn files<'g>(dir: &Path, guarded: &'g Guarded) -> Files<'g> {
         Files {
-            seen: "/workspace".into(),
-            host: dir.canonicalize().expect("there"),
+            agent_cwd: "/workspace".into(),
+            host_cwd: dir.canonicalize().expect("there"),
             policy: None,
             guarded,
         }
@@ -290,7 +310,7 @@ mod tests {
         let guarded = Guarded::default();
         let files = files(dir.path(), &guarded);
         let path = Path::new("/workspace/a/b/c.txt");
-        assert_eq!(files.read(path), Err(Trouble::Missing));
+        assert_eq!(files.read(path), Err(FileError::Missing));
         assert_eq!(files.write(path, b"long text"), Ok(()));
         assert_eq!(files.write(path, b"text"), Ok(()));
         assert_eq!(files.read(path).as_deref(), Ok("text"));
@@ -325,11 +345,11 @@ mod tests {
         ] {
             let path = Path::new(path);
             assert!(
-                matches!(files.read(path), Err(Trouble::Params(_))),
+                matches!(files.read(path), Err(FileError::Params(_))),
                 "{path:?}"
             );
             assert!(
-                matches!(files.write(path, b""), Err(Trouble::Params(_))),
+                matches!(files.write(path, b""), Err(FileError::Params(_))),
                 "{path:?}"
             );
         }
@@ -360,8 +380,11 @@ mod tests {
         std::fs::rename(dir.path().join("sub"), dir.path().join("other")).expect("renamed");
         let files = files(dir.path(), &guarded);
         let denied = files.read(Path::new("/workspace/other/.env"));
-        assert_eq!(denied, Err(no("the sandbox denies access")));
+        assert_eq!(denied, Err(invalid_params("the sandbox denies access")));
         let written = files.write(Path::new("/workspace/other/new"), b"x");
-        assert_eq!(written, Err(no("the sandbox allows only reading")));
+        assert_eq!(
+            written,
+            Err(invalid_params("the sandbox allows only reading"))
+        );
     }
 }

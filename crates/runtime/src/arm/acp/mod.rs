@@ -1,8 +1,8 @@
 //! The ACP arm. It uses the protocol library over a wire that this module taps.
 
-mod asked;
+mod connection;
 mod files;
-mod live;
+mod prompt;
 mod services;
 mod tap;
 mod terminals;
@@ -25,53 +25,58 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use self::live::{Live, Opened, Refused};
+use self::connection::{Connection, OpenError, Opened};
 use self::services::Services;
 use self::tap::Shared;
-use super::desk::Desk;
+use super::permissions::PermissionBroker;
 use super::process::{Process, Spawned};
 use super::slot::Cancel;
-use super::{Arm, Doing, Events, LAST_WORD, Negotiated, Open, Spec};
+use super::{Arm, ArmFuture, EXIT_GRACE, EventSink, LaunchSpec, Negotiated, OpenRequest};
 use crate::context::Context;
+use crate::error::{Code, Error, stderr_block};
 use crate::event::StopReason;
-use crate::fault::{Code, Fault};
 use agentproto_sandbox::spawn::{Bounds, Exit};
 
 /// Time limit for closing a session, which is optional: the process is ended anyway.
-const CLOSING: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Choices that are set over the protocol instead of argv or environment.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub struct WireChoices {
     pub mode: Option<String>,
     pub options: Vec<(String, Value)>,
 }
 
 pub struct Acp {
     context: Arc<Context>,
-    spec: Spec,
-    desk: Desk,
-    wishes: Wishes,
-    live: Mutex<Option<Arc<Live>>>,
+    spec: LaunchSpec,
+    broker: PermissionBroker,
+    choices: WireChoices,
+    connection: Mutex<Option<Arc<Connection>>>,
 }
 
 impl Acp {
-    pub fn new(context: Arc<Context>, spec: Spec, desk: Desk, wishes: Wishes) -> Self {
+    pub fn new(
+        context: Arc<Context>,
+        spec: LaunchSpec,
+        broker: PermissionBroker,
+        choices: WireChoices,
+    ) -> Self {
         Acp {
             context,
             spec,
-            desk,
-            wishes,
-            live: Mutex::new(None),
+            broker,
+            choices,
+            connection: Mutex::new(None),
         }
     }
 
-    fn live(&self) -> Result<Arc<Live>, Fault> {
-        let live = self.live.lock().clone();
-        live.ok_or_else(|| Fault::new(Code::SessionClosed, "the agent is not running"))
+    fn connection(&self) -> Result<Arc<Connection>, Error> {
+        let connection = self.connection.lock().clone();
+        connection.ok_or_else(|| Error::new(Code::SessionClosed, "the agent is not running"))
     }
 
-    async fn connect(&self) -> Result<Arc<Live>, Fault> {
+    async fn connect(&self) -> Result<Arc<Connection>, Error> {
         let Spawned {
             process,
             wire,
@@ -87,9 +92,9 @@ impl Acp {
             policy,
             cwd.clone(),
         ));
-        let (onward, incoming) = mpsc::unbounded();
+        let (to_library, incoming) = mpsc::unbounded();
         let (outgoing, lines) = mpsc::unbounded::<String>();
-        let reading = tokio::spawn(tap::read(wire.stdout, Arc::clone(&shared), onward));
+        let reading = tokio::spawn(tap::read(wire.stdout, Arc::clone(&shared), to_library));
         let writing = tap::write(
             wire.stdin,
             lines,
@@ -103,30 +108,30 @@ impl Acp {
                 .sink_map_err(|_| std::io::Error::from(std::io::ErrorKind::BrokenPipe)),
             incoming,
         );
-        let (give, agent) = oneshot::channel();
-        let (hang_up, hung_up) = oneshot::channel();
+        let (agent_sender, agent) = oneshot::channel();
+        let (disconnect, disconnected) = oneshot::channel();
         let serving = services::serve(
             Client.v1().name("agentproto"),
             Arc::clone(&services),
-            self.desk.clone(),
+            self.broker.clone(),
             Arc::clone(&shared),
         );
-        let connection = tokio::spawn(async move {
+        let serving_task = tokio::spawn(async move {
             let _ = serving
                 .connect_with(transport, async move |agent: ConnectionTo<Agent>| {
-                    let _ = give.send(agent);
-                    let _ = hung_up.await;
+                    let _ = agent_sender.send(agent);
+                    let _ = disconnected.await;
                     Ok(())
                 })
                 .await;
         });
         let agent = agent.await.map_err(|_| {
-            Fault::new(
+            Error::new(
                 Code::SpawnFailed,
                 "the connection to the agent closed immediately",
             )
         })?;
-        let live = Arc::new(Live {
+        let connection = Arc::new(Connection {
             process,
             agent,
             shared,
@@ -137,15 +142,15 @@ impl Acp {
             wire: Mutex::new(Some(outgoing)),
             cancel: Cancel::default(),
             stale: Mutex::new(None),
-            hang_up: Mutex::new(Some(hang_up)),
-            tasks: Mutex::new(vec![connection, writing, reading]),
+            disconnect: Mutex::new(Some(disconnect)),
+            tasks: Mutex::new(vec![serving_task, writing, reading]),
         });
-        *self.live.lock() = Some(Arc::clone(&live));
-        Ok(live)
+        *self.connection.lock() = Some(Arc::clone(&connection));
+        Ok(connection)
     }
 
-    async fn handshake(&self) -> Result<Negotiated, Fault> {
-        let live = self.connect().await?;
+    async fn handshake(&self) -> Result<Negotiated, Error> {
+        let connection = self.connect().await?;
         let request = InitializeRequest::new(ProtocolVersion::V1)
             .client_capabilities(
                 ClientCapabilities::new()
@@ -155,10 +160,10 @@ impl Acp {
                     .terminal(true),
             )
             .client_info(Implementation::new("agentproto", env!("CARGO_PKG_VERSION")));
-        let answer = live.ask(request, "during the handshake").await?;
+        let answer = connection.ask(request, "during the handshake").await?;
         if answer.protocol_version != ProtocolVersion::V1 {
             let theirs = serde_json::to_string(&answer.protocol_version).unwrap_or_default();
-            return Err(Fault::new(
+            return Err(Error::new(
                 Code::ProtocolViolation,
                 format!("the agent uses ACP version {theirs}, but this runner supports version 1 (ACP, initialization)"),
             )
@@ -175,18 +180,18 @@ impl Acp {
                 capabilities.prompt_capabilities.image || capabilities.prompt_capabilities.audio,
             ),
         };
-        *live.initialized.lock() = Some(answer);
+        *connection.initialized.lock() = Some(answer);
         Ok(negotiated)
     }
 
-    async fn open(&self, open: &Open) -> Result<String, Fault> {
-        let live = self.live()?;
-        let opened = match live.open(open).await {
-            Err(Refused::Authenticate) => {
-                live.authenticate(&self.context).await?;
-                match live.open(open).await {
-                    Err(Refused::Authenticate) => {
-                        return Err(live.auth_required(&self.context, None));
+    async fn open(&self, open: &OpenRequest) -> Result<String, Error> {
+        let connection = self.connection()?;
+        let opened = match connection.open(open).await {
+            Err(OpenError::Authenticate) => {
+                connection.authenticate(&self.context).await?;
+                match connection.open(open).await {
+                    Err(OpenError::Authenticate) => {
+                        return Err(connection.auth_required(&self.context, None));
                     }
                     other => other,
                 }
@@ -195,34 +200,36 @@ impl Acp {
         };
         let opened = match opened {
             Ok(opened) => opened,
-            Err(Refused::Fault(fault)) => return Err(fault),
-            Err(Refused::Authenticate) => return Err(live.auth_required(&self.context, None)),
+            Err(OpenError::Error(error)) => return Err(error),
+            Err(OpenError::Authenticate) => {
+                return Err(connection.auth_required(&self.context, None));
+            }
         };
-        *live.session.lock() = Some(opened.id.clone());
-        self.choose(&live, &opened).await?;
+        *connection.session.lock() = Some(opened.id.clone());
+        self.apply_choices(&connection, &opened).await?;
         Ok(opened.id)
     }
 
     /// Sets modes and options that have no arguments or variables in the manifest. They are the
     /// agent's own.
-    async fn choose(&self, live: &Live, opened: &Opened) -> Result<(), Fault> {
+    async fn apply_choices(&self, connection: &Connection, opened: &Opened) -> Result<(), Error> {
         let warn = |what: String| {
             self.context
                 .observer
                 .warning("choice_without_effect", &what)
         };
-        if let Some(mode) = &self.wishes.mode {
+        if let Some(mode) = &self.choices.mode {
             let modes = opened.modes.iter().flat_map(|m| &m.available_modes);
             if modes.into_iter().any(|m| *m.id.0 == **mode) {
                 let request = SetSessionModeRequest::new(opened.id.clone(), mode.clone());
-                live.ask(request, "while setting its mode").await?;
+                connection.ask(request, "while setting its mode").await?;
             } else {
                 warn(format!(
                     "the mode `{mode}` has no effect: it sets no arguments or variables, and the agent has no such mode"
                 ));
             }
         }
-        for (id, value) in &self.wishes.options {
+        for (id, value) in &self.choices.options {
             let Some(option) = opened.options.iter().find(|o| *o.id.0 == **id) else {
                 warn(format!(
                     "the option `{id}` has no effect: it sets no arguments or variables, and the agent has no such option"
@@ -240,100 +247,100 @@ impl Acp {
                 }
                 _ => SetSessionConfigOptionRequest::new(opened.id.clone(), config, text.as_str()),
             };
-            live.ask(request, "while setting an option").await?;
+            connection.ask(request, "while setting an option").await?;
         }
         Ok(())
     }
 
-    async fn turn(&self, message: &str, events: Events) -> Result<StopReason, Fault> {
-        let live = self.live()?;
-        let session = live.session.lock().clone();
+    async fn turn(&self, message: &str, events: EventSink) -> Result<StopReason, Error> {
+        let connection = self.connection()?;
+        let session = connection.session.lock().clone();
         let session =
-            session.ok_or_else(|| Fault::new(Code::SessionClosed, "no session is open"))?;
-        if live
+            session.ok_or_else(|| Error::new(Code::SessionClosed, "no session is open"))?;
+        if connection
             .stale
             .lock()
             .as_ref()
             .is_some_and(|task| !task.is_finished())
         {
-            return Err(Fault::new(
+            return Err(Error::new(
                 Code::SessionBusy,
                 "the agent has not ended the previous, canceled turn (ACP, prompt turn)",
             )
             .hint("wait, or start a new session"));
         }
-        live.shared.begin_turn(&session, events);
-        let ended = live.turn(&session, message).await;
-        live.shared.end_turn();
-        live.cancel.reset();
-        self.desk.cancel_all();
+        connection.shared.begin_turn(&session, events);
+        let ended = connection.turn(&session, message).await;
+        connection.shared.end_turn();
+        connection.cancel.reset();
+        self.broker.cancel_all();
         ended
     }
 
-    async fn close(&self) -> Result<(), Fault> {
-        let live = self.live()?;
-        let session = live.session.lock().take();
-        let offered = live
+    async fn close(&self) -> Result<(), Error> {
+        let connection = self.connection()?;
+        let session = connection.session.lock().take();
+        let offered = connection
             .initialized
             .lock()
             .as_ref()
             .is_some_and(|i| i.agent_capabilities.session_capabilities.close.is_some());
         if let (Some(session), true) = (session, offered) {
-            let closing = live.ask(
+            let closing = connection.ask(
                 CloseSessionRequest::new(session),
                 "while closing the session",
             );
-            let _ = tokio::time::timeout(CLOSING, closing).await;
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, closing).await;
         }
         Ok(())
     }
 
     async fn stop(&self) -> Option<Exit> {
-        let live = self.live.lock().take()?;
-        self.desk.cancel_all();
-        live.services.close().await;
-        if let Some(hang_up) = live.hang_up.lock().take() {
-            let _ = hang_up.send(());
+        let connection = self.connection.lock().take()?;
+        self.broker.cancel_all();
+        connection.services.close().await;
+        if let Some(disconnect) = connection.disconnect.lock().take() {
+            let _ = disconnect.send(());
         }
         // The agent's stdin is closed when this side and the library have both released it.
-        *live.wire.lock() = None;
-        let tasks = std::mem::take(&mut *live.tasks.lock());
+        *connection.wire.lock() = None;
+        let tasks = std::mem::take(&mut *connection.tasks.lock());
         let mut tasks = tasks.into_iter();
         for task in tasks.by_ref().take(2) {
             let abort = task.abort_handle();
-            if tokio::time::timeout(LAST_WORD, task).await.is_err() {
+            if tokio::time::timeout(EXIT_GRACE, task).await.is_err() {
                 abort.abort();
             }
         }
-        let exit = live.process.stop().await;
+        let exit = connection.process.stop().await;
         tasks.for_each(|task| task.abort());
         Some(exit)
     }
 }
 
 impl Arm for Acp {
-    fn handshake(&self) -> Doing<'_, Negotiated> {
+    fn handshake(&self) -> ArmFuture<'_, Negotiated> {
         Box::pin(self.handshake())
     }
 
-    fn open<'a>(&'a self, open: &'a Open) -> Doing<'a, String> {
+    fn open<'a>(&'a self, open: &'a OpenRequest) -> ArmFuture<'a, String> {
         Box::pin(self.open(open))
     }
 
-    fn turn<'a>(&'a self, message: &'a str, events: Events) -> Doing<'a, StopReason> {
+    fn turn<'a>(&'a self, message: &'a str, events: EventSink) -> ArmFuture<'a, StopReason> {
         Box::pin(self.turn(message, events))
     }
 
-    fn cancel(&self) -> Doing<'_, ()> {
+    fn cancel(&self) -> ArmFuture<'_, ()> {
         Box::pin(async {
-            let live = self.live()?;
-            self.desk.cancel_all();
-            live.cancel.set();
+            let connection = self.connection()?;
+            self.broker.cancel_all();
+            connection.cancel.set();
             Ok(())
         })
     }
 
-    fn close(&self) -> Doing<'_, ()> {
+    fn close(&self) -> ArmFuture<'_, ()> {
         Box::pin(self.close())
     }
 
@@ -341,21 +348,25 @@ impl Arm for Acp {
         Box::pin(self.stop())
     }
 
-    fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+    fn output_excerpt(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
         Box::pin(async {
-            let live = self.live().ok()?;
-            let odd = live.shared.first_odd();
-            let errors = live.process.last_words().await;
-            match (odd, errors.is_empty()) {
-                (Some(odd), _) => Some(format!("the agent wrote non-protocol output: {odd}")),
-                (None, false) => Some(format!("last stderr output: {errors}")),
+            let connection = self.connection().ok()?;
+            let garbage = connection.shared.first_garbage();
+            let errors = connection.process.stderr_tail().await;
+            match (garbage, errors.is_empty()) {
+                (Some(garbage), _) => {
+                    Some(format!("; the agent wrote non-protocol output: {garbage}"))
+                }
+                (None, false) => Some(stderr_block(&errors)),
                 (None, true) => None,
             }
         })
     }
 
-    fn gone(&self) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
-        let shared = self.live().map(|live| Arc::clone(&live.shared));
+    fn exited(&self) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
+        let shared = self
+            .connection()
+            .map(|connection| Arc::clone(&connection.shared));
         Box::pin(async move {
             match shared {
                 Ok(shared) => drop(shared.over().await),
@@ -364,21 +375,21 @@ impl Arm for Acp {
         })
     }
 
-    fn list(&self) -> Doing<'_, Value> {
+    fn list(&self) -> ArmFuture<'_, Value> {
         Box::pin(async {
-            let live = self.live()?;
-            let offered = live
+            let connection = self.connection()?;
+            let offered = connection
                 .initialized
                 .lock()
                 .as_ref()
                 .is_some_and(|i| i.agent_capabilities.session_capabilities.list.is_some());
             if !offered {
-                return Err(Fault::new(
+                return Err(Error::new(
                     Code::CapabilityMismatch,
                     "the agent does not support listing its sessions",
                 ));
             }
-            let listed = live
+            let listed = connection
                 .ask(ListSessionsRequest::new(), "while listing its sessions")
                 .await?;
             Ok(serde_json::to_value(listed.sessions).unwrap_or_default())

@@ -17,10 +17,10 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Client, Error, HandleDispatchFrom, on_receive_request};
 use serde_json::{Value, json};
 
-use super::files::{Files, Guarded, Trouble};
+use super::files::{FileError, Files, Guarded};
 use super::tap::Shared;
 use super::terminals::Terminals;
-use crate::arm::desk::{Answer, Asked, Desk};
+use crate::arm::permissions::{AgentQuestion, Answer, PermissionBroker};
 use crate::context::Context;
 use crate::event::Choice;
 use agentproto_sandbox::Policy;
@@ -34,23 +34,25 @@ pub struct Services {
     terminals: Terminals,
     questions: AtomicU64,
     /// Requests of the agent whose responses are not written yet.
-    owed: AtomicUsize,
+    unwritten: AtomicUsize,
 }
 
 /// Maximum number of unwritten responses. Limits memory for an agent that does not read them.
-const MOST_OWED: usize = 32;
+const MAX_UNWRITTEN: usize = 32;
 
 impl Services {
-    pub fn new(context: Arc<Context>, policy: Option<Policy>, cwd: PathBuf) -> Self {
-        let policy = policy.map(Arc::new);
+    pub fn new(context: Arc<Context>, policy: Option<Arc<Policy>>, cwd: PathBuf) -> Self {
         Services {
-            guarded: policy.as_deref().map(Guarded::of).unwrap_or_default(),
+            guarded: policy
+                .as_deref()
+                .map(Guarded::from_policy)
+                .unwrap_or_default(),
             terminals: Terminals::new(Arc::clone(&context), policy.clone(), cwd.clone()),
             cwd,
             context,
             policy,
             questions: AtomicU64::new(1),
-            owed: AtomicUsize::new(0),
+            unwritten: AtomicUsize::new(0),
         }
     }
 
@@ -60,23 +62,23 @@ impl Services {
 
     fn files(&self) -> Files<'_> {
         Files {
-            seen: self.cwd.clone(),
-            host: self.context.cwd.clone(),
+            agent_cwd: self.cwd.clone(),
+            host_cwd: self.context.cwd.clone(),
             policy: self.policy.as_deref(),
             guarded: &self.guarded,
         }
     }
 
     /// Counts a new request. Returns false if too many responses are waiting.
-    fn owe(&self) -> bool {
-        self.owed.fetch_add(1, Ordering::Relaxed) < MOST_OWED
+    fn start_request(&self) -> bool {
+        self.unwritten.fetch_add(1, Ordering::Relaxed) < MAX_UNWRITTEN
     }
 
     /// Called when a response was written.
-    pub fn answered(&self) {
-        let less = |owed: usize| Some(owed.saturating_sub(1));
+    pub fn response_written(&self) {
+        let less = |count: usize| Some(count.saturating_sub(1));
         let _ = self
-            .owed
+            .unwritten
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
@@ -84,7 +86,7 @@ impl Services {
         self.context
             .audit
             .record(event, data)
-            .map_err(|fault| internal(&fault.message))
+            .map_err(|error| internal(&error.message))
     }
 
     async fn read(&self, request: ReadTextFileRequest) -> Result<ReadTextFileResponse, Error> {
@@ -92,8 +94,8 @@ impl Services {
         let text = self
             .files()
             .read(&request.path)
-            .map_err(|t| trouble(t, &request.path))?;
-        Ok(ReadTextFileResponse::new(part(
+            .map_err(|e| file_error(e, &request.path))?;
+        Ok(ReadTextFileResponse::new(line_range(
             text,
             request.line,
             request.limit,
@@ -108,14 +110,14 @@ impl Services {
         let written = self
             .files()
             .write(&request.path, request.content.as_bytes());
-        written.map_err(|t| trouble(t, &request.path))?;
+        written.map_err(|e| file_error(e, &request.path))?;
         Ok(WriteTextFileResponse::new())
     }
 
     async fn permission(
         &self,
         request: RequestPermissionRequest,
-        desk: &Desk,
+        broker: &PermissionBroker,
         shared: &Shared,
     ) -> RequestPermissionOutcome {
         let number = self.questions.fetch_add(1, Ordering::Relaxed);
@@ -124,7 +126,7 @@ impl Services {
         let id = request.tool_call.tool_call_id.to_string();
         let (known, known_kind) = shared.announced(&id).unwrap_or((id, None));
         let tool = fields.title.clone().unwrap_or(known);
-        let asked = Asked {
+        let question = AgentQuestion {
             id: format!("permission-{number}"),
             message: format!("The agent asks for permission: {tool}"),
             choices: request
@@ -143,7 +145,7 @@ impl Services {
             // Between turns there is no one to ask.
             return RequestPermissionOutcome::Cancelled;
         };
-        match desk.ask(asked, &events).await {
+        match broker.ask(question, &events).await {
             Ok(Answer::Choice(id)) => {
                 RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(id))
             }
@@ -163,7 +165,7 @@ fn name_of(kind: &impl serde::Serialize) -> Option<String> {
 }
 
 /// At most `limit` lines, starting with line `line` (counted from 1).
-fn part(text: String, line: Option<u32>, limit: Option<u32>) -> String {
+fn line_range(text: String, line: Option<u32>, limit: Option<u32>) -> String {
     if line.is_none() && limit.is_none() {
         return text;
     }
@@ -179,11 +181,11 @@ fn internal(what: &str) -> Error {
     Error::new(-32603, what)
 }
 
-fn trouble(trouble: Trouble, path: &Path) -> Error {
-    match trouble {
-        Trouble::Missing => Error::new(-32002, format!("{}: file not found", path.display())),
-        Trouble::Params(what) => Error::new(-32602, format!("{}: {what}", path.display())),
-        Trouble::Other(what) => internal(&format!("{}: {what}", path.display())),
+fn file_error(error: FileError, path: &Path) -> Error {
+    match error {
+        FileError::Missing => Error::new(-32002, format!("{}: file not found", path.display())),
+        FileError::Params(what) => Error::new(-32602, format!("{}: {what}", path.display())),
+        FileError::Other(what) => internal(&format!("{}: {what}", path.display())),
     }
 }
 
@@ -192,7 +194,7 @@ fn trouble(trouble: Trouble, path: &Path) -> Error {
 pub fn serve(
     builder: Builder<Client>,
     services: Arc<Services>,
-    desk: Desk,
+    broker: PermissionBroker,
     shared: Arc<Shared>,
 ) -> Builder<Client, impl HandleDispatchFrom<agent_client_protocol::Agent>> {
     macro_rules! answer {
@@ -201,7 +203,7 @@ pub fn serve(
             $builder.on_receive_request(
                 async move |request: $request, responder, agent| {
                     let services = Arc::clone(&services);
-                    if !services.owe() {
+                    if !services.start_request() {
                         let error = internal(
                             "too many unread responses: read them before sending more requests",
                         );
@@ -285,10 +287,10 @@ pub fn serve(
     );
     builder.on_receive_request(
         async move |request: RequestPermissionRequest, responder, agent| {
-            let (services, desk, shared) =
-                (Arc::clone(&services), desk.clone(), Arc::clone(&shared));
+            let (services, broker, shared) =
+                (Arc::clone(&services), broker.clone(), Arc::clone(&shared));
             agent.spawn(async move {
-                let outcome = services.permission(request, &desk, &shared).await;
+                let outcome = services.permission(request, &broker, &shared).await;
                 let _ = responder.respond(RequestPermissionResponse::new(outcome));
                 Ok(())
             })
@@ -309,15 +311,15 @@ fn status((code, signal): (Option<i32>, Option<i32>)) -> TerminalExitStatus {
 
 #[cfg(test)]
 mod tests {
-    use super::part;
+    use super::line_range;
 
     #[test]
     fn lines_of_a_file_are_counted_from_one() {
         let text = || "a\nb\nc".to_owned();
-        assert_eq!(part(text(), None, None), "a\nb\nc");
-        assert_eq!(part(text(), Some(2), None), "b\nc");
-        assert_eq!(part(text(), Some(1), Some(2)), "a\nb\n");
-        assert_eq!(part(text(), None, Some(0)), "");
-        assert_eq!(part(text(), Some(9), Some(2)), "");
+        assert_eq!(line_range(text(), None, None), "a\nb\nc");
+        assert_eq!(line_range(text(), Some(2), None), "b\nc");
+        assert_eq!(line_range(text(), Some(1), Some(2)), "a\nb\n");
+        assert_eq!(line_range(text(), None, Some(0)), "");
+        assert_eq!(line_range(text(), Some(9), Some(2)), "");
     }
 }

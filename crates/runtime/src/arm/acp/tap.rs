@@ -15,24 +15,24 @@ use tokio::net::unix::pipe;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::super::{LAST_WORD, closed_input};
-use super::asked::Asked;
+use super::super::{EXIT_GRACE, closed_input};
+use super::prompt::PendingPrompt;
 use super::services::Services;
 use super::updates::{Chunk, Params, Tools};
-use crate::arm::Events;
+use crate::arm::EventSink;
+use crate::error::{Code, Error};
 use crate::event::StreamEvent;
-use crate::fault::{Code, Fault};
 use crate::observe::Observer;
-use agentproto_sandbox::spawn::{Lines, Piece};
-use agentproto_text::redact::Masks;
+use agentproto_sandbox::spawn::{OutputLines, Piece};
+use agentproto_text::redact::SecretRedactor;
 
 /// Maximum number of bytes quoted from an invalid line.
-const QUOTED: usize = 200;
+const MAX_QUOTE: usize = 200;
 /// Maximum number of invalid lines that are reported one by one.
-const TOLD: u32 = 5;
+const MAX_REPORTED: u32 = 5;
 
 /// Maximum number of announced tool calls to remember, for questions about them.
-const MOST_ANNOUNCED: usize = 10_000;
+const MAX_ANNOUNCED: usize = 10_000;
 
 /// Name and kind of a tool call.
 pub type Announced = (String, Option<String>);
@@ -50,39 +50,39 @@ struct Envelope<'l> {
 /// State shared by the arm and the tap.
 pub struct Shared {
     /// The current session id and the sink for its updates, or `None` between turns.
-    turn: Mutex<Option<Arc<(String, Events)>>>,
+    turn: Mutex<Option<Arc<(String, EventSink)>>>,
     /// The prompt that the agent is working on.
-    pub asked: Asked,
+    pub prompt: PendingPrompt,
     /// Why no more messages can arrive. Once set, it does not change.
-    over: watch::Sender<Option<Over>>,
-    first_odd: Mutex<Option<String>>,
+    over: watch::Sender<Option<WireEnd>>,
+    first_garbage: Mutex<Option<String>>,
     /// Name and kind of announced tool calls, by id.
     announced: Mutex<HashMap<String, Announced>>,
     observer: Arc<dyn Observer>,
-    masks: Masks,
+    masks: SecretRedactor,
 }
 
 #[derive(Clone, Debug)]
-pub enum Over {
+pub enum WireEnd {
     /// The agent closed its stdout.
-    Ended,
-    Broken(Fault),
+    Closed,
+    Broken(Error),
 }
 
 impl Shared {
-    pub fn new(observer: Arc<dyn Observer>, masks: Masks) -> Arc<Self> {
+    pub fn new(observer: Arc<dyn Observer>, masks: SecretRedactor) -> Arc<Self> {
         Arc::new(Shared {
             turn: Mutex::new(None),
-            asked: Asked::default(),
+            prompt: PendingPrompt::default(),
             over: watch::channel(None).0,
-            first_odd: Mutex::new(None),
+            first_garbage: Mutex::new(None),
             announced: Mutex::default(),
             observer,
             masks,
         })
     }
 
-    pub fn begin_turn(&self, session: &str, events: Events) {
+    pub fn begin_turn(&self, session: &str, events: EventSink) {
         *self.turn() = Some(Arc::new((session.to_owned(), events)));
     }
 
@@ -91,21 +91,21 @@ impl Shared {
     }
 
     /// The sink for events of the turn that are not updates.
-    pub fn events(&self) -> Option<Events> {
+    pub fn events(&self) -> Option<EventSink> {
         self.turn().as_ref().map(|turn| turn.1.clone())
     }
 
     /// Waits until no more messages can arrive.
-    pub async fn over(&self) -> Over {
+    pub async fn over(&self) -> WireEnd {
         let mut over = self.over.subscribe();
         match over.wait_for(Option::is_some).await.as_deref() {
             Ok(Some(over)) => over.clone(),
-            _ => Over::Ended,
+            _ => WireEnd::Closed,
         }
     }
 
     /// Marks that no more messages can arrive, and wakes all waiting tasks.
-    fn end(&self, over: Over) {
+    fn end(&self, over: WireEnd) {
         self.over.send_if_modified(|known| {
             let first = known.is_none();
             if first {
@@ -113,7 +113,7 @@ impl Shared {
             }
             first
         });
-        self.asked.end();
+        self.prompt.end();
     }
 
     /// Name and kind with which a tool call was announced.
@@ -124,7 +124,7 @@ impl Shared {
 
     fn announce(&self, id: &str, name: &str, kind: Option<&str>) {
         let mut known = self.announced.lock();
-        if known.len() >= MOST_ANNOUNCED {
+        if known.len() >= MAX_ANNOUNCED {
             known.clear();
         }
         let announced = (name.to_owned(), kind.map(str::to_owned));
@@ -132,34 +132,34 @@ impl Shared {
     }
 
     /// The first line that was not a message. It often explains a missing answer.
-    pub fn first_odd(&self) -> Option<String> {
-        self.first_odd.lock().clone()
+    pub fn first_garbage(&self) -> Option<String> {
+        self.first_garbage.lock().clone()
     }
 
-    fn turn(&self) -> parking_lot::MutexGuard<'_, Option<Arc<(String, Events)>>> {
+    fn turn(&self) -> parking_lot::MutexGuard<'_, Option<Arc<(String, EventSink)>>> {
         self.turn.lock()
     }
 }
 
-/// Reads the agent's output until it ends. Messages for the library go to `onward`.
+/// Reads the agent's output until it ends. Messages for the library go to `to_library`.
 pub async fn read(
-    mut lines: Lines,
+    mut lines: OutputLines,
     shared: Arc<Shared>,
-    onward: mpsc::UnboundedSender<std::io::Result<String>>,
+    to_library: mpsc::UnboundedSender<std::io::Result<String>>,
 ) {
     let mut reader = Reader::new(Arc::clone(&shared));
     let over = loop {
         let Some(piece) = lines.next().await else {
-            break Over::Ended;
+            break WireEnd::Closed;
         };
         match reader.take(piece).await {
             Ok(Some(line)) => {
-                if onward.unbounded_send(Ok(line)).is_err() {
-                    break Over::Ended;
+                if to_library.unbounded_send(Ok(line)).is_err() {
+                    break WireEnd::Closed;
                 }
             }
             Ok(None) => {}
-            Err(fault) => break Over::Broken(fault),
+            Err(error) => break WireEnd::Broken(error),
         }
     };
     reader.finish();
@@ -171,9 +171,9 @@ pub async fn read(
 struct Reader {
     shared: Arc<Shared>,
     tools: Tools,
-    odd: u32,
+    garbage: u32,
     /// Number of updates for another session.
-    strange: u32,
+    other_session: u32,
 }
 
 impl Reader {
@@ -181,22 +181,22 @@ impl Reader {
         Reader {
             shared,
             tools: Tools::default(),
-            odd: 0,
-            strange: 0,
+            garbage: 0,
+            other_session: 0,
         }
     }
 
     /// Handles a line. Returns it if it is for the library.
-    async fn take(&mut self, piece: Piece) -> Result<Option<String>, Fault> {
+    async fn take(&mut self, piece: Piece) -> Result<Option<String>, Error> {
         let bytes = match piece {
             Piece::Line { bytes, .. } => bytes,
             Piece::TooLong { length, .. } => {
-                return Err(broken(format!(
+                return Err(violation(format!(
                     "the agent sent a line of {length} bytes, which is too long"
                 )));
             }
             Piece::Gap { lines, .. } => {
-                return Err(broken(format!(
+                return Err(violation(format!(
                     "{lines} lines of the agent were lost: its events were read too slowly"
                 )));
             }
@@ -209,7 +209,7 @@ impl Reader {
             return Ok(None);
         }
         let Ok(line) = String::from_utf8(bytes) else {
-            self.odd("a line that is not UTF-8");
+            self.report_garbage("a line that is not UTF-8");
             return Ok(None);
         };
         if let Some(chunk) = Chunk::read(&line) {
@@ -217,7 +217,7 @@ impl Reader {
             return Ok(None);
         }
         let Ok(envelope) = serde_json::from_str::<Envelope>(&line) else {
-            self.odd(&line);
+            self.report_garbage(&line);
             return Ok(None);
         };
         match (&envelope.method, envelope.id, envelope.params) {
@@ -225,16 +225,16 @@ impl Reader {
                 self.update(params.get()).await?;
                 Ok(None)
             }
-            (None, id, _) if self.shared.asked.is_answer(id, &line) => Ok(None),
+            (None, id, _) if self.shared.prompt.deliver_response(id, &line) => Ok(None),
             _ => Ok(Some(line)),
         }
     }
 
-    async fn update(&mut self, params: &str) -> Result<(), Fault> {
+    async fn update(&mut self, params: &str) -> Result<(), Error> {
         let params: Params = match serde_json::from_str(params) {
             Ok(params) => params,
             Err(error) => {
-                self.odd(&format!("invalid session/update: {error}"));
+                self.report_garbage(&format!("invalid session/update: {error}"));
                 return Ok(());
             }
         };
@@ -250,12 +250,12 @@ impl Reader {
                     turn.1.emit(event).await?;
                 }
             }
-            Err(why) => self.odd(&format!("session/update: {why}")),
+            Err(why) => self.report_garbage(&format!("session/update: {why}")),
         }
         Ok(())
     }
 
-    async fn chunk(&mut self, chunk: Chunk<'_>) -> Result<(), Fault> {
+    async fn chunk(&mut self, chunk: Chunk<'_>) -> Result<(), Error> {
         if let Some(turn) = self.turn_of(chunk.session()) {
             turn.1.emit(chunk.into_event()).await?;
         }
@@ -263,14 +263,14 @@ impl Reader {
     }
 
     /// The turn that an update belongs to.
-    fn turn_of(&mut self, session: &str) -> Option<Arc<(String, Events)>> {
+    fn turn_of(&mut self, session: &str) -> Option<Arc<(String, EventSink)>> {
         // Outside a turn it is a replay, or it arrived too late.
         let turn = self.shared.turn().clone()?;
         if turn.0 == session {
             return Some(turn);
         }
-        self.strange = self.strange.saturating_add(1);
-        if self.strange <= TOLD {
+        self.other_session = self.other_session.saturating_add(1);
+        if self.other_session <= MAX_REPORTED {
             self.shared.observer.warning(
                 "session_unknown",
                 "ignored an update for another session (ACP, prompt turn)",
@@ -280,36 +280,38 @@ impl Reader {
     }
 
     /// Handles non-protocol output. The first lines are reported, the rest are counted.
-    fn odd(&mut self, what: &str) {
-        self.odd = self.odd.saturating_add(1);
-        if self.odd > TOLD {
+    fn report_garbage(&mut self, what: &str) {
+        self.garbage = self.garbage.saturating_add(1);
+        if self.garbage > MAX_REPORTED {
             return;
         }
         // Masked before it is cut, because half a secret would not be recognized.
-        let cut = cut(&self.shared.masks.mask(what));
-        let mut first = self.shared.first_odd.lock();
+        let cut = truncate(&self.shared.masks.mask(what));
+        let mut first = self.shared.first_garbage.lock();
         first.get_or_insert_with(|| cut.clone());
         drop(first);
         self.shared.observer.warning(
             "protocol_garbage",
-            &format!("the agent wrote non-protocol output (ACP, transports): {cut}"),
+            &format!(
+                "the agent wrote non-protocol output to stdout, which was ignored (print it to stderr instead): {cut}"
+            ),
         );
     }
 
     fn finish(&self) {
-        if self.odd > TOLD {
-            let text = format!("{} lines of the agent were not ACP messages", self.odd);
+        if self.garbage > MAX_REPORTED {
+            let text = format!("{} lines of the agent were not ACP messages", self.garbage);
             self.shared.observer.warning("protocol_garbage", &text);
         }
-        if self.strange > TOLD {
-            let text = format!("{} updates were for another session", self.strange);
+        if self.other_session > MAX_REPORTED {
+            let text = format!("{} updates were for another session", self.other_session);
             self.shared.observer.warning("session_unknown", &text);
         }
     }
 }
 
-fn cut(text: &str) -> String {
-    let mut end = text.len().min(QUOTED);
+fn truncate(text: &str) -> String {
+    let mut end = text.len().min(MAX_QUOTE);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -320,8 +322,8 @@ fn cut(text: &str) -> String {
     }
 }
 
-fn broken(what: String) -> Fault {
-    Fault::new(Code::ProtocolViolation, what)
+fn violation(what: String) -> Error {
+    Error::new(Code::ProtocolViolation, what)
         .hint("report it to the agent's author; the session cannot continue")
 }
 
@@ -337,14 +339,14 @@ pub async fn write(
         line.push('\n');
         if stdin.write_all(line.as_bytes()).await.is_err() {
             // Usually the agent has exited, and its exit explains more.
-            if timeout(LAST_WORD, shared.over()).await.is_err() {
-                shared.end(Over::Broken(closed_input()));
+            if timeout(EXIT_GRACE, shared.over()).await.is_err() {
+                shared.end(WireEnd::Broken(closed_input()));
             }
             return;
         }
         let answer = serde_json::from_str::<Envelope>(&line).is_ok_and(|e| e.method.is_none());
         if answer {
-            services.answered();
+            services.response_written();
         }
     }
 }
@@ -355,28 +357,28 @@ mod tests {
     use crate::observe::Stage;
 
     #[derive(Default)]
-    struct Heard(Mutex<Vec<(String, String)>>);
+    struct RecordedWarnings(Mutex<Vec<(String, String)>>);
 
-    impl Observer for Heard {
+    impl Observer for RecordedWarnings {
         fn stage(&self, _: Stage, _: &str) {}
         fn progress(&self, _: Stage, _: &str) {}
         fn warning(&self, code: &str, message: &str) {
-            let mut heard = self.0.lock();
-            heard.push((code.to_owned(), message.to_owned()));
+            let mut warnings = self.0.lock();
+            warnings.push((code.to_owned(), message.to_owned()));
         }
     }
 
-    impl Heard {
+    impl RecordedWarnings {
         fn of(&self, code: &str) -> Vec<String> {
-            let heard = self.0.lock();
-            let fitting = heard.iter().filter(|(known, _)| known == code);
-            fitting.map(|(_, message)| message.clone()).collect()
+            let warnings = self.0.lock();
+            let matching = warnings.iter().filter(|(known, _)| known == code);
+            matching.map(|(_, message)| message.clone()).collect()
         }
     }
 
-    fn reader(masks: Masks) -> (Reader, Arc<Heard>) {
-        let heard = Arc::new(Heard::default());
-        (Reader::new(Shared::new(heard.clone(), masks)), heard)
+    fn reader(masks: SecretRedactor) -> (Reader, Arc<RecordedWarnings>) {
+        let warnings = Arc::new(RecordedWarnings::default());
+        (Reader::new(Shared::new(warnings.clone(), masks)), warnings)
     }
 
     fn line(text: &str) -> Piece {
@@ -388,15 +390,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_secret_at_the_cut_is_fully_masked() {
-        let masks = Masks::default();
+        let masks = SecretRedactor::default();
         masks.add("hunter22-very-long");
-        for lead in (QUOTED - 20)..=QUOTED {
-            let (mut reader, heard) = reader(masks.clone());
+        for lead in (MAX_QUOTE - 20)..=MAX_QUOTE {
+            let (mut reader, warnings) = reader(masks.clone());
             let text = format!("{}hunter22-very-long{}", "x".repeat(lead), "y".repeat(50));
             assert!(matches!(reader.take(line(&text)).await, Ok(None)));
-            let told = heard.of("protocol_garbage");
-            assert_eq!(told.len(), 1);
-            for text in told.iter().chain(reader.shared.first_odd().iter()) {
+            let reported = warnings.of("protocol_garbage");
+            assert_eq!(reported.len(), 1);
+            for text in reported.iter().chain(reader.shared.first_garbage().iter()) {
                 assert!(!text.contains("xh"), "{lead}: {text}");
             }
         }
@@ -404,12 +406,12 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_updates_for_another_session_are_reported_and_the_rest_counted() {
-        let (mut reader, heard) = reader(Masks::default());
+        let (mut reader, warnings) = reader(SecretRedactor::default());
         let home = tempfile::tempdir().expect("a directory");
         let home = crate::home::Home::new(home.path());
-        let audit = crate::audit::Audit::open(&home, "x", Masks::default());
+        let audit = crate::audit::Audit::open(&home, "x", SecretRedactor::default());
         let (sink, mut events) = tokio::sync::mpsc::channel(8);
-        let sink = Events::new(sink, Arc::new(audit.expect("a log")));
+        let sink = EventSink::new(sink, Arc::new(audit.expect("a log")));
         reader.shared.begin_turn("ours", sink);
         let update = |session: &str| {
             let update = serde_json::json!({
@@ -427,11 +429,11 @@ mod tests {
         }
         assert!(matches!(reader.take(update("ours")).await, Ok(None)));
         assert!(events.try_recv().is_ok() && events.try_recv().is_err());
-        let told = TOLD as usize;
-        assert_eq!(heard.of("session_unknown").len(), told);
+        let reported = MAX_REPORTED as usize;
+        assert_eq!(warnings.of("session_unknown").len(), reported);
         reader.finish();
-        let all = heard.of("session_unknown");
-        assert_eq!(all.len(), told + 1);
+        let all = warnings.of("session_unknown");
+        assert_eq!(all.len(), reported + 1);
         assert!(all.last().is_some_and(|text| text.starts_with("100 ")));
     }
 }

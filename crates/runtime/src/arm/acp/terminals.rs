@@ -13,14 +13,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::context::Context;
 use agentproto_sandbox::Policy;
-use agentproto_sandbox::spawn::{Bounds, Options, Piece};
+use agentproto_sandbox::spawn::{Bounds, Piece, SpawnOptions};
 
 /// Maximum number of bytes of output that are kept. The agent may set a lower limit.
-const KEPT: usize = 1 << 20;
+const MAX_OUTPUT: usize = 1 << 20;
 /// Maximum number of open terminals.
-const MOST: usize = 64;
+const MAX_TERMINALS: usize = 64;
 
-type Ended = (Option<i32>, Option<i32>);
+type ExitPair = (Option<i32>, Option<i32>);
 
 pub struct Terminals {
     context: Arc<Context>,
@@ -36,7 +36,7 @@ pub struct Terminals {
 #[derive(Clone)]
 struct Terminal {
     output: Arc<Mutex<Output>>,
-    ended: watch::Receiver<Option<Ended>>,
+    ended: watch::Receiver<Option<ExitPair>>,
     kill: mpsc::Sender<()>,
     _slot: Arc<OwnedSemaphorePermit>,
 }
@@ -69,7 +69,7 @@ impl Terminals {
             policy,
             cwd,
             next: AtomicU64::new(1),
-            free: Arc::new(Semaphore::new(MOST)),
+            free: Arc::new(Semaphore::new(MAX_TERMINALS)),
             open: Mutex::default(),
         }
     }
@@ -77,8 +77,9 @@ impl Terminals {
     /// Starts a command and returns its id. AIP-36 `limits.timeout_ms` applies to it.
     pub async fn create(&self, request: CreateTerminalRequest) -> Result<String, String> {
         let slot = Arc::clone(&self.free).try_acquire_owned();
-        let slot =
-            slot.map_err(|_| format!("too many open terminals (maximum {MOST}): release some"))?;
+        let slot = slot.map_err(|_| {
+            format!("too many open terminals (maximum {MAX_TERMINALS}): release some")
+        })?;
         let cwd = request.cwd.clone().unwrap_or_else(|| self.cwd.clone());
         let below = cwd.strip_prefix(&self.cwd).map_err(|_| {
             "the terminal's directory is outside the session's working directory".to_owned()
@@ -102,31 +103,31 @@ impl Terminals {
             Some(policy) => context.prepare_within(policy, &argv, &env, &cwd),
             None => context.prepare_open(&argv, &env, &cwd),
         };
-        let launch = launch.map_err(|fault| fault.message)?;
-        let limit = request
-            .output_byte_limit
-            .map_or(KEPT, |l| usize::try_from(l).unwrap_or(KEPT).min(KEPT));
+        let launch = launch.map_err(|error| error.message)?;
+        let limit = request.output_byte_limit.map_or(MAX_OUTPUT, |l| {
+            usize::try_from(l).unwrap_or(MAX_OUTPUT).min(MAX_OUTPUT)
+        });
         let output = Arc::new(Mutex::new(Output {
             text: Vec::new(),
             limit,
             truncated: false,
         }));
         let errors = Arc::clone(&output);
-        let options = Options {
+        let options = SpawnOptions {
             bounds: Bounds {
-                line: KEPT,
-                waiting: 4 * KEPT,
+                line: MAX_OUTPUT,
+                waiting: 4 * MAX_OUTPUT,
             },
             stderr: Box::new(move |bytes| {
                 errors.lock().push(bytes);
             }),
-            ..Options::default()
+            ..SpawnOptions::default()
         };
         let mut started = context
             .launch(launch, options)
             .await
-            .map_err(|fault| fault.message)?;
-        let (say, ended) = watch::channel(None);
+            .map_err(|error| error.message)?;
+        let (exit_sender, ended) = watch::channel(None);
         let (kill, mut killed) = mpsc::channel(1);
         let into = Arc::clone(&output);
         tokio::spawn(async move {
@@ -156,7 +157,7 @@ impl Terminals {
             };
             let _ = reading.await;
             started.child().stderr.finish().await;
-            say.send_replace(Some((exit.status.code(), exit.status.signal())));
+            exit_sender.send_replace(Some((exit.status.code(), exit.status.signal())));
         });
         let id = format!("terminal-{}", self.next.fetch_add(1, Ordering::Relaxed));
         let terminal = Terminal {
@@ -170,7 +171,7 @@ impl Terminals {
     }
 
     /// Output so far, whether its start was cut off, and how the command ended.
-    pub fn output(&self, id: &str) -> Option<(String, bool, Option<Ended>)> {
+    pub fn output(&self, id: &str) -> Option<(String, bool, Option<ExitPair>)> {
         let terminal = self.get(id)?;
         let ended = *terminal.ended.borrow();
         let output = terminal.output.lock();
@@ -181,7 +182,7 @@ impl Terminals {
         ))
     }
 
-    pub async fn wait(&self, id: &str) -> Option<Ended> {
+    pub async fn wait(&self, id: &str) -> Option<ExitPair> {
         let mut terminal = self.get(id)?;
         let ended = terminal.ended.wait_for(Option::is_some).await;
         ended.ok().and_then(|ended| *ended)

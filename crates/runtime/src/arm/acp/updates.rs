@@ -12,7 +12,7 @@ use crate::event::StreamEvent;
 
 /// Maximum number of remembered tool calls per session. Limits memory for an agent that never ends
 /// them.
-const MOST_TOOLS: usize = 100_000;
+const MAX_TOOLS: usize = 100_000;
 
 #[derive(Deserialize)]
 pub struct Params<'l> {
@@ -139,7 +139,7 @@ pub struct Tools {
 
 impl Tools {
     /// The events of one update: none, one, or two if a new tool call has already ended.
-    pub fn translate(&mut self, update: &Update) -> Result<Events, String> {
+    pub fn translate(&mut self, update: &Update) -> Result<UpdateEvents, String> {
         match &*update.session_update {
             "agent_message_chunk" => Ok(one(
                 text(update)?.map(|text| StreamEvent::TextDelta { text })
@@ -154,7 +154,7 @@ impl Tools {
         }
     }
 
-    fn tool(&mut self, update: &Update) -> Result<Events, String> {
+    fn tool(&mut self, update: &Update) -> Result<UpdateEvents, String> {
         let Some(id) = &update.tool_call_id else {
             return Err("a tool call has no `toolCallId`".to_owned());
         };
@@ -174,7 +174,7 @@ impl Tools {
                 output => output,
             },
         });
-        if self.ended.len() >= MOST_TOOLS && known.is_none() {
+        if self.ended.len() >= MAX_TOOLS && known.is_none() {
             self.ended.clear();
         }
         self.ended
@@ -184,9 +184,9 @@ impl Tools {
 }
 
 /// At most two events, in order.
-pub type Events = [Option<StreamEvent>; 2];
+pub type UpdateEvents = [Option<StreamEvent>; 2];
 
-fn one(event: Option<StreamEvent>) -> Events {
+fn one(event: Option<StreamEvent>) -> UpdateEvents {
     [event, None]
 }
 

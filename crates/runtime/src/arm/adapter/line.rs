@@ -1,16 +1,16 @@
-//! The lines between the runner and an adapter: orders to it, events of the taxonomy from it.
+//! The lines between the runner and an adapter: commands to it, events of the taxonomy from it.
 
 use agentproto_text::strict_json::read_repaired;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::desk::Answer;
+use super::super::permissions::Answer;
 use crate::event::{Choice, StopReason};
 
 /// A line to the adapter.
 #[derive(Debug, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase", rename_all_fields = "camelCase")]
-pub enum Order<'a> {
+pub enum AdapterCommand<'a> {
     Connect {
         /// The working directory, as the adapter sees it.
         cwd: &'a str,
@@ -31,7 +31,7 @@ pub enum Order<'a> {
     Answer {
         id: &'a str,
         #[serde(flatten)]
-        answer: Given<'a>,
+        answer: AnswerBody<'a>,
     },
     Close,
 }
@@ -39,20 +39,20 @@ pub enum Order<'a> {
 /// The answer to an `agent-prompt`.
 #[derive(Debug, Serialize)]
 #[serde(tag = "answer", rename_all = "lowercase")]
-pub enum Given<'a> {
+pub enum AnswerBody<'a> {
     Choice { choice: &'a str },
     Content { content: &'a Value },
     Declined,
     Cancelled,
 }
 
-impl<'a> From<&'a Answer> for Given<'a> {
+impl<'a> From<&'a Answer> for AnswerBody<'a> {
     fn from(answer: &'a Answer) -> Self {
         match answer {
-            Answer::Choice(choice) => Given::Choice { choice },
-            Answer::Content(content) => Given::Content { content },
-            Answer::Declined => Given::Declined,
-            Answer::Cancelled => Given::Cancelled,
+            Answer::Choice(choice) => AnswerBody::Choice { choice },
+            Answer::Content(content) => AnswerBody::Content { content },
+            Answer::Declined => AnswerBody::Declined,
+            Answer::Cancelled => AnswerBody::Cancelled,
         }
     }
 }
@@ -64,7 +64,7 @@ impl<'a> From<&'a Answer> for Given<'a> {
     rename_all = "kebab-case",
     rename_all_fields = "camelCase"
 )]
-pub enum Said {
+pub enum AdapterEvent {
     Connected {
         #[serde(default)]
         session_id: Option<String>,
@@ -113,25 +113,25 @@ pub enum Said {
 
 /// A line and the id of its turn.
 #[derive(Debug, PartialEq)]
-pub struct Line {
-    pub said: Said,
+pub struct AdapterLine {
+    pub event: AdapterEvent,
     pub turn: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct About {
+struct TurnRef {
     #[serde(default)]
     turn_id: Option<String>,
 }
 
-impl Line {
-    pub fn parse(line: &[u8]) -> Result<Line, String> {
-        let said = read_repaired(line).map_err(|e| why(&e))?;
-        let about: About = read_repaired(line).map_err(|e| why(&e))?;
-        Ok(Line {
-            said,
-            turn: about.turn_id,
+impl AdapterLine {
+    pub fn parse(line: &[u8]) -> Result<AdapterLine, String> {
+        let event = read_repaired(line).map_err(|e| why(&e))?;
+        let reference: TurnRef = read_repaired(line).map_err(|e| why(&e))?;
+        Ok(AdapterLine {
+            event,
+            turn: reference.turn_id,
         })
     }
 }
@@ -150,8 +150,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn refused(line: Value) -> String {
-        Line::parse(line.to_string().as_bytes()).expect_err("refused")
+    fn parse_error(line: Value) -> String {
+        AdapterLine::parse(line.to_string().as_bytes()).expect_err("refused")
     }
 
     #[test]
@@ -165,13 +165,13 @@ mod tests {
             json!({"type": "turn-end", "reason": "max_tokens", "turnId": "t"}),
             json!({"type": "error", "message": "m", "kind": "cancelled", "more": 1}),
         ] {
-            Line::parse(line.to_string().as_bytes()).expect("taken");
+            AdapterLine::parse(line.to_string().as_bytes()).expect("taken");
         }
     }
 
     #[test]
     fn other_lines_are_rejected_with_the_reason() {
-        for (line, said) in [
+        for (line, expected) in [
             (
                 json!({"type": "usage", "tokens": 3}),
                 "unknown variant `usage`",
@@ -197,24 +197,24 @@ mod tests {
             ),
             (json!(["text-delta"]), ""),
         ] {
-            let why = refused(line.clone());
-            assert!(why.contains(said), "{line}: {why}");
+            let why = parse_error(line.clone());
+            assert!(why.contains(expected), "{line}: {why}");
         }
-        assert!(Line::parse(b"\xff").is_err() && Line::parse(b"").is_err());
+        assert!(AdapterLine::parse(b"\xff").is_err() && AdapterLine::parse(b"").is_err());
     }
 
     #[test]
     fn a_lone_surrogate_does_not_end_a_turn() {
-        let line = Line::parse(br#"{"type":"text-delta","text":"\ud83d"}"#).expect("taken");
+        let line = AdapterLine::parse(br#"{"type":"text-delta","text":"\ud83d"}"#).expect("taken");
         let text = "\u{fffd}".to_owned();
-        assert_eq!(line.said, Said::TextDelta { text });
+        assert_eq!(line.event, AdapterEvent::TextDelta { text });
     }
 
     #[test]
-    fn orders_on_the_wire() {
-        let text = |order: &Order| serde_json::to_value(order).expect("JSON");
+    fn commands_on_the_wire() {
+        let text = |command: &AdapterCommand| serde_json::to_value(command).expect("JSON");
         let command = ["a".to_owned()];
-        let connect = Order::Connect {
+        let connect = AdapterCommand::Connect {
             cwd: "/w",
             command: &command,
             resume: None,
@@ -224,7 +224,7 @@ mod tests {
             text(&connect),
             json!({"op": "connect", "cwd": "/w", "command": ["a"], "definition": {"id": "x"}})
         );
-        let send = Order::Send {
+        let send = AdapterCommand::Send {
             turn_id: "t",
             message: "m",
         };
@@ -232,14 +232,14 @@ mod tests {
             text(&send),
             json!({"op": "send", "turnId": "t", "message": "m"})
         );
-        let answer = Order::Answer {
+        let answer = AdapterCommand::Answer {
             id: "q",
-            answer: Given::Choice { choice: "yes" },
+            answer: AnswerBody::Choice { choice: "yes" },
         };
         assert_eq!(
             text(&answer),
             json!({"op": "answer", "id": "q", "answer": "choice", "choice": "yes"})
         );
-        assert_eq!(text(&Order::Close), json!({"op": "close"}));
+        assert_eq!(text(&AdapterCommand::Close), json!({"op": "close"}));
     }
 }

@@ -1,4 +1,4 @@
-//! Adapters of proprietary protocols as programs. They read orders as lines and write events of the
+//! Adapters of proprietary protocols as programs. They read commands as lines and write events of the
 //! taxonomy as lines (A45-CONF-05). npm adapters use the same protocol through a bridge.
 
 mod line;
@@ -14,31 +14,31 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::desk::Desk;
 use super::input::Input;
+use super::permissions::PermissionBroker;
 use super::process::{Process, Spawned};
 use super::slot::{Cancel, End};
-use super::{Arm, Doing, Events, Negotiated, Open, Spec};
+use super::{Arm, ArmFuture, EventSink, LaunchSpec, Negotiated, OpenRequest};
 use crate::bundle::Bundle;
 use crate::context::Context;
+use crate::error::{Code, Error};
 use crate::event::StopReason;
-use crate::fault::{Code, Fault};
 use agentproto_manifest as manifest;
 use agentproto_sandbox::spawn::{Bounds, Exit};
-pub use line::Order;
+use line::AdapterCommand;
 use reader::Shared;
 
 /// How long to wait for the end of a canceled turn. An adapter has one second.
 const AFTER_CANCEL: Duration = Duration::from_millis(800);
 
 /// Start of the error message when an adapter ends a turn that is not open.
-pub const ENDED_AGAIN: &str = "the adapter ended a turn";
+pub const UNEXPECTED_TURN_END: &str = "the adapter ended a turn";
 
 /// A program of the bundle that writes the events itself.
 pub struct Executable {
     context: Arc<Context>,
     /// The adapter's own command.
-    program: Spec,
+    program: LaunchSpec,
     /// Command line of the agent that the adapter drives.
     command: Vec<String>,
     shared: Arc<Shared>,
@@ -55,12 +55,17 @@ struct Started {
 
 impl Executable {
     /// `argv` is the adapter's, from `from_manifest`. `spec` is the agent's.
-    pub fn new(context: Arc<Context>, argv: Vec<OsString>, spec: Spec, desk: Desk) -> Executable {
+    pub fn new(
+        context: Arc<Context>,
+        argv: Vec<OsString>,
+        spec: LaunchSpec,
+        broker: PermissionBroker,
+    ) -> Executable {
         let words = spec.argv.iter();
         Executable {
-            shared: Arc::new(Shared::new(Arc::clone(&context), desk)),
+            shared: Arc::new(Shared::new(Arc::clone(&context), broker)),
             context,
-            program: Spec {
+            program: LaunchSpec {
                 argv,
                 env: spec.env,
             },
@@ -71,7 +76,7 @@ impl Executable {
         }
     }
 
-    async fn start(&self) -> Result<(), Fault> {
+    async fn start(&self) -> Result<(), Error> {
         let spawned =
             Process::start(Arc::clone(&self.context), &self.program, Bounds::default()).await?;
         let Spawned {
@@ -90,17 +95,17 @@ impl Executable {
         };
         match self.started.set(started) {
             Ok(()) => Ok(()),
-            Err(_) => Err(Fault::new(
+            Err(_) => Err(Error::new(
                 Code::SessionBusy,
                 "the adapter is already started",
             )),
         }
     }
 
-    async fn connect(&self, resume: Option<&str>) -> Result<String, Fault> {
+    async fn connect(&self, resume: Option<&str>) -> Result<String, Error> {
         let started = self.started()?;
         let waiting = self.shared.slot.begin(None);
-        let order = Order::Connect {
+        let command = AdapterCommand::Connect {
             cwd: &started.cwd.to_string_lossy(),
             command: &self.command,
             resume,
@@ -110,164 +115,170 @@ impl Executable {
             tokio::select! {
                 biased;
                 connected = self.shared.connected() => Ok(connected),
-                end = waiting.going.ended() => Err(end),
+                end = waiting.current.ended() => Err(end),
             }
         };
-        match self.telling(&order, answered).await {
+        match self.send_and_wait(&command, answered).await {
             Ok(connected) => {
                 let id = connected.or_else(|| resume.map(str::to_owned));
                 Ok(id.unwrap_or_else(super::provisional_id))
             }
             Err(end) => Err(not_connected(
-                self.failed(started, end, "while connecting").await,
+                self.end_error(started, end, "while connecting").await,
             )),
         }
     }
 
-    async fn play(&self, message: &str, events: Events) -> Result<StopReason, Fault> {
+    async fn run_turn(&self, message: &str, events: EventSink) -> Result<StopReason, Error> {
         let started = self.started()?;
-        self.settled(started).await?;
+        self.check_previous_turn(started).await?;
         if self.cancel.is_set() {
-            // The turn was canceled before it started, so the adapter is not told about it.
+            // The turn was canceled before it started, so the adapter does not receive it.
             return Ok(StopReason::Cancelled);
         }
         let number = self.turns.fetch_add(1, Ordering::Relaxed) + 1;
         let turn_id = format!("turn-{number}");
         let turn = self.shared.slot.begin(Some(events));
         self.shared.set_turn(&turn_id);
-        let order = Order::Send {
+        let command = AdapterCommand::Send {
             turn_id: &turn_id,
             message,
         };
         let ended = async {
             tokio::select! {
                 biased;
-                end = turn.going.ended() => Some(end),
+                end = turn.current.ended() => Some(end),
                 () = self.cancel.wait() => None,
             }
         };
-        let end = match self.telling(&order, ended).await {
+        let end = match self.send_and_wait(&command, ended).await {
             Some(end) => end,
             None => {
-                self.shared.desk.cancel_all();
-                let order = Order::Cancel { turn_id: &turn_id };
-                let told = async {
-                    self.tell(&order).await;
-                    turn.going.ended().await
+                self.shared.broker.cancel_all();
+                let command = AdapterCommand::Cancel { turn_id: &turn_id };
+                let sent = async {
+                    self.send(&command).await;
+                    turn.current.ended().await
                 };
-                match tokio::time::timeout(AFTER_CANCEL, told).await {
-                    Ok(End::Lost) => End::Lost,
+                match tokio::time::timeout(AFTER_CANCEL, sent).await {
+                    Ok(End::OutputEnded) => End::OutputEnded,
                     Ok(_) => End::Reason(StopReason::Cancelled),
                     Err(_) => {
-                        self.shared.owe();
+                        self.shared.mark_unfinished();
                         End::Reason(StopReason::Cancelled)
                     }
                 }
             }
         };
-        self.shared.desk.cancel_all();
+        self.shared.broker.cancel_all();
         match end {
             End::Reason(reason) => Ok(reason),
-            end => Err(self.failed(started, end, "during the turn").await),
+            end => Err(self.end_error(started, end, "during the turn").await),
         }
     }
 
     /// Checks that the adapter has ended the previous turn, exactly once.
-    async fn settled(&self, started: &Started) -> Result<(), Fault> {
-        if let Some(fault) = self.shared.complaint() {
-            return Err(fault);
+    async fn check_previous_turn(&self, started: &Started) -> Result<(), Error> {
+        if let Some(error) = self.shared.take_pending_error() {
+            return Err(error);
         }
-        if tokio::time::timeout(AFTER_CANCEL, self.shared.paid())
+        if tokio::time::timeout(AFTER_CANCEL, self.shared.wait_finished())
             .await
             .is_ok()
         {
             return Ok(());
         }
-        if self.shared.is_lost() {
-            return Err(self.failed(started, End::Lost, "during the turn").await);
+        if self.shared.has_output_ended() {
+            return Err(self
+                .end_error(started, End::OutputEnded, "during the turn")
+                .await);
         }
-        Err(Fault::new(
+        Err(Error::new(
             Code::ProtocolViolation,
             "the adapter did not end the canceled turn within a second, so the next one cannot start (AIP-45, adapter guide, lifecycle invariants)",
         )
         .hint("after `cancel`, the adapter must send one `turn-end` with the reason `cancelled`"))
     }
 
-    async fn failed(&self, started: &Started, end: End, doing: &str) -> Fault {
+    async fn end_error(&self, started: &Started, end: End, during: &str) -> Error {
         match end {
-            End::Fault(fault) => fault,
-            _ => started.process.lost(doing).await,
+            End::Error(error) => error,
+            _ => started.process.exit_error(during).await,
         }
     }
 
-    async fn tell(&self, order: &Order<'_>) {
-        if let (Ok(line), Some(started)) = (serde_json::to_vec(order), self.started.get()) {
+    async fn send(&self, command: &AdapterCommand<'_>) {
+        if let (Ok(line), Some(started)) = (serde_json::to_vec(command), self.started.get()) {
             let written = started.input.line(line).await;
-            self.shared.slot.wrote(&started.input, &written).await;
+            self.shared.slot.after_write(&started.input, &written).await;
         }
     }
 
-    /// Sends an order and waits for `wait`, which may complete before the order was written.
-    async fn telling<T>(&self, order: &Order<'_>, wait: impl Future<Output = T>) -> T {
+    /// Sends a command and waits for `wait`, which may complete before the command was written.
+    async fn send_and_wait<T>(
+        &self,
+        command: &AdapterCommand<'_>,
+        wait: impl Future<Output = T>,
+    ) -> T {
         tokio::pin!(wait);
         tokio::select! {
             biased;
             waited = &mut wait => return waited,
-            () = self.tell(order) => {}
+            () = self.send(command) => {}
         }
         wait.await
     }
 
-    fn started(&self) -> Result<&Started, Fault> {
-        let missing = || Fault::new(Code::SessionClosed, "the adapter is not running");
+    fn started(&self) -> Result<&Started, Error> {
+        let missing = || Error::new(Code::SessionClosed, "the adapter is not running");
         self.started.get().ok_or_else(missing)
     }
 }
 
 impl Arm for Executable {
     /// Only starts the adapter. It connects when the session opens.
-    fn handshake(&self) -> Doing<'_, Negotiated> {
+    fn handshake(&self) -> ArmFuture<'_, Negotiated> {
         Box::pin(async move {
             self.start().await?;
             Ok(Negotiated::default())
         })
     }
 
-    fn open<'a>(&'a self, open: &'a Open) -> Doing<'a, String> {
+    fn open<'a>(&'a self, open: &'a OpenRequest) -> ArmFuture<'a, String> {
         Box::pin(self.connect(open.resume.as_deref()))
     }
 
-    fn turn<'a>(&'a self, message: &'a str, events: Events) -> Doing<'a, StopReason> {
+    fn turn<'a>(&'a self, message: &'a str, events: EventSink) -> ArmFuture<'a, StopReason> {
         Box::pin(async move {
-            let ended = self.play(message, events).await;
+            let ended = self.run_turn(message, events).await;
             self.cancel.reset();
             ended
         })
     }
 
-    fn gone(&self) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
+    fn exited(&self) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
         let slot = Arc::clone(&self.shared.slot);
-        Box::pin(async move { slot.lost().await })
+        Box::pin(async move { slot.wait_output_end().await })
     }
 
-    fn cancel(&self) -> Doing<'_, ()> {
+    fn cancel(&self) -> ArmFuture<'_, ()> {
         Box::pin(async move {
             self.cancel.set();
-            self.shared.desk.cancel_all();
+            self.shared.broker.cancel_all();
             Ok(())
         })
     }
 
-    fn close(&self) -> Doing<'_, ()> {
+    fn close(&self) -> ArmFuture<'_, ()> {
         Box::pin(async move {
-            self.shared.desk.cancel_all();
+            self.shared.broker.cancel_all();
             if let Some(started) = self.started.get() {
-                let told = self.tell(&Order::Close);
-                let _ = tokio::time::timeout(AFTER_CANCEL, told).await;
+                let sent = self.send(&AdapterCommand::Close);
+                let _ = tokio::time::timeout(AFTER_CANCEL, sent).await;
                 started.input.close().await;
             }
-            match self.shared.complaint() {
-                Some(fault) => Err(fault),
+            match self.shared.take_pending_error() {
+                Some(error) => Err(error),
                 None => Ok(()),
             }
         })
@@ -275,15 +286,15 @@ impl Arm for Executable {
 
     fn stop(&self) -> Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>> {
         Box::pin(async move {
-            self.shared.desk.cancel_all();
+            self.shared.broker.cancel_all();
             let started = self.started.get()?;
             started.input.close().await;
             Some(started.process.stop().await)
         })
     }
 
-    fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
-        Box::pin(async move { super::words(&self.started.get()?.process).await })
+    fn output_excerpt(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+        Box::pin(async move { super::stderr_excerpt(&self.started.get()?.process).await })
     }
 
     fn session_id(&self) -> Option<String> {
@@ -293,7 +304,7 @@ impl Arm for Executable {
 
 /// `metadata.agentproto.adapter_exec`: a program and its arguments. Words that start with `./`, and
 /// a program with a slash, are files of the bundle.
-pub fn from_manifest(bundle: &Bundle) -> Result<Option<Vec<OsString>>, Fault> {
+pub fn from_manifest(bundle: &Bundle) -> Result<Option<Vec<OsString>>, Error> {
     let path = ["metadata", "agentproto", "adapter_exec"];
     let Some(node) = bundle.root().at(&path) else {
         return Ok(None);
@@ -330,27 +341,27 @@ pub fn from_manifest(bundle: &Bundle) -> Result<Option<Vec<OsString>>, Fault> {
 }
 
 /// An error that the adapter reported.
-fn reported(message: String, code: Option<String>, details: Value) -> Fault {
+fn reported_error(message: String, code: Option<String>, details: Value) -> Error {
     let known = code.as_deref().and_then(|code| code.parse().ok());
-    let fault = Fault::new(known.unwrap_or(Code::TurnFailed), message);
+    let error = Error::new(known.unwrap_or(Code::TurnFailed), message);
     match (code, details) {
-        (None, details) => fault.details(details),
-        (Some(code), Value::Null) => fault.details(json!({ "code": code })),
-        (Some(code), details) => fault.details(json!({ "code": code, "details": details })),
+        (None, details) => error.details(details),
+        (Some(code), Value::Null) => error.details(json!({ "code": code })),
+        (Some(code), details) => error.details(json!({ "code": code, "details": details })),
     }
 }
 
 /// Changes the code of an error while connecting, because no turn has failed yet.
-fn not_connected(mut fault: Fault) -> Fault {
-    if fault.code == Code::TurnFailed {
-        fault.code = Code::AdapterUnavailable;
-        fault.message = format!("the adapter could not connect: {}", fault.message);
+fn not_connected(mut error: Error) -> Error {
+    if error.code == Code::TurnFailed {
+        error.code = Code::AdapterUnavailable;
+        error.message = format!("the adapter could not connect: {}", error.message);
     }
-    fault
+    error
 }
 
-type Shelf<T> = Mutex<Option<T>>;
+type Pending<T> = Mutex<Option<T>>;
 
-fn take<T>(shelf: &Shelf<T>) -> Option<T> {
-    shelf.lock().take()
+fn take<T>(pending: &Pending<T>) -> Option<T> {
+    pending.lock().take()
 }

@@ -6,48 +6,48 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::super::desk::{Asked, Desk};
 use super::super::input::Input;
-use super::super::slot::{End, Going, Slot};
-use super::super::{in_its_words, quote};
-use super::line::{Given, Line, Order, Said};
-use super::{Shelf, reported, take};
+use super::super::permissions::{AgentQuestion, PermissionBroker};
+use super::super::slot::{CurrentTurn, End, Slot};
+use super::super::{quote, redact_error};
+use super::line::{AdapterCommand, AdapterEvent, AdapterLine, AnswerBody};
+use super::{Pending, reported_error, take};
 use crate::context::Context;
+use crate::error::{Code, Error};
 use crate::event::{Choice, StopReason, StreamEvent};
-use crate::fault::{Code, Fault};
-use agentproto_sandbox::spawn::{Lines, Piece};
+use agentproto_sandbox::spawn::{OutputLines, Piece};
 
 /// Maximum number of questions that wait for an answer.
-const MOST_QUESTIONS: usize = 64;
+const MAX_QUESTIONS: usize = 64;
 
 /// State shared by the reader and the turns.
 pub struct Shared {
     pub slot: Arc<Slot>,
-    pub desk: Desk,
+    pub broker: PermissionBroker,
     context: Arc<Context>,
     connected: watch::Sender<bool>,
     session: Mutex<Option<String>>,
     turn: Mutex<String>,
     /// Whether the end of a canceled turn is still missing.
-    owed: watch::Sender<bool>,
-    lost: watch::Sender<bool>,
+    unfinished: watch::Sender<bool>,
+    output_ended: watch::Sender<bool>,
     /// An error that occurred between turns.
-    complaint: Shelf<Fault>,
+    pending_error: Pending<Error>,
     questions: AtomicUsize,
 }
 
 impl Shared {
-    pub fn new(context: Arc<Context>, desk: Desk) -> Self {
+    pub fn new(context: Arc<Context>, broker: PermissionBroker) -> Self {
         Shared {
             slot: Arc::default(),
-            desk,
+            broker,
             context,
             connected: watch::Sender::new(false),
             session: Mutex::new(None),
             turn: Mutex::new(String::new()),
-            owed: watch::Sender::new(false),
-            lost: watch::Sender::new(false),
-            complaint: Mutex::new(None),
+            unfinished: watch::Sender::new(false),
+            output_ended: watch::Sender::new(false),
+            pending_error: Mutex::new(None),
             questions: AtomicUsize::new(0),
         }
     }
@@ -69,22 +69,22 @@ impl Shared {
     }
 
     /// Records that a turn was left before the adapter ended it.
-    pub fn owe(&self) {
-        self.owed.send_replace(true);
+    pub fn mark_unfinished(&self) {
+        self.unfinished.send_replace(true);
     }
 
     /// Waits until the adapter has ended a turn that was left.
-    pub async fn paid(&self) {
-        let mut owed = self.owed.subscribe();
-        let _ = owed.wait_for(|owed| !*owed).await;
+    pub async fn wait_finished(&self) {
+        let mut unfinished = self.unfinished.subscribe();
+        let _ = unfinished.wait_for(|unfinished| !*unfinished).await;
     }
 
-    pub fn is_lost(&self) -> bool {
-        *self.lost.borrow()
+    pub fn has_output_ended(&self) -> bool {
+        *self.output_ended.borrow()
     }
 
-    pub fn complaint(&self) -> Option<Fault> {
-        take(&self.complaint)
+    pub fn take_pending_error(&self) -> Option<Error> {
+        take(&self.pending_error)
     }
 
     fn is_of_this_turn(&self, id: &str) -> bool {
@@ -92,32 +92,32 @@ impl Shared {
     }
 
     /// Ends the turn with an error. Without a turn, the next one starts with the error.
-    fn violated(&self, what: String) {
-        let fault = Fault::new(Code::ProtocolViolation, what)
+    fn report_violation(&self, what: String) {
+        let error = Error::new(Code::ProtocolViolation, what)
             .hint("an adapter must write only events of the taxonomy, one JSON object per line (AIP-45, Normalized stream events)");
-        let going = self.slot.going();
-        if !going.is_some_and(|going| going.finish(End::Fault(fault.clone()))) {
-            let mut complaint = self.complaint.lock();
-            complaint.get_or_insert(fault);
+        let current = self.slot.current();
+        if !current.is_some_and(|current| current.finish(End::Error(error.clone()))) {
+            let mut pending_error = self.pending_error.lock();
+            pending_error.get_or_insert(error);
         }
     }
 }
 
-pub async fn read(shared: Arc<Shared>, input: Input, mut lines: Lines) {
+pub async fn read(shared: Arc<Shared>, input: Input, mut lines: OutputLines) {
     while let Some(piece) = lines.next().await {
         match piece {
             Piece::Line { bytes, .. } => line(&shared, &input, &bytes).await,
-            Piece::TooLong { start, length } => shared.violated(format!(
+            Piece::TooLong { start, length } => shared.report_violation(format!(
                 "the adapter wrote a line of {length} bytes, which is too long; it starts with `{}`",
                 quote(&shared.context, &start)
             )),
-            Piece::Gap { lines, bytes } => shared.violated(format!(
+            Piece::Gap { lines, bytes } => shared.report_violation(format!(
                 "the adapter wrote faster than its events were read: {lines} lines ({bytes} bytes) were lost"
             )),
         }
     }
-    shared.lost.send_replace(true);
-    shared.slot.lose();
+    shared.output_ended.send_replace(true);
+    shared.slot.output_ended();
 }
 
 async fn line(shared: &Arc<Shared>, input: &Input, bytes: &[u8]) {
@@ -125,71 +125,82 @@ async fn line(shared: &Arc<Shared>, input: &Input, bytes: &[u8]) {
     if bytes.is_empty() {
         return;
     }
-    let Line { said, turn } = match Line::parse(bytes) {
+    let AdapterLine { event, turn } = match AdapterLine::parse(bytes) {
         Ok(line) => line,
         Err(why) => {
             let quoted = quote(&shared.context, bytes);
-            return shared.violated(format!(
+            return shared.report_violation(format!(
                 "the adapter wrote an invalid event ({why}): `{quoted}`"
             ));
         }
     };
-    if let Said::Connected { session_id } = said {
+    if let AdapterEvent::Connected { session_id } = event {
         if shared.connected.send_replace(true) {
             let quoted = quote(&shared.context, bytes);
-            return shared.violated(format!("the adapter connected twice: `{quoted}`"));
+            return shared.report_violation(format!("the adapter connected twice: `{quoted}`"));
         }
         return remember(shared, session_id);
     }
-    let last = matches!(said, Said::TurnEnd { .. } | Said::Error { .. });
+    let last = matches!(
+        event,
+        AdapterEvent::TurnEnd { .. } | AdapterEvent::Error { .. }
+    );
     let named = turn.as_deref().map(|turn| shared.is_of_this_turn(turn));
     match named {
         // It belongs to a turn that was canceled and left, or to no turn at all. In the second case
         // it is an error, because the current turn would otherwise wait forever.
         Some(false) => {
-            if last && !shared.owed.send_replace(false) {
+            if last && !shared.unfinished.send_replace(false) {
                 let quoted = quote(&shared.context, bytes);
-                shared.violated(format!(
+                shared.report_violation(format!(
                     "{} that is not running: `{quoted}`",
-                    super::ENDED_AGAIN
+                    super::UNEXPECTED_TURN_END
                 ));
             }
             return;
         }
         Some(true) => {}
-        None if *shared.owed.borrow() => {
+        None if *shared.unfinished.borrow() => {
             if last {
-                shared.owed.send_replace(false);
+                shared.unfinished.send_replace(false);
             }
             return;
         }
         None => {}
     }
-    let going = shared.slot.going();
-    let open = going.filter(|going| going.end().is_none());
-    let Some(going) = open else {
-        if last && shared.owed.send_replace(false) {
+    let current = shared.slot.current();
+    let open = current.filter(|current| current.end().is_none());
+    let Some(current) = open else {
+        if last && shared.unfinished.send_replace(false) {
             return;
         }
         let quoted = quote(&shared.context, bytes);
-        let what = match &said {
-            Said::Error { message, .. } => {
-                let said = quote(&shared.context, message.as_bytes());
-                format!("the adapter failed between turns: {said}")
+        let what = match &event {
+            AdapterEvent::Error { message, .. } => {
+                let text = quote(&shared.context, message.as_bytes());
+                format!("the adapter failed between turns: {text}")
             }
-            _ if last => format!("{} that had already ended: `{quoted}`", super::ENDED_AGAIN),
+            _ if last => format!(
+                "{} that had already ended: `{quoted}`",
+                super::UNEXPECTED_TURN_END
+            ),
             _ => format!("the adapter wrote an event outside a turn: `{quoted}`"),
         };
-        return shared.violated(what);
+        return shared.report_violation(what);
     };
-    hear(shared, input, &going, said).await;
+    handle_event(shared, input, &current, event).await;
 }
 
-async fn hear(shared: &Arc<Shared>, input: &Input, going: &Arc<Going>, said: Said) {
-    let event = match said {
-        Said::TextDelta { text } => StreamEvent::TextDelta { text },
-        Said::Thought { text } => StreamEvent::Thought { text },
-        Said::ToolCall {
+async fn handle_event(
+    shared: &Arc<Shared>,
+    input: &Input,
+    current: &Arc<CurrentTurn>,
+    event: AdapterEvent,
+) {
+    let stream_event = match event {
+        AdapterEvent::TextDelta { text } => StreamEvent::TextDelta { text },
+        AdapterEvent::Thought { text } => StreamEvent::Thought { text },
+        AdapterEvent::ToolCall {
             id,
             name,
             kind,
@@ -200,18 +211,18 @@ async fn hear(shared: &Arc<Shared>, input: &Input, going: &Arc<Going>, said: Sai
             kind,
             args,
         },
-        Said::ToolResult { id, ok, content } => StreamEvent::ToolResult { id, ok, content },
-        Said::AgentPrompt {
+        AdapterEvent::ToolResult { id, ok, content } => StreamEvent::ToolResult { id, ok, content },
+        AdapterEvent::AgentPrompt {
             id,
             message,
             options,
-        } => return ask(shared, input, going, id, message, options).await,
-        Said::TurnEnd { reason, session_id } => {
+        } => return ask(shared, input, current, id, message, options).await,
+        AdapterEvent::TurnEnd { reason, session_id } => {
             remember(shared, session_id);
-            going.finish(End::Reason(reason));
+            current.finish(End::Reason(reason));
             return;
         }
-        Said::Error {
+        AdapterEvent::Error {
             message,
             code,
             kind,
@@ -221,70 +232,72 @@ async fn hear(shared: &Arc<Shared>, input: &Input, going: &Arc<Going>, said: Sai
             let cancelled = [&code, &kind]
                 .iter()
                 .any(|word| word.as_deref() == Some("cancelled"));
-            going.finish(match cancelled {
+            current.finish(match cancelled {
                 true => End::Reason(StopReason::Cancelled),
                 false => {
-                    let mut fault = reported(message, code.or(kind), details);
-                    fault.hint = hint;
-                    End::Fault(in_its_words(&shared.context, fault))
+                    let mut error = reported_error(message, code.or(kind), details);
+                    error.hint = hint;
+                    End::Error(redact_error(&shared.context, error))
                 }
             });
             return;
         }
-        Said::Connected { .. } => return,
+        AdapterEvent::Connected { .. } => return,
     };
-    going.emit(event).await;
+    current.emit(stream_event).await;
 }
 
 /// Sends a question in order with the other events. The answer is sent back when it arrives.
 async fn ask(
     shared: &Arc<Shared>,
     input: &Input,
-    going: &Arc<Going>,
+    current: &Arc<CurrentTurn>,
     id: String,
     message: String,
     choices: Vec<Choice>,
 ) {
-    let Some(events) = going.events() else { return };
-    if shared.questions.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS {
+    let Some(events) = current.events() else {
+        return;
+    };
+    if shared.questions.fetch_add(1, Ordering::Relaxed) >= MAX_QUESTIONS {
         shared.questions.fetch_sub(1, Ordering::Relaxed);
-        return shared.violated(format!(
-            "the adapter asked more than {MOST_QUESTIONS} questions without reading the answers"
+        return shared.report_violation(format!(
+            "the adapter asked more than {MAX_QUESTIONS} questions without reading the answers"
         ));
     }
-    let asked = Asked {
+    let question = AgentQuestion {
         id: id.clone(),
         tool: message.clone(),
         message,
         choices,
         kind: None,
     };
-    let shown = tokio::select! {
-        shown = shared.desk.show(asked, events) => shown,
-        () = going.left() => {
+    let pending = tokio::select! {
+        pending = shared.broker.show(question, events) => pending,
+        () = current.dropped() => {
             shared.questions.fetch_sub(1, Ordering::Relaxed);
             return;
         }
     };
-    let (shared, input, going) = (Arc::clone(shared), input.clone(), Arc::clone(going));
+    let (shared, input, current) = (Arc::clone(shared), input.clone(), Arc::clone(current));
     tokio::spawn(async move {
-        let answered = match shown {
-            Ok(shown) => shown.answer().await,
-            Err(fault) => Err(fault),
+        let answered = match pending {
+            Ok(pending) => pending.answer().await,
+            Err(error) => Err(error),
         };
         match answered {
             Ok(answer) => {
-                let order = Order::Answer {
+                let command = AdapterCommand::Answer {
                     id: &id,
-                    answer: Given::from(&answer),
+                    answer: AnswerBody::from(&answer),
                 };
-                if let Ok(line) = serde_json::to_vec(&order) {
+                if let Ok(line) = serde_json::to_vec(&command) {
                     let written = input.line(line).await;
-                    shared.slot.wrote(&input, &written).await;
+                    shared.slot.after_write(&input, &written).await;
                 }
             }
-            Err(fault) => {
-                going.finish(End::Fault(fault));
+            Err(error) => {
+                current.finish(End::Error(error));
             }
         }
         // Decremented only now, so that unread answers of an adapter do not accumulate.

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Codec, Heard};
+use super::{Codec, LineMeaning};
+use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
-use crate::fault::{Code, Fault};
 
 /// Partial messages come first, then the same message as a whole. The streamed bytes are counted,
 /// so that only the rest of the whole message is sent.
@@ -12,24 +12,24 @@ use crate::fault::{Code, Fault};
 pub struct Claude {
     text_streamed: usize,
     thought_streamed: usize,
-    said_anything: bool,
+    has_text: bool,
     stop_reason: Option<String>,
 }
 
 impl Codec for Claude {
-    fn line(&mut self, line: &Value, out: &mut Vec<StreamEvent>) -> Heard {
+    fn line(&mut self, line: &Value, out: &mut Vec<StreamEvent>) -> LineMeaning {
         // Text of a sub-agent is not part of the agent's message, but its tool calls are reported.
         let own = line.get("parent_tool_use_id").is_none_or(Value::is_null);
         match word(line, "type") {
             "system" => match (word(line, "subtype"), word(line, "session_id")) {
-                ("init", id) if !id.is_empty() => Heard::Session(id.to_owned()),
-                _ => Heard::Known,
+                ("init", id) if !id.is_empty() => LineMeaning::Session(id.to_owned()),
+                _ => LineMeaning::Known,
             },
             "stream_event" => {
                 if own {
                     self.piece(line.get("event").unwrap_or(&Value::Null), out);
                 }
-                Heard::Known
+                LineMeaning::Known
             }
             "assistant" => {
                 let message = line.get("message").unwrap_or(&Value::Null);
@@ -39,18 +39,18 @@ impl Codec for Claude {
                 if let (true, Some(reason)) = (own, message.get("stop_reason")) {
                     self.stop_reason = reason.as_str().map(str::to_owned);
                 }
-                Heard::Known
+                LineMeaning::Known
             }
             "user" => {
                 let message = line.get("message").unwrap_or(&Value::Null);
                 let results = blocks(message).iter().filter_map(tool_result);
                 out.extend(results);
-                Heard::Known
+                LineMeaning::Known
             }
             "result" => self.result(line, out),
             "rate_limit_event" | "tool_progress" | "tool_use_summary" | "auth_status"
-            | "keep_alive" | "control_response" | "control_request" => Heard::Known,
-            _ => Heard::Unknown,
+            | "keep_alive" | "control_response" | "control_request" => LineMeaning::Known,
+            _ => LineMeaning::Unknown,
         }
     }
 }
@@ -104,29 +104,29 @@ impl Claude {
 
     fn text(&mut self, text: String, out: &mut Vec<StreamEvent>) {
         if !text.is_empty() {
-            self.said_anything = true;
+            self.has_text = true;
             out.push(StreamEvent::TextDelta { text });
         }
     }
 
-    fn result(&mut self, line: &Value, out: &mut Vec<StreamEvent>) -> Heard {
+    fn result(&mut self, line: &Value, out: &mut Vec<StreamEvent>) -> LineMeaning {
         let session = Some(word(line, "session_id").to_owned()).filter(|id| !id.is_empty());
         let subtype = word(line, "subtype");
-        let said = word(line, "result");
+        let text = word(line, "result");
         let failed = line.get("is_error").and_then(Value::as_bool) == Some(true);
         let end = if subtype == "error_max_turns" {
             Ok(StopReason::MaxTurnRequests)
         } else if failed || subtype.starts_with("error") {
             let errors = line.get("errors").and_then(Value::as_array);
             let errors = errors.into_iter().flatten().filter_map(Value::as_str);
-            let why = [said].into_iter().chain(errors).find(|why| !why.is_empty());
+            let why = [text].into_iter().chain(errors).find(|why| !why.is_empty());
             let why = why.unwrap_or(subtype);
             let what = format!("the agent could not complete the turn: {why}");
-            Err(Fault::new(Code::TurnFailed, what).details(json!({ "subtype": subtype })))
+            Err(Error::new(Code::TurnFailed, what).details(json!({ "subtype": subtype })))
         } else {
             // A built-in command of the program responds with only a result.
-            if !self.said_anything {
-                self.text(said.to_owned(), out);
+            if !self.has_text {
+                self.text(text.to_owned(), out);
             }
             let reason = line.get("stop_reason").and_then(Value::as_str);
             let reason = reason.or(self.stop_reason.as_deref());
@@ -137,7 +137,7 @@ impl Claude {
                 _ => StopReason::EndTurn,
             })
         };
-        Heard::End { session, end }
+        LineMeaning::End { session, end }
     }
 }
 
@@ -179,7 +179,7 @@ fn word<'v>(value: &'v Value, key: &str) -> &'v str {
 mod tests {
     use super::*;
 
-    fn told(codec: &mut Claude, lines: &[Value]) -> Vec<StreamEvent> {
+    fn events_of(codec: &mut Claude, lines: &[Value]) -> Vec<StreamEvent> {
         let mut out = Vec::new();
         for line in lines {
             codec.line(line, &mut out);
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn partial_messages_are_not_repeated() {
         let mut codec = Claude::default();
-        let out = told(
+        let out = events_of(
             &mut codec,
             &[
                 delta("thinking_delta", "thinking", "hm"),
@@ -247,7 +247,7 @@ mod tests {
             {"type": "text", "text": "not shown"},
         ]}});
         let echo = json!({"type": "user", "message": {"content": "as text"}});
-        let out = told(&mut codec, &[nested, inner_tool, result, echo]);
+        let out = events_of(&mut codec, &[nested, inner_tool, result, echo]);
         assert_eq!(
             out,
             [
@@ -272,7 +272,7 @@ mod tests {
             let mut codec = Claude::default();
             let mut out = Vec::new();
             match codec.line(&line, &mut out) {
-                Heard::End { end, .. } => (end, out),
+                LineMeaning::End { end, .. } => (end, out),
                 _ => panic!("no end: {line}"),
             }
         };
@@ -311,11 +311,11 @@ mod tests {
             json!({"type": "stream_event", "event": "x"}),
             whole(json!("text")),
         ] {
-            assert_eq!(told(&mut codec, &[line]), []);
+            assert_eq!(events_of(&mut codec, &[line]), []);
         }
         codec.text_streamed = 1;
         assert_eq!(
-            told(&mut codec, &[whole(json!({"type": "text", "text": "é"}))]),
+            events_of(&mut codec, &[whole(json!({"type": "text", "text": "é"}))]),
             []
         );
     }

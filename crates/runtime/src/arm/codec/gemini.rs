@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Codec, Heard};
+use super::{Codec, LineMeaning};
+use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
-use crate::fault::{Code, Fault};
 
 #[derive(Default)]
 pub struct Gemini {
@@ -15,22 +15,22 @@ pub struct Gemini {
 }
 
 impl Codec for Gemini {
-    fn line(&mut self, line: &Value, out: &mut Vec<StreamEvent>) -> Heard {
+    fn line(&mut self, line: &Value, out: &mut Vec<StreamEvent>) -> LineMeaning {
         match word(line, "type") {
             "init" => match word(line, "session_id") {
-                "" => Heard::Known,
-                id => Heard::Session(id.to_owned()),
+                "" => LineMeaning::Known,
+                id => LineMeaning::Session(id.to_owned()),
             },
             "message" => {
                 self.message(line, out);
-                Heard::Known
+                LineMeaning::Known
             }
             "thought" => {
                 let text = word(line, "content").to_owned();
                 if !text.is_empty() {
                     out.push(StreamEvent::Thought { text });
                 }
-                Heard::Known
+                LineMeaning::Known
             }
             "tool_use" => {
                 self.streamed = 0;
@@ -40,7 +40,7 @@ impl Codec for Gemini {
                     kind: None,
                     args: line.get("parameters").cloned().unwrap_or(Value::Null),
                 });
-                Heard::Known
+                LineMeaning::Known
             }
             "tool_result" => {
                 let output = line.get("output").filter(|output| !output.is_null());
@@ -50,23 +50,23 @@ impl Codec for Gemini {
                     ok: word(line, "status") != "error",
                     content: content.unwrap_or(Value::Null),
                 });
-                Heard::Known
+                LineMeaning::Known
             }
             "error" => {
                 let message = word(line, "message").to_owned();
                 match word(line, "severity") {
-                    "warning" => Heard::Warning(message),
+                    "warning" => LineMeaning::Warning(message),
                     _ => {
                         self.error = Some(message);
-                        Heard::Known
+                        LineMeaning::Known
                     }
                 }
             }
-            "result" => Heard::End {
+            "result" => LineMeaning::End {
                 session: None,
                 end: self.result(line),
             },
-            _ => Heard::Unknown,
+            _ => LineMeaning::Unknown,
         }
     }
 }
@@ -94,7 +94,7 @@ impl Gemini {
         }
     }
 
-    fn result(&mut self, line: &Value) -> Result<StopReason, Fault> {
+    fn result(&mut self, line: &Value) -> Result<StopReason, Error> {
         if word(line, "status") != "error" {
             return Ok(StopReason::EndTurn);
         }
@@ -103,10 +103,12 @@ impl Gemini {
         if kind.contains("TurnLimit") {
             return Ok(StopReason::MaxTurnRequests);
         }
-        let said = Some(word(error, "message")).filter(|said| !said.is_empty());
-        let said = said.or(self.error.as_deref()).unwrap_or("no reason given");
-        let what = format!("the agent could not complete the turn: {said}");
-        Err(Fault::new(Code::TurnFailed, what).details(json!({ "type": kind })))
+        let reason = Some(word(error, "message")).filter(|reason| !reason.is_empty());
+        let reason = reason
+            .or(self.error.as_deref())
+            .unwrap_or("no reason given");
+        let what = format!("the agent could not complete the turn: {reason}");
+        Err(Error::new(Code::TurnFailed, what).details(json!({ "type": kind })))
     }
 }
 
@@ -126,17 +128,17 @@ mod tests {
     fn messages_and_tools() {
         let mut codec = Gemini::default();
         let mut out = Vec::new();
-        let say = |content: &str, delta: bool| json!({"type": "message", "role": "assistant", "content": content, "delta": delta});
+        let message = |content: &str, delta: bool| json!({"type": "message", "role": "assistant", "content": content, "delta": delta});
         for line in [
             json!({"type": "message", "role": "user", "content": "the prompt"}),
-            say("a", true),
-            say("b", true),
-            say("ab", false),
-            say("whole", false),
+            message("a", true),
+            message("b", true),
+            message("ab", false),
+            message("whole", false),
             json!({"type": "tool_use", "tool_id": "t", "tool_name": "ls", "parameters": {"d": "."}}),
             json!({"type": "tool_result", "tool_id": "t", "status": "error", "error": {"message": "no"}}),
         ] {
-            assert!(matches!(codec.line(&line, &mut out), Heard::Known));
+            assert!(matches!(codec.line(&line, &mut out), LineMeaning::Known));
         }
         assert_eq!(out[..3], [text("a"), text("b"), text("whole")]);
         assert_eq!(
@@ -165,7 +167,7 @@ mod tests {
             let ends = lines
                 .iter()
                 .find_map(|line| match codec.line(line, &mut out) {
-                    Heard::End { end, .. } => Some(end),
+                    LineMeaning::End { end, .. } => Some(end),
                     _ => None,
                 });
             ends.expect("an end")
@@ -186,11 +188,11 @@ mod tests {
         let mut codec = Gemini::default();
         let warning = json!({"type": "error", "severity": "warning", "message": "slow"});
         assert!(
-            matches!(codec.line(&warning, &mut Vec::new()), Heard::Warning(text) if text == "slow")
+            matches!(codec.line(&warning, &mut Vec::new()), LineMeaning::Warning(text) if text == "slow")
         );
         assert!(matches!(
             codec.line(&json!(7), &mut Vec::new()),
-            Heard::Unknown
+            LineMeaning::Unknown
         ));
     }
 }

@@ -18,38 +18,40 @@ use tokio::task::JoinHandle;
 use super::input::Input;
 use super::process::{Process, Spawned};
 use super::slot::Cancel;
-use super::{Arm, Doing, Events, Negotiated, Open, Spec, cut, in_its_words, quote};
+use super::{
+    Arm, ArmFuture, EventSink, LaunchSpec, Negotiated, OpenRequest, quote, redact_error, truncate,
+};
 use crate::bundle::Bundle;
 use crate::context::Context;
+use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
-use crate::fault::{Code, Fault};
-use agentproto_sandbox::spawn::{Bounds, Exit, Lines, Piece};
+use agentproto_sandbox::spawn::{Bounds, Exit, OutputLines, Piece};
 
 /// Time for a program to store its session after its last line.
 const AFTER_RESULT: Duration = Duration::from_secs(2);
 /// Maximum length of a session id.
-const LONGEST_ID: usize = 200;
+const MAX_ID_LEN: usize = 200;
 
 /// Maximum number of agent warnings passed on per turn, and maximum length of each.
-const WARNINGS: u32 = 5;
-const LONGEST_WARNING: usize = 4000;
+const MAX_WARNINGS: u32 = 5;
+const MAX_WARNING_CHARS: usize = 4000;
 
 /// The program whose lines are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum CodecKind {
     Claude,
     Gemini,
 }
 
-impl Style {
+impl CodecKind {
     /// Reads `metadata.agentproto.codec`.
-    pub fn from_manifest(bundle: &Bundle) -> Result<Option<Style>, Fault> {
+    pub fn from_manifest(bundle: &Bundle) -> Result<Option<CodecKind>, Error> {
         let Some(node) = bundle.root().at(&["metadata", "agentproto", "codec"]) else {
             return Ok(None);
         };
         match node.as_str() {
-            Some("claude-stream-json") => Ok(Some(Style::Claude)),
-            Some("gemini-stream-json") => Ok(Some(Style::Gemini)),
+            Some("claude-stream-json") => Ok(Some(CodecKind::Claude)),
+            Some("gemini-stream-json") => Ok(Some(CodecKind::Gemini)),
             _ => Err(bundle.invalid(
                 node,
                 "`codec` must be `claude-stream-json` or `gemini-stream-json`",
@@ -59,27 +61,27 @@ impl Style {
 
     fn codec(self) -> Box<dyn Codec> {
         match self {
-            Style::Claude => Box::<claude::Claude>::default(),
-            Style::Gemini => Box::<gemini::Gemini>::default(),
+            CodecKind::Claude => Box::<claude::Claude>::default(),
+            CodecKind::Gemini => Box::<gemini::Gemini>::default(),
         }
     }
 
     /// Flags that make the program print lines, unless the manifest already sets them.
     fn flags(self, argv: &[OsString]) -> Vec<OsString> {
-        let said = |names: &[&str]| {
+        let has_flag = |names: &[&str]| {
             argv.iter().filter_map(|word| word.to_str()).any(|word| {
                 let name = word.split_once('=').map_or(word, |(name, _)| name);
                 names.contains(&name)
             })
         };
         let mut flags: Vec<&str> = Vec::new();
-        if self == Style::Claude && !said(&["-p", "--print"]) {
+        if self == CodecKind::Claude && !has_flag(&["-p", "--print"]) {
             flags.push("--print");
         }
-        if !said(&["-o", "--output-format"]) {
+        if !has_flag(&["-o", "--output-format"]) {
             flags.extend(["--output-format", "stream-json"]);
         }
-        if self == Style::Claude && !said(&["--verbose"]) {
+        if self == CodecKind::Claude && !has_flag(&["--verbose"]) {
             flags.push("--verbose");
         }
         flags.into_iter().map(OsString::from).collect()
@@ -88,11 +90,11 @@ impl Style {
 
 /// Translates the lines of one turn into events.
 trait Codec: Send {
-    fn line(&mut self, line: &Value, out: &mut Vec<StreamEvent>) -> Heard;
+    fn line(&mut self, line: &Value, out: &mut Vec<StreamEvent>) -> LineMeaning;
 }
 
 /// The meaning of a line, apart from its events.
-enum Heard {
+enum LineMeaning {
     Known,
     /// A line that the codec does not know.
     Unknown,
@@ -100,23 +102,23 @@ enum Heard {
     Warning(String),
     End {
         session: Option<String>,
-        end: Result<StopReason, Fault>,
+        end: Result<StopReason, Error>,
     },
 }
 
 /// A session of the agent.
 #[derive(Clone)]
-struct Known {
+struct KnownSession {
     id: String,
     /// Whether a turn of it has ended, or the caller named it.
-    sure: bool,
+    confirmed: bool,
 }
 
-pub struct Print {
+pub struct CodecArm {
     context: Arc<Context>,
-    spec: Spec,
-    style: Style,
-    session: Mutex<Option<Known>>,
+    spec: LaunchSpec,
+    kind: CodecKind,
+    session: Mutex<Option<KnownSession>>,
     current: Mutex<Option<Arc<Process>>>,
     /// A process whose turn has ended, on its way to exit.
     ending: tokio::sync::Mutex<Option<JoinHandle<Exit>>>,
@@ -126,12 +128,12 @@ pub struct Print {
     warnings: AtomicU32,
 }
 
-impl Print {
-    pub fn new(context: Arc<Context>, spec: Spec, style: Style) -> Print {
-        Print {
+impl CodecArm {
+    pub fn new(context: Arc<Context>, spec: LaunchSpec, kind: CodecKind) -> CodecArm {
+        CodecArm {
             context,
             spec,
-            style,
+            kind,
             session: Mutex::new(None),
             current: Mutex::new(None),
             ending: tokio::sync::Mutex::new(None),
@@ -143,31 +145,31 @@ impl Print {
 
     /// The session of a canceled turn may never have been stored. If the agent does not know it, a
     /// new one is started.
-    async fn play(&self, message: &str, events: &Events) -> Result<StopReason, Fault> {
-        let unsure = self
+    async fn run_turn(&self, message: &str, events: &EventSink) -> Result<StopReason, Error> {
+        let unconfirmed = self
             .session
             .lock()
             .as_ref()
-            .is_some_and(|known| !known.sure);
+            .is_some_and(|known| !known.confirmed);
         match self.attempt(message, events).await {
-            Attempt::Unheard(fault) if unsure => {
+            Attempt::ExitedEarly(error) if unconfirmed => {
                 self.session.lock().take();
                 let what = format!(
-                    "the session of the canceled turn is gone; starting a new one: {fault}"
+                    "the session of the canceled turn is gone; starting a new one: {error}"
                 );
                 self.context.observer.warning("session_unknown", &what);
                 match self.attempt(message, events).await {
-                    Attempt::Unheard(fault) => Err(fault),
+                    Attempt::ExitedEarly(error) => Err(error),
                     Attempt::Ended(end) => end,
                 }
             }
-            Attempt::Unheard(fault) => Err(fault),
+            Attempt::ExitedEarly(error) => Err(error),
             Attempt::Ended(end) => end,
         }
     }
 
-    async fn attempt(&self, message: &str, events: &Events) -> Attempt {
-        self.quiet().await;
+    async fn attempt(&self, message: &str, events: &EventSink) -> Attempt {
+        self.wait_for_exit().await;
         if self.cancel.is_set() {
             return Attempt::Ended(Ok(StopReason::Cancelled));
         }
@@ -175,7 +177,7 @@ impl Print {
         let spawned = Process::start(Arc::clone(&self.context), &command, Bounds::default());
         let Spawned { process, wire, .. } = match spawned.await {
             Ok(spawned) => spawned,
-            Err(fault) => return Attempt::Ended(Err(fault)),
+            Err(error) => return Attempt::Ended(Err(error)),
         };
         let process = Arc::new(process);
         *self.current.lock() = Some(Arc::clone(&process));
@@ -187,20 +189,20 @@ impl Print {
             feed.close().await;
         });
         let mut lines = wire.stdout;
-        let heard = tokio::select! {
+        let outcome = tokio::select! {
             biased;
             () = self.cancel.wait() => None,
-            heard = self.hear(&mut lines, events) => Some(heard),
+            outcome = self.read_events(&mut lines, events) => Some(outcome),
         };
         self.count_warnings();
         input.close().await;
-        match heard {
-            Some(Ended::Lost { heard }) => {
+        match outcome {
+            Some(Ended::OutputEnded { recognized }) => {
                 self.current.lock().take();
-                let fault = process.lost("during the turn").await;
-                match heard {
-                    true => Attempt::Ended(Err(fault)),
-                    false => Attempt::Unheard(fault),
+                let error = process.exit_error("during the turn").await;
+                match recognized {
+                    true => Attempt::Ended(Err(error)),
+                    false => Attempt::ExitedEarly(error),
                 }
             }
             Some(Ended::End(end)) => {
@@ -220,10 +222,10 @@ impl Print {
         }
     }
 
-    async fn hear(&self, lines: &mut Lines, events: &Events) -> Ended {
-        let mut codec = self.style.codec();
+    async fn read_events(&self, lines: &mut OutputLines, events: &EventSink) -> Ended {
+        let mut codec = self.kind.codec();
         let mut out = Vec::new();
-        let mut any = false;
+        let mut recognized = false;
         while let Some(piece) = lines.next().await {
             let bytes = match piece {
                 Piece::Line { bytes, .. } => bytes,
@@ -243,37 +245,37 @@ impl Print {
             if bytes.is_empty() {
                 continue;
             }
-            let heard = match read_repaired::<Value>(bytes) {
+            let meaning = match read_repaired::<Value>(bytes) {
                 Ok(line) => codec.line(&line, &mut out),
-                Err(_) => Heard::Unknown,
+                Err(_) => LineMeaning::Unknown,
             };
-            any |= !matches!(heard, Heard::Unknown);
+            recognized |= !matches!(meaning, LineMeaning::Unknown);
             for event in out.drain(..) {
-                if let Err(fault) = events.emit(event).await {
-                    return Ended::End(Err(fault));
+                if let Err(error) = events.emit(event).await {
+                    return Ended::End(Err(error));
                 }
             }
-            match heard {
-                Heard::Known => {}
-                Heard::Unknown => self.odd(bytes),
-                Heard::Session(id) => self.remember(id, false),
-                Heard::Warning(text) => self.pass_on(&text),
-                Heard::End { session, end } => {
+            match meaning {
+                LineMeaning::Known => {}
+                LineMeaning::Unknown => self.warn_unknown_output(bytes),
+                LineMeaning::Session(id) => self.remember(id, false),
+                LineMeaning::Warning(text) => self.forward_warning(&text),
+                LineMeaning::End { session, end } => {
                     let known = session.or_else(|| self.session_id());
                     if let Some(id) = known {
                         self.remember(id, true);
                     }
-                    return Ended::End(end.map_err(|fault| in_its_words(&self.context, fault)));
+                    return Ended::End(end.map_err(|error| redact_error(&self.context, error)));
                 }
             }
         }
-        Ended::Lost { heard: any }
+        Ended::OutputEnded { recognized }
     }
 
     /// The agent's command line. It never contains the prompt.
-    fn command(&self) -> Spec {
+    fn command(&self) -> LaunchSpec {
         let mut spec = self.spec.clone();
-        spec.argv.extend(self.style.flags(&self.spec.argv));
+        spec.argv.extend(self.kind.flags(&self.spec.argv));
         if let Some(id) = self.session_id() {
             spec.argv.extend(["--resume".into(), id.into()]);
         }
@@ -281,14 +283,14 @@ impl Print {
     }
 
     /// Waits until no process of an earlier turn is running.
-    async fn quiet(&self) -> Option<Exit> {
+    async fn wait_for_exit(&self) -> Option<Exit> {
         let ending = self.ending.lock().await.take();
         let ended = match ending {
             Some(ending) => ending.await.ok(),
             None => None,
         };
-        let left = self.current.lock().take();
-        match left {
+        let remaining = self.current.lock().take();
+        match remaining {
             Some(process) => Some(process.stop().await),
             None => ended,
         }
@@ -300,41 +302,41 @@ impl Print {
         *ending = Some(tokio::spawn(end));
     }
 
-    fn remember(&self, id: String, sure: bool) {
+    fn remember(&self, id: String, confirmed: bool) {
         if !is_id(&id) {
-            return self.odd(id.as_bytes());
+            return self.warn_unknown_output(id.as_bytes());
         }
         let mut session = self.session.lock();
         let known = session
             .as_ref()
-            .is_some_and(|known| known.sure && known.id == id);
-        *session = Some(Known {
+            .is_some_and(|known| known.confirmed && known.id == id);
+        *session = Some(KnownSession {
             id,
-            sure: sure || known,
+            confirmed: confirmed || known,
         });
     }
 
     /// Passes on a warning of the agent. Only the first few are shown, the rest are counted.
-    fn pass_on(&self, text: &str) {
-        if self.warnings.fetch_add(1, Ordering::Relaxed) < WARNINGS {
-            let text = cut(&self.context.masks.mask(text), LONGEST_WARNING);
+    fn forward_warning(&self, text: &str) {
+        if self.warnings.fetch_add(1, Ordering::Relaxed) < MAX_WARNINGS {
+            let text = truncate(&self.context.masks.mask(text), MAX_WARNING_CHARS);
             self.context.observer.warning("agent_warning", &text);
         }
     }
 
     fn count_warnings(&self) {
         let all = self.warnings.swap(0, Ordering::Relaxed);
-        if all > WARNINGS {
+        if all > MAX_WARNINGS {
             let text = format!("the agent gave {all} warnings in this turn");
             self.context.observer.warning("agent_warning", &text);
         }
     }
 
     /// Warns once about output that the codec does not know.
-    fn odd(&self, what: &[u8]) {
+    fn warn_unknown_output(&self, what: &[u8]) {
         if !self.warned.swap(true, Ordering::Relaxed) {
             let what = format!(
-                "the agent wrote non-protocol output, which was ignored: `{}`",
+                "the agent wrote non-protocol output to stdout, which was ignored: `{}`",
                 quote(&self.context, what)
             );
             self.context.observer.warning("protocol_garbage", &what);
@@ -343,30 +345,30 @@ impl Print {
 }
 
 enum Ended {
-    End(Result<StopReason, Fault>),
-    /// `heard`: whether the agent had written a line that its codec knows.
-    Lost {
-        heard: bool,
+    End(Result<StopReason, Error>),
+    /// `recognized`: whether the agent had written a line that its codec knows.
+    OutputEnded {
+        recognized: bool,
     },
 }
 
 enum Attempt {
-    Ended(Result<StopReason, Fault>),
+    Ended(Result<StopReason, Error>),
     /// The agent exited before it wrote a known line.
-    Unheard(Fault),
+    ExitedEarly(Error),
 }
 
 fn violation(what: String) -> Ended {
-    Ended::End(Err(Fault::new(Code::ProtocolViolation, what)))
+    Ended::End(Err(Error::new(Code::ProtocolViolation, what)))
 }
 
 /// A session id is used in an argv, where it must not look like a flag.
 fn is_id(id: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-    !id.is_empty() && id.len() <= LONGEST_ID && !id.starts_with('-') && id.bytes().all(fits)
+    !id.is_empty() && id.len() <= MAX_ID_LEN && !id.starts_with('-') && id.bytes().all(fits)
 }
 
-impl Drop for Print {
+impl Drop for CodecArm {
     fn drop(&mut self) {
         if let Some(ending) = self.ending.get_mut().take() {
             ending.abort();
@@ -374,9 +376,9 @@ impl Drop for Print {
     }
 }
 
-impl Arm for Print {
+impl Arm for CodecArm {
     /// Nothing is negotiated before a turn. Only checks that the agent could be started.
-    fn handshake(&self) -> Doing<'_, Negotiated> {
+    fn handshake(&self) -> ArmFuture<'_, Negotiated> {
         Box::pin(async move {
             let command = self.command();
             self.context.prepare(&command.argv, &command.env)?;
@@ -387,7 +389,7 @@ impl Arm for Print {
         })
     }
 
-    fn open<'a>(&'a self, open: &'a Open) -> Doing<'a, String> {
+    fn open<'a>(&'a self, open: &'a OpenRequest) -> ArmFuture<'a, String> {
         Box::pin(async move {
             match &open.resume {
                 None => Ok(super::provisional_id()),
@@ -396,40 +398,40 @@ impl Arm for Print {
                     Ok(id.clone())
                 }
                 Some(_) => Err(
-                    Fault::new(Code::SessionUnknown, "invalid session id to resume")
+                    Error::new(Code::SessionUnknown, "invalid session id to resume")
                         .hint("use the `session_id` of an earlier run"),
                 ),
             }
         })
     }
 
-    fn turn<'a>(&'a self, message: &'a str, events: Events) -> Doing<'a, StopReason> {
+    fn turn<'a>(&'a self, message: &'a str, events: EventSink) -> ArmFuture<'a, StopReason> {
         Box::pin(async move {
-            let ended = self.play(message, &events).await;
+            let ended = self.run_turn(message, &events).await;
             self.cancel.reset();
             ended
         })
     }
 
-    fn cancel(&self) -> Doing<'_, ()> {
+    fn cancel(&self) -> ArmFuture<'_, ()> {
         Box::pin(async move {
             self.cancel.set();
             Ok(())
         })
     }
 
-    fn close(&self) -> Doing<'_, ()> {
+    fn close(&self) -> ArmFuture<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 
     fn stop(&self) -> Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>> {
-        Box::pin(self.quiet())
+        Box::pin(self.wait_for_exit())
     }
 
-    fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+    fn output_excerpt(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
         Box::pin(async move {
             let process = self.current.lock().clone()?;
-            super::words(&process).await
+            super::stderr_excerpt(&process).await
         })
     }
 
@@ -444,33 +446,33 @@ mod tests {
 
     #[test]
     fn flags_are_added_where_they_are_missing() {
-        let flags = |style: Style, words: &[&str]| {
+        let flags = |kind: CodecKind, words: &[&str]| {
             let argv: Vec<OsString> = words.iter().map(OsString::from).collect();
-            style.flags(&argv)
+            kind.flags(&argv)
         };
         assert_eq!(
-            flags(Style::Claude, &["claude"]),
+            flags(CodecKind::Claude, &["claude"]),
             ["--print", "--output-format", "stream-json", "--verbose"]
         );
         assert_eq!(
             flags(
-                Style::Claude,
+                CodecKind::Claude,
                 &["claude", "-p", "--output-format=stream-json"]
             ),
             ["--verbose"]
         );
         assert_eq!(
-            flags(Style::Gemini, &["gemini"]),
+            flags(CodecKind::Gemini, &["gemini"]),
             ["--output-format", "stream-json"]
         );
-        assert!(flags(Style::Gemini, &["gemini", "-o", "stream-json"]).is_empty());
+        assert!(flags(CodecKind::Gemini, &["gemini", "-o", "stream-json"]).is_empty());
     }
 
     proptest::proptest! {
         #[test]
         fn no_json_causes_a_panic(lines in proptest::collection::vec(crate::arm::json::any_value(), 1..6)) {
-            for style in [Style::Claude, Style::Gemini] {
-                let mut codec = style.codec();
+            for kind in [CodecKind::Claude, CodecKind::Gemini] {
+                let mut codec = kind.codec();
                 let mut out = Vec::new();
                 for line in &lines {
                     codec.line(line, &mut out);

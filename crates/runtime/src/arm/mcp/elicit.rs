@@ -13,8 +13,8 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleClient};
 use serde_json::{Map, Value, json};
 
-use super::super::desk::{Answer, Asked, Desk};
-use super::link::Shared;
+use super::super::permissions::{AgentQuestion, Answer, PermissionBroker};
+use super::transport::Shared;
 use crate::event::Choice;
 
 const ACCEPT: &str = "accept";
@@ -23,39 +23,39 @@ const DECLINE: &str = "decline";
 /// The client side of the MCP connection.
 pub struct Handler {
     pub shared: Arc<Shared>,
-    pub desk: Desk,
-    asked: AtomicU64,
+    pub broker: PermissionBroker,
+    question_count: AtomicU64,
 }
 
 impl Handler {
-    pub fn new(shared: Arc<Shared>, desk: Desk) -> Self {
+    pub fn new(shared: Arc<Shared>, broker: PermissionBroker) -> Self {
         Handler {
             shared,
-            desk,
-            asked: AtomicU64::new(0),
+            broker,
+            question_count: AtomicU64::new(0),
         }
     }
 
     /// Asks the question. Outside a turn the result is `cancel`, because there is no one to ask.
     async fn ask(&self, params: &Value) -> ElicitResult {
-        let going = self.shared.slot.going();
-        let Some(events) = going.as_deref().and_then(|going| going.events()) else {
+        let current = self.shared.slot.current();
+        let Some(events) = current.as_deref().and_then(|current| current.events()) else {
             return ElicitResult::new(ElicitationAction::Cancel);
         };
         let form = Form::new(params);
-        let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-        let asked = Asked {
+        let number = self.question_count.fetch_add(1, Ordering::Relaxed) + 1;
+        let question = AgentQuestion {
             id: format!("elicitation-{number}"),
             message: form.message.clone(),
             choices: form.choices(),
             tool: "elicitation".to_owned(),
             kind: None,
         };
-        match self.desk.ask(asked, events).await {
+        match self.broker.ask(question, events).await {
             Ok(answer) => form.result(answer),
-            Err(fault) => {
-                if let Some(going) = &going {
-                    going.finish(super::super::slot::End::Fault(fault));
+            Err(error) => {
+                if let Some(current) = &current {
+                    current.finish(super::super::slot::End::Error(error));
                 }
                 ElicitResult::new(ElicitationAction::Cancel)
             }
@@ -70,8 +70,8 @@ impl ClientHandler for Handler {
             .with_url(UrlElicitationCapability::default());
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(elicitation);
-        let us = Implementation::new("agentproto", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(capabilities, us)
+        let client_info = Implementation::new("agentproto", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(capabilities, client_info)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
@@ -144,7 +144,9 @@ impl Form {
         }
         let mut fields = properties.iter();
         let field = match (fields.next(), fields.next()) {
-            (Some((name, property)), None) => words(property).map(|words| (name.clone(), words)),
+            (Some((name, property)), None) => {
+                word_choices(property).map(|words| (name.clone(), words))
+            }
             _ => None,
         };
         Form {
@@ -204,7 +206,7 @@ impl Form {
 
 /// The words that a field may have, with their titles. If some allow and some reject, they get
 /// permission kinds.
-fn words(property: &Value) -> Option<Vec<Choice>> {
+fn word_choices(property: &Value) -> Option<Vec<Choice>> {
     let mut choices = plain_words(property)?;
     let kinds: Vec<_> = choices.iter().map(|choice| kind_of(&choice.id)).collect();
     let any = |start: &str| kinds.iter().flatten().any(|kind| kind.starts_with(start));
@@ -293,11 +295,11 @@ mod tests {
     fn a_required_text_is_not_accepted_without_content() {
         let schema = json!({"properties": {"name": {"type": "string"}}, "required": ["name"]});
         assert_eq!(ids(&form(schema.clone())), ["decline"]);
-        let blind = form(schema.clone()).result(Answer::Choice("accept".into()));
-        assert_eq!(blind.action, ElicitationAction::Decline);
-        let said = form(schema).result(Answer::Content(json!({"name": "n"})));
-        assert_eq!(said.action, ElicitationAction::Accept);
-        assert_eq!(said.content, Some(json!({"name": "n"})));
+        let without_content = form(schema.clone()).result(Answer::Choice("accept".into()));
+        assert_eq!(without_content.action, ElicitationAction::Decline);
+        let result = form(schema).result(Answer::Content(json!({"name": "n"})));
+        assert_eq!(result.action, ElicitationAction::Accept);
+        assert_eq!(result.content, Some(json!({"name": "n"})));
     }
 
     #[test]
@@ -306,8 +308,8 @@ mod tests {
         let choices = form(schema.clone()).choices();
         assert_eq!(choices[0].label, "A");
         assert_eq!(ids(&form(schema.clone())), ["a", "b", "decline"]);
-        let said = form(schema).result(Answer::Choice("b".into()));
-        assert_eq!(said.content, Some(json!({"how": "b"})));
+        let result = form(schema).result(Answer::Choice("b".into()));
+        assert_eq!(result.content, Some(json!({"how": "b"})));
         let titled = json!({"properties": {"how": {"oneOf": [{"const": "x", "title": "X"}]}}});
         assert_eq!(ids(&form(titled)), ["x", "accept", "decline"]);
     }

@@ -2,8 +2,8 @@
 //! (A45-CONF-04).
 
 mod elicit;
-mod link;
 mod translate;
+mod transport;
 mod turn;
 
 use std::pin::Pin;
@@ -20,27 +20,28 @@ use rmcp::service::{
 };
 use serde_json::{Value, json};
 
-use super::desk::Desk;
 use super::input::Input;
+use super::permissions::PermissionBroker;
 use super::process::{Process, Spawned};
-use super::slot::{Cancel, End, Going};
-use super::{Arm, Doing, Events, Negotiated, Open, Spec, in_its_words};
+use super::slot::{Cancel, CurrentTurn, End};
+use super::{Arm, ArmFuture, EventSink, LaunchSpec, Negotiated, OpenRequest, redact_error};
 use crate::context::Context;
+use crate::error::{Code, Error};
 use crate::event::{StopReason, StreamEvent};
-use crate::fault::{Code, Fault};
 use agentproto_sandbox::spawn::{Bounds, Exit};
 use elicit::Handler;
-use link::{Link, Shared};
-pub use turn::{Calls, Turn};
+use transport::{PipeTransport, Shared};
+pub use turn::{Calls, McpTurnConfig};
 
 /// Maximum number of pages of `tools/list`, in case a server never ends its list.
-const MOST_PAGES: usize = 64;
+const MAX_PAGES: usize = 64;
 
+/// An agent that is an MCP server.
 pub struct Mcp {
     context: Arc<Context>,
-    spec: Spec,
-    desk: Desk,
-    turn: Turn,
+    spec: LaunchSpec,
+    broker: PermissionBroker,
+    turn: McpTurnConfig,
     shared: Arc<Shared>,
     started: OnceLock<Started>,
     client: OnceLock<Client>,
@@ -48,7 +49,7 @@ pub struct Mcp {
     session: Mutex<Option<String>>,
     cancel: Cancel,
     /// Whether the warning was already given that turns do not share a session.
-    forgot: AtomicBool,
+    warned_no_session: AtomicBool,
 }
 
 type Client = RunningService<RoleClient, Handler>;
@@ -59,12 +60,18 @@ struct Started {
 }
 
 impl Mcp {
-    pub fn new(context: Arc<Context>, spec: Spec, desk: Desk, turn: Turn) -> Mcp {
+    /// Creates the arm. The agent is started by the handshake.
+    pub fn new(
+        context: Arc<Context>,
+        spec: LaunchSpec,
+        broker: PermissionBroker,
+        turn: McpTurnConfig,
+    ) -> Mcp {
         let shared = Shared::new(Arc::clone(&context), turn.event_method.clone());
         Mcp {
             context,
             spec,
-            desk,
+            broker,
             turn,
             shared: Arc::new(shared),
             started: OnceLock::new(),
@@ -72,36 +79,37 @@ impl Mcp {
             calls: OnceLock::new(),
             session: Mutex::new(None),
             cancel: Cancel::default(),
-            forgot: AtomicBool::new(false),
+            warned_no_session: AtomicBool::new(false),
         }
     }
 
-    async fn shake_hands(&self) -> Result<Negotiated, Fault> {
+    async fn connect(&self) -> Result<Negotiated, Error> {
         let Spawned { process, wire, .. } =
             Process::start(Arc::clone(&self.context), &self.spec, Bounds::default()).await?;
         let input = Input::new(wire.stdin);
-        let link = Link::new(Arc::clone(&self.shared), input.clone(), wire.stdout);
+        let transport = PipeTransport::new(Arc::clone(&self.shared), input.clone(), wire.stdout);
         let started = self.started.get_or_init(|| Started { process, input });
         let waiting = self.shared.slot.begin(None);
-        let agreed = tokio::select! {
-            agreed = self.agree(link) => agreed,
-            end = waiting.going.ended() => Err(Failure::End(end)),
+        let negotiated = tokio::select! {
+            negotiated = self.negotiate(transport) => negotiated,
+            end = waiting.current.ended() => Err(Failure::End(end)),
         };
-        match agreed {
+        match negotiated {
             Ok(negotiated) => Ok(negotiated),
-            Err(Failure::Fault(fault) | Failure::End(End::Fault(fault))) => Err(fault),
-            Err(Failure::End(_)) => Err(match waiting.going.end() {
-                Some(End::Fault(fault)) => fault,
-                _ => started.process.lost("during the handshake").await,
+            Err(Failure::Error(error) | Failure::End(End::Error(error))) => Err(error),
+            Err(Failure::End(_)) => Err(match waiting.current.end() {
+                Some(End::Error(error)) => error,
+                _ => started.process.exit_error("during the handshake").await,
             }),
         }
     }
 
     /// Sends `initialize`, or `server/discover` if the server no longer supports it.
-    async fn agree(&self, link: Link) -> Result<Negotiated, Failure> {
-        let handler = || Handler::new(Arc::clone(&self.shared), self.desk.clone());
+    async fn negotiate(&self, transport: PipeTransport) -> Result<Negotiated, Failure> {
+        let handler = || Handler::new(Arc::clone(&self.shared), self.broker.clone());
         let initialize = ClientLifecycleMode::Initialize;
-        let mut served = serve_client_with_lifecycle(handler(), link.clone(), initialize).await;
+        let mut served =
+            serve_client_with_lifecycle(handler(), transport.clone(), initialize).await;
         if let Err(ClientInitializeError::JsonRpcError(error)) = &served
             && (error.code == ErrorCode::METHOD_NOT_FOUND
                 || error.code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION)
@@ -109,16 +117,16 @@ impl Mcp {
             let discover = ClientLifecycleMode::Discover {
                 preferred_versions: vec![ProtocolVersion::LATEST],
             };
-            served = serve_client_with_lifecycle(handler(), link, discover).await;
+            served = serve_client_with_lifecycle(handler(), transport, discover).await;
         }
         let client = served.map_err(|error| match error {
             ClientInitializeError::ConnectionClosed(_)
-            | ClientInitializeError::TransportError { .. } => Failure::End(End::Lost),
-            error => Failure::Fault(self.refused(&error)),
+            | ClientInitializeError::TransportError { .. } => Failure::End(End::OutputEnded),
+            error => Failure::Error(self.handshake_error(&error)),
         })?;
         let client = self.client.get_or_init(|| client);
         let tools = self.tools(client).await?;
-        let calls = self.turn.resolve(&tools).map_err(Failure::Fault)?;
+        let calls = self.turn.resolve(&tools).map_err(Failure::Error)?;
         let calls = self.calls.get_or_init(|| calls);
         let info = client.peer_info();
         let server = info.as_ref().and_then(|info| info.server_info.as_ref());
@@ -133,33 +141,37 @@ impl Mcp {
     async fn tools(&self, client: &Client) -> Result<Vec<Tool>, Failure> {
         let mut tools = Vec::new();
         let mut page = None;
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let request = PaginatedRequestParams::default().with_cursor(page);
             let listed = client.list_tools(Some(request)).await;
-            let listed = listed.map_err(|error| self.failed(error, "tools/list"))?;
+            let listed = listed.map_err(|error| self.call_error(error, "tools/list"))?;
             tools.extend(listed.tools);
             page = listed.next_cursor;
             if page.is_none() {
                 return Ok(tools);
             }
         }
-        let what = format!("`tools/list` has more than {MOST_PAGES} pages");
-        Err(Failure::Fault(self.violation(&what)))
+        let what = format!("`tools/list` has more than {MAX_PAGES} pages");
+        Err(Failure::Error(self.violation(&what)))
     }
 
     /// An id that only events reported may belong to a session that was never created. If the agent
     /// rejects it, a new session is started.
-    async fn play(&self, message: &str, events: Events) -> Result<StopReason, Fault> {
-        let sure = self.confirmed();
-        let unsure = self.shared.session().filter(|_| sure.is_none());
+    async fn run_turn(&self, message: &str, events: EventSink) -> Result<StopReason, Error> {
+        let confirmed_id = self.confirmed();
+        let unconfirmed_id = self.shared.session().filter(|_| confirmed_id.is_none());
         let ended = self
-            .attempt(message, events.clone(), sure.or(unsure.clone()))
+            .attempt(
+                message,
+                events.clone(),
+                confirmed_id.or(unconfirmed_id.clone()),
+            )
             .await;
         match &ended {
-            Err(fault) if fault.code == Code::TurnFailed && unsure.is_some() => {
+            Err(error) if error.code == Code::TurnFailed && unconfirmed_id.is_some() => {
                 self.shared.forget_session();
                 let what = format!(
-                    "the session of the canceled turn is gone; starting a new one: {fault}"
+                    "the session of the canceled turn is gone; starting a new one: {error}"
                 );
                 self.context.observer.warning("session_unknown", &what);
                 self.attempt(message, events, None).await
@@ -171,13 +183,13 @@ impl Mcp {
     async fn attempt(
         &self,
         message: &str,
-        events: Events,
+        events: EventSink,
         session: Option<String>,
-    ) -> Result<StopReason, Fault> {
+    ) -> Result<StopReason, Error> {
         let (Some(started), Some(client), Some(calls)) =
             (self.started.get(), self.client.get(), self.calls.get())
         else {
-            return Err(Fault::new(Code::SessionClosed, "the agent is not running"));
+            return Err(Error::new(Code::SessionClosed, "the agent is not running"));
         };
         self.shared.streamed.store(false, Ordering::Relaxed);
         let (tool, arguments) = calls.next(message, session.as_deref());
@@ -187,21 +199,21 @@ impl Mcp {
         let answered = tokio::select! {
             biased;
             () = self.cancel.wait() => Ok(None),
-            end = turn.going.ended() => Err(Failure::End(end)),
+            end = turn.current.ended() => Err(Failure::End(end)),
             result = client.call_tool(params) => match result {
                 Ok(result) => Ok(Some(result)),
-                Err(error) => Err(self.failed(error, "tools/call")),
+                Err(error) => Err(self.call_error(error, "tools/call")),
             },
         };
         let ended = match answered {
-            Ok(Some(result)) => self.result(calls, result, &turn.going).await,
+            Ok(Some(result)) => self.result(calls, result, &turn.current).await,
             Ok(None) => Ok(StopReason::Cancelled),
-            Err(Failure::Fault(fault) | Failure::End(End::Fault(fault))) => Err(fault),
-            Err(Failure::End(_)) => Err(started.process.lost("during the turn").await),
+            Err(Failure::Error(error) | Failure::End(End::Error(error))) => Err(error),
+            Err(Failure::End(_)) => Err(started.process.exit_error("during the turn").await),
         };
-        self.shared.turn_over();
+        self.shared.end_turn();
         // A server may respond while its own question is still open.
-        self.desk.cancel_all();
+        self.broker.cancel_all();
         ended
     }
 
@@ -209,41 +221,41 @@ impl Mcp {
         &self,
         calls: &Calls,
         result: CallToolResult,
-        going: &Going,
-    ) -> Result<StopReason, Fault> {
+        current: &CurrentTurn,
+    ) -> Result<StopReason, Error> {
         let raw = serde_json::to_value(&result).unwrap_or(Value::Null);
         if let Some(id) = calls.session_of(&raw) {
             *self.session.lock() = Some(id);
         }
         let texts = result.content.iter().filter_map(|block| block.as_text());
         if result.is_error == Some(true) {
-            let said: Vec<&str> = texts.map(|text| text.text.as_str()).collect();
-            let said = match said.is_empty() {
+            let reasons: Vec<&str> = texts.map(|text| text.text.as_str()).collect();
+            let reason = match reasons.is_empty() {
                 true => "no reason given".to_owned(),
-                false => said.join("\n"),
+                false => reasons.join("\n"),
             };
-            let what = format!("the agent could not complete the turn: {said}");
+            let what = format!("the agent could not complete the turn: {reason}");
             return Err(self.turn_failed(&what, json!({ "result": raw })));
         }
         if calls.can_resume()
             && self.confirmed().is_none()
-            && !self.forgot.swap(true, Ordering::Relaxed)
+            && !self.warned_no_session.swap(true, Ordering::Relaxed)
         {
             let what = format!(
                 "the result of `{}` contains no session id (searched {}): the next turn starts a new session",
                 calls.start,
-                calls.session_place()
+                calls.session_location()
             );
             self.context.observer.warning("session_unknown", &what);
         }
         if !self.shared.streamed.load(Ordering::Relaxed) {
             for text in texts.filter(|text| !text.text.is_empty()) {
                 let text = text.text.clone();
-                going.emit(StreamEvent::TextDelta { text }).await;
+                current.emit(StreamEvent::TextDelta { text }).await;
             }
         }
-        match going.end() {
-            Some(End::Fault(fault)) => Err(fault),
+        match current.end() {
+            Some(End::Error(error)) => Err(error),
             _ => Ok(stop_reason(&raw)),
         }
     }
@@ -254,10 +266,10 @@ impl Mcp {
         session.clone()
     }
 
-    fn failed(&self, error: ServiceError, call: &str) -> Failure {
+    fn call_error(&self, error: ServiceError, call: &str) -> Failure {
         match error {
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-                Failure::End(End::Lost)
+                Failure::End(End::OutputEnded)
             }
             ServiceError::McpError(error) => {
                 let what = format!(
@@ -265,29 +277,29 @@ impl Mcp {
                     error.code.0, error.message
                 );
                 let details = json!({ "code": error.code.0, "data": error.data });
-                Failure::Fault(self.turn_failed(&what, details))
+                Failure::Error(self.turn_failed(&what, details))
             }
-            ServiceError::UnexpectedResponse => Failure::Fault(self.violation(&format!(
+            ServiceError::UnexpectedResponse => Failure::Error(self.violation(&format!(
                 "the agent's response to `{call}` is not a valid result: `{}`",
                 self.shared.last_answer()
             ))),
-            other => Failure::Fault(self.violation(&format!("`{call}` failed: {other}"))),
+            other => Failure::Error(self.violation(&format!("`{call}` failed: {other}"))),
         }
     }
 
-    fn turn_failed(&self, what: &str, details: Value) -> Fault {
-        let fault = Fault::new(Code::TurnFailed, what).details(details);
-        in_its_words(&self.context, fault)
+    fn turn_failed(&self, what: &str, details: Value) -> Error {
+        let error = Error::new(Code::TurnFailed, what).details(details);
+        redact_error(&self.context, error)
     }
 
-    fn violation(&self, what: &str) -> Fault {
-        let fault = Fault::new(Code::ProtocolViolation, what)
+    fn violation(&self, what: &str) -> Error {
+        let error = Error::new(Code::ProtocolViolation, what)
             .hint("the binary must speak MCP on stdin and stdout (AIP-45, protocol mcp)");
-        in_its_words(&self.context, fault)
+        redact_error(&self.context, error)
     }
 
     /// The error for a failed handshake.
-    fn refused(&self, error: &ClientInitializeError) -> Fault {
+    fn handshake_error(&self, error: &ClientInitializeError) -> Error {
         let answer = self.shared.last_answer();
         self.violation(&match error {
             ClientInitializeError::JsonRpcError(error) => format!(
@@ -318,28 +330,28 @@ impl Mcp {
 
 /// The stop reason in the result, if the server gives one.
 fn stop_reason(result: &Value) -> StopReason {
-    let said = ["structuredContent", "_meta"].iter().find_map(|place| {
+    let reason = ["structuredContent", "_meta"].iter().find_map(|place| {
         let place = result.get(place)?;
         place.get("stopReason").or_else(|| place.get("stop_reason"))
     });
-    let said = said.and_then(|said| serde_json::from_value(said.clone()).ok());
-    said.unwrap_or(StopReason::EndTurn)
+    let reason = reason.and_then(|reason| serde_json::from_value(reason.clone()).ok());
+    reason.unwrap_or(StopReason::EndTurn)
 }
 
 enum Failure {
-    Fault(Fault),
+    Error(Error),
     End(End),
 }
 
 impl Arm for Mcp {
-    fn handshake(&self) -> Doing<'_, Negotiated> {
-        Box::pin(self.shake_hands())
+    fn handshake(&self) -> ArmFuture<'_, Negotiated> {
+        Box::pin(self.connect())
     }
 
-    fn open<'a>(&'a self, open: &'a Open) -> Doing<'a, String> {
+    fn open<'a>(&'a self, open: &'a OpenRequest) -> ArmFuture<'a, String> {
         Box::pin(async move {
             let Some(calls) = self.calls.get() else {
-                return Err(Fault::new(Code::SessionClosed, "the agent is not running"));
+                return Err(Error::new(Code::SessionClosed, "the agent is not running"));
             };
             let Some(id) = &open.resume else {
                 return Ok(super::provisional_id());
@@ -349,7 +361,7 @@ impl Arm for Mcp {
                     "cannot resume a session: the tool `{}` has no argument for a session id",
                     calls.reply
                 );
-                return Err(Fault::new(Code::ContinuationUnsupported, what).hint(
+                return Err(Error::new(Code::ContinuationUnsupported, what).hint(
                     "set `session_id_arg` (and `reply_tool`) in `metadata.agentproto.mcp_turn`",
                 ));
             }
@@ -358,30 +370,30 @@ impl Arm for Mcp {
         })
     }
 
-    fn turn<'a>(&'a self, message: &'a str, events: Events) -> Doing<'a, StopReason> {
+    fn turn<'a>(&'a self, message: &'a str, events: EventSink) -> ArmFuture<'a, StopReason> {
         Box::pin(async move {
-            let ended = self.play(message, events).await;
+            let ended = self.run_turn(message, events).await;
             self.cancel.reset();
             ended
         })
     }
 
-    fn gone(&self) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
+    fn exited(&self) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
         let slot = Arc::clone(&self.shared.slot);
-        Box::pin(async move { slot.lost().await })
+        Box::pin(async move { slot.wait_output_end().await })
     }
 
-    fn cancel(&self) -> Doing<'_, ()> {
+    fn cancel(&self) -> ArmFuture<'_, ()> {
         Box::pin(async move {
             self.cancel.set();
-            self.desk.cancel_all();
+            self.broker.cancel_all();
             Ok(())
         })
     }
 
-    fn close(&self) -> Doing<'_, ()> {
+    fn close(&self) -> ArmFuture<'_, ()> {
         Box::pin(async move {
-            self.desk.cancel_all();
+            self.broker.cancel_all();
             if let Some(started) = self.started.get() {
                 started.input.close().await;
             }
@@ -391,7 +403,7 @@ impl Arm for Mcp {
 
     fn stop(&self) -> Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>> {
         Box::pin(async move {
-            self.desk.cancel_all();
+            self.broker.cancel_all();
             if let Some(client) = self.client.get() {
                 client.cancellation_token().cancel();
             }
@@ -401,12 +413,14 @@ impl Arm for Mcp {
         })
     }
 
-    fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+    fn output_excerpt(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
         Box::pin(async move {
-            if let Some(odd) = self.shared.first_odd() {
-                return Some(format!("the agent wrote non-protocol output: `{odd}`"));
+            if let Some(garbage) = self.shared.first_garbage() {
+                return Some(format!(
+                    "; the agent wrote non-protocol output: `{garbage}`"
+                ));
             }
-            super::words(&self.started.get()?.process).await
+            super::stderr_excerpt(&self.started.get()?.process).await
         })
     }
 

@@ -47,7 +47,7 @@ impl Translator {
             return text_delta(first_text(fields, &["delta", "text"])?);
         };
         let kind = kind.replace(['-', '.', '/', ':'], "_").to_ascii_lowercase();
-        self.named(&kind, fields)
+        self.typed_event(&kind, fields)
     }
 
     /// Translates `notifications/message`: a text, or an object with an event. Debug messages and
@@ -67,13 +67,13 @@ impl Translator {
         }
     }
 
-    fn named(&mut self, kind: &str, fields: &Map<String, Value>) -> Option<StreamEvent> {
+    fn typed_event(&mut self, kind: &str, fields: &Map<String, Value>) -> Option<StreamEvent> {
         let of = |start: &str| kind.starts_with(start);
         if of("user") || of("task") || of("turn") || of("session") || of("thread") {
             return None;
         }
         if kind.contains("reasoning") || kind.contains("thought") || kind.contains("thinking") {
-            let text = fresh(&mut self.thought_in_pieces, kind, fields)?;
+            let text = new_text(&mut self.thought_in_pieces, kind, fields)?;
             return Some(StreamEvent::Thought { text });
         }
         if kind == "tool_result"
@@ -91,7 +91,7 @@ impl Translator {
             return tool_call(kind, fields);
         }
         if kind.contains("message") || kind.contains("text") {
-            let text = fresh(&mut self.text_in_pieces, kind, fields)?;
+            let text = new_text(&mut self.text_in_pieces, kind, fields)?;
             return Some(StreamEvent::TextDelta { text });
         }
         None
@@ -99,7 +99,7 @@ impl Translator {
 }
 
 /// A piece, or a whole message that was not streamed in pieces before.
-fn fresh(in_pieces: &mut bool, kind: &str, fields: &Map<String, Value>) -> Option<String> {
+fn new_text(in_pieces: &mut bool, kind: &str, fields: &Map<String, Value>) -> Option<String> {
     let piece = fields.get("delta").and_then(Value::as_str);
     let text = piece.or_else(|| first_text(fields, &["text", "message", "content", "chunk"]))?;
     let whole = piece.is_none()
@@ -117,23 +117,23 @@ fn fresh(in_pieces: &mut bool, kind: &str, fields: &Map<String, Value>) -> Optio
 fn tool_call(kind: &str, fields: &Map<String, Value>) -> Option<StreamEvent> {
     let id = first_text(fields, &IDS)?.to_owned();
     let inner = fields.get("invocation").and_then(Value::as_object);
-    let said = inner.unwrap_or(fields);
+    let call = inner.unwrap_or(fields);
     let stem = ["_begin", "_started", "_start"]
         .iter()
         .find_map(|end| kind.strip_suffix(end))
         .unwrap_or(kind);
-    let name = first_text(said, &["name", "tool", "tool_name", "toolName", "title"]);
-    let args = ARGS.iter().find_map(|key| said.get(*key)).cloned();
+    let name = first_text(call, &["name", "tool", "tool_name", "toolName", "title"]);
+    let args = ARGS.iter().find_map(|key| call.get(*key)).cloned();
     let rest = || {
         let hidden = |key: &str| {
             IDS.contains(&key)
                 || matches!(key, "type" | "kind" | "event" | "name" | "tool" | "title")
         };
-        let rest = said.iter().filter(|(key, _)| !hidden(key));
+        let rest = call.iter().filter(|(key, _)| !hidden(key));
         Value::Object(rest.map(|(k, v)| (k.clone(), v.clone())).collect())
     };
     let known = |start: &str| stem.starts_with(start);
-    let shown = if known("exec") {
+    let tool_kind = if known("exec") {
         Some("execute")
     } else if known("patch") {
         Some("edit")
@@ -145,7 +145,7 @@ fn tool_call(kind: &str, fields: &Map<String, Value>) -> Option<StreamEvent> {
     Some(StreamEvent::ToolCall {
         id,
         name: name.unwrap_or(stem).to_owned(),
-        kind: shown.map(str::to_owned),
+        kind: tool_kind.map(str::to_owned),
         args: args.unwrap_or_else(rest),
     })
 }
@@ -256,7 +256,7 @@ mod tests {
                 content,
             })
         };
-        for (end, wanted) in [
+        for (end, expected) in [
             (
                 json!({"exit_code": 0, "stdout": "x"}),
                 result(true, json!("x")),
@@ -283,7 +283,7 @@ mod tests {
             let mut end = end;
             end["type"] = json!("exec_command_end");
             end["call_id"] = json!("c1");
-            assert_eq!(msg(end), wanted);
+            assert_eq!(msg(end), expected);
         }
         assert_eq!(
             msg(json!({

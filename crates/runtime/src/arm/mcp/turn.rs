@@ -5,7 +5,7 @@ use rmcp::model::{JsonObject, Tool};
 use serde_json::Value;
 
 use crate::bundle::Bundle;
-use crate::fault::{Code, Fault};
+use crate::error::{Code, Error};
 use agentproto_manifest as manifest;
 
 /// Usual names of arguments and fields with the id of a conversation.
@@ -22,10 +22,14 @@ const HINT: &str =
 
 /// The declared keys. Missing ones are derived from the server's tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct McpTurnConfig {
+    /// Tool that starts a session.
     pub start_tool: Option<String>,
+    /// Tool that continues a session.
     pub reply_tool: Option<String>,
+    /// Argument that contains the prompt.
     pub prompt_arg: Option<String>,
+    /// Argument that contains the session id.
     pub session_id_arg: Option<String>,
     /// Path to the session id in the result of a call: `structuredContent.threadId`, or a JSON
     /// pointer.
@@ -34,9 +38,10 @@ pub struct Turn {
     pub event_method: Option<String>,
 }
 
-impl Turn {
-    pub fn from_manifest(bundle: &Bundle) -> Result<Turn, Fault> {
-        let mut turn = Turn::default();
+impl McpTurnConfig {
+    /// Reads `metadata.agentproto.mcp_turn`.
+    pub fn from_manifest(bundle: &Bundle) -> Result<McpTurnConfig, Error> {
+        let mut turn = McpTurnConfig::default();
         let Some(node) = bundle.root().at(&["metadata", "agentproto", "mcp_turn"]) else {
             return Ok(turn);
         };
@@ -75,7 +80,7 @@ impl Turn {
     }
 
     /// Chooses the tools to call on this server.
-    pub fn resolve(&self, tools: &[Tool]) -> Result<Calls, Fault> {
+    pub fn resolve(&self, tools: &[Tool]) -> Result<Calls, Error> {
         let start = match &self.start_tool {
             Some(name) => named(tools, "start_tool", name)?,
             None => self.guess_start(tools)?,
@@ -105,19 +110,19 @@ impl Turn {
     }
 
     /// The only tool that accepts the prompt as a string and needs no session.
-    fn guess_start<'t>(&self, tools: &'t [Tool]) -> Result<&'t Tool, Fault> {
+    fn guess_start<'t>(&self, tools: &'t [Tool]) -> Result<&'t Tool, Error> {
         let arg = self.prompt_arg.as_deref().unwrap_or(PROMPT);
         let fits = |tool: &&Tool| {
             takes_text(&tool.input_schema, arg)
                 && Some(tool.name.as_ref()) != self.reply_tool.as_deref()
         };
-        let taking: Vec<&Tool> = tools.iter().filter(fits).collect();
-        let starting: Vec<&Tool> = taking
+        let accepting: Vec<&Tool> = tools.iter().filter(fits).collect();
+        let starting: Vec<&Tool> = accepting
             .iter()
             .copied()
             .filter(|tool| !needs_session(&tool.input_schema))
             .collect();
-        match (starting.as_slice(), taking.as_slice()) {
+        match (starting.as_slice(), accepting.as_slice()) {
             ([only], _) | ([], [only]) => Ok(only),
             ([], []) => Err(mismatch(format!(
                 "no tool of the server accepts a string `{arg}`; it has {}",
@@ -125,7 +130,7 @@ impl Turn {
             ))),
             _ => Err(mismatch(format!(
                 "several tools of the server accept a string `{arg}`: {}",
-                taking
+                accepting
                     .iter()
                     .map(|t| t.name.as_ref())
                     .collect::<Vec<_>>()
@@ -137,18 +142,18 @@ impl Turn {
     /// The only other tool that accepts the prompt and a session id.
     fn guess_reply<'t>(&self, tools: &'t [Tool], start: &Tool) -> Option<&'t Tool> {
         let arg = self.prompt_arg.as_deref().unwrap_or(PROMPT);
-        let mut fitting = tools.iter().filter(|tool| {
+        let mut candidates = tools.iter().filter(|tool| {
             tool.name != start.name
                 && takes_text(&tool.input_schema, arg)
                 && session_arg(&tool.input_schema).is_some()
         });
-        match (fitting.next(), fitting.next()) {
+        match (candidates.next(), candidates.next()) {
             (Some(only), None) => Some(only),
             _ => None,
         }
     }
 
-    fn prompt_arg_of(&self, tool: &Tool) -> Result<String, Fault> {
+    fn prompt_arg_of(&self, tool: &Tool) -> Result<String, Error> {
         if let Some(arg) = &self.prompt_arg {
             return Ok(arg.clone());
         }
@@ -171,10 +176,15 @@ impl Turn {
 /// The tool calls of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calls {
+    /// Name of the tool that starts a session.
     pub start: String,
+    /// Name of the tool that continues a session.
     pub reply: String,
+    /// Argument of `start` that contains the prompt.
     pub prompt_arg: String,
+    /// Argument of `reply` that contains the prompt.
     pub reply_prompt_arg: String,
+    /// Argument of `reply` that contains the session id, or `None` if sessions cannot be resumed.
     pub session_id_arg: Option<String>,
     session_id_path: Option<String>,
 }
@@ -200,7 +210,7 @@ impl Calls {
     }
 
     /// Where the session id is searched for, as text.
-    pub fn session_place(&self) -> &str {
+    pub fn session_location(&self) -> &str {
         let path = self.session_id_path.as_deref();
         path.unwrap_or("structuredContent.threadId and similar fields")
     }
@@ -276,7 +286,7 @@ fn needs_session(schema: &JsonObject) -> bool {
     required(schema).any(|name| SESSION_NAMES.contains(&name))
 }
 
-fn named<'t>(tools: &'t [Tool], key: &str, name: &str) -> Result<&'t Tool, Fault> {
+fn named<'t>(tools: &'t [Tool], key: &str, name: &str) -> Result<&'t Tool, Error> {
     tools.iter().find(|tool| tool.name == name).ok_or_else(|| {
         mismatch(format!(
             "`mcp_turn.{key}` is `{name}`, but the server has {}",
@@ -297,8 +307,8 @@ fn names(tools: &[Tool]) -> String {
     }
 }
 
-fn mismatch(what: String) -> Fault {
-    Fault::new(Code::CapabilityMismatch, what).hint(HINT)
+fn mismatch(what: String) -> Error {
+    Error::new(Code::CapabilityMismatch, what).hint(HINT)
 }
 
 #[cfg(test)]
@@ -334,7 +344,9 @@ mod tests {
 
     #[test]
     fn a_pair_of_tools_needs_no_keys() {
-        let calls = Turn::default().resolve(&codex_like()).expect("resolved");
+        let calls = McpTurnConfig::default()
+            .resolve(&codex_like())
+            .expect("resolved");
         assert_eq!(
             (calls.start.as_str(), calls.reply.as_str()),
             ("codex", "codex-reply")
@@ -364,18 +376,18 @@ mod tests {
             "ask": {"prompt": {"type": ["string", "null"]}},
             "read": {"path": {"type": "string"}},
         }));
-        let calls = Turn::default().resolve(&list).expect("resolved");
+        let calls = McpTurnConfig::default().resolve(&list).expect("resolved");
         assert_eq!((calls.start.as_str(), calls.reply.as_str()), ("ask", "ask"));
         assert!(!calls.can_resume());
     }
 
     #[test]
     fn declared_keys_win() {
-        let turn = Turn {
+        let turn = McpTurnConfig {
             start_tool: Some("run".into()),
             session_id_arg: Some("chat".into()),
             session_id_path: Some("/_meta/chat~1id".into()),
-            ..Turn::default()
+            ..McpTurnConfig::default()
         };
         let list = tools(json!({
             "run": {"question": {"type": "string"}, "chat": {"type": "string"}, "required": ["question"]},
@@ -398,32 +410,32 @@ mod tests {
             json!({"a": {"prompt": {"type": "string"}}, "b": {"prompt": {"type": "string"}}}),
         );
         let none = tools(json!({"a": {"path": {"type": "string"}}}));
-        let unknown = Turn {
+        let unknown = McpTurnConfig {
             start_tool: Some("x".into()),
-            ..Turn::default()
+            ..McpTurnConfig::default()
         };
-        for (turn, list, said) in [
+        for (turn, list, expected) in [
             (
-                Turn::default(),
+                McpTurnConfig::default(),
                 two.clone(),
                 "several tools of the server accept a string `prompt`: a, b",
             ),
             (
-                Turn::default(),
+                McpTurnConfig::default(),
                 none,
                 "no tool of the server accepts a string `prompt`; it has a",
             ),
-            (Turn::default(), Vec::new(), "it has no tools"),
+            (McpTurnConfig::default(), Vec::new(), "it has no tools"),
             (
                 unknown,
                 two,
                 "`mcp_turn.start_tool` is `x`, but the server has a, b",
             ),
         ] {
-            let fault = turn.resolve(&list).expect_err("refused");
-            assert_eq!(fault.code, Code::CapabilityMismatch);
-            assert!(fault.message.contains(said), "{}", fault.message);
-            assert!(fault.hint.expect("a hint").contains("mcp_turn"));
+            let error = turn.resolve(&list).expect_err("refused");
+            assert_eq!(error.code, Code::CapabilityMismatch);
+            assert!(error.message.contains(expected), "{}", error.message);
+            assert!(error.hint.expect("a hint").contains("mcp_turn"));
         }
     }
 }

@@ -10,22 +10,22 @@ use agent_client_protocol::v1::schema::{
     LoadSessionRequest, NewSessionRequest, PromptRequest, ResumeSessionRequest,
     SessionConfigOption, SessionModeState, StopReason as Stop, TextContent,
 };
-use agent_client_protocol::{Agent, Error};
+use agent_client_protocol::{Agent, Error as AcpError};
 use futures::channel::mpsc::UnboundedSender;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::super::LAST_WORD;
+use super::super::EXIT_GRACE;
 use super::services::Services;
-use super::tap::{Over, Shared};
-use crate::arm::Open;
+use super::tap::{Shared, WireEnd};
+use crate::arm::OpenRequest;
 use crate::arm::process::Process;
 use crate::arm::slot::Cancel;
 use crate::context::Context;
+use crate::error::{Code, Error, STDERR_LABEL};
 use crate::event::StopReason;
-use crate::fault::{Code, Fault};
 
 /// After this time a canceled turn counts as ended, even if the agent has not ended it (PT-11).
 const AFTER_CANCEL: Duration = Duration::from_millis(900);
@@ -33,7 +33,7 @@ const AFTER_CANCEL: Duration = Duration::from_millis(900);
 const AUTH_REQUIRED: i32 = -32000;
 
 /// A connected agent.
-pub struct Live {
+pub struct Connection {
     pub process: Process,
     pub agent: ConnectionTo<Agent>,
     pub shared: Arc<Shared>,
@@ -48,7 +48,7 @@ pub struct Live {
     pub cancel: Cancel,
     /// A canceled turn that the agent has not ended yet.
     pub stale: Mutex<Option<JoinHandle<()>>>,
-    pub hang_up: Mutex<Option<oneshot::Sender<()>>>,
+    pub disconnect: Mutex<Option<oneshot::Sender<()>>>,
     pub tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -59,27 +59,27 @@ pub struct Opened {
     pub options: Vec<SessionConfigOption>,
 }
 
-pub enum Refused {
+pub enum OpenError {
     Authenticate,
-    Fault(Fault),
+    Error(Error),
 }
 
-impl Live {
+impl Connection {
     /// Sends a request and waits for its response, or for the end of the agent.
-    pub async fn ask<R>(&self, request: R, doing: &str) -> Result<R::Response, Fault>
+    pub async fn ask<R>(&self, request: R, during: &str) -> Result<R::Response, Error>
     where
         R: agent_client_protocol::JsonRpcRequest,
         R::Response: Send,
     {
         match self.request(request).await {
             Ok(answer) => Ok(answer),
-            Err(None) => Err(self.ended(doing).await),
-            Err(Some(error)) => Err(failed(&error, doing)),
+            Err(None) => Err(self.end_error(during).await),
+            Err(Some(error)) => Err(response_error(&error, during)),
         }
     }
 
     /// Returns `Err(None)` if the agent has exited.
-    async fn request<R>(&self, request: R) -> Result<R::Response, Option<Error>>
+    async fn request<R>(&self, request: R) -> Result<R::Response, Option<AcpError>>
     where
         R: agent_client_protocol::JsonRpcRequest,
         R::Response: Send,
@@ -88,7 +88,7 @@ impl Live {
         tokio::pin!(answer);
         let result = tokio::select! {
             result = &mut answer => Some(result),
-            _ = self.shared.over() => tokio::time::timeout(LAST_WORD, answer).await.ok(),
+            _ = self.shared.over() => tokio::time::timeout(EXIT_GRACE, answer).await.ok(),
         };
         match result {
             Some(Ok(answer)) => Ok(answer),
@@ -99,18 +99,22 @@ impl Live {
         }
     }
 
-    async fn ended(&self, doing: &str) -> Fault {
+    async fn end_error(&self, during: &str) -> Error {
         match self.shared.over().await {
-            Over::Broken(fault) => fault,
-            Over::Ended => {
-                let fault = self.process.lost(doing).await;
-                match self.shared.first_odd() {
-                    Some(odd) => {
+            WireEnd::Broken(error) => error,
+            WireEnd::Closed => {
+                let error = self.process.exit_error(during).await;
+                match self.shared.first_garbage() {
+                    Some(garbage) => {
+                        // The stderr block stays at the end.
+                        let at = error.message.find(STDERR_LABEL);
+                        let (what, stderr) =
+                            error.message.split_at(at.unwrap_or(error.message.len()));
                         let message =
-                            format!("{}; it wrote non-protocol output: {odd}", fault.message);
-                        Fault { message, ..fault }
+                            format!("{what}; it wrote non-protocol output: {garbage}{stderr}");
+                        Error { message, ..error }
                     }
-                    None => fault,
+                    None => error,
                 }
             }
         }
@@ -118,21 +122,21 @@ impl Live {
 
     /// The error for an agent that no longer reads: it has exited, has closed its stdin, or was
     /// stopped.
-    async fn deaf(&self) -> Fault {
-        let over = tokio::time::timeout(2 * LAST_WORD, self.shared.over());
+    async fn closed_stdin(&self) -> Error {
+        let over = tokio::time::timeout(2 * EXIT_GRACE, self.shared.over());
         match over.await {
-            Ok(_) => self.ended("during the turn").await,
-            Err(_) => Fault::new(Code::SessionClosed, "the agent is not running"),
+            Ok(_) => self.end_error("during the turn").await,
+            Err(_) => Error::new(Code::SessionClosed, "the agent is not running"),
         }
     }
 
-    pub async fn open(&self, open: &Open) -> Result<Opened, Refused> {
+    pub async fn open(&self, open: &OpenRequest) -> Result<Opened, OpenError> {
         let cwd = self.cwd.clone();
-        let refused = |error: Option<Error>, doing: &'static str| async move {
+        let open_error = |error: Option<AcpError>, during: &'static str| async move {
             match error {
-                Some(error) if i32::from(error.code) == AUTH_REQUIRED => Refused::Authenticate,
-                Some(error) => Refused::Fault(failed(&error, doing)),
-                None => Refused::Fault(self.ended(doing).await),
+                Some(error) if i32::from(error.code) == AUTH_REQUIRED => OpenError::Authenticate,
+                Some(error) => OpenError::Error(response_error(&error, during)),
+                None => OpenError::Error(self.end_error(during).await),
             }
         };
         let Some(id) = &open.resume else {
@@ -142,10 +146,10 @@ impl Live {
                     modes: new.modes,
                     options: new.config_options.unwrap_or_default(),
                 }),
-                Err(error) => Err(refused(error, "while opening a session").await),
+                Err(error) => Err(open_error(error, "while opening a session").await),
             };
         };
-        let doing = "while resuming a session";
+        let during = "while resuming a session";
         let capabilities = self
             .initialized
             .lock()
@@ -164,7 +168,7 @@ impl Live {
                     modes: resumed.modes,
                     options: resumed.config_options.unwrap_or_default(),
                 }),
-                Err(error) => Err(unknown(refused(error, doing).await, id)),
+                Err(error) => Err(unknown_session(open_error(error, during).await, id)),
             }
         } else if capabilities.load_session {
             match self.request(LoadSessionRequest::new(id.clone(), cwd)).await {
@@ -173,10 +177,10 @@ impl Live {
                     modes: loaded.modes,
                     options: loaded.config_options.unwrap_or_default(),
                 }),
-                Err(error) => Err(unknown(refused(error, doing).await, id)),
+                Err(error) => Err(unknown_session(open_error(error, during).await, id)),
             }
         } else {
-            Err(Refused::Fault(Fault::new(
+            Err(OpenError::Error(Error::new(
                 Code::CapabilityMismatch,
                 "cannot resume a session: the agent supports neither session/resume nor session/load",
             )))
@@ -185,7 +189,7 @@ impl Live {
 
     /// Tries the agent's own auth methods in the order in which it lists them. Methods that need a
     /// terminal are skipped.
-    pub async fn authenticate(&self, context: &Context) -> Result<(), Fault> {
+    pub async fn authenticate(&self, context: &Context) -> Result<(), Error> {
         let methods = self
             .initialized
             .lock()
@@ -207,14 +211,14 @@ impl Live {
                     return Ok(());
                 }
                 Err(Some(error)) => last = Some(error),
-                Err(None) => return Err(self.ended("while authenticating").await),
+                Err(None) => return Err(self.end_error("while authenticating").await),
             }
         }
         Err(self.auth_required(context, last))
     }
 
-    pub fn auth_required(&self, context: &Context, error: Option<Error>) -> Fault {
-        let said = error.map_or(String::new(), |e| format!(": {}", e.message));
+    pub fn auth_required(&self, context: &Context, error: Option<AcpError>) -> Error {
+        let reason = error.map_or(String::new(), |e| format!(": {}", e.message));
         let login = context
             .bundle
             .common()
@@ -224,25 +228,25 @@ impl Live {
             Some(cmd) => format!("log in with `{cmd}` or `agentproto auth login`"),
             None => "set the agent's credentials (`auth.state.env` in the manifest), or log in with its own command".to_owned(),
         };
-        Fault::new(
+        Error::new(
             Code::AuthRequired,
             format!(
-                "the agent requires a login before it opens a session{said} (ACP, authentication)"
+                "the agent requires a login before it opens a session{reason} (ACP, authentication)"
             ),
         )
         .hint(hint)
     }
 
-    pub async fn turn(&self, session: &str, message: &str) -> Result<StopReason, Fault> {
+    pub async fn turn(&self, session: &str, message: &str) -> Result<StopReason, Error> {
         let prompt = vec![ContentBlock::Text(TextContent::new(message))];
         let prompt = PromptRequest::new(session.to_owned(), prompt);
-        let (line, answer) = self.shared.asked.ask(&prompt).map_err(|error| {
-            Fault::new(Code::TurnFailed, format!("cannot send the prompt: {error}"))
+        let (line, answer) = self.shared.prompt.request(&prompt).map_err(|error| {
+            Error::new(Code::TurnFailed, format!("cannot send the prompt: {error}"))
         })?;
         let mut answer = Box::pin(answer);
         let wire = self.wire.lock().clone();
         if wire.is_none_or(|wire| wire.unbounded_send(line).is_err()) {
-            return Err(self.deaf().await);
+            return Err(self.closed_stdin().await);
         }
         let cancelled = async {
             self.cancel.wait().await;
@@ -269,35 +273,40 @@ impl Live {
                 Stop::Cancelled => StopReason::Cancelled,
                 _ => StopReason::EndTurn,
             }),
-            Err(Some(error)) => Err(failed(&error, "during the turn")),
-            Err(None) => Err(self.ended("during the turn").await),
+            Err(Some(error)) => Err(response_error(&error, "during the turn")),
+            Err(None) => Err(self.end_error("during the turn").await),
         }
     }
 }
 
 /// An agent that rejects a session id does not know it.
-fn unknown(refused: Refused, id: &str) -> Refused {
-    match refused {
-        Refused::Fault(fault) if fault.code == Code::TurnFailed => Refused::Fault(Fault {
+fn unknown_session(error: OpenError, id: &str) -> OpenError {
+    match error {
+        OpenError::Error(error) if error.code == Code::TurnFailed => OpenError::Error(Error {
             code: Code::SessionUnknown,
-            message: format!("cannot resume the session `{id}`: {}", fault.message),
-            ..fault
+            message: format!("cannot resume the session `{id}`: {}", error.message),
+            hint: error.hint.or_else(|| {
+                Some(
+                    "`agentproto run TARGET --list-sessions` lists the agent's sessions".to_owned(),
+                )
+            }),
+            details: error.details,
         }),
         other => other,
     }
 }
 
 /// Converts an error response of the agent.
-fn failed(error: &Error, doing: &str) -> Fault {
+fn response_error(error: &AcpError, during: &str) -> Error {
     let number = i32::from(error.code);
     let code = match number {
         AUTH_REQUIRED => Code::AuthRequired,
         _ => Code::TurnFailed,
     };
-    Fault::new(
+    Error::new(
         code,
         format!(
-            "the agent responded with error {number} {doing}: {}",
+            "the agent responded with error {number} {during}: {}",
             error.message
         ),
     )

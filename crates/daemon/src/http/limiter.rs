@@ -6,29 +6,28 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::pace::{Bucket, Rate};
+use crate::rate_limit::{Bucket, Rate};
 
 /// Maximum number of remembered addresses. Beyond it, addresses with full buckets are removed.
-const MOST: usize = 10_000;
+const MAX_ADDRESSES: usize = 10_000;
 
+/// Rate limits per client address.
 #[derive(Clone, Copy, Debug)]
-pub struct Rates {
+pub struct ClientRates {
     /// For local programs. Only a runaway loop reaches it.
-    pub near: Rate,
-    pub far: Rate,
+    pub local: Rate,
+    /// For clients on the network.
+    pub remote: Rate,
     /// For wrong tokens.
     pub failed: Rate,
 }
 
-impl Default for Rates {
+impl Default for ClientRates {
     fn default() -> Self {
-        let rate = |per_second, at_once| Rate {
-            per_second,
-            at_once,
-        };
-        Rates {
-            near: rate(20_000.0, 40_000.0),
-            far: rate(100.0, 400.0),
+        let rate = |per_second, burst| Rate { per_second, burst };
+        ClientRates {
+            local: rate(20_000.0, 40_000.0),
+            remote: rate(100.0, 400.0),
             failed: rate(2.0, 40.0),
         }
     }
@@ -37,15 +36,15 @@ impl Default for Rates {
 #[derive(Default)]
 struct Buckets(HashMap<Option<IpAddr>, Bucket>);
 
-pub struct Pace {
-    rates: Rates,
+pub struct RateLimiter {
+    rates: ClientRates,
     all: Mutex<Buckets>,
     failed: Mutex<Buckets>,
 }
 
-impl Pace {
-    pub fn new(rates: Rates) -> Self {
-        Pace {
+impl RateLimiter {
+    pub fn new(rates: ClientRates) -> Self {
+        RateLimiter {
             rates,
             all: Mutex::default(),
             failed: Mutex::default(),
@@ -55,33 +54,33 @@ impl Pace {
     /// Counts one request. Returns how long to wait if there are too many.
     pub fn take(&self, address: Option<IpAddr>) -> Result<(), Duration> {
         let rate = match address {
-            Some(address) if address.is_loopback() => self.rates.near,
-            _ => self.rates.far,
+            Some(address) if address.is_loopback() => self.rates.local,
+            _ => self.rates.remote,
         };
-        draw(&self.all, address, rate, Instant::now())
+        take_token(&self.all, address, rate, Instant::now())
     }
 
     /// Counts one wrong token.
     pub fn failed(&self, address: Option<IpAddr>) -> Result<(), Duration> {
-        draw(&self.failed, address, self.rates.failed, Instant::now())
+        take_token(&self.failed, address, self.rates.failed, Instant::now())
     }
 }
 
-fn draw(
+fn take_token(
     buckets: &Mutex<Buckets>,
     address: Option<IpAddr>,
     rate: Rate,
     now: Instant,
 ) -> Result<(), Duration> {
     let mut buckets = buckets.lock();
-    if !buckets.0.contains_key(&address) && buckets.0.len() >= MOST {
+    if !buckets.0.contains_key(&address) && buckets.0.len() >= MAX_ADDRESSES {
         buckets.0.retain(|_, bucket| !bucket.is_full(rate, now));
-        if buckets.0.len() >= MOST {
+        if buckets.0.len() >= MAX_ADDRESSES {
             return Err(Duration::from_secs(1));
         }
     }
     let bucket = buckets.0.entry(address);
-    bucket.or_insert(Bucket::full(rate, now)).draw(rate, now)
+    bucket.or_insert(Bucket::full(rate, now)).take(rate, now)
 }
 
 #[cfg(test)]
@@ -93,24 +92,24 @@ mod tests {
         let buckets = Mutex::default();
         let rate = Rate {
             per_second: 2.0,
-            at_once: 3.0,
+            burst: 3.0,
         };
         let start = Instant::now();
-        let draw = |last: u8, after: f64| {
+        let take = |last: u8, after: f64| {
             let address = Some(IpAddr::from([10, 0, 0, last]));
             let at = start + Duration::from_secs_f64(after);
-            super::draw(&buckets, address, rate, at)
+            super::take_token(&buckets, address, rate, at)
         };
         for _ in 0..3 {
-            assert_eq!(draw(1, 0.0), Ok(()));
+            assert_eq!(take(1, 0.0), Ok(()));
         }
-        assert_eq!(draw(1, 0.0), Err(Duration::from_millis(500)));
-        assert_eq!(draw(2, 0.0), Ok(()));
-        assert_eq!(draw(1, 0.5), Ok(()));
-        assert!(draw(1, 0.5).is_err());
+        assert_eq!(take(1, 0.0), Err(Duration::from_millis(500)));
+        assert_eq!(take(2, 0.0), Ok(()));
+        assert_eq!(take(1, 0.5), Ok(()));
+        assert!(take(1, 0.5).is_err());
         for _ in 0..3 {
-            assert_eq!(draw(1, 60.0), Ok(()));
+            assert_eq!(take(1, 60.0), Ok(()));
         }
-        assert!(draw(1, 60.0).is_err());
+        assert!(take(1, 60.0).is_err());
     }
 }

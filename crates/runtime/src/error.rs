@@ -92,6 +92,9 @@ pub enum Code {
 }
 
 impl Code {
+    /// All codes.
+    pub const ALL: &[Code] = <Code as strum::VariantArray>::VARIANTS;
+
     /// The code as text, for example `option_invalid`.
     pub fn as_str(self) -> &'static str {
         self.into()
@@ -111,10 +114,19 @@ impl Code {
     }
 }
 
+/// Separates an error message from the lines that the agent wrote to stderr.
+pub const STDERR_LABEL: &str = "; stderr of the agent:";
+
+/// The end of the agent's stderr, as a separate block of an error message.
+pub(crate) fn stderr_block(tail: &str) -> String {
+    let lines = tail.lines().map(|line| format!("\n    {line}"));
+    format!("{STDERR_LABEL}{}", lines.collect::<String>())
+}
+
 /// An error, with a hint on how to fix it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
-pub struct Fault {
+pub struct Error {
     /// Stable code for programs.
     pub code: Code,
     /// What happened, in one sentence.
@@ -125,10 +137,10 @@ pub struct Fault {
     pub details: Box<Value>,
 }
 
-impl Fault {
+impl Error {
     /// Creates an error without hint and details.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Fault {
+        Error {
             code,
             message: message.into(),
             hint: None,
@@ -149,28 +161,31 @@ impl Fault {
     }
 }
 
-impl From<policy::Refusal> for Fault {
-    fn from(refusal: policy::Refusal) -> Self {
+impl From<policy::PolicyError> for Error {
+    fn from(refusal: policy::PolicyError) -> Self {
         let code = refusal.code();
         let known = code.parse::<Code>();
         // These refusals have no code here: a tool that widens its sandbox, and an unreadable
         // program.
         let code = known.unwrap_or(match refusal {
-            policy::Refusal::Widens { .. } => Code::ManifestInvalid,
+            policy::PolicyError::Widens { .. } => Code::ManifestInvalid,
             _ => Code::SpawnFailed,
         });
-        Fault::new(code, refusal.to_string())
+        let error = Error::new(code, refusal.to_string());
+        match refusal.hint() {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use strum::VariantArray;
 
     #[test]
     fn codes_parse_from_their_text() {
-        for code in Code::VARIANTS {
+        for code in Code::ALL {
             assert_eq!(code.as_str().parse(), Ok(*code));
         }
         assert_eq!(Code::Sha256Mismatch.as_str(), "sha256_mismatch");

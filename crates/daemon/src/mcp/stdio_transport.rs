@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use agentproto_sandbox::spawn::{Bounds, Piece, Splitter};
+use agentproto_sandbox::spawn::{Bounds, LineSplitter, Piece};
 use parking_lot::Mutex;
 use rmcp::model::{ClientNotification, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
@@ -21,29 +21,29 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// Maximum length of a message in bytes, the same as for a body over HTTP.
-const LONGEST: usize = super::LARGEST_BODY;
+const MAX_MESSAGE: usize = super::MAX_BODY;
 /// Number of bytes read at a time.
 const CHUNK: usize = 8 << 10;
 /// Maximum number of queued messages in each direction.
-const WAITING: usize = 64;
+const MAX_QUEUED: usize = 64;
 /// Maximum number of unanswered requests. A client that does not read the responses has to wait.
-const MOST_REQUESTS: usize = 64;
+const MAX_REQUESTS: usize = 64;
 
 type Message = RxJsonRpcMessage<RoleServer>;
 
 /// The transport for rmcp. A clone continues to read where the original stopped.
 #[derive(Clone)]
-pub struct Lines {
+pub struct StdioTransport {
     messages: Arc<tokio::sync::Mutex<mpsc::Receiver<Message>>>,
     out: Out,
-    open: Open,
+    open: OpenRequests,
 }
 
 /// Unanswered requests with their permits.
 #[derive(Clone, Default)]
-struct Open(Arc<Mutex<HashMap<RequestId, OwnedSemaphorePermit>>>);
+struct OpenRequests(Arc<Mutex<HashMap<RequestId, OwnedSemaphorePermit>>>);
 
-impl Open {
+impl OpenRequests {
     fn add(&self, id: RequestId, permit: OwnedSemaphorePermit) {
         let mut open = self.0.lock();
         open.insert(id, permit);
@@ -56,33 +56,33 @@ impl Open {
     }
 }
 
-impl Lines {
+impl StdioTransport {
     /// Uses the standard streams of this process.
-    pub fn stdio() -> io::Result<Lines> {
+    pub fn stdio() -> io::Result<StdioTransport> {
         // Duplicated descriptors, so that no other lock or buffer interferes.
         let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
         let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-        Lines::over(input, output)
+        StdioTransport::over(input, output)
     }
 
     fn over(
         input: impl Read + Send + 'static,
         output: impl Write + Send + 'static,
-    ) -> io::Result<Lines> {
-        let (to, messages) = mpsc::channel(WAITING);
+    ) -> io::Result<StdioTransport> {
+        let (to, messages) = mpsc::channel(MAX_QUEUED);
         let out = Out::start(output)?;
-        let open = Open::default();
+        let open = OpenRequests::default();
         let reader = Reader {
             out: out.clone(),
             open: open.clone(),
-            room: Arc::new(Semaphore::new(MOST_REQUESTS)),
+            permits: Arc::new(Semaphore::new(MAX_REQUESTS)),
             to,
             runtime: tokio::runtime::Handle::current(),
         };
         std::thread::Builder::new()
             .name("mcp-in".to_owned())
             .spawn(move || reader.read(input))?;
-        Ok(Lines {
+        Ok(StdioTransport {
             messages: Arc::new(tokio::sync::Mutex::new(messages)),
             out,
             open,
@@ -90,12 +90,12 @@ impl Lines {
     }
 
     /// Returns when the client no longer reads.
-    pub async fn unread(&self) {
+    pub async fn closed(&self) {
         self.out.0.closed().await;
     }
 }
 
-impl Transport<RoleServer> for Lines {
+impl Transport<RoleServer> for StdioTransport {
     type Error = io::Error;
 
     fn send(
@@ -133,7 +133,8 @@ struct Out(mpsc::Sender<(Vec<u8>, oneshot::Sender<io::Result<()>>)>);
 
 impl Out {
     fn start(mut output: impl Write + Send + 'static) -> io::Result<Out> {
-        let (to, mut lines) = mpsc::channel::<(Vec<u8>, oneshot::Sender<io::Result<()>>)>(WAITING);
+        let (to, mut lines) =
+            mpsc::channel::<(Vec<u8>, oneshot::Sender<io::Result<()>>)>(MAX_QUEUED);
         std::thread::Builder::new()
             .name("mcp-out".to_owned())
             .spawn(move || {
@@ -151,10 +152,10 @@ impl Out {
     }
 
     async fn write(&self, line: Vec<u8>) -> io::Result<()> {
-        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let broken_pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
         let (done, written) = oneshot::channel();
-        self.0.send((line, done)).await.map_err(|_| gone())?;
-        written.await.map_err(|_| gone())?
+        self.0.send((line, done)).await.map_err(|_| broken_pipe())?;
+        written.await.map_err(|_| broken_pipe())?
     }
 }
 
@@ -178,8 +179,8 @@ impl<'l> Envelope<'l> {
 
 struct Reader {
     out: Out,
-    open: Open,
-    room: Arc<Semaphore>,
+    open: OpenRequests,
+    permits: Arc<Semaphore>,
     to: mpsc::Sender<Message>,
     runtime: tokio::runtime::Handle,
 }
@@ -212,7 +213,7 @@ impl Reader {
             Piece::TooLong { .. } | Piece::Gap { .. } => self.refuse(
                 "null",
                 -32600,
-                &format!("a message is longer than {} MiB", LONGEST >> 20),
+                &format!("a message is longer than {} MiB", MAX_MESSAGE >> 20),
                 "put large content into a file in the workspace, and name the file in the prompt",
             ),
         }
@@ -229,15 +230,15 @@ impl Reader {
             Ok(JsonRpcMessage::Notification(_)) if Envelope::id(line).is_some() => {
                 self.unreadable(line)
             }
-            Ok(message) => self.pass_on(message),
+            Ok(message) => self.forward(message),
             Err(_) => self.unreadable(line),
         }
     }
 
-    fn pass_on(&self, message: Message) -> bool {
+    fn forward(&self, message: Message) -> bool {
         match &message {
             JsonRpcMessage::Request(request) => {
-                let permit = self.runtime.block_on(self.room.clone().acquire_owned());
+                let permit = self.runtime.block_on(self.permits.clone().acquire_owned());
                 let Ok(permit) = permit else { return false };
                 self.open.add(request.id.clone(), permit);
             }
@@ -288,9 +289,9 @@ impl Reader {
 }
 
 /// Splits input into lines up to the maximum length.
-fn splitter() -> Splitter {
-    Splitter::new(Bounds {
-        line: LONGEST,
+fn splitter() -> LineSplitter {
+    LineSplitter::new(Bounds {
+        line: MAX_MESSAGE,
         ..Bounds::default()
     })
 }
@@ -315,11 +316,11 @@ mod tests {
     #[test]
     fn only_complete_lines_are_returned() {
         assert_eq!(all(b"one\n\ntwo two two\nrest"), ["one", "", "two two two"]);
-        let mut long = vec![b'x'; LONGEST + 1];
+        let mut long = vec![b'x'; MAX_MESSAGE + 1];
         long.extend_from_slice(b"\nnext\n");
         assert_eq!(all(&long), ["too long", "next"]);
-        let mut most = vec![b'y'; LONGEST];
+        let mut most = vec![b'y'; MAX_MESSAGE];
         most.push(b'\n');
-        assert_eq!(all(&most).first().map(String::len), Some(LONGEST));
+        assert_eq!(all(&most).first().map(String::len), Some(MAX_MESSAGE));
     }
 }

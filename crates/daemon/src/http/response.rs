@@ -52,14 +52,14 @@ impl IntoResponse for ApiError {
 /// Finishes every response: disables caching and content sniffing, and converts errors of other
 /// layers to `ApiError`.
 pub async fn finish(request: Request, next: Next) -> Response {
-    let is_ours = !request.uri().path().starts_with("/mcp");
+    let is_api = !request.uri().path().starts_with("/mcp");
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let mut response = next.run(request).await;
     let kind = response.headers().get(CONTENT_TYPE);
     let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    if response.status().as_u16() >= 400 && !is_json && is_ours {
+    if response.status().as_u16() >= 400 && !is_json && is_api {
         let (parts, _) = response.into_parts();
-        let error = named(parts.status, &method, &path);
+        let error = error_for_status(parts.status, &method, &path);
         let mut typed = error.into_response();
         for (name, value) in &parts.headers {
             if !typed.headers().contains_key(name) && !name.as_str().starts_with("content-") {
@@ -86,7 +86,7 @@ pub async fn finish(request: Request, next: Next) -> Response {
     response
 }
 
-fn named(status: StatusCode, method: &Method, path: &str) -> ApiError {
+fn error_for_status(status: StatusCode, method: &Method, path: &str) -> ApiError {
     let path: String = path.chars().take(128).collect();
     match status.as_u16() {
         404 => ApiError::new(404, "not_found", format!("no route `{path}`"))

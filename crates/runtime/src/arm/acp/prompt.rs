@@ -11,11 +11,11 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 /// The outcome of a prompt: `Err(None)` if the agent will never respond.
-pub type Answered = Result<PromptResponse, Option<Error>>;
+pub type PromptOutcome = Result<PromptResponse, Option<Error>>;
 
 /// The prompt that waits for its response. Its ids cannot collide with those of the library.
 #[derive(Default)]
-pub struct Asked(Mutex<State>);
+pub struct PendingPrompt(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -41,16 +41,16 @@ struct Response<'l> {
     error: Option<&'l RawValue>,
 }
 
-impl Asked {
+impl PendingPrompt {
     fn state(&self) -> parking_lot::MutexGuard<'_, State> {
         self.0.lock()
     }
 
     /// The line to send, and a future for its response.
-    pub fn ask(
+    pub fn request(
         &self,
         prompt: &PromptRequest,
-    ) -> serde_json::Result<(String, impl Future<Output = Answered> + Send + use<>)> {
+    ) -> serde_json::Result<(String, impl Future<Output = PromptOutcome> + Send + use<>)> {
         let (sender, answer) = oneshot::channel();
         let mut state = self.state();
         state.last += 1;
@@ -75,12 +75,12 @@ impl Asked {
     }
 
     /// If the line is the expected response, delivers it and returns true.
-    pub fn is_answer(&self, id: Option<&RawValue>, line: &str) -> bool {
+    pub fn deliver_response(&self, id: Option<&RawValue>, line: &str) -> bool {
         let Some(id) = id.and_then(|id| serde_json::from_str::<Cow<str>>(id.get()).ok()) else {
             return false;
         };
         let mut state = self.state();
-        let Some((_, sender)) = state.waiting.take_if(|(asked, _)| *asked == id) else {
+        let Some((_, sender)) = state.waiting.take_if(|(pending, _)| *pending == id) else {
             return false;
         };
         drop(state);
@@ -131,7 +131,7 @@ mod tests {
         value["id"].as_str().expect("an id").to_owned()
     }
 
-    fn is_answer(asked: &Asked, line: &str) -> bool {
+    fn deliver_response(pending: &PendingPrompt, line: &str) -> bool {
         let value: &RawValue = serde_json::from_str(line).expect("JSON");
         #[derive(Deserialize)]
         struct Id<'l> {
@@ -139,31 +139,31 @@ mod tests {
             id: &'l RawValue,
         }
         let id: Id = serde_json::from_str(value.get()).expect("an id");
-        asked.is_answer(Some(id.id), line)
+        pending.deliver_response(Some(id.id), line)
     }
 
     #[tokio::test]
     async fn only_the_matching_response_ends_a_prompt() {
-        let asked = Asked::default();
-        let (first, _gone) = asked.ask(&prompt()).expect("a line");
-        let (line, answer) = asked.ask(&prompt()).expect("a line");
+        let pending = PendingPrompt::default();
+        let (first, _gone) = pending.request(&prompt()).expect("a line");
+        let (line, answer) = pending.request(&prompt()).expect("a line");
         let id = id_of(&line);
         assert_ne!(id_of(&first), id);
         for other in [id_of(&first), "9".to_owned(), format!("{id}0")] {
             let line = format!(r#"{{"id":"{other}","result":{{"stopReason":"refusal"}}}}"#);
-            assert!(!is_answer(&asked, &line), "{other}");
+            assert!(!deliver_response(&pending, &line), "{other}");
         }
-        assert!(!is_answer(&asked, r#"{"id":2,"result":{}}"#));
+        assert!(!deliver_response(&pending, r#"{"id":2,"result":{}}"#));
         let line = format!(r#"{{"id":"{id}","result":{{"stopReason":"end_turn"}}}}"#);
-        assert!(is_answer(&asked, &line));
+        assert!(deliver_response(&pending, &line));
         let answered = answer.await.expect("an answer");
         assert_eq!(answered.stop_reason, StopReason::EndTurn);
-        assert!(!is_answer(&asked, &line), "only once");
+        assert!(!deliver_response(&pending, &line), "only once");
     }
 
     #[tokio::test]
     async fn invalid_responses_are_reported_with_the_reason() {
-        for (answer, wanted) in [
+        for (answer, expected) in [
             (r#""error":{"code":-32000,"message":"log in"}"#, "log in"),
             (
                 r#""error":{"code":-32000,"message":"log in"},"result":{"stopReason":"end_turn"}"#,
@@ -174,15 +174,15 @@ mod tests {
             (r#""result":7"#, "invalid type"),
             (r#""resul":{}"#, "neither `result` nor `error`"),
         ] {
-            let asked = Asked::default();
-            let (line, coming) = asked.ask(&prompt()).expect("a line");
-            assert!(is_answer(
-                &asked,
+            let pending = PendingPrompt::default();
+            let (line, coming) = pending.request(&prompt()).expect("a line");
+            assert!(deliver_response(
+                &pending,
                 &format!(r#"{{"id":"{}",{answer}}}"#, id_of(&line))
             ));
             let error = coming.await.expect_err("no answer").expect("an error");
             assert!(
-                error.message.contains(wanted),
+                error.message.contains(expected),
                 "{answer}: {}",
                 error.message
             );
@@ -191,10 +191,10 @@ mod tests {
 
     #[tokio::test]
     async fn prompts_end_when_the_agent_is_gone() {
-        let asked = Asked::default();
-        let (_, before) = asked.ask(&prompt()).expect("a line");
-        asked.end();
-        let (_, after) = asked.ask(&prompt()).expect("a line");
+        let pending = PendingPrompt::default();
+        let (_, before) = pending.request(&prompt()).expect("a line");
+        pending.end();
+        let (_, after) = pending.request(&prompt()).expect("a line");
         assert!(matches!(before.await, Err(None)));
         assert!(matches!(after.await, Err(None)));
     }

@@ -8,40 +8,49 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::Events;
+use super::EventSink;
+use crate::error::Error;
 use crate::event::{Choice, StreamEvent};
-use crate::fault::Fault;
 
 /// Who decides questions of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Permissions {
-    /// The caller, through `Desk::answer`.
+    /// The caller, through `PermissionBroker::answer`.
     Ask,
+    /// Every request is allowed.
     Allow,
+    /// Every request is denied.
     #[default]
     Deny,
     /// The first matching rule decides. Without a match the answer is deny.
-    Rules(Vec<Rule>),
+    Rules(Vec<PermissionRule>),
 }
 
+/// A rule for the requests of some tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct PermissionRule {
     /// A pattern for the tool's name (ACP title). `*` matches any text, `?` one character.
     pub tool: String,
     /// The tool's kind, if the rule applies only to one.
     pub kind: Option<String>,
+    /// What the rule decides.
     pub decision: Decision,
 }
 
+/// What a rule decides about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Decision {
+    /// The caller decides.
     Ask,
+    /// The request is allowed.
     Allow,
+    /// The request is denied.
     Deny,
 }
 
 impl Decision {
+    /// All decisions.
     pub const ALL: &[Decision] = <Decision as strum::VariantArray>::VARIANTS;
 }
 
@@ -60,25 +69,30 @@ pub enum Answer {
 
 /// A question from an arm.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct AgentQuestion {
+    /// Identifies the question within the session.
     pub id: String,
+    /// The question as text.
     pub message: String,
+    /// The answers to choose from.
     pub choices: Vec<Choice>,
     /// The tool's name, for rules.
     pub tool: String,
+    /// The tool's kind, for rules.
     pub kind: Option<String>,
 }
 
 /// Answers questions by permissions, or passes them to the caller.
 #[derive(Clone)]
-pub struct Desk {
+pub struct PermissionBroker {
     permissions: Arc<Permissions>,
     pending: Arc<Mutex<HashMap<String, oneshot::Sender<Answer>>>>,
 }
 
-impl Desk {
+impl PermissionBroker {
+    /// Creates a broker without open questions.
     pub fn new(permissions: Permissions) -> Self {
-        Desk {
+        PermissionBroker {
             permissions: Arc::new(permissions),
             pending: Arc::default(),
         }
@@ -86,24 +100,28 @@ impl Desk {
 
     /// Sends the question as `agent-prompt` and waits for the decision. Canceling the turn also
     /// answers it.
-    pub async fn ask(&self, asked: Asked, events: &Events) -> Result<Answer, Fault> {
-        self.show(asked, events).await?.answer().await
+    pub async fn ask(&self, question: AgentQuestion, events: &EventSink) -> Result<Answer, Error> {
+        self.show(question, events).await?.answer().await
     }
 
     /// The first half of `ask`, for callers that must keep reading while the question is open.
-    pub async fn show(&self, asked: Asked, events: &Events) -> Result<Shown, Fault> {
-        let decision = self.decide(&asked);
-        let waiting = (decision == Decision::Ask).then(|| self.wait_for(&asked.id));
+    pub async fn show(
+        &self,
+        question: AgentQuestion,
+        events: &EventSink,
+    ) -> Result<PendingQuestion, Error> {
+        let decision = self.decide(&question);
+        let waiting = (decision == Decision::Ask).then(|| self.wait_for(&question.id));
         events
             .emit(StreamEvent::AgentPrompt {
-                id: asked.id.clone(),
-                message: asked.message.clone(),
-                options: asked.choices.clone(),
+                id: question.id.clone(),
+                message: question.message.clone(),
+                options: question.choices.clone(),
             })
             .await?;
-        Ok(Shown {
-            id: asked.id,
-            choices: asked.choices,
+        Ok(PendingQuestion {
+            id: question.id,
+            choices: question.choices,
             decision,
             waiting,
             events: events.clone(),
@@ -129,19 +147,19 @@ impl Desk {
         }
     }
 
-    fn decide(&self, asked: &Asked) -> Decision {
+    fn decide(&self, question: &AgentQuestion) -> Decision {
         match &*self.permissions {
             Permissions::Ask => Decision::Ask,
             Permissions::Allow => Decision::Allow,
             Permissions::Deny => Decision::Deny,
             Permissions::Rules(rules) => {
-                let fits = |rule: &&Rule| {
-                    wildcard(&rule.tool, &asked.tool)
-                        && (rule.kind.is_none() || rule.kind == asked.kind)
+                let matches_rule = |rule: &&PermissionRule| {
+                    wildcard(&rule.tool, &question.tool)
+                        && (rule.kind.is_none() || rule.kind == question.kind)
                 };
                 rules
                     .iter()
-                    .find(fits)
+                    .find(matches_rule)
                     .map_or(Decision::Deny, |rule| rule.decision)
             }
         }
@@ -155,16 +173,17 @@ impl Desk {
 }
 
 /// A question that was sent. Dropping it does not answer it.
-pub struct Shown {
+pub struct PendingQuestion {
     id: String,
     choices: Vec<Choice>,
     decision: Decision,
     waiting: Option<oneshot::Receiver<Answer>>,
-    events: Events,
+    events: EventSink,
 }
 
-impl Shown {
-    pub async fn answer(self) -> Result<Answer, Fault> {
+impl PendingQuestion {
+    /// Waits for the decision and writes it to the audit log.
+    pub async fn answer(self) -> Result<Answer, Error> {
         let id = self.id;
         let answer = match (self.decision, self.waiting) {
             (Decision::Allow, _) => pick(&self.choices, &["allow_once", "allow_always"]),
@@ -172,13 +191,13 @@ impl Shown {
             (Decision::Ask, Some(waiting)) => waiting.await.unwrap_or(Answer::Cancelled),
             (Decision::Ask, None) => Answer::Cancelled,
         };
-        let told = match &answer {
+        let entry = match &answer {
             Answer::Choice(choice) => json!({ "id": id, "choice": choice }),
             Answer::Content(_) => json!({ "id": id, "choice": "content" }),
             Answer::Declined => json!({ "id": id, "choice": "declined" }),
             Answer::Cancelled => json!({ "id": id, "choice": "cancelled" }),
         };
-        self.events.record("agent.prompt.answer", told)?;
+        self.events.record("agent.prompt.answer", entry)?;
         Ok(answer)
     }
 }
@@ -198,17 +217,17 @@ fn wildcard(pattern: &str, text: &str) -> bool {
     let (mut pattern, mut text) = (pattern.chars(), text.chars());
     let mut star: Option<(Chars, Chars)> = None;
     loop {
-        let (mut wanted, mut rest) = (pattern.clone(), text.clone());
-        match (wanted.next(), rest.next()) {
+        let (mut next_pattern, mut rest) = (pattern.clone(), text.clone());
+        match (next_pattern.next(), rest.next()) {
             (Some('*'), _) => {
-                star = Some((wanted.clone(), text.clone()));
-                pattern = wanted;
+                star = Some((next_pattern.clone(), text.clone()));
+                pattern = next_pattern;
                 continue;
             }
             (None, None) => return true,
             (Some(_), None) => return false,
-            (Some(want), Some(have)) if want == '?' || want == have => {
-                (pattern, text) = (wanted, rest);
+            (Some(expected), Some(found)) if expected == '?' || expected == found => {
+                (pattern, text) = (next_pattern, rest);
                 continue;
             }
             _ => {}
@@ -257,17 +276,17 @@ mod tests {
 
     #[test]
     fn a_rule_matches_the_whole_title() {
-        let rule = |tool: &str, decision| Rule {
+        let rule = |tool: &str, decision| PermissionRule {
             tool: tool.into(),
             kind: None,
             decision,
         };
-        let desk = Desk::new(Permissions::Rules(vec![
+        let broker = PermissionBroker::new(Permissions::Rules(vec![
             rule("Edit*", Decision::Deny),
             rule("*", Decision::Allow),
         ]));
         let decided = |tool: &str| {
-            desk.decide(&Asked {
+            broker.decide(&AgentQuestion {
                 id: "1".into(),
                 message: tool.into(),
                 choices: Vec::new(),

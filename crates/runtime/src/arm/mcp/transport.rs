@@ -23,15 +23,15 @@ use super::super::slot::{End, Slot};
 use super::translate::Translator;
 use super::turn::session_in;
 use crate::context::Context;
+use crate::error::{Code, Error};
 use crate::event::StreamEvent;
-use crate::fault::{Code, Fault};
-use agentproto_sandbox::spawn::{Lines, Piece};
+use agentproto_sandbox::spawn::{OutputLines, Piece};
 
 /// Maximum number of messages queued for rmcp. Further ones wait in the bounded line buffer.
-const WAITING: usize = 64;
+const MAX_QUEUED_MESSAGES: usize = 64;
 /// Maximum number of agent requests whose responses are not written yet. Limits memory for an agent
 /// that does not read them.
-const MOST_REQUESTS: usize = 64;
+const MAX_REQUESTS: usize = 64;
 
 /// State shared by the reader, the handler and the turn.
 pub struct Shared {
@@ -45,13 +45,13 @@ pub struct Shared {
     past_token: AtomicI64,
     last: Mutex<(i64, i64)>,
     /// Permits for further requests of the agent.
-    room: Semaphore,
+    request_permits: Semaphore,
     /// The session id from events, for a turn without a result.
     session: Mutex<Option<String>>,
     /// The first part of the last response, for an error about it.
     answer: Mutex<String>,
     /// The first line that was not a message.
-    odd: OnceLock<String>,
+    garbage: OnceLock<String>,
 }
 
 impl Shared {
@@ -64,10 +64,10 @@ impl Shared {
             past_call: AtomicI64::new(i64::MIN),
             past_token: AtomicI64::new(i64::MIN),
             last: Mutex::new((i64::MIN, i64::MIN)),
-            room: Semaphore::new(MOST_REQUESTS),
+            request_permits: Semaphore::new(MAX_REQUESTS),
             session: Mutex::new(None),
             answer: Mutex::default(),
-            odd: OnceLock::new(),
+            garbage: OnceLock::new(),
         }
     }
 
@@ -88,13 +88,13 @@ impl Shared {
     }
 
     /// Marks messages for the calls so far as too late.
-    pub fn turn_over(&self) {
+    pub fn end_turn(&self) {
         let (call, token) = *self.last.lock();
         self.past_call.store(call, Ordering::Relaxed);
         self.past_token.store(token, Ordering::Relaxed);
     }
 
-    fn called(&self, call: &RequestId, token: Option<ProgressToken>) {
+    fn note_call(&self, call: &RequestId, token: Option<ProgressToken>) {
         let number = |n: &NumberOrString| match n {
             NumberOrString::Number(n) => *n,
             NumberOrString::String(_) => i64::MIN,
@@ -104,20 +104,20 @@ impl Shared {
     }
 
     /// Warns once, no matter how much the agent prints.
-    fn garbage(&self, line: &[u8]) {
-        if self.odd.get().is_some() {
+    fn report_garbage(&self, line: &[u8]) {
+        if self.garbage.get().is_some() {
             return;
         }
-        let quoted = self.odd.get_or_init(|| self.quote(line));
+        let quoted = self.garbage.get_or_init(|| self.quote(line));
         let what = format!(
-            "the agent wrote non-protocol output, which was ignored: `{quoted}`; stdout is reserved for MCP messages"
+            "the agent wrote non-protocol output to stdout, which was ignored (print it to stderr instead): `{quoted}`"
         );
         self.context.observer.warning("protocol_garbage", &what);
     }
 
     /// The first line that was not an MCP message.
-    pub fn first_odd(&self) -> Option<&str> {
-        self.odd.get().map(String::as_str)
+    pub fn first_garbage(&self) -> Option<&str> {
+        self.garbage.get().map(String::as_str)
     }
 
     fn quote(&self, line: &[u8]) -> String {
@@ -127,16 +127,16 @@ impl Shared {
 
 /// The transport for rmcp. A clone continues to read where the original stopped.
 #[derive(Clone)]
-pub struct Link {
+pub struct PipeTransport {
     shared: Arc<Shared>,
     input: Input,
     messages: Arc<tokio::sync::Mutex<mpsc::Receiver<RxJsonRpcMessage<RoleClient>>>>,
 }
 
-impl Link {
+impl PipeTransport {
     /// Starts the reader.
-    pub fn new(shared: Arc<Shared>, input: Input, lines: Lines) -> Self {
-        let (to, messages) = mpsc::channel(WAITING);
+    pub fn new(shared: Arc<Shared>, input: Input, lines: OutputLines) -> Self {
+        let (to, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let reader = Reader {
             shared: Arc::clone(&shared),
             input: input.clone(),
@@ -144,7 +144,7 @@ impl Link {
             translator: Translator::default(),
         };
         tokio::spawn(reader.read(lines));
-        Link {
+        PipeTransport {
             shared,
             input,
             messages: Arc::new(tokio::sync::Mutex::new(messages)),
@@ -152,7 +152,7 @@ impl Link {
     }
 }
 
-impl Transport<RoleClient> for Link {
+impl Transport<RoleClient> for PipeTransport {
     type Error = io::Error;
 
     fn send(
@@ -163,16 +163,16 @@ impl Transport<RoleClient> for Link {
             && let ClientRequest::CallToolRequest(_) = &request.request
         {
             let token = request.request.get_meta().get_progress_token();
-            self.shared.called(&request.id, token);
+            self.shared.note_call(&request.id, token);
         }
         let answer = matches!(item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
         let (input, shared) = (self.input.clone(), Arc::clone(&self.shared));
         async move {
             let written = input.line(serde_json::to_vec(&item)?).await;
             if answer {
-                shared.room.add_permits(1);
+                shared.request_permits.add_permits(1);
             }
-            shared.slot.wrote(&input, &written).await;
+            shared.slot.after_write(&input, &written).await;
             written
         }
     }
@@ -205,20 +205,20 @@ struct Envelope<'l> {
 }
 
 impl Reader {
-    async fn read(mut self, mut lines: Lines) {
+    async fn read(mut self, mut lines: OutputLines) {
         while let Some(piece) = lines.next().await {
             match piece {
                 Piece::Line { bytes, .. } => self.line(&bytes).await,
-                Piece::TooLong { start, length } => self.violated(format!(
+                Piece::TooLong { start, length } => self.report_violation(format!(
                     "the agent sent a line of {length} bytes, which is too long; it starts with `{}`",
                     self.shared.quote(&start)
                 )),
-                Piece::Gap { lines, bytes } => self.violated(format!(
+                Piece::Gap { lines, bytes } => self.report_violation(format!(
                     "the agent wrote faster than its events were read: {lines} lines ({bytes} bytes) were lost"
                 )),
             }
         }
-        self.shared.slot.lose();
+        self.shared.slot.output_ended();
     }
 
     async fn line(&mut self, line: &[u8]) {
@@ -229,7 +229,7 @@ impl Reader {
         // Invalid surrogate escapes are replaced first, because parsing reports them only later.
         let line = &*replace_lone_surrogates(line);
         let Ok(envelope) = serde_json::from_slice::<Envelope>(line) else {
-            return self.shared.garbage(line);
+            return self.shared.report_garbage(line);
         };
         if let (Some(method), None) = (envelope.method.as_deref(), envelope.id)
             && let Some(kind) = self.kind(method)
@@ -240,7 +240,7 @@ impl Reader {
         }
         match serde_json::from_slice::<RxJsonRpcMessage<RoleClient>>(line) {
             Ok(message) => {
-                if matches!(message, JsonRpcMessage::Request(_)) && !self.has_room() {
+                if matches!(message, JsonRpcMessage::Request(_)) && !self.take_permit() {
                     return;
                 }
                 if matches!(
@@ -258,15 +258,15 @@ impl Reader {
     }
 
     /// Takes a permit for one more request, or reports a violation if there is none.
-    fn has_room(&self) -> bool {
-        match self.shared.room.try_acquire() {
+    fn take_permit(&self) -> bool {
+        match self.shared.request_permits.try_acquire() {
             Ok(permit) => {
                 permit.forget();
                 true
             }
             Err(_) => {
-                self.violated(format!(
-                    "the agent sent more than {MOST_REQUESTS} requests without reading the responses"
+                self.report_violation(format!(
+                    "the agent sent more than {MAX_REQUESTS} requests without reading the responses"
                 ));
                 false
             }
@@ -298,7 +298,7 @@ impl Reader {
                 number(call) <= self.shared.past_call.load(Ordering::Relaxed)
             }
         };
-        let Some(going) = self.shared.slot.going().filter(|_| !late) else {
+        let Some(current) = self.shared.slot.current().filter(|_| !late) else {
             return;
         };
         let event = match kind {
@@ -322,7 +322,7 @@ impl Reader {
         if matches!(event, StreamEvent::TextDelta { .. }) {
             self.shared.streamed.store(true, Ordering::Relaxed);
         }
-        going.emit(event).await;
+        current.emit(event).await;
     }
 
     /// Handles JSON that is not an MCP message. A request gets an error response, so that the agent
@@ -334,8 +334,8 @@ impl Reader {
                     r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32600,"message":"invalid request"}}}}"#,
                     id.get()
                 );
-                self.shared.garbage(line);
-                if !self.has_room() {
+                self.shared.report_garbage(line);
+                if !self.take_permit() {
                     return;
                 }
                 let (input, shared) = (self.input.clone(), Arc::clone(&self.shared));
@@ -343,22 +343,22 @@ impl Reader {
                 // reader.
                 tokio::spawn(async move {
                     let _ = input.line(answer.into_bytes()).await;
-                    shared.room.add_permits(1);
+                    shared.request_permits.add_permits(1);
                 });
             }
-            (None, Some(_)) => self.violated(format!(
+            (None, Some(_)) => self.report_violation(format!(
                 "the agent's response is not a JSON-RPC 2.0 response ({why}): `{}`",
                 self.shared.quote(line)
             )),
-            _ => self.shared.garbage(line),
+            _ => self.shared.report_garbage(line),
         }
     }
 
     /// A message that the turn may have needed is lost, so the turn fails with the reason.
-    fn violated(&self, what: String) {
-        match self.shared.slot.going() {
-            Some(going) => {
-                going.finish(End::Fault(Fault::new(Code::ProtocolViolation, what)));
+    fn report_violation(&self, what: String) {
+        match self.shared.slot.current() {
+            Some(current) => {
+                current.finish(End::Error(Error::new(Code::ProtocolViolation, what)));
             }
             None => self
                 .shared
