@@ -26,7 +26,8 @@ pub use agentproto_harness::render::Format;
 use agentproto_harness::run::prompts;
 pub use agentproto_harness::{CaseResult, Evidence, Level, Report, StartError, Target, Verdict};
 use agentproto_harness::{
-    Launcher, Login, Options, Program, Secrets, Selection, Setting, Suite, Workspace, render, suite,
+    Launcher, LoginMethod, Program, RunConfig, RunDirectory, RunOptions, RunSecrets, Selection,
+    Suite, render, suite,
 };
 use agentproto_runtime::built_in;
 
@@ -50,7 +51,7 @@ pub fn failures(report: &Report) -> impl Iterator<Item = &CaseResult> {
 pub fn render(report: &Report, format: Format) -> String {
     let mut out = Vec::new();
     // Writing to memory does not fail.
-    let _ = render::render(format, report, &render::Options::default(), &mut out);
+    let _ = render::render(format, report, &render::RenderOptions::default(), &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
@@ -162,35 +163,39 @@ impl Certification {
             .iter()
             .map(|name| read(name))
             .collect::<Result<_, _>>()?;
-        let only = Selection::of(&self.only, &suites)
+        let only = Selection::new(&self.only, &suites)
             .map_err(|unknown| CertifyError::UnknownId(unknown.word))?;
         let (target, program) = self.program()?;
         let is_mock = matches!(self.agent, Agent::Mock(_));
         let launcher = Launcher::Program(program);
         let mut known = match is_mock {
-            true => prompts::of_mock(),
-            false => prompts::of_anybody(),
+            true => prompts::mock_prompts(),
+            false => prompts::default_prompts(),
         };
         known.extend(self.prompts);
-        let default = Setting::new(launcher, Workspace::new("certify")?);
-        let setting = Setting {
-            secrets: Secrets::of(&self.env, &default.launcher),
+        let default = RunConfig::new(launcher, RunDirectory::new("certify")?);
+        let config = RunConfig {
+            secrets: RunSecrets::new(&self.env, &default.launcher),
             prompts: known,
             timeout: self.timeout.unwrap_or(default.timeout),
-            login: if is_mock { Login::First } else { Login::No },
+            login: if is_mock {
+                LoginMethod::First
+            } else {
+                LoginMethod::No
+            },
             state_variable: is_mock.then_some("MOCK_STATE_DIR"),
             ..default
         };
-        let default = Options::default();
-        let options = Options {
+        let default = RunOptions::default();
+        let options = RunOptions {
             jobs: self.jobs.unwrap_or(default.jobs),
             only,
             ..default
         };
-        let asked = options.only.clone();
-        let ran = agentproto_harness::run(Arc::new(suites), target, setting, options, Arc::new(()));
+        let selected = options.only.clone();
+        let ran = agentproto_harness::run(Arc::new(suites), target, config, options, Arc::new(()));
         let mut report = ran.await.report;
-        report.retain_selected(&asked);
+        report.retain_selected(&selected);
         Ok(report)
     }
 

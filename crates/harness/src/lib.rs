@@ -5,9 +5,11 @@
 //!
 //! A [`Suite`] is parsed from YAML ([`suite::parse`]) or built in ([`suite::built_in`]). A
 //! [`Launcher`] says what is certified: a command line, a bundle, or a session host that is already
-//! running. [`run()`] plays the cases of the suites in a [`Setting`] and returns a [`Report`]. The
+//! running. [`run()`] runs the cases of the suites with a [`RunConfig`] and returns a [`Report`]. The
 //! report has one [`CaseResult`] per requirement and case, with its [`Verdict`] and the
 //! [`Evidence`] for it. [`render`] writes the report in every format.
+
+#![deny(missing_docs)]
 
 pub mod lifecycle;
 pub mod model;
@@ -22,6 +24,8 @@ pub mod suite;
 pub use lifecycle::BundleTarget;
 pub use model::{CaseResult, Evidence, Level, Report, Target, Verdict};
 pub use run::process::{Launcher, Program, StartError};
-pub use run::{Login, Options, Progress, Ran, Secrets, Setting, Workspace, run};
+pub use run::{
+    LoginMethod, Progress, RunConfig, RunDirectory, RunOptions, RunResult, RunSecrets, run,
+};
 pub use sessions::HostTarget;
-pub use suite::{Case, Protocol, Requirement, Selection, Suite};
+pub use suite::{Case, Requirement, Selection, Suite, SuiteProtocol};

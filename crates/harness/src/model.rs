@@ -238,17 +238,32 @@ pub struct Report {
     pub shard: Option<String>,
 }
 
+/// The reason of results without a verdict if the agent did not accept `initialize`.
+pub const NO_INITIALIZE: &str = "the agent did not answer `initialize` with a result";
+
+/// Separates how an agent ended from the end of its stderr, whose lines [`STDERR_SEPARATOR`]
+/// separates.
+pub const STDERR_LABEL: &str = "; end of its stderr: ";
+/// Separates lines of stderr in a message.
+pub const STDERR_SEPARATOR: &str = " | ";
+
 impl Report {
+    /// Whether the agent never answered `initialize` with a result.
+    pub fn lacks_initialize(&self) -> bool {
+        self.target.protocol_version.is_null()
+            && self.results.iter().any(|r| r.message == NO_INITIALIZE)
+    }
+
     /// Keeps the results of the selected requirements, and errors. A monitor also sees what was not
     /// selected, but only a complete run reports that.
     pub fn retain_selected(&mut self, only: &Selection) {
         if only.is_everything() || only.names_cases {
             return;
         }
-        let is_selected = |r: &CaseResult| only.statements.contains(&r.requirement);
+        let is_selected = |r: &CaseResult| only.requirements.contains(&r.requirement);
         self.results
             .retain(|r| is_selected(r) || r.verdict == Verdict::Error);
-        self.sum_up();
+        self.summarize();
     }
 
     /// Counts the verdicts and decides whether the target is certified.
@@ -256,7 +271,7 @@ impl Report {
     /// A target is certified if nothing failed, no check ended in an error, the run was complete,
     /// and at least one MUST requirement passed. An agent must also have finished a turn, and a
     /// host must have started a session.
-    pub fn sum_up(&mut self) {
+    pub fn summarize(&mut self) {
         let mut summary = Summary::default();
         for result in &self.results {
             let count = match result.verdict {
@@ -300,12 +315,17 @@ impl Report {
             Some(format!("{} could not be checked", summary.error))
         } else if self.partial {
             Some("the run was interrupted".to_owned())
+        } else if self.lacks_initialize() {
+            Some(NO_INITIALIZE.to_owned())
         } else if self.selection {
             Some("only some of the cases were run".to_owned())
         } else if self.shard.is_some() {
-            Some("this is one shard of a run: merge all shards to certify".to_owned())
+            Some(
+                "this is one shard of a run; `agentproto report merge` merges all shards"
+                    .to_owned(),
+            )
         } else if self.target.kind == RECORDING {
-            Some("a recording cannot certify: run the suite against the agent".to_owned())
+            Some("this is a recording; run `agentproto certify` against the agent".to_owned())
         } else if !proven {
             Some("no MUST requirement passed".to_owned())
         } else if no_turn {
@@ -337,12 +357,28 @@ impl Report {
             let (tested, applies) = all
                 .entry((&row.suite, &row.requirement))
                 .or_insert((false, false));
-            let judged = matches!(row.verdict, Verdict::Pass | Verdict::Fail | Verdict::Warn);
-            *tested |= judged;
+            let is_decided = matches!(row.verdict, Verdict::Pass | Verdict::Fail | Verdict::Warn);
+            *tested |= is_decided;
             *applies |= row.verdict != Verdict::NotApplicable;
         }
         let tested = all.values().filter(|(tested, _)| *tested).count();
         (tested, all.values().filter(|(_, applies)| *applies).count())
+    }
+
+    /// Ids of applicable MUST requirements that were not tested, in the order of the report.
+    pub fn untested(&self) -> Vec<&str> {
+        let must = || self.results.iter().filter(|r| r.level == Level::Must);
+        let is_decided =
+            |r: &CaseResult| matches!(r.verdict, Verdict::Pass | Verdict::Fail | Verdict::Warn);
+        let mut ids: Vec<&str> = Vec::new();
+        for row in must().filter(|r| r.verdict != Verdict::NotApplicable) {
+            let same = |r: &CaseResult| r.suite == row.suite && r.requirement == row.requirement;
+            let is_tested = must().any(|r| same(r) && is_decided(r));
+            if !is_tested && !ids.contains(&row.requirement.as_str()) {
+                ids.push(&row.requirement);
+            }
+        }
+        ids
     }
 
     /// Whether anything failed that the baseline does not contain.

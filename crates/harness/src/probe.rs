@@ -8,19 +8,20 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::run::Setting;
-use crate::run::case::{Blocked, Played};
-use crate::run::prompts::NO_PROMPT;
-use crate::suite::{Case, What};
+use crate::run::RunConfig;
+use crate::run::case::{CaseOutcome, NoVerdict};
+use crate::run::prompts::MISSING_PROMPT;
+use crate::suite::{Case, StepKind};
 use agentproto_wire::{Direction, Transcript};
 
 /// Maximum number of bytes that the log keeps of a long line.
-const SHOWN: usize = 1 << 20;
+const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// The probes of one kind, each with the requirements that it can decide.
 pub struct Probes(pub &'static [(&'static str, &'static [&'static str])]);
 
 impl Probes {
+    /// Names of the probes.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.0.iter().map(|(name, _)| *name)
     }
@@ -34,8 +35,8 @@ impl Probes {
 
 /// The names of the probes in a case.
 pub fn of(case: &Case) -> impl Iterator<Item = &str> {
-    case.steps.iter().filter_map(|step| match &step.what {
-        What::Probe(name) => Some(name.as_str()),
+    case.steps.iter().filter_map(|step| match &step.kind {
+        StepKind::Probe(name) => Some(name.as_str()),
         _ => None,
     })
 }
@@ -43,11 +44,11 @@ pub fn of(case: &Case) -> impl Iterator<Item = &str> {
 /// Runs the probes of a case with a time limit. If they take longer, `late` turns the limit (in
 /// seconds) into the reason why the case was aborted.
 pub async fn bounded(
-    setting: &Setting,
-    probes: impl Future<Output = Result<(), Blocked>>,
-    late: impl FnOnce(u64) -> Blocked,
-) -> Option<Blocked> {
-    let most = setting.longest_case();
+    config: &RunConfig,
+    probes: impl Future<Output = Result<(), NoVerdict>>,
+    late: impl FnOnce(u64) -> NoVerdict,
+) -> Option<NoVerdict> {
+    let most = config.case_limit();
     match tokio::time::timeout(most, probes).await {
         Ok(outcome) => outcome.err(),
         Err(_) => Some(late(most.as_secs())),
@@ -56,7 +57,7 @@ pub async fn bounded(
 
 /// Transcript of everything that was sent and received, with timestamps.
 pub struct Log {
-    pub begun: Instant,
+    pub started: Instant,
     transcript: Mutex<Transcript>,
 }
 
@@ -68,13 +69,13 @@ impl Log {
 
     /// Like `push`, but keeps only the start of a long line.
     pub fn push_short(&self, direction: Direction, bytes: &[u8]) -> u64 {
-        let kept = bytes.get(..SHOWN);
+        let kept = bytes.get(..MAX_LINE_BYTES);
         let length = kept.map(|_| bytes.len() as u64);
         self.write(direction, kept.unwrap_or(bytes), length)
     }
 
     fn write(&self, direction: Direction, bytes: &[u8], length: Option<u64>) -> u64 {
-        let at = self.begun.elapsed();
+        let at = self.started.elapsed();
         let mut transcript = self.transcript.lock();
         transcript.push(direction, at, bytes, true, length)
     }
@@ -96,64 +97,72 @@ impl Log {
 }
 
 /// The environment of a probe. `subject` is what the probe checks.
-pub struct Stand<'a, S> {
+pub struct ProbeContext<'a, S> {
     pub subject: S,
-    pub setting: &'a Setting,
+    pub config: &'a RunConfig,
     pub root: PathBuf,
     pub log: Arc<Log>,
-    pub played: Played,
+    pub outcome: CaseOutcome,
 }
 
-impl<'a, S> Stand<'a, S> {
+impl<'a, S> ProbeContext<'a, S> {
     /// `subject` is created with the log that it writes to.
-    pub fn with(setting: &'a Setting, root: &Path, subject: impl FnOnce(&Arc<Log>) -> S) -> Self {
+    pub fn with(config: &'a RunConfig, root: &Path, subject: impl FnOnce(&Arc<Log>) -> S) -> Self {
         let log = Arc::new(Log {
-            begun: Instant::now(),
+            started: Instant::now(),
             transcript: Mutex::default(),
         });
-        Stand {
+        ProbeContext {
             subject: subject(&log),
-            setting,
+            config,
             root: root.to_owned(),
             log,
-            played: Played::default(),
+            outcome: CaseOutcome::default(),
         }
     }
 
     /// Ends the case. Verdicts that were reached before a probe was aborted are kept.
-    pub fn finish(mut self, case: &Case, blocked: Option<Blocked>, took: Duration) -> Played {
-        if let Some(blocked) = &blocked {
-            self.played.break_off(case, blocked);
+    pub fn finish(
+        mut self,
+        case: &Case,
+        no_verdict: Option<NoVerdict>,
+        took: Duration,
+    ) -> CaseOutcome {
+        if let Some(no_verdict) = &no_verdict {
+            self.outcome.abort(case, no_verdict);
         }
-        self.played.duration = took;
-        self.played.transcript = self.log.take();
-        self.played
+        self.outcome.duration = took;
+        self.outcome.transcript = self.log.take();
+        self.outcome
     }
 
-    pub fn met(&mut self, id: &str, lines: &[u64]) {
-        self.played.met(id, lines);
+    pub fn pass(&mut self, id: &str, lines: &[u64]) {
+        self.outcome.pass(id, lines);
     }
 
-    pub fn broken(&mut self, id: &str, message: impl Into<String>, lines: &[u64]) {
-        self.played.broken(id, message, lines);
+    pub fn violation(&mut self, id: &str, message: impl Into<String>, lines: &[u64]) {
+        self.outcome.violation(id, message, lines);
     }
 
-    pub fn doubtful(&mut self, id: &str, message: impl Into<String>, lines: &[u64]) {
-        self.played.doubtful(id, message, lines);
+    pub fn suspicion(&mut self, id: &str, message: impl Into<String>, lines: &[u64]) {
+        self.outcome.suspicion(id, message, lines);
     }
 
     pub fn verdict(&mut self, id: &str, against: Option<String>, lines: &[u64]) {
-        self.played.verdict(id, against, lines);
+        self.outcome.verdict(id, against, lines);
     }
 
-    pub fn open(&mut self, id: &str, why: Blocked) {
-        self.played.open(id, why);
+    pub fn undecided(&mut self, id: &str, why: NoVerdict) {
+        self.outcome.undecided(id, why);
     }
 
     /// The prompt for a key. Without one, the result is a skip that names the key.
-    pub fn need_prompt(&self, key: &str) -> Result<String, Blocked> {
-        let known = self.setting.prompts.get(key).cloned();
-        known
-            .ok_or_else(|| Blocked::Skip(format!("{NO_PROMPT}: add `{key}` to the --prompts file")))
+    pub fn need_prompt(&self, key: &str) -> Result<String, NoVerdict> {
+        let known = self.config.prompts.get(key).cloned();
+        known.ok_or_else(|| {
+            NoVerdict::Skip(format!(
+                "{MISSING_PROMPT}: add `{key}` to the --prompts file"
+            ))
+        })
     }
 }

@@ -2,8 +2,10 @@
 //! hosts and tools with one known defect each, and against conforming variants. A mutant must be
 //! caught with the right requirement id, and a variant must not get any finding.
 
+#![deny(missing_docs)]
+
 pub mod aoi;
 pub mod certify;
-pub mod frame;
+pub mod common;
 pub mod lifecycle;
 pub mod sessions;

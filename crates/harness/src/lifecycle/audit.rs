@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::stand::Stand;
-use crate::run::case::Blocked;
+use super::context::ProbeContext;
+use crate::run::case::NoVerdict;
 use agentproto_runtime::audit::{default_path, verify};
 use agentproto_runtime::event::StreamEvent;
 
 /// The entries of a run with one turn, in order.
-const ENTRIES: [&str; 7] = [
+const EXPECTED_ENTRIES: [&str; 7] = [
     "stage.install",
     "stage.spawn",
     "stage.handshake",
@@ -18,20 +18,23 @@ const ENTRIES: [&str; 7] = [
     "session.close",
 ];
 
-pub async fn audit(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let session = stand.session(stand.wanted()).await?;
-    let (prompt, has_tool) = match (stand.prompt("tool"), stand.prompt("text")) {
+pub async fn audit(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let session = probe.session(probe.choices()).await?;
+    let (prompt, has_tool) = match (probe.prompt("tool"), probe.prompt("text")) {
         (Some(tool), _) => (tool, true),
         (None, Some(text)) => (text, false),
-        (None, None) => (stand.need_prompt("text")?, false),
+        (None, None) => (probe.need_prompt("text")?, false),
     };
-    let said = stand.turn(&session, &prompt).await?;
-    stand.close(&session).await;
-    if !said.ended {
+    let turn_events = probe.turn(&session, &prompt).await?;
+    probe.close(&session).await;
+    if !turn_events.ended {
         let why = "the turn did not end within the time limit".to_owned();
-        return Err(Blocked::NotVerified(why));
+        return Err(NoVerdict::NotVerified(why));
     }
-    let home = stand.context().map_err(|fault| stand.refused(&fault))?.home;
+    let home = probe
+        .context()
+        .map_err(|error| probe.no_verdict_for(&error))?
+        .home;
     let path = default_path(&home);
     let verified = verify(&path);
     let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -39,29 +42,29 @@ pub async fn audit(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         .lines()
         .filter_map(|line| event_of(&serde_json::from_str(line).ok()?))
         .collect();
-    let line = stand.note(&json!({"audit": events}));
+    let line = probe.note(&json!({"audit": events}));
     let against = verified
         .err()
-        .map(|fault| format!("the audit log cannot be verified: {fault}"));
-    stand.verdict("A44-SEC-05", against, &[line]);
-    let missing = first_missing(&events, &ENTRIES);
+        .map(|error| format!("the audit log cannot be verified: {error}"));
+    probe.verdict("A44-SEC-05", against, &[line]);
+    let missing = first_missing(&events, &EXPECTED_ENTRIES);
     let against =
         missing.map(|entry| format!("the audit log has no `{entry}` at the expected position"));
-    stand.verdict("A45-LIFE-07", against, &[line]);
-    let calls = said.count(|event| matches!(event, StreamEvent::ToolCall { .. }));
+    probe.verdict("A45-LIFE-07", against, &[line]);
+    let calls = turn_events.count(|event| matches!(event, StreamEvent::ToolCall { .. }));
     let logged = events.iter().filter(|event| *event == "tool.call").count();
     if !has_tool {
         let why = "no prompt for a tool call: add `tool` to the --prompts file";
-        stand.open("A45-SEC-03", Blocked::Skip(why.to_owned()));
+        probe.undecided("A45-SEC-03", NoVerdict::Skip(why.to_owned()));
     } else if calls == 0 && logged == 0 {
         let why = "the agent called no tool".to_owned();
-        stand.open("A45-SEC-03", Blocked::NotVerified(why));
+        probe.undecided("A45-SEC-03", NoVerdict::NotVerified(why));
     } else {
         let differ = calls != logged;
         let against = differ.then(|| {
             format!("{calls} tool calls were reported, but {logged} are in the audit log")
         });
-        stand.verdict("A45-SEC-03", against, &[line]);
+        probe.verdict("A45-SEC-03", against, &[line]);
     }
     Ok(())
 }

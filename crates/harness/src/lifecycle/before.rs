@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::stand::Stand;
-use crate::run::case::Blocked;
-use agentproto_runtime::command::{Command, Line};
+use super::context::ProbeContext;
+use crate::run::case::NoVerdict;
+use agentproto_runtime::command::{BundleCommand, CommandLine};
 use agentproto_runtime::context::Context;
-use agentproto_runtime::fault::{Code, Fault};
-use agentproto_runtime::install::{self, Action, Installed};
+use agentproto_runtime::error::{Code, Error};
+use agentproto_runtime::install::{self, InstallAction, Installed};
 use agentproto_runtime::setup::{self, step};
 use agentproto_runtime::version;
 use agentproto_sandbox::spawn::Exit;
@@ -19,39 +19,41 @@ use agentproto_sandbox::spawn::Exit;
 const VERSION_TIMEOUT: i64 = 5000;
 
 /// Checks the install plan. Installs something only if the caller confirmed it (`--yes`).
-pub async fn install(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let context = stand.context().map_err(|fault| stand.refused(&fault))?;
-    let plan = match install::plan(&context, install::Options::default()) {
+pub async fn install(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let context = probe
+        .context()
+        .map_err(|error| probe.no_verdict_for(&error))?;
+    let plan = match install::plan(&context, install::InstallOptions::default()) {
         Ok(plan) => plan,
-        Err(fault) => {
-            let line = stand.fault(&fault);
-            stand.broken("A45-LIFE-02", fault.message, &[line]);
+        Err(error) => {
+            let line = probe.note_error(&error);
+            probe.violation("A45-LIFE-02", error.message, &[line]);
             return Ok(());
         }
     };
     let mut lines = Vec::new();
     for step in &plan.steps {
-        lines.push(stand.note(&json!({"install": step.json()})));
+        lines.push(probe.note(&json!({"install": step.json()})));
     }
     if let Some(found) = &plan.found {
-        lines.push(stand.note(&json!({"found": found.bin})));
-        stand.met("A29-REQ-07", &lines);
+        lines.push(probe.note(&json!({"found": found.bin})));
+        probe.pass("A29-REQ-07", &lines);
         match &plan.blocked {
             Some(why) => {
                 let what = format!(
                     "`{}` is installed, but the manifest is not for this machine: {why}",
                     plan.bin
                 );
-                stand.doubtful("A45-LIFE-02", what, &lines);
+                probe.suspicion("A45-LIFE-02", what, &lines);
             }
-            None => stand.met("A45-LIFE-02", &lines),
+            None => probe.pass("A45-LIFE-02", &lines),
         }
         return Ok(());
     }
     let fitting = plan
         .steps
         .iter()
-        .find(|s| !matches!(s.action, Action::Skip { .. }));
+        .find(|s| !matches!(s.action, InstallAction::Skip { .. }));
     let fitting = match (&plan.blocked, fitting) {
         (Some(missed), _) => Err(missed.to_string()),
         (None, None) => Err("no declared method fits this machine".to_owned()),
@@ -69,9 +71,9 @@ pub async fn install(stand: &mut Stand<'_>) -> Result<(), Blocked> {
                 plan.bin,
                 passed.join("; ")
             );
-            stand.broken("A45-LIFE-02", what, &lines);
+            probe.violation("A45-LIFE-02", what, &lines);
             let why = "install_failed: the program is not installed".to_owned();
-            stand.open("A29-REQ-07", Blocked::NotVerified(why));
+            probe.undecided("A29-REQ-07", NoVerdict::NotVerified(why));
         }
         Ok(step) if !context.yes => {
             let why = format!(
@@ -80,17 +82,17 @@ pub async fn install(stand: &mut Stand<'_>) -> Result<(), Blocked> {
                 step.method,
                 step.text()
             );
-            return Err(Blocked::Skip(why));
+            return Err(NoVerdict::Skip(why));
         }
-        Ok(_) => match install::ensure(&context, install::Options::default()).await {
+        Ok(_) => match install::ensure(&context, install::InstallOptions::default()).await {
             Ok(_) => {
-                stand.met("A45-LIFE-02", &lines);
-                stand.met("A29-REQ-07", &lines);
+                probe.pass("A45-LIFE-02", &lines);
+                probe.pass("A29-REQ-07", &lines);
             }
-            Err(fault) => {
-                lines.push(stand.fault(&fault));
-                let what = format!("{}: {}", fault.code.as_str(), fault.message);
-                stand.broken("A45-LIFE-02", what, &lines);
+            Err(error) => {
+                lines.push(probe.note_error(&error));
+                let what = format!("{}: {}", error.code.as_str(), error.message);
+                probe.violation("A45-LIFE-02", what, &lines);
             }
         },
     }
@@ -98,51 +100,53 @@ pub async fn install(stand: &mut Stand<'_>) -> Result<(), Blocked> {
 }
 
 /// The program, if it is installed.
-fn installed(stand: &Stand<'_>, context: &Context) -> Result<Installed, Blocked> {
-    let plan = install::plan(context, install::Options::default());
-    let plan = plan.map_err(|fault| stand.refused(&fault))?;
+fn installed(probe: &ProbeContext<'_>, context: &Context) -> Result<Installed, NoVerdict> {
+    let plan = install::plan(context, install::InstallOptions::default());
+    let plan = plan.map_err(|error| probe.no_verdict_for(&error))?;
     plan.found.ok_or_else(|| {
         let why = format!("install_failed: `{}` is not installed", plan.bin);
-        Blocked::NotVerified(why)
+        NoVerdict::NotVerified(why)
     })
 }
 
-pub async fn version(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let context = stand.context().map_err(|fault| stand.refused(&fault))?;
-    let installed = installed(stand, &context)?;
+pub async fn version(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let context = probe
+        .context()
+        .map_err(|error| probe.no_verdict_for(&error))?;
+    let installed = installed(probe, &context)?;
     // Run the command itself first, because the runtime's own check tolerates an exit code.
-    let exit = match raw_version(stand, &context, &installed).await {
+    let exit = match raw_version(probe, &context, &installed).await {
         Ok(exit) => exit,
-        Err(fault) => {
-            let line = stand.fault(&fault);
-            let blocked = stand.refused(&fault);
-            if fault.code != Code::ManifestInvalid {
-                return Err(blocked);
+        Err(error) => {
+            let line = probe.note_error(&error);
+            let no_verdict = probe.no_verdict_for(&error);
+            if error.code != Code::ManifestInvalid {
+                return Err(no_verdict);
             }
-            stand.broken("A45-LIFE-03", fault.message, &[line]);
+            probe.violation("A45-LIFE-03", error.message, &[line]);
             return Ok(());
         }
     };
     let (exit, line) = exit;
-    stand.verdict("A29-VER-02", late_or_failed(&exit), &[line]);
-    let probe = version::probe(&context, &installed).await;
-    let probe = probe.map_err(|fault| stand.refused(&fault))?;
-    let seen = json!({"version": probe.told(), "range": probe.wanted, "fits": probe.fits});
-    let lines = [line, stand.note(&seen)];
-    match &probe.found {
+    probe.verdict("A29-VER-02", late_or_failed(&exit), &[line]);
+    let check = version::probe(&context, &installed).await;
+    let check = check.map_err(|error| probe.no_verdict_for(&error))?;
+    let seen = json!({"version": check.text(), "range": check.range, "fits": check.fits});
+    let lines = [line, probe.note(&seen)];
+    match &check.found {
         Ok(found) => {
-            stand.met("A45-LIFE-03", &lines);
+            probe.pass("A45-LIFE-03", &lines);
             let out = format!(
                 "version_mismatch: the version is {found}, but the manifest requires `{}`",
-                probe.wanted
+                check.range
             );
-            stand.verdict("A29-VER-06", (!probe.fits).then_some(out), &lines);
+            probe.verdict("A29-VER-06", (!check.fits).then_some(out), &lines);
         }
         Err(why) => {
-            stand.open("A29-VER-06", Blocked::NotVerified(why.clone()));
+            probe.undecided("A29-VER-06", NoVerdict::NotVerified(why.clone()));
             match exit.timed_out {
-                true => stand.open("A45-LIFE-03", Blocked::NotVerified(why.clone())),
-                false => stand.broken("A45-LIFE-03", format!("version_mismatch: {why}"), &lines),
+                true => probe.undecided("A45-LIFE-03", NoVerdict::NotVerified(why.clone())),
+                false => probe.violation("A45-LIFE-03", format!("version_mismatch: {why}"), &lines),
             }
         }
     }
@@ -159,14 +163,14 @@ fn late_or_failed(exit: &Exit) -> Option<String> {
 }
 
 async fn raw_version(
-    stand: &Stand<'_>,
+    probe: &ProbeContext<'_>,
     context: &Context,
     installed: &Installed,
-) -> Result<(Exit, u64), Fault> {
+) -> Result<(Exit, u64), Error> {
     let check = context.bundle.common().version_check();
     let cmd = check.and_then(|check| check.cmd()).unwrap_or_default();
-    let words = match Line::parse(cmd) {
-        Ok(Line::Words(words)) => words,
+    let words = match CommandLine::parse(cmd) {
+        Ok(CommandLine::Words(words)) => words,
         _ => {
             let node = context.bundle.root().get("version_check");
             let node = node.unwrap_or(context.bundle.root());
@@ -180,12 +184,12 @@ async fn raw_version(
     if let Some(first) = argv.first_mut().filter(|first| *first == bin) {
         *first = installed.bin.clone().into_os_string();
     }
-    let mut command = Command::new(argv);
+    let mut command = BundleCommand::new(argv);
     let limit = check.and_then(|check| check.timeout_ms());
     let limit = u64::try_from(limit.unwrap_or(VERSION_TIMEOUT)).unwrap_or(1);
-    command.timeout = Some(Duration::from_millis(limit.max(1)).min(stand.setting.timeout));
+    command.timeout = Some(Duration::from_millis(limit.max(1)).min(probe.config.timeout));
     let done = context.run(command).await?;
-    let line = stand.note(&json!({
+    let line = probe.note(&json!({
         "command": cmd,
         "exit": done.exit.status.code(),
         "timed_out": done.exit.timed_out,
@@ -195,32 +199,34 @@ async fn raw_version(
     Ok((done.exit, line))
 }
 
-pub async fn setup(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let context = stand.context().map_err(|fault| stand.refused(&fault))?;
+pub async fn setup(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let context = probe
+        .context()
+        .map_err(|error| probe.no_verdict_for(&error))?;
     let ids: Vec<String> = match step::steps(&context.bundle) {
         Ok(steps) => steps.iter().map(|step| step.id.to_owned()).collect(),
-        Err(fault) => {
-            let line = stand.fault(&fault);
-            stand.broken("A45-SETUP-06", fault.message, &[line]);
+        Err(error) => {
+            let line = probe.note_error(&error);
+            probe.violation("A45-SETUP-06", error.message, &[line]);
             return Ok(());
         }
     };
     if ids.is_empty() {
         let why = "the manifest declares no setup";
-        return Err(Blocked::NotApplicable(why.to_owned()));
+        return Err(NoVerdict::NotApplicable(why.to_owned()));
     }
-    let installed = installed(stand, &context)?;
+    let installed = installed(probe, &context)?;
     // First run without confirmation, and without anyone to ask.
     let mut headless = context.clone();
     headless.yes = false;
-    match setup::run(&headless, &installed.bin, &setup::Choices::default()).await {
+    match setup::run(&headless, &installed.bin, &setup::SetupOptions::default()).await {
         Ok(_) => {
             let why = "every step already matches its `skip_if`".to_owned();
-            stand.open("A45-SETUP-07", Blocked::NotApplicable(why));
+            probe.undecided("A45-SETUP-07", NoVerdict::NotApplicable(why));
         }
-        Err(fault) if fault.code == Code::SetupRequired => {
-            let line = stand.note(&json!({"fault": "setup_required", "details": *fault.details}));
-            let pending = pending(&fault.details);
+        Err(error) if error.code == Code::SetupRequired => {
+            let line = probe.note(&json!({"fault": "setup_required", "details": *error.details}));
+            let pending = pending(&error.details);
             let unknown = pending.iter().find(|id| !ids.contains(id));
             let against = match (pending.is_empty(), unknown) {
                 (true, _) => Some("`setup_required` names no pending step".to_owned()),
@@ -229,43 +235,43 @@ pub async fn setup(stand: &mut Stand<'_>) -> Result<(), Blocked> {
                 )),
                 _ => None,
             };
-            stand.verdict("A45-SETUP-07", against, &[line]);
+            probe.verdict("A45-SETUP-07", against, &[line]);
         }
-        Err(fault) => {
-            let blocked = stand.refused(&fault);
-            stand.open("A45-SETUP-07", blocked);
+        Err(error) => {
+            let no_verdict = probe.no_verdict_for(&error);
+            probe.undecided("A45-SETUP-07", no_verdict);
         }
     }
-    let first = setup::run(&context, &installed.bin, &setup::Choices::default()).await;
+    let first = setup::run(&context, &installed.bin, &setup::SetupOptions::default()).await;
     let report = match first {
         Ok(report) => report,
-        Err(fault) if fault.code == Code::SetupFailed => {
-            let line = stand.fault(&fault);
-            let what = format!("setup_failed: {}; the agent was not started", fault.message);
-            stand.broken("A45-SETUP-06", what, &[line]);
-            stand.open("A45-SETUP-02", Blocked::NotVerified(fault.message));
+        Err(error) if error.code == Code::SetupFailed => {
+            let line = probe.note_error(&error);
+            let what = format!("setup_failed: {}; the agent was not started", error.message);
+            probe.violation("A45-SETUP-06", what, &[line]);
+            probe.undecided("A45-SETUP-02", NoVerdict::NotVerified(error.message));
             return Ok(());
         }
-        Err(fault) => return Err(stand.refused(&fault)),
+        Err(error) => return Err(probe.no_verdict_for(&error)),
     };
     let steps: Vec<Value> = report
         .steps
         .iter()
         .map(|(id, outcome)| json!({"id": id, "outcome": outcome.as_str()}))
         .collect();
-    let line = stand.note(&json!({"setup": steps}));
+    let line = probe.note(&json!({"setup": steps}));
     let done: HashSet<&str> = report.steps.iter().map(|(id, _)| id.as_str()).collect();
     let missing = ids.iter().find(|id| !done.contains(id.as_str()));
     let against = missing.map(|id| format!("the step `{id}` was neither done nor skipped"));
-    stand.verdict("A45-SETUP-06", against, &[line]);
-    let again = setup::run(&context, &installed.bin, &setup::Choices::default()).await;
-    let again = again.map_err(|fault| stand.refused(&fault))?;
+    probe.verdict("A45-SETUP-06", against, &[line]);
+    let again = setup::run(&context, &installed.bin, &setup::SetupOptions::default()).await;
+    let again = again.map_err(|error| probe.no_verdict_for(&error))?;
     let twice = again
         .steps
         .iter()
-        .find(|(_, outcome)| *outcome == setup::Outcome::Done);
+        .find(|(_, outcome)| *outcome == setup::StepOutcome::Done);
     let against = twice.map(|(id, _)| format!("the step `{id}` was done a second time"));
-    stand.verdict("A45-SETUP-02", against, &[line]);
+    probe.verdict("A45-SETUP-02", against, &[line]);
     Ok(())
 }
 

@@ -3,141 +3,142 @@
 
 use serde_json::{Value, json};
 
-use super::stand::{MARKER, Stand};
-use crate::monitor::Watch;
-use crate::run::case::Blocked;
-use crate::run::connection::{Connection, Received};
-use crate::suite::Answers;
+use super::context::{MARKER, ProbeContext};
+use crate::monitor::MonitorRunner;
+use crate::run::case::NoVerdict;
+use crate::run::connection::{Connection, ReceivedMessage};
+use crate::suite::ClientBehavior;
 use agentproto_manifest::views::View;
 use agentproto_manifest::{Disk, Document, RefRole, Workspace, to_json};
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::fault::Code;
+use agentproto_runtime::error::Code;
 
 /// Capabilities that AIP-44 names. Others need not be declared.
 const FAMILIES: [&str; 3] = ["/loadSession", "/promptCapabilities/", "/mcpCapabilities/"];
 
-pub async fn capabilities(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    match stand.subject.target.ready().await {
-        Ok(_) if stand.subject.target.protocol() == "acp" => stand.met("A45-CAP-09", &[]),
+pub async fn capabilities(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    match probe.subject.target.ready().await {
+        Ok(_) if probe.subject.target.protocol() == "acp" => probe.pass("A45-CAP-09", &[]),
         Ok(_) => {}
-        Err(fault) if fault.code == Code::CapabilityMismatch => {
-            let line = stand.fault(&fault);
-            let what = format!("capability_mismatch: {}", fault.message);
-            stand.broken("A45-CAP-09", what.clone(), &[line]);
-            return Err(Blocked::NotVerified(what));
+        Err(error) if error.code == Code::CapabilityMismatch => {
+            let line = probe.note_error(&error);
+            let what = format!("capability_mismatch: {}", error.message);
+            probe.violation("A45-CAP-09", what.clone(), &[line]);
+            return Err(NoVerdict::NotVerified(what));
         }
-        Err(fault) => return Err(stand.refused(&fault)),
+        Err(error) => return Err(probe.no_verdict_for(&error)),
     }
-    match stand.subject.target.protocol() {
-        "acp" => acp(stand).await,
-        "mcp" => mcp(stand).await,
+    match probe.subject.target.protocol() {
+        "acp" => acp(probe).await,
+        "mcp" => mcp(probe).await,
         _ => {
             let why = "proprietary protocols do not negotiate capabilities";
-            Err(Blocked::NotApplicable(why.to_owned()))
+            Err(NoVerdict::NotApplicable(why.to_owned()))
         }
     }
 }
 
-async fn connect(stand: &Stand<'_>) -> Result<Connection, Blocked> {
-    let cwd = stand.work();
+async fn connect(probe: &ProbeContext<'_>) -> Result<Connection, NoVerdict> {
+    let cwd = probe.work();
     std::fs::create_dir_all(&cwd)
-        .map_err(|error| Blocked::Error(format!("cannot create a directory: {error}")))?;
-    let env = [(MARKER.to_owned(), stand.subject.marker.clone())];
-    let so_far = (stand.log.take(), stand.log.begun);
-    let launcher = &stand.setting.launcher;
-    let watch = Watch::new(Vec::new());
-    let answers = Answers::default();
-    let root = &stand.root;
+        .map_err(|error| NoVerdict::Error(format!("cannot create a directory: {error}")))?;
+    let env = [(MARKER.to_owned(), probe.subject.marker.clone())];
+    let so_far = (probe.log.take(), probe.log.started);
+    let launcher = &probe.config.launcher;
+    let watch = MonitorRunner::new(Vec::new());
+    let answers = ClientBehavior::default();
+    let root = &probe.root;
     let started = Connection::start(launcher, &cwd, &env, watch, &answers, root, so_far).await;
     started.map_err(|(error, transcript)| {
-        stand.log.put_back(transcript);
-        Blocked::NotVerified(error.to_string())
+        probe.log.put_back(transcript);
+        NoVerdict::NotVerified(error.to_string())
     })
 }
 
 async fn ask(
-    stand: &mut Stand<'_>,
+    probe: &mut ProbeContext<'_>,
     connection: &mut Connection,
     method: &str,
     params: Value,
-) -> Result<Received, Blocked> {
-    let timeout = stand.setting.timeout;
+) -> Result<ReceivedMessage, NoVerdict> {
+    let timeout = probe.config.timeout;
     let asked = connection
         .request(method, Some(params), None, timeout)
         .await;
     let answer = match asked {
         Ok((id, _)) => connection.answer(&id, timeout).await,
-        Err(silence) => Err(silence),
+        Err(no_response) => Err(no_response),
     };
-    answer
-        .map_err(|silence| Blocked::NotVerified(format!("`{method}` was not answered: {silence}")))
+    answer.map_err(|no_response| {
+        NoVerdict::NotVerified(format!("`{method}` was not answered: {no_response}"))
+    })
 }
 
 /// Ends the connection, whatever the result.
-async fn hang_up(stand: &mut Stand<'_>, connection: Connection) {
-    stand.played.agent += connection.waited;
-    let (transcript, notes) = connection.finish(stand.setting.grace).await;
-    stand.log.put_back(transcript);
-    stand.played.notes.push(notes);
+async fn end_process(probe: &mut ProbeContext<'_>, connection: Connection) {
+    probe.outcome.agent += connection.waited;
+    let (transcript, notes) = connection.finish(probe.config.grace).await;
+    probe.log.put_back(transcript);
+    probe.outcome.notes.push(notes);
 }
 
-async fn acp(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let mut connection = connect(stand).await?;
+async fn acp(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let mut connection = connect(probe).await?;
     let params = json!({
         "protocolVersion": 1,
         "clientCapabilities": {},
         "clientInfo": {"name": "agentproto", "version": env!("CARGO_PKG_VERSION")},
     });
-    let answer = ask(stand, &mut connection, "initialize", params).await;
-    hang_up(stand, connection).await;
+    let answer = ask(probe, &mut connection, "initialize", params).await;
+    end_process(probe, connection).await;
     let answer = answer?;
     let lines = [answer.line];
     let Some(result) = answer.json.get("result") else {
-        let why = "`initialize` was not answered with a result".to_owned();
-        return Err(Blocked::NotVerified(why));
+        let why = crate::model::NO_INITIALIZE.to_owned();
+        return Err(NoVerdict::NotVerified(why));
     };
-    stand.played.initialize = result.clone();
+    probe.outcome.initialize = result.clone();
     let live = result
         .get("agentCapabilities")
         .cloned()
         .unwrap_or_else(|| json!({}));
-    let bundle = stand.subject.target.bundle.clone();
-    against_acp_md(stand, &bundle, &live, &lines);
-    against_manifest(stand, &bundle, &live, &lines);
+    let bundle = probe.subject.target.bundle.clone();
+    against_acp_md(probe, &bundle, &live, &lines);
+    against_manifest(probe, &bundle, &live, &lines);
     Ok(())
 }
 
-fn against_acp_md(stand: &mut Stand<'_>, bundle: &Bundle, live: &Value, lines: &[u64]) {
+fn against_acp_md(probe: &mut ProbeContext<'_>, bundle: &Bundle, live: &Value, lines: &[u64]) {
     let reference = bundle.agent().and_then(|agent| agent.acp());
     let workspace = Workspace::new(&Disk, "/");
     let found = reference.map(|r| workspace.resolve(&bundle.manifest, RefRole::Acp, r));
     let Some(doc) = found.as_ref().and_then(|found| found.document()) else {
         let why = "ACP.md is missing or unreadable".to_owned();
         for id in ["A44-CONF-05", "A44-TRANS-03"] {
-            stand.open(id, Blocked::NotApplicable(why.clone()));
+            probe.undecided(id, NoVerdict::NotApplicable(why.clone()));
         }
         return;
     };
     let (declared, transports) = declared(doc);
     let (more, less) = compare(&declared, live);
-    let shown = stand.note(&json!({"declared": declared, "negotiated": live}));
+    let shown = probe.note(&json!({"declared": declared, "negotiated": live}));
     let lines: Vec<u64> = lines.iter().copied().chain([shown]).collect();
     if more.is_empty() && less.is_empty() {
-        stand.met("A44-CONF-05", &lines);
+        probe.pass("A44-CONF-05", &lines);
     }
     if !more.is_empty() {
         let what = format!(
             "ACP.md declares capabilities that the agent does not negotiate: {}",
             more.join(", ")
         );
-        stand.broken("A44-CONF-05", what, &lines);
+        probe.violation("A44-CONF-05", what, &lines);
     }
     if !less.is_empty() {
         let what = format!(
             "the agent negotiates capabilities that ACP.md does not declare: {}",
             less.join(", ")
         );
-        stand.doubtful("A44-CONF-05", what, &lines);
+        probe.suspicion("A44-CONF-05", what, &lines);
     }
     let against = (!transports.iter().any(|t| t == "stdio")).then(|| {
         format!(
@@ -145,7 +146,7 @@ fn against_acp_md(stand: &mut Stand<'_>, bundle: &Bundle, live: &Value, lines: &
             transports.join(", ")
         )
     });
-    stand.verdict("A44-TRANS-03", against, &lines);
+    probe.verdict("A44-TRANS-03", against, &lines);
 }
 
 /// The declared capabilities, including those that the tier implies, and the transports.
@@ -205,7 +206,7 @@ fn offered(value: &Value, path: String, out: &mut Vec<String>) {
     }
 }
 
-fn against_manifest(stand: &mut Stand<'_>, bundle: &Bundle, live: &Value, lines: &[u64]) {
+fn against_manifest(probe: &mut ProbeContext<'_>, bundle: &Bundle, live: &Value, lines: &[u64]) {
     let declared = bundle.agent().and_then(|agent| agent.capabilities());
     let is = |pointer: &str| {
         matches!(
@@ -214,29 +215,29 @@ fn against_manifest(stand: &mut Stand<'_>, bundle: &Bundle, live: &Value, lines:
         )
     };
     let resumable = is("/loadSession") || is("/sessionCapabilities/resume");
-    let said = declared.and_then(|c| c.resumable()) == Some(true);
+    let is_declared = declared.and_then(|c| c.resumable()) == Some(true);
     promise(
-        stand,
+        probe,
         "A45-CAP-07",
         "resumable",
         "neither session/load nor session/resume",
-        (said, resumable),
+        (is_declared, resumable),
         lines,
     );
     let images = is("/promptCapabilities/image") || is("/promptCapabilities/audio");
-    let said = declared.and_then(|c| c.multimodal()) == Some(true);
+    let is_declared = declared.and_then(|c| c.multimodal()) == Some(true);
     promise(
-        stand,
+        probe,
         "A45-CAP-06",
         "multimodal",
         "neither images nor audio",
-        (said, images),
+        (is_declared, images),
         lines,
     );
 }
 
 fn promise(
-    stand: &mut Stand<'_>,
+    probe: &mut ProbeContext<'_>,
     id: &str,
     flag: &str,
     lacks: &str,
@@ -246,31 +247,31 @@ fn promise(
     match (declared, live) {
         (true, false) => {
             let what = format!("the manifest declares `{flag}`, but the agent offers {lacks}");
-            stand.broken(id, what, lines);
+            probe.violation(id, what, lines);
         }
         (false, true) => {
             let what = format!("the agent offers more than the manifest: `{flag}` is not declared");
-            stand.doubtful(id, what, lines);
+            probe.suspicion(id, what, lines);
         }
-        _ => stand.met(id, lines),
+        _ => probe.pass(id, lines),
     }
 }
 
-async fn mcp(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let acp_only = Blocked::NotApplicable("the protocol is mcp".to_owned());
+async fn mcp(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let acp_only = NoVerdict::NotApplicable("the protocol is mcp".to_owned());
     for id in ["A44-CONF-05", "A44-TRANS-03", "A45-CAP-06", "A45-CAP-09"] {
-        stand.open(id, acp_only.clone());
+        probe.undecided(id, acp_only.clone());
     }
-    let bundle = stand.subject.target.bundle.clone();
+    let bundle = probe.subject.target.bundle.clone();
     let declared = bundle.agent().and_then(|agent| agent.capabilities());
     if declared.and_then(|c| c.resumable()) != Some(true) {
         let why = "the manifest does not declare `resumable`".to_owned();
-        stand.open("A45-CAP-07", Blocked::NotApplicable(why));
+        probe.undecided("A45-CAP-07", NoVerdict::NotApplicable(why));
         return Ok(());
     }
-    let mut connection = connect(stand).await?;
-    let tools = list_tools(stand, &mut connection).await;
-    hang_up(stand, connection).await;
+    let mut connection = connect(probe).await?;
+    let tools = list_tools(probe, &mut connection).await;
+    end_process(probe, connection).await;
     let tools = tools?;
     let names: Vec<&str> = tools
         .json
@@ -290,27 +291,27 @@ async fn mcp(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         )),
         Some(_) => None,
     };
-    stand.verdict("A45-CAP-07", against, &[tools.line]);
+    probe.verdict("A45-CAP-07", against, &[tools.line]);
     Ok(())
 }
 
 async fn list_tools(
-    stand: &mut Stand<'_>,
+    probe: &mut ProbeContext<'_>,
     connection: &mut Connection,
-) -> Result<Received, Blocked> {
+) -> Result<ReceivedMessage, NoVerdict> {
     let params = json!({
         "protocolVersion": "2025-06-18",
         "capabilities": {},
         "clientInfo": {"name": "agentproto", "version": env!("CARGO_PKG_VERSION")},
     });
-    let answer = ask(stand, connection, "initialize", params).await?;
+    let answer = ask(probe, connection, "initialize", params).await?;
     if let Some(result) = answer.json.get("result") {
-        stand.played.initialize = result.clone();
+        probe.outcome.initialize = result.clone();
     }
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     // If the server has exited, the next request reports it.
-    let _ = connection.say(&ready, stand.setting.timeout).await;
-    ask(stand, connection, "tools/list", json!({})).await
+    let _ = connection.send_message(&ready, probe.config.timeout).await;
+    ask(probe, connection, "tools/list", json!({})).await
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@
 mod audit;
 mod before;
 mod capabilities;
+mod context;
 mod continuation;
-mod look;
 mod patches;
+mod process_info;
 mod refusals;
 mod sandbox;
 mod secrets;
-mod stand;
 mod start;
 mod target;
 mod teardown;
@@ -22,11 +22,11 @@ use std::path::Path;
 use tokio::time::Instant;
 
 use crate::probe::{self, Probes};
-use crate::run::Setting;
-use crate::run::case::{Blocked, Played};
+use crate::run::RunConfig;
+use crate::run::case::{CaseOutcome, NoVerdict};
 use crate::suite::Case;
-use stand::Stand;
-pub use target::{BundleTarget, Choices};
+use context::ProbeContext;
+pub use target::{BundleOptions, BundleTarget};
 
 /// The probes, each with the requirements that it can decide.
 pub const PROBES: Probes = Probes(&[
@@ -81,52 +81,52 @@ pub const PROBES: Probes = Probes(&[
     ("audit", &["A44-SEC-05", "A45-LIFE-07", "A45-SEC-03"]),
 ]);
 
-/// Plays a case of probes in its own directory.
-pub(crate) async fn play(case: &Case, setting: &Setting, root: &Path) -> Played {
-    let begun = Instant::now();
-    let Some(target) = setting.launcher.bundle() else {
+/// Runs a case of probes in its own directory.
+pub(crate) async fn run_case(case: &Case, config: &RunConfig, root: &Path) -> CaseOutcome {
+    let start_time = Instant::now();
+    let Some(target) = config.launcher.bundle() else {
         let why = "this requires a bundle, but the target is a command";
-        return Played::blocked(Blocked::NotApplicable(why.to_owned()));
+        return CaseOutcome::no_verdict(NoVerdict::NotApplicable(why.to_owned()));
     };
-    let mut stand = Stand::new(target, setting, root);
+    let mut probe = ProbeContext::new(target, config, root);
     let probes = async {
         for name in probe::of(case) {
-            play_probe(name, &mut stand).await?;
+            run_probe(name, &mut probe).await?;
         }
         Ok(())
     };
     let late = |seconds| {
         let why = format!("the case did not finish within {seconds} s");
-        Blocked::Error(why)
+        NoVerdict::Error(why)
     };
-    let blocked = probe::bounded(setting, probes, late).await;
-    stand.finish(case, blocked, begun.elapsed())
+    let no_verdict = probe::bounded(config, probes, late).await;
+    probe.finish(case, no_verdict, start_time.elapsed())
 }
 
-async fn play_probe(name: &str, stand: &mut Stand<'_>) -> Result<(), Blocked> {
+async fn run_probe(name: &str, probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     match name {
-        "install" => before::install(stand).await,
-        "version" => before::version(stand).await,
-        "setup" => before::setup(stand).await,
-        "secrets" => secrets::secrets(stand).await,
-        "start" => start::start(stand).await,
-        "sandbox" => sandbox::sandbox(stand).await,
-        "capabilities" => capabilities::capabilities(stand).await,
-        "modes" => patches::modes(stand).await,
-        "options" => patches::options(stand).await,
-        "refusals" => refusals::refusals(stand),
-        "no-continuation" => continuation::none(stand).await,
-        "pinned-session" => continuation::pinned(stand).await,
-        "transcript" => continuation::transcript(stand).await,
-        "native-resume" => continuation::native_resume(stand).await,
-        "events" => turns::events(stand).await,
-        "tool-events" => turns::tools(stand).await,
-        "questions" => turns::questions(stand).await,
-        "cancel" => turns::cancel(stand).await,
-        "idle" => turns::idle(stand).await,
-        "teardown" => teardown::teardown(stand).await,
-        "audit" => audit::audit(stand).await,
-        other => Err(Blocked::Error(format!("unknown probe `{other}`"))),
+        "install" => before::install(probe).await,
+        "version" => before::version(probe).await,
+        "setup" => before::setup(probe).await,
+        "secrets" => secrets::secrets(probe).await,
+        "start" => start::start(probe).await,
+        "sandbox" => sandbox::sandbox(probe).await,
+        "capabilities" => capabilities::capabilities(probe).await,
+        "modes" => patches::modes(probe).await,
+        "options" => patches::options(probe).await,
+        "refusals" => refusals::refusals(probe),
+        "no-continuation" => continuation::none(probe).await,
+        "pinned-session" => continuation::pinned(probe).await,
+        "transcript" => continuation::transcript(probe).await,
+        "native-resume" => continuation::native_resume(probe).await,
+        "events" => turns::events(probe).await,
+        "tool-events" => turns::tools(probe).await,
+        "questions" => turns::permission_prompts(probe).await,
+        "cancel" => turns::cancel(probe).await,
+        "idle" => turns::idle(probe).await,
+        "teardown" => teardown::teardown(probe).await,
+        "audit" => audit::audit(probe).await,
+        other => Err(NoVerdict::Error(format!("unknown probe `{other}`"))),
     }
 }
 

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::look::Seen;
-use super::stand::Stand;
-use crate::run::case::Blocked;
+use super::context::ProbeContext;
+use super::process_info::ProcessInfo;
+use crate::run::case::NoVerdict;
 use agentproto_manifest::views::AgentOption;
 use agentproto_manifest::{Node, to_json};
-use agentproto_runtime::arm::Spec;
+use agentproto_runtime::arm::LaunchSpec;
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::choices::{Given, Wanted};
+use agentproto_runtime::choices::{Choices, OptionValue};
 
 /// A value for options that take any text. Nothing is started with it.
 const ANY_TEXT: &str = "some-text";
@@ -32,13 +32,13 @@ impl Patch {
 }
 
 /// Command line and environment of a process, or of a prepared launch.
-struct Shown {
+struct Launch {
     argv: Vec<String>,
     env: Vec<(String, String)>,
     line: u64,
 }
 
-impl Shown {
+impl Launch {
     fn has_words(&self, words: &[String]) -> bool {
         words.is_empty() || self.argv.windows(words.len()).any(|w| w == words)
     }
@@ -64,10 +64,10 @@ impl Shown {
 
 /// Violations by requirement. A requirement that was checked without a violation is met.
 #[derive(Default)]
-struct Findings(BTreeMap<&'static str, (Option<String>, Vec<u64>)>);
+struct Violations(BTreeMap<&'static str, (Option<String>, Vec<u64>)>);
 
-impl Findings {
-    fn look(&mut self, id: &'static str, against: Option<String>, line: u64) {
+impl Violations {
+    fn check(&mut self, id: &'static str, against: Option<String>, line: u64) {
         let known = self.0.entry(id).or_default();
         match (&known.0, against) {
             (None, Some(against)) => *known = (Some(against), vec![line]),
@@ -76,11 +76,11 @@ impl Findings {
         }
     }
 
-    fn tell(self, stand: &mut Stand<'_>, all: &[&str], nothing: &str) {
+    fn report(self, probe: &mut ProbeContext<'_>, all: &[&str], nothing: &str) {
         for id in all {
             match self.0.get(id) {
-                Some((against, lines)) => stand.verdict(id, against.clone(), lines),
-                None => stand.open(id, Blocked::NotApplicable(nothing.to_owned())),
+                Some((against, lines)) => probe.verdict(id, against.clone(), lines),
+                None => probe.undecided(id, NoVerdict::NotApplicable(nothing.to_owned())),
             }
         }
     }
@@ -116,41 +116,48 @@ fn variables(env: Option<&Node>, value: Option<&str>) -> Vec<(String, String)> {
     pairs.collect()
 }
 
-async fn show(stand: &mut Stand<'_>, wanted: Wanted) -> Result<Shown, Blocked> {
-    let agent = stand.load(wanted).map_err(|fault| stand.refused(&fault))?;
-    let (session, seen) = stand.seen(&agent).await?;
-    stand.close(&session).await;
-    let Some(Seen { argv, env, pid, .. }) = seen else {
+async fn launched(probe: &mut ProbeContext<'_>, choices: Choices) -> Result<Launch, NoVerdict> {
+    let agent = probe
+        .load(choices)
+        .map_err(|error| probe.no_verdict_for(&error))?;
+    let (session, seen) = probe.start_inspected(&agent).await?;
+    probe.close(&session).await;
+    let Some(ProcessInfo { argv, env, pid, .. }) = seen else {
         let why = "the agent's process was not found while it ran";
-        return Err(Blocked::NotVerified(why.to_owned()));
+        return Err(NoVerdict::NotVerified(why.to_owned()));
     };
     let masks = &agent.context.masks;
     let words: Vec<String> = argv.iter().map(|w| masks.mask(w).into_owned()).collect();
     let names: Vec<&String> = env.iter().map(|(name, _)| name).collect();
-    let line = stand.note(&json!({"process": pid, "argv": words, "variables": names}));
-    Ok(Shown { argv, env, line })
+    let line = probe.note(&json!({"process": pid, "argv": words, "variables": names}));
+    Ok(Launch { argv, env, line })
 }
 
 /// What the runtime would start.
-async fn prepared(stand: &mut Stand<'_>, wanted: Wanted) -> Result<Shown, Blocked> {
-    let agent = stand.load(wanted).map_err(|fault| stand.refused(&fault))?;
-    let Spec { argv, env } = agent.spec().await.map_err(|fault| stand.refused(&fault))?;
+async fn planned(probe: &mut ProbeContext<'_>, choices: Choices) -> Result<Launch, NoVerdict> {
+    let agent = probe
+        .load(choices)
+        .map_err(|error| probe.no_verdict_for(&error))?;
+    let LaunchSpec { argv, env } = agent
+        .spec()
+        .await
+        .map_err(|error| probe.no_verdict_for(&error))?;
     let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
     let argv: Vec<String> = argv.iter().map(text).collect();
     let words: Vec<String> = argv
         .iter()
         .map(|w| agent.context.masks.mask(w).into_owned())
         .collect();
-    let line = stand.note(&json!({"prepared": words}));
+    let line = probe.note(&json!({"prepared": words}));
     let env = env
         .iter()
         .map(|(name, value)| (text(name), text(value)))
         .collect();
-    Ok(Shown { argv, env, line })
+    Ok(Launch { argv, env, line })
 }
 
-pub async fn modes(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let bundle = stand.subject.target.bundle.clone();
+pub async fn modes(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let bundle = probe.subject.target.bundle.clone();
     let modes: Vec<(String, Patch)> = bundle
         .agent()
         .into_iter()
@@ -165,23 +172,23 @@ pub async fn modes(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         .collect();
     if modes.is_empty() {
         let why = "the manifest declares no modes";
-        return Err(Blocked::NotApplicable(why.to_owned()));
+        return Err(NoVerdict::NotApplicable(why.to_owned()));
     }
     let base = base(&bundle);
-    let mut findings = Findings::default();
-    let mut plain = stand.wanted();
+    let mut findings = Violations::default();
+    let mut plain = probe.choices();
     plain.mode = None;
-    let bare = show(stand, plain).await?;
+    let bare = launched(probe, plain).await?;
     unpatched(&mut findings, &bare, base.as_deref(), &modes);
     for (id, patch) in &modes {
-        let mut wanted = stand.wanted();
-        wanted.mode = Some(id.clone());
-        let shown = show(stand, wanted).await?;
-        mode(stand, &mut findings, &shown, base.as_deref(), (id, patch));
+        let mut choices = probe.choices();
+        choices.mode = Some(id.clone());
+        let launch = launched(probe, choices).await?;
+        mode(probe, &mut findings, &launch, base.as_deref(), (id, patch));
     }
     let nothing = "no mode adds an argument or a variable";
-    findings.tell(
-        stand,
+    findings.report(
+        probe,
         &["A45-MODE-03", "A45-MODE-04", "A45-MODE-05"],
         nothing,
     );
@@ -190,8 +197,8 @@ pub async fn modes(stand: &mut Stand<'_>) -> Result<(), Blocked> {
 
 /// Without a mode, the command line must contain `bin_args` and no arguments of any mode.
 fn unpatched(
-    findings: &mut Findings,
-    bare: &Shown,
+    findings: &mut Violations,
+    bare: &Launch,
     base: Option<&[String]>,
     modes: &[(String, Patch)],
 ) {
@@ -210,54 +217,54 @@ fn unpatched(
     } else {
         stray.map(|(id, _)| format!("without a mode, the command line is that of the mode `{id}`"))
     };
-    findings.look("A45-MODE-05", against, bare.line);
+    findings.check("A45-MODE-05", against, bare.line);
 }
 
 fn mode(
-    stand: &mut Stand<'_>,
-    findings: &mut Findings,
-    shown: &Shown,
+    probe: &mut ProbeContext<'_>,
+    findings: &mut Violations,
+    launch: &Launch,
     base: Option<&[String]>,
     (id, patch): (&str, &Patch),
 ) {
     if patch.is_empty() {
         // `default` names the normal behavior. Another empty mode should be a mode of the agent.
-        let idle = stand.warnings(&["choice_without_effect"]);
+        let idle = probe.warnings(&["choice_without_effect"]);
         if let Some((message, line)) = idle.last().filter(|_| id != "default") {
-            stand.doubtful("A45-MODE-03", message.clone(), &[*line]);
+            probe.suspicion("A45-MODE-03", message.clone(), &[*line]);
         }
         return;
     }
-    if let Some(lacks) = shown.lacks_variable(&patch.env) {
-        findings.look(
+    if let Some(lacks) = launch.lacks_variable(&patch.env) {
+        findings.check(
             "A45-MODE-03",
             Some(format!("in mode `{id}`, {lacks}")),
-            shown.line,
+            launch.line,
         );
         return;
     }
-    let Some(base) = base.filter(|_| !shown.is_retitled()) else {
+    let Some(base) = base.filter(|_| !launch.is_retitled()) else {
         if !patch.env.is_empty() {
-            findings.look("A45-MODE-03", None, shown.line);
+            findings.check("A45-MODE-03", None, launch.line);
         }
         return;
     };
     let words = patch.args.join(" ");
-    let missing = !shown.has_words(&patch.args);
+    let missing = !launch.has_words(&patch.args);
     let against =
         missing.then(|| format!("in mode `{id}`, the command line does not contain `{words}`"));
-    findings.look("A45-MODE-03", against, shown.line);
+    findings.check("A45-MODE-03", against, launch.line);
     if missing || patch.args.is_empty() {
         return;
     }
     let whole: Vec<String> = base.iter().chain(&patch.args).cloned().collect();
-    let against = (!shown.has_words(&whole))
+    let against = (!launch.has_words(&whole))
         .then(|| format!("in mode `{id}`, `{words}` does not follow `bin_args`"));
-    findings.look("A45-MODE-04", against, shown.line);
+    findings.check("A45-MODE-04", against, launch.line);
 }
 
 /// An option with a value that is not its default.
-struct Tried {
+struct OptionTrial {
     id: String,
     value: Value,
     template: Vec<String>,
@@ -267,21 +274,21 @@ struct Tried {
     is_free: bool,
 }
 
-impl Tried {
-    fn new(option: AgentOption<'_>, wanted: &Wanted) -> Option<Tried> {
+impl OptionTrial {
+    fn new(option: AgentOption<'_>, choices: &Choices) -> Option<OptionTrial> {
         let id = option.id()?.to_owned();
-        let asked = wanted.options.iter().rev().find(|(known, _)| *known == id);
+        let asked = choices.options.iter().rev().find(|(known, _)| *known == id);
         let (value, is_free) = match (asked, other_value(option)) {
             (_, Some(value)) => (value, false),
-            (Some((_, Given::Text(text))), None) => (json!(text), false),
-            (Some((_, Given::Typed(value))), None) => (value.clone(), false),
+            (Some((_, OptionValue::Text(text))), None) => (json!(text), false),
+            (Some((_, OptionValue::Typed(value))), None) => (value.clone(), false),
             (None, None) if option.kind().unwrap_or("string") == "string" => {
                 (json!(ANY_TEXT), true)
             }
             (None, None) => return None,
         };
-        let said = text(&value);
-        let fill = |word: &str| word.replace("{value}", &said);
+        let value_text = text(&value);
+        let fill = |word: &str| word.replace("{value}", &value_text);
         let template = option.bin_args_template().map(fill).collect();
         let when_true = match value == json!(true) {
             true => option
@@ -290,8 +297,8 @@ impl Tried {
                 .collect(),
             false => Vec::new(),
         };
-        let env = variables(option.env(), Some(&said));
-        Some(Tried {
+        let env = variables(option.env(), Some(&value_text));
+        Some(OptionTrial {
             id,
             value,
             template,
@@ -331,65 +338,70 @@ fn other_value(option: AgentOption<'_>) -> Option<Value> {
     }
 }
 
-pub async fn options(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let bundle = stand.subject.target.bundle.clone();
-    let wanted = stand.wanted();
+pub async fn options(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let bundle = probe.subject.target.bundle.clone();
+    let choices = probe.choices();
     let of_manifest = || bundle.agent().into_iter().flat_map(|agent| agent.options());
-    let tried: Vec<Tried> = of_manifest()
-        .filter_map(|o| Tried::new(o, &wanted))
+    let tried: Vec<OptionTrial> = of_manifest()
+        .filter_map(|o| OptionTrial::new(o, &choices))
         .collect();
     if tried.is_empty() {
         let why = "the manifest declares no options";
-        return Err(Blocked::NotApplicable(why.to_owned()));
+        return Err(NoVerdict::NotApplicable(why.to_owned()));
     }
     let has_argv = base(&bundle).is_some();
-    let mut findings = Findings::default();
-    let mut plain = stand.wanted();
+    let mut findings = Violations::default();
+    let mut plain = probe.choices();
     plain.options.clear();
     // If the agent does not start without options, nothing can be said about them.
-    show(stand, plain.clone()).await?;
-    let bare = prepared(stand, plain.clone()).await?;
+    launched(probe, plain.clone()).await?;
+    let bare = planned(probe, plain.clone()).await?;
     // Options that are set to their default must add nothing.
-    let defaults: Vec<(String, Given)> = of_manifest()
-        .filter_map(|o| Some((o.id()?.to_owned(), Given::Typed(to_json(o.default()?)))))
+    let defaults: Vec<(String, OptionValue)> = of_manifest()
+        .filter_map(|o| {
+            Some((
+                o.id()?.to_owned(),
+                OptionValue::Typed(to_json(o.default()?)),
+            ))
+        })
         .collect();
     if !defaults.is_empty() {
         let mut at_default = plain.clone();
         at_default.options = defaults;
-        let shown = prepared(stand, at_default).await?;
-        let same = shown.argv == bare.argv;
+        let launch = planned(probe, at_default).await?;
+        let same = launch.argv == bare.argv;
         let against =
             (!same).then(|| "options at their default change the command line".to_owned());
-        findings.look("A45-OPT-04", against, shown.line);
+        findings.check("A45-OPT-04", against, launch.line);
     }
     for option in &tried {
         let mut with = plain.clone();
-        with.options = vec![(option.id.clone(), Given::Typed(option.value.clone()))];
-        let shown = match option.is_free {
-            true => prepared(stand, with).await?,
-            false => match show(stand, with).await {
-                Ok(shown) => shown,
+        with.options = vec![(option.id.clone(), OptionValue::Typed(option.value.clone()))];
+        let launch = match option.is_free {
+            true => planned(probe, with).await?,
+            false => match launched(probe, with).await {
+                Ok(launch) => launch,
                 // The agent starts without the option, so the option causes the failure.
-                Err(Blocked::NotVerified(why)) => {
+                Err(NoVerdict::NotVerified(why)) => {
                     let what = format!(
                         "with `{}` set to {}, the agent does not start: {why}",
                         option.id, option.value
                     );
-                    findings.look(main_of(option), Some(what), bare.line);
+                    findings.check(main_of(option), Some(what), bare.line);
                     continue;
                 }
-                Err(blocked) => return Err(blocked),
+                Err(no_verdict) => return Err(no_verdict),
             },
         };
-        one_option(&mut findings, option, &shown, has_argv);
+        one_option(&mut findings, option, &launch, has_argv);
     }
     let all = ["A45-OPT-04", "A45-OPT-05", "A45-OPT-07", "A45-OPT-08"];
-    findings.tell(stand, &all, "no option of the manifest does this");
+    findings.report(probe, &all, "no option of the manifest does this");
     Ok(())
 }
 
 /// The main requirement for an option.
-fn main_of(option: &Tried) -> &'static str {
+fn main_of(option: &OptionTrial) -> &'static str {
     match (option.template.is_empty(), option.when_true.is_empty()) {
         (false, _) => "A45-OPT-04",
         (true, false) => "A45-OPT-07",
@@ -397,29 +409,29 @@ fn main_of(option: &Tried) -> &'static str {
     }
 }
 
-fn one_option(findings: &mut Findings, option: &Tried, shown: &Shown, has_argv: bool) {
+fn one_option(findings: &mut Violations, option: &OptionTrial, launch: &Launch, has_argv: bool) {
     let of = |what: String| format!("with `{}` set to {}, {what}", option.id, option.value);
-    let argv_shows = has_argv && !shown.is_retitled();
+    let argv_shows = has_argv && !launch.is_retitled();
     let literal = |text: &String| text.contains("{value}");
     if argv_shows && !option.template.is_empty() {
-        let left = shown.argv.iter().any(literal);
-        let missing = !shown.has_words(&option.template);
+        let left = launch.argv.iter().any(literal);
+        let missing = !launch.has_words(&option.template);
         let words = option.template.join(" ");
         let against =
             (missing && !left).then(|| of(format!("the command line does not contain `{words}`")));
-        findings.look("A45-OPT-04", against, shown.line);
+        findings.check("A45-OPT-04", against, launch.line);
         let against = left.then(|| of("the command line still contains `{value}`".to_owned()));
-        findings.look("A45-OPT-05", against, shown.line);
+        findings.check("A45-OPT-05", against, launch.line);
     }
     if argv_shows && !option.when_true.is_empty() {
         let words = option.words().join(" ");
-        let missing = !shown.has_words(&option.when_true);
+        let missing = !launch.has_words(&option.when_true);
         let against = missing.then(|| of(format!("the command line does not contain `{words}`")));
-        findings.look("A45-OPT-07", against, shown.line);
+        findings.check("A45-OPT-07", against, launch.line);
     }
     if !option.env.is_empty() {
-        let against = shown.lacks_variable(&option.env).map(of);
-        findings.look("A45-OPT-08", against, shown.line);
+        let against = launch.lacks_variable(&option.env).map(of);
+        findings.check("A45-OPT-08", against, launch.line);
     }
 }
 
@@ -427,8 +439,8 @@ fn one_option(findings: &mut Findings, option: &Tried, shown: &Shown, has_argv: 
 mod tests {
     use super::*;
 
-    fn shown(argv: &[&str]) -> Shown {
-        Shown {
+    fn launch(argv: &[&str]) -> Launch {
+        Launch {
             argv: argv.iter().map(|w| (*w).to_owned()).collect(),
             env: vec![("A".to_owned(), "1".to_owned())],
             line: 1,
@@ -438,18 +450,18 @@ mod tests {
     #[test]
     fn arguments_must_be_consecutive() {
         let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
-        let shown = shown(&["/x", "acp", "--model", "large"]);
-        assert!(shown.has_words(&words("--model large")) && shown.has_words(&[]));
-        assert!(!shown.has_words(&words("acp large")));
-        assert_eq!(shown.lacks_variable(&[("A".into(), "1".into())]), None);
-        assert!(shown.lacks_variable(&[("A".into(), "2".into())]).is_some());
-        assert!(shown.lacks_variable(&[("B".into(), "1".into())]).is_some());
+        let launch = launch(&["/x", "acp", "--model", "large"]);
+        assert!(launch.has_words(&words("--model large")) && launch.has_words(&[]));
+        assert!(!launch.has_words(&words("acp large")));
+        assert_eq!(launch.lacks_variable(&[("A".into(), "1".into())]), None);
+        assert!(launch.lacks_variable(&[("A".into(), "2".into())]).is_some());
+        assert!(launch.lacks_variable(&[("B".into(), "1".into())]).is_some());
     }
 
     #[test]
     fn a_process_title_is_recognized() {
-        assert!(shown(&["agent", ""]).is_retitled() && shown(&[]).is_retitled());
-        assert!(!shown(&["/bin/agent"]).is_retitled());
-        assert!(!shown(&["agent", "acp"]).is_retitled());
+        assert!(launch(&["agent", ""]).is_retitled() && launch(&[]).is_retitled());
+        assert!(!launch(&["/bin/agent"]).is_retitled());
+        assert!(!launch(&["agent", "acp"]).is_retitled());
     }
 }

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 
 use serde_json::json;
 
-use super::stand::Stand;
-use crate::run::case::Blocked;
+use super::context::ProbeContext;
+use crate::run::case::NoVerdict;
 use agentproto_runtime::audit;
-use agentproto_runtime::fault::Code;
+use agentproto_runtime::error::Code;
 
-pub async fn secrets(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let auth = stand.subject.target.bundle.common().auth();
+pub async fn secrets(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let auth = probe.subject.target.bundle.common().auth();
     let state = auth.and_then(|auth| auth.state());
     let names: Vec<String> = state
         .into_iter()
@@ -19,39 +19,41 @@ pub async fn secrets(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         .collect();
     if names.is_empty() {
         let why = "the manifest declares no environment variables for the login (`auth.state.env`)";
-        return Err(Blocked::NotApplicable(why.to_owned()));
+        return Err(NoVerdict::NotApplicable(why.to_owned()));
     }
-    let mut context = stand.context().map_err(|fault| stand.refused(&fault))?;
+    let mut context = probe
+        .context()
+        .map_err(|error| probe.no_verdict_for(&error))?;
     // Use a canary value, so that no real secret is needed or shown.
-    let canary = format!("certify-canary-{}", stand.subject.marker);
+    let canary = format!("certify-canary-{}", probe.subject.marker);
     for name in &names {
         let env = std::sync::Arc::make_mut(&mut context.host_env);
         env.retain(|(known, _)| known != name.as_str());
         env.push((OsString::from(name), OsString::from(&canary)));
     }
     let home = context.home.clone();
-    let agent = stand.load_in(context, stand.wanted());
-    let agent = agent.map_err(|fault| stand.refused(&fault))?;
-    let (started, seen) = stand.start_and_look(&agent).await;
+    let agent = probe.load_in(context, probe.choices());
+    let agent = agent.map_err(|error| probe.no_verdict_for(&error))?;
+    let (started, seen) = probe.start_and_inspect(&agent).await;
     let session = match started {
         Ok(session) => Some(session),
         // The agent may reject the canary as a key. The process was already inspected.
-        Err(fault) if seen.is_some() && fault.code != Code::StateUnwritable => {
-            stand.fault(&fault);
+        Err(error) if seen.is_some() && error.code != Code::StateUnwritable => {
+            probe.note_error(&error);
             None
         }
-        Err(fault) => return Err(stand.refused(&fault)),
+        Err(error) => return Err(probe.no_verdict_for(&error)),
     };
     let seen = match (seen, &session) {
-        (None, Some(session)) => stand.look_in_turn(session).await?,
+        (None, Some(session)) => probe.inspect_in_turn(session).await?,
         (seen, _) => seen,
     };
     if let Some(session) = session {
-        stand.close(&session).await;
+        probe.close(&session).await;
     }
     let Some(seen) = seen else {
         let why = "the agent's process was not found while it ran";
-        return Err(Blocked::NotVerified(why.to_owned()));
+        return Err(NoVerdict::NotVerified(why.to_owned()));
     };
     let got: Vec<&String> = names
         .iter()
@@ -62,14 +64,14 @@ pub async fn secrets(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         .filter(|name| !got.contains(name))
         .map(String::as_str)
         .collect();
-    let line = stand.note(&json!({"process": seen.pid, "variables": got, "missing": missing}));
+    let line = probe.note(&json!({"process": seen.pid, "variables": got, "missing": missing}));
     let against = (!missing.is_empty()).then(|| {
         format!(
             "`{}` did not reach the environment of the agent",
             missing.join("`, `")
         )
     });
-    stand.verdict("A45-AUTH-03", against, &[line]);
+    probe.verdict("A45-AUTH-03", against, &[line]);
     let values: Vec<&str> = got
         .iter()
         .filter_map(|name| seen.variable(name))
@@ -82,16 +84,16 @@ pub async fn secrets(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     };
     let in_argv = seen.argv.iter().any(|word| leaks(word));
     let against = in_argv.then(|| "a secret is in the command line of the agent".to_owned());
-    stand.verdict("A45-AUTH-04", against, &[line]);
+    probe.verdict("A45-AUTH-04", against, &[line]);
     let log = std::fs::read_to_string(audit::default_path(&home)).unwrap_or_default();
-    let told = stand.log.lines().iter().any(|text| leaks(text));
+    let is_logged = probe.log.lines().iter().any(|text| leaks(text));
     let against = if leaks(&log) {
         Some("a secret is in the audit log".to_owned())
-    } else if told {
+    } else if is_logged {
         Some("a secret is in the events of the runtime".to_owned())
     } else {
         None
     };
-    stand.verdict("A45-AUTH-05", against, &[line]);
+    probe.verdict("A45-AUTH-05", against, &[line]);
     Ok(())
 }

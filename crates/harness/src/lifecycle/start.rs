@@ -2,60 +2,60 @@
 
 use serde_json::json;
 
+use super::context::ProbeContext;
 use super::in_order;
-use super::stand::Stand;
-use crate::run::case::Blocked;
+use crate::run::case::NoVerdict;
 use agentproto_runtime::audit;
-use agentproto_runtime::fault::{Code, Fault};
+use agentproto_runtime::error::{Code, Error};
 use agentproto_runtime::observe::Stage;
 
-pub async fn start(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let agent = stand.load(stand.wanted());
-    let agent = agent.map_err(|fault| stand.refused(&fault))?;
-    stand.played.notes.push(Default::default());
-    let begun = tokio::time::Instant::now();
+pub async fn start(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let agent = probe.load(probe.choices());
+    let agent = agent.map_err(|error| probe.no_verdict_for(&error))?;
+    probe.outcome.notes.push(Default::default());
+    let start_time = tokio::time::Instant::now();
     let session = match agent.start().await {
         Ok(session) => session,
-        Err(fault) => return failed(stand, &fault),
+        Err(error) => return failed(probe, &error),
     };
-    stand.played.startup += begun.elapsed();
-    let line = stand.note(&json!({"session": session.id()}));
-    stand.met("A45-LIFE-05", &[line]);
+    probe.outcome.startup += start_time.elapsed();
+    let line = probe.note(&json!({"session": session.id()}));
+    probe.pass("A45-LIFE-05", &[line]);
     let against = session.id().is_empty();
     let against = against.then(|| "the session that was opened has no id".to_owned());
-    stand.verdict("A45-LIFE-06", against, &[line]);
-    order(stand);
-    stand.close(&session).await;
+    probe.verdict("A45-LIFE-06", against, &[line]);
+    order(probe);
+    probe.close(&session).await;
     Ok(())
 }
 
 /// The stage that failed determines the violated requirement.
-fn failed(stand: &mut Stand<'_>, fault: &Fault) -> Result<(), Blocked> {
-    let line = stand.fault(fault);
-    let stage = stand.stages().last().map(|told| told.stage);
+fn failed(probe: &mut ProbeContext<'_>, error: &Error) -> Result<(), NoVerdict> {
+    let line = probe.note_error(error);
+    let stage = probe.stages().last().map(|started| started.stage);
     let broke_off = matches!(
-        fault.code,
+        error.code,
         Code::HandshakeTimeout | Code::AgentExited | Code::ProtocolViolation | Code::TurnFailed
     );
     let id = match stage {
         Some(Stage::Handshake) if broke_off => "A45-LIFE-05",
-        Some(Stage::Session) if fault.code != Code::AuthRequired => "A45-LIFE-06",
-        _ => return Err(stand.refused(fault)),
+        Some(Stage::Session) if error.code != Code::AuthRequired => "A45-LIFE-06",
+        _ => return Err(probe.no_verdict_for(error)),
     };
-    let what = format!("{}: {}", fault.code.as_str(), fault.message);
-    stand.broken(id, what.clone(), &[line]);
-    Err(Blocked::NotVerified(what))
+    let what = format!("{}: {}", error.code.as_str(), error.message);
+    probe.violation(id, what.clone(), &[line]);
+    Err(NoVerdict::NotVerified(what))
 }
 
-fn order(stand: &mut Stand<'_>) {
-    let told = stand.stages();
-    let stages: Vec<Stage> = told.iter().map(|t| t.stage).collect();
-    let lines: Vec<u64> = told.iter().map(|t| t.line).collect();
+fn order(probe: &mut ProbeContext<'_>) {
+    let started = probe.stages();
+    let stages: Vec<Stage> = started.iter().map(|t| t.stage).collect();
+    let lines: Vec<u64> = started.iter().map(|t| t.line).collect();
     let names: Vec<&str> = stages.iter().map(|s| s.as_str()).collect();
     let names = names.join(", ");
     let wrong = (!in_order(&stages)).then(|| format!("the stages are out of order: {names}"));
     // The audit log is evidence independent of the observer.
-    let logged = logged(stand);
+    let logged = logged(probe);
     let differs = logged.is_some_and(|logged| logged != names);
     let differs = differs.then(|| format!("the audit log has different stages than {names}"));
     let missing = missing(
@@ -69,24 +69,24 @@ fn order(stand: &mut Stand<'_>) {
         ],
     );
     let against = wrong.clone().or(differs).or(missing);
-    stand.verdict("A45-SETUP-05", against.clone(), &lines);
-    stand.verdict("A29-SETUP-21", against, &lines);
+    probe.verdict("A45-SETUP-05", against.clone(), &lines);
+    probe.verdict("A29-SETUP-21", against, &lines);
     let checked = between(&stages, Stage::VersionCheck, Stage::Install, Stage::Spawn);
     let against = (!checked).then(|| {
         format!("the version was not checked between install and spawn (stages: {names})")
     });
-    stand.verdict("A29-VER-08", against, &lines);
-    match stand.subject.target.protocol() {
+    probe.verdict("A29-VER-08", against, &lines);
+    match probe.subject.target.protocol() {
         "acp" => {
             let three = between(&stages, Stage::Handshake, Stage::Spawn, Stage::Session);
             let against = (!three).then(|| {
                 format!("spawn, handshake and session did not follow each other (stages: {names})")
             });
-            stand.verdict("A44-LIFEC-01", against, &lines);
+            probe.verdict("A44-LIFEC-01", against, &lines);
         }
         other => {
             let why = format!("only for ACP, but the protocol is {other}");
-            stand.open("A44-LIFEC-01", Blocked::NotApplicable(why));
+            probe.undecided("A44-LIFEC-01", NoVerdict::NotApplicable(why));
         }
     }
 }
@@ -106,8 +106,8 @@ fn between(stages: &[Stage], stage: Stage, after: Stage, before: Stage) -> bool 
 }
 
 /// The stages in the audit log, in order.
-fn logged(stand: &Stand<'_>) -> Option<String> {
-    let home = stand.context().ok()?.home;
+fn logged(probe: &ProbeContext<'_>) -> Option<String> {
+    let home = probe.context().ok()?.home;
     let text = std::fs::read_to_string(audit::default_path(&home)).ok()?;
     let events = text.lines().filter_map(|line| {
         let entry: serde_json::Value = serde_json::from_str(line).ok()?;

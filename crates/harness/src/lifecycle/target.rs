@@ -9,23 +9,23 @@ use std::time::Duration;
 
 use tokio::sync::OnceCell;
 
-use agentproto_runtime::agent::{Agent, Wishlist};
-use agentproto_runtime::arm::Spec;
+use agentproto_runtime::agent::{Agent, AgentOptions};
+use agentproto_runtime::arm::LaunchSpec;
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::choices::{self, Wanted};
+use agentproto_runtime::choices::{self, Choices};
 use agentproto_runtime::command::Started;
-use agentproto_runtime::context::{Context, Sandboxing, Setting};
-use agentproto_runtime::fault::{Code, Fault};
+use agentproto_runtime::context::{Context, ContextOptions, Sandboxing};
+use agentproto_runtime::error::{Code, Error};
 use agentproto_runtime::home::{Home, make_dir};
 use agentproto_runtime::interact::Headless;
 use agentproto_runtime::observe::{Observer, Silent};
-use agentproto_sandbox::spawn::Options;
-use agentproto_text::redact::Masks;
+use agentproto_sandbox::spawn::SpawnOptions;
+use agentproto_text::redact::SecretRedactor;
 
 /// What a caller chooses for a bundle.
-pub struct Choices {
+pub struct BundleOptions {
     /// Mode, options and continuation.
-    pub wanted: Wanted,
+    pub choices: Choices,
     /// Whether and how the sandbox is used.
     pub sandboxing: Sandboxing,
     /// Whether installs, setup and logins are confirmed in advance.
@@ -38,10 +38,10 @@ pub struct Choices {
     pub home: Option<Home>,
 }
 
-impl Default for Choices {
+impl Default for BundleOptions {
     fn default() -> Self {
-        Choices {
-            wanted: Wanted::default(),
+        BundleOptions {
+            choices: Choices::default(),
             sandboxing: Sandboxing::Auto,
             yes: false,
             host_env: std::env::vars_os().collect(),
@@ -56,10 +56,10 @@ pub struct BundleTarget {
     /// The bundle.
     pub bundle: Bundle,
     /// What the caller chose.
-    pub choices: Choices,
+    pub options: BundleOptions,
     /// Directory of the run in which the bundle is prepared.
-    place: PathBuf,
-    ready: OnceCell<Result<(Arc<Context>, Spec), Fault>>,
+    directory: PathBuf,
+    ready: OnceCell<Result<(Arc<Context>, LaunchSpec), Error>>,
 }
 
 impl fmt::Debug for BundleTarget {
@@ -70,11 +70,11 @@ impl fmt::Debug for BundleTarget {
 
 impl BundleTarget {
     /// A target that is prepared below the directory `run`.
-    pub fn new(bundle: Bundle, choices: Choices, run: &Path) -> BundleTarget {
+    pub fn new(bundle: Bundle, options: BundleOptions, run: &Path) -> BundleTarget {
         BundleTarget {
             bundle,
-            choices,
-            place: run.join("bundle"),
+            options,
+            directory: run.join("bundle"),
             ready: OnceCell::new(),
         }
     }
@@ -98,35 +98,35 @@ impl BundleTarget {
         root: &Path,
         cwd: &Path,
         observer: Arc<dyn Observer>,
-    ) -> Result<Context, Fault> {
+    ) -> Result<Context, Error> {
         let home = root.join("agentproto-home");
         let unwritable = |error: io::Error| {
             let what = format!("cannot create `{}`: {error}", home.display());
-            Fault::new(Code::StateUnwritable, what)
+            Error::new(Code::StateUnwritable, what)
         };
-        self.furnish(&home).map_err(unwritable)?;
+        self.fill_home(&home).map_err(unwritable)?;
         make_dir(cwd).map_err(unwritable)?;
-        let setting = Setting {
+        let config = ContextOptions {
             home: Home::new(home),
             cwd: cwd.to_owned(),
-            host_env: Arc::new(self.choices.host_env.clone()),
-            sandboxing: self.choices.sandboxing,
-            yes: self.choices.yes,
+            host_env: Arc::new(self.options.host_env.clone()),
+            sandboxing: self.options.sandboxing,
+            yes: self.options.yes,
             observer,
             interact: Arc::new(Headless),
         };
-        Context::new(self.bundle.clone(), setting)
+        Context::new(self.bundle.clone(), config)
     }
 
     /// Fills the state directory of a case. Installed programs and the user's secrets are linked,
     /// and logins are copied. The audit log, the setup ledger and the login states belong to the
     /// case.
-    fn furnish(&self, home: &Path) -> io::Result<()> {
+    fn fill_home(&self, home: &Path) -> io::Result<()> {
         if home.exists() {
             return Ok(());
         }
         make_dir(home)?;
-        let Some(users) = &self.choices.home else {
+        let Some(users) = &self.options.home else {
             return Ok(());
         };
         for name in ["tools", "npm", "secrets"] {
@@ -147,31 +147,31 @@ impl BundleTarget {
 
     /// Rejects choices that the manifest does not offer, because they are a mistake of the caller.
     /// Other errors are left to the checks.
-    pub fn check_choices(&self) -> Result<(), Fault> {
+    pub fn check_choices(&self) -> Result<(), Error> {
         let chosen = match self.bundle.agent() {
-            Some(agent) => choices::choose(&self.bundle, agent, &self.choices.wanted),
+            Some(agent) => choices::choose(&self.bundle, agent, &self.options.choices),
             None => return Err(self.no_agent()),
         };
         match chosen {
-            Err(fault) if fault.code.is_choice() => Err(fault),
+            Err(error) if error.code.is_choice() => Err(error),
             _ => Ok(()),
         }
     }
 
-    fn no_agent(&self) -> Fault {
+    fn no_agent(&self) -> Error {
         let what = format!(
             "{}: a CLI.md describes a tool, not an agent that could be certified",
             self.bundle.path().display()
         );
-        Fault::new(Code::ManifestInvalid, what).hint("name an AGENT-CLI.md")
+        Error::new(Code::ManifestInvalid, what).hint("name an AGENT-CLI.md")
     }
 
     /// Runs everything before the spawn, once for all cases, and returns how to start the agent.
-    pub async fn ready(&self) -> Result<&(Arc<Context>, Spec), Fault> {
+    pub async fn ready(&self) -> Result<&(Arc<Context>, LaunchSpec), Error> {
         let made = self.ready.get_or_init(|| async {
-            let cwd = self.place.join("work");
-            let context = self.context(&self.place, &cwd, Arc::new(Silent))?;
-            let agent = Agent::load(context, self.wishes())?;
+            let cwd = self.directory.join("work");
+            let context = self.context(&self.directory, &cwd, Arc::new(Silent))?;
+            let agent = Agent::load(context, self.agent_options())?;
             let spec = agent.spec().await?;
             Ok((Arc::clone(&agent.context), spec))
         });
@@ -179,17 +179,17 @@ impl BundleTarget {
     }
 
     /// Masks for the secrets that were resolved for the bundle.
-    pub fn masks(&self) -> Option<&Masks> {
+    pub fn masks(&self) -> Option<&SecretRedactor> {
         let ready = self.ready.get()?.as_ref().ok();
         ready.map(|(context, _)| &context.masks)
     }
 
     /// Options for loading the agent. Probes replace the handshake timeout with that of the run.
-    pub fn wishes(&self) -> Wishlist {
-        Wishlist {
-            wanted: self.choices.wanted.clone(),
+    pub fn agent_options(&self) -> AgentOptions {
+        AgentOptions {
+            choices: self.options.choices.clone(),
             handshake_timeout: Duration::from_secs(30),
-            ..Wishlist::default()
+            ..AgentOptions::default()
         }
     }
 
@@ -199,12 +199,12 @@ impl BundleTarget {
         &self,
         cwd: &Path,
         more: &[(String, String)],
-        options: Options,
-    ) -> Result<Started, Fault> {
+        options: SpawnOptions,
+    ) -> Result<Started, Error> {
         let (context, spec) = self.ready().await?;
         let mut context = Context::clone(context);
         context.cwd = cwd.parent().unwrap_or(cwd).to_owned();
-        let more = self.choices.env.iter().chain(more);
+        let more = self.options.env.iter().chain(more);
         let more = more.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let env: Vec<_> = spec.env.iter().cloned().chain(more).collect();
         let mut launch = context.prepare(&spec.argv, &env)?;

@@ -6,95 +6,102 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-use super::look;
-use super::stand::{Said, Stand};
-use crate::run::case::Blocked;
+use super::context::{ProbeContext, TurnEvents};
+use super::process_info;
+use crate::run::case::NoVerdict;
 use agentproto_manifest::views::Capabilities;
-use agentproto_runtime::arm::adapter::ENDED_AGAIN;
+use agentproto_runtime::arm::adapter::UNEXPECTED_TURN_END;
+use agentproto_runtime::error::Code;
 use agentproto_runtime::event::{StopReason, StreamEvent};
-use agentproto_runtime::fault::Code;
 
 /// Time limit for the end of a canceled turn.
-const CANCELLED: Duration = Duration::from_secs(1);
+const CANCEL_LIMIT: Duration = Duration::from_secs(1);
 /// Margin for the measurement itself on a busy machine.
-const AIR: Duration = Duration::from_millis(400);
+const MARGIN: Duration = Duration::from_millis(400);
 /// How long a slow turn must continue on its own.
-const BUSY: Duration = Duration::from_millis(300);
+const BUSY_TIME: Duration = Duration::from_millis(300);
 /// Idle limit for the test, instead of minutes.
-const IDLE: Duration = Duration::from_millis(300);
+const IDLE_LIMIT: Duration = Duration::from_millis(300);
 
 /// Whether a flag of `capabilities` is declared.
-fn declares(stand: &Stand<'_>, flag: impl Fn(Capabilities<'_>) -> Option<bool>) -> bool {
-    let agent = stand.subject.target.bundle.agent();
+fn declares(probe: &ProbeContext<'_>, flag: impl Fn(Capabilities<'_>) -> Option<bool>) -> bool {
+    let agent = probe.subject.target.bundle.agent();
     let declared = agent.and_then(|agent| agent.capabilities());
     declared.and_then(flag) == Some(true)
 }
 
-pub async fn events(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let prompt = stand.need_prompt("text")?;
-    let session = stand.session(stand.wanted()).await?;
-    let first = stand.turn(&session, &prompt).await?;
+pub async fn events(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let prompt = probe.need_prompt("text")?;
+    let session = probe.session(probe.choices()).await?;
+    let first = probe.turn(&session, &prompt).await?;
     // Events after the end of a turn show up in the next turn.
-    let second = match stand.send(&session, &prompt) {
-        Ok(mut turn) => Some(stand.follow(&mut turn).await),
-        Err(fault) if fault.code == Code::TurnsSpent => None,
-        Err(fault) => {
-            stand.fault(&fault);
+    let second = match probe.send(&session, &prompt) {
+        Ok(mut turn) => Some(probe.follow(&mut turn).await),
+        Err(error) if error.code == Code::TurnsSpent => None,
+        Err(error) => {
+            probe.note_error(&error);
             None
         }
     };
-    stand.close(&session).await;
+    probe.close(&session).await;
     let lines = first.lines();
     let turns = [Some(&first), second.as_ref()];
     let turns = || turns.into_iter().flatten();
-    let odd = stand.warnings(&["protocol_garbage", "protocol_violation"]);
-    let violated = turns().find_map(|said| said.error().filter(|e| e.is(Code::ProtocolViolation)));
+    let garbage = probe.warnings(&["protocol_garbage", "protocol_violation"]);
+    let violated = turns().find_map(|turn_events| {
+        turn_events
+            .error()
+            .filter(|e| e.is(Code::ProtocolViolation))
+    });
     // A second end of a turn counts as a violation of EVT-07, not EVT-01.
     let (again, violated) = match violated {
-        Some(error) if error.message.starts_with(ENDED_AGAIN) => (Some(error), None),
+        Some(error) if error.message.starts_with(UNEXPECTED_TURN_END) => (Some(error), None),
         violated => (None, violated),
     };
     let against = violated.map(|error| error.to_string());
-    let against = against.or_else(|| odd.first().map(|(message, _)| message.clone()));
-    let is_odd = against.is_some();
-    stand.verdict("A45-EVT-01", against, &lines);
+    let against = against.or_else(|| garbage.first().map(|(message, _)| message.clone()));
+    let has_garbage = against.is_some();
+    probe.verdict("A45-EVT-01", against, &lines);
     let again = again.map(|error| error.to_string());
-    let unended = again.or_else(|| turns().find_map(not_ended));
-    let failed = turns().find_map(Said::error);
-    match (unended, failed) {
-        (Some(what), _) => stand.broken("A45-EVT-07", what, &lines),
+    let missing_end = again.or_else(|| turns().find_map(not_ended));
+    let failed = turns().find_map(TurnEvents::error);
+    match (missing_end, failed) {
+        (Some(what), _) => probe.violation("A45-EVT-07", what, &lines),
         (None, Some(error)) if error.is(Code::AgentExited) => {
             let what = format!("the agent exited before the end of the turn: {error}");
-            stand.broken("A45-EVT-07", what, &lines);
+            probe.violation("A45-EVT-07", what, &lines);
         }
         (None, Some(error)) => {
-            stand.open("A45-EVT-07", Blocked::NotVerified(error.to_string()));
+            probe.undecided("A45-EVT-07", NoVerdict::NotVerified(error.to_string()));
         }
-        (None, None) if is_odd => {
+        (None, None) if has_garbage => {
             let why = "the turn contained output that is not part of the protocol".to_owned();
-            stand.open("A45-EVT-07", Blocked::NotVerified(why));
+            probe.undecided("A45-EVT-07", NoVerdict::NotVerified(why));
         }
-        (None, None) => stand.met("A45-EVT-07", &lines),
+        (None, None) => probe.pass("A45-EVT-07", &lines),
     }
     let chunks = first.count(|event| matches!(event, StreamEvent::TextDelta { .. }));
-    if !declares(stand, |c| c.streaming()) {
+    if !declares(probe, |c| c.streaming()) {
         let why = "the manifest does not declare `streaming`".to_owned();
-        stand.open("A45-CAP-02", Blocked::NotApplicable(why));
+        probe.undecided("A45-CAP-02", NoVerdict::NotApplicable(why));
     } else if let Some(error) = first.error() {
-        stand.open("A45-CAP-02", Blocked::NotVerified(error.to_string()));
+        probe.undecided("A45-CAP-02", NoVerdict::NotVerified(error.to_string()));
     } else {
         let against = (chunks == 0)
             .then(|| "`streaming` is declared, but the turn had no text-delta".to_owned());
-        stand.verdict("A45-CAP-02", against, &lines);
+        probe.verdict("A45-CAP-02", against, &lines);
     }
     Ok(())
 }
 
 /// Checks that a turn ends with exactly one turn-end or one error.
-fn not_ended(said: &Said) -> Option<String> {
-    let ends = said.count(StreamEvent::is_last);
-    let is_last = said.events.last().is_some_and(|(event, _)| event.is_last());
-    match (said.ended, ends, is_last) {
+fn not_ended(turn_events: &TurnEvents) -> Option<String> {
+    let ends = turn_events.count(StreamEvent::is_last);
+    let is_last = turn_events
+        .events
+        .last()
+        .is_some_and(|(event, _)| event.is_last());
+    match (turn_events.ended, ends, is_last) {
         (true, 1, true) => None,
         (false, _, _) => Some("the turn did not end within the time limit".to_owned()),
         (true, ends, _) => Some(format!(
@@ -103,70 +110,70 @@ fn not_ended(said: &Said) -> Option<String> {
     }
 }
 
-pub async fn tools(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let said = one_turn(stand, "tool").await?;
-    let lines = said.lines();
+pub async fn tools(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let turn_events = one_turn(probe, "tool").await?;
+    let lines = turn_events.lines();
     let mut calls = HashSet::new();
-    let mut nameless = None;
-    let mut stray = None;
+    let mut incomplete = None;
+    let mut unmatched = None;
     let mut results = 0;
-    for (event, line) in &said.events {
+    for (event, line) in &turn_events.events {
         match event {
             StreamEvent::ToolCall { id, name, .. } => {
                 if id.is_empty() || name.is_empty() {
-                    nameless = Some(*line);
+                    incomplete = Some(*line);
                 }
                 calls.insert(id.clone());
             }
             StreamEvent::ToolResult { id, .. } => {
                 results += 1;
                 if !calls.contains(id) {
-                    stray = Some((id.clone(), *line));
+                    unmatched = Some((id.clone(), *line));
                 }
             }
             _ => {}
         }
     }
-    let declared = declares(stand, |c| c.tool_calls());
+    let declared = declares(probe, |c| c.tool_calls());
     claim(
-        stand,
+        probe,
         "A45-CAP-03",
         "tool_calls",
         "tool-call",
         declared,
         !calls.is_empty(),
-        &said,
+        &turn_events,
     );
     if calls.is_empty() {
         let why = "the agent did not call a tool".to_owned();
-        stand.open("A45-EVT-03", Blocked::NotVerified(why));
+        probe.undecided("A45-EVT-03", NoVerdict::NotVerified(why));
     } else {
-        let against = nameless.map(|_| "a tool-call has no id or no name".to_owned());
-        stand.verdict(
+        let against = incomplete.map(|_| "a tool-call has no id or no name".to_owned());
+        probe.verdict(
             "A45-EVT-03",
             against,
-            &nameless.map_or(lines.clone(), |l| vec![l]),
+            &incomplete.map_or(lines.clone(), |l| vec![l]),
         );
     }
     if results == 0 {
         let why = "the agent sent no tool-result".to_owned();
-        stand.open("A45-EVT-04", Blocked::NotVerified(why));
+        probe.undecided("A45-EVT-04", NoVerdict::NotVerified(why));
     } else {
-        let against = stray
+        let against = unmatched
             .as_ref()
             .map(|(id, _)| format!("the tool-result `{id}` does not belong to a tool-call"));
-        stand.verdict(
+        probe.verdict(
             "A45-EVT-04",
             against,
-            &stray.map_or(lines, |(_, l)| vec![l]),
+            &unmatched.map_or(lines, |(_, l)| vec![l]),
         );
     }
     Ok(())
 }
 
-pub async fn questions(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let said = one_turn(stand, "permission").await?;
-    let asked: Vec<_> = said
+pub async fn permission_prompts(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let turn_events = one_turn(probe, "permission").await?;
+    let prompts: Vec<_> = turn_events
         .events
         .iter()
         .filter_map(|(event, line)| match event {
@@ -176,102 +183,102 @@ pub async fn questions(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             _ => None,
         })
         .collect();
-    let declared = declares(stand, |c| c.bidirectional());
+    let declared = declares(probe, |c| c.bidirectional());
     claim(
-        stand,
+        probe,
         "A45-CAP-08",
         "bidirectional",
         "agent-prompt",
         declared,
-        !asked.is_empty(),
-        &said,
+        !prompts.is_empty(),
+        &turn_events,
     );
-    match asked.first() {
+    match prompts.first() {
         None => {
             let why = "the agent did not ask a question".to_owned();
-            stand.open("A45-EVT-06", Blocked::NotVerified(why));
+            probe.undecided("A45-EVT-06", NoVerdict::NotVerified(why));
         }
         Some((_, line)) => {
-            let blank = asked.iter().any(|(blank, _)| *blank);
+            let blank = prompts.iter().any(|(blank, _)| *blank);
             let against = blank.then(|| "an agent-prompt has no id or no message".to_owned());
-            stand.verdict("A45-EVT-06", against, &[*line]);
+            probe.verdict("A45-EVT-06", against, &[*line]);
         }
     }
     Ok(())
 }
 
-async fn one_turn(stand: &mut Stand<'_>, key: &str) -> Result<Said, Blocked> {
-    let prompt = stand.need_prompt(key)?;
-    let session = stand.session(stand.wanted()).await?;
-    let said = stand.turn(&session, &prompt).await?;
-    stand.close(&session).await;
-    match said.error() {
-        Some(error) => Err(Blocked::NotVerified(format!("the turn failed: {error}"))),
-        None => Ok(said),
+async fn one_turn(probe: &mut ProbeContext<'_>, key: &str) -> Result<TurnEvents, NoVerdict> {
+    let prompt = probe.need_prompt(key)?;
+    let session = probe.session(probe.choices()).await?;
+    let turn_events = probe.turn(&session, &prompt).await?;
+    probe.close(&session).await;
+    match turn_events.error() {
+        Some(error) => Err(NoVerdict::NotVerified(format!("the turn failed: {error}"))),
+        None => Ok(turn_events),
     }
 }
 
 /// Checks a declared capability: it must be used. If it is used without being declared, that is a
 /// warning.
 fn claim(
-    stand: &mut Stand<'_>,
+    probe: &mut ProbeContext<'_>,
     id: &str,
     flag: &str,
     event: &str,
     declared: bool,
     shown: bool,
-    said: &Said,
+    turn_events: &TurnEvents,
 ) {
-    let lines = said.lines();
+    let lines = turn_events.lines();
     match (declared, shown) {
-        (true, true) => stand.met(id, &lines),
+        (true, true) => probe.pass(id, &lines),
         (true, false) => {
             let what = format!("`{flag}` is declared, but the prompt for it caused no {event}");
-            stand.broken(id, what, &lines);
+            probe.violation(id, what, &lines);
         }
         (false, true) => {
             let what =
                 format!("the agent sent a {event}, but the manifest does not declare `{flag}`");
-            stand.doubtful(id, what, &lines);
+            probe.suspicion(id, what, &lines);
         }
         (false, false) => {
             let why = format!("the manifest does not declare `{flag}`");
-            stand.open(id, Blocked::NotApplicable(why));
+            probe.undecided(id, NoVerdict::NotApplicable(why));
         }
     }
 }
 
-pub async fn cancel(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let slow = stand.need_prompt("slow")?;
-    let session = stand.session(stand.wanted()).await?;
-    let mut turn = stand
+pub async fn cancel(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let slow = probe.need_prompt("slow")?;
+    let session = probe.session(probe.choices()).await?;
+    let mut turn = probe
         .send(&session, &slow)
-        .map_err(|fault| stand.refused(&fault))?;
-    let mut until = Instant::now() + stand.setting.timeout;
-    let mut said = Said::default();
+        .map_err(|error| probe.no_verdict_for(&error))?;
+    let mut until = Instant::now() + probe.config.timeout;
+    let mut turn_events = TurnEvents::default();
     // From its first event on, the turn must stay busy for a while. Otherwise the cancel would be
     // too late.
     while let Ok(Some(event)) = timeout_at(until, turn.next()).await {
-        if said.events.is_empty() {
-            until = Instant::now() + BUSY;
+        if turn_events.events.is_empty() {
+            until = Instant::now() + BUSY_TIME;
         }
-        stand.heard(&mut said, event);
+        probe.record_event(&mut turn_events, event);
     }
-    if said.count(StreamEvent::is_last) > 0 || said.events.is_empty() {
-        stand.close(&session).await;
+    if turn_events.count(StreamEvent::is_last) > 0 || turn_events.events.is_empty() {
+        probe.close(&session).await;
         let why = "the slow turn ended before it could be canceled, or produced no event within \
                    the time limit";
-        return Err(Blocked::NotVerified(why.to_owned()));
+        return Err(NoVerdict::NotVerified(why.to_owned()));
     }
-    stand.played.waits += BUSY;
-    let asked = Instant::now();
-    let line = stand.note(&json!({"cancel": true}));
+    probe.outcome.waits += BUSY_TIME;
+    let cancelled_at = Instant::now();
+    let line = probe.note(&json!({"cancel": true}));
     session
         .cancel()
         .await
-        .map_err(|fault| stand.refused(&fault))?;
-    let rest = stand.follow(&mut turn).await;
-    let took = asked.elapsed();
+        .map_err(|error| probe.no_verdict_for(&error))?;
+    let rest = probe.follow(&mut turn).await;
+    let took = cancelled_at.elapsed();
     let mut lines = vec![line];
     lines.extend(rest.lines());
     let reason = rest.events.iter().find_map(|(event, _)| match event {
@@ -283,7 +290,7 @@ pub async fn cancel(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             Some(error) => format!("a canceled turn ended with an error: {error}"),
             None => "a canceled turn did not end".to_owned(),
         }),
-        Some(StopReason::Cancelled) if took > CANCELLED + AIR => Some(format!(
+        Some(StopReason::Cancelled) if took > CANCEL_LIMIT + MARGIN => Some(format!(
             "a canceled turn ended only after {} ms",
             took.as_millis()
         )),
@@ -294,30 +301,30 @@ pub async fn cancel(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         Some(against) => Some(against),
         // The runtime ends a turn whatever the agent does. The next turn shows whether the agent
         // has also ended it.
-        None => deaf(stand, &session, &mut lines).await,
+        None => still_busy(probe, &session, &mut lines).await,
     };
-    stand.verdict("A45-API-03", against, &lines);
-    stand.close(&session).await;
+    probe.verdict("A45-API-03", against, &lines);
+    probe.close(&session).await;
     Ok(())
 }
 
 /// Whether the agent is still busy with the canceled turn, as the next prompt shows.
-async fn deaf(
-    stand: &mut Stand<'_>,
+async fn still_busy(
+    probe: &mut ProbeContext<'_>,
     session: &agentproto_runtime::session::Session,
     lines: &mut Vec<u64>,
 ) -> Option<String> {
-    let text = stand.prompt("text")?;
-    let until = Instant::now() + CANCELLED;
+    let text = probe.prompt("text")?;
+    let until = Instant::now() + CANCEL_LIMIT;
     loop {
-        let busy = match stand.send(session, &text) {
+        let busy = match probe.send(session, &text) {
             Ok(mut turn) => {
-                let next = stand.follow(&mut turn).await;
+                let next = probe.follow(&mut turn).await;
                 lines.extend(next.lines());
                 let error = next.error().filter(|error| error.is(Code::SessionBusy));
                 error.map(|error| error.to_string())
             }
-            Err(fault) if fault.code == Code::SessionBusy => Some(fault.message),
+            Err(error) if error.code == Code::SessionBusy => Some(error.message),
             Err(_) => None,
         };
         let message = busy?;
@@ -328,30 +335,30 @@ async fn deaf(
     }
 }
 
-pub async fn idle(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let mut agent = stand
-        .load(stand.wanted())
-        .map_err(|fault| stand.refused(&fault))?;
-    agent.idle_at_most(IDLE);
-    let session = stand.open_session(&agent, None).await?;
-    let until = Instant::now() + IDLE + stand.setting.timeout.max(Duration::from_secs(9));
-    stand.played.waits += IDLE;
-    let gone = || look::all(&stand.subject.marker).is_none_or(|left| left.is_empty());
-    while !(session.is_closed() && gone()) && Instant::now() < until {
+pub async fn idle(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let mut agent = probe
+        .load(probe.choices())
+        .map_err(|error| probe.no_verdict_for(&error))?;
+    agent.set_idle_limit(IDLE_LIMIT);
+    let session = probe.open_session(&agent, None).await?;
+    let until = Instant::now() + IDLE_LIMIT + probe.config.timeout.max(Duration::from_secs(9));
+    probe.outcome.waits += IDLE_LIMIT;
+    let all_ended = || process_info::all(&probe.subject.marker).is_none_or(|left| left.is_empty());
+    while !(session.is_closed() && all_ended()) && Instant::now() < until {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let told = stand.warnings(&["session_idle"]);
-    let lines: Vec<u64> = told.iter().map(|(_, line)| *line).collect();
+    let warnings = probe.warnings(&["session_idle"]);
+    let lines: Vec<u64> = warnings.iter().map(|(_, line)| *line).collect();
     let against = if !session.is_closed() {
         Some("an idle session was not closed".to_owned())
-    } else if !look::all(&stand.subject.marker).is_none_or(|left| left.is_empty()) {
+    } else if !process_info::all(&probe.subject.marker).is_none_or(|left| left.is_empty()) {
         Some("the agent of an idle session is still running".to_owned())
     } else if session.send("hello").is_ok() {
         Some("a session that was closed because it was idle accepted another turn".to_owned())
     } else {
         None
     };
-    stand.verdict("A45-SESS-02", against, &lines);
+    probe.verdict("A45-SESS-02", against, &lines);
     Ok(())
 }
 
@@ -367,15 +374,15 @@ mod tests {
         let text = || StreamEvent::TextDelta {
             text: "x".to_owned(),
         };
-        let said = |events: Vec<StreamEvent>, ended| Said {
+        let turn_events = |events: Vec<StreamEvent>, ended| TurnEvents {
             events: events.into_iter().map(|e| (e, 1)).collect(),
             text: String::new(),
             ended,
         };
-        assert_eq!(not_ended(&said(vec![text(), end()], true)), None);
-        assert!(not_ended(&said(vec![end(), text()], true)).is_some());
-        assert!(not_ended(&said(vec![end(), end()], true)).is_some());
-        assert!(not_ended(&said(vec![text()], true)).is_some());
-        assert!(not_ended(&said(vec![text()], false)).is_some());
+        assert_eq!(not_ended(&turn_events(vec![text(), end()], true)), None);
+        assert!(not_ended(&turn_events(vec![end(), text()], true)).is_some());
+        assert!(not_ended(&turn_events(vec![end(), end()], true)).is_some());
+        assert!(not_ended(&turn_events(vec![text()], true)).is_some());
+        assert!(not_ended(&turn_events(vec![text()], false)).is_some());
     }
 }

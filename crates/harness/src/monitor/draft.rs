@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::view::{call, is_absolute, items, ours, result, text, update};
-use super::{Ledger, Monitor, Notes, Seen};
+use super::{ConversationState, LineView, Monitor, MonitorNotes};
 
 #[derive(Default)]
-pub struct Draft {
+pub struct DraftMonitor {
     /// Terminals by session and id.
     terminals: HashMap<(String, String), Terminal>,
     /// The last entries of each plan, by session and id.
@@ -25,7 +25,7 @@ struct Terminal {
 }
 
 /// Maximum number of terminals and plans that are remembered.
-const REMEMBERED: usize = 10_000;
+const MAX_REMEMBERED: usize = 10_000;
 
 const STATES: &[&str] = &["running", "idle", "requires_action", "unknown"];
 const STOP_REASONS: &[&str] = &[
@@ -64,15 +64,15 @@ const PERMISSIONS: &[&str] = &["allow_once", "allow_always", "reject_once", "rej
 const SUBJECTS: &[&str] = &["tool_call", "command"];
 const OPTIONS: &[&str] = &["select", "boolean"];
 
-impl Monitor for Draft {
-    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
-        let number = seen.line.number;
-        if let Some((session, kind, told)) = update(seen) {
-            self.update(session, kind, told, number, notes);
-        } else if let Some(("session/request_permission", params)) = call(seen) {
+impl Monitor for DraftMonitor {
+    fn on_line(&mut self, view: &LineView<'_>, _: &ConversationState, notes: &mut MonitorNotes) {
+        let number = view.line.number;
+        if let Some((session, kind, update)) = update(view) {
+            self.update(session, kind, update, number, notes);
+        } else if let Some(("session/request_permission", params)) = call(view) {
             permission(params, number, notes);
-        } else if let Some((asked, result)) = result(seen) {
-            if asked.method == "initialize" {
+        } else if let Some((request, result)) = result(view) {
+            if request.method == "initialize" {
                 for method in items(result, "authMethods") {
                     word(method, "type", AUTH_METHODS, number, notes);
                 }
@@ -80,7 +80,7 @@ impl Monitor for Draft {
             for option in items(result, "configOptions") {
                 word(option, "type", OPTIONS, number, notes);
             }
-        } else if let Some((method, _)) = ours(seen) {
+        } else if let Some((method, _)) = ours(view) {
             match method {
                 "session/prompt" => self.prompts += 1,
                 // A replay repeats all earlier updates.
@@ -94,57 +94,64 @@ impl Monitor for Draft {
     }
 }
 
-impl Draft {
-    fn update(&mut self, session: &str, kind: &str, told: &Value, number: u64, notes: &mut Notes) {
+impl DraftMonitor {
+    fn update(
+        &mut self,
+        session: &str,
+        kind: &str,
+        update: &Value,
+        number: u64,
+        notes: &mut MonitorNotes,
+    ) {
         match kind {
             "user_message"
             | "user_message_chunk"
             | "agent_message"
             | "agent_message_chunk"
             | "agent_thought"
-            | "agent_thought_chunk" => match told.get("messageId").and_then(Value::as_str) {
-                Some(_) => notes.held("V2-08"),
+            | "agent_thought_chunk" => match update.get("messageId").and_then(Value::as_str) {
+                Some(_) => notes.pass("V2-08"),
                 None => {
                     let what = format!("a {kind} has no messageId");
-                    notes.broken("V2-08", what, &[number]);
+                    notes.violation("V2-08", what, &[number]);
                 }
             },
             "state_update" => {
-                word(told, "state", STATES, number, notes);
-                word(told, "stopReason", STOP_REASONS, number, notes);
+                word(update, "state", STATES, number, notes);
+                word(update, "stopReason", STOP_REASONS, number, notes);
             }
             "tool_call_update" => {
-                word(told, "kind", KINDS, number, notes);
-                word(told, "status", STATUSES, number, notes);
+                word(update, "kind", KINDS, number, notes);
+                word(update, "status", STATUSES, number, notes);
             }
             "config_option_update" => {
-                for option in items(told, "configOptions") {
+                for option in items(update, "configOptions") {
                     word(option, "type", OPTIONS, number, notes);
                 }
             }
-            "plan_update" => self.plan(session, told, number, notes),
+            "plan_update" => self.plan(session, update, number, notes),
             "terminal_update" => {
-                directory(told, "the terminal", number, notes);
-                self.terminal(session, told, number, notes);
+                directory(update, "the terminal", number, notes);
+                self.terminal(session, update, number, notes);
             }
             _ => {}
         }
     }
 
-    fn plan(&mut self, session: &str, told: &Value, number: u64, notes: &mut Notes) {
-        let plan = told.get("plan").unwrap_or(&Value::Null);
+    fn plan(&mut self, session: &str, update: &Value, number: u64, notes: &mut MonitorNotes) {
+        let plan = update.get("plan").unwrap_or(&Value::Null);
         word(plan, "type", PLANS, number, notes);
         let Some(id) = plan.get("planId").and_then(Value::as_str) else {
-            notes.broken("V2-14", "a plan_update has no planId in `plan`", &[number]);
+            notes.violation("V2-14", "a plan_update has no planId in `plan`", &[number]);
             return;
         };
         if text(plan, "type") != "items" {
-            notes.held("V2-14");
+            notes.pass("V2-14");
             return;
         }
         let Some(entries) = plan.get("entries").and_then(Value::as_array) else {
             let what = "a plan of type `items` has no list `entries`";
-            notes.broken("V2-14", what, &[number]);
+            notes.violation("V2-14", what, &[number]);
             return;
         };
         for entry in entries {
@@ -154,7 +161,7 @@ impl Draft {
             let mut missing = members.filter(|key| entry.get(key).is_none_or(|v| !v.is_string()));
             if let Some(key) = missing.next() {
                 let what = format!("a plan entry has no `{key}`");
-                notes.broken("V2-14", what, &[number]);
+                notes.violation("V2-14", what, &[number]);
                 return;
             }
         }
@@ -177,23 +184,23 @@ impl Draft {
                     entries.len(),
                     before.len()
                 );
-                notes.doubtful("V2-14", what, &[number, *line]);
+                notes.suspicion("V2-14", what, &[number, *line]);
             }
-            _ => notes.held("V2-14"),
+            _ => notes.pass("V2-14"),
         }
-        if self.plans.len() > REMEMBERED {
+        if self.plans.len() > MAX_REMEMBERED {
             self.plans.clear();
         }
         self.plans.insert(key, (entries, number));
     }
 
     /// Checks that a new command does not reuse the id of a terminal that has ended.
-    fn terminal(&mut self, session: &str, told: &Value, number: u64, notes: &mut Notes) {
-        let id = text(told, "terminalId");
+    fn terminal(&mut self, session: &str, update: &Value, number: u64, notes: &mut MonitorNotes) {
+        let id = text(update, "terminalId");
         let key = (session.to_owned(), id.to_owned());
-        let starts = told.get("command").is_some_and(Value::is_string);
-        let ends = told.get("exitStatus").is_some_and(Value::is_object);
-        if self.terminals.len() > REMEMBERED {
+        let starts = update.get("command").is_some_and(Value::is_string);
+        let ends = update.get("exitStatus").is_some_and(Value::is_object);
+        if self.terminals.len() > MAX_REMEMBERED {
             self.terminals.clear();
         }
         let is_second = !self.terminals.is_empty();
@@ -201,7 +208,7 @@ impl Draft {
         match self.terminals.get_mut(&key) {
             None => {
                 if is_second {
-                    notes.held("V2-12");
+                    notes.pass("V2-12");
                 }
                 let ended = ends.then_some(now);
                 let terminal = Terminal {
@@ -214,7 +221,7 @@ impl Draft {
                 if starts && !ends && known.ended.is_some_and(|ended| ended < now) {
                     let what =
                         format!("the terminal \"{id}\" has ended, but a new command reuses its id");
-                    notes.broken("V2-12", what, &[number, known.line]);
+                    notes.violation("V2-12", what, &[number, known.line]);
                     known.ended = None;
                 }
                 if ends {
@@ -225,7 +232,7 @@ impl Draft {
     }
 }
 
-fn permission(params: &Value, number: u64, notes: &mut Notes) {
+fn permission(params: &Value, number: u64, notes: &mut MonitorNotes) {
     for option in items(params, "options") {
         word(option, "kind", PERMISSIONS, number, notes);
     }
@@ -245,31 +252,31 @@ fn permission(params: &Value, number: u64, notes: &mut Notes) {
 }
 
 /// Checks a value of an open enum: agents may add values that start with `_`.
-fn word(told: &Value, key: &str, known: &[&str], number: u64, notes: &mut Notes) {
-    let Some(word) = told.get(key).and_then(Value::as_str) else {
+fn word(update: &Value, key: &str, known: &[&str], number: u64, notes: &mut MonitorNotes) {
+    let Some(word) = update.get(key).and_then(Value::as_str) else {
         return;
     };
     match known.contains(&word) || word.starts_with('_') {
-        true => notes.held("V2-10"),
+        true => notes.pass("V2-10"),
         false => {
             let what = format!(
                 "`{key}` is \"{word}\", which is not in the draft; custom values must start with \
                  `_`"
             );
-            notes.broken("V2-10", what, &[number]);
+            notes.violation("V2-10", what, &[number]);
         }
     }
 }
 
-fn directory(told: &Value, of: &str, number: u64, notes: &mut Notes) {
-    let Some(cwd) = told.get("cwd").filter(|cwd| !cwd.is_null()) else {
+fn directory(update: &Value, of: &str, number: u64, notes: &mut MonitorNotes) {
+    let Some(cwd) = update.get("cwd").filter(|cwd| !cwd.is_null()) else {
         return;
     };
     match cwd.as_str().is_some_and(is_absolute) {
-        true => notes.held("V2-13"),
+        true => notes.pass("V2-13"),
         false => {
             let what = format!("the cwd of {of} is {cwd}, which is not an absolute path");
-            notes.broken("V2-13", what, &[number]);
+            notes.violation("V2-13", what, &[number]);
         }
     }
 }

@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use super::turns::with_start;
 use super::view::{call, text};
-use super::{Ledger, Monitor, Notes, Seen};
+use super::{ConversationState, LineView, Monitor, MonitorNotes};
 
 #[derive(Default)]
-pub struct Elicitations {
+pub struct ElicitationMonitor {
     /// Ids that were issued: the line, and whether they are still open.
     issued: HashMap<String, (u64, bool)>,
 }
 
 /// Maximum number of ids that are remembered.
-const REMEMBERED: usize = 10_000;
+const MAX_REMEMBERED: usize = 10_000;
 
 /// Names of URL parameters that contain a secret.
 const SECRETS: [&str; 8] = [
@@ -29,12 +29,17 @@ const SECRETS: [&str; 8] = [
     "token",
 ];
 
-impl Monitor for Elicitations {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        let number = seen.line.number;
-        match call(seen) {
+impl Monitor for ElicitationMonitor {
+    fn on_line(
+        &mut self,
+        view: &LineView<'_>,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        let number = view.line.number;
+        match call(view) {
             Some(("elicitation/create", params)) if params.is_object() => {
-                mode(params, number, ledger, notes);
+                mode(params, number, state, notes);
                 scope(params, number, notes);
                 self.issue(params, number, notes);
                 if let Some(Value::String(url)) = params.get("url") {
@@ -47,46 +52,46 @@ impl Monitor for Elicitations {
     }
 }
 
-impl Elicitations {
-    fn issue(&mut self, params: &Value, number: u64, notes: &mut Notes) {
+impl ElicitationMonitor {
+    fn issue(&mut self, params: &Value, number: u64, notes: &mut MonitorNotes) {
         let Some(Value::String(id)) = params.get("elicitationId") else {
             return;
         };
         match self.issued.get(id) {
             Some((earlier, true)) => {
                 let what = format!("the elicitation id \"{id}\" is used again while it is open");
-                notes.broken("EL-04", what, &[number, *earlier]);
+                notes.violation("EL-04", what, &[number, *earlier]);
             }
-            _ if self.issued.values().any(|(_, is_open)| *is_open) => notes.held("EL-04"),
+            _ if self.issued.values().any(|(_, is_open)| *is_open) => notes.pass("EL-04"),
             _ => {}
         }
-        if self.issued.len() > REMEMBERED {
+        if self.issued.len() > MAX_REMEMBERED {
             self.issued.retain(|_, (_, is_open)| *is_open);
         }
-        if self.issued.len() <= REMEMBERED {
+        if self.issued.len() <= MAX_REMEMBERED {
             self.issued.insert(id.clone(), (number, true));
         }
     }
 
-    fn complete(&mut self, params: &Value, number: u64, notes: &mut Notes) {
+    fn complete(&mut self, params: &Value, number: u64, notes: &mut MonitorNotes) {
         let Some(Value::String(id)) = params.get("elicitationId") else {
             return;
         };
         match self.issued.get_mut(id) {
             Some((_, is_open)) => {
                 *is_open = false;
-                notes.held("EL-04");
+                notes.pass("EL-04");
             }
             None => {
                 let what = format!("the elicitation \"{id}\" is completed, but was never started");
-                notes.broken("EL-04", what, &[number]);
+                notes.violation("EL-04", what, &[number]);
             }
         }
     }
 }
 
-fn mode(params: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
-    let can = |mode: &str| ledger.client_can(&format!("/elicitation/{mode}"));
+fn mode(params: &Value, number: u64, state: &ConversationState, notes: &mut MonitorNotes) {
+    let can = |mode: &str| state.client_can(&format!("/elicitation/{mode}"));
     let (mode, is_announced) = match text(params, "mode") {
         "url" => ("url", can("url")),
         "form" => ("form", can("form")),
@@ -95,7 +100,7 @@ fn mode(params: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
     };
     if is_announced {
         if !(can("form") && can("url")) {
-            notes.held("EL-01");
+            notes.pass("EL-01");
         }
         return;
     }
@@ -106,37 +111,37 @@ fn mode(params: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
             "the mode \"{mode}\" is used, but the client did not announce `elicitation.{mode}`"
         ),
     };
-    notes.broken("EL-01", what, &with_start(number, ledger));
+    notes.violation("EL-01", what, &with_start(number, state));
 }
 
-fn scope(params: &Value, number: u64, notes: &mut Notes) {
+fn scope(params: &Value, number: u64, notes: &mut MonitorNotes) {
     match (params.get("sessionId"), params.get("requestId")) {
         (Some(_), Some(_)) => {
             let what = "an elicitation has both `sessionId` and `requestId`; it must have exactly \
                         one";
-            notes.broken("EL-02", what, &[number]);
+            notes.violation("EL-02", what, &[number]);
         }
         (None, None) => {
             let what =
                 "an elicitation has neither `sessionId` nor `requestId`; it must have exactly one";
-            notes.broken("EL-02", what, &[number]);
+            notes.violation("EL-02", what, &[number]);
         }
         (Some(Value::String(_)), None) => {}
         (None, Some(Value::String(_) | Value::Number(_) | Value::Null)) => {}
         (Some(other), None) => {
             let at = "/params/sessionId";
             let what = format!("`{at}` is {other}; expected a string");
-            notes.broken_at("EL-02", at, what, &[number]);
+            notes.violation_at("EL-02", at, what, &[number]);
         }
         (None, Some(other)) => {
             let at = "/params/requestId";
             let what = format!("`{at}` is {other}; expected the id of a request");
-            notes.broken_at("EL-02", at, what, &[number]);
+            notes.violation_at("EL-02", at, what, &[number]);
         }
     }
 }
 
-fn address(url: &str, number: u64, notes: &mut Notes) {
+fn address(url: &str, number: u64, notes: &mut MonitorNotes) {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let (user, host) = match authority.rsplit_once('@') {
@@ -154,18 +159,18 @@ fn address(url: &str, number: u64, notes: &mut Notes) {
         (is_secret && !value.is_empty()).then_some(name)
     });
     if user.is_some() {
-        notes.doubtful(
+        notes.suspicion(
             "EL-06",
             "the URL contains a user name or a password",
             &[number],
         );
     } else if let Some(name) = secret {
         let what = format!("the URL contains what looks like a credential: `{name}`");
-        notes.doubtful("EL-06", what, &[number]);
+        notes.suspicion("EL-06", what, &[number]);
     } else if scheme.eq_ignore_ascii_case("https") || (scheme == "http" && is_loopback) {
-        notes.held("EL-06");
+        notes.pass("EL-06");
     } else {
         let what = format!("the URL has the scheme \"{scheme}\"; expected https");
-        notes.doubtful("EL-06", what, &[number]);
+        notes.suspicion("EL-06", what, &[number]);
     }
 }

@@ -1,51 +1,51 @@
 //! Envelopes: TR-05, TR-06, TR-07, and members that JSON-RPC does not define.
 
-use super::{Ledger, Monitor, Notes, Seen};
-use agentproto_wire::{Direction, Flaw, Kind};
+use super::{ConversationState, LineView, Monitor, MonitorNotes};
+use agentproto_wire::{Direction, EnvelopeFlaw, MessageKind};
 
 #[derive(Default)]
-pub struct Envelopes;
+pub struct EnvelopeMonitor;
 
-impl Monitor for Envelopes {
-    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
-        let Some(envelope) = seen.envelope else {
+impl Monitor for EnvelopeMonitor {
+    fn on_line(&mut self, view: &LineView<'_>, _: &ConversationState, notes: &mut MonitorNotes) {
+        let Some(envelope) = view.envelope else {
             return;
         };
         // The framing monitor reports what is not a message.
-        if seen.line.direction != Direction::FromAgent || envelope.kind == Kind::Other {
+        if view.line.direction != Direction::FromAgent || envelope.kind == MessageKind::Other {
             return;
         }
-        let lines = match seen.answers {
-            Some(asked) => vec![seen.line.number, asked.line],
-            None => vec![seen.line.number],
+        let lines = match view.answers {
+            Some(request) => vec![view.line.number, request.line],
+            None => vec![view.line.number],
         };
         let mut broken = [false; 3];
         for flaw in &envelope.flaws {
-            let (statement, what) = match flaw {
-                Flaw::Version(found) => (
+            let (requirement, what) = match flaw {
+                EnvelopeFlaw::Version(found) => (
                     "TR-05",
                     format!("`jsonrpc` is {found}; every message must have `\"jsonrpc\": \"2.0\"`"),
                 ),
-                Flaw::ResultAndError => (
+                EnvelopeFlaw::ResultAndError => (
                     "TR-06",
                     "a response has both `result` and `error`; it must have exactly one".to_owned(),
                 ),
-                Flaw::NeitherResultNorError => (
+                EnvelopeFlaw::NeitherResultNorError => (
                     "TR-06",
                     "a response has neither `result` nor `error`; it must have exactly one"
                         .to_owned(),
                 ),
-                Flaw::NoId => (
+                EnvelopeFlaw::NoId => (
                     "TR-06",
                     "a response has no `id`; it must repeat the id of the request".to_owned(),
                 ),
-                Flaw::Error(why) => (
+                EnvelopeFlaw::Error(why) => (
                     "TR-07",
                     format!(
                         "`error` must be an object with an integer `code` and a string `message`: {why}"
                     ),
                 ),
-                Flaw::Member(name) => (
+                EnvelopeFlaw::Member(name) => (
                     "EX-01",
                     format!("`{name}` is not a member of a JSON-RPC message"),
                 ),
@@ -53,22 +53,22 @@ impl Monitor for Envelopes {
             };
             let place = ["TR-05", "TR-06", "TR-07"]
                 .iter()
-                .position(|s| *s == statement);
+                .position(|s| *s == requirement);
             if let Some(flag) = place.and_then(|place| broken.get_mut(place)) {
                 *flag = true;
             }
-            notes.broken(statement, what, &lines);
+            notes.violation(requirement, what, &lines);
         }
         let [version, response, error] = broken;
         if !version {
-            notes.held("TR-05");
+            notes.pass("TR-05");
         }
-        if let Kind::Response { is_error, .. } = &envelope.kind {
+        if let MessageKind::Response { is_error, .. } = &envelope.kind {
             if !response {
-                notes.held("TR-06");
+                notes.pass("TR-06");
             }
             if *is_error && !error && !response {
-                notes.held("TR-07");
+                notes.pass("TR-07");
             }
         }
     }

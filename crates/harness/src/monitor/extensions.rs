@@ -3,57 +3,57 @@
 use serde_json::{Map, Value};
 
 use super::view::call;
-use super::{Ledger, Monitor, Notes, Seen};
+use super::{ConversationState, LineView, Monitor, MonitorNotes};
 use crate::shape::{self, Side};
 use agentproto_wire::Direction;
 
 #[derive(Default)]
-pub struct Extensions;
+pub struct ExtensionMonitor;
 
 /// Maximum depth at which `_meta` is searched.
 const DEPTH: usize = 16;
 
-impl Monitor for Extensions {
-    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
-        if seen.line.direction != Direction::FromAgent {
+impl Monitor for ExtensionMonitor {
+    fn on_line(&mut self, view: &LineView<'_>, _: &ConversationState, notes: &mut MonitorNotes) {
+        if view.line.direction != Direction::FromAgent {
             return;
         }
-        let number = seen.line.number;
-        if let Some((method, _)) = call(seen) {
+        let number = view.line.number;
+        if let Some((method, _)) = call(view) {
             self::method(method, number, notes);
         }
         for root in ["/params", "/result"] {
-            if let Some(value) = seen.json.and_then(|json| json.pointer(root)) {
+            if let Some(value) = view.json.and_then(|json| json.pointer(root)) {
                 traces(value, root, number, DEPTH, notes);
             }
         }
     }
 }
 
-fn method(method: &str, number: u64, notes: &mut Notes) {
+fn method(method: &str, number: u64, notes: &mut MonitorNotes) {
     match shape::side(method) {
-        Some(Side::Client | Side::Both) => notes.held("EX-02"),
+        Some(Side::Client | Side::Both) => notes.pass("EX-02"),
         Some(Side::Agent) => {
             let what =
                 format!("the agent calls `{method}`, which is a method of agents, not of clients");
-            notes.broken("EX-02", what, &[number]);
+            notes.violation("EX-02", what, &[number]);
         }
-        None if method.starts_with('_') => notes.held("EX-02"),
+        None if method.starts_with('_') => notes.pass("EX-02"),
         None if shape::is_draft(method) => {
             let what = format!("`{method}` is part of a draft of the protocol, not of version 1");
-            notes.doubtful("EX-02", what, &[number]);
+            notes.suspicion("EX-02", what, &[number]);
         }
         None => {
             let what = format!(
                 "`{method}` is not a method of the protocol; custom methods must start with `_`"
             );
-            notes.broken("EX-02", what, &[number]);
+            notes.violation("EX-02", what, &[number]);
         }
     }
 }
 
 /// Checks every `_meta` of a message. Members with arbitrary JSON are skipped.
-fn traces(value: &Value, at: &str, number: u64, depth: usize, notes: &mut Notes) {
+fn traces(value: &Value, at: &str, number: u64, depth: usize, notes: &mut MonitorNotes) {
     if depth == 0 {
         return;
     }
@@ -76,7 +76,7 @@ fn traces(value: &Value, at: &str, number: u64, depth: usize, notes: &mut Notes)
     }
 }
 
-fn context(meta: &Map<String, Value>, at: &str, number: u64, notes: &mut Notes) {
+fn context(meta: &Map<String, Value>, at: &str, number: u64, notes: &mut MonitorNotes) {
     type Check = fn(&str) -> bool;
     let checks: [(&str, Check); 3] = [
         ("traceparent", is_parent),
@@ -86,14 +86,14 @@ fn context(meta: &Map<String, Value>, at: &str, number: u64, notes: &mut Notes) 
     for (key, is_right) in checks {
         let Some(value) = meta.get(key) else { continue };
         match value.as_str().is_some_and(is_right) {
-            true => notes.held("EX-08"),
+            true => notes.pass("EX-08"),
             false => {
                 let at = format!("{at}/_meta/{key}");
                 let what = format!(
                     "`{at}` is {value}; the name is reserved for the W3C trace context, and this \
                      is not a valid value"
                 );
-                notes.broken_at("EX-08", at, what, &[number]);
+                notes.violation_at("EX-08", at, what, &[number]);
             }
         }
     }

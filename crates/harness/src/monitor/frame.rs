@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use agentproto_text::strict_json::{self, DEEPEST, Odd, Oddity};
+use agentproto_text::strict_json::{self, JsonQuirk, JsonQuirkKind, MAX_DEPTH};
 use agentproto_wire::{Direction, Line};
 
 /// Maximum number of lines of a value that spans several lines.
@@ -13,7 +13,7 @@ const BYTES: usize = 1 << 20;
 
 /// The framing of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Frame {
+pub enum LineFrame {
     /// Exactly one JSON value.
     Whole,
     /// Something that JSON parsers treat differently.
@@ -21,21 +21,16 @@ pub enum Frame {
     /// More than one value.
     Several(usize),
     /// The start of a value that may continue on the next line.
-    Begun,
+    Started,
     /// The middle of a value that started on an earlier line.
     Continued,
     /// The end of the value that started on line `from`.
-    Joined {
-        from: u64,
-    },
+    Joined { from: u64 },
     /// The value that started on line `from` was never completed.
-    Unfinished {
-        from: u64,
-    },
+    Unfinished { from: u64 },
     /// Invalid UTF-8, with the offset of the first invalid byte.
-    NotUtf8 {
-        at: usize,
-    },
+    NotUtf8 { at: usize },
+    /// An empty line.
     Empty,
     /// Not JSON, with the reason.
     NotJson(String),
@@ -47,12 +42,12 @@ pub enum Frame {
 
 /// Reads the agent's lines in order.
 #[derive(Default)]
-pub struct Reader {
-    open: Option<Open>,
+pub struct FrameReader {
+    open: Option<OpenValue>,
 }
 
 /// A value that has started but not ended.
-struct Open {
+struct OpenValue {
     from: u64,
     lines: u64,
     text: String,
@@ -61,9 +56,9 @@ struct Open {
     escaped: bool,
 }
 
-impl Reader {
+impl FrameReader {
     /// The framing of a line, and the values that could be parsed.
-    pub fn read(&mut self, line: &Line) -> (Vec<Frame>, Vec<Value>) {
+    pub fn read(&mut self, line: &Line) -> (Vec<LineFrame>, Vec<Value>) {
         match line.direction {
             Direction::ToAgent => {
                 let value = serde_json::from_slice(&line.bytes).ok();
@@ -72,14 +67,14 @@ impl Reader {
             Direction::FromAgent => {
                 let (mut frames, values) = self.read_answer(line);
                 if !line.ended {
-                    frames.push(Frame::NotEnded);
+                    frames.push(LineFrame::NotEnded);
                 }
                 (frames, values)
             }
             Direction::Stderr => match std::str::from_utf8(&line.bytes) {
                 Err(error) if line.cut.is_none() || error.error_len().is_some() => {
                     let at = error.valid_up_to();
-                    (vec![Frame::NotUtf8 { at }], Vec::new())
+                    (vec![LineFrame::NotUtf8 { at }], Vec::new())
                 }
                 _ => (Vec::new(), Vec::new()),
             },
@@ -87,41 +82,41 @@ impl Reader {
         }
     }
 
-    fn read_answer(&mut self, line: &Line) -> (Vec<Frame>, Vec<Value>) {
+    fn read_answer(&mut self, line: &Line) -> (Vec<LineFrame>, Vec<Value>) {
         if line.cut.is_some() {
             self.open = None;
-            return (vec![Frame::Cut], Vec::new());
+            return (vec![LineFrame::Cut], Vec::new());
         }
         let text = match std::str::from_utf8(&line.bytes) {
             Ok(text) => text,
             Err(error) => {
                 let at = error.valid_up_to();
-                let mended = String::from_utf8_lossy(&line.bytes);
-                let value = serde_json::from_str(&mended).ok();
-                return (vec![Frame::NotUtf8 { at }], value.into_iter().collect());
+                let text = String::from_utf8_lossy(&line.bytes);
+                let value = serde_json::from_str(&text).ok();
+                return (vec![LineFrame::NotUtf8 { at }], value.into_iter().collect());
             }
         };
         if text.trim().is_empty() {
             let frame = match self.open {
-                Some(_) => Frame::Continued,
-                None => Frame::Empty,
+                Some(_) => LineFrame::Continued,
+                None => LineFrame::Empty,
             };
             return (vec![frame], Vec::new());
         }
         let (read, odd) = match strict_json::read(&line.bytes) {
-            Ok(strict) => (Ok(strict.value), ambiguous(&strict.oddities)),
+            Ok(strict) => (Ok(strict.value), ambiguous(&strict.quirks)),
             Err(_) => (serde_json::from_str(text), Vec::new()),
         };
         match read {
             Ok(value) if self.open.is_none() => {
-                let frames = std::iter::once(Frame::Whole).chain(odd);
+                let frames = std::iter::once(LineFrame::Whole).chain(odd);
                 (frames.collect(), vec![value])
             }
             // A part of a longer value can itself be valid JSON, but it is not a message.
             Ok(value) if value.get("jsonrpc").is_some() => {
                 let open = self.open.take();
-                let from = open.map(|open| Frame::Unfinished { from: open.from });
-                let frames = from.into_iter().chain([Frame::Whole]).chain(odd);
+                let from = open.map(|open| LineFrame::Unfinished { from: open.from });
+                let frames = from.into_iter().chain([LineFrame::Whole]).chain(odd);
                 (frames.collect(), vec![value])
             }
             Err(error) if self.open.is_none() => self.read_broken(line.number, text, &error),
@@ -134,7 +129,7 @@ impl Reader {
         number: u64,
         text: &str,
         error: &serde_json::Error,
-    ) -> (Vec<Frame>, Vec<Value>) {
+    ) -> (Vec<LineFrame>, Vec<Value>) {
         let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
         let mut values = Vec::new();
         while let Some(Ok(value)) = stream.next() {
@@ -144,25 +139,25 @@ impl Reader {
         if values.iter().any(Value::is_object) {
             let more = usize::from(!rest.is_empty());
             let frame = match rest.is_empty() || rest.starts_with('{') {
-                true => Frame::Several(values.len() + more),
-                false => Frame::NotJson(format!("text after the JSON value: {}", quoted(rest))),
+                true => LineFrame::Several(values.len() + more),
+                false => LineFrame::NotJson(format!("text after the JSON value: {}", quoted(rest))),
             };
             return (vec![frame], values);
         }
         if error.is_eof() && text.trim_start().starts_with(['{', '[']) {
-            let mut open = Open::new(number);
+            let mut open = OpenValue::new(number);
             open.take(text);
             self.open = Some(open);
-            return (vec![Frame::Begun], Vec::new());
+            return (vec![LineFrame::Started], Vec::new());
         }
         let why = match text.starts_with('\u{feff}') {
             true => "it starts with a byte order mark".to_owned(),
             false => format!("{error}: {}", quoted(text)),
         };
-        (vec![Frame::NotJson(why)], Vec::new())
+        (vec![LineFrame::NotJson(why)], Vec::new())
     }
 
-    fn go_on(&mut self, text: &str) -> (Vec<Frame>, Vec<Value>) {
+    fn go_on(&mut self, text: &str) -> (Vec<LineFrame>, Vec<Value>) {
         let Some(open) = &mut self.open else {
             return (Vec::new(), Vec::new());
         };
@@ -171,19 +166,22 @@ impl Reader {
         if open.depth <= 0 {
             let value = serde_json::from_str(&open.text).ok();
             self.open = None;
-            return (vec![Frame::Joined { from }], value.into_iter().collect());
+            return (
+                vec![LineFrame::Joined { from }],
+                value.into_iter().collect(),
+            );
         }
         if open.lines > LINES {
             self.open = None;
-            return (vec![Frame::Unfinished { from }], Vec::new());
+            return (vec![LineFrame::Unfinished { from }], Vec::new());
         }
-        (vec![Frame::Continued], Vec::new())
+        (vec![LineFrame::Continued], Vec::new())
     }
 }
 
-impl Open {
-    fn new(from: u64) -> Open {
-        Open {
+impl OpenValue {
+    fn new(from: u64) -> OpenValue {
+        OpenValue {
             from,
             lines: 0,
             text: String::new(),
@@ -213,27 +211,27 @@ impl Open {
 }
 
 /// Describes what RFC 8259 allows but warns about, because parsers disagree on the result.
-fn ambiguous(oddities: &[Oddity]) -> Vec<Frame> {
-    let told = oddities.iter().filter_map(|oddity| {
+fn ambiguous(oddities: &[JsonQuirk]) -> Vec<LineFrame> {
+    let ambiguities = oddities.iter().filter_map(|oddity| {
         let at = &oddity.pointer;
         Some(match oddity.kind {
-            Odd::DuplicateKey => format!(
+            JsonQuirkKind::DuplicateKey => format!(
                 "duplicate key {at} in an object: parsers take the first value, the last, or \
                  neither (RFC 8259, section 4)"
             ),
-            Odd::LoneSurrogate => format!(
+            JsonQuirkKind::LoneSurrogate => format!(
                 "the string at {at:?} contains half of a surrogate pair, which is not a character \
                  (RFC 8259, section 8.2)"
             ),
-            Odd::TooDeep => format!(
-                "the message is nested deeper than {DEEPEST} levels, which not every parser \
+            JsonQuirkKind::TooDeep => format!(
+                "the message is nested deeper than {MAX_DEPTH} levels, which not every parser \
                  supports (RFC 8259, section 9)"
             ),
             // The harness sends ids of that size, and the agent must return them.
-            Odd::BigInteger => return None,
+            JsonQuirkKind::BigInteger => return None,
         })
     });
-    told.map(Frame::Ambiguous).collect()
+    ambiguities.map(LineFrame::Ambiguous).collect()
 }
 
 /// The start of a text as a printable, quoted string.

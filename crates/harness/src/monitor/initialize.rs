@@ -3,26 +3,26 @@
 use serde_json::Value;
 
 use super::view::{items, repeated, result, text};
-use super::{Ledger, Monitor, Notes, Seen};
+use super::{ConversationState, LineView, Monitor, MonitorNotes};
 
 #[derive(Default)]
-pub struct Initialize;
+pub struct InitializeMonitor;
 
-impl Monitor for Initialize {
-    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
-        let Some((asked, result)) = result(seen) else {
+impl Monitor for InitializeMonitor {
+    fn on_line(&mut self, view: &LineView<'_>, _: &ConversationState, notes: &mut MonitorNotes) {
+        let Some((request, result)) = result(view) else {
             return;
         };
-        if asked.method != "initialize" || !result.is_object() {
+        if request.method != "initialize" || !result.is_object() {
             return;
         }
-        let lines = [seen.line.number, asked.line];
+        let lines = [view.line.number, request.line];
         match result.get("agentCapabilities") {
-            Some(_) => notes.held("IN-06"),
+            Some(_) => notes.pass("IN-06"),
             None => {
                 let what = "the response has no `agentCapabilities`; the spec text requires them, \
                             but the schema treats them as optional";
-                notes.doubtful("IN-06", what, &lines);
+                notes.suspicion("IN-06", what, &lines);
             }
         }
         let methods = items(result, "authMethods");
@@ -37,11 +37,11 @@ impl Monitor for Initialize {
         ) {
             Some(id) => {
                 let what = format!("two `authMethods` have the id \"{id}\"; ids must be unique");
-                notes.broken("AU-01", what, &lines);
+                notes.violation("AU-01", what, &lines);
             }
-            None => notes.held("AU-01"),
+            None => notes.pass("AU-01"),
         }
-        let takes_terminal = asked.params.pointer("/clientCapabilities/auth/terminal");
+        let takes_terminal = request.params.pointer("/clientCapabilities/auth/terminal");
         let takes_terminal = takes_terminal == Some(&Value::Bool(true));
         for method in methods {
             self::method(method, takes_terminal, &lines, notes);
@@ -49,16 +49,16 @@ impl Monitor for Initialize {
     }
 }
 
-fn method(method: &Value, takes_terminal: bool, lines: &[u64], notes: &mut Notes) {
+fn method(method: &Value, takes_terminal: bool, lines: &[u64], notes: &mut MonitorNotes) {
     let id = text(method, "id");
     match method.get("type").unwrap_or(&Value::Null) {
-        Value::Null => notes.held("AU-03"),
-        Value::String(kind) if kind == "agent" || kind == "terminal" => notes.held("AU-03"),
+        Value::Null => notes.pass("AU-03"),
+        Value::String(kind) if kind == "agent" || kind == "terminal" => notes.pass("AU-03"),
         other => {
             let what = format!(
                 "the auth method \"{id}\" has the type {other}; expected \"agent\" or \"terminal\""
             );
-            notes.broken("AU-03", what, lines);
+            notes.violation("AU-03", what, lines);
         }
     }
     let is_terminal = text(method, "type") == "terminal";
@@ -69,9 +69,9 @@ fn method(method: &Value, takes_terminal: bool, lines: &[u64], notes: &mut Notes
                     "the auth method \"{id}\" needs a terminal, but the client did not announce \
                      `auth.terminal`"
                 );
-                notes.broken("AU-02", what, lines);
+                notes.violation("AU-02", what, lines);
             }
-            false => notes.held("AU-02"),
+            false => notes.pass("AU-02"),
         }
     }
     if is_terminal {
@@ -81,9 +81,9 @@ fn method(method: &Value, takes_terminal: bool, lines: &[u64], notes: &mut Notes
                     "the terminal method \"{id}\" names the command {command}; clients start the \
                      agent itself, with `args` and `env`"
                 );
-                notes.broken("AU-04", what, lines);
+                notes.violation("AU-04", what, lines);
             }
-            None => notes.held("AU-04"),
+            None => notes.pass("AU-04"),
         }
     }
 }

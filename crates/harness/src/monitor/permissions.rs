@@ -5,19 +5,19 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::view::{call, items, repeated, reply, text, turn_end, update};
-use super::{Ledger, Monitor, Notes, Seen};
+use super::{ConversationState, LineView, Monitor, MonitorNotes};
 
 #[derive(Default)]
-pub struct Permissions {
+pub struct PermissionMonitor {
     /// Tool calls by session and id.
     calls: HashMap<(String, String), Call>,
     /// Sessions with an update for an unknown tool call in the current turn. It may be the missing
     /// update.
-    astray: HashSet<String>,
+    unknown_call_sessions: HashSet<String>,
 }
 
 /// Maximum number of tool calls that are remembered.
-const REMEMBERED: usize = 20_000;
+const MAX_REMEMBERED: usize = 20_000;
 
 #[derive(Default)]
 struct Call {
@@ -25,30 +25,30 @@ struct Call {
     granted: Option<u64>,
 }
 
-impl Monitor for Permissions {
-    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
-        let number = seen.line.number;
-        if let Some(("session/request_permission", params)) = call(seen) {
+impl Monitor for PermissionMonitor {
+    fn on_line(&mut self, view: &LineView<'_>, _: &ConversationState, notes: &mut MonitorNotes) {
+        let number = view.line.number;
+        if let Some(("session/request_permission", params)) = call(view) {
             options(params, number, notes);
             if let Some(Value::String(id)) = params.pointer("/toolCall/toolCallId") {
                 let key = (text(params, "sessionId").to_owned(), id.clone());
                 self.calls.entry(key).or_default();
             }
-        } else if let Some((asked, result)) = reply(seen) {
-            if asked.method == "session/request_permission" {
-                self.answered(&asked.params, result, number);
+        } else if let Some((request, result)) = reply(view) {
+            if request.method == "session/request_permission" {
+                self.answered(&request.params, result, number);
             }
-        } else if let Some((session, kind, update)) = update(seen) {
+        } else if let Some((session, kind, update)) = update(view) {
             if matches!(kind, "tool_call" | "tool_call_update") {
                 self.progress(session, kind, update, number, notes);
             }
-        } else if let Some((session, result)) = turn_end(seen) {
-            let is_whole = !self.astray.remove(session);
+        } else if let Some((session, result)) = turn_end(view) {
+            let is_whole = !self.unknown_call_sessions.remove(session);
             let is_end = is_whole && text(result, "stopReason") == "end_turn";
             let calls = self.calls.iter().filter(|((s, _), _)| s == session);
             for ((_, id), call) in calls {
                 if let Some(granted) = call.granted.filter(|_| is_end && !call.is_in_progress) {
-                    notes.broken("TC-06", never(id), &[number, granted]);
+                    notes.violation("TC-06", never(id), &[number, granted]);
                 }
             }
             self.calls.retain(|(s, _), _| s != session);
@@ -56,7 +56,7 @@ impl Monitor for Permissions {
     }
 }
 
-impl Permissions {
+impl PermissionMonitor {
     fn answered(&mut self, params: &Value, result: &Value, number: u64) {
         let chosen = result.pointer("/outcome/optionId");
         let mut options = items(params, "options").iter();
@@ -77,17 +77,17 @@ impl Permissions {
         kind: &str,
         update: &Value,
         number: u64,
-        notes: &mut Notes,
+        notes: &mut MonitorNotes,
     ) {
         let id = text(update, "toolCallId");
         let key = (session.to_owned(), id.to_owned());
         if kind == "tool_call_update" && !self.calls.contains_key(&key) {
-            if self.astray.len() < REMEMBERED {
-                self.astray.insert(session.to_owned());
+            if self.unknown_call_sessions.len() < MAX_REMEMBERED {
+                self.unknown_call_sessions.insert(session.to_owned());
             }
             return;
         }
-        if self.calls.len() > REMEMBERED {
+        if self.calls.len() > MAX_REMEMBERED {
             self.calls.clear();
         }
         let call = self.calls.entry(key).or_default();
@@ -95,14 +95,14 @@ impl Permissions {
             "in_progress" => {
                 call.is_in_progress = true;
                 if call.granted.take().is_some() {
-                    notes.held("TC-06");
+                    notes.pass("TC-06");
                 }
             }
             "completed" => {
                 if let Some(granted) = call.granted.take() {
                     match call.is_in_progress {
-                        true => notes.held("TC-06"),
-                        false => notes.broken("TC-06", never(id), &[number, granted]),
+                        true => notes.pass("TC-06"),
+                        false => notes.violation("TC-06", never(id), &[number, granted]),
                     }
                 }
             }
@@ -117,17 +117,17 @@ fn never(id: &str) -> String {
     format!("the tool call \"{id}\" was allowed, but never reported as `in_progress`")
 }
 
-fn options(params: &Value, number: u64, notes: &mut Notes) {
+fn options(params: &Value, number: u64, notes: &mut MonitorNotes) {
     let Some(Value::Array(options)) = params.get("options") else {
         return;
     };
     if options.is_empty() {
         let what = "`/params/options` is empty; expected at least one option";
-        return notes.broken_at("PE-02", "/params/options", what, &[number]);
+        return notes.violation_at("PE-02", "/params/options", what, &[number]);
     }
     let ids = options.iter().map(|option| text(option, "optionId"));
     if let Some(id) = repeated(ids.filter(|id| !id.is_empty())) {
         let what = format!("two options have the `optionId` \"{id}\"; ids must be unique");
-        notes.broken("PE-02", what, &[number]);
+        notes.violation("PE-02", what, &[number]);
     }
 }

@@ -5,35 +5,35 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::view::{items, repeated, text, turn_end, update};
-use super::{Ledger, Monitor, Notes, Seen};
+use super::{ConversationState, LineView, Monitor, MonitorNotes};
 
 #[derive(Default)]
-pub struct Plans {
+pub struct PlanMonitor {
     /// The last plan of each session in the current turn: entries and line.
     plans: HashMap<String, (Vec<String>, u64)>,
 }
 
 /// Maximum number of sessions that are remembered.
-const REMEMBERED: usize = 1_000;
+const MAX_REMEMBERED: usize = 1_000;
 
-impl Monitor for Plans {
-    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
-        let number = seen.line.number;
-        if let Some((session, kind, update)) = update(seen) {
+impl Monitor for PlanMonitor {
+    fn on_line(&mut self, view: &LineView<'_>, _: &ConversationState, notes: &mut MonitorNotes) {
+        let number = view.line.number;
+        if let Some((session, kind, update)) = update(view) {
             match kind {
                 "plan" => self.plan(session, update, number, notes),
                 "available_commands_update" => commands(update, number, notes),
                 _ => {}
             }
-        } else if let Some((session, _)) = turn_end(seen) {
+        } else if let Some((session, _)) = turn_end(view) {
             self.plans.remove(session);
         }
     }
 }
 
-impl Plans {
+impl PlanMonitor {
     /// A plan may be replaced, but a shorter one with only old entries looks like a partial update.
-    fn plan(&mut self, session: &str, update: &Value, number: u64, notes: &mut Notes) {
+    fn plan(&mut self, session: &str, update: &Value, number: u64, notes: &mut MonitorNotes) {
         let entries = items(update, "entries").iter();
         let entries: Vec<String> = entries.map(|e| text(e, "content").to_owned()).collect();
         if let Some((before, line)) = self.plans.get(session) {
@@ -48,19 +48,19 @@ impl Plans {
                         entries.len(),
                         before.len()
                     );
-                    notes.doubtful("PL-02", what, &[number, *line]);
+                    notes.suspicion("PL-02", what, &[number, *line]);
                 }
-                false => notes.held("PL-02"),
+                false => notes.pass("PL-02"),
             }
         }
-        if self.plans.len() > REMEMBERED {
+        if self.plans.len() > MAX_REMEMBERED {
             self.plans.clear();
         }
         self.plans.insert(session.to_owned(), (entries, number));
     }
 }
 
-fn commands(update: &Value, number: u64, notes: &mut Notes) {
+fn commands(update: &Value, number: u64, notes: &mut MonitorNotes) {
     let commands = items(update, "availableCommands");
     let names = || {
         let commands = commands.iter();
@@ -71,12 +71,12 @@ fn commands(update: &Value, number: u64, notes: &mut Notes) {
     }
     if let Some(name) = repeated(names()) {
         let what = format!("two commands have the name \"{name}\"");
-        notes.broken("SL-02", what, &[number]);
+        notes.violation("SL-02", what, &[number]);
     } else if let Some(name) = names().find(|name| name.starts_with('/')) {
         let what =
             format!("the command name \"{name}\" starts with a slash; clients add the slash");
-        notes.broken("SL-02", what, &[number]);
+        notes.violation("SL-02", what, &[number]);
     } else {
-        notes.held("SL-02");
+        notes.pass("SL-02");
     }
 }

@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use super::turns::with_start;
 use super::view::{call, is_absolute, items, reply, text, turn_end, update};
-use super::{Ending, Ledger, Monitor, Notes, Seen};
+use super::{ConversationState, Ending, LineView, Monitor, MonitorNotes};
 
 #[derive(Default)]
-pub struct Services {
+pub struct ServiceMonitor {
     terminals: HashMap<String, Terminal>,
     /// Kinds of the tool calls in the current turn, which show what was done without the client.
-    did: Vec<String>,
+    tool_kinds: Vec<String>,
     /// Whether a service was used that the client did not announce.
-    is_unasked: bool,
+    used_unannounced: bool,
 }
 
 struct Terminal {
@@ -26,20 +26,25 @@ struct Terminal {
 }
 
 /// Maximum number of terminals that are remembered.
-const REMEMBERED: usize = 20_000;
+const MAX_REMEMBERED: usize = 20_000;
 
-impl Monitor for Services {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        let number = seen.line.number;
-        if let Some((_, kind, update)) = update(seen) {
+impl Monitor for ServiceMonitor {
+    fn on_line(
+        &mut self,
+        view: &LineView<'_>,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        let number = view.line.number;
+        if let Some((_, kind, update)) = update(view) {
             if matches!(kind, "tool_call" | "tool_call_update") {
-                if kind == "tool_call" && self.did.len() < 64 {
-                    self.did.push(text(update, "kind").to_owned());
+                if kind == "tool_call" && self.tool_kinds.len() < 64 {
+                    self.tool_kinds.push(text(update, "kind").to_owned());
                 }
-                self.content(seen, update, ledger, notes);
+                self.content(view, update, state, notes);
             }
-        } else if let Some((method, params)) = call(seen) {
-            self.gate(method, number, ledger, notes);
+        } else if let Some((method, params)) = call(view) {
+            self.gate(method, number, state, notes);
             match method {
                 "fs/read_text_file" | "fs/write_text_file" => path(method, params, number, notes),
                 "terminal/create" => working_directory(params, number, notes),
@@ -48,10 +53,10 @@ impl Monitor for Services {
                 }
                 _ => {}
             }
-        } else if let Some((asked, result)) = reply(seen) {
-            if asked.method == "terminal/create" && self.terminals.len() < REMEMBERED {
+        } else if let Some((request, result)) = reply(view) {
+            if request.method == "terminal/create" && self.terminals.len() < MAX_REMEMBERED {
                 let terminal = Terminal {
-                    created: asked.line,
+                    created: request.line,
                     killed: None,
                     released: None,
                     was_shown: false,
@@ -60,22 +65,22 @@ impl Monitor for Services {
                 let id = text(result, "terminalId").to_owned();
                 self.terminals.insert(id, terminal);
             }
-        } else if let Some((_, result)) = turn_end(seen) {
-            self.hold_gates(text(result, "stopReason"), ledger, notes);
+        } else if let Some((_, result)) = turn_end(view) {
+            self.confirm_unused(text(result, "stopReason"), state, notes);
         }
     }
 
-    fn end(&mut self, ending: &Ending, ledger: &Ledger, notes: &mut Notes) {
+    fn on_end(&mut self, ending: &Ending, state: &ConversationState, notes: &mut MonitorNotes) {
         let mut terminals: Vec<(&String, &Terminal)> = self.terminals.iter().collect();
         terminals.sort_by_key(|(_, terminal)| terminal.created);
-        let is_busy = ledger
+        let is_busy = state
             .sessions
             .values()
             .any(|session| session.turn.is_some());
         for (id, terminal) in terminals {
             if terminal.released.is_some() {
                 if !terminal.was_misused {
-                    notes.held("TE-03");
+                    notes.pass("TE-03");
                 }
                 continue;
             }
@@ -85,54 +90,65 @@ impl Monitor for Services {
             match terminal.killed {
                 Some(killed) => {
                     let what = format!("the terminal \"{id}\" was killed, but never released");
-                    notes.broken("TE-04", what, &[terminal.created, killed]);
+                    notes.violation("TE-04", what, &[terminal.created, killed]);
                 }
                 None => {
                     let what = format!("the terminal \"{id}\" was created, but never released");
-                    notes.broken("TE-02", what, &[terminal.created]);
+                    notes.violation("TE-02", what, &[terminal.created]);
                 }
             }
         }
     }
 }
 
-impl Services {
+impl ServiceMonitor {
     /// Checks that the agent uses only what the client announced.
-    fn gate(&mut self, method: &str, number: u64, ledger: &Ledger, notes: &mut Notes) {
-        let (statement, capability) = match method {
+    fn gate(
+        &mut self,
+        method: &str,
+        number: u64,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        let (requirement, capability) = match method {
             "fs/read_text_file" => ("FS-01", "/fs/readTextFile"),
             "fs/write_text_file" => ("FS-02", "/fs/writeTextFile"),
             "elicitation/create" => ("", "/elicitation"),
             _ if method.starts_with("terminal/") => ("TE-01", "/terminal"),
             _ => return,
         };
-        if !announces_nothing(ledger) && ledger.client_can(capability) {
+        if !announces_nothing(state) && state.client_can(capability) {
             return;
         }
-        self.is_unasked = true;
-        let lines = with_start(number, ledger);
+        self.used_unannounced = true;
+        let lines = with_start(number, state);
         // The monitor of elicitations checks the modes.
-        if !statement.is_empty() {
+        if !requirement.is_empty() {
             let name = capability.trim_start_matches('/').replace('/', ".");
             let what = format!("`{method}` is called, but the client did not announce `{name}`");
-            notes.broken(statement, what, &lines);
+            notes.violation(requirement, what, &lines);
         }
-        if announces_nothing(ledger) {
+        if announces_nothing(state) {
             let what = format!(
                 "`{method}` is called, but the client announced no capabilities; capabilities that \
                  are not announced are not supported"
             );
-            notes.broken("IN-11", what, &lines);
+            notes.violation("IN-11", what, &lines);
         }
     }
 
     /// Notes that a turn completed without services that the client did not announce.
-    fn hold_gates(&mut self, reason: &str, ledger: &Ledger, notes: &mut Notes) {
-        let did = std::mem::take(&mut self.did);
-        if std::mem::take(&mut self.is_unasked) || reason != "end_turn" {
+    fn confirm_unused(
+        &mut self,
+        reason: &str,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        let tool_kinds = std::mem::take(&mut self.tool_kinds);
+        if std::mem::take(&mut self.used_unannounced) || reason != "end_turn" {
             return;
         }
-        let used = |kinds: &[&str]| did.iter().any(|kind| kinds.contains(&kind.as_str()));
+        let used = |kinds: &[&str]| tool_kinds.iter().any(|kind| kinds.contains(&kind.as_str()));
         let gates = [
             ("FS-01", "/fs/readTextFile", used(&["read", "search"])),
             (
@@ -142,38 +158,38 @@ impl Services {
             ),
             ("TE-01", "/terminal", used(&["execute"])),
         ];
-        for (statement, capability, is_occasion) in gates {
-            if is_occasion && !ledger.client_can(capability) {
-                notes.held(statement);
+        for (requirement, capability, is_occasion) in gates {
+            if is_occasion && !state.client_can(capability) {
+                notes.pass(requirement);
             }
         }
-        if !did.is_empty() && announces_nothing(ledger) {
-            notes.held("IN-11");
+        if !tool_kinds.is_empty() && announces_nothing(state) {
+            notes.pass("IN-11");
         }
     }
 
-    fn terminal(&mut self, method: &str, params: &Value, number: u64, notes: &mut Notes) {
+    fn terminal(&mut self, method: &str, params: &Value, number: u64, notes: &mut MonitorNotes) {
         let Some(Value::String(id)) = params.get("terminalId") else {
             return;
         };
         let Some(terminal) = self.terminals.get_mut(id) else {
-            if self.terminals.len() < REMEMBERED {
+            if self.terminals.len() < MAX_REMEMBERED {
                 let what =
                     format!("`{method}` names the terminal \"{id}\", which was never created");
-                notes.broken("TE-03", what, &[number]);
+                notes.violation("TE-03", what, &[number]);
             }
             return;
         };
         if let Some(released) = terminal.released {
             terminal.was_misused = true;
             let what = format!("`{method}` names the terminal \"{id}\", which was released");
-            return notes.broken("TE-03", what, &[number, released]);
+            return notes.violation("TE-03", what, &[number, released]);
         }
         match method {
             "terminal/kill" => terminal.killed = Some(number),
             "terminal/release" => {
                 terminal.released = Some(number);
-                notes.held(match terminal.killed {
+                notes.pass(match terminal.killed {
                     Some(_) => "TE-04",
                     None => "TE-02",
                 });
@@ -183,10 +199,16 @@ impl Services {
     }
 
     /// Checks the terminals that a tool call shows.
-    fn content(&mut self, seen: &Seen<'_>, update: &Value, ledger: &Ledger, notes: &mut Notes) {
-        let number = seen.line.number;
-        let session = seen.json.and_then(super::session_of).unwrap_or_default();
-        let is_replay = ledger.sessions.get(session).is_some_and(|s| s.is_loading);
+    fn content(
+        &mut self,
+        view: &LineView<'_>,
+        update: &Value,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        let number = view.line.number;
+        let session = view.json.and_then(super::session_of).unwrap_or_default();
+        let is_replay = state.sessions.get(session).is_some_and(|s| s.is_loading);
         for content in items(update, "content") {
             let Some(Value::String(id)) = content.get("terminalId") else {
                 continue;
@@ -199,7 +221,7 @@ impl Services {
                     "a tool call shows the terminal \"{id}\", which was not created with \
                      `terminal/create`"
                 );
-                notes.broken("TC-10", what, &[number]);
+                notes.violation("TC-10", what, &[number]);
                 continue;
             };
             match terminal.released.filter(|_| !terminal.was_shown) {
@@ -207,16 +229,16 @@ impl Services {
                     let what = format!(
                         "a tool call shows the terminal \"{id}\" only after it was released"
                     );
-                    notes.broken("TC-10", what, &[number, released]);
+                    notes.violation("TC-10", what, &[number, released]);
                 }
-                None => notes.held("TC-10"),
+                None => notes.pass("TC-10"),
             }
             terminal.was_shown = true;
         }
     }
 }
 
-fn announces_nothing(ledger: &Ledger) -> bool {
+fn announces_nothing(state: &ConversationState) -> bool {
     let services = [
         "/fs/readTextFile",
         "/fs/writeTextFile",
@@ -224,35 +246,35 @@ fn announces_nothing(ledger: &Ledger) -> bool {
         "/elicitation/form",
         "/elicitation/url",
     ];
-    services.iter().all(|service| !ledger.client_can(service))
+    services.iter().all(|service| !state.client_can(service))
 }
 
-fn path(method: &str, params: &Value, number: u64, notes: &mut Notes) {
+fn path(method: &str, params: &Value, number: u64, notes: &mut MonitorNotes) {
     if let Some(Value::String(path)) = params.get("path") {
         match is_absolute(path) {
-            true => notes.held("FS-03"),
+            true => notes.pass("FS-03"),
             false => {
                 let what =
                     format!("`{method}`: `/params/path` is \"{path}\"; expected an absolute path");
-                notes.broken_at("FS-03", "/params/path", what, &[number]);
+                notes.violation_at("FS-03", "/params/path", what, &[number]);
             }
         }
     }
     if params.get("line").and_then(Value::as_u64) == Some(0) {
         let what = format!("`{method}`: `/params/line` is 0; line numbers start at 1");
-        notes.broken_at("FS-04", "/params/line", what, &[number]);
+        notes.violation_at("FS-04", "/params/line", what, &[number]);
     }
 }
 
-fn working_directory(params: &Value, number: u64, notes: &mut Notes) {
+fn working_directory(params: &Value, number: u64, notes: &mut MonitorNotes) {
     if let Some(Value::String(cwd)) = params.get("cwd") {
         match is_absolute(cwd) {
-            true => notes.held("TE-05"),
+            true => notes.pass("TE-05"),
             false => {
                 let what = format!(
                     "`terminal/create`: `/params/cwd` is \"{cwd}\"; expected an absolute path"
                 );
-                notes.broken_at("TE-05", "/params/cwd", what, &[number]);
+                notes.violation_at("TE-05", "/params/cwd", what, &[number]);
             }
         }
     }

@@ -6,21 +6,21 @@ use serde_json::Value;
 
 use super::turns::with_start;
 use super::view::{items, repeated, result, text, update};
-use super::{Ledger, Monitor, Notes, Seen};
+use super::{ConversationState, LineView, Monitor, MonitorNotes};
 
 #[derive(Default)]
-pub struct Settings {
-    sessions: HashMap<String, Known>,
+pub struct SettingsMonitor {
+    sessions: HashMap<String, KnownSettings>,
 }
 
 /// The settings that a session reported.
 #[derive(Default)]
-struct Known {
+struct KnownSettings {
     modes: HashSet<String>,
     /// Values of the config option with the category `mode`.
     mode_values: HashSet<String>,
     /// Whether the list of modes is invalid, and cannot be used for other checks.
-    is_doubtful: bool,
+    is_uncertain: bool,
     /// The line that listed the modes.
     modes_at: u64,
     /// The last list of options: id and value.
@@ -30,37 +30,42 @@ struct Known {
 }
 
 /// Maximum number of sessions that are remembered.
-const REMEMBERED: usize = 1_000;
+const MAX_REMEMBERED: usize = 1_000;
 
 const CATEGORIES: [&str; 4] = ["mode", "model", "model_config", "thought_level"];
 
-impl Monitor for Settings {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        let number = seen.line.number;
-        if let Some((asked, result)) = result(seen) {
-            let session = match asked.method.as_str() {
+impl Monitor for SettingsMonitor {
+    fn on_line(
+        &mut self,
+        view: &LineView<'_>,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        let number = view.line.number;
+        if let Some((request, result)) = result(view) {
+            let session = match request.method.as_str() {
                 "session/new" => text(result, "sessionId"),
-                method if !ledger.agent_offers(method) => return,
+                method if !state.agent_offers(method) => return,
                 "session/load" | "session/resume" | "session/set_config_option" => {
-                    text(&asked.params, "sessionId")
+                    text(&request.params, "sessionId")
                 }
                 _ => return,
             };
-            let lines = [number, asked.line];
+            let lines = [number, request.line];
             let known = self.known(session);
             if let Some(modes) = result.get("modes").filter(|modes| modes.is_object()) {
                 known.take_modes(modes, &lines, notes);
             }
             if let Some(Value::Array(options)) = result.get("configOptions") {
-                judge(options, "/result", &lines, ledger, notes);
+                check(options, "/result", &lines, state, notes);
                 known.take(options, number);
             }
-        } else if let Some((session, kind, update)) = update(seen) {
+        } else if let Some((session, kind, update)) = update(view) {
             match kind {
                 "current_mode_update" => self.known(session).mode(update, number, notes),
                 "config_option_update" => {
                     if let Some(Value::Array(options)) = update.get("configOptions") {
-                        judge(options, "/params/update", &[number], ledger, notes);
+                        check(options, "/params/update", &[number], state, notes);
                         let known = self.known(session);
                         known.is_full(options, number, notes);
                         known.take(options, number);
@@ -72,17 +77,17 @@ impl Monitor for Settings {
     }
 }
 
-impl Settings {
-    fn known(&mut self, session: &str) -> &mut Known {
-        if self.sessions.len() > REMEMBERED {
+impl SettingsMonitor {
+    fn known(&mut self, session: &str) -> &mut KnownSettings {
+        if self.sessions.len() > MAX_REMEMBERED {
             self.sessions.clear();
         }
         self.sessions.entry(session.to_owned()).or_default()
     }
 }
 
-impl Known {
-    fn take_modes(&mut self, modes: &Value, lines: &[u64], notes: &mut Notes) {
+impl KnownSettings {
+    fn take_modes(&mut self, modes: &Value, lines: &[u64], notes: &mut MonitorNotes) {
         let ids = || {
             let modes = items(modes, "availableModes").iter();
             modes.filter_map(|mode| mode.get("id")?.as_str())
@@ -90,41 +95,41 @@ impl Known {
         self.modes = ids().map(str::to_owned).collect();
         self.modes_at = lines.first().copied().unwrap_or_default();
         let current = modes.get("currentModeId").and_then(Value::as_str);
-        self.is_doubtful = repeated(ids()).is_some();
+        self.is_uncertain = repeated(ids()).is_some();
         if let Some(id) = repeated(ids()) {
             let what = format!("two `availableModes` have the id \"{id}\"; ids must be unique");
-            notes.broken("MO-01", what, lines);
+            notes.violation("MO-01", what, lines);
         } else if let Some(current) = current {
             match self.modes.contains(current) {
-                true => notes.held("MO-01"),
+                true => notes.pass("MO-01"),
                 false => {
                     let what = format!(
                         "`currentModeId` is \"{current}\", which is not in `availableModes`: {}",
                         listed(ids())
                     );
-                    notes.broken("MO-01", what, lines);
+                    notes.violation("MO-01", what, lines);
                 }
             }
         }
     }
 
-    fn mode(&self, update: &Value, number: u64, notes: &mut Notes) {
+    fn mode(&self, update: &Value, number: u64, notes: &mut MonitorNotes) {
         let Some(Value::String(id)) = update.get("currentModeId") else {
             return;
         };
         if self.modes.contains(id) || self.mode_values.contains(id) {
-            return notes.held("MO-04");
+            return notes.pass("MO-04");
         }
-        if self.is_doubtful {
+        if self.is_uncertain {
             return;
         }
         if self.modes.is_empty() {
             let what =
                 format!("the mode changes to \"{id}\", but the session never listed its modes");
-            return notes.doubtful("MO-04", what, &[number]);
+            return notes.suspicion("MO-04", what, &[number]);
         }
         let what = format!("the mode changes to \"{id}\", which is not in `availableModes`");
-        notes.broken("MO-04", what, &[number, self.modes_at]);
+        notes.violation("MO-04", what, &[number, self.modes_at]);
     }
 
     fn take(&mut self, options: &[Value], number: u64) {
@@ -144,7 +149,7 @@ impl Known {
 
     /// Checks that an update lists all options. Options may disappear legitimately, but if all
     /// remaining ones have changed, the list is partial.
-    fn is_full(&self, options: &[Value], number: u64, notes: &mut Notes) {
+    fn is_full(&self, options: &[Value], number: u64, notes: &mut MonitorNotes) {
         if self.options.is_empty() {
             return;
         }
@@ -152,7 +157,7 @@ impl Known {
         let gone: Vec<&str> = self.options.iter().map(|(id, _)| id.as_str()).collect();
         let gone: Vec<&str> = gone.into_iter().filter(|id| now(id).is_none()).collect();
         if gone.is_empty() {
-            return notes.held("CO-06");
+            return notes.pass("CO-06");
         }
         let what = format!(
             "the update lists {} of {} options and must list all of them; missing: {}",
@@ -171,9 +176,9 @@ impl Known {
         let models = options.iter().filter(|o| text(o, "category") == "model");
         let is_other_model = models.clone().any(|option| !is_same(&option));
         match options.iter().any(|option| is_same(&option)) {
-            true if is_other_model => notes.held("CO-06"),
-            true => notes.doubtful("CO-06", what, &lines),
-            false => notes.broken("CO-06", what, &lines),
+            true if is_other_model => notes.pass("CO-06"),
+            true => notes.suspicion("CO-06", what, &lines),
+            false => notes.violation("CO-06", what, &lines),
         }
     }
 }
@@ -183,25 +188,31 @@ fn listed<'a>(ids: impl Iterator<Item = &'a str>) -> String {
     ids.join(", ")
 }
 
-fn judge(options: &[Value], root: &str, lines: &[u64], ledger: &Ledger, notes: &mut Notes) {
+fn check(
+    options: &[Value],
+    root: &str,
+    lines: &[u64],
+    state: &ConversationState,
+    notes: &mut MonitorNotes,
+) {
     let ids = options.iter().map(|option| text(option, "id"));
     match repeated(ids.filter(|id| !id.is_empty())) {
         Some(id) => {
             let what = format!("two config options have the id \"{id}\"; ids must be unique");
-            notes.broken("CO-02", what, lines);
+            notes.violation("CO-02", what, lines);
         }
-        None if options.len() > 1 => notes.held("CO-02"),
+        None if options.len() > 1 => notes.pass("CO-02"),
         None => {}
     }
     for (index, option) in options.iter().enumerate() {
         let at = format!("{root}/configOptions/{index}");
         if option.get("currentValue").is_some() {
-            notes.held("CO-01");
+            notes.pass("CO-01");
         }
-        kind(option, &at, lines, ledger, notes);
+        kind(option, &at, lines, state, notes);
         if let Some(Value::String(category)) = option.get("category") {
             match CATEGORIES.contains(&category.as_str()) || category.starts_with('_') {
-                true => notes.held("CO-08"),
+                true => notes.pass("CO-08"),
                 false => {
                     let at = format!("{at}/category");
                     let what = format!(
@@ -209,26 +220,32 @@ fn judge(options: &[Value], root: &str, lines: &[u64], ledger: &Ledger, notes: &
                          starts with `_`",
                         listed(CATEGORIES.into_iter())
                     );
-                    notes.broken_at("CO-08", at, what, lines);
+                    notes.violation_at("CO-08", at, what, lines);
                 }
             }
         }
     }
 }
 
-fn kind(option: &Value, at: &str, lines: &[u64], ledger: &Ledger, notes: &mut Notes) {
-    let takes_boolean = ledger.client_can("/session/configOptions/boolean");
+fn kind(
+    option: &Value,
+    at: &str,
+    lines: &[u64],
+    state: &ConversationState,
+    notes: &mut MonitorNotes,
+) {
+    let takes_boolean = state.client_can("/session/configOptions/boolean");
     match text(option, "type") {
         "boolean" if !takes_boolean => {
             let what = format!(
                 "`{at}` is boolean, but the client did not announce `session.configOptions.boolean`"
             );
             let first = lines.first().copied().unwrap_or_default();
-            notes.broken_at("CO-03", at, what, &with_start(first, ledger));
+            notes.violation_at("CO-03", at, what, &with_start(first, state));
         }
         "select" => {
             if !takes_boolean {
-                notes.held("CO-03");
+                notes.pass("CO-03");
             }
             let (Some(Value::String(current)), Some(Value::Array(options))) =
                 (option.get("currentValue"), option.get("options"))
@@ -237,14 +254,14 @@ fn kind(option: &Value, at: &str, lines: &[u64], ledger: &Ledger, notes: &mut No
             };
             let values: Vec<&str> = values(options).collect();
             match values.contains(&current.as_str()) {
-                true => notes.held("CO-02"),
+                true => notes.pass("CO-02"),
                 false => {
                     let at = format!("{at}/currentValue");
                     let what = format!(
                         "`{at}` is \"{current}\", which is not one of its options: {}",
                         listed(values.into_iter())
                     );
-                    notes.broken_at("CO-02", at, what, lines);
+                    notes.violation_at("CO-02", at, what, lines);
                 }
             }
         }

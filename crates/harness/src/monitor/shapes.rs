@@ -5,30 +5,35 @@ use serde_json::Value;
 
 use super::owner::owner;
 use super::view::{call, items, result};
-use super::{Ledger, Monitor, Notes, Seen};
-use crate::shape::{self, Defect, Fault, Side};
+use super::{ConversationState, LineView, Monitor, MonitorNotes};
+use crate::shape::{self, ShapeError, ShapeErrorKind, Side};
 
 #[derive(Default)]
-pub struct Shapes;
+pub struct ShapeMonitor;
 
-impl Monitor for Shapes {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        if let Some((method, params)) = call(seen) {
+impl Monitor for ShapeMonitor {
+    fn on_line(
+        &mut self,
+        view: &LineView<'_>,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        if let Some((method, params)) = call(view) {
             if matches!(shape::side(method), Some(Side::Client | Side::Both)) {
-                judge(method, params, "/params", &[seen.line.number], notes);
+                check(method, params, "/params", &[view.line.number], notes);
             }
-        } else if let Some((asked, result)) = result(seen)
-            && shape::side(&asked.method) == Some(Side::Agent)
-            && asked.method != "session/cancel"
-            && ledger.agent_offers(&asked.method)
+        } else if let Some((request, result)) = result(view)
+            && shape::side(&request.method) == Some(Side::Agent)
+            && request.method != "session/cancel"
+            && state.agent_offers(&request.method)
         {
-            let lines = [seen.line.number, asked.line];
-            judge(&asked.method, result, "/result", &lines, notes);
+            let lines = [view.line.number, request.line];
+            check(&request.method, result, "/result", &lines, notes);
         }
     }
 }
 
-fn judge(method: &str, value: &Value, root: &str, lines: &[u64], notes: &mut Notes) {
+fn check(method: &str, value: &Value, root: &str, lines: &[u64], notes: &mut MonitorNotes) {
     let Some(shape) = shape::of(method) else {
         return;
     };
@@ -36,56 +41,56 @@ fn judge(method: &str, value: &Value, root: &str, lines: &[u64], notes: &mut Not
     if method == "session/load" && value.is_null() {
         return;
     }
-    let defects = shape.judge(value);
+    let errors = shape.check(value);
     let mut broken = Vec::new();
-    for defect in &defects {
-        let Some(statement) = statement(method, defect, value) else {
+    for error in &errors {
+        let Some(requirement) = requirement(method, error, value) else {
             continue;
         };
-        broken.push(statement);
-        let what = format!("{method}: {}", defect.message(root));
-        let at = format!("{root}{}", defect.at);
-        match is_warning(method, defect, value) {
-            true => notes.doubtful_at(statement, at, what, lines),
-            false => notes.broken_at(statement, at, what, lines),
+        broken.push(requirement);
+        let what = format!("{method}: {}", error.message(root));
+        let at = format!("{root}{}", error.at);
+        match is_warning(method, error, value) {
+            true => notes.suspicion_at(requirement, at, what, lines),
+            false => notes.violation_at(requirement, at, what, lines),
         }
     }
-    for statement in touched(method, value) {
-        if !broken.contains(&statement) {
-            notes.held(statement);
+    for requirement in touched(method, value) {
+        if !broken.contains(&requirement) {
+            notes.pass(requirement);
         }
     }
 }
 
-fn statement(method: &str, defect: &Defect, value: &Value) -> Option<&'static str> {
-    match defect.fault {
-        Fault::Case { .. } => Some("TR-22"),
-        Fault::DraftVariant => Some("UP-01"),
-        Fault::Unknown | Fault::Draft => unknown(method, defect, value),
-        _ => owner(method, defect, value),
+fn requirement(method: &str, error: &ShapeError, value: &Value) -> Option<&'static str> {
+    match error.kind {
+        ShapeErrorKind::Case { .. } => Some("TR-22"),
+        ShapeErrorKind::DraftVariant => Some("UP-01"),
+        ShapeErrorKind::Unknown | ShapeErrorKind::Draft => unknown(method, error, value),
+        _ => owner(method, error, value),
     }
 }
 
 /// The requirement for a key that the protocol does not define.
-fn unknown(method: &str, defect: &Defect, value: &Value) -> Option<&'static str> {
+fn unknown(method: &str, error: &ShapeError, value: &Value) -> Option<&'static str> {
     let variant = value
         .pointer("/update/sessionUpdate")
         .and_then(Value::as_str);
-    match defect.key() {
+    match error.key() {
         // The content of a form is checked as a form.
-        _ if defect.is_in("/requestedSchema") => None,
+        _ if error.is_in("/requestedSchema") => None,
         // The correct key is missing, which is already reported.
         "modeId" if variant == Some("current_mode_update") => None,
         // Reported where the two scopes are compared.
         "sessionId" | "requestId" | "toolCallId" if method == "elicitation/create" => None,
-        "command" if method == "initialize" && defect.is_in("/authMethods") => None,
-        _ if method == "initialize" && defect.is_in("/agentCapabilities") => Some("EX-07"),
+        "command" if method == "initialize" && error.is_in("/authMethods") => None,
+        _ if method == "initialize" && error.is_in("/agentCapabilities") => Some("EX-07"),
         _ => Some("EX-01"),
     }
 }
 
 /// Errors that are at most a warning: drafts, and null instead of an empty object.
-fn is_warning(method: &str, defect: &Defect, value: &Value) -> bool {
+fn is_warning(method: &str, error: &ShapeError, value: &Value) -> bool {
     let empty = [
         "authenticate",
         "logout",
@@ -93,8 +98,11 @@ fn is_warning(method: &str, defect: &Defect, value: &Value) -> bool {
         "session/resume",
         "session/set_mode",
     ];
-    let is_null = value.is_null() && defect.at.is_empty() && empty.contains(&method);
-    matches!(defect.fault, Fault::Draft | Fault::DraftVariant) || is_null
+    let is_null = value.is_null() && error.at.is_empty() && empty.contains(&method);
+    matches!(
+        error.kind,
+        ShapeErrorKind::Draft | ShapeErrorKind::DraftVariant
+    ) || is_null
 }
 
 /// The requirements that this message could have violated by its shape.

@@ -5,19 +5,19 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::view::{call, is_absolute, items, ours, text, turn_end, update};
-use super::{Ledger, Monitor, Notes, Seen};
+use super::{ConversationState, LineView, Monitor, MonitorNotes};
 
 #[derive(Default)]
-pub struct Tools {
+pub struct ToolMonitor {
     /// Tool calls by session and id.
     calls: HashMap<String, HashMap<String, Call>>,
     /// Sessions with an update for an unknown tool call in the current turn. It may be the end of
     /// any tool call.
-    astray: HashSet<String>,
+    unknown_call_sessions: HashSet<String>,
 }
 
 /// Maximum number of tool calls that are remembered per session.
-const REMEMBERED: usize = 20_000;
+const MAX_REMEMBERED: usize = 20_000;
 /// Maximum number of sessions that are remembered.
 const SESSIONS: usize = 1_000;
 
@@ -56,10 +56,10 @@ impl Status {
     }
 }
 
-impl Monitor for Tools {
-    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
-        let number = seen.line.number;
-        if let Some((session, kind, update)) = update(seen) {
+impl Monitor for ToolMonitor {
+    fn on_line(&mut self, view: &LineView<'_>, _: &ConversationState, notes: &mut MonitorNotes) {
+        let number = view.line.number;
+        if let Some((session, kind, update)) = update(view) {
             if self.calls.len() > SESSIONS && !self.calls.contains_key(session) {
                 return;
             }
@@ -69,28 +69,28 @@ impl Monitor for Tools {
                 _ => return,
             }
             places(update, "/params/update", number, notes);
-        } else if let Some(("session/request_permission", params)) = call(seen) {
+        } else if let Some(("session/request_permission", params)) = call(view) {
             let call = params.get("toolCall").unwrap_or(&Value::Null);
             if self.calls.len() <= SESSIONS {
                 self.mention(text(params, "sessionId"), call, number);
             }
             places(call, "/params/toolCall", number, notes);
-        } else if let Some((session, result)) = turn_end(seen) {
+        } else if let Some((session, result)) = turn_end(view) {
             self.turn_over(session, text(result, "stopReason"), number, notes);
-        } else if let Some(("session/load", params)) = ours(seen) {
+        } else if let Some(("session/load", params)) = ours(view) {
             // A load announces its tool calls again.
             self.calls.remove(text(params, "sessionId"));
         }
     }
 }
 
-impl Tools {
-    fn announce(&mut self, session: &str, update: &Value, number: u64, notes: &mut Notes) {
+impl ToolMonitor {
+    fn announce(&mut self, session: &str, update: &Value, number: u64, notes: &mut MonitorNotes) {
         let Some(Value::String(id)) = update.get("toolCallId") else {
             return;
         };
         let calls = self.calls.entry(session.to_owned()).or_default();
-        if calls.len() >= REMEMBERED {
+        if calls.len() >= MAX_REMEMBERED {
             return;
         }
         match calls.get(id).and_then(|call| call.announced) {
@@ -99,9 +99,9 @@ impl Tools {
                     "the tool call \"{id}\" is announced a second time; ids must be unique within \
                      a session, and changes must be sent as `tool_call_update`"
                 );
-                notes.broken("TC-02", what, &[number, earlier]);
+                notes.violation("TC-02", what, &[number, earlier]);
             }
-            None if !calls.is_empty() => notes.held("TC-02"),
+            None if !calls.is_empty() => notes.pass("TC-02"),
             None => {}
         }
         let call = Call {
@@ -120,7 +120,7 @@ impl Tools {
             return;
         };
         let calls = self.calls.entry(session.to_owned()).or_default();
-        if calls.len() >= REMEMBERED {
+        if calls.len() >= MAX_REMEMBERED {
             return;
         }
         calls.entry(id.clone()).or_insert(Call {
@@ -133,24 +133,24 @@ impl Tools {
         });
     }
 
-    fn change(&mut self, session: &str, update: &Value, number: u64, notes: &mut Notes) {
+    fn change(&mut self, session: &str, update: &Value, number: u64, notes: &mut MonitorNotes) {
         let Some(Value::String(id)) = update.get("toolCallId") else {
             return;
         };
         let calls = self.calls.entry(session.to_owned()).or_default();
-        let is_full = calls.len() >= REMEMBERED;
+        let is_full = calls.len() >= MAX_REMEMBERED;
         let Some(call) = calls.get_mut(id) else {
             if is_full {
                 return;
             }
-            self.astray.insert(session.to_owned());
+            self.unknown_call_sessions.insert(session.to_owned());
             let what = format!(
                 "an update refers to the tool call \"{id}\", which was not announced by a \
                  `tool_call` or a permission request"
             );
-            return notes.broken("TC-03", what, &[number]);
+            return notes.violation("TC-03", what, &[number]);
         };
-        notes.held("TC-03");
+        notes.pass("TC-03");
         let Some(status) = Status::of(update) else {
             return;
         };
@@ -159,16 +159,16 @@ impl Tools {
                 "the tool call \"{id}\" was over, but its status changes back to \"{}\"",
                 text(update, "status")
             );
-            notes.broken("TC-05", what, &[number, call.at]);
+            notes.violation("TC-05", what, &[number, call.at]);
         } else {
-            notes.held("TC-05");
+            notes.pass("TC-05");
         }
         call.status = status;
         call.at = number;
     }
 
-    fn turn_over(&mut self, session: &str, reason: &str, number: u64, notes: &mut Notes) {
-        let is_astray = self.astray.remove(session);
+    fn turn_over(&mut self, session: &str, reason: &str, number: u64, notes: &mut MonitorNotes) {
+        let has_unknown_calls = self.unknown_call_sessions.remove(session);
         let Some(calls) = self.calls.get_mut(session) else {
             return;
         };
@@ -177,23 +177,23 @@ impl Tools {
             call.is_old = true;
             match call.status {
                 Status::Open => open.push((call.since, id)),
-                Status::Over if reason == "end_turn" => notes.held("TC-07"),
+                Status::Over if reason == "end_turn" => notes.pass("TC-07"),
                 _ => {}
             }
         }
-        if reason != "end_turn" || is_astray {
+        if reason != "end_turn" || has_unknown_calls {
             return;
         }
         open.sort_unstable();
         for (since, id) in open {
             let what = format!("the turn ended, but the tool call \"{id}\" is still open");
-            notes.broken("TC-07", what, &[number, since]);
+            notes.violation("TC-07", what, &[number, since]);
         }
     }
 }
 
 /// Checks the paths and line numbers of a tool call.
-fn places(call: &Value, root: &str, number: u64, notes: &mut Notes) {
+fn places(call: &Value, root: &str, number: u64, notes: &mut MonitorNotes) {
     for (index, place) in items(call, "locations").iter().enumerate() {
         let at = format!("{root}/locations/{index}");
         path(place, &at, number, notes);
@@ -202,10 +202,10 @@ fn places(call: &Value, root: &str, number: u64, notes: &mut Notes) {
             Some(line) if line.as_u64() == Some(0) => {
                 let at = format!("{at}/line");
                 let what = format!("`{at}` is 0; line numbers start at 1");
-                notes.broken_at("TC-09", at, what, &[number]);
+                notes.violation_at("TC-09", at, what, &[number]);
             }
             // The monitor of shapes reports a value that is not an integer.
-            Some(_) => notes.held("TC-09"),
+            Some(_) => notes.pass("TC-09"),
         }
     }
     for (index, content) in items(call, "content").iter().enumerate() {
@@ -215,16 +215,16 @@ fn places(call: &Value, root: &str, number: u64, notes: &mut Notes) {
     }
 }
 
-fn path(place: &Value, at: &str, number: u64, notes: &mut Notes) {
+fn path(place: &Value, at: &str, number: u64, notes: &mut MonitorNotes) {
     let Some(Value::String(path)) = place.get("path") else {
         return;
     };
     match is_absolute(path) {
-        true => notes.held("TC-08"),
+        true => notes.pass("TC-08"),
         false => {
             let at = format!("{at}/path");
             let what = format!("`{at}` is \"{path}\"; expected an absolute path");
-            notes.broken_at("TC-08", at, what, &[number]);
+            notes.violation_at("TC-08", at, what, &[number]);
         }
     }
 }

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::view::{ours, text, turn_end, update};
-use super::{Ending, Ledger, Monitor, Notes, Seen};
+use super::{ConversationState, Ending, LineView, Monitor, MonitorNotes};
 
 #[derive(Default)]
-pub struct Turns {
+pub struct TurnMonitor {
     /// Sessions whose last turn was canceled, and whether something was sent after its end.
     cancelled: HashMap<String, bool>,
     /// Messages by session and kind of chunk.
@@ -27,19 +27,24 @@ struct Messages {
 }
 
 /// Maximum number of message ids that are remembered.
-const REMEMBERED: usize = 10_000;
+const MAX_REMEMBERED: usize = 10_000;
 
-impl Monitor for Turns {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        if let Some((session, kind, update)) = update(seen) {
-            self.judge(session, kind, update, seen.line.number, ledger, notes);
-        } else if let Some((session, result)) = turn_end(seen) {
+impl Monitor for TurnMonitor {
+    fn on_line(
+        &mut self,
+        view: &LineView<'_>,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        if let Some((session, kind, update)) = update(view) {
+            self.check(session, kind, update, view.line.number, state, notes);
+        } else if let Some((session, result)) = turn_end(view) {
             self.forget_turn(session, notes);
             if text(result, "stopReason") == "cancelled" {
                 self.cancelled.insert(session.to_owned(), false);
             }
-            self.hold_gates(ledger, notes);
-        } else if let Some((method, params)) = ours(seen) {
+            self.confirm_unused(state, notes);
+        } else if let Some((method, params)) = ours(view) {
             let session = text(params, "sessionId");
             match method {
                 "session/prompt" => self.forget_turn(session, notes),
@@ -50,7 +55,7 @@ impl Monitor for Turns {
         }
     }
 
-    fn end(&mut self, _: &Ending, _: &Ledger, notes: &mut Notes) {
+    fn on_end(&mut self, _: &Ending, _: &ConversationState, notes: &mut MonitorNotes) {
         let sessions: Vec<String> = self.cancelled.keys().cloned().collect();
         for session in sessions {
             self.forget_turn(&session, notes);
@@ -58,40 +63,47 @@ impl Monitor for Turns {
     }
 }
 
-impl Turns {
-    fn judge(
+impl TurnMonitor {
+    fn check(
         &mut self,
         session: &str,
         kind: &str,
         update: &Value,
         number: u64,
-        ledger: &Ledger,
-        notes: &mut Notes,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
     ) {
         match kind {
             "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk" => {
-                self.late(session, kind, number, ledger, notes);
+                self.late(session, kind, number, state, notes);
                 self.chunk(session, kind, update, number, notes);
             }
             "tool_call" | "tool_call_update" | "plan" => {
-                self.late(session, kind, number, ledger, notes);
+                self.late(session, kind, number, state, notes);
             }
             "usage_update" => cost(update, number, notes),
             "notice" => {
                 self.noticed = true;
-                gate("NO-01", kind, "/session/notices", number, ledger, notes);
+                gate("NO-01", kind, "/session/notices", number, state, notes);
             }
             "compaction_update" | "compaction_summary_chunk" => {
                 self.compacted = true;
-                gate("NO-02", kind, "/session/compaction", number, ledger, notes);
+                gate("NO-02", kind, "/session/compaction", number, state, notes);
             }
             _ => {}
         }
     }
 
     /// Reports a part of a turn that is sent after the turn is over.
-    fn late(&mut self, id: &str, kind: &str, number: u64, ledger: &Ledger, notes: &mut Notes) {
-        let Some(session) = ledger.sessions.get(id) else {
+    fn late(
+        &mut self,
+        id: &str,
+        kind: &str,
+        number: u64,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        let Some(session) = state.sessions.get(id) else {
             return;
         };
         let Some((answer, true)) = session.last_answer else {
@@ -104,37 +116,44 @@ impl Turns {
             *came = true;
         }
         let what = format!("`{kind}` was sent after the response that ended the canceled turn");
-        notes.broken("PT-10", what, &[number, answer]);
+        notes.violation("PT-10", what, &[number, answer]);
     }
 
-    fn forget_turn(&mut self, session: &str, notes: &mut Notes) {
+    fn forget_turn(&mut self, session: &str, notes: &mut MonitorNotes) {
         if self.cancelled.remove(session) == Some(false) {
-            notes.held("PT-10");
+            notes.pass("PT-10");
         }
     }
 
-    fn chunk(&mut self, session: &str, kind: &str, update: &Value, number: u64, notes: &mut Notes) {
+    fn chunk(
+        &mut self,
+        session: &str,
+        kind: &str,
+        update: &Value,
+        number: u64,
+        notes: &mut MonitorNotes,
+    ) {
         let Some(Value::String(id)) = update.get("messageId") else {
             return;
         };
         let key = (session.to_owned(), kind.to_owned());
-        if self.messages.len() > REMEMBERED {
+        if self.messages.len() > MAX_REMEMBERED {
             self.messages.clear();
         }
         let messages = self.messages.entry(key).or_default();
         match &messages.current {
-            Some((current, _)) if current == id => notes.held("PT-18"),
+            Some((current, _)) if current == id => notes.pass("PT-18"),
             Some((current, line)) if messages.over.contains(id) => {
                 let what = format!(
                     "a chunk belongs to the message \"{id}\" again, after chunks of \"{current}\"; \
                      a new message id ends the previous message"
                 );
-                notes.broken("PT-18", what, &[number, *line]);
+                notes.violation("PT-18", what, &[number, *line]);
             }
-            Some(_) => notes.held("PT-18"),
+            Some(_) => notes.pass("PT-18"),
             None => {}
         }
-        if messages.over.len() > REMEMBERED {
+        if messages.over.len() > MAX_REMEMBERED {
             messages.over.clear();
         }
         let before = messages.current.replace((id.clone(), number));
@@ -146,12 +165,12 @@ impl Turns {
     }
 
     /// Notes that a whole turn had no notices or compactions that the client did not ask for.
-    fn hold_gates(&mut self, ledger: &Ledger, notes: &mut Notes) {
-        if !ledger.client_can("/session/notices") && !self.noticed {
-            notes.held("NO-01");
+    fn confirm_unused(&mut self, state: &ConversationState, notes: &mut MonitorNotes) {
+        if !state.client_can("/session/notices") && !self.noticed {
+            notes.pass("NO-01");
         }
-        if !ledger.client_can("/session/compaction") && !self.compacted {
-            notes.held("NO-02");
+        if !state.client_can("/session/compaction") && !self.compacted {
+            notes.pass("NO-02");
         }
         self.noticed = false;
         self.compacted = false;
@@ -159,32 +178,32 @@ impl Turns {
 }
 
 fn gate(
-    statement: &'static str,
+    requirement: &'static str,
     kind: &str,
     capability: &str,
     number: u64,
-    ledger: &Ledger,
-    notes: &mut Notes,
+    state: &ConversationState,
+    notes: &mut MonitorNotes,
 ) {
-    if ledger.client_can(capability) {
+    if state.client_can(capability) {
         return;
     }
     let what = format!(
         "`{kind}` is sent, but the client did not announce `{}`",
         capability.trim_start_matches('/').replace('/', ".")
     );
-    notes.broken(statement, what, &with_start(number, ledger));
+    notes.violation(requirement, what, &with_start(number, state));
 }
 
 /// The line, and the line of the client's capabilities.
-pub fn with_start(number: u64, ledger: &Ledger) -> Vec<u64> {
-    [Some(number), ledger.started]
+pub fn with_start(number: u64, state: &ConversationState) -> Vec<u64> {
+    [Some(number), state.started]
         .into_iter()
         .flatten()
         .collect()
 }
 
-fn cost(update: &Value, number: u64, notes: &mut Notes) {
+fn cost(update: &Value, number: u64, notes: &mut MonitorNotes) {
     let Some(Value::String(currency)) = update.pointer("/cost/currency") else {
         return;
     };
@@ -192,6 +211,6 @@ fn cost(update: &Value, number: u64, notes: &mut Notes) {
     if !is_code {
         let at = "/params/update/cost/currency";
         let what = format!("`{at}` is \"{currency}\"; expected an ISO 4217 code such as USD");
-        notes.broken_at("PT-19", at, what, &[number]);
+        notes.violation_at("PT-19", at, what, &[number]);
     }
 }

@@ -3,42 +3,47 @@
 use serde_json::Value;
 
 use super::view::result;
-use super::{Ending, Ledger, Monitor, Notes, Seen};
+use super::{ConversationState, Ending, LineView, Monitor, MonitorNotes};
 
 /// Runs monitors for version 1, unless the agent chose a later version.
-pub struct FirstVersion {
+pub struct V1Monitors {
     monitors: Vec<Box<dyn Monitor>>,
     is_later: bool,
 }
 
-impl FirstVersion {
+impl V1Monitors {
     pub fn new(monitors: Vec<Box<dyn Monitor>>) -> Self {
-        FirstVersion {
+        V1Monitors {
             monitors,
             is_later: false,
         }
     }
 }
 
-impl Monitor for FirstVersion {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        if let Some((asked, result)) = result(seen)
-            && asked.method == "initialize"
+impl Monitor for V1Monitors {
+    fn on_line(
+        &mut self,
+        view: &LineView<'_>,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        if let Some((request, result)) = result(view)
+            && request.method == "initialize"
         {
             let version = result.get("protocolVersion").and_then(Value::as_u64);
             self.is_later = version.is_some_and(|version| version > 1);
         }
         if !self.is_later {
             for monitor in &mut self.monitors {
-                monitor.see(seen, ledger, notes);
+                monitor.on_line(view, state, notes);
             }
         }
     }
 
-    fn end(&mut self, ending: &Ending, ledger: &Ledger, notes: &mut Notes) {
+    fn on_end(&mut self, ending: &Ending, state: &ConversationState, notes: &mut MonitorNotes) {
         if !self.is_later {
             for monitor in &mut self.monitors {
-                monitor.end(ending, ledger, notes);
+                monitor.on_end(ending, state, notes);
             }
         }
     }
@@ -46,27 +51,32 @@ impl Monitor for FirstVersion {
 
 /// Runs monitors for the version 2 draft, if the agent chose it. Notes from before the choice are
 /// held back until then.
-pub struct SecondVersion {
+pub struct V2Monitors {
     monitors: Vec<Box<dyn Monitor>>,
     /// `None` before the choice.
     is_draft: Option<bool>,
-    early: Notes,
+    early: MonitorNotes,
 }
 
-impl SecondVersion {
+impl V2Monitors {
     pub fn new(monitors: Vec<Box<dyn Monitor>>) -> Self {
-        SecondVersion {
+        V2Monitors {
             monitors,
             is_draft: None,
-            early: Notes::default(),
+            early: MonitorNotes::default(),
         }
     }
 }
 
-impl Monitor for SecondVersion {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        if let Some((asked, result)) = result(seen)
-            && asked.method == "initialize"
+impl Monitor for V2Monitors {
+    fn on_line(
+        &mut self,
+        view: &LineView<'_>,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        if let Some((request, result)) = result(view)
+            && request.method == "initialize"
             && self.is_draft.is_none()
         {
             let version = result.get("protocolVersion").and_then(Value::as_f64);
@@ -81,16 +91,16 @@ impl Monitor for SecondVersion {
             Some(false) => return,
         };
         for monitor in &mut self.monitors {
-            monitor.see(seen, ledger, notes);
+            monitor.on_line(view, state, notes);
         }
     }
 
-    fn end(&mut self, ending: &Ending, ledger: &Ledger, notes: &mut Notes) {
+    fn on_end(&mut self, ending: &Ending, state: &ConversationState, notes: &mut MonitorNotes) {
         if self.is_draft != Some(true) {
             return;
         }
         for monitor in &mut self.monitors {
-            monitor.end(ending, ledger, notes);
+            monitor.on_end(ending, state, notes);
         }
     }
 }

@@ -2,25 +2,25 @@
 
 use serde_json::Value;
 
-use super::{Asked, Seen};
-use agentproto_wire::{Direction, Kind};
+use super::{LineView, RequestRecord};
+use agentproto_wire::{Direction, MessageKind};
 
 /// A request or notification of the agent: method and params.
-pub fn call<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a Value)> {
-    if seen.line.direction != Direction::FromAgent {
+pub fn call<'a>(view: &LineView<'a>) -> Option<(&'a str, &'a Value)> {
+    if view.line.direction != Direction::FromAgent {
         return None;
     }
-    match &seen.envelope?.kind {
-        Kind::Request { method, .. } | Kind::Notification { method } => {
-            Some((method, seen.json?.get("params").unwrap_or(&Value::Null)))
+    match &view.envelope?.kind {
+        MessageKind::Request { method, .. } | MessageKind::Notification { method } => {
+            Some((method, view.json?.get("params").unwrap_or(&Value::Null)))
         }
         _ => None,
     }
 }
 
 /// A `session/update`: its session id (empty if missing), its kind, and the update itself.
-pub fn update<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a str, &'a Value)> {
-    let (method, params) = call(seen)?;
+pub fn update<'a>(view: &LineView<'a>) -> Option<(&'a str, &'a str, &'a Value)> {
+    let (method, params) = call(view)?;
     let update = params
         .get("update")
         .filter(|_| method == "session/update")?;
@@ -32,48 +32,53 @@ pub fn update<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a str, &'a Value)> {
 }
 
 /// The agent's first result for a request, with the request.
-pub fn result<'a>(seen: &Seen<'a>) -> Option<(&'a Asked, &'a Value)> {
-    let asked = seen.answers?;
-    let is_answer = seen.line.direction == Direction::FromAgent;
-    let is_error = matches!(seen.envelope?.kind, Kind::Response { is_error: true, .. });
-    if !is_answer || is_error || asked.answers >= asked.expected {
+pub fn result<'a>(view: &LineView<'a>) -> Option<(&'a RequestRecord, &'a Value)> {
+    let request = view.answers?;
+    let is_answer = view.line.direction == Direction::FromAgent;
+    let is_error = matches!(
+        view.envelope?.kind,
+        MessageKind::Response { is_error: true, .. }
+    );
+    if !is_answer || is_error || request.answers >= request.expected {
         return None;
     }
-    Some((asked, seen.json?.get("result")?))
+    Some((request, view.json?.get("result")?))
 }
 
 /// The client's first result for a request of the agent, with the request.
-pub fn reply<'a>(seen: &Seen<'a>) -> Option<(&'a Asked, &'a Value)> {
-    let asked = seen.answers?;
-    if seen.line.direction != Direction::ToAgent || asked.answers > 0 {
+pub fn reply<'a>(view: &LineView<'a>) -> Option<(&'a RequestRecord, &'a Value)> {
+    let request = view.answers?;
+    if view.line.direction != Direction::ToAgent || request.answers > 0 {
         return None;
     }
-    Some((asked, seen.json?.get("result")?))
+    Some((request, view.json?.get("result")?))
 }
 
 /// A request or notification of the client.
-pub fn ours<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a Value)> {
-    if seen.line.direction != Direction::ToAgent {
+pub fn ours<'a>(view: &LineView<'a>) -> Option<(&'a str, &'a Value)> {
+    if view.line.direction != Direction::ToAgent {
         return None;
     }
-    match &seen.envelope?.kind {
-        Kind::Request { method, .. } | Kind::Notification { method } => {
-            Some((method, seen.json?.get("params").unwrap_or(&Value::Null)))
+    match &view.envelope?.kind {
+        MessageKind::Request { method, .. } | MessageKind::Notification { method } => {
+            Some((method, view.json?.get("params").unwrap_or(&Value::Null)))
         }
         _ => None,
     }
 }
 
 /// The response that ends a turn: session and result. An error also ends it, with null.
-pub fn turn_end<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a Value)> {
-    let asked = seen.answers?;
-    let is_first = asked.answers < asked.expected;
-    if seen.line.direction != Direction::FromAgent || asked.method != "session/prompt" || !is_first
+pub fn turn_end<'a>(view: &LineView<'a>) -> Option<(&'a str, &'a Value)> {
+    let request = view.answers?;
+    let is_first = request.answers < request.expected;
+    if view.line.direction != Direction::FromAgent
+        || request.method != "session/prompt"
+        || !is_first
     {
         return None;
     }
-    let result = seen.json?.get("result").unwrap_or(&Value::Null);
-    Some((text(&asked.params, "sessionId"), result))
+    let result = view.json?.get("result").unwrap_or(&Value::Null);
+    Some((text(&request.params, "sessionId"), result))
 }
 
 pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -98,7 +103,7 @@ pub fn is_absolute(path: &str) -> bool {
 
 /// The first item that equals an earlier one.
 pub fn repeated<'a>(items: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let mut seen = std::collections::HashSet::new();
+    let mut view = std::collections::HashSet::new();
     let mut items = items;
-    items.find(|item| !seen.insert(*item))
+    items.find(|item| !view.insert(*item))
 }

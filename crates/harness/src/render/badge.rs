@@ -1,8 +1,10 @@
 //! The text of the badge of a certification.
 
+use super::words::RunState;
 use crate::model::Report;
 use agentproto_report::badge::{Badge, Color};
 
+/// The badge of a report: label, text and color.
 pub fn badge(report: &Report) -> Badge {
     let summary = &report.summary;
     let (message, color) = if summary.certified {
@@ -13,7 +15,7 @@ pub fn badge(report: &Report) -> Badge {
         (format!("{} failing", summary.fail), Color::Red)
     } else if report.partial {
         ("interrupted".to_owned(), Color::Yellow)
-    } else if report.shard.is_some() {
+    } else if report.shard.is_some() || RunState::of(report) == RunState::Passed {
         ("partial".to_owned(), Color::Yellow)
     } else if summary.error > 0 {
         (format!("{} not checked", summary.error), Color::Yellow)

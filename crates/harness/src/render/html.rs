@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use super::page::{Page, class, stamp};
-use super::words::{self, Section, escape, markup};
-use super::{Options, badge, prompting};
+use super::words::{self, RunState, Section, escape_html, safe_html};
+use super::{RenderOptions, badge, prompting};
 use crate::model::{CaseResult, Evidence, Level, Report, Verdict};
 use agentproto_report::sarif::percent_encode;
 use agentproto_text as text;
@@ -17,11 +17,12 @@ use agentproto_text as text;
 const STYLE: &str = include_str!("assets/report.css");
 const SCRIPT: &str = include_str!("assets/report.js");
 
-pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the report as one HTML page without external files.
+pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
     let sections = words::sections(report);
     let ids = Ids::of(&sections);
     let mut body = String::new();
-    draw(&mut body, report, options, &sections, &ids).map_err(io::Error::other)?;
+    write_body(&mut body, report, options, &sections, &ids).map_err(io::Error::other)?;
     let state = badge::badge(report);
     let title = format!("{}: {} {}", name(report), state.label, state.message);
     let page = Page {
@@ -33,20 +34,20 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
     page.write(out)
 }
 
-fn draw(
+fn write_body(
     body: &mut String,
     report: &Report,
-    options: &Options,
+    options: &RenderOptions,
     sections: &[Section<'_>],
     ids: &Ids,
 ) -> std::fmt::Result {
     body.push_str("<a class=\"skip\" href=\"#results\">Skip to the results</a>\n");
     header(body, report)?;
     body.push_str("<main>\n");
-    mend(body, sections, ids)?;
+    to_fix(body, sections, ids)?;
     fixed(body, options)?;
     overview(body, report, sections)?;
-    unjudged(body, report, options)?;
+    without_verdict(body, report, options)?;
     body.push_str("<h2 id=\"results\">All results</h2>\n");
     tools(body, report, sections)?;
     body.push_str(
@@ -65,10 +66,10 @@ fn draw(
 /// Escapes text and marks up what is between backticks as code.
 fn prose(text: &str) -> String {
     if !text.matches('`').count().is_multiple_of(2) {
-        return markup(text);
+        return safe_html(text);
     }
     let mut out = String::new();
-    for (at, part) in markup(text).split('`').enumerate() {
+    for (at, part) in safe_html(text).split('`').enumerate() {
         let is_code = at % 2 == 1;
         if at > 0 {
             out.push_str(if is_code { "<code>" } else { "</code>" });
@@ -91,22 +92,21 @@ pub(super) fn name(report: &Report) -> String {
 }
 
 fn header(body: &mut String, report: &Report) -> std::fmt::Result {
-    let good = report.summary.certified;
-    let why = match &report.summary.reason {
-        Some(reason) if !good => format!("<span>{}</span>", prose(reason)),
-        _ if good => words::untested(report)
-            .map_or_else(String::new, |untested| format!("<span>{untested}</span>")),
-        _ => String::new(),
+    let state = RunState::of(report);
+    let good = matches!(state, RunState::Certified | RunState::Passed);
+    let why = match words::state_details(report) {
+        details if details.is_empty() => String::new(),
+        details => format!("<span>{}</span>", prose(&details)),
     };
     write!(
         body,
         "<header class=\"top\">\n<h1>{}</h1>\n\
          <button id=\"theme\" class=\"theme\" type=\"button\" hidden></button>\n\
          <p class=\"stamp {}\">{}<b>{}</b>{why}</p>\n<dl class=\"facts\">",
-        markup(&name(report)),
+        safe_html(&name(report)),
         if good { "pass" } else { "fail" },
         stamp(good),
-        if good { "Certified" } else { "Not certified" },
+        state.name(),
     )?;
     let suites: Vec<String> = report.suites.iter().map(|s| s.title.clone()).collect();
     let protocol = match &report.target.protocol_version {
@@ -120,10 +120,14 @@ fn header(body: &mut String, report: &Report) -> std::fmt::Result {
         ("Suites", suites.join(", ")),
         ("Shard", report.shard.clone().unwrap_or_default()),
         ("Run", words::date(report.started)),
-        ("Took", words::time(report.timing.wall_ms)),
+        ("Took", words::format_duration(report.timing.wall_ms)),
     ];
     for (key, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
-        write!(body, "<div><dt>{key}</dt><dd>{}</dd></div>", markup(value))?;
+        write!(
+            body,
+            "<div><dt>{key}</dt><dd>{}</dd></div>",
+            safe_html(value)
+        )?;
     }
     body.push_str("</dl>\n");
     let counts = words::counts(&report.summary);
@@ -142,61 +146,61 @@ fn header(body: &mut String, report: &Report) -> std::fmt::Result {
             "<li class=\"{}\" title=\"{}\"><b>{n}</b> {}</li>",
             class(*verdict),
             words::meaning(*verdict),
-            words::word(*verdict)
+            words::verdict_name(*verdict)
         )?;
     }
     body.push_str("</ul>\n");
-    said(body, report)?;
+    agent_info(body, report)?;
     body.push_str("</header>\n");
     Ok(())
 }
 
 /// Agent info: the command, and what the agent reported about itself. Collapsed by default.
-fn said(body: &mut String, report: &Report) -> std::fmt::Result {
+fn agent_info(body: &mut String, report: &Report) -> std::fmt::Result {
     let target = &report.target;
-    let said = json!({
+    let info = json!({
         "command": target.command,
         "info": target.info,
         "capabilities": target.capabilities,
     });
-    let said = text::pretty(&said).unwrap_or_default();
+    let info = text::pretty(&info).unwrap_or_default();
     writeln!(
         body,
-        "<details class=\"said\"><summary>Agent info</summary>\
+        "<details class=\"agent-info\"><summary>Agent info</summary>\
          <pre>{}</pre></details>",
-        escape(&said)
+        escape_html(&info)
     )
 }
 
 /// Failures and warnings in short form, each with a link to its row.
-fn mend(body: &mut String, sections: &[Section<'_>], ids: &Ids) -> std::fmt::Result {
+fn to_fix(body: &mut String, sections: &[Section<'_>], ids: &Ids) -> std::fmt::Result {
     let all = || sections.iter().flat_map(|s| s.rows.iter().copied());
     let bad = all().filter(|r| words::needs_attention(r.verdict));
     let mut bad: Vec<&CaseResult> = bad.collect();
-    bad.sort_by_key(|r| (words::weight(r.verdict), r.known));
+    bad.sort_by_key(|r| (words::severity_rank(r.verdict), r.known));
     if bad.is_empty() {
         return Ok(());
     }
-    body.push_str("<h2>What to fix</h2>\n<ul class=\"mend\">\n");
+    body.push_str("<h2>What to fix</h2>\n<ul class=\"to-fix\">\n");
     for row in bad {
         let known = if row.known { " (known)" } else { "" };
         let hint = match (&row.hint, row.verdict) {
             (Some(hint), _) => prose(hint),
-            (None, Verdict::Error) => markup(words::HARNESS_AT_FAULT),
+            (None, Verdict::Error) => safe_html(words::ERROR_HINT),
             (None, _) => String::new(),
         };
         let hint = match hint.is_empty() {
             true => hint,
-            false => format!("<p class=\"do\"><b>Do</b> {hint}</p>"),
+            false => format!("<p class=\"do\"><b>Fix</b> {hint}</p>"),
         };
         writeln!(
             body,
             "<li><span><span class=\"pill {}\">{}</span></span>\
              <a class=\"id\" href=\"#{}\">{}</a><span>{}{known}</span><p>{}</p>{hint}</li>",
             class(row.verdict),
-            words::word(row.verdict),
+            words::verdict_name(row.verdict),
             ids.get(row),
-            markup(&row.requirement),
+            safe_html(&row.requirement),
             prose(&row.statement),
             prose(&row.message),
         )?;
@@ -205,7 +209,7 @@ fn mend(body: &mut String, sections: &[Section<'_>], ids: &Ids) -> std::fmt::Res
     Ok(())
 }
 
-fn fixed(body: &mut String, options: &Options) -> std::fmt::Result {
+fn fixed(body: &mut String, options: &RenderOptions) -> std::fmt::Result {
     if options.fixed.is_empty() {
         return Ok(());
     }
@@ -213,7 +217,7 @@ fn fixed(body: &mut String, options: &Options) -> std::fmt::Result {
     writeln!(
         body,
         "<p class=\"pass\"><span class=\"pill\">fixed since the baseline</span> {}</p>",
-        markup(&ids.join(", "))
+        safe_html(&ids.join(", "))
     )
 }
 
@@ -225,14 +229,18 @@ fn overview(body: &mut String, report: &Report, sections: &[Section<'_>]) -> std
          aria-label=\"Verdicts by section\"><table>\n<thead><tr><th scope=\"col\">Section</th>",
     );
     for verdict in &verdicts {
-        write!(body, "<th scope=\"col\">{}</th>", words::word(*verdict))?;
+        write!(
+            body,
+            "<th scope=\"col\">{}</th>",
+            words::verdict_name(*verdict)
+        )?;
     }
     body.push_str("</tr></thead>\n<tbody>\n");
     for (i, section) in sections.iter().enumerate() {
         write!(
             body,
             "<tr><th scope=\"row\"><a href=\"#section-{i}\">{}</a></th>",
-            markup(&title(report, section))
+            safe_html(&title(report, section))
         )?;
         for verdict in &verdicts {
             let rows = section.rows.iter();
@@ -255,7 +263,11 @@ fn title(report: &Report, section: &Section<'_>) -> String {
 }
 
 /// Why some rows were not checked, and what would change that.
-fn unjudged(body: &mut String, report: &Report, options: &Options) -> std::fmt::Result {
+fn without_verdict(
+    body: &mut String,
+    report: &Report,
+    options: &RenderOptions,
+) -> std::fmt::Result {
     for verdict in [Verdict::Skip, Verdict::NotVerified, Verdict::NotApplicable] {
         let reasons = words::reasons(report, verdict);
         let prompting = prompting::of(report).filter(|_| verdict == Verdict::Skip);
@@ -265,8 +277,8 @@ fn unjudged(body: &mut String, report: &Report, options: &Options) -> std::fmt::
         let total = words::total(report, verdict);
         write!(
             body,
-            "<details class=\"said\"><summary>{total} {}: {}</summary><ul class=\"reasons\">",
-            words::word(verdict),
+            "<details class=\"agent-info\"><summary>{total} {}: {}</summary><ul class=\"reasons\">",
+            words::verdict_name(verdict),
             words::meaning(verdict)
         )?;
         for reason in &reasons {
@@ -274,21 +286,21 @@ fn unjudged(body: &mut String, report: &Report, options: &Options) -> std::fmt::
                 body,
                 "<li>{} <span class=\"muted\">{}</span></li>",
                 prose(reason.message),
-                markup(&words::ids(&reason.rows).join(", "))
+                safe_html(&words::ids(&reason.rows).join(", "))
             )?;
         }
         body.push_str("</ul>");
-        if let Some(advice) = words::advice(verdict) {
-            write!(body, "<p>{}</p>", markup(advice))?;
+        if let Some(advice) = words::advice(report, verdict) {
+            write!(body, "<p>{}</p>", safe_html(advice))?;
         }
         if let Some(prompting) = prompting {
             write!(
                 body,
                 "<p>{} {}</p><div class=\"paste\"><span class=\"act\"></span><pre>{}</pre></div><p>{}</p>",
-                markup(&prompting.headline()),
+                safe_html(&prompting.headline()),
                 prose(&prompting.before(options.prompts.as_deref())),
-                escape(&text::plain_lines(&prompting.yaml)),
-                markup(prompting::AFTER)
+                escape_html(&text::escape_lines(&prompting.yaml)),
+                safe_html(prompting::ALTERNATIVE)
             )?;
         }
         body.push_str("</details>\n");
@@ -309,7 +321,7 @@ fn tools(body: &mut String, report: &Report, sections: &[Section<'_>]) -> std::f
              value=\"{}\" checked><span>{} {n}</span></label>",
             class(verdict),
             verdict.as_str(),
-            words::word(verdict)
+            words::verdict_name(verdict)
         )?;
     }
     body.push_str(
@@ -326,7 +338,7 @@ fn tools(body: &mut String, report: &Report, sections: &[Section<'_>]) -> std::f
          sections</option>",
     );
     for (i, section) in sections.iter().enumerate() {
-        let title = markup(&title(report, section));
+        let title = safe_html(&title(report, section));
         write!(body, "<option value=\"{i}\">{title}</option>")?;
     }
     body.push_str(
@@ -350,7 +362,7 @@ fn rows(
         body,
         "<section class=\"section\" id=\"section-{at}\"><h3>{} <small>{}</small></h3>\n\
          <div class=\"rows\">",
-        markup(&title(report, section)),
+        safe_html(&title(report, section)),
         text::count(section.rows.len(), "row", "rows")
     )?;
     for row in &section.rows {
@@ -376,20 +388,20 @@ fn row(body: &mut String, row: &CaseResult, section: usize, ids: &Ids) -> std::f
         class(row.verdict),
         row.verdict.as_str(),
         row.level.as_str(),
-        words::word(row.verdict),
-        markup(&row.requirement),
+        words::verdict_name(row.verdict),
+        safe_html(&row.requirement),
         row.level.as_str(),
         prose(&row.statement),
-        markup(&row.case),
+        safe_html(&row.case),
     )?;
     // Monitors run in all cases and have no duration of their own.
     let took = match row.duration_ms > 0.0 {
-        true => words::time(row.duration_ms),
+        true => words::format_duration(row.duration_ms),
         false => String::new(),
     };
     let facts = [
-        ("Seen", " class=\"seen\"", row.message.as_str()),
-        ("Do", "", row.hint.as_deref().unwrap_or("")),
+        ("Observed", " class=\"seen\"", row.message.as_str()),
+        ("Fix", "", row.hint.as_deref().unwrap_or("")),
         ("Source", "", row.source.as_str()),
         ("Took", "", took.as_str()),
     ];
@@ -429,14 +441,14 @@ fn wire(body: &mut String, evidence: &Evidence) -> std::fmt::Result {
         "<li class=\"{class}\"><div class=\"head\"><b>{arrow} {direction}</b>\
          <span>line {}</span><span>{}</span>",
         evidence.line,
-        words::time(evidence.at_ms),
+        words::format_duration(evidence.at_ms),
     )?;
     if let Some(pointer) = &evidence.pointer {
-        write!(body, "<span class=\"at\">at {}</span>", markup(pointer))?;
+        write!(body, "<span class=\"at\">at {}</span>", safe_html(pointer))?;
     }
     body.push_str("<span class=\"act\"></span></div><pre>");
     // Escape as JSON, so that the script can still parse the line.
-    let put = |body: &mut String, text: &str| body.push_str(&escape(&text::json_plain(text)));
+    let put = |body: &mut String, text: &str| body.push_str(&escape_html(&text::escape_json(text)));
     match marked(evidence) {
         Some([before, here, after]) => {
             put(body, before);
@@ -467,9 +479,9 @@ fn footer(body: &mut String, report: &Report) -> std::fmt::Result {
         body,
         "<footer><p>{}</p><p>Written by {} {}. Only a violated MUST requirement is a failure. The \
          verdicts n/a, skip and not verified do not count as passes.</p></footer>",
-        markup(&words::timing(report)),
-        markup(&report.tool.name),
-        markup(&report.tool.version)
+        safe_html(&words::timing(report)),
+        safe_html(&report.tool.name),
+        safe_html(&report.tool.version)
     )
 }
 
@@ -482,7 +494,7 @@ impl Ids {
     fn of(sections: &[Section<'_>]) -> Self {
         let all = || sections.iter().flat_map(|s| s.rows.iter().copied());
         let mut rows: Vec<&CaseResult> = all().collect();
-        rows.sort_by_key(|r| words::weight(r.verdict));
+        rows.sort_by_key(|r| words::severity_rank(r.verdict));
         let mut taken: HashSet<String> = HashSet::new();
         let mut times: HashMap<String, usize> = HashMap::new();
         let mut by_row = HashMap::new();

@@ -2,82 +2,93 @@
 
 use std::io::{self, Write};
 
-use super::{Options, next, prompting, words};
-use crate::model::{CaseResult, Evidence, Report, Verdict};
-use agentproto_report::pen::{Pen, chunks};
+use super::words::RunState;
+use super::{RenderOptions, next, prompting, words};
+use crate::model::{CaseResult, Evidence, Report, STDERR_LABEL, STDERR_SEPARATOR, Verdict};
+use crate::run::NOT_EXERCISED;
+use agentproto_report::terminal::{TerminalStyle, chunks};
 use agentproto_report::{Row, row};
 use agentproto_text::excerpt::shorten;
-use agentproto_text::{clip, count, plain};
+use agentproto_text::{clip, count, escape_line};
 
 /// Maximum number of ids that are listed before "and N more".
-const MOST_IDS: usize = 8;
+const MAX_IDS: usize = 8;
 /// Maximum number of reasons that are listed per verdict.
-const MOST_REASONS: usize = 12;
+const MAX_REASONS: usize = 12;
 /// Maximum number of evidence lines per row.
-const MOST_EVIDENCE: usize = 12;
+const MAX_EVIDENCE: usize = 12;
 /// Maximum number of screen lines per evidence line.
 const EVIDENCE_LINES: usize = 3;
 
-pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let pen = Pen::new(options.color, options.unicode, options.width);
-    header(report, &pen, out)?;
-    section_lines(report, &pen, out)?;
-    for (verdict, _) in row::ATTENTION {
+pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
+    let style = TerminalStyle::new(options.color, options.unicode, options.width);
+    header(report, &style, out)?;
+    section_lines(report, &style, out)?;
+    for (verdict, _) in row::HEADINGS {
         for row in row::new_first(&report.results, verdict) {
-            finding(row, options, &pen, out)?;
+            finding(row, options, &style, out)?;
         }
     }
-    unjudged(report, options, &pen, out)?;
+    without_verdict(report, options, &style, out)?;
     if !options.fixed.is_empty() {
         let ids = options.fixed.iter().map(|f| f.id.as_str());
         let ids: Vec<&str> = ids.collect();
         writeln!(out, "Fixed since the baseline: {}\n", id_list(&ids))?;
     }
-    next(report, options, &pen, out)?;
+    next(report, options, &style, out)?;
     writeln!(out, "{}", words::timing(report))
 }
 
-fn header(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
-    let certified = report.summary.certified;
-    let mark = match certified {
-        true => pen.good("CERTIFIED"),
-        // A selection or a shard without failures: NOT CERTIFIED would read like a failure.
-        false if words::is_part_that_holds(report) => pen.good("NOTHING FAILED"),
-        false => pen.bad("NOT CERTIFIED"),
+fn header(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Result<()> {
+    let state = RunState::of(report);
+    let name = state.name().to_uppercase();
+    let mark = match state {
+        RunState::Certified | RunState::Passed => style.success(&name),
+        RunState::NothingTested => style.bold(&name),
+        RunState::NotCertified => style.error(&name),
     };
-    let why = match (&report.summary.reason, certified) {
-        (Some(reason), false) if words::is_part_that_holds(report) => {
-            format!("; not a certificate: {}", plain(reason))
+    let details = words::state_details(report);
+    let (details, stderr) = match details.split_once(STDERR_LABEL) {
+        Some((details, stderr)) => (details, Some(stderr)),
+        None => (details.as_str(), None),
+    };
+    let details = match (state, escape_line(details)) {
+        (_, details) if details.is_empty() => String::new(),
+        (RunState::Certified | RunState::NothingTested, details) => format!(" ({details})"),
+        (_, details) => format!(": {details}"),
+    };
+    writeln!(out, "{mark}{details}")?;
+    if let Some(stderr) = stderr {
+        writeln!(out, "  end of its stderr:")?;
+        for line in stderr.split(STDERR_SEPARATOR) {
+            writeln!(out, "    {}", style.one_line(line, 4))?;
         }
-        (Some(reason), false) => format!(": {}", plain(reason)),
-        (_, true) => words::untested(report).map_or_else(String::new, |u| format!(" ({u})")),
-        _ => String::new(),
-    };
+    }
     writeln!(
         out,
-        "{mark}{why}\n\n  target   {}",
-        pen.one_line(&report.target.name, 11)
+        "\n  target   {}",
+        style.one_line(&report.target.name, 11)
     )?;
     writeln!(
         out,
         "  agent    {}",
-        pen.one_line(&words::agent(report), 11)
+        style.one_line(&words::agent(report), 11)
     )?;
     let suites: Vec<String> = report
         .suites
         .iter()
         .map(|s| {
             let requirements = count(s.requirements, "requirement", "requirements");
-            format!(
-                "{} ({requirements}, {})",
-                s.name,
-                count(s.cases, "case", "cases")
-            )
+            let cases = count(s.cases, "case", "cases");
+            match report.selection {
+                true => format!("{} (selected from {requirements}, {cases})", s.name),
+                false => format!("{} ({requirements}, {cases})", s.name),
+            }
         })
         .collect();
-    writeln!(out, "  suites   {}", pen.one_line(&suites.join(", "), 11))?;
+    writeln!(out, "  suites   {}", style.one_line(&suites.join(", "), 11))?;
     if let Some(shard) = &report.shard {
-        writeln!(out, "  shard    {}", pen.one_line(shard, 11))?;
+        writeln!(out, "  shard    {}", style.one_line(shard, 11))?;
     }
     if report.partial {
         writeln!(
@@ -87,9 +98,11 @@ fn header(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     }
     let counts: Vec<String> = words::counts(&report.summary)
         .into_iter()
-        .map(|(verdict, n)| pen.tone(verdict, &format!("{n} {}", words::word(verdict))))
+        .map(|(verdict, n)| {
+            style.paint_verdict(verdict, &format!("{n} {}", words::verdict_name(verdict)))
+        })
         .collect();
-    let known = match words::known(report) {
+    let known = match words::known_failures(report) {
         0 => String::new(),
         n => format!(" ({n} known from the baseline)"),
     };
@@ -97,14 +110,14 @@ fn header(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
         true => "nothing was checked".to_owned(),
         false => counts.join(", "),
     };
-    let all = count(report.results.len(), "result", "results");
     writeln!(
         out,
-        "  results  {all}, one per requirement and case: {counts}{known}\n"
+        "  checks   {}: {counts}{known}\n",
+        report.results.len()
     )
 }
 
-fn section_lines(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
+fn section_lines(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Result<()> {
     let sections = words::sections(report);
     let several = report.suites.len() > 1;
     let titles: Vec<String> = sections
@@ -113,19 +126,21 @@ fn section_lines(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<
             true => format!("{}: {}", s.suite, s.title()),
             false => s.title().to_owned(),
         })
-        .map(|title| clip(&plain(&title), 48).into_owned())
+        .map(|title| clip(&escape_line(&title), 48).into_owned())
         .collect();
     let width = titles.iter().map(|t| t.chars().count()).max().unwrap_or(0);
     for (section, title) in sections.iter().zip(&titles) {
         let counts: Vec<String> = words::tally(section.rows.iter().copied())
             .into_iter()
-            .map(|(verdict, n)| pen.tone(verdict, &format!("{n} {}", words::word(verdict))))
+            .map(|(verdict, n)| {
+                style.paint_verdict(verdict, &format!("{n} {}", words::verdict_name(verdict)))
+            })
             .collect();
         let pad = width - title.chars().count().min(width);
         writeln!(
             out,
             "  {} {title}{}  {}",
-            pen.mark(section.worst()),
+            style.verdict_symbol(section.worst()),
             " ".repeat(pad),
             counts.join(", ")
         )?;
@@ -137,34 +152,48 @@ fn section_lines(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<
 }
 
 /// One row with everything that is needed to fix it.
-fn finding(row: &CaseResult, options: &Options, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
-    let known = if row.known { ", known" } else { "" };
-    let word = words::word(row.verdict).to_uppercase();
+fn finding(
+    row: &CaseResult,
+    options: &RenderOptions,
+    style: &TerminalStyle,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    // A failure that the baseline contains is not called FAIL, because it does not count.
+    let is_failure = matches!(row.verdict, Verdict::Fail | Verdict::Error);
+    let (word, known) = match (row.known, words::verdict_name(row.verdict).to_uppercase()) {
+        (true, _) if is_failure => ("KNOWN".to_owned(), ""),
+        (true, word) => (word, ", known"),
+        (false, word) => (word, ""),
+    };
+    let subject = match row.case.as_str() {
+        "monitor" => format!("{} (checks every case)", row.subject()),
+        _ => row.subject().into_owned(),
+    };
     writeln!(
         out,
         "{} {} ({}{known})  {}",
-        pen.tone(row.verdict, &word),
-        pen.bold(&plain(&row.requirement)),
+        style.paint_verdict(row.verdict, &word),
+        style.bold(&escape_line(&row.requirement)),
         row.level.as_str(),
-        pen.dim(&plain(&row.place()))
+        style.dim(&escape_line(&subject))
     )?;
-    pen.paragraph("spec", &row.statement, out)?;
-    pen.paragraph("source", &row.source, out)?;
-    pen.paragraph("seen", &row.message, out)?;
-    for evidence in row.evidence.iter().take(MOST_EVIDENCE) {
-        self::evidence(pen, evidence, out)?;
+    style.paragraph("requires", &row.statement, out)?;
+    style.paragraph("source", &row.source, out)?;
+    style.paragraph("observed", &row.message, out)?;
+    for evidence in row.evidence.iter().take(MAX_EVIDENCE) {
+        self::evidence(style, evidence, out)?;
     }
-    if row.evidence.len() > MOST_EVIDENCE {
-        let rest = row.evidence.len() - MOST_EVIDENCE;
+    if row.evidence.len() > MAX_EVIDENCE {
+        let rest = row.evidence.len() - MAX_EVIDENCE;
         writeln!(
             out,
-            "           {}",
-            pen.dim(&format!("and {rest} more lines"))
+            "             {}",
+            style.dim(&format!("and {rest} more lines"))
         )?;
     }
     match (&row.hint, row.verdict) {
-        (Some(hint), _) => pen.paragraph("do", hint, out)?,
-        (None, Verdict::Error) => pen.paragraph("do", words::HARNESS_AT_FAULT, out)?,
+        (Some(hint), _) => style.paragraph("fix", hint, out)?,
+        (None, Verdict::Error) => style.paragraph("fix", words::ERROR_HINT, out)?,
         _ => {}
     }
     if let Some(transcript) = &row.transcript {
@@ -172,14 +201,19 @@ fn finding(row: &CaseResult, options: &Options, pen: &Pen, out: &mut dyn Write) 
             Some(dir) => dir.join(transcript).to_string_lossy().into_owned(),
             None => transcript.clone(),
         };
-        let line = words::proof(row).map_or(1, |e| e.line);
-        pen.paragraph("wire", &format!("{path}:{line}"), out)?;
+        let line = words::main_evidence(row).map_or(1, |e| e.line);
+        style.paragraph("messages", &format!("{path}:{line}"), out)?;
     }
     writeln!(out)
 }
 
 /// What was not checked, grouped by reason, and what would change that.
-fn unjudged(report: &Report, options: &Options, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
+fn without_verdict(
+    report: &Report,
+    options: &RenderOptions,
+    style: &TerminalStyle,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     for verdict in [Verdict::Skip, Verdict::NotVerified, Verdict::NotApplicable] {
         let reasons = words::reasons(report, verdict);
         let prompting = prompting::of(report).filter(|_| verdict == Verdict::Skip);
@@ -190,89 +224,115 @@ fn unjudged(report: &Report, options: &Options, pen: &Pen, out: &mut dyn Write) 
         writeln!(
             out,
             "{} {total} ({})",
-            pen.bold(&words::word(verdict).to_uppercase()),
+            style.bold(&words::verdict_name(verdict).to_uppercase()),
             words::meaning(verdict)
         )?;
-        for reason in reasons.iter().take(MOST_REASONS) {
+        for reason in reasons.iter().take(MAX_REASONS) {
+            if reason.message == NOT_EXERCISED {
+                not_exercised(&reason.rows, style, out)?;
+                continue;
+            }
             let ids = id_list(&words::ids(&reason.rows));
-            pen.wrapped(
-                &format!("{} ", reason.rows.len()),
-                &format!("{}: {ids}", plain(reason.message)),
+            style.wrapped(
+                "- ",
+                &format!("{ids}: {}", escape_line(reason.message)),
                 out,
             )?;
             if let Some(hint) = reason.rows.first().and_then(|row| row.hint.as_ref()) {
-                pen.wrapped("  ", &plain(hint), out)?;
+                style.wrapped("  ", &escape_line(hint), out)?;
             }
         }
-        if reasons.len() > MOST_REASONS {
-            let rest: usize = reasons
-                .iter()
-                .skip(MOST_REASONS)
-                .map(|r| r.rows.len())
-                .sum();
-            let rows = reasons.iter().skip(MOST_REASONS).flat_map(|r| &r.rows);
+        if reasons.len() > MAX_REASONS {
+            let rest: usize = reasons.iter().skip(MAX_REASONS).map(|r| r.rows.len()).sum();
+            let rows = reasons.iter().skip(MAX_REASONS).flat_map(|r| &r.rows);
             let rows: Vec<&CaseResult> = rows.copied().collect();
             let ids = id_list(&words::ids(&rows));
-            pen.wrapped("", &format!("{rest} more for other reasons: {ids}"), out)?;
+            style.wrapped("", &format!("{rest} more for other reasons: {ids}"), out)?;
         }
-        if let Some(advice) = words::advice(verdict) {
-            pen.wrapped("", advice, out)?;
+        if let Some(advice) = words::advice(report, verdict) {
+            style.wrapped("", advice, out)?;
         }
         if let Some(prompting) = prompting {
             let before = prompting.before(options.prompts.as_deref());
             let before = format!("{} {before}", prompting.headline());
-            pen.wrapped("", &before, out)?;
+            style.wrapped("", &before, out)?;
             writeln!(out)?;
             // Do not wrap these lines: they are meant to be copied.
             for line in prompting.yaml.lines() {
                 writeln!(out, "    {line}")?;
             }
             writeln!(out)?;
-            pen.wrapped("", prompting::AFTER, out)?;
+            style.wrapped("", prompting::ALTERNATIVE, out)?;
         }
         writeln!(out)?;
     }
     Ok(())
 }
 
+/// Requirements that monitors check, but that no message of the run was about. The statement says
+/// what was missing.
+fn not_exercised(
+    rows: &[&CaseResult],
+    style: &TerminalStyle,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for row in rows.iter().take(MAX_IDS) {
+        let (id, statement) = (escape_line(&row.requirement), escape_line(&row.statement));
+        style.wrapped("- ", &format!("{id}: {NOT_EXERCISED} ({statement})"), out)?;
+    }
+    let rest: Vec<&CaseResult> = rows.iter().skip(MAX_IDS).copied().collect();
+    match rest.is_empty() {
+        true => Ok(()),
+        false => {
+            let ids = id_list(&words::ids(&rest));
+            style.wrapped("- ", &format!("{ids}: {NOT_EXERCISED}"), out)
+        }
+    }
+}
+
 /// What to do next.
-fn next(report: &Report, options: &Options, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
+fn next(
+    report: &Report,
+    options: &RenderOptions,
+    style: &TerminalStyle,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let steps = next::steps(report, options);
     if steps.is_empty() {
         return Ok(());
     }
-    writeln!(out, "{}", pen.bold("NEXT"))?;
+    writeln!(out, "{}", style.bold("NEXT"))?;
     for step in steps {
-        pen.wrapped("- ", &plain(&step), out)?;
+        style.wrapped("- ", &escape_line(&step), out)?;
     }
     writeln!(out)
 }
 
 fn id_list(ids: &[&str]) -> String {
-    row::first(ids, MOST_IDS, |id| plain(id).into_owned())
+    row::join_first(ids, MAX_IDS, |id| escape_line(id).into_owned())
 }
 
-fn evidence(pen: &Pen, evidence: &Evidence, out: &mut dyn Write) -> io::Result<()> {
+fn evidence(style: &TerminalStyle, evidence: &Evidence, out: &mut dyn Write) -> io::Result<()> {
     let (fancy, simple) = match evidence.direction.as_str() {
         "to-agent" => ("→", "> "),
         "from-agent" => ("←", "< "),
         "stderr" => ("stderr", "stderr"),
         _ => ("process", "process"),
     };
-    let arrow = if pen.unicode { fancy } else { simple.trim() };
-    let label = format!("         {arrow} {:<4} ", evidence.line);
-    let room = pen.width.saturating_sub(label.chars().count()).max(20);
+    let arrow = if style.unicode { fancy } else { simple.trim() };
+    let label = format!("           {arrow} {:<4} ", evidence.line);
+    let room = style.width.saturating_sub(label.chars().count()).max(20);
     let mark = evidence.mark.map(|(from, to)| from..to);
-    let (text, mark) = shorten(&plain(&evidence.text), mark, room * EVIDENCE_LINES);
+    let (text, mark) = shorten(&escape_line(&evidence.text), mark, room * EVIDENCE_LINES);
     let indent = " ".repeat(label.chars().count());
     for (i, line) in chunks(&text, room).into_iter().enumerate() {
         let lead = if i == 0 { &label } else { &indent };
-        let line = pen.marked(&line, i * room, mark.as_ref());
-        writeln!(out, "{}{line}", pen.dim(lead))?;
+        let line = style.marked(&line, i * room, mark.as_ref());
+        writeln!(out, "{}{line}", style.dim(lead))?;
     }
     if let Some(pointer) = &evidence.pointer {
-        let place = pen.one_line(&format!("at {pointer}"), indent.len());
-        writeln!(out, "{indent}{}", pen.dim(&place))?;
+        let place = style.one_line(&format!("at {pointer}"), indent.len());
+        writeln!(out, "{indent}{}", style.dim(&place))?;
     }
     Ok(())
 }

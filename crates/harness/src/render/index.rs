@@ -5,36 +5,48 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::page::{Page, class};
-use super::words::{self, markup};
+use super::words::{self, safe_html};
 use super::{badge, html, load, order};
 use crate::model::{Report, Verdict};
 use agentproto_report::files::{LoadError, WriteError};
 use agentproto_report::markdown::inline;
 use agentproto_report::sarif::percent_encode;
 use agentproto_text::replace_file;
-use agentproto_text::{self as text, clip, plain};
+use agentproto_text::{self as text, clip, escape_line};
 
 const STYLE: &str = include_str!("assets/index.css");
 /// Maximum number of characters in a column title, so that long titles do not hide the matrix.
-const MOST_CHARACTERS: usize = 60;
+const MAX_CHARACTERS: usize = 60;
 
+/// Why an index page could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    #[error("cannot read `{}`: {error}", plain(&.dir.to_string_lossy()))]
-    Unreadable { dir: PathBuf, error: io::Error },
+    /// A directory cannot be read.
+    #[error("cannot read `{}`: {error}", escape_line(&.dir.to_string_lossy()))]
+    Unreadable {
+        /// The directory.
+        dir: PathBuf,
+        /// The cause.
+        error: io::Error,
+    },
+    /// A report cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    #[error("no report in `{}`: expected NAME/report.json or NAME.json", plain(&.0.to_string_lossy()))]
+    /// The directory contains no report.
+    #[error("no report in `{}`: expected NAME/report.json or NAME.json", escape_line(&.0.to_string_lossy()))]
     Empty(PathBuf),
+    /// The page cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
 }
 
 /// A report, and the page that shows it, relative to the index.
-pub struct Entry {
+pub struct IndexEntry {
+    /// Path of the page, relative to the index.
     pub link: String,
     /// The name of the report's directory or file.
-    pub place: String,
+    pub name: String,
+    /// The report.
     pub report: Report,
 }
 
@@ -43,7 +55,7 @@ pub struct Entry {
 /// A directory is either a report itself (`report.json`), or it contains reports:
 /// `NAME/report.json`, or `NAME.json` files with the schema of a report. Links are relative to
 /// `to`.
-pub fn read(dirs: &[PathBuf], to: &Path) -> Result<Vec<Entry>, IndexError> {
+pub fn read(dirs: &[PathBuf], to: &Path) -> Result<Vec<IndexEntry>, IndexError> {
     let mut entries = Vec::new();
     for dir in dirs {
         let found = read_one(dir, to)?;
@@ -52,13 +64,15 @@ pub fn read(dirs: &[PathBuf], to: &Path) -> Result<Vec<Entry>, IndexError> {
         }
         entries.extend(found);
     }
-    entries.sort_by_cached_key(|e: &Entry| (html::name(&e.report).to_lowercase(), e.place.clone()));
+    entries.sort_by_cached_key(|e: &IndexEntry| {
+        (html::name(&e.report).to_lowercase(), e.name.clone())
+    });
     // The same report may be reached through two directories.
     entries.dedup_by(|a, b| a.link == b.link);
     Ok(entries)
 }
 
-fn read_one(dir: &Path, to: &Path) -> Result<Vec<Entry>, IndexError> {
+fn read_one(dir: &Path, to: &Path) -> Result<Vec<IndexEntry>, IndexError> {
     let unreadable = |error| IndexError::Unreadable {
         dir: dir.to_owned(),
         error,
@@ -89,7 +103,7 @@ fn read_one(dir: &Path, to: &Path) -> Result<Vec<Entry>, IndexError> {
 }
 
 /// Loads a report from its directory or file.
-fn entry(path: &Path, to: &Path) -> Result<Entry, LoadError> {
+fn entry(path: &Path, to: &Path) -> Result<IndexEntry, LoadError> {
     let (file, pages) = match path.is_dir() {
         true => {
             let pages = ["report.html", "report.md", "report.json"];
@@ -103,15 +117,15 @@ fn entry(path: &Path, to: &Path) -> Result<Entry, LoadError> {
     let report = load(&file)?;
     let there = pages.iter().find(|page| page.is_file());
     let link = relative(to, there.unwrap_or(&file));
-    let place = match path.is_dir() {
+    let source = match path.is_dir() {
         // `.` has no name of its own.
         true => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
         false => path.with_extension(""),
     };
-    let place = place.file_name().unwrap_or_default();
-    Ok(Entry {
+    let source = source.file_name().unwrap_or_default();
+    Ok(IndexEntry {
         link,
-        place: place.to_string_lossy().into_owned(),
+        name: source.to_string_lossy().into_owned(),
         report,
     })
 }
@@ -143,18 +157,18 @@ pub fn write(dirs: &[PathBuf], to: &Path) -> Result<usize, IndexError> {
     Ok(entries.len())
 }
 
-/// The display name of an agent. If several agents have the same name, the place is added.
-fn called(entry: &Entry, entries: &[Entry]) -> String {
+/// The display name of an agent. If several agents have the same name, the name of its directory or file is added.
+fn display_name(entry: &IndexEntry, entries: &[IndexEntry]) -> String {
     let name = html::name(&entry.report);
     let same = entries.iter().filter(|e| html::name(&e.report) == name);
     match same.count() {
         0 | 1 => name,
-        _ => format!("{name} ({})", entry.place),
+        _ => format!("{name} ({})", entry.name),
     }
 }
 
 /// Columns: suite and section, in an order that is consistent with every report.
-fn columns(entries: &[Entry]) -> Vec<order::Chapter> {
+fn columns(entries: &[IndexEntry]) -> Vec<order::SectionKey> {
     let lists = entries.iter();
     let lists: Vec<_> = lists
         .map(|e| order::sections_of(&e.report.results))
@@ -174,36 +188,36 @@ fn columns(entries: &[Entry]) -> Vec<order::Chapter> {
 struct Cell {
     text: String,
     worst: Verdict,
-    told: String,
+    counts: String,
 }
 
-fn cell(report: &Report, column: &order::Chapter) -> Option<Cell> {
+fn cell(report: &Report, column: &order::SectionKey) -> Option<Cell> {
     let in_column = |r: &&crate::model::CaseResult| r.suite == column.0 && r.section == column.1;
     let rows: Vec<_> = report.results.iter().filter(in_column).collect();
     let worst = rows.iter().map(|r| r.verdict);
-    let worst = worst.min_by_key(|v| words::weight(*v))?;
+    let worst = worst.min_by_key(|v| words::severity_rank(*v))?;
     let of = |verdict| rows.iter().filter(|r| r.verdict == verdict).count();
-    let (pass, judged) = (
+    let (pass, decided) = (
         of(Verdict::Pass) + of(Verdict::Warn),
         of(Verdict::Pass) + of(Verdict::Warn) + of(Verdict::Fail) + of(Verdict::Error),
     );
-    let told: Vec<String> = words::tally(rows.iter().copied())
+    let counts: Vec<String> = words::tally(rows.iter().copied())
         .into_iter()
-        .map(|(verdict, n)| format!("{n} {}", words::word(verdict)))
+        .map(|(verdict, n)| format!("{n} {}", words::verdict_name(verdict)))
         .collect();
     Some(Cell {
-        text: match judged {
-            0 => words::word(worst).to_owned(),
-            _ => format!("{pass}/{judged}"),
+        text: match decided {
+            0 => words::verdict_name(worst).to_owned(),
+            _ => format!("{pass}/{decided}"),
         },
         worst,
-        told: told.join(", "),
+        counts: counts.join(", "),
     })
 }
 
-fn page(entries: &[Entry]) -> io::Result<String> {
+fn page(entries: &[IndexEntry]) -> io::Result<String> {
     let mut body = String::new();
-    draw(&mut body, entries).map_err(io::Error::other)?;
+    write_body(&mut body, entries).map_err(io::Error::other)?;
     let mut out = Vec::new();
     let page = Page {
         title: "Certification reports",
@@ -215,7 +229,7 @@ fn page(entries: &[Entry]) -> io::Result<String> {
     String::from_utf8(out).map_err(io::Error::other)
 }
 
-fn draw(body: &mut String, entries: &[Entry]) -> std::fmt::Result {
+fn write_body(body: &mut String, entries: &[IndexEntry]) -> std::fmt::Result {
     let columns = columns(entries);
     let certified = entries.iter().filter(|e| e.report.summary.certified);
     write!(
@@ -237,7 +251,7 @@ fn draw(body: &mut String, entries: &[Entry]) -> std::fmt::Result {
                 body,
                 "<th class=\"suite\" scope=\"colgroup\" colspan=\"{}\">{}</th>",
                 group.len(),
-                markup(&clip(suite, MOST_CHARACTERS))
+                safe_html(&clip(suite, MAX_CHARACTERS))
             )?;
         }
         body.push_str("</tr>\n");
@@ -245,11 +259,11 @@ fn draw(body: &mut String, entries: &[Entry]) -> std::fmt::Result {
     body.push_str("<tr><th scope=\"col\">Agent</th><th scope=\"col\">Verdict</th>");
     for (suite, section) in &columns {
         let title = title(suite, section, false);
-        let title = clip(&title, MOST_CHARACTERS);
+        let title = clip(&title, MAX_CHARACTERS);
         write!(
             body,
             "<th scope=\"col\"><span>{}</span></th>",
-            markup(&title)
+            safe_html(&title)
         )?;
     }
     body.push_str("</tr></thead>\n<tbody>\n");
@@ -266,9 +280,9 @@ fn draw(body: &mut String, entries: &[Entry]) -> std::fmt::Result {
             "<tr><th scope=\"row\"><a href=\"./{}\">{}</a><small>{}</small></th>\
              <td class=\"{tone}\"><span class=\"pill\">{}</span></td>",
             percent_encode(&entry.link),
-            markup(&called(entry, entries)),
-            markup(&report.target.name),
-            markup(&state.message),
+            safe_html(&display_name(entry, entries)),
+            safe_html(&report.target.name),
+            safe_html(&state.message),
         )?;
         for column in &columns {
             match cell(report, column) {
@@ -277,8 +291,8 @@ fn draw(body: &mut String, entries: &[Entry]) -> std::fmt::Result {
                     body,
                     "<td class=\"cell {}\" title=\"{}: {}\">{}</td>",
                     class(cell.worst),
-                    markup(&column.1),
-                    cell.told,
+                    safe_html(&column.1),
+                    cell.counts,
                     cell.text
                 )?,
             }
@@ -286,12 +300,12 @@ fn draw(body: &mut String, entries: &[Entry]) -> std::fmt::Result {
         body.push_str("</tr>\n");
     }
     body.push_str("</tbody></table></div>\n<ul class=\"legend key\">");
-    for verdict in words::BY_WEIGHT {
+    for verdict in words::BY_SEVERITY {
         write!(
             body,
             "<li class=\"{}\"><span class=\"pill\">{}</span> {}</li>",
             class(verdict),
-            words::word(verdict),
+            words::verdict_name(verdict),
             words::meaning(verdict)
         )?;
     }
@@ -303,7 +317,7 @@ fn draw(body: &mut String, entries: &[Entry]) -> std::fmt::Result {
     )
 }
 
-fn several_suites(columns: &[order::Chapter]) -> bool {
+fn several_suites(columns: &[order::SectionKey]) -> bool {
     columns.windows(2).any(|pair| match pair {
         [a, b] => a.0 != b.0,
         _ => false,
@@ -318,7 +332,7 @@ fn title(suite: &str, section: &str, several: bool) -> String {
     }
 }
 
-fn table(entries: &[Entry]) -> String {
+fn table(entries: &[IndexEntry]) -> String {
     let columns = columns(entries);
     let several = several_suites(&columns);
     let names: Vec<String> = columns
@@ -353,7 +367,7 @@ fn table(entries: &[Entry]) -> String {
             .collect();
         lines.push(format!(
             "| [{}](./{}) | {} | {} |",
-            inline(&called(entry, entries)),
+            inline(&display_name(entry, entries)),
             percent_encode(&entry.link),
             inline(&badge::badge(&entry.report).message),
             cells.join(" | ")

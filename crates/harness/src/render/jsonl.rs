@@ -4,15 +4,15 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::{Options, words};
+use super::{RenderOptions, words};
 use crate::model::Report;
 use agentproto_report::aoi::{Emitter, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_report::row;
 
-pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
     let rows = report.results.iter();
-    let events = rows.map(|row| Ok((Event::Result, object(serde_json::to_value(row)?))));
+    let events = rows.map(|row| Ok((EventType::Result, object(serde_json::to_value(row)?))));
     let summary = &report.summary;
     let mut fields = object(json!({
         "count": report.results.len(),
@@ -20,7 +20,7 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
         "target": report.target.name,
         "certified": summary.certified,
         "counts": row::counts(summary)?,
-        "known_count": words::known(report),
+        "known_count": words::known_failures(report),
         "timing": report.timing,
     }));
     if report.partial {

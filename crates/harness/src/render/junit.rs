@@ -4,30 +4,33 @@ use std::time::Duration;
 
 use super::words;
 use crate::model::{CaseResult, Report};
-use agentproto_report::junit::{Suite, Tests};
-use agentproto_text::{clip, plain, plain_lines};
+use agentproto_report::junit::{JunitReport, JunitSuite};
+use agentproto_text::{clip, escape_line, escape_lines};
 
 const EVIDENCE_CHARACTERS: usize = 2000;
 
-impl Tests for Report {
+impl JunitReport for Report {
     fn name(&self) -> String {
         let stopped = match self.partial {
             true => " (interrupted)",
             false => "",
         };
-        format!("agentproto certify {}{stopped}", plain(&self.target.name))
+        format!(
+            "agentproto certify {}{stopped}",
+            escape_line(&self.target.name)
+        )
     }
 
     fn elapsed(&self) -> Duration {
         words::millis(self.timing.wall_ms)
     }
 
-    fn suites(&self) -> Vec<Suite<'_, CaseResult>> {
+    fn suites(&self) -> Vec<JunitSuite<'_, CaseResult>> {
         let sections = words::sections(self).into_iter();
         let suites = sections.map(|section| {
             let title = format!("{}: {}", section.suite, section.title());
-            Suite {
-                title: plain(&title).into_owned(),
+            JunitSuite {
+                title: escape_line(&title).into_owned(),
                 rows: section.rows,
                 is_clean: false,
             }
@@ -36,7 +39,11 @@ impl Tests for Report {
     }
 
     fn case(&self, row: &CaseResult) -> String {
-        format!("{} ({})", plain(&row.requirement), plain(&row.case))
+        format!(
+            "{} ({})",
+            escape_line(&row.requirement),
+            escape_line(&row.case)
+        )
     }
 
     fn duration(&self, row: &CaseResult) -> Option<Duration> {
@@ -47,24 +54,24 @@ impl Tests for Report {
         let mut lines = vec![
             format!(
                 "{} {} ({}): {}",
-                words::word(row.verdict),
-                plain(&row.requirement),
+                words::verdict_name(row.verdict),
+                escape_line(&row.requirement),
                 row.level.as_str(),
-                plain_lines(&row.message)
+                escape_lines(&row.message)
             ),
-            format!("spec: {}", plain(&row.statement)),
-            format!("source: {}", plain(&row.source)),
+            format!("spec: {}", escape_line(&row.statement)),
+            format!("source: {}", escape_line(&row.source)),
         ];
         for evidence in &row.evidence {
             lines.push(format!(
                 "{} {}: {}",
-                plain(&evidence.direction),
+                escape_line(&evidence.direction),
                 evidence.line,
-                clip(&plain(&evidence.text), EVIDENCE_CHARACTERS)
+                clip(&escape_line(&evidence.text), EVIDENCE_CHARACTERS)
             ));
         }
         if let Some(hint) = &row.hint {
-            lines.push(format!("do: {}", plain(hint)));
+            lines.push(format!("do: {}", escape_line(hint)));
         }
         lines.join("\n")
     }

@@ -3,34 +3,34 @@
 use std::io::{self, Write};
 
 use super::words;
-use super::{Options, badge, prompting};
+use super::{RenderOptions, badge, prompting};
 use crate::model::{CaseResult, Report, Verdict};
 use agentproto_report::markdown::{code, in_html, inline};
-use agentproto_report::page::{self, Page};
+use agentproto_report::page::{self, MarkdownPage};
 use agentproto_report::{Row, row};
-use agentproto_text::{clip, plain};
+use agentproto_text::{clip, escape_line};
 
-const MOST_EVIDENCE: usize = 8;
-const MOST_IDS: usize = 20;
+const MAX_EVIDENCE: usize = 8;
+const MAX_IDS: usize = 20;
 
-pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let page = Page {
+pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
+    let page = MarkdownPage {
         head: head(report, options)?,
         finding,
-        elsewhere: "the JSON and HTML reports",
-        unjudged: unjudged(report, options)?,
+        see_also: "the JSON and HTML reports",
+        without_verdict: without_verdict(report, options)?,
         started: report.started,
         timing: words::timing(report),
     };
     page.write(report, out)
 }
 
-fn head(report: &Report, options: &Options) -> io::Result<Vec<u8>> {
+fn head(report: &Report, options: &RenderOptions) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let state = badge::badge(report);
     match &options.badge {
-        Some(address) => page::picture(&state, address, &mut out)?,
-        None => writeln!(out, "**{}**\n", inline(&state.words()))?,
+        Some(address) => page::badge_image(&state, address, &mut out)?,
+        None => writeln!(out, "**{}**\n", inline(&state.text()))?,
     }
     writeln!(
         out,
@@ -45,7 +45,7 @@ fn head(report: &Report, options: &Options) -> io::Result<Vec<u8>> {
         writeln!(out, "Nothing was checked.\n")?;
         return Ok(out);
     }
-    let names: Vec<&str> = verdicts.iter().map(|v| words::word(*v)).collect();
+    let names: Vec<&str> = verdicts.iter().map(|v| words::verdict_name(*v)).collect();
     writeln!(out, "| section | {} |", names.join(" | "))?;
     writeln!(out, "|---|{}", "--:|".repeat(verdicts.len()))?;
     let mut line = |name: &str, rows: &[&CaseResult]| {
@@ -87,25 +87,25 @@ fn finding(row: &CaseResult, out: &mut Vec<u8>) -> io::Result<()> {
         in_html(&row.statement)
     );
     let facts = [
-        ("Seen", Some(row.message.as_str())),
-        ("Do", row.hint.as_deref()),
+        ("Observed", Some(row.message.as_str())),
+        ("Fix", row.hint.as_deref()),
         ("Source", Some(&row.source)),
-        ("Case", Some(&row.place())),
+        ("Case", Some(&row.subject())),
     ];
-    let proof = row.evidence.iter().take(MOST_EVIDENCE).map(|e| {
+    let main_evidence = row.evidence.iter().take(MAX_EVIDENCE).map(|e| {
         let arrow = match e.direction.as_str() {
             "to-agent" => "→",
             "from-agent" => "←",
             "stderr" => "stderr",
             _ => "process",
         };
-        let text = plain(&e.text);
-        format!("{arrow} {} {}", e.line, clip(&text, page::MOST_CHARACTERS))
+        let text = escape_line(&e.text);
+        format!("{arrow} {} {}", e.line, clip(&text, page::MAX_CHARACTERS))
     });
-    page::details(&summary, &facts, &proof.collect::<Vec<_>>(), out)
+    page::details(&summary, &facts, &main_evidence.collect::<Vec<_>>(), out)
 }
 
-fn unjudged(report: &Report, options: &Options) -> io::Result<Vec<u8>> {
+fn without_verdict(report: &Report, options: &RenderOptions) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     for verdict in [Verdict::Skip, Verdict::NotVerified, Verdict::NotApplicable] {
         let reasons = words::reasons(report, verdict);
@@ -116,27 +116,27 @@ fn unjudged(report: &Report, options: &Options) -> io::Result<Vec<u8>> {
         let summary = format!(
             "{} {}: {}",
             words::total(report, verdict),
-            words::word(verdict),
+            words::verdict_name(verdict),
             words::meaning(verdict)
         );
         let reasons = reasons.iter();
         let reasons = reasons.map(|r| (r.message, id_list(&words::ids(&r.rows))));
         let mut more = String::new();
-        if let Some(advice) = words::advice(verdict) {
+        if let Some(advice) = words::advice(report, verdict) {
             more.push_str(&format!("\n{}\n", inline(advice)));
         }
         if let Some(prompting) = prompting {
             let before = prompting.before(options.prompts.as_deref());
             let before = inline(&format!("{} {before}", prompting.headline()));
-            let after = inline(prompting::AFTER);
+            let after = inline(prompting::ALTERNATIVE);
             let yaml = &prompting.yaml;
             more.push_str(&format!("\n{before}\n\n```yaml\n{yaml}```\n\n{after}\n"));
         }
-        page::unjudged(&summary, reasons, &more, &mut out)?;
+        page::without_verdict(&summary, reasons, &more, &mut out)?;
     }
     Ok(out)
 }
 
 fn id_list(ids: &[&str]) -> String {
-    row::first(ids, MOST_IDS, inline)
+    row::join_first(ids, MAX_IDS, inline)
 }

@@ -5,39 +5,66 @@ use std::collections::hash_map::Entry;
 
 use super::{order, words};
 use crate::model::{CaseResult, Report, Timing};
-use agentproto_text::plain;
+use agentproto_text::escape_line;
 
 /// The `case` of monitor rows, which occur in every shard.
 const MONITOR: &str = "monitor";
 
+/// Why reports cannot be merged. Reports are numbered from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
+    /// No report was given.
     #[error("no reports to merge")]
     Nothing,
+    /// The report is not from a shard.
     #[error(
         "report {0} is from a whole run, not from a shard; merge expects reports of --shard I/N"
     )]
     NotAShard(usize),
-    #[error("report {at} has the invalid shard `{}`: expected I/N, with I between 1 and N", plain(.said))]
-    BadShard { at: usize, said: String },
+    /// The shard of a report is not `I/N`.
+    #[error("report {at} has the invalid shard `{}`: expected I/N, with I between 1 and N", escape_line(.shard))]
+    InvalidShard {
+        /// Number of the report.
+        at: usize,
+        /// Its shard.
+        shard: String,
+    },
+    /// The reports are from runs with different numbers of shards.
     #[error("report {0} is one of {1} shards, but the first report is one of {2}")]
     OtherCount(usize, usize, usize),
+    /// Two reports are from the same shard.
     #[error("duplicate shard {0}: reports {1} and {2}")]
-    Twice(usize, usize, usize),
+    DuplicateShard(usize, usize, usize),
+    /// Some shards are missing.
     #[error("missing shards (of {total}): {}", numbers(.shards))]
-    Missing { shards: Vec<usize>, total: usize },
-    #[error("report {at} has a different {what} than the first report: `{}`, not `{}`", plain(.found), plain(.first))]
+    Missing {
+        /// Numbers of the missing shards, at most 20.
+        shards: Vec<usize>,
+        /// Number of shards of the run.
+        total: usize,
+    },
+    /// A report is from another run than the first.
+    #[error("report {at} has a different {what} than the first report: `{}`, not `{}`", escape_line(.found), escape_line(.first))]
     Differs {
+        /// Number of the report.
         at: usize,
+        /// What differs, for example the target.
         what: &'static str,
+        /// Value in this report.
         found: String,
+        /// Value in the first report.
         first: String,
     },
-    #[error("case `{}` of suite `{}` ran in both shard {first} and shard {second}", plain(.case), plain(.suite))]
-    CaseTwice {
+    /// A case ran in two shards.
+    #[error("case `{}` of suite `{}` ran in both shard {first} and shard {second}", escape_line(.case), escape_line(.suite))]
+    DuplicateCase {
+        /// Name of the suite.
         suite: String,
+        /// Id of the case.
         case: String,
+        /// Number of the first shard.
         first: usize,
+        /// Number of the second shard.
         second: usize,
     },
 }
@@ -54,9 +81,9 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
         return Err(MergeError::Nothing);
     };
     for (at, report) in &shards {
-        belongs(first, report, *at)?;
+        check_same_run(first, report, *at)?;
     }
-    each_case_once(&shards)?;
+    check_unique_cases(&shards)?;
 
     let sections: Vec<_> = shards
         .iter()
@@ -78,7 +105,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
         add(&mut merged, report);
     }
     order::arrange_by(&mut merged.results, &suites, &sections);
-    merged.sum_up();
+    merged.summarize();
     Ok(merged)
 }
 
@@ -90,9 +117,9 @@ fn in_order(reports: Vec<Report>) -> Result<Vec<(usize, Report)>, MergeError> {
         let at = i + 1;
         let (index, of) = match &report.shard {
             None => return Err(MergeError::NotAShard(at)),
-            Some(shard) => shard_numbers(shard).ok_or_else(|| MergeError::BadShard {
+            Some(shard) => shard_numbers(shard).ok_or_else(|| MergeError::InvalidShard {
                 at,
-                said: shard.clone(),
+                shard: shard.clone(),
             })?,
         };
         let first = *total.get_or_insert(of);
@@ -100,7 +127,7 @@ fn in_order(reports: Vec<Report>) -> Result<Vec<(usize, Report)>, MergeError> {
             return Err(MergeError::OtherCount(at, of, first));
         }
         if let Some((_, other, _)) = shards.iter().find(|(known, ..)| *known == index) {
-            return Err(MergeError::Twice(index, *other, at));
+            return Err(MergeError::DuplicateShard(index, *other, at));
         }
         shards.push((index, at, report));
     }
@@ -123,7 +150,7 @@ fn shard_numbers(text: &str) -> Option<(usize, usize)> {
 }
 
 /// Checks that a report belongs to the same run as the first report.
-fn belongs(first: &Report, report: &Report, at: usize) -> Result<(), MergeError> {
+fn check_same_run(first: &Report, report: &Report, at: usize) -> Result<(), MergeError> {
     let suites = |r: &Report| {
         let all = r.suites.iter();
         let all = all.map(|s| format!("{} ({} cases)", s.name, s.cases));
@@ -170,14 +197,14 @@ fn belongs(first: &Report, report: &Report, at: usize) -> Result<(), MergeError>
     Ok(())
 }
 
-fn each_case_once(shards: &[(usize, Report)]) -> Result<(), MergeError> {
+fn check_unique_cases(shards: &[(usize, Report)]) -> Result<(), MergeError> {
     let mut ran: HashMap<(&str, &str), usize> = HashMap::new();
     for (i, (_, report)) in shards.iter().enumerate() {
         let shard = i + 1;
         for row in report.results.iter().filter(|r| r.case != MONITOR) {
             match ran.entry((&row.suite, &row.case)) {
                 Entry::Occupied(other) if *other.get() != shard => {
-                    return Err(MergeError::CaseTwice {
+                    return Err(MergeError::DuplicateCase {
                         suite: row.suite.clone(),
                         case: row.case.clone(),
                         first: *other.get(),
@@ -211,7 +238,7 @@ fn take(
         None => rows.push(row),
         Some(there) => {
             let duration = there.duration_ms + row.duration_ms;
-            if words::weight(row.verdict) < words::weight(there.verdict) {
+            if words::severity_rank(row.verdict) < words::severity_rank(there.verdict) {
                 std::mem::swap(there, &mut row);
             } else if row.verdict == there.verdict {
                 // A failure that is new in one shard is new in the merged report.

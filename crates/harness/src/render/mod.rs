@@ -4,10 +4,14 @@
 //! Renderers only read. Text from an agent, a manifest or a saved file is untrusted: it passes
 //! through `report::text` before it reaches a terminal, and is escaped for its format.
 
+/// Badge of a report.
 pub mod badge;
+/// Known failures from an earlier report.
 pub mod baseline;
+/// Report as an HTML page.
 pub mod html;
 mod human;
+/// Index page of many reports.
 pub mod index;
 mod jsonl;
 mod junit;
@@ -26,12 +30,13 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{CaseResult, Report, SCHEMA, Verdict};
 use agentproto_report as shared;
-use agentproto_report::baseline::Fixed;
+use agentproto_report::baseline::FixedRow;
 use agentproto_report::files::{self, LoadError, WriteError};
 use agentproto_report::{Row, UnknownFormat, format, row};
 pub use merge::{MergeError, merge};
 pub use order::arrange;
 
+/// Output format of a report.
 #[derive(
     Clone,
     Copy,
@@ -46,18 +51,28 @@ pub use order::arrange;
 )]
 #[strum(serialize_all = "kebab-case", parse_err_ty = UnknownFormat, parse_err_fn = unknown)]
 pub enum Format {
+    /// Text for a terminal.
     Human,
+    /// The report as one JSON object.
     Json,
+    /// One JSON event per line.
     Jsonl,
+    /// JUnit XML.
     Junit,
+    /// SARIF 2.1.0.
     Sarif,
+    /// One HTML page.
     Html,
+    /// Markdown for a pull request or a job summary.
     Markdown,
+    /// Badge as an SVG image.
     Badge,
+    /// Badge as JSON for shields.io.
     BadgeJson,
 }
 
 impl Format {
+    /// All formats, in the order of the help text.
     pub const ALL: &[Format] = <Format as strum::VariantArray>::VARIANTS;
 }
 
@@ -69,7 +84,7 @@ impl Row for CaseResult {
     fn id(&self) -> &str {
         &self.requirement
     }
-    fn place(&self) -> Cow<'_, str> {
+    fn subject(&self) -> Cow<'_, str> {
         format!("{} / {}", self.suite, self.case).into()
     }
     fn verdict(&self) -> Verdict {
@@ -83,7 +98,7 @@ impl Row for CaseResult {
     }
 }
 
-impl shared::Report for Report {
+impl shared::RowReport for Report {
     type Row = CaseResult;
     fn tool(&self) -> (&str, &str) {
         (&self.tool.name, &self.tool.version)
@@ -95,9 +110,10 @@ impl shared::Report for Report {
 
 /// What a renderer needs to know besides the report.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RenderOptions {
     /// The subcommand that a stream of events names.
     pub command: String,
+    /// Whether the terminal output is colored.
     pub color: bool,
     /// Whether arrows and other non-ASCII characters may be printed.
     pub unicode: bool,
@@ -108,14 +124,14 @@ pub struct Options {
     /// The prompts file that was passed.
     pub prompts: Option<PathBuf>,
     /// What failed in the baseline and passes now.
-    pub fixed: Vec<Fixed>,
+    pub fixed: Vec<FixedRow>,
     /// Address of the badge image for Markdown. Without one, the badge is written as text.
     pub badge: Option<String>,
 }
 
-impl Default for Options {
+impl Default for RenderOptions {
     fn default() -> Self {
-        Options {
+        RenderOptions {
             command: "certify".to_owned(),
             color: false,
             unicode: true,
@@ -132,7 +148,7 @@ impl Default for Options {
 pub fn render(
     format: Format,
     report: &Report,
-    options: &Options,
+    options: &RenderOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let rendered = match format {
@@ -161,8 +177,8 @@ const FILES: [(&str, Format); 7] = [
 ];
 
 /// Writes every format of a report to a directory, which is created if it does not exist.
-pub fn write_all(report: &Report, dir: &Path, options: &Options) -> Result<(), WriteError> {
-    let options = Options {
+pub fn write_all(report: &Report, dir: &Path, options: &RenderOptions) -> Result<(), WriteError> {
+    let options = RenderOptions {
         color: false,
         badge: Some("badge.svg".to_owned()),
         ..options.clone()

@@ -1,10 +1,10 @@
 //! Suggestions for what to do after a run, depending on its results.
 
-use super::{Options, prompting, words};
+use super::{RenderOptions, prompting, words};
 use crate::model::{CaseResult, RECORDING, Report, Verdict};
 
 /// Sentences, the most urgent first.
-pub fn steps(report: &Report, options: &Options) -> Vec<String> {
+pub fn steps(report: &Report, options: &RenderOptions) -> Vec<String> {
     let mut steps = Vec::new();
     if report.results.is_empty() {
         return steps;
@@ -20,14 +20,17 @@ pub fn steps(report: &Report, options: &Options) -> Vec<String> {
     } else if let Some(row) = worst {
         let id = &row.requirement;
         if ran {
-            steps.push(format!(
-                "Fix {id}, then run the same command with --only {id} until it passes."
-            ));
+            steps.push(match report.selection {
+                true => format!("Fix {id}, then run the same command again."),
+                false => {
+                    format!("Fix {id}, then run the same command with --only {id} until it passes.")
+                }
+            });
         }
         steps.push(format!(
             "`agentproto explain {id}` shows the requirement and how it is checked."
         ));
-        if ran && !report.partial && words::known(report) == 0 {
+        if ran && !report.partial && words::known_failures(report) == 0 {
             steps.push(
                 "To accept the current failures: save them with --output json > baseline.json, \
                  then pass --baseline baseline.json, so that only new failures count."
@@ -57,10 +60,13 @@ pub fn steps(report: &Report, options: &Options) -> Vec<String> {
     steps.push(match &options.report_dir {
         Some(dir) => {
             let page = dir.join("report.html");
-            format!("All rows with their wire lines: {}", page.to_string_lossy())
+            format!(
+                "{} shows every check with its messages.",
+                page.to_string_lossy()
+            )
         }
-        None => "All rows with their wire lines: --output html > report.html. All formats and \
-                 transcripts: --report-dir DIR."
+        None => "To see every check with its messages, add --output html > report.html. \
+                 --report-dir DIR writes all formats and transcripts."
             .to_owned(),
     });
     steps

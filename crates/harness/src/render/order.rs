@@ -15,10 +15,10 @@ pub fn arrange(report: &mut Report) {
 }
 
 /// A section and the suite that it belongs to.
-pub(super) type Chapter = (String, String);
+pub(super) type SectionKey = (String, String);
 
 /// Sections in the order of their first row.
-pub(super) fn sections_of(rows: &[CaseResult]) -> Vec<Chapter> {
+pub(super) fn sections_of(rows: &[CaseResult]) -> Vec<SectionKey> {
     let mut seen = HashSet::new();
     let mut sections = Vec::new();
     for row in rows {
@@ -29,7 +29,7 @@ pub(super) fn sections_of(rows: &[CaseResult]) -> Vec<Chapter> {
     sections
 }
 
-pub(super) fn arrange_by(rows: &mut [CaseResult], suites: &[String], sections: &[Chapter]) {
+pub(super) fn arrange_by(rows: &mut [CaseResult], suites: &[String], sections: &[SectionKey]) {
     let suite_rank: HashMap<&str, usize> = ranks(suites.iter().map(String::as_str));
     let section_rank: HashMap<(&str, &str), usize> =
         ranks(sections.iter().map(|(a, b)| (a.as_str(), b.as_str())));

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::words::markup;
+use super::words::safe_html;
 use crate::model::Verdict;
 
 const BASE: &str = include_str!("assets/base.css");
@@ -37,7 +37,7 @@ impl Page<'_> {
              <link rel=\"icon\" href=\"data:,\">\n\
              <title>{}</title>\n<style>\n{BASE}{}</style>\n</head>\n<body>\n{}\n\
              <script>{script}</script>\n</body>\n</html>\n",
-            markup(self.title),
+            safe_html(self.title),
             self.style,
             self.body,
         )

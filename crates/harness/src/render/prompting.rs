@@ -3,36 +3,36 @@
 use std::path::Path;
 
 use crate::model::{CaseResult, Report, Verdict};
-use crate::run::prompts::{KEYS, Key, NO_CALL, NO_PROMPT};
+use crate::run::prompts::{KEYS, MISSING_CALL, MISSING_PROMPT, PromptKey};
 use agentproto_text::count;
 
 /// The alternative to a prompts file, printed after it.
-pub const AFTER: &str = "Or run the agent with a mock model: --mock-llm.";
+pub const ALTERNATIVE: &str = "Or run the agent with a mock model: --mock-llm.";
 
 /// Maximum number of requirement ids that are listed for a key.
-const MOST_IDS: usize = 4;
+const MAX_IDS: usize = 4;
 
 /// A missing key that rows need.
-struct Lacking<'r> {
-    key: &'static Key,
+struct MissingKey<'r> {
+    key: &'static PromptKey,
     /// Requirement ids without duplicates.
     ids: Vec<&'r str>,
     is_call: bool,
 }
 
-pub struct Prompting {
-    /// Number of rows that need a prompt.
+pub struct MissingPrompts {
+    /// Number of rows, which the report calls checks, that need a prompt.
     pub rows: usize,
     /// A prompts file with every key that is missing.
     pub yaml: String,
 }
 
-impl Prompting {
-    /// `7 rows need a prompt.`
+impl MissingPrompts {
+    /// `7 checks need a prompt.`
     pub fn headline(&self) -> String {
         match self.rows {
-            1 => "1 row needs a prompt.".to_owned(),
-            rows => format!("{} need a prompt.", count(rows, "row", "rows")),
+            1 => "1 check needs a prompt.".to_owned(),
+            rows => format!("{} need a prompt.", count(rows, "check", "checks")),
         }
     }
 
@@ -53,33 +53,33 @@ impl Prompting {
 }
 
 /// Whether a row was skipped because a prompt is missing.
-pub fn is_lacking(row: &CaseResult) -> bool {
+pub fn needs_prompt(row: &CaseResult) -> bool {
     row.verdict == Verdict::Skip && !keys(row).is_empty()
 }
 
 /// `None` if no prompt is missing.
-pub fn of(report: &Report) -> Option<Prompting> {
-    let waiting = || report.results.iter().filter(|row| is_lacking(row));
-    let mut all: Vec<Lacking> = Vec::new();
+pub fn of(report: &Report) -> Option<MissingPrompts> {
+    let waiting = || report.results.iter().filter(|row| needs_prompt(row));
+    let mut all: Vec<MissingKey> = Vec::new();
     for key in &KEYS {
         let rows = waiting().filter(|row| keys(row).contains(&key.name));
-        let mut lacking = Lacking {
+        let mut missing = MissingKey {
             key,
             ids: Vec::new(),
             is_call: false,
         };
         for row in rows {
-            lacking.is_call |= row.message.starts_with(NO_CALL);
-            if !lacking.ids.contains(&row.requirement.as_str()) {
-                lacking.ids.push(&row.requirement);
+            missing.is_call |= row.message.starts_with(MISSING_CALL);
+            if !missing.ids.contains(&row.requirement.as_str()) {
+                missing.ids.push(&row.requirement);
             }
         }
-        if !lacking.ids.is_empty() {
-            all.push(lacking);
+        if !missing.ids.is_empty() {
+            all.push(missing);
         }
     }
-    let yaml: String = all.iter().map(Lacking::lines).collect();
-    (!all.is_empty()).then(|| Prompting {
+    let yaml: String = all.iter().map(MissingKey::lines).collect();
+    (!all.is_empty()).then(|| MissingPrompts {
         rows: waiting().count(),
         yaml,
     })
@@ -87,7 +87,7 @@ pub fn of(report: &Report) -> Option<Prompting> {
 
 /// The keys that a skipped row names.
 fn keys(row: &CaseResult) -> Vec<&'static str> {
-    if !row.message.starts_with(NO_PROMPT) && !row.message.starts_with(NO_CALL) {
+    if !row.message.starts_with(MISSING_PROMPT) && !row.message.starts_with(MISSING_CALL) {
         return Vec::new();
     }
     let quoted = row.message.split('`').skip(1).step_by(2);
@@ -98,21 +98,21 @@ fn keys(row: &CaseResult) -> Vec<&'static str> {
     known.filter(|key| named.contains(key)).collect()
 }
 
-impl Lacking<'_> {
+impl MissingKey<'_> {
     fn lines(&self) -> String {
-        let named = self.ids.iter().take(MOST_IDS).copied();
+        let named = self.ids.iter().take(MAX_IDS).copied();
         // Ids from a foreign report must not end the YAML comment.
         let fits = |id: &&str| {
             id.chars()
                 .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
         };
         let mut ids = named.filter(fits).collect::<Vec<_>>().join(", ");
-        if self.ids.len() > MOST_IDS {
-            ids.push_str(&format!(" and {} more", self.ids.len() - MOST_IDS));
+        if self.ids.len() > MAX_IDS {
+            ids.push_str(&format!(" and {} more", self.ids.len() - MAX_IDS));
         }
-        let Key {
+        let PromptKey {
             name,
-            makes,
+            effect,
             sample,
         } = self.key;
         match self.is_call {
@@ -120,7 +120,7 @@ impl Lacking<'_> {
                 "# a tool call of your server that fits `{name}` (for {ids})\n\
                  {name}: {{ name: TOOL, arguments: {{}} }}\n"
             ),
-            false => format!("# the agent {makes} (for {ids})\n{name}: {sample}\n"),
+            false => format!("# the agent {effect} (for {ids})\n{name}: {sample}\n"),
         }
     }
 }
@@ -133,16 +133,16 @@ mod tests {
     #[test]
     fn every_sample_is_a_valid_prompts_file() {
         for key in &KEYS {
-            let lacking = Lacking {
+            let missing = MissingKey {
                 key,
                 ids: vec!["X-01", "X\n02"],
                 is_call: false,
             };
-            let read = prompts::parse(&lacking.lines()).expect("a prompts file");
+            let read = prompts::parse(&missing.lines()).expect("a prompts file");
             assert_eq!(read.get(key.name).map(String::as_str), Some(key.sample));
-            let call = Lacking {
+            let call = MissingKey {
                 is_call: true,
-                ..lacking
+                ..missing
             };
             let read = prompts::parse(&call.lines()).expect("a prompts file");
             assert!(read[key.name].contains("TOOL"), "{read:?}");

@@ -9,12 +9,14 @@ use super::words;
 use crate::model::{CaseResult, Level, Report, Verdict};
 use agentproto_report::aoi::object;
 use agentproto_report::fingerprint;
-use agentproto_report::sarif::{self, Configuration, Log, More, Rule, percent_encode};
+use agentproto_report::sarif::{
+    self, OptionalMembers, SarifConfiguration, SarifReport, SarifRule, percent_encode,
+};
 use agentproto_text::clip;
 
 const EVIDENCE_CHARACTERS: usize = 1000;
 
-impl Log for Report {
+impl SarifReport for Report {
     const FINGERPRINT: &'static str = "agentprotoRequirement/v1";
 
     fn is_complete(&self) -> bool {
@@ -25,23 +27,23 @@ impl Log for Report {
         json!({ "target": self.target.name, "certified": self.summary.certified })
     }
 
-    fn rule(&self, row: &CaseResult) -> Rule {
+    fn rule(&self, row: &CaseResult) -> SarifRule {
         // A set, because the SARIF schema does not allow duplicate tags.
         let tags = BTreeSet::from([row.suite.as_str(), &row.section, row.level.as_str()]);
         let help = format!("{} ({}): {}", row.source, row.level.as_str(), row.statement);
-        Rule {
+        SarifRule {
             id: row.requirement.clone(),
             short_description: filled(&row.statement, &row.requirement).into(),
             help: Some(help.into()),
-            default_configuration: Some(Configuration {
+            default_configuration: Some(SarifConfiguration {
                 level: level(row.level.violated(), row.level),
             }),
             properties: Some(json!({ "tags": tags })),
-            ..Rule::default()
+            ..SarifRule::default()
         }
     }
 
-    fn level(&self, row: &CaseResult) -> sarif::Level {
+    fn level(&self, row: &CaseResult) -> sarif::SarifLevel {
         level(row.verdict, row.level)
     }
 
@@ -66,7 +68,7 @@ impl Log for Report {
             let mut place = object(json!({ "artifactLocation": { "uri": uri } }));
             let at = match row.verdict {
                 Verdict::Error => row.evidence.last(),
-                _ => words::proof(row),
+                _ => words::main_evidence(row),
             };
             // SARIF line numbers have 32 bits.
             let line = at.and_then(|e| i32::try_from(e.line).ok());
@@ -92,8 +94,8 @@ impl Log for Report {
         .collect()
     }
 
-    fn more(&self, row: &CaseResult) -> More {
-        More {
+    fn optional_members(&self, row: &CaseResult) -> OptionalMembers {
+        OptionalMembers {
             properties: Some(json!({
                 "suite": row.suite,
                 "case": row.case,
@@ -101,7 +103,7 @@ impl Log for Report {
                 "source": row.source,
                 "evidence": row.evidence,
             })),
-            ..More::default()
+            ..OptionalMembers::default()
         }
     }
 }
@@ -113,11 +115,11 @@ fn filled<'t>(text: &'t str, instead: &'t str) -> &'t str {
     full.unwrap_or("no description")
 }
 
-fn level(verdict: Verdict, level: Level) -> sarif::Level {
+fn level(verdict: Verdict, level: Level) -> sarif::SarifLevel {
     match (verdict, level) {
-        (Verdict::Fail, _) => sarif::Level::Error,
-        (_, Level::Must | Level::Should) => sarif::Level::Warning,
-        (_, Level::May | Level::Info) => sarif::Level::Note,
+        (Verdict::Fail, _) => sarif::SarifLevel::Error,
+        (_, Level::Must | Level::Should) => sarif::SarifLevel::Warning,
+        (_, Level::May | Level::Info) => sarif::SarifLevel::Note,
     }
 }
 
@@ -127,9 +129,12 @@ mod tests {
 
     #[test]
     fn levels_follow_the_verdict() {
-        assert_eq!(level(Verdict::Fail, Level::Must), sarif::Level::Error);
-        assert_eq!(level(Verdict::Warn, Level::Should), sarif::Level::Warning);
-        assert_eq!(level(Verdict::Warn, Level::Info), sarif::Level::Note);
+        assert_eq!(level(Verdict::Fail, Level::Must), sarif::SarifLevel::Error);
+        assert_eq!(
+            level(Verdict::Warn, Level::Should),
+            sarif::SarifLevel::Warning
+        );
+        assert_eq!(level(Verdict::Warn, Level::Info), sarif::SarifLevel::Note);
     }
 
     #[test]

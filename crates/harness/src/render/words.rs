@@ -5,12 +5,16 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::prompting;
-use crate::model::{CaseResult, Evidence, Report, Summary, Verdict};
+use crate::model::{CaseResult, Evidence, RECORDING, Report, Summary, URL, Verdict};
 use agentproto_report::row::{self, Reason};
 pub use agentproto_report::words::{
-    BY_WEIGHT, date, escape, markup, millis, needs_attention, time, weight, word,
+    BY_SEVERITY, date, escape_html, format_duration, millis, needs_attention, safe_html,
+    severity_rank, verdict_name,
 };
 use agentproto_text::count;
+
+/// Maximum number of untested requirements that are listed.
+const MAX_UNTESTED: usize = 8;
 
 /// What a verdict means, for readers who see it for the first time.
 pub fn meaning(verdict: Verdict) -> &'static str {
@@ -18,21 +22,21 @@ pub fn meaning(verdict: Verdict) -> &'static str {
         Verdict::Pass => "the requirement holds",
         Verdict::Fail => "a MUST requirement is violated",
         Verdict::Warn => "not as it should be, but not a failure",
-        Verdict::Skip => "something was missing, for example a prompt",
+        Verdict::Skip => "something is missing, for example a prompt",
         Verdict::NotApplicable => "the agent does not claim this feature",
-        Verdict::NotVerified => "never exercised in this run",
+        Verdict::NotVerified => "not tested in this run",
         Verdict::Error => "the harness could not check this",
     }
 }
 
 pub fn tally<'r>(rows: impl IntoIterator<Item = &'r CaseResult>) -> Vec<(Verdict, usize)> {
-    let mut counts = [0; BY_WEIGHT.len()];
+    let mut counts = [0; BY_SEVERITY.len()];
     for row in rows {
-        if let Some(count) = counts.get_mut(weight(row.verdict)) {
+        if let Some(count) = counts.get_mut(severity_rank(row.verdict)) {
             *count += 1;
         }
     }
-    let all = BY_WEIGHT.into_iter().zip(counts);
+    let all = BY_SEVERITY.into_iter().zip(counts);
     all.filter(|(_, n)| *n > 0).collect()
 }
 
@@ -50,19 +54,60 @@ pub fn counts(summary: &Summary) -> Vec<(Verdict, usize)> {
     all.into_iter().filter(|(_, n)| *n > 0).collect()
 }
 
-/// Whether this is a selection or a shard in which something passed and nothing failed.
-pub fn is_part_that_holds(report: &Report) -> bool {
-    let summary = &report.summary;
-    let is_part = report.selection || report.shard.is_some();
-    is_part
-        && !report.partial
-        && report.never_answered.is_none()
-        && summary.pass > 0
-        && summary.fail + summary.error == 0
+/// The result of a run, as its headline names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    Certified,
+    /// Nothing failed in a part of a run, or in a recording.
+    Passed,
+    /// Like `Passed`, but nothing passed either.
+    NothingTested,
+    NotCertified,
+}
+
+impl RunState {
+    pub fn of(report: &Report) -> RunState {
+        let summary = &report.summary;
+        let is_part = report.selection || report.shard.is_some() || report.target.kind == RECORDING;
+        let is_complete = is_part && !report.partial && report.never_answered.is_none();
+        let is_clean = summary.fail + summary.error == 0 && !report.lacks_initialize();
+        match summary.certified {
+            true => RunState::Certified,
+            // NOT CERTIFIED would read like a failure.
+            false if is_complete && is_clean && summary.pass > 0 => RunState::Passed,
+            false if is_complete && is_clean => RunState::NothingTested,
+            false => RunState::NotCertified,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            RunState::Certified => "Certified",
+            RunState::Passed => "Passed",
+            RunState::NothingTested => "Nothing tested",
+            RunState::NotCertified => "Not certified",
+        }
+    }
+}
+
+/// What follows the state in the headline: counts or the reason. Empty if there is nothing to add.
+pub fn state_details(report: &Report) -> String {
+    let reason = report.summary.reason.as_deref();
+    match (RunState::of(report), reason) {
+        (RunState::Certified, _) => untested(report).unwrap_or_default(),
+        (RunState::Passed, reason) => {
+            let (pass, all) = (report.summary.pass, report.results.len());
+            let reason = reason.map_or_else(String::new, |r| format!(" (no certificate: {r})"));
+            format!("{pass} of {all}{reason}")
+        }
+        (RunState::NothingTested, Some(reason)) => format!("no certificate: {reason}"),
+        (RunState::NotCertified, Some(reason)) => reason.to_owned(),
+        (_, None) => String::new(),
+    }
 }
 
 /// Number of failing rows that are known from the baseline.
-pub fn known(report: &Report) -> usize {
+pub fn known_failures(report: &Report) -> usize {
     report.results.iter().filter(|r| r.known).count()
 }
 
@@ -77,7 +122,7 @@ impl Section<'_> {
     pub fn worst(&self) -> Verdict {
         let verdicts = self.rows.iter().map(|r| r.verdict);
         verdicts
-            .min_by_key(|v| weight(*v))
+            .min_by_key(|v| severity_rank(*v))
             .unwrap_or(Verdict::NotVerified)
     }
 
@@ -110,7 +155,7 @@ pub fn sections(report: &Report) -> Vec<Section<'_>> {
 /// The reasons for a verdict, with their rows. Rows that need a prompt are excluded, because
 /// `prompting` lists them.
 pub fn reasons(report: &Report, verdict: Verdict) -> Vec<Reason<'_, CaseResult>> {
-    let these = |row: &&CaseResult| row.verdict == verdict && !prompting::is_lacking(row);
+    let these = |row: &&CaseResult| row.verdict == verdict && !prompting::needs_prompt(row);
     row::reasons(report.results.iter().filter(these))
 }
 
@@ -129,22 +174,23 @@ pub fn ids<'r>(rows: &[&'r CaseResult]) -> Vec<&'r str> {
 
 /// The most relevant evidence: the line with a pointer to the error, or else the last line that the
 /// agent wrote.
-pub fn proof(row: &CaseResult) -> Option<&Evidence> {
+pub fn main_evidence(row: &CaseResult) -> Option<&Evidence> {
     let marked = row.evidence.iter().find(|e| e.pointer.is_some());
-    let said = || row.evidence.iter().rfind(|e| e.direction == "from-agent");
-    marked.or_else(said).or(row.evidence.last())
+    let from_agent = || row.evidence.iter().rfind(|e| e.direction == "from-agent");
+    marked.or_else(from_agent).or(row.evidence.last())
 }
 
 /// What to do if the harness could not reach a verdict.
-pub const HARNESS_AT_FAULT: &str = "The harness could not check this: raise `--timeout` or lower \
+pub const ERROR_HINT: &str = "The harness could not check this: raise `--timeout` or lower \
                                     `--jobs`. If the problem persists, report a bug";
 
 /// What the user can do to get a verdict for such rows.
-pub fn advice(verdict: Verdict) -> Option<&'static str> {
+pub fn advice(report: &Report, verdict: Verdict) -> Option<&'static str> {
+    let is_running = report.never_answered.is_none() && !report.lacks_initialize();
     match verdict {
-        Verdict::NotVerified => Some(
-            "Each line gives the reason. Other prompts may make the agent do what was never \
-             exercised.",
+        Verdict::NotVerified if is_running => Some(
+            "Prompts that make the agent do this may help. `agentproto explain ID` describes a \
+             requirement.",
         ),
         _ => None,
     }
@@ -165,43 +211,54 @@ pub fn agent(report: &Report) -> String {
         Value::String(version) => parts.push(format!("protocol {version}")),
         other => parts.push(format!("protocol {other}")),
     }
-    match parts.is_empty() {
-        true => "unknown (the agent did not identify itself)".to_owned(),
-        false => parts.join(", "),
+    if !parts.is_empty() {
+        return parts.join(", ");
+    }
+    let is_started = report.timing.processes > 0 || [URL, RECORDING].contains(&&*target.kind);
+    let is_skipped = |row: &CaseResult| row.verdict == Verdict::Skip;
+    if !is_started && !report.results.is_empty() && report.results.iter().all(is_skipped) {
+        "not started: every selected case was skipped".to_owned()
+    } else if !is_started {
+        "not started".to_owned()
+    } else if report.lacks_initialize() || report.never_answered.is_some() {
+        "unknown (it did not answer `initialize`)".to_owned()
+    } else {
+        "unknown (the agent did not identify itself)".to_owned()
     }
 }
 
-/// How many applicable MUST requirements were not tested. `None` if all of them were tested.
+/// How many applicable MUST requirements were not tested, with their ids. `None` if all of them were
+/// tested.
 pub fn untested(report: &Report) -> Option<String> {
     let (tested, all) = report.tested();
     (tested < all).then(|| {
+        let ids = report.untested();
+        let ids = row::join_first(&ids, MAX_UNTESTED, str::to_owned);
         let untested = all - tested;
-        format!("{untested} of {all} applicable MUST requirements were not tested")
+        format!("{untested} of {all} applicable MUST requirements were not tested: {ids}")
     })
 }
 
-/// `certified`, or why it is not.
+/// The state and its details, for a sentence: `not certified (1 failed)`.
 pub fn verdict_line(report: &Report) -> String {
-    match (&report.summary.reason, report.summary.certified) {
-        (_, true) => match untested(report) {
-            Some(untested) => format!("certified ({untested})"),
-            None => "certified".to_owned(),
-        },
-        (Some(reason), false) => format!("not certified: {reason}"),
-        (None, false) => "not certified".to_owned(),
+    let state = RunState::of(report).name().to_lowercase();
+    match (RunState::of(report), state_details(report)) {
+        (_, details) if details.is_empty() => state,
+        (RunState::Passed, details) => format!("{state}: {details}"),
+        (_, details) => format!("{state} ({details})"),
     }
 }
 
-/// Duration and size of the run: `63.2 s, 104 agent processes, 4 at a time`.
+/// Duration and size of the run: `63.2 s, 104 agent processes, up to 4 in parallel`.
 pub fn timing(report: &Report) -> String {
     let timing = &report.timing;
-    let wall = time(timing.wall_ms);
+    let wall = format_duration(timing.wall_ms);
     let processes = usize::try_from(timing.processes).unwrap_or(usize::MAX);
     let processes = count(processes, "agent process", "agent processes");
     match (timing.processes, timing.jobs) {
         (0, _) => wall,
         // A recording was not run.
-        (_, 0) => format!("{wall}, {processes}"),
-        (_, jobs) => format!("{wall}, {processes}, {jobs} at a time"),
+        (_, 0 | 1) | (1, _) => format!("{wall}, {processes}"),
+        (_, jobs) => format!("{wall}, {processes}, up to {jobs} in parallel"),
     }
 }

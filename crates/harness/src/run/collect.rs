@@ -4,101 +4,115 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Transcribed;
-use super::case::{Blocked, Broken, Played};
-use super::evidence::{glimpse, proof};
+use super::CaseTranscript;
+use super::case::{CaseOutcome, CaseViolation, NoVerdict};
+use super::evidence::{quote_lines, quote_passed};
 use crate::model::{CaseResult, Evidence, Target, Timing, Verdict};
-use crate::monitor::Notes;
+use crate::monitor::MonitorNotes;
 use crate::suite::{Case, Requirement, Selection, Suite};
-use agentproto_wire::script::process_said;
+use agentproto_wire::script::process_event;
 use agentproto_wire::{Direction, Transcript};
 
 /// Number of lines sent by the harness that are shown with a violation.
-const LED_THERE: usize = 2;
+const MAX_SENT_BEFORE: usize = 2;
 /// How many lines back these are searched. An agent may have printed millions of lines since.
-const LOOKED_BACK: usize = 5_000;
+const MAX_SEARCHED_LINES: usize = 5_000;
+
+/// Maximum number of different violations that are kept per monitor.
+const MAX_VIOLATIONS: usize = 5;
 
 /// The hint if the agent exited before the requirement could be checked.
-const MEND_THE_DEATH: &str = "The agent exited before this could be checked. See the end of its \
+const EXIT_HINT: &str = "The agent exited before this could be checked. See the end of its \
                               stderr above. Send it the lines of this case by hand, and first fix \
                               what makes it exit.";
 
+/// The reason of a requirement that monitors check if no message was relevant to it.
+pub const NOT_EXERCISED: &str = "the agent did nothing that this requirement is about";
+
 /// What monitors found about one requirement over all transcripts.
 #[derive(Default)]
-struct Watched {
-    held: u64,
-    broken: u64,
+struct MonitorFindings {
+    passed: u64,
+    violated: u64,
     /// Cases in which it held.
     cases: Vec<String>,
-    rows: Vec<WatchedRow>,
+    rows: Vec<MonitorViolation>,
 }
 
-struct WatchedRow {
+struct MonitorViolation {
+    /// Position of the case in its suite.
+    order: usize,
     case: String,
     message: String,
     evidence: Vec<Evidence>,
     is_guess: bool,
 }
 
-pub struct Collected {
+pub struct ResultCollector {
     rows: Vec<(usize, usize, CaseResult)>,
     /// Findings of the monitors, by suite and monitor id.
-    seen: BTreeMap<(usize, &'static str), Watched>,
+    by_monitor: BTreeMap<(usize, &'static str), MonitorFindings>,
     pub timing: Timing,
-    transcripts: Vec<Transcribed>,
-    keeps: bool,
+    transcripts: Vec<CaseTranscript>,
+    keep_transcripts: bool,
     initialize: Value,
-    faults: Vec<String>,
+    internal_errors: Vec<String>,
     /// What was selected. For everything else, only violations are reported.
     only: Selection,
 }
 
-impl Collected {
-    pub fn new(only: Selection, keeps: bool) -> Collected {
-        Collected {
+impl ResultCollector {
+    pub fn new(only: Selection, keep_transcripts: bool) -> ResultCollector {
+        ResultCollector {
             rows: Vec::new(),
-            seen: BTreeMap::new(),
+            by_monitor: BTreeMap::new(),
             timing: Timing::default(),
             transcripts: Vec::new(),
-            keeps,
+            keep_transcripts,
             initialize: Value::Null,
-            faults: Vec::new(),
+            internal_errors: Vec::new(),
             only,
         }
     }
 
-    pub fn case(&mut self, suite: usize, of: &Suite, case: &Case, played: Played) {
-        super::add(&mut self.timing, &played);
+    pub fn add_case(&mut self, suite: usize, of: &Suite, case: &Case, outcome: CaseOutcome) {
+        super::add_times(&mut self.timing, &outcome);
         if self.initialize.is_null() {
-            self.initialize = played.initialize.clone();
+            self.initialize = outcome.initialize.clone();
         }
         let index = of.cases.iter().position(|c| c.id == case.id);
         for id in self.decided(case) {
             let Some(requirement) = of.requirement(id) else {
                 continue;
             };
-            let (verdict, message, evidence) = judge(requirement, &played);
+            let (verdict, message, evidence) = verdict_for(requirement, &outcome);
             let mut row = row(of, requirement, &case.id);
             row.verdict = verdict;
             row.message = message;
             row.evidence = evidence;
-            row.duration_ms = played.duration.as_secs_f64() * 1000.0;
+            row.duration_ms = outcome.duration.as_secs_f64() * 1000.0;
             if !matches!(verdict, Verdict::Fail | Verdict::Warn) {
                 row.hint = None;
-            } else if decisive(id, &played).is_some_and(|broken| broken.is_death) {
-                row.hint = Some(MEND_THE_DEATH.to_owned());
+            } else if decisive(id, &outcome).is_some_and(|violation| violation.is_exit) {
+                row.hint = Some(EXIT_HINT.to_owned());
             }
-            if self.keeps && !played.transcript.is_empty() {
+            if self.keep_transcripts && !outcome.transcript.is_empty() {
                 row.transcript = Some(file_name(&of.name, &case.id));
             }
             self.rows.push((suite, index.unwrap_or(usize::MAX), row));
         }
-        self.watched(suite, &case.id, &played.transcript, &played.notes);
-        if self.keeps && !played.transcript.is_empty() {
-            self.transcripts.push(Transcribed {
+        let order = index.unwrap_or(usize::MAX);
+        self.add_monitor_notes(
+            suite,
+            (order, &case.id),
+            &outcome.transcript,
+            &outcome.notes,
+        );
+        if self.keep_transcripts && !outcome.transcript.is_empty() {
+            self.transcripts.push(CaseTranscript {
                 suite: of.name.clone(),
                 case: case.id.clone(),
-                transcript: played.transcript,
+                transcript: outcome.transcript,
             });
         }
     }
@@ -112,34 +126,54 @@ impl Collected {
         }
     }
 
-    /// Adds what the monitors noted in one case, or in a recording.
-    pub fn watched(&mut self, suite: usize, case: &str, transcript: &Transcript, notes: &[Notes]) {
+    /// Adds what the monitors noted in one case, or in a recording. The case is given with its
+    /// position in the suite. Cases end in any order, but the report always names the first one in
+    /// suite order, so that reports can be compared.
+    pub fn add_monitor_notes(
+        &mut self,
+        suite: usize,
+        (order, case): (usize, &str),
+        transcript: &Transcript,
+        notes: &[MonitorNotes],
+    ) {
         for notes in notes {
             for (id, found) in &notes.found {
-                let watched = self.seen.entry((suite, *id)).or_default();
-                watched.held += found.held;
-                if found.held > 0 && !watched.cases.iter().any(|known| known == case) {
-                    watched.cases.push(case.to_owned());
+                let monitored = self.by_monitor.entry((suite, *id)).or_default();
+                monitored.passed += found.passed;
+                if found.passed > 0 && !monitored.cases.iter().any(|known| known == case) {
+                    monitored.cases.push(case.to_owned());
                 }
-                watched.broken += found.broken;
+                monitored.violated += found.violated;
                 for violation in &found.violations {
-                    if watched.rows.len() < 5
-                        && !watched.rows.iter().any(|r| r.message == violation.message)
-                    {
-                        watched.rows.push(WatchedRow {
-                            case: case.to_owned(),
-                            message: violation.message.clone(),
-                            evidence: proof(transcript, &violation.lines, violation.at.as_deref()),
-                            is_guess: violation.is_guess,
-                        });
+                    let known =
+                        |r: &MonitorViolation| r.message == violation.message && r.order <= order;
+                    let is_full = monitored.rows.len() >= MAX_VIOLATIONS
+                        && monitored.rows.iter().all(|r| r.order <= order);
+                    if is_full || monitored.rows.iter().any(known) {
+                        continue;
                     }
+                    let later = |r: &MonitorViolation| r.message == violation.message;
+                    monitored.rows.retain(|r| !later(r));
+                    monitored.rows.push(MonitorViolation {
+                        order,
+                        case: case.to_owned(),
+                        message: violation.message.clone(),
+                        evidence: quote_lines(
+                            transcript,
+                            &violation.lines,
+                            violation.at.as_deref(),
+                        ),
+                        is_guess: violation.is_guess,
+                    });
+                    monitored.rows.sort_by_key(|r| r.order);
+                    monitored.rows.truncate(MAX_VIOLATIONS);
                 }
             }
         }
     }
 
     /// Adds a case that was interrupted.
-    pub fn stopped(&mut self, suite: usize, of: &Suite, case: &Case) {
+    pub fn add_interrupted(&mut self, suite: usize, of: &Suite, case: &Case) {
         let index = of.cases.iter().position(|c| c.id == case.id);
         for id in self.decided(case) {
             if let Some(requirement) = of.requirement(id) {
@@ -152,27 +186,27 @@ impl Collected {
     }
 
     /// Adds an internal error.
-    pub fn fault(&mut self, what: &str) {
-        self.faults.push(what.to_owned());
+    pub fn add_internal_error(&mut self, what: &str) {
+        self.internal_errors.push(what.to_owned());
     }
 
-    /// Sets the response to `initialize` if no case was played.
-    pub fn initialized(&mut self, result: Value) {
+    /// Sets the response to `initialize` if no case was run.
+    pub fn set_initialize(&mut self, result: Value) {
         self.initialize = result;
     }
 
     /// For each requirement id, the cases in which monitors confirmed it.
-    pub fn seen(&self) -> BTreeMap<String, Vec<String>> {
-        let mut seen: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for ((_, id), watched) in &self.seen {
-            let cases = seen.entry((*id).to_owned()).or_default();
-            cases.extend(watched.cases.iter().cloned());
+    pub fn confirmed(&self) -> BTreeMap<String, Vec<String>> {
+        let mut findings: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for ((_, id), monitored) in &self.by_monitor {
+            let cases = findings.entry((*id).to_owned()).or_default();
+            cases.extend(monitored.cases.iter().cloned());
         }
-        seen
+        findings
     }
 
     /// Copies what the agent reported about itself in `initialize`.
-    pub fn describe(&self, target: &mut Target) {
+    pub fn describe_target(&self, target: &mut Target) {
         let of = |key: &str| self.initialize.get(key).cloned().unwrap_or(Value::Null);
         let either = |a: &str, b: &str| match of(a) {
             Value::Null => of(b),
@@ -186,10 +220,10 @@ impl Collected {
         target.capabilities = either("agentCapabilities", "capabilities");
     }
 
-    pub fn finish(mut self, suites: &[Suite]) -> (Vec<CaseResult>, Vec<Transcribed>) {
+    pub fn finish(mut self, suites: &[Suite]) -> (Vec<CaseResult>, Vec<CaseTranscript>) {
         for (index, suite) in suites.iter().enumerate() {
             for (at, requirement) in suite.requirements.iter().enumerate() {
-                if let Some(row) = self.watched_row(index, suite, requirement) {
+                if let Some(row) = self.monitor_row(index, suite, requirement) {
                     let place = suite.cases.len() + at;
                     self.rows.push((index, place, row));
                 }
@@ -204,7 +238,7 @@ impl Collected {
         self.rows
             .sort_by(|a, b| order(a).cmp(&order(b)).then(a.1.cmp(&b.1)));
         let mut results: Vec<CaseResult> = self.rows.into_iter().map(|(_, _, row)| row).collect();
-        for fault in self.faults {
+        for fault in self.internal_errors {
             results.push(CaseResult {
                 suite: suites.first().map(|s| s.name.clone()).unwrap_or_default(),
                 case: "harness".to_owned(),
@@ -227,23 +261,23 @@ impl Collected {
 
     /// If no process ever answered, keeps only the failure of the first case of each suite. The
     /// other cases failed for the same reason, and did not check their requirements.
-    pub fn never_began(&mut self) {
-        let mut told = Vec::new();
+    pub fn keep_first_failures(&mut self) {
+        let mut reported_suites = Vec::new();
         self.rows.sort_by_key(|(suite, index, _)| (*suite, *index));
         for (suite, _, row) in &mut self.rows {
-            let said = row.evidence.iter().any(|e| e.direction == "from-agent");
-            if row.verdict != Verdict::Fail || said {
+            let has_agent_line = row.evidence.iter().any(|e| e.direction == "from-agent");
+            if row.verdict != Verdict::Fail || has_agent_line {
                 continue;
             }
-            if told.contains(suite) {
+            if reported_suites.contains(suite) {
                 row.verdict = Verdict::NotVerified;
                 row.hint = None;
             }
-            told.push(*suite);
+            reported_suites.push(*suite);
         }
     }
 
-    fn watched_row(
+    fn monitor_row(
         &self,
         index: usize,
         suite: &Suite,
@@ -252,77 +286,95 @@ impl Collected {
         let mut row = row(suite, requirement, "monitor");
         // Report a violation that a monitor found, even if only cases decide the requirement.
         let own = [requirement.id.clone()];
-        let ids = match requirement.watched.as_slice() {
+        let ids = match requirement.monitors.as_slice() {
             [] => own.as_slice(),
             ids => ids,
         };
-        let seen: Vec<&Watched> = ids
+        let findings: Vec<&MonitorFindings> = ids
             .iter()
-            .filter_map(|id| self.seen.iter().find(|((s, i), _)| *s == index && i == id))
-            .map(|(_, watched)| watched)
+            .filter_map(|id| {
+                self.by_monitor
+                    .iter()
+                    .find(|((s, i), _)| *s == index && i == id)
+            })
+            .map(|(_, monitored)| monitored)
             .collect();
-        let all: Vec<&WatchedRow> = seen.iter().flat_map(|w| &w.rows).collect();
+        let all: Vec<&MonitorViolation> = findings.iter().flat_map(|w| &w.rows).collect();
         // Do not report a violation again that the case itself has already reported.
-        let has_told = |broken: &WatchedRow| {
+        let is_reported = |violation: &MonitorViolation| {
             let mut rows = self.rows.iter().filter(|(suite, ..)| *suite == index);
             rows.any(|(_, _, row)| {
-                row.case == broken.case
+                row.case == violation.case
                     && row.requirement == requirement.id
                     && row.verdict == requirement.level.violated()
             })
         };
-        let broken: Vec<&WatchedRow> = all.iter().copied().filter(|r| !has_told(r)).collect();
-        if broken.is_empty() && !all.is_empty() {
+        let violations: Vec<&MonitorViolation> =
+            all.iter().copied().filter(|r| !is_reported(r)).collect();
+        if violations.is_empty() && !all.is_empty() {
             return None;
         }
-        let held: u64 = seen.iter().map(|w| w.held).sum();
-        if let Some(first) = broken.iter().find(|r| !r.is_guess).or(broken.first()) {
+        let passed: u64 = findings.iter().map(|w| w.passed).sum();
+        if let Some(first) = violations
+            .iter()
+            .find(|r| !r.is_guess)
+            .or(violations.first())
+        {
             row.verdict = match first.is_guess {
                 true => Verdict::Warn,
                 false => requirement.level.violated(),
             };
-            let times: u64 = seen.iter().map(|w| w.broken).sum();
-            let mut message = format!("{} (case {}", first.message, first.case);
+            let times: u64 = findings.iter().map(|w| w.violated).sum();
+            let first_seen = if times > 1 {
+                "first seen in case"
+            } else {
+                "case"
+            };
+            let mut message = format!("{} ({first_seen} {}", first.message, first.case);
             if times > 1 {
                 message.push_str(&format!("; {times} times in total"));
             }
             message.push(')');
-            for other in broken.iter().filter(|r| r.message != first.message).take(3) {
+            for other in violations
+                .iter()
+                .filter(|r| r.message != first.message)
+                .take(3)
+            {
                 message.push_str(&format!("; also: {} (case {})", other.message, other.case));
             }
             row.message = message;
             row.evidence = first.evidence.clone();
-            if self.keeps {
+            if self.keep_transcripts {
                 row.transcript = Some(file_name(&suite.name, &first.case));
             }
-        } else if !self.tells(suite, requirement, held) {
+        } else if !self.has_row(suite, requirement, passed) {
             return None;
-        } else if held > 0 {
+        } else if passed > 0 {
             row.hint = None;
             row.verdict = Verdict::Pass;
-            row.message = format!("checks passed: {held}");
+            row.message = format!("checks passed: {passed}");
         } else {
             row.hint = None;
-            row.message = "never exercised in this run".to_owned();
+            row.message = NOT_EXERCISED.to_owned();
         }
         Some(row)
     }
 }
 
-impl Collected {
+impl ResultCollector {
     /// Whether a monitor without violations gets a row.
-    fn tells(&self, suite: &Suite, requirement: &Requirement, held: u64) -> bool {
+    fn has_row(&self, suite: &Suite, requirement: &Requirement, passed: u64) -> bool {
         let id = &requirement.id;
-        let is_asked = self.only.statements.contains(id);
-        if requirement.watched.is_empty() {
+        let is_selected = self.only.requirements.contains(id);
+        if requirement.monitors.is_empty() {
             false
         } else if self.only.is_everything() {
             true
-        } else if held > 0 {
-            is_asked || self.only.names_cases
+        } else if passed > 0 {
+            is_selected || self.only.names_cases
         } else {
             // If cases decide the requirement, their rows are enough.
-            is_asked && !suite.cases.iter().any(|case| case.decides.contains(id))
+            is_selected && !suite.cases.iter().any(|case| case.decides.contains(id))
         }
     }
 }
@@ -347,56 +399,71 @@ fn row(suite: &Suite, requirement: &Requirement, case: &str) -> CaseResult {
 }
 
 /// All violations of one requirement.
-fn broken<'p>(id: &'p str, played: &'p Played) -> impl Iterator<Item = &'p Broken> {
-    played.broken.iter().filter(move |b| b.requirement == id)
+fn violations_of<'p>(
+    id: &'p str,
+    outcome: &'p CaseOutcome,
+) -> impl Iterator<Item = &'p CaseViolation> {
+    outcome
+        .violations
+        .iter()
+        .filter(move |b| b.requirement == id)
 }
 
 /// The violation that decides the verdict: the first that is not a guess.
-fn decisive<'p>(id: &'p str, played: &'p Played) -> Option<&'p Broken> {
-    let certain = broken(id, played).find(|b| !b.is_guess);
-    certain.or_else(|| broken(id, played).next())
+fn decisive<'p>(id: &'p str, outcome: &'p CaseOutcome) -> Option<&'p CaseViolation> {
+    let certain = violations_of(id, outcome).find(|b| !b.is_guess);
+    certain.or_else(|| violations_of(id, outcome).next())
 }
 
-fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Evidence>) {
-    if let Some(first) = decisive(&requirement.id, played) {
+fn verdict_for(
+    requirement: &Requirement,
+    outcome: &CaseOutcome,
+) -> (Verdict, String, Vec<Evidence>) {
+    if let Some(first) = decisive(&requirement.id, outcome) {
         let verdict = match first.is_guess {
             true => Verdict::Warn,
             false => requirement.level.violated(),
         };
         let mut message = first.message.clone();
-        let others = broken(&requirement.id, played).filter(|b| b.message != first.message);
+        let others = violations_of(&requirement.id, outcome).filter(|b| b.message != first.message);
         for other in others.take(3) {
             message.push_str("; also: ");
             message.push_str(&other.message);
         }
         let at = first.at.as_deref();
-        let lines = with_what_led_there(&played.transcript, &first.lines);
-        let shown = proof(&played.transcript, &lines, at);
+        let lines = with_sent_before(&outcome.transcript, &first.lines);
+        let shown = quote_lines(&outcome.transcript, &lines, at);
         return (verdict, message, shown);
     }
-    let own = played.open.iter().find(|(id, _)| *id == requirement.id);
-    match own.map(|(_, blocked)| blocked).or(played.blocked.as_ref()) {
-        Some(Blocked::NotApplicable(why)) => (Verdict::NotApplicable, why.clone(), Vec::new()),
-        Some(Blocked::Skip(why)) => (Verdict::Skip, why.clone(), Vec::new()),
-        Some(Blocked::NotVerified(why)) => {
-            let lines = last_lines(&played.transcript, 2);
-            let shown = glimpse(&played.transcript, &lines);
+    let own = outcome
+        .undecided
+        .iter()
+        .find(|(id, _)| *id == requirement.id);
+    match own
+        .map(|(_, no_verdict)| no_verdict)
+        .or(outcome.no_verdict.as_ref())
+    {
+        Some(NoVerdict::NotApplicable(why)) => (Verdict::NotApplicable, why.clone(), Vec::new()),
+        Some(NoVerdict::Skip(why)) => (Verdict::Skip, why.clone(), Vec::new()),
+        Some(NoVerdict::NotVerified(why)) => {
+            let lines = last_lines(&outcome.transcript, 2);
+            let shown = quote_passed(&outcome.transcript, &lines);
             (Verdict::NotVerified, why.clone(), shown)
         }
-        Some(Blocked::Error(why)) => {
-            let lines = last_lines(&played.transcript, 4);
-            let shown = proof(&played.transcript, &lines, None);
+        Some(NoVerdict::Error(why)) => {
+            let lines = last_lines(&outcome.transcript, 4);
+            let shown = quote_lines(&outcome.transcript, &lines, None);
             (Verdict::Error, why.clone(), shown)
         }
-        None if played.looked_at.contains(&requirement.id) => {
-            let from = played.shown.len().saturating_sub(2);
-            let lines = played.shown.get(from..).unwrap_or_default();
-            let shown = glimpse(&played.transcript, lines);
+        None if outcome.checked.contains(&requirement.id) => {
+            let from = outcome.passed_lines.len().saturating_sub(2);
+            let lines = outcome.passed_lines.get(from..).unwrap_or_default();
+            let shown = quote_passed(&outcome.transcript, lines);
             (Verdict::Pass, "as required".to_owned(), shown)
         }
         None => (
             Verdict::NotVerified,
-            "the case did not check this requirement".to_owned(),
+            "the case ended without a situation that tests this requirement".to_owned(),
             Vec::new(),
         ),
     }
@@ -404,35 +471,35 @@ fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Ev
 
 /// Adds the last lines that the harness sent before the violation: a cancel, invalid JSON, a
 /// response.
-fn with_what_led_there(transcript: &Transcript, lines: &[u64]) -> Vec<u64> {
+fn with_sent_before(transcript: &Transcript, lines: &[u64]) -> Vec<u64> {
     let is = |number: &u64, direction: Direction| {
         let line = transcript.line(*number);
         line.is_some_and(|line| line.direction == direction)
     };
     // If no line of the agent is wrong, a line is missing, and everything that was sent is
     // relevant.
-    let said = lines.iter().copied();
-    let last = said.filter(|line| is(line, Direction::FromAgent)).max();
+    let numbers = lines.iter().copied();
+    let last = numbers.filter(|line| is(line, Direction::FromAgent)).max();
     let last = last.unwrap_or(u64::MAX);
     let before = transcript.numbers().rev().filter(|number| *number <= last);
     let ours = before
-        .take(LOOKED_BACK)
+        .take(MAX_SEARCHED_LINES)
         .filter(|line| is(line, Direction::ToAgent));
     let mut all = lines.to_vec();
-    all.extend(ours.take(LED_THERE));
+    all.extend(ours.take(MAX_SENT_BEFORE));
     all
 }
 
 /// The last relevant lines. The closing of stdin by the harness is left out.
 fn last_lines(transcript: &Transcript, count: usize) -> Vec<u64> {
     let all = transcript.numbers().rev().take(count + 1);
-    let is_news = |number: &u64| {
+    let is_relevant = |number: &u64| {
         let line = transcript.line(*number);
         line.is_some_and(|line| {
-            line.direction != Direction::Process || process_said(&line, "input").is_none()
+            line.direction != Direction::Process || process_event(&line, "input").is_none()
         })
     };
-    let mut lines: Vec<u64> = all.filter(is_news).take(count).collect();
+    let mut lines: Vec<u64> = all.filter(is_relevant).take(count).collect();
     lines.reverse();
     lines
 }

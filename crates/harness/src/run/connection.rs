@@ -12,42 +12,43 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::process::{Launcher, Running, StartError, exit_value, with};
-use super::services::Services;
-use crate::monitor::{Notes, Watch, id_key};
-use crate::suite::Answers;
+use super::process::{AgentProcess, Launcher, StartError, exit_value, merge_env};
+use super::services::ClientServices;
+use crate::model::{STDERR_LABEL, STDERR_SEPARATOR};
+use crate::monitor::{MonitorNotes, MonitorRunner, id_key};
+use crate::suite::ClientBehavior;
 use agentproto_sandbox::spawn::{Exit, Piece};
-use agentproto_wire::{Direction, Envelope, Kind, Line, Transcript};
+use agentproto_wire::{Direction, Envelope, Line, MessageKind, Transcript};
 
 /// Maximum number of messages that a case can still look at. Older ones are only in the transcript.
-const REMEMBERED: usize = 20_000;
+const MAX_MESSAGES: usize = 20_000;
 /// Maximum number of bytes that all connections together remember. Above it, a connection keeps
-/// only its last `LEAST` messages.
-const HELD_BYTES: usize = 16 << 20;
-const LEAST: usize = 500;
-static HELD: AtomicUsize = AtomicUsize::new(0);
+/// only its last `MIN_MESSAGES` messages.
+const MAX_BYTES: usize = 16 << 20;
+const MIN_MESSAGES: usize = 500;
+static BYTES_IN_USE: AtomicUsize = AtomicUsize::new(0);
 
 /// A message that was received.
 #[derive(Clone)]
-pub struct Received {
+pub struct ReceivedMessage {
     pub line: u64,
     pub json: Arc<Value>,
-    pub kind: Kind,
+    pub kind: MessageKind,
     size: usize,
 }
 
-pub enum Event {
-    Message(Received),
+pub enum ConnectionEvent {
+    Message(ReceivedMessage),
     /// A line that is not a message, or a line of stderr.
     Other,
     /// The agent closed stdout.
-    Over,
+    OutputEnded,
     TimedOut,
 }
 
 /// Why a response is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Silence {
+pub enum NoResponse {
     /// The time limit was reached.
     TimedOut(Duration),
     /// The turn or request that should have caused the message is over.
@@ -56,26 +57,28 @@ pub enum Silence {
     Ended(String),
 }
 
-impl std::fmt::Display for Silence {
+impl std::fmt::Display for NoResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Silence::TimedOut(time) => write!(f, "timed out after {} s", time.as_secs_f64()),
-            Silence::TooLate => write!(f, "the turn or request that should have caused it is over"),
-            Silence::Ended(how) => write!(f, "{how}"),
+            NoResponse::TimedOut(time) => write!(f, "timed out after {} s", time.as_secs_f64()),
+            NoResponse::TooLate => {
+                write!(f, "the turn or request that should have caused it is over")
+            }
+            NoResponse::Ended(how) => write!(f, "{how}"),
         }
     }
 }
 
 pub struct Connection {
-    process: Running,
+    process: AgentProcess,
     started: Instant,
     pub transcript: Transcript,
-    watch: Watch,
-    pub services: Services,
+    monitors: MonitorRunner,
+    pub services: ClientServices,
     replies: mpsc::UnboundedReceiver<Value>,
-    pub inbox: VecDeque<Received>,
+    pub inbox: VecDeque<ReceivedMessage>,
     /// Bytes written since the last line feed.
-    unended: Vec<u8>,
+    partial_line: Vec<u8>,
     next_id: u64,
     is_over: bool,
     exit: Option<(Exit, Duration)>,
@@ -88,7 +91,7 @@ pub struct Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let held: usize = self.inbox.iter().map(|message| message.size).sum();
-        HELD.fetch_sub(held, Ordering::Relaxed);
+        BYTES_IN_USE.fetch_sub(held, Ordering::Relaxed);
     }
 }
 
@@ -98,8 +101,8 @@ impl Connection {
         launcher: &Launcher,
         cwd: &Path,
         env: &[(String, String)],
-        watch: Watch,
-        answers: &Answers,
+        monitors: MonitorRunner,
+        answers: &ClientBehavior,
         root: &Path,
         (transcript, started): (Transcript, Instant),
     ) -> Result<Connection, (StartError, Transcript)> {
@@ -107,16 +110,21 @@ impl Connection {
             Ok(process) => process,
             Err(error) => return Err((error, transcript)),
         };
-        let (say, replies) = mpsc::unbounded_channel();
+        let (sender, replies) = mpsc::unbounded_channel();
         let mut connection = Connection {
             process,
             started,
             transcript,
-            watch,
-            services: Services::new(answers.clone(), root, say, with(&launcher.env(), env)),
+            monitors,
+            services: ClientServices::new(
+                answers.clone(),
+                root,
+                sender,
+                merge_env(&launcher.env(), env),
+            ),
             replies,
             inbox: VecDeque::new(),
-            unended: Vec::new(),
+            partial_line: Vec::new(),
             next_id: 1,
             is_over: false,
             exit: None,
@@ -148,33 +156,37 @@ impl Connection {
     }
 
     /// Writes raw bytes. Each complete line is added to the transcript.
-    pub async fn write(&mut self, bytes: &[u8], within: Duration) -> Result<u64, Silence> {
+    pub async fn write(&mut self, bytes: &[u8], within: Duration) -> Result<u64, NoResponse> {
         let mut number = self.transcript.last();
         for piece in bytes.split_inclusive(|b| *b == b'\n') {
             // A line may be written in several pieces.
-            self.unended.extend_from_slice(piece);
-            if self.unended.pop_if(|last| *last == b'\n').is_some() {
-                let whole = std::mem::take(&mut self.unended);
+            self.partial_line.extend_from_slice(piece);
+            if self.partial_line.pop_if(|last| *last == b'\n').is_some() {
+                let whole = std::mem::take(&mut self.partial_line);
                 let line = self.note(Direction::ToAgent, &whole, true, None);
                 number = line.number;
                 self.last_sent.push_back(number);
                 if self.last_sent.len() > 6 {
                     self.last_sent.pop_front();
                 }
-                self.watch.line(&line);
+                self.monitors.on_line(&line);
             }
         }
         let Some(stdin) = &mut self.process.stdin else {
-            return Err(Silence::Ended("its stdin was already closed".to_owned()));
+            return Err(NoResponse::Ended("its stdin was already closed".to_owned()));
         };
         match timeout_at(Instant::now() + within, stdin.write_all(bytes)).await {
             Ok(Ok(())) => Ok(number),
-            Ok(Err(_)) => Err(self.gone().await),
-            Err(_) => Err(Silence::TimedOut(within)),
+            Ok(Err(_)) => Err(self.exit_reason().await),
+            Err(_) => Err(NoResponse::TimedOut(within)),
         }
     }
 
-    pub async fn say(&mut self, message: &Value, within: Duration) -> Result<u64, Silence> {
+    pub async fn send_message(
+        &mut self,
+        message: &Value,
+        within: Duration,
+    ) -> Result<u64, NoResponse> {
         let mut bytes = message.to_string().into_bytes();
         bytes.push(b'\n');
         self.write(&bytes, within).await
@@ -187,10 +199,10 @@ impl Connection {
 
     /// Stops waiting for the response to a request.
     pub fn give_up(&mut self, id: &Value) {
-        self.watch.gave_up(id);
+        self.monitors.timed_out(id);
     }
 
-    pub fn fresh_id(&mut self) -> Value {
+    pub fn new_id(&mut self) -> Value {
         let id = self.next_id;
         self.next_id += 1;
         json!(id)
@@ -203,43 +215,43 @@ impl Connection {
         params: Option<Value>,
         id: Option<Value>,
         within: Duration,
-    ) -> Result<(Value, u64), Silence> {
+    ) -> Result<(Value, u64), NoResponse> {
         let id = match id {
             Some(id) => id,
-            None => self.fresh_id(),
+            None => self.new_id(),
         };
         let mut message = json!({"jsonrpc": "2.0", "id": id, "method": method});
         if let (Some(params), Some(members)) = (params, message.as_object_mut()) {
             members.insert("params".to_owned(), params);
         }
-        let line = self.say(&message, within).await?;
+        let line = self.send_message(&message, within).await?;
         Ok((id, line))
     }
 
     /// Waits for the next event.
-    pub async fn next(&mut self, until: Instant) -> Event {
+    pub async fn next(&mut self, until: Instant) -> ConnectionEvent {
         for line in self.process.stderr.take(false) {
             let line = self.note(Direction::Stderr, &line, true, None);
-            self.watch.line(&line);
+            self.monitors.on_line(&line);
         }
         if self.is_over {
-            return Event::Over;
+            return ConnectionEvent::OutputEnded;
         }
         let piece = tokio::select! {
             biased;
             reply = self.replies.recv() => {
                 if let Some(reply) = reply {
-                    let _ = self.say(&reply, Duration::from_secs(5)).await;
+                    let _ = self.send_message(&reply, Duration::from_secs(5)).await;
                 }
-                return Event::Other;
+                return ConnectionEvent::Other;
             }
             piece = self.process.stdout.next() => piece,
-            () = tokio::time::sleep_until(until) => return Event::TimedOut,
+            () = tokio::time::sleep_until(until) => return ConnectionEvent::TimedOut,
         };
         match piece {
             None => {
                 self.is_over = true;
-                Event::Over
+                ConnectionEvent::OutputEnded
             }
             Some(Piece::Line { bytes, ended }) => {
                 let line = self.note(Direction::FromAgent, &bytes, ended, None);
@@ -252,45 +264,53 @@ impl Connection {
             Some(Piece::Gap { lines, bytes }) => {
                 let text = json!({"lost": {"lines": lines, "bytes": bytes}}).to_string();
                 self.note(Direction::Process, text.as_bytes(), true, None);
-                Event::Other
+                ConnectionEvent::Other
             }
         }
     }
 
-    async fn take(&mut self, line: Line) -> Event {
-        let read = self.watch.line(&line);
+    async fn take(&mut self, line: Line) -> ConnectionEvent {
+        let read = self.monitors.on_line(&line);
         let (Some(json), Some(envelope)) = (read.json, read.envelope) else {
-            return Event::Other;
+            return ConnectionEvent::Other;
         };
         // A parsed value takes more memory than its text.
         let size = line.bytes.len() * 2 + 600;
         // More than one message on a line is a violation, but each message is still handled.
-        let first = self.hear(line.number, json, envelope, size).await;
+        let first = self.handle(line.number, json, envelope, size).await;
         for (json, envelope) in read.rest {
-            self.hear(line.number, json, envelope, size).await;
+            self.handle(line.number, json, envelope, size).await;
         }
-        Event::Message(first)
+        ConnectionEvent::Message(first)
     }
 
-    async fn hear(&mut self, line: u64, json: Value, envelope: Envelope, size: usize) -> Received {
-        let received = Received {
+    async fn handle(
+        &mut self,
+        line: u64,
+        json: Value,
+        envelope: Envelope,
+        size: usize,
+    ) -> ReceivedMessage {
+        let received = ReceivedMessage {
             line,
             json: Arc::new(json),
             kind: envelope.kind,
             size,
         };
         self.inbox.push_back(received.clone());
-        let mut held = HELD.fetch_add(size, Ordering::Relaxed) + size;
-        while self.inbox.len() > REMEMBERED || (self.inbox.len() > LEAST && held > HELD_BYTES) {
+        let mut held = BYTES_IN_USE.fetch_add(size, Ordering::Relaxed) + size;
+        while self.inbox.len() > MAX_MESSAGES
+            || (self.inbox.len() > MIN_MESSAGES && held > MAX_BYTES)
+        {
             let Some(old) = self.inbox.pop_front() else {
                 break;
             };
-            held = HELD.fetch_sub(old.size, Ordering::Relaxed) - old.size;
+            held = BYTES_IN_USE.fetch_sub(old.size, Ordering::Relaxed) - old.size;
         }
-        if let Kind::Request { id, method } = &received.kind {
-            let reply = self.services.asked(id, method, &received.json);
+        if let MessageKind::Request { id, method } = &received.kind {
+            let reply = self.services.handle_request(id, method, &received.json);
             if let Some(reply) = reply {
-                let _ = self.say(&reply, Duration::from_secs(5)).await;
+                let _ = self.send_message(&reply, Duration::from_secs(5)).await;
             }
         }
         received
@@ -301,17 +321,17 @@ impl Connection {
         &mut self,
         from: u64,
         within: Duration,
-        fits: impl Fn(&Received) -> bool,
-    ) -> Result<Received, Silence> {
-        let begun = Instant::now();
+        fits: impl Fn(&ReceivedMessage) -> bool,
+    ) -> Result<ReceivedMessage, NoResponse> {
+        let start_time = Instant::now();
         let found = self.inbox.iter().find(|m| m.line > from && fits(m));
         if let Some(found) = found {
             return Ok(found.clone());
         }
-        let until = begun + within;
+        let until = start_time + within;
         let outcome = loop {
             match self.next(until).await {
-                Event::Message(received) => {
+                ConnectionEvent::Message(received) => {
                     let same_line = self
                         .inbox
                         .iter()
@@ -322,40 +342,46 @@ impl Connection {
                         break Ok(found.clone());
                     }
                 }
-                Event::Other => {}
-                Event::Over => break Err(self.gone().await),
-                Event::TimedOut => break Err(Silence::TimedOut(within)),
+                ConnectionEvent::Other => {}
+                ConnectionEvent::OutputEnded => break Err(self.exit_reason().await),
+                ConnectionEvent::TimedOut => break Err(NoResponse::TimedOut(within)),
             }
             if Instant::now() >= until {
-                break Err(Silence::TimedOut(within));
+                break Err(NoResponse::TimedOut(within));
             }
         };
-        self.waited += begun.elapsed();
+        self.waited += start_time.elapsed();
         outcome
     }
 
     /// Waits for the response to a request.
-    pub async fn answer(&mut self, id: &Value, within: Duration) -> Result<Received, Silence> {
+    pub async fn answer(
+        &mut self,
+        id: &Value,
+        within: Duration,
+    ) -> Result<ReceivedMessage, NoResponse> {
         let key = id_key(id);
-        let fits = move |m: &Received| match &m.kind {
-            Kind::Response { id, .. } => id_key(id) == key,
+        let fits = move |m: &ReceivedMessage| match &m.kind {
+            MessageKind::Response { id, .. } => id_key(id) == key,
             _ => false,
         };
         self.find(0, within, fits).await
     }
 
     /// Collects messages for a fixed time.
-    pub async fn listen(&mut self, time: Duration) -> Vec<Received> {
+    pub async fn listen(&mut self, time: Duration) -> Vec<ReceivedMessage> {
         let until = Instant::now() + time;
-        let mut heard = Vec::new();
+        let mut received_messages = Vec::new();
         loop {
             match self.next(until).await {
-                Event::Message(received) => heard.push(received),
-                Event::Other => {}
-                Event::Over | Event::TimedOut => return heard,
+                ConnectionEvent::Message(received) => received_messages.push(received),
+                ConnectionEvent::Other => {}
+                ConnectionEvent::OutputEnded | ConnectionEvent::TimedOut => {
+                    return received_messages;
+                }
             }
             if Instant::now() >= until {
-                return heard;
+                return received_messages;
             }
         }
     }
@@ -363,7 +389,7 @@ impl Connection {
     pub fn close_input(&mut self) {
         if self.process.stdin.take().is_some() {
             self.note(Direction::Process, br#"{"input":"closed"}"#, true, None);
-            self.watch.input_closed();
+            self.monitors.input_closed();
         }
     }
 
@@ -373,29 +399,29 @@ impl Connection {
     }
 
     /// Waits until the process exits.
-    pub async fn ended(&mut self, within: Duration) -> Option<Value> {
+    pub async fn wait_for_exit(&mut self, within: Duration) -> Option<Value> {
         if let Some((exit, after)) = &self.exit {
             return Some(exit_value(exit, *after));
         }
-        let begun = Instant::now();
-        let until = begun + within;
+        let start_time = Instant::now();
+        let until = start_time + within;
         // Read the remaining output first.
         loop {
             match self.next(until).await {
-                Event::Over => break,
-                Event::TimedOut => return None,
+                ConnectionEvent::OutputEnded => break,
+                ConnectionEvent::TimedOut => return None,
                 _ if Instant::now() >= until => return None,
                 _ => {}
             }
         }
         let exit = timeout_at(until, self.process.wait()).await.ok()?;
-        Some(self.exited(exit, begun.elapsed()))
+        Some(self.exited(exit, start_time.elapsed()))
     }
 
     fn exited(&mut self, exit: Exit, after: Duration) -> Value {
         for line in self.process.stderr.take(true) {
             let line = self.note(Direction::Stderr, &line, true, None);
-            self.watch.line(&line);
+            self.monitors.on_line(&line);
         }
         let value = exit_value(&exit, after);
         self.exit = Some((exit, after));
@@ -405,16 +431,16 @@ impl Connection {
     }
 
     /// Describes how a process that closed stdout ended.
-    async fn gone(&mut self) -> Silence {
+    async fn exit_reason(&mut self) -> NoResponse {
         if self.exit.is_none() {
-            let begun = Instant::now();
-            let until = begun + Duration::from_millis(500);
+            let start_time = Instant::now();
+            let until = start_time + Duration::from_millis(500);
             match timeout_at(until, self.process.wait()).await {
                 Ok(exit) => {
-                    self.exited(exit, begun.elapsed());
+                    self.exited(exit, start_time.elapsed());
                 }
                 Err(_) => {
-                    return Silence::Ended(
+                    return NoResponse::Ended(
                         "the agent closed stdout but is still running".to_owned(),
                     );
                 }
@@ -424,15 +450,15 @@ impl Connection {
             Some((exit, _)) => agentproto_runtime::arm::process::describe(exit),
             None => "ended".to_owned(),
         };
-        let words = self.last_words();
-        Silence::Ended(match words.is_empty() {
+        let words = self.stderr_tail();
+        NoResponse::Ended(match words.is_empty() {
             true => format!("the agent {how} and wrote nothing to stderr"),
-            false => format!("the agent {how}; end of its stderr: {words}"),
+            false => format!("the agent {how}{STDERR_LABEL}{words}"),
         })
     }
 
     /// The last lines that the agent wrote to stderr.
-    pub fn last_words(&self) -> String {
+    pub fn stderr_tail(&self) -> String {
         let mut words = Vec::new();
         for number in self.transcript.numbers().rev().take(2000) {
             let line = self.transcript.line(number);
@@ -444,7 +470,7 @@ impl Connection {
             }
         }
         words.reverse();
-        words.join(" | ")
+        words.join(STDERR_SEPARATOR)
     }
 
     pub fn is_over(&self) -> bool {
@@ -452,26 +478,26 @@ impl Connection {
     }
 
     /// Ends the process, and returns the transcript and the notes of the monitors.
-    pub async fn finish(mut self, grace: Duration) -> (Transcript, Notes) {
+    pub async fn finish(mut self, grace: Duration) -> (Transcript, MonitorNotes) {
         if self.exit.is_none() {
             self.close_input();
             let until = Instant::now() + grace;
             while !self.is_over {
                 match self.next(until).await {
-                    Event::TimedOut => break,
+                    ConnectionEvent::TimedOut => break,
                     _ if Instant::now() >= until => break,
                     _ => {}
                 }
             }
-            let begun = Instant::now();
-            let left = until.saturating_duration_since(begun);
+            let start_time = Instant::now();
+            let left = until.saturating_duration_since(start_time);
             let exit = self.process.end(left).await;
-            self.exited(exit, begun.elapsed());
+            self.exited(exit, start_time.elapsed());
         }
         let code = self.exit.as_ref().and_then(|(exit, _)| exit.status.code());
         let last_line = self.transcript.last();
-        let ending = self.watch.ending(last_line, code.is_some());
+        let ending = self.monitors.ending(last_line, code.is_some());
         let transcript = std::mem::take(&mut self.transcript);
-        (transcript, self.watch.end(&ending))
+        (transcript, self.monitors.finish(&ending))
     }
 }

@@ -4,32 +4,32 @@
 use std::ops::Range;
 
 use crate::model::Evidence;
+use agentproto_text::escape_line;
 use agentproto_text::excerpt::shorten;
-use agentproto_text::plain;
 use agentproto_wire::{Direction, Line, Transcript, span};
 
 /// Maximum number of evidence lines.
-const MOST_LINES: usize = 6;
+const MAX_LINES: usize = 6;
 /// Maximum number of characters per evidence line.
-const LONGEST: usize = 1500;
+const MAX_CHARS: usize = 1500;
 /// Maximum number of characters per evidence line of a row that passed.
-const LONGEST_PASSED: usize = 300;
+const MAX_CHARS_PASSED: usize = 300;
 /// Maximum size in bytes of a line that is searched for the position of an error.
-const LARGEST: usize = 4 << 20;
+const MAX_SEARCHED_BYTES: usize = 4 << 20;
 
 /// Quotes the lines that prove a violation. `at` is the JSON Pointer to the error in one of them.
-pub fn proof(transcript: &Transcript, lines: &[u64], at: Option<&str>) -> Vec<Evidence> {
-    let lines = chosen(transcript, lines);
+pub fn quote_lines(transcript: &Transcript, lines: &[u64], at: Option<&str>) -> Vec<Evidence> {
+    let lines = select_lines(transcript, lines);
     // An empty pointer means the whole message and needs no mark.
     let at = at.filter(|at| !at.is_empty());
-    let marked = at.and_then(|at| Some((at, place(&lines, at)?)));
+    let marked = at.and_then(|at| Some((at, locate(&lines, at)?)));
     let mut quoted: Vec<Evidence> = Vec::new();
     for line in &lines {
         let here = marked
             .as_ref()
             .filter(|(_, (number, _))| *number == line.number);
         let mark = here.map(|(_, (_, span))| span.clone());
-        let mut evidence = quote(line, mark, LONGEST);
+        let mut evidence = quote_line(line, mark, MAX_CHARS);
         evidence.pointer = here.map(|(at, _)| (*at).to_owned());
         quoted.push(evidence);
     }
@@ -38,11 +38,11 @@ pub fn proof(transcript: &Transcript, lines: &[u64], at: Option<&str>) -> Vec<Ev
 }
 
 /// Quotes lines that show what happened if nothing is wrong.
-pub fn glimpse(transcript: &Transcript, lines: &[u64]) -> Vec<Evidence> {
-    let lines = chosen(transcript, lines);
+pub fn quote_passed(transcript: &Transcript, lines: &[u64]) -> Vec<Evidence> {
+    let lines = select_lines(transcript, lines);
     let mut quoted: Vec<_> = lines
         .iter()
-        .map(|l| quote(l, None, LONGEST_PASSED))
+        .map(|l| quote_line(l, None, MAX_CHARS_PASSED))
         .collect();
     quoted.sort_by_key(|evidence| evidence.line);
     quoted
@@ -50,16 +50,16 @@ pub fn glimpse(transcript: &Transcript, lines: &[u64]) -> Vec<Evidence> {
 
 /// Selects lines. If there are too many, keeps the first and the last of the list: the error, and
 /// what led to it.
-fn chosen(transcript: &Transcript, lines: &[u64]) -> Vec<Line> {
+fn select_lines(transcript: &Transcript, lines: &[u64]) -> Vec<Line> {
     let mut numbers: Vec<u64> = Vec::new();
     for number in lines {
         if !numbers.contains(number) {
             numbers.push(*number);
         }
     }
-    if numbers.len() > MOST_LINES {
-        let half = MOST_LINES / 2;
-        let rest = numbers.len() - (MOST_LINES - half);
+    if numbers.len() > MAX_LINES {
+        let half = MAX_LINES / 2;
+        let rest = numbers.len() - (MAX_LINES - half);
         numbers.drain(half..rest);
     }
     let found = numbers.iter().filter_map(|number| transcript.line(*number));
@@ -68,10 +68,10 @@ fn chosen(transcript: &Transcript, lines: &[u64]) -> Vec<Line> {
 
 /// The line of the agent that contains the pointer, and the byte range of its value. If no line
 /// contains it, the first line, and the range of the closest parent.
-fn place(lines: &[Line], at: &str) -> Option<(u64, Range<usize>)> {
+fn locate(lines: &[Line], at: &str) -> Option<(u64, Range<usize>)> {
     let mut nearest = None;
     for line in lines {
-        if line.direction != Direction::FromAgent || line.bytes.len() > LARGEST {
+        if line.direction != Direction::FromAgent || line.bytes.len() > MAX_SEARCHED_BYTES {
             continue;
         }
         let Ok(text) = std::str::from_utf8(&line.bytes) else {
@@ -86,7 +86,7 @@ fn place(lines: &[Line], at: &str) -> Option<(u64, Range<usize>)> {
     nearest
 }
 
-fn quote(line: &Line, mark: Option<Range<usize>>, longest: usize) -> Evidence {
+fn quote_line(line: &Line, mark: Option<Range<usize>>, longest: usize) -> Evidence {
     let text = line.text();
     let characters = |to: usize| text.get(..to).map_or(0, |before| before.chars().count());
     // A mark over the whole line is useless.
@@ -99,7 +99,7 @@ fn quote(line: &Line, mark: Option<Range<usize>>, longest: usize) -> Evidence {
     // Escaped characters take more space, so the mark moves.
     let shown = |from: usize, to: usize| {
         let part: String = short.chars().skip(from).take(to - from).collect();
-        plain(&part).chars().count()
+        escape_line(&part).chars().count()
     };
     let mark = mark.map(|mark| {
         let start = shown(0, mark.start);
@@ -108,7 +108,7 @@ fn quote(line: &Line, mark: Option<Range<usize>>, longest: usize) -> Evidence {
     Evidence {
         direction: line.direction.as_str().to_owned(),
         line: line.number,
-        text: plain(&short).into_owned(),
+        text: escape_line(&short).into_owned(),
         pointer: None,
         mark,
         at_ms: (line.at.as_secs_f64() * 1_000_000.0).round() / 1000.0,
@@ -148,7 +148,7 @@ mod tests {
             (Direction::FromAgent, &long),
         ]);
         // Monitors name the line with the error first.
-        let shown = proof(&transcript, &[4, 2, 3, 4], Some("/result/stopReason"));
+        let shown = quote_lines(&transcript, &[4, 2, 3, 4], Some("/result/stopReason"));
         let lines: Vec<u64> = shown.iter().map(|e| e.line).collect();
         assert_eq!(lines, [2, 3, 4]);
         assert_eq!(marked(&shown[2]), r#""do\u001bne""#);
@@ -160,9 +160,9 @@ mod tests {
     #[test]
     fn a_missing_member_marks_its_parent() {
         let transcript = transcript(&[(Direction::FromAgent, r#"{"id":1,"result":{"a":1}}"#)]);
-        let shown = proof(&transcript, &[2], Some("/result/sessionId"));
+        let shown = quote_lines(&transcript, &[2], Some("/result/sessionId"));
         assert_eq!(marked(&shown[0]), r#"{"a":1}"#);
-        let shown = proof(&transcript, &[2], Some("/error"));
+        let shown = quote_lines(&transcript, &[2], Some("/error"));
         assert!(shown[0].mark.is_none(), "the whole line is not marked");
         assert_eq!(shown[0].pointer.as_deref(), Some("/error"));
     }
@@ -172,7 +172,7 @@ mod tests {
         let all: Vec<_> = (0..20).map(|_| (Direction::FromAgent, "{}")).collect();
         let transcript = transcript(&all);
         let named: Vec<u64> = std::iter::once(15).chain(2..12).collect();
-        let shown = proof(&transcript, &named, None);
+        let shown = quote_lines(&transcript, &named, None);
         let lines: Vec<u64> = shown.iter().map(|e| e.line).collect();
         assert_eq!(lines, [2, 3, 9, 10, 11, 15]);
     }

@@ -5,20 +5,25 @@ pub(crate) mod case;
 mod collect;
 pub(crate) mod connection;
 mod evidence;
+mod handshake;
+/// Home directories of cases.
 pub mod home;
-mod judging;
-mod opening;
-mod patience;
+mod messaging;
+/// Processes of the target.
 pub mod process;
+/// The prompts file.
 pub mod prompts;
 mod recorder;
+/// Checks of a recorded transcript.
 pub mod recording;
+/// Replay of a recording against a live agent.
 pub mod rerun;
+mod response_history;
 mod secrets;
 mod services;
 mod steps;
-mod talk;
 mod tools;
+mod verdicts;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,27 +37,27 @@ use tokio::sync::Semaphore;
 
 use crate::model::{Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
 use crate::monitor::{self, Monitor};
-use crate::suite::{Case, Protocol, Selection, Step, Suite, What};
-pub use agentproto_sandbox::workplace::Workplace as Workspace;
-use case::Played;
-use collect::Collected;
-pub use collect::file_name;
-pub use patience::Patience;
+use crate::suite::{Case, CaseStep, Selection, StepKind, Suite, SuiteProtocol};
+pub use agentproto_sandbox::run_directory::RunDirectory;
+use case::CaseOutcome;
+use collect::ResultCollector;
+pub use collect::{NOT_EXERCISED, file_name};
 use process::Launcher;
-pub use secrets::Secrets;
+pub use response_history::ResponseHistory;
+pub use secrets::RunSecrets;
 
 /// Maximum number of cases that run in parallel.
-const MOST_JOBS: u32 = 1000;
+const MAX_JOBS: u32 = 1000;
 
 /// The mock model, which records the requests that it receives.
 pub trait Model: Send + Sync {
     /// The requests whose user message contains this tag.
-    fn asked(&self, tag: &str) -> Value;
+    fn requests(&self, tag: &str) -> Value;
 }
 
 /// How to log in if a session requires it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Login {
+pub enum LoginMethod {
     /// Do not log in: a login may open a browser.
     No,
     /// The method with this id.
@@ -62,7 +67,7 @@ pub enum Login {
 }
 
 /// Settings that all cases share.
-pub struct Setting {
+pub struct RunConfig {
     /// What is certified, and how it is started.
     pub launcher: Launcher,
     /// Prompts by key, from the prompts file.
@@ -74,44 +79,44 @@ pub struct Setting {
     /// Time between closing stdin and killing the process.
     pub grace: Duration,
     /// How to log in if a session requires it.
-    pub login: Login,
+    pub login: LoginMethod,
     /// The mock model, if the agent runs with it.
     pub model: Option<Arc<dyn Model>>,
     /// Where cases create their directories.
-    pub workspace: Workspace,
+    pub workspace: RunDirectory,
     /// Gives every case its own home directory.
-    pub home: Option<home::Home>,
+    pub home: Option<home::HomeTemplate>,
     /// Environment variable with a directory for the agent's state, one per case.
     pub state_variable: Option<&'static str>,
     /// What was learned about the time to answer `initialize`.
-    pub starts: Patience,
+    pub starts: ResponseHistory,
     /// What was learned about the time to answer `session/new`.
-    pub sessions: Patience,
+    pub sessions: ResponseHistory,
     /// What was learned about the time to answer prompts.
-    pub turns: Patience,
+    pub turns: ResponseHistory,
     /// Values that must not appear in a report.
-    pub secrets: Secrets,
+    pub secrets: RunSecrets,
 }
 
-impl Setting {
+impl RunConfig {
     /// Default settings for a target: 30 seconds for a response, no login, no mock model, and the
     /// prompt that every agent understands.
-    pub fn new(launcher: Launcher, workspace: Workspace) -> Self {
-        Setting {
-            secrets: Secrets::of(&[], &launcher),
+    pub fn new(launcher: Launcher, workspace: RunDirectory) -> Self {
+        RunConfig {
+            secrets: RunSecrets::new(&[], &launcher),
             launcher,
-            prompts: prompts::of_anybody(),
+            prompts: prompts::default_prompts(),
             timeout: Duration::from_secs(30),
             quiet: Duration::from_millis(300),
             grace: Duration::from_millis(1000),
-            login: Login::No,
+            login: LoginMethod::No,
             model: None,
             workspace,
             home: None,
             state_variable: None,
-            starts: Patience::default(),
-            sessions: Patience::default(),
-            turns: Patience::default(),
+            starts: ResponseHistory::default(),
+            sessions: ResponseHistory::default(),
+            turns: ResponseHistory::default(),
         }
     }
 
@@ -121,14 +126,14 @@ impl Setting {
     }
 
     /// Time limit for a whole case.
-    pub fn longest_case(&self) -> Duration {
+    pub fn case_limit(&self) -> Duration {
         self.timeout * 6 + Duration::from_secs(20)
     }
 
     /// Environment variables of one case.
     pub fn own_env(&self, root: &Path) -> io::Result<Vec<(String, String)>> {
         let mut env = match &self.home {
-            Some(home) => home.furnish(root)?,
+            Some(home) => home.create(root)?,
             None => Vec::new(),
         };
         if let Some(name) = self.state_variable {
@@ -141,7 +146,7 @@ impl Setting {
 }
 
 /// Which cases run, and how many in parallel.
-pub struct Options {
+pub struct RunOptions {
     /// Maximum number of cases that run in parallel.
     pub jobs: usize,
     /// The shard to run: its number, starting at 1, and the number of shards.
@@ -154,15 +159,15 @@ pub struct Options {
     pub only: Selection,
 }
 
-impl Default for Options {
+impl Default for RunOptions {
     /// All cases, two per processor at a time.
     fn default() -> Self {
-        static NEVER: AtomicBool = AtomicBool::new(false);
+        static NEVER_STOP: AtomicBool = AtomicBool::new(false);
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        Options {
+        RunOptions {
             jobs: 2 * cores,
             shard: None,
-            stop: &NEVER,
+            stop: &NEVER_STOP,
             keep_transcripts: false,
             only: Selection::default(),
         }
@@ -181,13 +186,13 @@ impl Progress for () {
 }
 
 /// The monitors for a protocol.
-pub fn monitors(protocol: Protocol) -> Vec<Box<dyn Monitor>> {
+pub fn monitors(protocol: SuiteProtocol) -> Vec<Box<dyn Monitor>> {
     match protocol {
-        Protocol::Acp | Protocol::Lifecycle => monitor::acp(),
-        Protocol::Mcp => monitor::mcp(),
-        Protocol::AcpV2 => monitor::acp_v2(),
+        SuiteProtocol::Acp | SuiteProtocol::Lifecycle => monitor::acp(),
+        SuiteProtocol::Mcp => monitor::mcp(),
+        SuiteProtocol::AcpV2 => monitor::acp_v2(),
         // The probes of this suite check everything themselves.
-        Protocol::Sessions => Vec::new(),
+        SuiteProtocol::Sessions => Vec::new(),
     }
 }
 
@@ -195,76 +200,76 @@ pub fn monitors(protocol: Protocol) -> Vec<Box<dyn Monitor>> {
 pub async fn run(
     suites: Arc<Vec<Suite>>,
     target: Target,
-    setting: Setting,
-    options: Options,
+    config: RunConfig,
+    options: RunOptions,
     progress: Arc<dyn Progress>,
-) -> Ran {
-    let begun = Instant::now();
+) -> RunResult {
+    let start_time = Instant::now();
     let started = SystemTime::now().duration_since(UNIX_EPOCH);
-    let setting = Arc::new(setting);
-    let work: Vec<(usize, usize)> = chosen(&suites, &options);
-    let jobs = u32::try_from(options.jobs).unwrap_or(MOST_JOBS);
-    let jobs = jobs.clamp(1, MOST_JOBS);
-    let places = Arc::new(Semaphore::new(jobs as usize));
+    let config = Arc::new(config);
+    let work: Vec<(usize, usize)> = selected_cases(&suites, &options);
+    let jobs = u32::try_from(options.jobs).unwrap_or(MAX_JOBS);
+    let jobs = jobs.clamp(1, MAX_JOBS);
+    let slots = Arc::new(Semaphore::new(jobs as usize));
     let all = work.len();
     let mut running = tokio::task::JoinSet::new();
     for (suite, case) in work {
-        let (setting, suites) = (Arc::clone(&setting), Arc::clone(&suites));
-        let (places, stop) = (Arc::clone(&places), options.stop);
+        let (config, suites) = (Arc::clone(&config), Arc::clone(&suites));
+        let (slots, stop) = (Arc::clone(&slots), options.stop);
         running.spawn(async move {
             let Some((of, the_case)) = at(&suites, suite, case) else {
                 return (suite, case, None);
             };
             // A logout affects every case with the same login, so this case runs alone.
-            let alone = setting.shares_home() && logs_out(&the_case.steps);
+            let alone = config.shares_home() && logs_out(&the_case.steps);
             let needed = if alone { jobs } else { 1 };
-            let _place = places.acquire_many_owned(needed).await;
+            let _slot = slots.acquire_many_owned(needed).await;
             if stop.load(Ordering::Relaxed) {
                 return (suite, case, None);
             }
-            let playing = case::play(the_case, of.protocol, &setting);
-            let mut played = tokio::select! {
-                played = playing => Some(played),
-                () = stopped(stop) => None,
+            let playing = case::run_case(the_case, of.protocol, &config);
+            let mut outcome = tokio::select! {
+                outcome = playing => Some(outcome),
+                () = wait_for_stop(stop) => None,
             };
-            if let Some(played) = &mut played {
-                let bundle = setting.launcher.bundle().map(Arc::as_ref);
-                setting.secrets.leave(played, bundle);
+            if let Some(outcome) = &mut outcome {
+                let bundle = config.launcher.bundle().map(Arc::as_ref);
+                config.secrets.redact_outcome(outcome, bundle);
             }
-            (suite, case, played)
+            (suite, case, outcome)
         });
     }
-    let mut collected = Collected::new(options.only.clone(), options.keep_transcripts);
+    let mut collector = ResultCollector::new(options.only.clone(), options.keep_transcripts);
     let mut done = 0;
     let mut is_partial = false;
     while let Some(ended) = running.join_next().await {
         done += 1;
         match ended {
-            Ok((suite, case, Some(played))) => {
+            Ok((suite, case, Some(outcome))) => {
                 let Some((of, the_case)) = at(&suites, suite, case) else {
                     continue;
                 };
                 progress.done(&format!("{} {}", of.name, the_case.id), done, all);
-                collected.case(suite, of, the_case, played);
+                collector.add_case(suite, of, the_case, outcome);
             }
             Ok((suite, case, None)) => {
                 is_partial = true;
                 if let Some((of, the_case)) = at(&suites, suite, case) {
-                    collected.stopped(suite, of, the_case);
+                    collector.add_interrupted(suite, of, the_case);
                 }
             }
             Err(error) => {
                 // An internal error in one case is reported, and the other cases continue.
-                collected.fault(&setting.secrets.text(&error.to_string()));
+                collector.add_internal_error(&config.secrets.text(&error.to_string()));
             }
         }
     }
-    let mut timing = collected.timing.clone();
-    timing.wall_ms = begun.elapsed().as_secs_f64() * 1000.0;
+    let mut timing = collector.timing.clone();
+    timing.wall_ms = start_time.elapsed().as_secs_f64() * 1000.0;
     timing.jobs = options.jobs;
     let mut target = target;
-    collected.describe(&mut target);
-    setting.secrets.leave_target(&mut target);
+    collector.describe_target(&mut target);
+    config.secrets.redact_target(&mut target);
     let infos = suites.iter().map(|suite| SuiteInfo {
         name: suite.name.clone(),
         title: suite.title.clone(),
@@ -272,12 +277,12 @@ pub async fn run(
         cases: suite.cases.len(),
     });
     let infos = infos.collect();
-    let seen = collected.seen();
-    let never_answered = setting.starts.never_answered();
+    let confirmed = collector.confirmed();
+    let never_answered = config.starts.never_answered();
     if never_answered.is_some() {
-        collected.never_began();
+        collector.keep_first_failures();
     }
-    let (results, transcripts) = collected.finish(&suites);
+    let (results, transcripts) = collector.finish(&suites);
     let mut report = Report {
         schema: SCHEMA.to_owned(),
         tool: Tool::default(),
@@ -288,35 +293,35 @@ pub async fn run(
         timing,
         started: started.map(|s| s.as_secs()).unwrap_or_default(),
         partial: is_partial,
-        never_answered: never_answered.map(|how| setting.secrets.text(&how).into_owned()),
+        never_answered: never_answered.map(|how| config.secrets.text(&how).into_owned()),
         selection: !options.only.is_everything(),
         shard: options.shard.map(|(i, n)| format!("{i}/{n}")),
     };
     crate::render::arrange(&mut report);
-    report.sum_up();
-    Ran {
+    report.summarize();
+    RunResult {
         report,
         transcripts,
-        seen,
+        confirmed,
     }
 }
 
 /// The result of a run.
-pub struct Ran {
+pub struct RunResult {
     /// The report.
     pub report: Report,
     /// Transcripts that were kept.
-    pub transcripts: Vec<Transcribed>,
+    pub transcripts: Vec<CaseTranscript>,
     /// For each requirement id, the cases in which monitors confirmed it.
-    pub seen: BTreeMap<String, Vec<String>>,
+    pub confirmed: BTreeMap<String, Vec<String>>,
 }
 
-impl Ran {
+impl RunResult {
     /// The result if nothing could be run at all.
-    pub fn failed(why: &str) -> Ran {
-        let mut collected = Collected::new(Selection::default(), false);
-        collected.fault(why);
-        let (results, transcripts) = collected.finish(&[]);
+    pub fn failed(why: &str) -> RunResult {
+        let mut collector = ResultCollector::new(Selection::default(), false);
+        collector.add_internal_error(why);
+        let (results, transcripts) = collector.finish(&[]);
         let mut report = Report {
             schema: SCHEMA.to_owned(),
             tool: Tool::default(),
@@ -331,19 +336,22 @@ impl Ran {
             selection: false,
             shard: None,
         };
-        report.sum_up();
-        Ran {
+        report.summarize();
+        RunResult {
             report,
             transcripts,
-            seen: BTreeMap::new(),
+            confirmed: BTreeMap::new(),
         }
     }
 }
 
 /// A transcript that is kept.
-pub struct Transcribed {
+pub struct CaseTranscript {
+    /// Name of the suite.
     pub suite: String,
+    /// Id of the case.
     pub case: String,
+    /// Lines of all processes of the case.
     pub transcript: agentproto_wire::Transcript,
 }
 
@@ -353,25 +361,25 @@ fn at(suites: &[Suite], suite: usize, case: usize) -> Option<(&Suite, &Case)> {
 }
 
 /// Whether a case logs out.
-fn logs_out(steps: &[Step]) -> bool {
-    steps.iter().any(|step| match &step.what {
-        What::Call(request, _) | What::Send(request) => {
+fn logs_out(steps: &[CaseStep]) -> bool {
+    steps.iter().any(|step| match &step.kind {
+        StepKind::Call(request, _) | StepKind::Send(request) => {
             ["logout", "auth/logout"].contains(&request.method.as_str())
         }
-        What::ForEach { steps, .. } | What::Repeat { steps, .. } | What::When { steps, .. } => {
-            logs_out(steps)
-        }
+        StepKind::ForEach { steps, .. }
+        | StepKind::Repeat { steps, .. }
+        | StepKind::When { steps, .. } => logs_out(steps),
         _ => false,
     })
 }
 
 /// The cases of this run, as indexes of suite and case.
-fn chosen(suites: &[Suite], options: &Options) -> Vec<(usize, usize)> {
+fn selected_cases(suites: &[Suite], options: &RunOptions) -> Vec<(usize, usize)> {
     let mut work = Vec::new();
     for (suite, of) in suites.iter().enumerate() {
         for (index, case) in of.cases.iter().enumerate() {
             let only = &options.only;
-            if only.is_everything() || only.needs_witnesses || only.cases.contains(&case.id) {
+            if only.is_everything() || only.needs_all_cases || only.cases.contains(&case.id) {
                 work.push((suite, index));
             }
         }
@@ -388,19 +396,19 @@ fn chosen(suites: &[Suite], options: &Options) -> Vec<(usize, usize)> {
     }
 }
 
-async fn stopped(stop: &AtomicBool) {
+async fn wait_for_stop(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
 /// Adds the times of one case.
-fn add(timing: &mut Timing, played: &Played) {
+fn add_times(timing: &mut Timing, outcome: &CaseOutcome) {
     let ms = |time: Duration| time.as_secs_f64() * 1000.0;
-    timing.startup_ms += ms(played.startup);
-    timing.waits_ms += ms(played.waits);
-    timing.agent_ms += ms(played.agent);
-    timing.processes += played.notes.len() as u64;
+    timing.startup_ms += ms(outcome.startup);
+    timing.waits_ms += ms(outcome.waits);
+    timing.agent_ms += ms(outcome.agent);
+    timing.processes += outcome.notes.len() as u64;
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ use tokio::net::unix::pipe;
 use crate::lifecycle::BundleTarget;
 use crate::sessions::HostTarget;
 use agentproto_runtime::command::Started;
-use agentproto_runtime::fault::Fault;
+use agentproto_runtime::error::Error;
 pub use agentproto_sandbox::plan::unconfined;
 use agentproto_sandbox::programs::find::{find_in, search_path};
-use agentproto_sandbox::spawn::{self, Bounds, Child, Exit, Lines, Options};
+use agentproto_sandbox::spawn::{self, Bounds, Child, Exit, OutputLines, SpawnOptions};
 
 /// Maximum length of a line, and maximum number of unread bytes. Several agents run in parallel, so
 /// each must stay within these limits.
@@ -27,7 +27,7 @@ const BOUNDS: Bounds = Bounds {
     waiting: 5 << 20,
 };
 /// Maximum number of bytes of stderr that are kept between two reads.
-const STDERR: usize = 1 << 20;
+const MAX_STDERR_BYTES: usize = 1 << 20;
 
 /// What is certified, and how it is started for each case.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ pub enum StartError {
     Host,
     /// The runtime refused to start a bundle.
     #[error("{}: {}", .0.code.as_str(), .0.message)]
-    Refused(Box<Fault>),
+    Refused(Box<Error>),
 }
 
 impl Program {
@@ -78,7 +78,7 @@ impl Program {
     /// program on PATH.
     pub fn new(argv: Vec<OsString>, more: &[(String, String)]) -> Result<Program, StartError> {
         let own: Vec<_> = std::env::vars_os().collect();
-        let env = with(&own, more);
+        let env = merge_env(&own, more);
         let (name, rest) = argv
             .split_first()
             .ok_or_else(|| StartError::NoProgram(String::new()))?;
@@ -103,13 +103,13 @@ impl Program {
         &self,
         cwd: &Path,
         more: &[(String, String)],
-    ) -> Result<Running, StartError> {
-        let (stderr, options) = heard();
-        let env = with(&self.env, more);
+    ) -> Result<AgentProcess, StartError> {
+        let (stderr, options) = stderr_buffer();
+        let env = merge_env(&self.env, more);
         let child = spawn::spawn(&unconfined(&self.argv, &env, cwd), options)
             .await
             .map_err(|error| self.failed(error.to_string()))?;
-        Running::new(Started::Open(Box::new(child)), stderr)
+        AgentProcess::new(Started::Open(Box::new(child)), stderr)
             .ok_or_else(|| self.failed(NO_PIPES.to_owned()))
     }
 
@@ -163,16 +163,16 @@ impl Launcher {
         &self,
         cwd: &Path,
         more: &[(String, String)],
-    ) -> Result<Running, StartError> {
+    ) -> Result<AgentProcess, StartError> {
         match self {
             Launcher::Program(program) => program.start(cwd, more).await,
             Launcher::Bundle(bundle) => {
-                let (stderr, options) = heard();
+                let (stderr, options) = stderr_buffer();
                 let started = bundle
                     .start(cwd, more, options)
                     .await
                     .map_err(|fault| StartError::Refused(Box::new(fault)))?;
-                Running::new(started, stderr).ok_or_else(|| StartError::Failed {
+                AgentProcess::new(started, stderr).ok_or_else(|| StartError::Failed {
                     program: String::new(),
                     reason: NO_PIPES.to_owned(),
                 })
@@ -183,50 +183,56 @@ impl Launcher {
 }
 
 /// Creates a buffer for stderr, and spawn options that write to it.
-fn heard() -> (Stderr, Options) {
-    let stderr = Stderr::default();
-    let heard = stderr.clone();
-    let options = Options {
+fn stderr_buffer() -> (StderrBuffer, SpawnOptions) {
+    let stderr = StderrBuffer::default();
+    let stderr_buffer = stderr.clone();
+    let options = SpawnOptions {
         bounds: BOUNDS,
-        stderr: Box::new(move |bytes| heard.hear(bytes)),
-        ..Options::default()
+        stderr: Box::new(move |bytes| stderr_buffer.push(bytes)),
+        ..SpawnOptions::default()
     };
     (stderr, options)
 }
 
 /// An environment in which the variables of `more` are set or replaced.
-pub fn with(env: &[(OsString, OsString)], more: &[(String, String)]) -> Vec<(OsString, OsString)> {
+pub fn merge_env(
+    env: &[(OsString, OsString)],
+    more: &[(String, String)],
+) -> Vec<(OsString, OsString)> {
     let is_set = |name: &OsString| more.iter().any(|(other, _)| name == other.as_str());
-    let kept = env.iter().filter(|(name, _)| !is_set(name)).cloned();
+    let buffer = env.iter().filter(|(name, _)| !is_set(name)).cloned();
     let set = more.iter().map(|(name, value)| (name.into(), value.into()));
-    kept.chain(set).collect()
+    buffer.chain(set).collect()
 }
 
 /// Buffer for stderr since the last read.
 #[derive(Clone, Default)]
-pub struct Stderr {
-    kept: Arc<Mutex<(Vec<u8>, u64)>>,
+pub struct StderrBuffer {
+    buffer: Arc<Mutex<(Vec<u8>, u64)>>,
 }
 
-impl Stderr {
-    fn hear(&self, bytes: &[u8]) {
-        let mut kept = self.kept.lock();
-        let room = STDERR.saturating_sub(kept.0.len()).min(bytes.len());
-        kept.0
+impl StderrBuffer {
+    fn push(&self, bytes: &[u8]) {
+        let mut buffer = self.buffer.lock();
+        let room = MAX_STDERR_BYTES
+            .saturating_sub(buffer.0.len())
+            .min(bytes.len());
+        buffer
+            .0
             .extend_from_slice(bytes.get(..room).unwrap_or_default());
-        kept.1 += (bytes.len() - room) as u64;
+        buffer.1 += (bytes.len() - room) as u64;
     }
 
     /// Takes all complete lines since the last read. With `all`, also an incomplete last line.
     pub fn take(&self, all: bool) -> Vec<Vec<u8>> {
-        let mut kept = self.kept.lock();
-        let whole = match kept.0.iter().rposition(|b| *b == b'\n') {
-            _ if all => kept.0.len(),
+        let mut buffer = self.buffer.lock();
+        let whole = match buffer.0.iter().rposition(|b| *b == b'\n') {
+            _ if all => buffer.0.len(),
             Some(at) => at + 1,
             None => 0,
         };
-        let rest = kept.0.split_off(whole);
-        let taken = std::mem::replace(&mut kept.0, rest);
+        let rest = buffer.0.split_off(whole);
+        let taken = std::mem::replace(&mut buffer.0, rest);
         let lines = taken.split(|b| *b == b'\n');
         lines
             .filter(|line| !line.is_empty())
@@ -235,19 +241,23 @@ impl Stderr {
     }
 }
 
-pub struct Running {
+/// A running process of the target. Dropping it kills the process and its descendants.
+pub struct AgentProcess {
     started: Started,
+    /// Input of the process. `None` after it was closed.
     pub stdin: Option<pipe::Sender>,
-    pub stdout: Lines,
-    pub stderr: Stderr,
+    /// Output of the process, line by line.
+    pub stdout: OutputLines,
+    /// Buffer for stderr since the last read.
+    pub stderr: StderrBuffer,
 }
 
-impl Running {
+impl AgentProcess {
     /// `None` if the process has no pipes.
-    fn new(mut started: Started, stderr: Stderr) -> Option<Running> {
+    fn new(mut started: Started, stderr: StderrBuffer) -> Option<AgentProcess> {
         let child = started.child();
         let (stdin, stdout) = (child.stdin.take()?, child.stdout.take()?);
-        Some(Running {
+        Some(AgentProcess {
             started,
             stdin: Some(stdin),
             stdout,
@@ -255,6 +265,7 @@ impl Running {
         })
     }
 
+    /// Sends a signal to the process.
     pub fn signal(&self, number: i32) -> io::Result<()> {
         self.child().signal(number, false)
     }
@@ -266,6 +277,7 @@ impl Running {
         }
     }
 
+    /// Waits until the process exits.
     pub async fn wait(&mut self) -> Exit {
         self.started.wait().await
     }

@@ -2,86 +2,88 @@
 
 use std::collections::BTreeMap;
 
-use agentproto_manifest::fields::{self, Mistake};
+use agentproto_manifest::fields::{self, FieldError};
 use agentproto_manifest::to_json;
 
 /// A key of the prompts file.
 #[derive(Debug)]
-pub struct Key {
+pub struct PromptKey {
+    /// Name of the key.
     pub name: &'static str,
     /// What the prompt must make the agent do.
-    pub makes: &'static str,
+    pub effect: &'static str,
     /// A prompt that works with many agents.
     pub sample: &'static str,
 }
 
-pub const KEYS: [Key; 12] = [
-    Key {
+/// All keys of the prompts file.
+pub const KEYS: [PromptKey; 12] = [
+    PromptKey {
         name: "text",
-        makes: "answers with some text",
+        effect: "answers with some text",
         sample: "Say hello in one short sentence.",
     },
-    Key {
+    PromptKey {
         name: "tool",
-        makes: "calls a tool: session/update with tool_call",
+        effect: "calls a tool: session/update with tool_call",
         sample: "List the files of this directory.",
     },
-    Key {
+    PromptKey {
         name: "permission",
-        makes: "asks for permission: session/request_permission",
+        effect: "asks for permission: session/request_permission",
         sample: "Delete the file notes.txt.",
     },
-    Key {
+    PromptKey {
         name: "fs_read",
-        makes: "reads a file through the client: fs/read_text_file",
+        effect: "reads a file through the client: fs/read_text_file",
         sample: "Read the file notes.txt and tell me what it says.",
     },
-    Key {
+    PromptKey {
         name: "fs_write",
-        makes: "writes a file through the client: fs/write_text_file",
+        effect: "writes a file through the client: fs/write_text_file",
         sample: "Write the word hello into the file certify-notes.txt.",
     },
-    Key {
+    PromptKey {
         name: "terminal",
-        makes: "runs a command in a terminal of the client: terminal/create",
+        effect: "runs a command in a terminal of the client: terminal/create",
         sample: "Run the command ls in the terminal.",
     },
-    Key {
+    PromptKey {
         name: "slow",
-        makes: "works for some seconds, so that the turn can be canceled",
+        effect: "works for some seconds, so that the turn can be canceled",
         sample: "Write a poem of forty lines about herons.",
     },
-    Key {
+    PromptKey {
         name: "plan",
-        makes: "makes a plan: session/update with plan",
+        effect: "makes a plan: session/update with plan",
         sample: "Make a plan for a small web server, then stop.",
     },
-    Key {
+    PromptKey {
         name: "thought",
-        makes: "shows its reasoning: session/update with agent_thought_chunk",
+        effect: "shows its reasoning: session/update with agent_thought_chunk",
         sample: "Think about whether 91 is a prime number.",
     },
-    Key {
+    PromptKey {
         name: "elicitation",
-        makes: "asks the user with a form: elicitation/create",
+        effect: "asks the user with a form: elicitation/create",
         sample: "Ask me for my name with a form.",
     },
-    Key {
+    PromptKey {
         name: "recall",
-        makes: "repeats what the user said earlier in the session",
+        effect: "repeats what the user said earlier in the session",
         sample: "Repeat word for word what I said before.",
     },
-    Key {
+    PromptKey {
         name: "log",
-        makes: "logs something (only for MCP servers)",
+        effect: "logs something (only for MCP servers)",
         sample: "Log something.",
     },
 ];
 
 /// How the message of a case starts if a prompt is missing. `prompting` recognizes it.
-pub const NO_PROMPT: &str = "a prompt is missing";
+pub const MISSING_PROMPT: &str = "a prompt is missing";
 /// How the message of a case starts if a tool call is missing.
-pub const NO_CALL: &str = "a tool call is missing";
+pub const MISSING_CALL: &str = "a tool call is missing";
 
 /// The names of all keys.
 pub fn names() -> [&'static str; KEYS.len()] {
@@ -89,18 +91,18 @@ pub fn names() -> [&'static str; KEYS.len()] {
 }
 
 /// Parses a prompts file, or returns everything that is wrong with it.
-pub fn parse(text: &str) -> Result<BTreeMap<String, String>, Vec<Mistake>> {
+pub fn parse(text: &str) -> Result<BTreeMap<String, String>, Vec<FieldError>> {
     let what = "a prompts file must be a mapping of keys to prompts, such as `text: hello`";
-    fields::read(text, what, |root, notes| {
-        notes.keys(root, "a prompts file", &names());
+    fields::read(text, what, |root, reader| {
+        reader.check_keys(root, "a prompts file", &names());
         let mut prompts = BTreeMap::new();
         for key in names() {
             // The value may be the call of an MCP tool instead of a prompt.
             if let Some(call) = root.get(key).filter(|node| node.is_map()) {
-                notes.keys(call, "a tool call", &["name", "arguments"]);
-                notes.need(call, "name", "a tool call");
+                reader.check_keys(call, "a tool call", &["name", "arguments"]);
+                reader.required_string(call, "name", "a tool call");
                 prompts.insert(key.to_owned(), to_json(call).to_string());
-            } else if let Some(text) = notes.string(root, key) {
+            } else if let Some(text) = reader.string(root, key) {
                 prompts.insert(key.to_owned(), text);
             }
         }
@@ -109,14 +111,14 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, String>, Vec<Mistake>> {
 }
 
 /// Default prompts, used without a prompts file.
-pub fn of_anybody() -> BTreeMap<String, String> {
+pub fn default_prompts() -> BTreeMap<String, String> {
     let text = KEYS.iter().find(|key| key.name == "text");
     let text = text.map(|key| (key.name.to_owned(), key.sample.to_owned()));
     text.into_iter().collect()
 }
 
 /// Prompts for the mock agent.
-pub fn of_mock() -> BTreeMap<String, String> {
+pub fn mock_prompts() -> BTreeMap<String, String> {
     let prompts = [
         ("text", "hello"),
         ("tool", "use a tool"),
@@ -135,7 +137,7 @@ pub fn of_mock() -> BTreeMap<String, String> {
 }
 
 /// Prompts for the built-in script of the mock model.
-pub fn of_mock_model() -> BTreeMap<String, String> {
+pub fn mock_model_prompts() -> BTreeMap<String, String> {
     let prompts = names().map(|key| (key.to_owned(), format!("certify:{key}")));
     prompts.into_iter().collect()
 }

@@ -14,33 +14,33 @@ use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 
 /// The first request, or the last `initialize` if there was one.
-type Heard = Arc<Mutex<Value>>;
+type RecordedRequest = Arc<Mutex<Value>>;
 
-pub struct Recorder {
+pub struct McpRecorder {
     descriptor: Value,
-    kept: Kept,
+    storage: Storage,
 }
 
-enum Kept {
+enum Storage {
     File(PathBuf),
-    Heard(Heard, tokio::task::AbortHandle),
+    RecordedRequest(RecordedRequest, tokio::task::AbortHandle),
 }
 
-impl Recorder {
+impl McpRecorder {
     pub async fn new(
         name: &str,
         transport: &str,
         env: &Value,
         args: &Value,
         root: &Path,
-    ) -> Result<Recorder, String> {
+    ) -> Result<McpRecorder, String> {
         match transport {
-            "http" => Recorder::http(name, env).await,
-            _ => Recorder::stdio(name, env, args, root),
+            "http" => McpRecorder::http(name, env).await,
+            _ => McpRecorder::stdio(name, env, args, root),
         }
     }
 
-    fn stdio(name: &str, env: &Value, args: &Value, root: &Path) -> Result<Recorder, String> {
+    fn stdio(name: &str, env: &Value, args: &Value, root: &Path) -> Result<McpRecorder, String> {
         let program = agentproto_sandbox::helper::own_path().map_err(|e| e.to_string())?;
         let file = root.join(format!("recorded-{name}.json"));
         let env = env.as_object().cloned().unwrap_or_default();
@@ -64,21 +64,21 @@ impl Recorder {
             .map(|(name, value)| json!({"name": name, "value": value}))
             .collect();
         let descriptor = json!({"name": name, "command": program, "args": argv, "env": variables});
-        Ok(Recorder {
+        Ok(McpRecorder {
             descriptor,
-            kept: Kept::File(file),
+            storage: Storage::File(file),
         })
     }
 
     /// The HTTP server. The `env` of the step becomes the headers.
-    async fn http(name: &str, headers: &Value) -> Result<Recorder, String> {
+    async fn http(name: &str, headers: &Value) -> Result<McpRecorder, String> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await;
         let listener = listener.map_err(|e| e.to_string())?;
         let address = listener.local_addr().map_err(|e| e.to_string())?;
-        let heard = Heard::default();
+        let recorded = RecordedRequest::default();
         let server = Router::new()
             .fallback(answer)
-            .with_state(Arc::clone(&heard));
+            .with_state(Arc::clone(&recorded));
         let task = tokio::spawn(async move { axum::serve(listener, server).await });
         let headers = headers.as_object().cloned().unwrap_or_default();
         let headers: Vec<Value> = headers
@@ -87,9 +87,9 @@ impl Recorder {
             .collect();
         let url = format!("http://{address}/mcp");
         let descriptor = json!({"type": "http", "name": name, "url": url, "headers": headers});
-        Ok(Recorder {
+        Ok(McpRecorder {
             descriptor,
-            kept: Kept::Heard(heard, task.abort_handle()),
+            storage: Storage::RecordedRequest(recorded, task.abort_handle()),
         })
     }
 
@@ -99,20 +99,20 @@ impl Recorder {
 
     /// What was recorded, or null if the agent has not connected.
     pub fn record(&self) -> Value {
-        match &self.kept {
-            Kept::File(path) => {
+        match &self.storage {
+            Storage::File(path) => {
                 let text = std::fs::read(path).ok();
                 let value = text.and_then(|text| serde_json::from_slice(&text).ok());
                 value.unwrap_or(Value::Null)
             }
-            Kept::Heard(heard, _) => heard.lock().clone(),
+            Storage::RecordedRequest(recorded, _) => recorded.lock().clone(),
         }
     }
 }
 
-impl Drop for Recorder {
+impl Drop for McpRecorder {
     fn drop(&mut self) {
-        if let Kept::Heard(_, task) = &self.kept {
+        if let Storage::RecordedRequest(_, task) = &self.storage {
             task.abort();
         }
     }
@@ -120,7 +120,7 @@ impl Drop for Recorder {
 
 /// Records the headers, and answers like an MCP server.
 async fn answer(
-    State(heard): State<Heard>,
+    State(recorded): State<RecordedRequest>,
     (verb, uri, version): (Method, Uri, Version),
     headers: HeaderMap,
     body: Bytes,
@@ -128,14 +128,14 @@ async fn answer(
     let message: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let method = message.get("method").and_then(Value::as_str).unwrap_or("");
     {
-        let mut heard = heard.lock();
-        if heard.is_null() || method == "initialize" {
+        let mut recorded = recorded.lock();
+        if recorded.is_null() || method == "initialize" {
             let headers: Map<String, Value> = headers
                 .iter()
-                .map(|(name, value)| (name.to_string(), lossy(value.as_bytes())))
+                .map(|(name, value)| (name.to_string(), lossy_text(value.as_bytes())))
                 .collect();
             let request = format!("{verb} {uri} {version:?}");
-            *heard = json!({"request": request, "headers": headers, "method": method});
+            *recorded = json!({"request": request, "headers": headers, "method": method});
         }
     }
     let result = match method {
@@ -166,6 +166,6 @@ async fn answer(
     }
 }
 
-fn lossy(bytes: &[u8]) -> Value {
+fn lossy_text(bytes: &[u8]) -> Value {
     String::from_utf8_lossy(bytes).into()
 }

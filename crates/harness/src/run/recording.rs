@@ -4,28 +4,29 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use super::{Collected, monitors};
+use super::{ResultCollector, monitors};
 use crate::model::{Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
-use crate::monitor::{Notes, Watch};
-use crate::suite::{Protocol, Selection, Suite};
-use agentproto_wire::script::{process_said, processes};
+use crate::monitor::{MonitorNotes, MonitorRunner};
+use crate::suite::{Selection, Suite, SuiteProtocol};
+use agentproto_wire::script::{process_event, processes};
 use agentproto_wire::{Direction, Transcript};
 
-/// The `case` of the results. Cases cannot be played on a recording, but monitors can check it.
+/// The `case` of the results. Cases cannot run on a recording, but monitors can check it.
 const CASE: &str = "recording";
 
-pub fn judge(suites: &[Suite], mut target: Target, transcript: &Transcript) -> Report {
-    let mut collected = Collected::new(Selection::default(), false);
+/// Runs the monitors of the suites on a transcript. The report has no verdicts of cases.
+pub fn check(suites: &[Suite], mut target: Target, transcript: &Transcript) -> Report {
+    let mut collector = ResultCollector::new(Selection::default(), false);
     let mut timing = Timing::default();
     for (index, suite) in suites.iter().enumerate() {
-        let (notes, initialize) = watch(suite.protocol, transcript);
+        let (notes, initialize) = run_monitors(suite.protocol, transcript);
         timing.processes = notes.len() as u64;
-        collected.watched(index, CASE, transcript, &notes);
+        collector.add_monitor_notes(index, (0, CASE), transcript, &notes);
         if !initialize.is_null() {
-            collected.initialized(initialize);
+            collector.set_initialize(initialize);
         }
     }
-    collected.describe(&mut target);
+    collector.describe_target(&mut target);
     let infos = suites.iter().map(|suite| SuiteInfo {
         name: suite.name.clone(),
         title: suite.title.clone(),
@@ -33,7 +34,7 @@ pub fn judge(suites: &[Suite], mut target: Target, transcript: &Transcript) -> R
         cases: suite.cases.len(),
     });
     let infos = infos.collect();
-    let (results, _) = collected.finish(suites);
+    let (results, _) = collector.finish(suites);
     let started = SystemTime::now().duration_since(UNIX_EPOCH);
     let mut report = Report {
         schema: SCHEMA.to_owned(),
@@ -49,41 +50,41 @@ pub fn judge(suites: &[Suite], mut target: Target, transcript: &Transcript) -> R
         selection: false,
         shard: None,
     };
-    report.sum_up();
+    report.summarize();
     report
 }
 
 /// The notes of the monitors for each process, and the response to the last `initialize`.
-fn watch(protocol: Protocol, transcript: &Transcript) -> (Vec<Notes>, Value) {
+fn run_monitors(protocol: SuiteProtocol, transcript: &Transcript) -> (Vec<MonitorNotes>, Value) {
     let mut all = Vec::new();
     let mut initialize = Value::Null;
     for lines in processes(transcript) {
-        let mut watch = Watch::new(monitors(protocol));
+        let mut monitors = MonitorRunner::new(monitors(protocol));
         let last_line = *lines.end();
         let mut by_itself = false;
         for line in lines.filter_map(|number| transcript.line(number)) {
             if line.direction == Direction::Process {
-                if process_said(&line, "input").is_some() {
-                    watch.input_closed();
+                if process_event(&line, "input").is_some() {
+                    monitors.input_closed();
                 }
-                let exit = process_said(&line, "exit");
+                let exit = process_event(&line, "exit");
                 by_itself |= exit.is_some_and(|exit| exit.get("code").is_some_and(Value::is_i64));
             } else {
-                watch.line(&line);
+                monitors.on_line(&line);
             }
         }
-        if !watch.ledger().agent.is_null() {
-            initialize = watch.ledger().agent.clone();
+        if !monitors.state().agent.is_null() {
+            initialize = monitors.state().agent.clone();
         }
-        let ending = watch.ending(last_line, by_itself);
-        all.push(watch.end(&ending));
+        let ending = monitors.ending(last_line, by_itself);
+        all.push(monitors.finish(&ending));
     }
     (all, initialize)
 }
 
 /// The protocol of a transcript, recognized by the first `initialize`: protocol versions are
 /// numbers in ACP, and dates in MCP.
-pub fn protocol(transcript: &Transcript) -> Protocol {
+pub fn protocol(transcript: &Transcript) -> SuiteProtocol {
     let sent = transcript
         .lines()
         .filter(|line| line.direction == Direction::ToAgent);
@@ -93,7 +94,7 @@ pub fn protocol(transcript: &Transcript) -> Protocol {
     });
     let mut versions = versions;
     match versions.next() {
-        Some(Value::String(_)) => Protocol::Mcp,
-        _ => Protocol::Acp,
+        Some(Value::String(_)) => SuiteProtocol::Mcp,
+        _ => SuiteProtocol::Acp,
     }
 }

@@ -8,10 +8,10 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout};
 
-use super::Workspace;
-use super::process::{Launcher, Running, StartError, exit_value};
+use super::RunDirectory;
+use super::process::{AgentProcess, Launcher, StartError, exit_value};
 use agentproto_sandbox::spawn::Piece;
-use agentproto_wire::rerun::{Rerun, Todo};
+use agentproto_wire::rerun::{ClientAction, ClientReplay};
 use agentproto_wire::{Direction, Transcript};
 
 /// How long to wait for more messages after everything was answered.
@@ -19,16 +19,18 @@ const QUIET: Duration = Duration::from_millis(300);
 /// Time between closing stdin and killing the process.
 const GRACE: Duration = Duration::from_secs(2);
 
-pub struct Rerunning {
+/// The result of a replay.
+pub struct RerunResult {
+    /// Lines of the new process.
     pub transcript: Transcript,
     /// Differences from the recording, as sentences.
     pub notes: Vec<String>,
 }
 
-struct Live {
-    process: Running,
+struct LiveRun {
+    process: AgentProcess,
     transcript: Transcript,
-    begun: Instant,
+    started: Instant,
     is_over: bool,
 }
 
@@ -41,13 +43,13 @@ pub async fn rerun(
     cwd: &Path,
     directory: Option<&str>,
     within: Duration,
-) -> Result<Rerunning, StartError> {
-    let mut script = Rerun::new(recording, lines);
+) -> Result<RerunResult, StartError> {
+    let mut script = ClientReplay::new(recording, lines);
     let failed = |error: std::io::Error| StartError::Failed {
         program: "replay".to_owned(),
         reason: format!("cannot create a directory: {error}"),
     };
-    let spare = Workspace::new("certify").map_err(failed)?;
+    let spare = RunDirectory::new("certify").map_err(failed)?;
     if let Some(directory) = directory {
         for (count, old) in script.directories().iter().enumerate() {
             // Different directories must stay different.
@@ -59,20 +61,20 @@ pub async fn rerun(
                     other.to_string_lossy().into_owned()
                 }
             };
-            script.place(old, &new);
+            script.map_directory(old, &new);
         }
     }
-    let mut live = Live {
+    let mut live = LiveRun {
         process: launcher.start(cwd, &[]).await?,
         transcript: Transcript::new(),
-        begun: Instant::now(),
+        started: Instant::now(),
         is_over: false,
     };
     live.note(Direction::Process, br#"{"started":true}"#, true, None);
     loop {
-        match script.todo() {
-            Todo::Done => break,
-            Todo::Send(bytes) => {
+        match script.next_action() {
+            ClientAction::Done => break,
+            ClientAction::Send(bytes) => {
                 if !live.send(&bytes, within).await {
                     script
                         .notes
@@ -80,13 +82,13 @@ pub async fn rerun(
                     break;
                 }
             }
-            Todo::Wait(what) => match timeout(within, live.next(&mut script)).await {
+            ClientAction::Wait(what) => match timeout(within, live.next(&mut script)).await {
                 Ok(true) => {}
                 Ok(false) => {
                     script.notes.push(format!("the agent ended before {what}"));
                     break;
                 }
-                Err(_) => script.pass_over(&format!("{what} (waited {} s)", within.as_secs())),
+                Err(_) => script.skip_wait(&format!("{what} (waited {} s)", within.as_secs())),
             },
         }
     }
@@ -108,15 +110,15 @@ pub async fn rerun(
     live.stderr(true);
     let text = json!({"exit": exit_value(&exit, ended.elapsed())}).to_string();
     live.note(Direction::Process, text.as_bytes(), true, None);
-    Ok(Rerunning {
+    Ok(RerunResult {
         transcript: live.transcript,
         notes: script.notes,
     })
 }
 
-impl Live {
+impl LiveRun {
     fn note(&mut self, direction: Direction, bytes: &[u8], ended: bool, length: Option<u64>) {
-        let at = self.begun.elapsed();
+        let at = self.started.elapsed();
         self.transcript.push(direction, at, bytes, ended, length);
     }
 
@@ -139,7 +141,7 @@ impl Live {
     }
 
     /// Reads the next output. Returns false at the end of stdout.
-    async fn next(&mut self, script: &mut Rerun<'_>) -> bool {
+    async fn next(&mut self, script: &mut ClientReplay<'_>) -> bool {
         if self.is_over {
             return false;
         }
@@ -148,7 +150,7 @@ impl Live {
         match piece {
             Some(Piece::Line { bytes, ended }) => {
                 self.note(Direction::FromAgent, &bytes, ended, None);
-                if let Some(reply) = script.hear(&bytes) {
+                if let Some(reply) = script.on_line(&bytes) {
                     let reply = format!("{reply}\n");
                     self.send(reply.as_bytes(), GRACE).await;
                 }

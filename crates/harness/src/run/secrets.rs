@@ -7,32 +7,32 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::case::{Blocked, Played};
+use super::case::{CaseOutcome, NoVerdict};
 use super::process::Launcher;
 use crate::lifecycle::BundleTarget;
 use crate::model::Target;
 use crate::suite;
 use agentproto_text::credentials::is_secret_name;
-use agentproto_text::redact::Masks;
+use agentproto_text::redact::SecretRedactor;
 use agentproto_wire::{Line, Transcript};
 
 /// Minimum length of a secret. A shorter value (`1`, `debug`, `en_US`) is a setting, and masking it
 /// would make reports unreadable.
-const SHORTEST: usize = 6;
+const MIN_LENGTH: usize = 6;
 /// Minimum number of digits of a numeric secret. A shorter number is a port or a limit, and a mask
 /// would break the JSON around it.
-const DIGITS: usize = 12;
+const MIN_DIGITS: usize = 12;
 
 /// All secrets of a run. Clones share them.
 #[derive(Clone, Default)]
-pub struct Secrets {
-    masks: Masks,
+pub struct RunSecrets {
+    masks: SecretRedactor,
 }
 
-impl Secrets {
+impl RunSecrets {
     /// Collects the values of `--env`, and of variables whose names indicate a secret.
-    pub fn of(given: &[(String, String)], launcher: &Launcher) -> Secrets {
-        let secrets = Secrets::default();
+    pub fn new(given: &[(String, String)], launcher: &Launcher) -> RunSecrets {
+        let secrets = RunSecrets::default();
         for (_, value) in given {
             secrets.hide(value);
         }
@@ -46,17 +46,21 @@ impl Secrets {
             let state = auth.and_then(|auth| auth.state());
             let names: Vec<&str> = state.iter().flat_map(|state| state.env()).collect();
             let holds = |name: &str| is_secret_name(name) || names.contains(&name);
-            secrets.hide_named(&bundle.choices.host_env, holds);
+            secrets.hide_named(&bundle.options.host_env, holds);
         }
         secrets
     }
 
     /// Adds the values of environment variables that the agent's auth methods name.
-    pub fn of_methods(&self, methods: &Value, env: &[(OsString, OsString)]) {
+    pub fn add_auth_variables(&self, methods: &Value, env: &[(OsString, OsString)]) {
         match methods {
             Value::String(name) => self.hide_named(env, |known| known == name),
-            Value::Array(items) => items.iter().for_each(|item| self.of_methods(item, env)),
-            Value::Object(members) => members.values().for_each(|v| self.of_methods(v, env)),
+            Value::Array(items) => items
+                .iter()
+                .for_each(|item| self.add_auth_variables(item, env)),
+            Value::Object(members) => members
+                .values()
+                .for_each(|v| self.add_auth_variables(v, env)),
             _ => {}
         }
     }
@@ -77,18 +81,18 @@ impl Secrets {
     }
 
     /// Masks the secrets in everything that a case produced.
-    pub fn leave(&self, played: &mut Played, bundle: Option<&BundleTarget>) {
+    pub fn redact_outcome(&self, outcome: &mut CaseOutcome, bundle: Option<&BundleTarget>) {
         // The runtime has its own masks for what it resolved for a bundle.
         let of_runner = bundle.and_then(BundleTarget::masks);
         for masks in [Some(&self.masks), of_runner].into_iter().flatten() {
             if !masks.is_empty() {
-                clean(played, masks);
+                redact_with(outcome, masks);
             }
         }
     }
 
     /// Masks the secrets in the description of the target.
-    pub fn leave_target(&self, target: &mut Target) {
+    pub fn redact_target(&self, target: &mut Target) {
         target.name = self.text(&target.name).into_owned();
         for word in &mut target.command {
             *word = self.text(word).into_owned();
@@ -109,91 +113,94 @@ impl Secrets {
 
     /// Masks the secrets in a transcript.
     pub fn transcript(&self, transcript: Transcript) -> Transcript {
-        masked(transcript, &self.masks)
+        redact_transcript(transcript, &self.masks)
     }
 }
 
 /// Whether a value should be masked, and can be masked.
 fn is_secret(value: &str) -> bool {
-    let is_number = value.len() < DIGITS && value.bytes().all(|b| b.is_ascii_digit());
+    let is_number = value.len() < MIN_DIGITS && value.bytes().all(|b| b.is_ascii_digit());
     // These placeholders are replaced in each case, so the value itself never occurs.
     let is_template = value.contains("{home}") || value.contains("{model_url}");
     let is_place = || Path::new(value).is_absolute() && Path::new(value).exists();
-    value.chars().count() >= SHORTEST
+    value.chars().count() >= MIN_LENGTH
         && !is_number
         && !is_template
         && !is_place()
         // Every report contains text of the suites, so a value that occurs there cannot be masked.
-        && !suite::says(value)
+        && !suite::any_contains(value)
 }
 
-fn clean(played: &mut Played, masks: &Masks) {
+fn redact_with(outcome: &mut CaseOutcome, masks: &SecretRedactor) {
     let hide = |text: &mut String| {
         if let Cow::Owned(masked) = masks.mask_cut(text) {
             *text = masked;
         }
     };
     // A JSON Pointer has its own escapes. Drop a pointer that contains a secret.
-    let drop_telling = |at: &mut Option<String>| {
+    let drop_secret_pointer = |at: &mut Option<String>| {
         let bare = |at: &String| at.replace("~1", "/").replace("~0", "~");
-        let tells = |at: &String| matches!(masks.mask_cut(&bare(at)), Cow::Owned(_));
-        at.take_if(|at| tells(at));
+        let has_secret = |at: &String| matches!(masks.mask_cut(&bare(at)), Cow::Owned(_));
+        at.take_if(|at| has_secret(at));
     };
-    for broken in &mut played.broken {
+    for broken in &mut outcome.violations {
         hide(&mut broken.message);
-        drop_telling(&mut broken.at);
+        drop_secret_pointer(&mut broken.at);
     }
-    let open = played.open.iter_mut().map(|(_, blocked)| blocked);
-    for blocked in open.chain(&mut played.blocked) {
-        match blocked {
-            Blocked::NotApplicable(why)
-            | Blocked::Skip(why)
-            | Blocked::NotVerified(why)
-            | Blocked::Error(why) => hide(why),
+    let open = outcome
+        .undecided
+        .iter_mut()
+        .map(|(_, no_verdict)| no_verdict);
+    for no_verdict in open.chain(&mut outcome.no_verdict) {
+        match no_verdict {
+            NoVerdict::NotApplicable(why)
+            | NoVerdict::Skip(why)
+            | NoVerdict::NotVerified(why)
+            | NoVerdict::Error(why) => hide(why),
         }
     }
-    for found in played.notes.iter_mut().flat_map(|n| n.found.values_mut()) {
+    for found in outcome.notes.iter_mut().flat_map(|n| n.found.values_mut()) {
         for violation in &mut found.violations {
             hide(&mut violation.message);
-            drop_telling(&mut violation.at);
+            drop_secret_pointer(&mut violation.at);
         }
     }
-    masks.mask_value(&mut played.initialize);
-    let transcript = std::mem::take(&mut played.transcript);
-    played.transcript = masked(transcript, masks);
+    masks.mask_value(&mut outcome.initialize);
+    let transcript = std::mem::take(&mut outcome.transcript);
+    outcome.transcript = redact_transcript(transcript, masks);
 }
 
 /// Masks a transcript and keeps the line numbers.
-fn masked(transcript: Transcript, masks: &Masks) -> Transcript {
-    let holds = |line: Line| matches!(masked_line(&line, masks), Cow::Owned(_));
+fn redact_transcript(transcript: Transcript, masks: &SecretRedactor) -> Transcript {
+    let holds = |line: Line| matches!(redact_line(&line, masks), Cow::Owned(_));
     if masks.is_empty() || !transcript.lines().any(holds) {
         return transcript;
     }
     let mut out = Transcript::new();
     for line in transcript.lines() {
-        let bytes = masked_line(&line, masks);
+        let bytes = redact_line(&line, masks);
         let length = line.cut.map(|length| length.max(bytes.len() as u64 + 1));
         out.push(line.direction, line.at, &bytes, line.ended, length);
     }
-    out.lost = transcript.lost;
+    out.dropped = transcript.dropped;
     out
 }
 
-fn masked_line<'l>(line: &'l Line, masks: &Masks) -> Cow<'l, [u8]> {
+fn redact_line<'l>(line: &'l Line, masks: &SecretRedactor) -> Cow<'l, [u8]> {
     let masked = masks.mask_bytes(&line.bytes, line.cut.is_some());
     if !masked.contains(&b'\\') {
         return masked;
     }
     // JSON can escape any character (`\/`, `\u0061`), so secrets are also searched in the decoded
     // values.
-    let Ok(said) = serde_json::from_slice::<Value>(&masked) else {
+    let Ok(decoded) = serde_json::from_slice::<Value>(&masked) else {
         return masked;
     };
-    let mut told = said.clone();
-    masks.mask_value(&mut told);
-    match told == said {
+    let mut redacted = decoded.clone();
+    masks.mask_value(&mut redacted);
+    match redacted == decoded {
         true => masked,
-        false => Cow::Owned(told.to_string().into_bytes()),
+        false => Cow::Owned(redacted.to_string().into_bytes()),
     }
 }
 
@@ -214,7 +221,7 @@ mod tests {
         ] {
             assert!(is_secret(secret.trim()), "{secret}");
         }
-        for setting in [
+        for config in [
             "",
             "1",
             "debug",
@@ -225,13 +232,13 @@ mod tests {
             "{home}/.config",
             "{model_url}/v1",
         ] {
-            assert!(!is_secret(setting), "{setting}");
+            assert!(!is_secret(config), "{config}");
         }
     }
 
     #[test]
     fn lines_keep_their_numbers_and_directions() {
-        let secrets = Secrets::default();
+        let secrets = RunSecrets::default();
         secrets.hide("k/ey-of-mine");
         let mut transcript = Transcript::new();
         let at = Duration::from_millis(5);

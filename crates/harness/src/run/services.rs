@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::suite::{Answer, Answers};
+use crate::suite::{Behavior, ClientBehavior};
 use terminals::Terminals;
 
 pub type Reply = Result<Value, (i64, String)>;
 
-pub struct Services {
-    pub answers: Answers,
+pub struct ClientServices {
+    pub answers: ClientBehavior,
     /// Files are read and written only below this directory.
     root: PathBuf,
     terminals: Terminals,
@@ -28,45 +28,45 @@ pub struct Services {
     seen: HashMap<String, String>,
 }
 
-impl Services {
+impl ClientServices {
     pub fn new(
-        answers: Answers,
+        answers: ClientBehavior,
         root: &Path,
-        say: UnboundedSender<Value>,
+        sender: UnboundedSender<Value>,
         env: Vec<(OsString, OsString)>,
-    ) -> Services {
-        Services {
+    ) -> ClientServices {
+        ClientServices {
             answers,
             root: root.to_owned(),
-            terminals: Terminals::new(say, env),
+            terminals: Terminals::new(sender, env),
             held: Vec::new(),
             seen: HashMap::new(),
         }
     }
 
     /// Handles a request of the agent. Returns the response, unless it is sent later.
-    pub fn asked(&mut self, id: &Value, method: &str, message: &Value) -> Option<Value> {
+    pub fn handle_request(&mut self, id: &Value, method: &str, message: &Value) -> Option<Value> {
         self.seen.insert(id.to_string(), method.to_owned());
         let params = message.get("params").unwrap_or(&Value::Null);
         let answer = match method {
             "session/request_permission" => self.answers.permission,
             "fs/read_text_file" | "fs/write_text_file" => self.answers.fs,
             "elicitation/create" => self.answers.elicitation,
-            "terminal/wait_for_exit" if self.answers.terminal_exit != Answer::Serve => {
+            "terminal/wait_for_exit" if self.answers.terminal_exit != Behavior::Serve => {
                 self.answers.terminal_exit
             }
             method if method.starts_with("terminal/") => self.answers.terminal,
-            _ => Answer::Serve,
+            _ => Behavior::Serve,
         };
         let reply = match (answer, method) {
-            (Answer::Hold, _) => {
+            (Behavior::Hold, _) => {
                 self.held.push((id.clone(), method.to_owned()));
                 return None;
             }
-            (Answer::Error(code), _) => Err((code, "the client cannot do this now".to_owned())),
+            (Behavior::Error(code), _) => Err((code, "the client cannot do this now".to_owned())),
             (answer, "session/request_permission") => permission(answer, params),
             (answer, "elicitation/create") => forms::answer(answer, params),
-            (Answer::Refuse | Answer::Cancel, _) => {
+            (Behavior::Refuse | Behavior::Cancel, _) => {
                 Err((-32603, "the client refuses this request".to_owned()))
             }
             (_, "fs/read_text_file") => files::read(params, &self.root),
@@ -80,7 +80,9 @@ impl Services {
                 "stopReason": "endTurn",
             })),
             (_, method) if method.starts_with("terminal/") => {
-                let reply = self.terminals.asked(id, method, params, &self.root);
+                let reply = self
+                    .terminals
+                    .handle_request(id, method, params, &self.root);
                 return reply.map(|reply| envelope(id, reply));
             }
             _ => Err((
@@ -121,11 +123,11 @@ pub fn envelope(id: &Value, reply: Reply) -> Value {
 }
 
 /// Chooses an option according to `answer`.
-fn permission(answer: Answer, params: &Value) -> Reply {
+fn permission(answer: Behavior, params: &Value) -> Reply {
     let cancelled = json!({"outcome": {"outcome": "cancelled"}});
     let wanted = match answer {
-        Answer::Serve => ["allow_once", "allow_always"],
-        Answer::Refuse => ["reject_once", "reject_always"],
+        Behavior::Serve => ["allow_once", "allow_always"],
+        Behavior::Refuse => ["reject_once", "reject_always"],
         _ => return Ok(cancelled),
     };
     let options = params.get("options").and_then(Value::as_array);
@@ -137,7 +139,7 @@ fn permission(answer: Answer, params: &Value) -> Reply {
     let chosen = wanted.iter().find_map(|kind| of(kind));
     // A monitor reports unknown kinds. The turn must continue anyway.
     let chosen = match answer {
-        Answer::Serve => chosen.or_else(|| options.first()),
+        Behavior::Serve => chosen.or_else(|| options.first()),
         _ => chosen,
     };
     Ok(match chosen.and_then(|o| o.get("optionId")) {

@@ -5,59 +5,60 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::case::{Blocked, Demand, LONGEST_TEXT, Player, Step1};
-use super::connection::Received;
-use super::recorder::Recorder;
-use super::talk::is_update;
+use super::case::{CaseRunner, MAX_TEXT_BYTES, NoVerdict, RequiredResponse, StepResult};
+use super::connection::ReceivedMessage;
+use super::messaging::is_update;
+use super::recorder::McpRecorder;
 use crate::monitor::session_of;
-use crate::suite::{Begin, Expect, Step, What};
-use agentproto_wire::{Direction, Kind};
+use crate::suite::{CaseStep, Expectation, StartState, StepKind};
+use agentproto_wire::{Direction, MessageKind};
 
-impl Player<'_> {
-    pub(super) async fn steps(&mut self, steps: &[Step]) -> Step1 {
+impl CaseRunner<'_> {
+    pub(super) async fn steps(&mut self, steps: &[CaseStep]) -> StepResult {
         for step in steps {
             Box::pin(self.step(step)).await?;
         }
         Ok(())
     }
 
-    async fn step(&mut self, step: &Step) -> Step1 {
-        match &step.what {
-            What::Call(request, expect) => {
+    async fn step(&mut self, step: &CaseStep) -> StepResult {
+        match &step.kind {
+            StepKind::Call(request, expect) => {
                 let name = self.send(request).await?;
                 let taken = match request.takes_errors {
-                    true => Demand::Answer,
-                    false => Demand::Result,
+                    true => RequiredResponse::Answer,
+                    false => RequiredResponse::Result,
                 };
                 self.receive(&name, &request.method, request.within, expect, taken)
                     .await
             }
-            What::Send(request) => self.send(request).await.map(|_| ()),
-            What::Receive { of, within, expect } => {
-                self.receive(of, of, *within, expect, Demand::Result).await
-            }
-            What::Notify { method, params } => {
-                let params = self.fill(params)?;
-                self.say(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
+            StepKind::Send(request) => self.send(request).await.map(|_| ()),
+            StepKind::Receive { of, within, expect } => {
+                self.receive(of, of, *within, expect, RequiredResponse::Result)
                     .await
             }
-            What::Raw(pieces) => {
+            StepKind::Notify { method, params } => {
+                let params = self.fill(params)?;
+                self.send_message(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
+                    .await
+            }
+            StepKind::Raw(pieces) => {
                 for piece in pieces {
                     self.write(piece).await?;
                 }
                 Ok(())
             }
-            What::Message(template) => {
+            StepKind::Message(template) => {
                 let message = self.fill(template)?;
-                self.say(&message).await
+                self.send_message(&message).await
             }
-            What::Answer { of, with } => {
+            StepKind::Answer { of, with } => {
                 let id = self
-                    .known
-                    .look(&format!("${of}/id"))
+                    .bindings
+                    .resolve(&format!("${of}/id"))
                     .map(|(id, _)| id.clone());
                 let Some(id) = id else {
-                    return Err(Blocked::Error(format!("${of} is not a request")).into());
+                    return Err(NoVerdict::Error(format!("${of} is not a request")).into());
                 };
                 let mut message = self.fill(with)?;
                 if let Some(members) = message.as_object_mut() {
@@ -65,30 +66,36 @@ impl Player<'_> {
                     members.insert("id".to_owned(), id.clone());
                 }
                 self.connection()?.services.no_longer_held(&id);
-                self.say(&message).await
+                self.send_message(&message).await
             }
-            What::WaitFor(wait) => self.wait_for(wait).await,
-            What::Quiet { time, name } => {
-                let time = time.unwrap_or(self.setting.quiet);
-                let heard = self.connection()?.listen(time).await;
-                self.played.waits += time;
+            StepKind::WaitFor(wait) => self.wait_for(wait).await,
+            StepKind::Quiet { time, name } => {
+                let time = time.unwrap_or(self.config.quiet);
+                let received = self.connection()?.listen(time).await;
+                self.outcome.waits += time;
                 if let Some(name) = name {
-                    let lines = heard.iter().map(|m| m.line).collect();
-                    let values: Vec<Value> = heard.iter().map(|m| (*m.json).clone()).collect();
-                    self.known.bind(name, json!(values), lines);
+                    let lines = received.iter().map(|m| m.line).collect();
+                    let values: Vec<Value> = received.iter().map(|m| (*m.json).clone()).collect();
+                    self.bindings.bind(name, json!(values), lines);
                 }
                 Ok(())
             }
-            What::Expect(expect) => self.judge(None, expect),
-            What::Turn(prompt, expect) => {
+            StepKind::Expect(expect) => self.check(None, expect),
+            StepKind::Turn(prompt, expect) => {
                 self.prompt(prompt).await?;
                 let (name, within) = (&prompt.name, prompt.within);
-                self.receive(name, "session/prompt", within, expect, Demand::Result)
-                    .await
+                self.receive(
+                    name,
+                    "session/prompt",
+                    within,
+                    expect,
+                    RequiredResponse::Result,
+                )
+                .await
             }
-            What::Prompt(prompt) => self.prompt(prompt).await,
-            What::Cancel => self.cancel().await,
-            What::Updates {
+            StepKind::Prompt(prompt) => self.prompt(prompt).await,
+            StepKind::Cancel => self.cancel().await,
+            StepKind::Updates {
                 session,
                 since,
                 name,
@@ -108,46 +115,47 @@ impl Player<'_> {
                         values.push(message.json["params"]["update"].clone());
                     }
                 }
-                self.known.bind(name, json!(values), lines);
+                self.bindings.bind(name, json!(values), lines);
                 Ok(())
             }
-            What::Bind { name, value, times } => {
+            StepKind::Bind { name, value, times } => {
                 let mut filled = self.fill(value)?;
                 if let (Value::String(text), 2..) = (&filled, *times) {
                     let times = usize::try_from(*times).unwrap_or(1);
-                    let room = LONGEST_TEXT / text.len().max(1);
+                    let room = MAX_TEXT_BYTES / text.len().max(1);
                     filled = json!(text.repeat(times.min(room)));
                 }
-                let lines = match value.as_str().and_then(|path| self.known.look(path)) {
+                let lines = match value.as_str().and_then(|path| self.bindings.resolve(path)) {
                     Some((_, lines)) => lines.to_vec(),
                     None => Vec::new(),
                 };
-                self.known.bind(name, filled, lines);
+                self.bindings.bind(name, filled, lines);
                 Ok(())
             }
-            What::Collect { value, into } => {
+            StepKind::Collect { value, into } => {
                 let filled = self.fill(value)?;
-                let (mut list, mut lines) = match self.known.get(into) {
+                let (mut list, mut lines) = match self.bindings.get(into) {
                     Some(bound) => (bound.value.clone(), bound.lines.clone()),
                     None => (json!([]), Vec::new()),
                 };
-                if let Some((_, more)) = value.as_str().and_then(|path| self.known.look(path)) {
+                if let Some((_, more)) = value.as_str().and_then(|path| self.bindings.resolve(path))
+                {
                     lines.extend(more);
                 }
                 if let Some(items) = list.as_array_mut() {
                     items.push(filled);
                 }
-                self.known.bind(into, list, lines);
+                self.bindings.bind(into, list, lines);
                 Ok(())
             }
-            What::NewSession { params, name } => self.open_session(params, name).await,
-            What::Restart { begin, client } => {
+            StepKind::NewSession { params, name } => self.open_session(params, name).await,
+            StepKind::Restart { begin, client } => {
                 if client.is_some() {
                     self.client.clone_from(client);
                 }
-                self.hang_up().await;
+                self.end_process().await;
                 self.start_process().await?;
-                if *begin == Begin::Process {
+                if *begin == StartState::Process {
                     return Ok(());
                 }
                 self.initialize().await?;
@@ -156,87 +164,87 @@ impl Player<'_> {
                 }
                 Ok(())
             }
-            What::EndInput => {
+            StepKind::EndInput => {
                 self.connection()?.close_input();
                 Ok(())
             }
-            What::Signal(number) => {
+            StepKind::Signal(number) => {
                 self.connection()?.signal(*number);
                 Ok(())
             }
-            What::Exit { within, expect } => {
-                let within = within.unwrap_or(self.setting.timeout);
+            StepKind::Exit { within, expect } => {
+                let within = within.unwrap_or(self.config.timeout);
                 let connection = self.connection()?;
-                let exit = connection.ended(within).await;
+                let exit = connection.wait_for_exit(within).await;
                 let last = connection.transcript.last();
                 let value = exit.unwrap_or(Value::Null);
-                self.known.bind("exit", value, vec![last]);
-                self.judge(None, expect)
+                self.bindings.bind("exit", value, vec![last]);
+                self.check(None, expect)
             }
-            What::Alive => self.alive().await,
-            What::ForEach { list, name, steps } => {
-                let lines = match list.as_str().and_then(|path| self.known.look(path)) {
+            StepKind::Alive => self.alive().await,
+            StepKind::ForEach { list, name, steps } => {
+                let lines = match list.as_str().and_then(|path| self.bindings.resolve(path)) {
                     Some((_, lines)) => lines.to_vec(),
                     None => Vec::new(),
                 };
                 let list = self.fill(list)?;
                 for item in list.as_array().into_iter().flatten() {
-                    self.known.bind(name, item.clone(), lines.clone());
+                    self.bindings.bind(name, item.clone(), lines.clone());
                     self.steps(steps).await?;
                 }
                 Ok(())
             }
-            What::Repeat { times, steps } => {
+            StepKind::Repeat { times, steps } => {
                 for round in 0..*times {
-                    self.known.bind("round", json!(round), Vec::new());
+                    self.bindings.bind("round", json!(round), Vec::new());
                     self.steps(steps).await?;
                 }
                 Ok(())
             }
-            What::When { that, steps } => {
-                let holds = |expect: &Expect| expect.check(None, &self.known).is_ok();
+            StepKind::When { that, steps } => {
+                let holds = |expect: &Expectation| expect.check(None, &self.bindings).is_ok();
                 match that.iter().all(holds) {
                     true => self.steps(steps).await,
                     false => Ok(()),
                 }
             }
-            What::Directory(name) => {
+            StepKind::Directory(name) => {
                 self.directories += 1;
                 let path = self.directory(&format!("{name}-{}", self.directories))?;
-                self.known.bind(name, json!(path), Vec::new());
+                self.bindings.bind(name, json!(path), Vec::new());
                 Ok(())
             }
-            What::WriteFile { path, text } => {
+            StepKind::WriteFile { path, text } => {
                 let path = self.own_path(path)?;
                 let text = self.fill(text)?;
                 let written = std::fs::write(&path, text.as_str().unwrap_or_default());
-                written.map_err(|e| Blocked::Error(format!("{}: {e}", path.display())).into())
+                written.map_err(|e| NoVerdict::Error(format!("{}: {e}", path.display())).into())
             }
-            What::ReadFile { path, name } => {
+            StepKind::ReadFile { path, name } => {
                 let path = self.own_path(path)?;
                 // A missing file is bound as null.
                 let text = std::fs::read(&path).ok();
                 let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-                self.known.bind(name, json!(text), Vec::new());
+                self.bindings.bind(name, json!(text), Vec::new());
                 Ok(())
             }
-            What::Recorder {
+            StepKind::Recorder {
                 name,
                 transport,
                 env,
                 args,
             } => {
                 let (env, args) = (self.fill(env)?, self.fill(args)?);
-                let recorder = Recorder::new(name, transport, &env, &args, &self.root).await;
-                let recorder = recorder.map_err(Blocked::Error)?;
-                self.known.bind(name, recorder.descriptor(), Vec::new());
+                let recorder = McpRecorder::new(name, transport, &env, &args, &self.root).await;
+                let recorder = recorder.map_err(NoVerdict::Error)?;
+                self.bindings.bind(name, recorder.descriptor(), Vec::new());
                 self.recorders.insert(name.clone(), recorder);
                 Ok(())
             }
-            What::Recorded { of, name, within } => {
-                let within = within.unwrap_or(self.setting.timeout);
+            StepKind::Recorded { of, name, within } => {
+                let within = within.unwrap_or(self.config.timeout);
                 let Some(recorder) = self.recorders.get(of) else {
-                    return Err(Blocked::Error(format!("unknown recorder `{of}`")).into());
+                    return Err(NoVerdict::Error(format!("unknown recorder `{of}`")).into());
                 };
                 // Keep reading meanwhile: the agent may send requests.
                 let until = Instant::now() + within;
@@ -245,46 +253,47 @@ impl Player<'_> {
                     let pause = Duration::from_millis(20);
                     if let Some(connection) = &mut self.connection {
                         connection.listen(pause).await;
-                        self.played.agent += pause;
+                        self.outcome.agent += pause;
                         if connection.is_over() {
                             tokio::time::sleep(pause).await;
                         }
                     }
                     record = recorder.record();
                 }
-                self.known.bind(name, record, Vec::new());
+                self.bindings.bind(name, record, Vec::new());
                 Ok(())
             }
-            What::Model { name } => {
+            StepKind::Model { name } => {
                 let tag = self.tag();
-                let model = self.setting.model.as_ref();
-                let asked = model.map(|model| model.asked(&tag));
-                self.known
+                let model = self.config.model.as_ref();
+                let asked = model.map(|model| model.requests(&tag));
+                self.bindings
                     .bind(name, asked.unwrap_or(Value::Null), Vec::new());
                 Ok(())
             }
-            What::Messages {
+            StepKind::Messages {
                 method,
                 since,
                 name,
             } => {
                 let from = self.sent_at(since.as_deref());
-                let fits = |m: &&Received| match (&m.kind, method) {
+                let fits = |m: &&ReceivedMessage| match (&m.kind, method) {
                     (_, None) => true,
                     (
-                        Kind::Request { method, .. } | Kind::Notification { method },
+                        MessageKind::Request { method, .. } | MessageKind::Notification { method },
                         Some(wanted),
                     ) => method == wanted,
                     _ => false,
                 };
                 let inbox = self.connection()?.inbox.iter();
-                let found: Vec<&Received> = inbox.filter(|m| m.line > from).filter(fits).collect();
+                let found: Vec<&ReceivedMessage> =
+                    inbox.filter(|m| m.line > from).filter(fits).collect();
                 let lines = found.iter().map(|m| m.line).collect();
                 let values: Vec<Value> = found.iter().map(|m| (*m.json).clone()).collect();
-                self.known.bind(name, json!(values), lines);
+                self.bindings.bind(name, json!(values), lines);
                 Ok(())
             }
-            What::Said {
+            StepKind::AgentText {
                 session,
                 since,
                 name,
@@ -307,34 +316,38 @@ impl Player<'_> {
                         lines.push(message.line);
                     }
                 }
-                self.known.bind(name, json!(text), lines);
+                self.bindings.bind(name, json!(text), lines);
                 Ok(())
             }
-            What::Stderr { name } => {
+            StepKind::Stderr { name } => {
                 let transcript = &self.connection()?.transcript;
-                let heard = transcript
+                let received = transcript
                     .lines()
                     .filter(|l| l.direction == Direction::Stderr);
-                let heard: Vec<(u64, String)> = heard.map(|l| (l.number, l.text())).collect();
-                let lines = heard.iter().map(|(line, _)| *line).collect();
-                let texts: Vec<&String> = heard.iter().map(|(_, text)| text).collect();
-                self.known.bind(name, json!(texts), lines);
+                let received: Vec<(u64, String)> = received.map(|l| (l.number, l.text())).collect();
+                let lines = received.iter().map(|(line, _)| *line).collect();
+                let texts: Vec<&String> = received.iter().map(|(_, text)| text).collect();
+                self.bindings.bind(name, json!(texts), lines);
                 Ok(())
             }
-            What::LogIn => match self.log_in().await? {
+            StepKind::LogIn => match self.log_in().await? {
                 true => Ok(()),
                 false => {
                     let why = "no login succeeded: pass a method with --auth-method";
-                    Err(Blocked::NotVerified(why.to_owned()).into())
+                    Err(NoVerdict::NotVerified(why.to_owned()).into())
                 }
             },
-            // Only `lifecycle::play` and `sessions::play` can run probes.
-            What::Probe(name) => Err(Blocked::Error(format!(
+            // Only `lifecycle::run_case` and `sessions::run_case` can run probes.
+            StepKind::Probe(name) => Err(NoVerdict::Error(format!(
                 "the probe `{name}` is not allowed in this suite"
             ))
             .into()),
-            What::NotVerified(why) => Err(Blocked::NotVerified(self.words(why)).into()),
-            What::NotApplicable(why) => Err(Blocked::NotApplicable(self.words(why)).into()),
+            StepKind::NotVerified(why) => {
+                Err(NoVerdict::NotVerified(self.fill_message(why)).into())
+            }
+            StepKind::NotApplicable(why) => {
+                Err(NoVerdict::NotApplicable(self.fill_message(why)).into())
+            }
         }
     }
 }

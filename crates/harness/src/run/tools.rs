@@ -13,12 +13,12 @@ use serde_json::{Map, Value, json};
 pub fn calls(tools: &[Value], prompts: &BTreeMap<String, String>) -> Value {
     let mut calls = Map::new();
     for (key, prompt) in prompts {
-        if let Some(call) = named(prompt).or_else(|| told(prompt, tools)) {
+        if let Some(call) = named_call(prompt).or_else(|| prompt_call(prompt, tools)) {
             calls.insert(key.clone(), call);
         }
     }
     if !calls.contains_key("text")
-        && let Some(call) = harmless(tools)
+        && let Some(call) = harmless_call(tools)
     {
         calls.insert("text".to_owned(), call);
     }
@@ -28,8 +28,8 @@ pub fn calls(tools: &[Value], prompts: &BTreeMap<String, String>) -> Value {
     }
     let used = calls.get("text").and_then(|call| call.get("name")).cloned();
     let is_used = |tool: &&Value| used.is_some() && tool.get("name") == used.as_ref();
-    let demands = |tool: &&Value| !required(tool).is_empty();
-    let mut candidates = tools.iter().filter(demands);
+    let has_required = |tool: &&Value| !required(tool).is_empty();
+    let mut candidates = tools.iter().filter(has_required);
     let bad = candidates.clone().find(is_used);
     if let Some(tool) = bad.or_else(|| candidates.find(|tool| is_read_only(tool))) {
         let bad = json!({"name": tool.get("name"), "arguments": {}});
@@ -39,20 +39,20 @@ pub fn calls(tools: &[Value], prompts: &BTreeMap<String, String>) -> Value {
 }
 
 /// The message if no call is known for a key.
-pub fn unknown(key: &str) -> String {
+pub fn missing_call_message(key: &str) -> String {
     match key {
         "bad" => "no tool with required arguments may be called: none is marked read-only \
                   (`readOnlyHint`), and the --prompts file contains no call of one"
             .to_owned(),
         key => format!(
             "{}: add `{key}: {{name: TOOL, arguments: {{…}}}}` to the --prompts file",
-            super::prompts::NO_CALL
+            super::prompts::MISSING_CALL
         ),
     }
 }
 
 /// A call from a prompts file.
-fn named(prompt: &str) -> Option<Value> {
+fn named_call(prompt: &str) -> Option<Value> {
     let call: Value = serde_json::from_str(prompt).ok()?;
     call.get("name")?.as_str()?;
     let arguments = call.get("arguments").cloned().unwrap_or_else(|| json!({}));
@@ -60,7 +60,7 @@ fn named(prompt: &str) -> Option<Value> {
 }
 
 /// A call of a tool that requires only a prompt, which is how agents look.
-fn told(prompt: &str, tools: &[Value]) -> Option<Value> {
+fn prompt_call(prompt: &str, tools: &[Value]) -> Option<Value> {
     let takes_prompt = |tool: &&Value| {
         let kind = tool.pointer("/inputSchema/properties/prompt/type");
         required(tool) == ["prompt"] && kind.and_then(Value::as_str) == Some("string")
@@ -71,9 +71,9 @@ fn told(prompt: &str, tools: &[Value]) -> Option<Value> {
 
 /// A call of a read-only tool, preferably without arguments. Its result appears in reports, so
 /// tools whose names suggest secrets are left out.
-fn harmless(tools: &[Value]) -> Option<Value> {
-    let is_tame = |tool: &&Value| is_read_only(tool) && !is_private(tool);
-    let mut reading: Vec<&Value> = tools.iter().filter(is_tame).collect();
+fn harmless_call(tools: &[Value]) -> Option<Value> {
+    let is_harmless = |tool: &&Value| is_read_only(tool) && !is_private(tool);
+    let mut reading: Vec<&Value> = tools.iter().filter(is_harmless).collect();
     reading.sort_by_key(|tool| required(tool).len());
     let tool = reading.first()?;
     let mut arguments = Map::new();

@@ -7,34 +7,34 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
-use super::target::Address;
+use super::target::HostAddress;
 
 /// Maximum number of bytes in a response head.
-const LONGEST_HEAD: usize = 64 << 10;
+const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Maximum number of bytes in a response body.
-const LONGEST_BODY: usize = 16 << 20;
+const MAX_BODY_BYTES: usize = 16 << 20;
 /// Number of bytes that are read at once.
-const PIECE: usize = 16 << 10;
+const READ_SIZE: usize = 16 << 10;
 
 /// Why a response is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum HttpError {
     /// No connection is possible.
     Unreachable(String),
     /// The time limit was reached.
-    Silent(Duration),
+    TimedOut(Duration),
     /// The response is not valid HTTP.
-    Garbled(String),
+    Invalid(String),
 }
 
-impl Trouble {
-    pub fn told(&self) -> String {
+impl HttpError {
+    pub fn describe(&self) -> String {
         match self {
-            Trouble::Unreachable(why) => format!("cannot reach the host: {why}"),
-            Trouble::Silent(time) => {
+            HttpError::Unreachable(why) => format!("cannot reach the host: {why}"),
+            HttpError::TimedOut(time) => {
                 format!("no response within {:.1} s", time.as_secs_f64())
             }
-            Trouble::Garbled(why) => format!("the response is not valid HTTP: {why}"),
+            HttpError::Invalid(why) => format!("the response is not valid HTTP: {why}"),
         }
     }
 }
@@ -87,13 +87,13 @@ impl Head {
         bare.trim().to_ascii_lowercase()
     }
 
-    fn parse(bytes: &[u8]) -> Result<Head, Trouble> {
+    fn parse(bytes: &[u8]) -> Result<Head, HttpError> {
         let text = String::from_utf8_lossy(bytes);
         let mut lines = text.lines();
         let line = lines.next().unwrap_or_default().to_owned();
         let garbled = || {
             let shown: String = line.chars().take(80).collect();
-            Trouble::Garbled(format!("`{shown}` is not a status line"))
+            HttpError::Invalid(format!("`{shown}` is not a status line"))
         };
         let mut words = line.splitn(3, ' ');
         let version = words.next().unwrap_or_default();
@@ -106,7 +106,7 @@ impl Head {
         for header in lines.filter(|line| !line.is_empty()) {
             let Some((name, value)) = header.split_once(':') else {
                 let shown: String = header.chars().take(80).collect();
-                return Err(Trouble::Garbled(format!("`{shown}` is not a header")));
+                return Err(HttpError::Invalid(format!("`{shown}` is not a header")));
             };
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
@@ -132,31 +132,35 @@ enum Framing {
 }
 
 /// A response whose body has not been read yet.
-pub struct Opened {
+pub struct OpenResponse {
     pub head: Head,
     wire: Box<dyn Wire>,
     /// Bytes that were read but not used yet.
-    held: Vec<u8>,
+    buffer: Vec<u8>,
     framing: Framing,
 }
 
 /// Sends a request and reads the response head.
-pub async fn open(address: &Address, request: &[u8], within: Duration) -> Result<Opened, Trouble> {
+pub async fn open(
+    address: &HostAddress,
+    request: &[u8],
+    within: Duration,
+) -> Result<OpenResponse, HttpError> {
     let until = Instant::now() + within;
-    let silent = |_| Trouble::Silent(within);
+    let timed_out = |_| HttpError::TimedOut(within);
     let connecting = TcpStream::connect((address.name(), address.port));
     let stream = timeout_at(until, connecting)
         .await
-        .map_err(silent)?
-        .map_err(|error| Trouble::Unreachable(error.to_string()))?;
+        .map_err(timed_out)?
+        .map_err(|error| HttpError::Unreachable(error.to_string()))?;
     // Send small requests immediately.
     let _ = stream.set_nodelay(true);
     let mut wire: Box<dyn Wire> = match address.is_tls {
         true => Box::new(
             timeout_at(until, super::tls::connect(address.name(), stream))
                 .await
-                .map_err(silent)?
-                .map_err(|error| Trouble::Unreachable(error.to_string()))?,
+                .map_err(timed_out)?
+                .map_err(|error| HttpError::Unreachable(error.to_string()))?,
         ),
         false => Box::new(stream),
     };
@@ -165,55 +169,57 @@ pub async fn open(address: &Address, request: &[u8], within: Duration) -> Result
         // counts.
         let sent = wire.write_all(request).await;
         let sent = sent.and(wire.flush().await);
-        let mut held = Vec::new();
+        let mut buffer = Vec::new();
         loop {
-            let (head, rest) = read_head(&mut wire, std::mem::take(&mut held), &sent).await?;
-            held = rest;
+            let (head, rest) = read_head(&mut wire, std::mem::take(&mut buffer), &sent).await?;
+            buffer = rest;
             // Skip interim responses (1xx).
             if !(100..200).contains(&head.status) {
-                return Ok((head, held));
+                return Ok((head, buffer));
             }
         }
     };
-    let (head, held) = timeout_at(until, talking).await.map_err(silent)??;
+    let (head, buffer) = timeout_at(until, talking).await.map_err(timed_out)??;
     let framing = framing(&head)?;
-    Ok(Opened {
+    Ok(OpenResponse {
         head,
         wire,
-        held,
+        buffer,
         framing,
     })
 }
 
 async fn read_head(
     wire: &mut Box<dyn Wire>,
-    mut held: Vec<u8>,
+    mut buffer: Vec<u8>,
     sent: &std::io::Result<()>,
-) -> Result<(Head, Vec<u8>), Trouble> {
+) -> Result<(Head, Vec<u8>), HttpError> {
     loop {
-        if let Some(end) = end_of_head(&held) {
-            let rest = held.split_off(end);
-            return Ok((Head::parse(&held)?, rest));
+        if let Some(end) = end_of_head(&buffer) {
+            let rest = buffer.split_off(end);
+            return Ok((Head::parse(&buffer)?, rest));
         }
-        if held.len() > LONGEST_HEAD {
-            return Err(Trouble::Garbled(format!(
-                "its head is longer than {LONGEST_HEAD} bytes"
+        if buffer.len() > MAX_HEAD_BYTES {
+            return Err(HttpError::Invalid(format!(
+                "its head is longer than {MAX_HEAD_BYTES} bytes"
             )));
         }
-        held.reserve(PIECE);
-        let read = wire.read_buf(&mut held).await;
+        buffer.reserve(READ_SIZE);
+        let read = wire.read_buf(&mut buffer).await;
         match (&read, sent) {
-            (Ok(0), Err(error)) | (Err(error), _) if held.is_empty() => {
-                return Err(Trouble::Garbled(format!("the connection failed: {error}")));
+            (Ok(0), Err(error)) | (Err(error), _) if buffer.is_empty() => {
+                return Err(HttpError::Invalid(format!(
+                    "the connection failed: {error}"
+                )));
             }
-            (Ok(0), _) if held.is_empty() => {
+            (Ok(0), _) if buffer.is_empty() => {
                 let why = "the host closed the connection without a response";
-                return Err(Trouble::Garbled(why.to_owned()));
+                return Err(HttpError::Invalid(why.to_owned()));
             }
             (Ok(0), _) | (Err(_), _) => {
                 // If it is not HTTP at all, the first line shows it.
-                Head::parse(&held)?;
-                return Err(Trouble::Garbled("it ends within the head".to_owned()));
+                Head::parse(&buffer)?;
+                return Err(HttpError::Invalid("it ends within the head".to_owned()));
             }
             (Ok(_), _) => {}
         }
@@ -226,14 +232,14 @@ fn end_of_head(bytes: &[u8]) -> Option<usize> {
     crlf.into_iter().chain(lf).min()
 }
 
-fn framing(head: &Head) -> Result<Framing, Trouble> {
+fn framing(head: &Head) -> Result<Framing, HttpError> {
     if [204, 304].contains(&head.status) {
         return Ok(Framing::Over);
     }
     if let Some(coding) = head.header("transfer-encoding") {
         return match coding.trim().eq_ignore_ascii_case("chunked") {
             true => Ok(Framing::Chunked(None)),
-            false => Err(Trouble::Garbled(format!(
+            false => Err(HttpError::Invalid(format!(
                 "its transfer-encoding is `{coding}`"
             ))),
         };
@@ -244,31 +250,33 @@ fn framing(head: &Head) -> Result<Framing, Trouble> {
     {
         None => Ok(Framing::UntilEnd),
         Some((_, Ok(length))) => Ok(Framing::Length(length)),
-        Some((text, Err(_))) => Err(Trouble::Garbled(format!("its content-length is `{text}`"))),
+        Some((text, Err(_))) => Err(HttpError::Invalid(format!(
+            "its content-length is `{text}`"
+        ))),
     }
 }
 
-impl Opened {
+impl OpenResponse {
     /// Reads the whole body.
-    pub async fn body(mut self, within: Duration) -> Result<(Head, Vec<u8>), Trouble> {
+    pub async fn body(mut self, within: Duration) -> Result<(Head, Vec<u8>), HttpError> {
         let until = Instant::now() + within;
         let mut body = Vec::new();
         loop {
             let piece = timeout_at(until, self.next()).await;
-            match piece.map_err(|_| Trouble::Silent(within))?? {
+            match piece.map_err(|_| HttpError::TimedOut(within))?? {
                 Some(piece) => body.extend_from_slice(&piece),
                 None => return Ok((self.head, body)),
             }
-            if body.len() > LONGEST_BODY {
-                return Err(Trouble::Garbled(format!(
-                    "its body is longer than {LONGEST_BODY} bytes"
+            if body.len() > MAX_BODY_BYTES {
+                return Err(HttpError::Invalid(format!(
+                    "its body is longer than {MAX_BODY_BYTES} bytes"
                 )));
             }
         }
     }
 
     /// The next piece of the body, or `None` at its end.
-    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Trouble> {
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, HttpError> {
         loop {
             if let Some(piece) = self.take()? {
                 return Ok(Some(piece));
@@ -276,25 +284,25 @@ impl Opened {
             if self.framing == Framing::Over {
                 return Ok(None);
             }
-            self.held.reserve(PIECE);
-            match self.wire.read_buf(&mut self.held).await {
+            self.buffer.reserve(READ_SIZE);
+            match self.wire.read_buf(&mut self.buffer).await {
                 Ok(count) if count > 0 => {}
                 _ if self.framing == Framing::UntilEnd => {
                     self.framing = Framing::Over;
                     return Ok(None);
                 }
-                _ => return Err(Trouble::Garbled("its body is incomplete".to_owned())),
+                _ => return Err(HttpError::Invalid("its body is incomplete".to_owned())),
             }
         }
     }
 
     /// The part of the body that is in the bytes read so far.
-    fn take(&mut self) -> Result<Option<Vec<u8>>, Trouble> {
+    fn take(&mut self) -> Result<Option<Vec<u8>>, HttpError> {
         loop {
             match self.framing {
                 Framing::Over => return Ok(None),
                 Framing::UntilEnd => {
-                    let all = std::mem::take(&mut self.held);
+                    let all = std::mem::take(&mut self.buffer);
                     return Ok((!all.is_empty()).then_some(all));
                 }
                 Framing::Length(0) => self.framing = Framing::Over,
@@ -310,12 +318,12 @@ impl Opened {
                 },
                 Framing::Chunked(Some(0)) => {
                     // Skip the line break after the chunk.
-                    match self.held.as_slice() {
-                        [b'\r', b'\n', ..] => drop(self.held.drain(..2)),
-                        [b'\n', ..] => drop(self.held.drain(..1)),
+                    match self.buffer.as_slice() {
+                        [b'\r', b'\n', ..] => drop(self.buffer.drain(..2)),
+                        [b'\n', ..] => drop(self.buffer.drain(..1)),
                         [] | [b'\r'] => return Ok(None),
                         _ => {
-                            return Err(Trouble::Garbled(
+                            return Err(HttpError::Invalid(
                                 "a chunk is longer than its size".to_owned(),
                             ));
                         }
@@ -331,31 +339,31 @@ impl Opened {
         }
     }
 
-    fn up_to(&mut self, most: u64) -> Vec<u8> {
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let rest = self.held.split_off(most.min(self.held.len()));
-        std::mem::replace(&mut self.held, rest)
+    fn up_to(&mut self, max: u64) -> Vec<u8> {
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        let rest = self.buffer.split_off(max.min(self.buffer.len()));
+        std::mem::replace(&mut self.buffer, rest)
     }
 
     /// The size from the line before a chunk, once it is complete.
-    fn chunk_size(&mut self) -> Result<Option<u64>, Trouble> {
-        let Some(end) = memchr::memchr(b'\n', &self.held) else {
-            return match self.held.len() > 64 {
-                true => Err(Trouble::Garbled("a chunk has no valid size".to_owned())),
+    fn chunk_size(&mut self) -> Result<Option<u64>, HttpError> {
+        let Some(end) = memchr::memchr(b'\n', &self.buffer) else {
+            return match self.buffer.len() > 64 {
+                true => Err(HttpError::Invalid("a chunk has no valid size".to_owned())),
                 false => Ok(None),
             };
         };
-        let line: Vec<u8> = self.held.drain(..=end).collect();
+        let line: Vec<u8> = self.buffer.drain(..=end).collect();
         let text = String::from_utf8_lossy(&line);
         let size = text.split(';').next().unwrap_or_default().trim();
         let size = u64::from_str_radix(size, 16);
         size.map(Some)
-            .map_err(|_| Trouble::Garbled("a chunk has no valid size".to_owned()))
+            .map_err(|_| HttpError::Invalid("a chunk has no valid size".to_owned()))
     }
 }
 
 /// Percent-encodes a path segment, because an id may contain any character.
-pub fn encoded(part: &str) -> String {
+pub fn percent_encode(part: &str) -> String {
     let mut out = String::new();
     for byte in part.bytes() {
         match byte {
@@ -374,7 +382,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     /// The response that the client reads if the server sends these bytes in pieces.
-    async fn answered(bytes: &'static [u8], size: usize) -> Result<(Head, Vec<u8>), Trouble> {
+    async fn answered(bytes: &'static [u8], size: usize) -> Result<(Head, Vec<u8>), HttpError> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
         tokio::spawn(async move {
@@ -387,7 +395,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         });
-        let address = Address::parse(&format!("http://127.0.0.1:{port}")).expect("a URL");
+        let address = HostAddress::parse(&format!("http://127.0.0.1:{port}")).expect("a URL");
         let hang = Duration::from_secs(60);
         let opened = open(&address, b"GET / HTTP/1.1\r\n\r\n", hang).await?;
         opened.body(hang).await
@@ -437,7 +445,7 @@ mod tests {
             ),
         ] {
             match answered(bytes, 1000).await {
-                Err(Trouble::Garbled(why)) => assert!(why.contains(wanted), "{why}"),
+                Err(HttpError::Invalid(why)) => assert!(why.contains(wanted), "{why}"),
                 other => panic!("{wanted}: {other:?}"),
             }
         }
@@ -445,7 +453,7 @@ mod tests {
 
     #[test]
     fn ids_are_percent_encoded_in_paths() {
-        assert_eq!(encoded("ses_1-a.b~"), "ses_1-a.b~");
-        assert_eq!(encoded("a/b c?#ä"), "a%2Fb%20c%3F%23%C3%A4");
+        assert_eq!(percent_encode("ses_1-a.b~"), "ses_1-a.b~");
+        assert_eq!(percent_encode("a/b c?#ä"), "a%2Fb%20c%3F%23%C3%A4");
     }
 }

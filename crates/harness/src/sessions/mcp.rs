@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::http::Trouble;
-use super::sse::Event;
-use super::stand::{Stand, Who, read_json};
-use crate::run::case::Blocked;
+use super::context::{ProbeContext, RequestAuth, read_json};
+use super::http::HttpError;
+use super::sse::SseEvent;
+use crate::run::case::NoVerdict;
 
 /// The protocol version that the client requests. The host may choose a different one.
 const VERSION: &str = "2025-06-18";
@@ -24,13 +24,13 @@ pub struct Mcp {
 }
 
 /// The response to one request.
-pub struct Said {
+pub struct McpResponse {
     pub message: Value,
     pub lines: Vec<u64>,
 }
 
 /// The result of a tool call.
-pub struct Given {
+pub struct ToolResult {
     /// The message of a JSON-RPC error, or of a result with `isError`.
     pub error: Option<String>,
     /// The structured content, or the text parsed as JSON.
@@ -40,7 +40,7 @@ pub struct Given {
 }
 
 /// Why a request failed.
-enum Closed {
+enum McpError {
     /// The host has no MCP server at this path.
     Absent(String),
     Failed(String),
@@ -48,7 +48,7 @@ enum Closed {
 
 impl Mcp {
     /// Opens a connection and reads the tools. Not applicable without an MCP server.
-    pub async fn open(stand: &mut Stand<'_>) -> Result<Mcp, Blocked> {
+    pub async fn open(probe: &mut ProbeContext<'_>) -> Result<Mcp, NoVerdict> {
         let mut mcp = Mcp {
             session: None,
             version: None,
@@ -58,36 +58,36 @@ impl Mcp {
         };
         let me = json!({"name": "agentproto", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"protocolVersion": VERSION, "capabilities": {}, "clientInfo": me});
-        let opened = mcp.request(stand, "initialize", params).await;
-        let said = opened.map_err(|closed| match closed {
-            Closed::Absent(why) => Blocked::NotApplicable(format!(
+        let opened = mcp.request(probe, "initialize", params).await;
+        let response = opened.map_err(|error| match error {
+            McpError::Absent(why) => NoVerdict::NotApplicable(format!(
                 "the host has no MCP server at {} ({why})",
-                stand.subject.host.mcp
+                probe.subject.host.mcp
             )),
-            Closed::Failed(why) => {
-                Blocked::NotVerified(format!("cannot connect to the MCP server: {why}"))
+            McpError::Failed(why) => {
+                NoVerdict::NotVerified(format!("cannot connect to the MCP server: {why}"))
             }
         })?;
-        let Some(result) = said.message.get("result").filter(|r| r.is_object()) else {
+        let Some(result) = response.message.get("result").filter(|r| r.is_object()) else {
             let why = format!(
                 "cannot connect to the MCP server: {}",
-                said.message["error"]
+                response.message["error"]
             );
-            return Err(Blocked::NotVerified(why));
+            return Err(NoVerdict::NotVerified(why));
         };
         mcp.version = result["protocolVersion"].as_str().map(str::to_owned);
-        stand.played.initialize = result.clone();
+        probe.outcome.initialize = result.clone();
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        let request = mcp.http(stand, &ready);
-        let _ = stand.exchange(&request).await;
-        mcp.list(stand).await?;
+        let request = mcp.http(probe, &ready);
+        let _ = probe.exchange(&request).await;
+        mcp.list(probe).await?;
         Ok(mcp)
     }
 
-    async fn list(&mut self, stand: &mut Stand<'_>) -> Result<(), Blocked> {
+    async fn list(&mut self, probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
         let mut params = json!({});
         for _ in 0..PAGES {
-            let page = self.call(stand, "tools/list", params).await?;
+            let page = self.call(probe, "tools/list", params).await?;
             self.lines = page.lines;
             let tools = page
                 .message
@@ -95,7 +95,7 @@ impl Mcp {
                 .and_then(Value::as_array);
             let Some(tools) = tools else {
                 let why = format!("`tools/list` was answered with {}", page.message);
-                return Err(Blocked::NotVerified(why));
+                return Err(NoVerdict::NotVerified(why));
             };
             self.tools.extend(tools.iter().cloned());
             match page
@@ -116,35 +116,35 @@ impl Mcp {
 
     async fn call(
         &mut self,
-        stand: &mut Stand<'_>,
+        probe: &mut ProbeContext<'_>,
         method: &str,
         params: Value,
-    ) -> Result<Said, Blocked> {
-        let said = self.request(stand, method, params).await;
-        said.map_err(|closed| match closed {
-            Closed::Absent(why) | Closed::Failed(why) => {
-                Blocked::NotVerified(format!("`{method}` over MCP: {why}"))
+    ) -> Result<McpResponse, NoVerdict> {
+        let response = self.request(probe, method, params).await;
+        response.map_err(|error| match error {
+            McpError::Absent(why) | McpError::Failed(why) => {
+                NoVerdict::NotVerified(format!("`{method}` over MCP: {why}"))
             }
         })
     }
 
     /// Calls a tool.
-    pub async fn give(
+    pub async fn call_tool(
         &mut self,
-        stand: &mut Stand<'_>,
+        probe: &mut ProbeContext<'_>,
         name: &str,
         arguments: Value,
-    ) -> Result<Given, Blocked> {
+    ) -> Result<ToolResult, NoVerdict> {
         let params = json!({"name": name, "arguments": arguments});
-        let said = self.call(stand, "tools/call", params).await?;
-        let error = said
+        let response = self.call(probe, "tools/call", params).await?;
+        let error = response
             .message
             .get("error")
             .map(|error| match error["message"].as_str() {
                 Some(message) => message.to_owned(),
                 None => error.to_string(),
             });
-        let result = &said.message["result"];
+        let result = &response.message["result"];
         let content = result["content"].as_array().into_iter().flatten();
         let texts: Vec<&str> = content.filter_map(|part| part["text"].as_str()).collect();
         let text = texts.join("\n");
@@ -155,15 +155,15 @@ impl Mcp {
             Some(value) => value.clone(),
             None => read_json(text.as_bytes()).unwrap_or(Value::Null),
         };
-        Ok(Given {
+        Ok(ToolResult {
             error: error.or_else(|| (result["isError"] == true).then(|| text.clone())),
             value,
             text,
-            lines: said.lines,
+            lines: response.lines,
         })
     }
 
-    fn http(&self, stand: &Stand<'_>, message: &Value) -> super::http::Request {
+    fn http(&self, probe: &ProbeContext<'_>, message: &Value) -> super::http::Request {
         let accept = "application/json, text/event-stream";
         let mut more = vec![("accept", accept.to_owned())];
         if let Some(session) = &self.session {
@@ -173,72 +173,73 @@ impl Mcp {
             more.push(("mcp-protocol-version", version.clone()));
         }
         let body = message.to_string().into_bytes();
-        let path = stand.subject.host.mcp.clone();
-        stand.request("POST", &path, Some(&body), Who::Ourselves, &more)
+        let path = probe.subject.host.mcp.clone();
+        probe.request("POST", &path, Some(&body), RequestAuth::OwnToken, &more)
     }
 
     async fn request(
         &mut self,
-        stand: &mut Stand<'_>,
+        probe: &mut ProbeContext<'_>,
         method: &str,
         params: Value,
-    ) -> Result<Said, Closed> {
+    ) -> Result<McpResponse, McpError> {
         self.next += 1;
         let id = self.next;
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        let request = self.http(stand, &message);
-        let failed = |(trouble, _): (Trouble, [u64; 2])| Closed::Failed(trouble.told());
-        let mut follow = stand.follow_request(&request).await.map_err(failed)?;
-        let head = follow.head.clone();
-        let mut lines = follow.lines.to_vec();
+        let request = self.http(probe, &message);
+        let failed = |(error, _): (HttpError, [u64; 2])| McpError::Failed(error.describe());
+        let mut stream = probe.open_stream_for(&request).await.map_err(failed)?;
+        let head = stream.head.clone();
+        let mut lines = stream.lines.to_vec();
         if [404, 405, 501].contains(&head.status) && self.session.is_none() {
-            return Err(Closed::Absent(head.line.clone()));
+            return Err(McpError::Absent(head.line.clone()));
         }
         if !(200..300).contains(&head.status) {
-            return Err(Closed::Failed(format!("answered with {}", head.line)));
+            return Err(McpError::Failed(format!("answered with {}", head.line)));
         }
         if let Some(session) = head.header("mcp-session-id") {
             self.session = Some(session.to_owned());
         }
-        let patience = stand.patience();
+        let response_limit = probe.response_limit();
         let message = match head.media_type().as_str() {
             "text/event-stream" => {
-                let answer = |events: &[Event]| {
+                let answer = |events: &[SseEvent]| {
                     events.iter().find_map(|event| {
                         let message = read_json(event.data.as_bytes()).ok()?;
                         (message["id"] == id && message.get("method").is_none())
                             .then(|| (message, event.lines.clone()))
                     })
                 };
-                follow
-                    .until(patience, |events| answer(events).is_some())
+                stream
+                    .until(response_limit, |events| answer(events).is_some())
                     .await;
-                let (message, at) = answer(&follow.events())
-                    .ok_or_else(|| Closed::Failed("the stream contains no response".to_owned()))?;
+                let (message, at) = answer(&stream.events()).ok_or_else(|| {
+                    McpError::Failed("the stream contains no response".to_owned())
+                })?;
                 lines.extend(at);
                 message
             }
             _ => {
-                let (body, line) = follow
-                    .whole(patience.max(Duration::from_millis(10)))
+                let (body, line) = stream
+                    .read_body(response_limit.max(Duration::from_millis(10)))
                     .await
-                    .map_err(|trouble| Closed::Failed(trouble.told()))?;
+                    .map_err(|error| McpError::Failed(error.describe()))?;
                 lines.extend(line);
                 read_json(&body)
-                    .map_err(|why| Closed::Failed(format!("the response is not JSON: {why}")))?
+                    .map_err(|why| McpError::Failed(format!("the response is not JSON: {why}")))?
             }
         };
         if message["id"] != id {
-            return Err(Closed::Failed(format!(
+            return Err(McpError::Failed(format!(
                 "the response has a different id: {message}"
             )));
         }
-        Ok(Said { message, lines })
+        Ok(McpResponse { message, lines })
     }
 }
 
 /// The lines of an output, in any shape that a host may return.
-pub fn lines_of(given: &Given) -> Option<Vec<String>> {
+pub fn lines_of(tool_result: &ToolResult) -> Option<Vec<String>> {
     let one = |item: &Value| match item {
         Value::String(text) => Some(text.clone()),
         Value::Object(members) => ["line", "text"]
@@ -247,7 +248,7 @@ pub fn lines_of(given: &Given) -> Option<Vec<String>> {
         _ => None,
     };
     let all = |items: &Vec<Value>| items.iter().map(one).collect::<Option<Vec<String>>>();
-    match &given.value {
+    match &tool_result.value {
         Value::Array(items) => all(items),
         Value::Object(members) => {
             let named = ["lines", "output"]
@@ -260,7 +261,7 @@ pub fn lines_of(given: &Given) -> Option<Vec<String>> {
                 _ => None,
             }
         }
-        _ => Some(given.text.lines().map(str::to_owned).collect()),
+        _ => Some(tool_result.text.lines().map(str::to_owned).collect()),
     }
 }
 
@@ -268,8 +269,8 @@ pub fn lines_of(given: &Given) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn given(value: Value, text: &str) -> Given {
-        Given {
+    fn tool_result(value: Value, text: &str) -> ToolResult {
+        ToolResult {
             error: None,
             value,
             text: text.to_owned(),
@@ -291,9 +292,13 @@ mod tests {
             (json!({"tail": ["a", "b"], "count": 2}), ""),
             (Value::Null, "a\nb\n"),
         ] {
-            assert_eq!(lines_of(&given(value.clone(), text)), wanted, "{value}");
+            assert_eq!(
+                lines_of(&tool_result(value.clone(), text)),
+                wanted,
+                "{value}"
+            );
         }
-        assert_eq!(lines_of(&given(json!({"lines": [1]}), "")), None);
-        assert_eq!(lines_of(&given(json!({"n": 1}), "")), None);
+        assert_eq!(lines_of(&tool_result(json!({"lines": [1]}), "")), None);
+        assert_eq!(lines_of(&tool_result(json!({"n": 1}), "")), None);
     }
 }

@@ -1,33 +1,33 @@
 //! Certifies a session host by its URL (AIP-46). Each case is a probe, which acts like a client of
 //! the host and checks the raw bytes of the responses.
 
-mod follow;
-mod gates;
+mod access;
+mod context;
+mod event_stream;
 mod http;
 mod life;
 mod mcp;
 mod record;
 mod routes;
+mod session;
 mod sse;
-mod stand;
 mod stream;
 mod target;
 mod tls;
 mod tools;
 mod turns;
-mod visit;
 
 use std::path::Path;
 
 use tokio::time::Instant;
 
 use crate::probe::{self, Probes};
-use crate::run::Setting;
-use crate::run::case::{Blocked, Played};
+use crate::run::RunConfig;
+use crate::run::case::{CaseOutcome, NoVerdict};
 use crate::suite::Case;
-pub use http::encoded;
-use stand::Stand;
-pub use target::{Address, HostTarget, USUAL_ADAPTER};
+use context::ProbeContext;
+pub use http::percent_encode;
+pub use target::{DEFAULT_ADAPTER, HostAddress, HostTarget};
 
 /// The probes, each with the requirements that it can decide.
 pub const PROBES: Probes = Probes(&[
@@ -113,65 +113,65 @@ pub const PROBES: Probes = Probes(&[
     ("media-types", &["SES-05"]),
 ]);
 
-/// Plays a case of probes.
-pub(crate) async fn play(case: &Case, setting: &Setting, root: &Path) -> Played {
-    let begun = Instant::now();
-    let Some(host) = setting.launcher.host() else {
+/// Runs a case of probes.
+pub(crate) async fn run_case(case: &Case, config: &RunConfig, root: &Path) -> CaseOutcome {
+    let start_time = Instant::now();
+    let Some(host) = config.launcher.host() else {
         let why = "this requires a session host: pass its address with --url";
-        return Played::blocked(Blocked::NotApplicable(why.to_owned()));
+        return CaseOutcome::no_verdict(NoVerdict::NotApplicable(why.to_owned()));
     };
-    let mut stand = Stand::new(host, setting, root);
+    let mut probe = ProbeContext::new(host, config, root);
     let probes = async {
         for name in probe::of(case) {
             // Boxed, because some of these futures are large.
-            Box::pin(play_probe(name, &mut stand)).await?;
+            Box::pin(run_probe(name, &mut probe)).await?;
         }
         Ok(())
     };
     let late = |seconds| {
         let why = format!("the case did not finish within {seconds} s because of the host");
-        Blocked::NotVerified(why)
+        NoVerdict::NotVerified(why)
     };
-    let blocked = probe::bounded(setting, probes, late).await;
-    Box::pin(stand.clean_up()).await;
-    stand.finish(case, blocked, begun.elapsed())
+    let no_verdict = probe::bounded(config, probes, late).await;
+    Box::pin(probe.clean_up()).await;
+    probe.finish(case, no_verdict, start_time.elapsed())
 }
 
-async fn play_probe(name: &str, stand: &mut Stand<'_>) -> Result<(), Blocked> {
+async fn run_probe(name: &str, probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     match name {
-        "record" => routes::record(stand).await,
-        "routes" => routes::routes(stand).await,
-        "cwd" => routes::cwd(stand).await,
-        "workspace" => routes::workspace(stand).await,
-        "adapter" => gates::adapter(stand).await,
-        "first-prompt" => turns::first_prompt(stand).await,
-        "many" => life::many(stand).await,
-        "ready" => life::ready(stand).await,
-        "kill" => life::kill(stand).await,
-        "forget" => life::forget(stand).await,
-        "forget-alive" => life::forget_alive(stand).await,
-        "turn" => turns::turn(stand).await,
-        "recall" => turns::recall(stand).await,
-        "overlap" => turns::overlap(stand).await,
-        "thought" => turns::prefix(stand, "thought", "[thought]", "A46-PROJ-03").await,
-        "tool" => turns::prefix(stand, "tool", "[tool]", "A46-PROJ-04").await,
-        "question" => turns::prefix(stand, "permission", "[awaiting input]", "A46-PROJ-06").await,
-        "stream" => stream::stream(stand).await,
-        "keep-alive" => stream::keep_alive(stand).await,
-        "mcp-tools" => tools::tools(stand).await,
-        "mcp-start" => tools::start(stand).await,
-        "mcp-prompt" => tools::prompt(stand).await,
-        "mcp-overlap" => tools::overlap(stand).await,
-        "mcp-list" => tools::list(stand).await,
-        "mcp-output" => tools::output(stand).await,
-        "mcp-kill" => tools::kill(stand).await,
-        "mcp-registry" => tools::registry(stand).await,
-        "auth" => gates::auth(stand).await,
-        "rebinding" => gates::rebinding(stand).await,
-        "unknown-session" => gates::unknown_session(stand).await,
-        "bad-requests" => gates::bad_requests(stand).await,
-        "unknown-members" => gates::unknown_members(stand).await,
-        "media-types" => gates::media_types(stand).await,
-        other => Err(Blocked::Error(format!("unknown probe `{other}`"))),
+        "record" => routes::record(probe).await,
+        "routes" => routes::routes(probe).await,
+        "cwd" => routes::cwd(probe).await,
+        "workspace" => routes::workspace(probe).await,
+        "adapter" => access::adapter(probe).await,
+        "first-prompt" => turns::first_prompt(probe).await,
+        "many" => life::many(probe).await,
+        "ready" => life::ready(probe).await,
+        "kill" => life::kill(probe).await,
+        "forget" => life::forget(probe).await,
+        "forget-alive" => life::forget_alive(probe).await,
+        "turn" => turns::turn(probe).await,
+        "recall" => turns::recall(probe).await,
+        "overlap" => turns::overlap(probe).await,
+        "thought" => turns::prefix(probe, "thought", "[thought]", "A46-PROJ-03").await,
+        "tool" => turns::prefix(probe, "tool", "[tool]", "A46-PROJ-04").await,
+        "question" => turns::prefix(probe, "permission", "[awaiting input]", "A46-PROJ-06").await,
+        "stream" => stream::stream(probe).await,
+        "keep-alive" => stream::keep_alive(probe).await,
+        "mcp-tools" => tools::tools(probe).await,
+        "mcp-start" => tools::start(probe).await,
+        "mcp-prompt" => tools::prompt(probe).await,
+        "mcp-overlap" => tools::overlap(probe).await,
+        "mcp-list" => tools::list(probe).await,
+        "mcp-output" => tools::output(probe).await,
+        "mcp-kill" => tools::kill(probe).await,
+        "mcp-registry" => tools::registry(probe).await,
+        "auth" => access::auth(probe).await,
+        "rebinding" => access::rebinding(probe).await,
+        "unknown-session" => access::unknown_session(probe).await,
+        "bad-requests" => access::bad_requests(probe).await,
+        "unknown-members" => access::unknown_members(probe).await,
+        "media-types" => access::media_types(probe).await,
+        other => Err(NoVerdict::Error(format!("unknown probe `{other}`"))),
     }
 }

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 /// What is wrong with a member: a violation, or only a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Flaw {
-    Wrong(String),
-    Odd(String),
+pub enum RecordProblem {
+    Violation(String),
+    Warning(String),
 }
 
 /// What the probe already knows about the session.
 #[derive(Clone, Debug, Default)]
-pub struct Known<'a> {
+pub struct ExpectedRecord<'a> {
     pub adapter: Option<&'a str>,
     pub label: Option<&'a str>,
     /// Time range of the start in seconds since 1970. Only set if the host uses the same clock.
@@ -23,22 +23,22 @@ pub struct Known<'a> {
 }
 
 /// A member, and the requirement for it.
-pub struct Member {
+pub struct RecordMember {
     pub name: &'static str,
     pub requirement: &'static str,
     /// Whether it must be the same in every response.
     pub is_constant: bool,
 }
 
-const fn member(name: &'static str, requirement: &'static str, is_constant: bool) -> Member {
-    Member {
+const fn member(name: &'static str, requirement: &'static str, is_constant: bool) -> RecordMember {
+    RecordMember {
         name,
         requirement,
         is_constant,
     }
 }
 
-pub const MEMBERS: [Member; 10] = [
+pub const MEMBERS: [RecordMember; 10] = [
     member("id", "A46-MODEL-01", true),
     member("adapterSlug", "A46-MODEL-02", true),
     member("workspaceSlug", "A46-MODEL-03", true),
@@ -68,8 +68,8 @@ pub fn may_follow(before: &str, after: &str) -> bool {
 }
 
 /// What is wrong with one member of a record.
-pub fn flaw(name: &str, record: &Value, known: &Known<'_>) -> Option<Flaw> {
-    let wrong = |why: String| Some(Flaw::Wrong(why));
+pub fn problem(name: &str, record: &Value, known: &ExpectedRecord<'_>) -> Option<RecordProblem> {
+    let wrong = |why: String| Some(RecordProblem::Violation(why));
     let value = record.get(name);
     if matches!(name, "endedAt" | "lastOutputAt" | "exitCode" | "label") {
         return optional(name, value, record, known);
@@ -101,9 +101,9 @@ pub fn flaw(name: &str, record: &Value, known: &Known<'_>) -> Option<Flaw> {
     }
 }
 
-fn started(text: &str, known: &Known<'_>) -> Option<Flaw> {
-    let Some(at) = time::seconds(text) else {
-        return Some(Flaw::Wrong(format!(
+fn started(text: &str, known: &ExpectedRecord<'_>) -> Option<RecordProblem> {
+    let Some(at) = time::parse_time(text) else {
+        return Some(RecordProblem::Violation(format!(
             "`startedAt` is `{text}`, which is not ISO 8601"
         )));
     };
@@ -111,14 +111,19 @@ fn started(text: &str, known: &Known<'_>) -> Option<Flaw> {
     // Allow for clocks with a resolution of one second.
     let is_then = (from - 2.0..=to + 2.0).contains(&at);
     (!is_then).then(|| {
-        Flaw::Wrong(format!(
+        RecordProblem::Violation(format!(
             "`startedAt` is `{text}`, which is not the time of the start"
         ))
     })
 }
 
-fn optional(name: &str, value: Option<&Value>, record: &Value, known: &Known<'_>) -> Option<Flaw> {
-    let wrong = |why: String| Some(Flaw::Wrong(why));
+fn optional(
+    name: &str,
+    value: Option<&Value>,
+    record: &Value,
+    known: &ExpectedRecord<'_>,
+) -> Option<RecordProblem> {
+    let wrong = |why: String| Some(RecordProblem::Violation(why));
     let status = record["status"].as_str().unwrap_or_default();
     let is_over = STATUSES.contains(&status) && !is_alive(status);
     let Some(value) = value.filter(|value| !value.is_null()) else {
@@ -128,7 +133,9 @@ fn optional(name: &str, value: Option<&Value>, record: &Value, known: &Known<'_>
                 "`endedAt` is missing, but the session is `{status}`"
             )),
             "label" if known.label.is_some() => wrong("`label` is missing".to_owned()),
-            _ if is_null => Some(Flaw::Odd(format!("`{name}` is null; leave it out instead"))),
+            _ if is_null => Some(RecordProblem::Warning(format!(
+                "`{name}` is null; leave it out instead"
+            ))),
             _ => None,
         };
     };
@@ -146,19 +153,19 @@ fn optional(name: &str, value: Option<&Value>, record: &Value, known: &Known<'_>
     }
 }
 
-fn time(name: &str, value: &Value, record: &Value, status: &str) -> Option<Flaw> {
-    let wrong = |why: String| Some(Flaw::Wrong(why));
+fn time(name: &str, value: &Value, record: &Value, status: &str) -> Option<RecordProblem> {
+    let wrong = |why: String| Some(RecordProblem::Violation(why));
     let Some(text) = value.as_str() else {
         return wrong(format!("`{name}` is {}, not a string", kind(value)));
     };
-    let Some(at) = time::seconds(text) else {
+    let Some(at) = time::parse_time(text) else {
         return wrong(format!("`{name}` is `{text}`, which is not ISO 8601"));
     };
     if name == "endedAt" && is_alive(status) {
         return wrong(format!("`endedAt` is set, but the session is `{status}`"));
     }
     let started = record["startedAt"].as_str();
-    match started.and_then(time::seconds) {
+    match started.and_then(time::parse_time) {
         // Allow for clocks with a resolution of one second.
         Some(started) if at + 1.0 < started => {
             wrong(format!("`{name}` is `{text}`, which is before `startedAt`"))
@@ -177,11 +184,13 @@ pub fn added(record: &Value) -> Vec<&str> {
 }
 
 /// All violations in a whole record.
-pub fn flaws(record: &Value, known: &Known<'_>) -> Vec<String> {
-    let all = MEMBERS.iter().filter_map(|m| flaw(m.name, record, known));
-    all.filter_map(|flaw| match flaw {
-        Flaw::Wrong(why) => Some(why),
-        Flaw::Odd(_) => None,
+pub fn problems(record: &Value, known: &ExpectedRecord<'_>) -> Vec<String> {
+    let all = MEMBERS
+        .iter()
+        .filter_map(|m| problem(m.name, record, known));
+    all.filter_map(|problem| match problem {
+        RecordProblem::Violation(why) => Some(why),
+        RecordProblem::Warning(_) => None,
     })
     .collect()
 }
@@ -216,11 +225,11 @@ mod tests {
     // A46-MODEL-01 to 10.
     #[test]
     fn invalid_members_are_found() {
-        let known = Known {
+        let known = ExpectedRecord {
             adapter: Some("x"),
-            ..Known::default()
+            ..ExpectedRecord::default()
         };
-        assert_eq!(flaws(&good(), &known), Vec::<String>::new());
+        assert_eq!(problems(&good(), &known), Vec::<String>::new());
         for (name, value) in [
             ("id", json!(5)),
             ("id", json!("")),
@@ -239,26 +248,29 @@ mod tests {
         ] {
             let mut record = good();
             record[name] = value.clone();
-            let found = flaw(name, &record, &known);
+            let found = problem(name, &record, &known);
             assert!(
-                matches!(found, Some(Flaw::Wrong(_))),
+                matches!(found, Some(RecordProblem::Violation(_))),
                 "{name} {value}: {found:?}"
             );
         }
         let mut ended = good();
         ended["status"] = json!("killed");
         assert!(matches!(
-            flaw("endedAt", &ended, &known),
-            Some(Flaw::Wrong(_))
+            problem("endedAt", &ended, &known),
+            Some(RecordProblem::Violation(_))
         ));
         ended["endedAt"] = json!("2026-05-10T17:31:57+02:00");
         ended["exitCode"] = json!(137);
-        assert_eq!(flaws(&ended, &known), Vec::<String>::new());
+        assert_eq!(problems(&ended, &known), Vec::<String>::new());
         let mut odd = good();
         odd["endedAt"] = Value::Null;
         odd["exitCode"] = json!(-1);
-        assert!(matches!(flaw("endedAt", &odd, &known), Some(Flaw::Odd(_))));
-        assert_eq!(flaws(&odd, &known), Vec::<String>::new());
+        assert!(matches!(
+            problem("endedAt", &odd, &known),
+            Some(RecordProblem::Warning(_))
+        ));
+        assert_eq!(problems(&odd, &known), Vec::<String>::new());
         odd["pid"] = Value::Null;
         assert_eq!(added(&odd), ["pid"]);
     }

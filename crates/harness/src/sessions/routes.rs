@@ -5,9 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::record::{self, Flaw, Known, MEMBERS, kind, same_place};
-use super::stand::{Answer, Stand, Who};
-use crate::run::case::Blocked;
+use super::context::{HttpResponse, ProbeContext, RequestAuth};
+use super::record::{self, ExpectedRecord, MEMBERS, RecordProblem, kind, same_place};
+use crate::run::case::NoVerdict;
 
 /// A label with characters that a careless host might change.
 const LABEL: &str = "Größe \"42\"\t<b>\\n</b> — 日本語 🦀";
@@ -18,7 +18,7 @@ fn now() -> f64 {
 }
 
 /// A response that contains the record.
-struct Shown {
+struct RecordResponse {
     /// The requirement for its route.
     route: &'static str,
     name: &'static str,
@@ -26,17 +26,17 @@ struct Shown {
     line: u64,
 }
 
-pub async fn record(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let body = stand.spawn_request(json!({"label": LABEL}))?;
-    let path = stand.spawn_route();
+pub async fn record(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let body = probe.spawn_request(json!({"label": LABEL}))?;
+    let path = probe.spawn_route();
     let before = now();
-    let answer = stand.ask("A46-HTTP-03", "POST", &path, Some(&body)).await?;
+    let answer = probe.ask("A46-HTTP-03", "POST", &path, Some(&body)).await?;
     let between = (before, now());
-    let mut shown = vec![spawned(stand, &answer)?];
-    let id = stand.started(&answer)?.id;
+    let mut responses = vec![spawned(probe, &answer)?];
+    let id = probe.started(&answer)?.id;
 
-    let answer = stand
-        .ask("A46-HTTP-04", "GET", &stand.route(&id, ""), None)
+    let answer = probe
+        .ask("A46-HTTP-04", "GET", &probe.route(&id, ""), None)
         .await?;
     let against = match (&answer.json, answer.status()) {
         (Ok(Value::Object(_)), 200) => None,
@@ -44,14 +44,14 @@ pub async fn record(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         (Err(why), 200) => Some(format!("the response is not JSON: {why}")),
         _ => Some(format!(
             "a request for a session that was just started is answered with {}",
-            answer.told()
+            answer.describe()
         )),
     };
     match against {
-        Some(why) => stand.broken("A46-HTTP-04", why, &answer.lines),
+        Some(why) => probe.violation("A46-HTTP-04", why, &answer.lines),
         None => {
-            stand.saw(&answer.value().clone(), answer.lines[1]);
-            shown.push(Shown {
+            probe.record_status(&answer.value().clone(), answer.lines[1]);
+            responses.push(RecordResponse {
                 route: "A46-HTTP-04",
                 name: "GET of the session",
                 record: answer.value().clone(),
@@ -59,55 +59,58 @@ pub async fn record(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             });
         }
     }
-    if let Some(listed) = listed(stand, &id).await? {
-        shown.push(listed);
+    if let Some(listed) = listed(probe, &id).await? {
+        responses.push(listed);
     }
 
-    let adapter = stand.subject.host.adapter().to_owned();
-    let known = Known {
+    let adapter = probe.subject.host.adapter().to_owned();
+    let known = ExpectedRecord {
         adapter: Some(&adapter),
         label: Some(LABEL),
-        between: stand.subject.host.address.is_loopback().then_some(between),
+        between: probe.subject.host.address.is_loopback().then_some(between),
     };
     for member in &MEMBERS {
         // A separate case checks it.
         if member.name == "lastOutputAt" {
             continue;
         }
-        compare(stand, member, &shown, &known);
+        compare(probe, member, &responses, &known);
     }
-    for one in &shown {
+    for one in &responses {
         // A route without violations is met.
-        if !stand.played.looked_at.iter().any(|id| id == one.route) {
-            stand.met(one.route, &[one.line]);
+        if !probe.outcome.checked.iter().any(|id| id == one.route) {
+            probe.pass(one.route, &[one.line]);
         }
     }
-    label(stand, &shown);
-    let lines: Vec<u64> = shown.iter().map(|one| one.line).collect();
-    let added: Vec<&str> = shown
+    label(probe, &responses);
+    let lines: Vec<u64> = responses.iter().map(|one| one.line).collect();
+    let added: Vec<&str> = responses
         .iter()
         .flat_map(|one| record::added(&one.record))
         .collect();
     match added.is_empty() {
-        true => stand.not_applicable("A46-MODEL-11", "the host does not add members"),
-        false => stand.met("A46-MODEL-11", &lines),
+        true => probe.not_applicable("A46-MODEL-11", "the host does not add members"),
+        false => probe.pass("A46-MODEL-11", &lines),
     }
     Ok(())
 }
 
 /// Checks the response to a spawn request: a Session with status 201.
-fn spawned(stand: &mut Stand<'_>, answer: &Answer) -> Result<Shown, Blocked> {
+fn spawned(
+    probe: &mut ProbeContext<'_>,
+    answer: &HttpResponse,
+) -> Result<RecordResponse, NoVerdict> {
     let status = answer.status();
     if !answer.is_ok() {
         if status >= 500 && status != 501 {
-            let why = format!("a spawn request is answered with {}", answer.told());
-            stand.broken("A46-HTTP-03", why, &answer.lines);
+            let why = format!("a spawn request is answered with {}", answer.describe());
+            probe.violation("A46-HTTP-03", why, &answer.lines);
         }
-        return Err(stand.refused(answer));
+        return Err(probe.no_verdict_for(answer));
     }
     if status != 201 {
         let why = format!("a spawn request is answered with {status}, not 201");
-        stand.broken("A46-HTTP-03", why, &answer.lines);
+        probe.violation("A46-HTTP-03", why, &answer.lines);
     }
     match &answer.json {
         Ok(Value::Object(_)) => {}
@@ -116,11 +119,11 @@ fn spawned(stand: &mut Stand<'_>, answer: &Answer) -> Result<Shown, Blocked> {
                 "the response to a spawn request is {}, not a Session",
                 kind(value)
             );
-            stand.broken("A46-HTTP-03", why, &answer.lines);
+            probe.violation("A46-HTTP-03", why, &answer.lines);
         }
         Err(why) => {
             let why = format!("the response to a spawn request is not JSON: {why}");
-            stand.broken("A46-HTTP-03", why, &answer.lines);
+            probe.violation("A46-HTTP-03", why, &answer.lines);
         }
     }
     let record = answer.value().clone();
@@ -129,9 +132,9 @@ fn spawned(stand: &mut Stand<'_>, answer: &Answer) -> Result<Shown, Blocked> {
         .filter(|id| id.as_str().is_none_or(str::is_empty))
     {
         let why = format!("`id` is {id}, not a non-empty string");
-        stand.broken("A46-MODEL-01", why, &answer.lines);
+        probe.violation("A46-MODEL-01", why, &answer.lines);
     }
-    Ok(Shown {
+    Ok(RecordResponse {
         route: "A46-HTTP-03",
         name: "the response to the spawn request",
         record,
@@ -140,9 +143,12 @@ fn spawned(stand: &mut Stand<'_>, answer: &Answer) -> Result<Shown, Blocked> {
 }
 
 /// Checks the list, and returns its entry for the session.
-async fn listed(stand: &mut Stand<'_>, id: &str) -> Result<Option<Shown>, Blocked> {
-    let prefix = stand.subject.host.prefix.clone();
-    let answer = stand.ask("A46-HTTP-02", "GET", &prefix, None).await?;
+async fn listed(
+    probe: &mut ProbeContext<'_>,
+    id: &str,
+) -> Result<Option<RecordResponse>, NoVerdict> {
+    let prefix = probe.subject.host.prefix.clone();
+    let answer = probe.ask("A46-HTTP-02", "GET", &prefix, None).await?;
     let list = answer.value().get("sessions");
     let against = match (&answer.json, answer.status()) {
         (Err(why), 200) => Some(format!("the response is not JSON: {why}")),
@@ -153,11 +159,11 @@ async fn listed(stand: &mut Stand<'_>, id: &str) -> Result<Option<Shown>, Blocke
         },
         _ => Some(format!(
             "the request for the list is answered with {}",
-            answer.told()
+            answer.describe()
         )),
     };
     if let Some(why) = against {
-        stand.broken("A46-HTTP-02", why, &answer.lines);
+        probe.violation("A46-HTTP-02", why, &answer.lines);
         return Ok(None);
     }
     let entries = list.and_then(Value::as_array).into_iter().flatten();
@@ -165,8 +171,8 @@ async fn listed(stand: &mut Stand<'_>, id: &str) -> Result<Option<Shown>, Blocke
     match entries.as_slice() {
         [entry] => {
             let record = (*entry).clone();
-            stand.saw(&record, answer.lines[1]);
-            Ok(Some(Shown {
+            probe.record_status(&record, answer.lines[1]);
+            Ok(Some(RecordResponse {
                 route: "A46-HTTP-02",
                 name: "the list",
                 record,
@@ -175,12 +181,12 @@ async fn listed(stand: &mut Stand<'_>, id: &str) -> Result<Option<Shown>, Blocke
         }
         [] => {
             let why = "the list does not contain a session that was just started";
-            stand.broken("A46-HTTP-02", why, &answer.lines);
+            probe.violation("A46-HTTP-02", why, &answer.lines);
             Ok(None)
         }
         _ => {
             let why = "the list contains a session more than once";
-            stand.broken("A46-HTTP-02", why, &answer.lines);
+            probe.violation("A46-HTTP-02", why, &answer.lines);
             Ok(None)
         }
     }
@@ -188,32 +194,40 @@ async fn listed(stand: &mut Stand<'_>, id: &str) -> Result<Option<Shown>, Blocke
 
 /// If a member is wrong in all responses, the record is at fault. If it is wrong in only one, that
 /// route is at fault.
-fn compare(stand: &mut Stand<'_>, member: &record::Member, shown: &[Shown], known: &Known<'_>) {
-    let flaws: Vec<Option<Flaw>> = shown
+fn compare(
+    probe: &mut ProbeContext<'_>,
+    member: &record::RecordMember,
+    responses: &[RecordResponse],
+    known: &ExpectedRecord<'_>,
+) {
+    let problems: Vec<Option<RecordProblem>> = responses
         .iter()
-        .map(|one| record::flaw(member.name, &one.record, known))
+        .map(|one| record::problem(member.name, &one.record, known))
         .collect();
-    let lines: Vec<u64> = shown.iter().map(|one| one.line).collect();
+    let lines: Vec<u64> = responses.iter().map(|one| one.line).collect();
     let id = member.requirement;
-    if let [Some(first), ..] = flaws.as_slice()
-        && flaws.iter().all(Option::is_some)
+    if let [Some(first), ..] = problems.as_slice()
+        && problems.iter().all(Option::is_some)
     {
         return match first {
-            Flaw::Wrong(why) => stand.broken(id, why.clone(), &lines),
-            Flaw::Odd(why) => stand.doubtful(id, why.clone(), &lines),
+            RecordProblem::Violation(why) => probe.violation(id, why.clone(), &lines),
+            RecordProblem::Warning(why) => probe.suspicion(id, why.clone(), &lines),
         };
     }
-    for (one, flaw) in shown.iter().zip(&flaws) {
-        match flaw {
-            Some(Flaw::Wrong(why)) => {
+    for (one, problem) in responses.iter().zip(&problems) {
+        match problem {
+            Some(RecordProblem::Violation(why)) => {
                 let why = format!("{why} in {}, but correct in other responses", one.name);
-                stand.broken(one.route, why, &[one.line]);
+                probe.violation(one.route, why, &[one.line]);
             }
-            Some(Flaw::Odd(why)) => stand.doubtful(id, why.clone(), &[one.line]),
+            Some(RecordProblem::Warning(why)) => probe.suspicion(id, why.clone(), &[one.line]),
             None => {}
         }
     }
-    let right = shown.iter().zip(&flaws).filter(|(_, flaw)| flaw.is_none());
+    let right = responses
+        .iter()
+        .zip(&problems)
+        .filter(|(_, problem)| problem.is_none());
     let mut values = right.map(|(one, _)| (one.name, one.record.get(member.name)));
     let Some((name, first)) = values.next() else {
         return;
@@ -221,49 +235,49 @@ fn compare(stand: &mut Stand<'_>, member: &record::Member, shown: &[Shown], know
     let other = values.find(|(_, value)| member.is_constant && *value != first);
     match other {
         Some((other, value)) => {
-            let told = |value: Option<&Value>| value.map_or("missing".to_owned(), Value::to_string);
+            let show = |value: Option<&Value>| value.map_or("missing".to_owned(), Value::to_string);
             let why = format!(
                 "`{}` is {} in {name} and {} in {other}",
                 member.name,
-                told(first),
-                told(value)
+                show(first),
+                show(value)
             );
-            stand.broken(id, why, &lines);
+            probe.violation(id, why, &lines);
         }
-        None => stand.met(id, &lines),
+        None => probe.pass(id, &lines),
     }
 }
 
 /// Checks that the label is returned unchanged.
-fn label(stand: &mut Stand<'_>, shown: &[Shown]) {
-    let labels = shown
+fn label(probe: &mut ProbeContext<'_>, responses: &[RecordResponse]) {
+    let labels = responses
         .iter()
         .filter_map(|one| Some((one, one.record.get("label")?.as_str()?)));
-    let labels: Vec<(&Shown, &str)> = labels.collect();
+    let labels: Vec<(&RecordResponse, &str)> = labels.collect();
     if labels.is_empty() {
         let why = "no response contains the label";
-        return stand.not_verified("A46-SPAWN-05", why);
+        return probe.not_verified("A46-SPAWN-05", why);
     }
     let lines: Vec<u64> = labels.iter().map(|(one, _)| one.line).collect();
     let changed = labels.iter().find(|(_, label)| *label != LABEL);
     let against =
         changed.map(|(_, label)| format!("the label {LABEL:?} was returned as {label:?}"));
-    stand.verdict("A46-SPAWN-05", against, &lines);
+    probe.verdict("A46-SPAWN-05", against, &lines);
 }
 
 /// Checks that every route exists, under one prefix.
-pub async fn routes(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let session = stand.running(json!({})).await?;
+pub async fn routes(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let session = probe.running(json!({})).await?;
     let id = session.id;
-    let prompt = stand.need_prompt("text")?;
+    let prompt = probe.need_prompt("text")?;
     let prompt = json!({"prompt": prompt}).to_string().into_bytes();
-    let prefix = stand.subject.host.prefix.clone();
+    let prefix = probe.subject.host.prefix.clone();
     let accept = [("accept", "text/event-stream".to_owned())];
-    let stream = stand.request(
+    let stream = probe.request(
         "GET",
-        &stand.route(&id, "/stream"),
+        &probe.route(&id, "/stream"),
         None,
-        Who::Ourselves,
+        RequestAuth::OwnToken,
         &accept,
     );
     let mut missing = Vec::new();
@@ -275,108 +289,110 @@ pub async fn routes(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             lines.extend(at);
         }
     };
-    match stand.follow_request(&stream).await {
-        Ok(follow) => note(
+    match probe.open_stream_for(&stream).await {
+        Ok(stream) => note(
             format!("GET {prefix}/:id/stream"),
-            follow.head.status,
-            follow.lines,
+            stream.head.status,
+            stream.lines,
         ),
-        Err((trouble, at)) => return Err(stand.failed("A46-HTTP-01", &trouble, at)),
+        Err((error, at)) => return Err(probe.failed("A46-HTTP-01", &error, at)),
     }
     let paths = [
         ("GET", prefix.clone(), None, String::new()),
-        ("GET", stand.route(&id, ""), None, "/:id".to_owned()),
+        ("GET", probe.route(&id, ""), None, "/:id".to_owned()),
         (
             "POST",
-            stand.route(&id, "/prompt"),
+            probe.route(&id, "/prompt"),
             Some(prompt.as_slice()),
             "/:id/prompt".to_owned(),
         ),
         (
             "POST",
-            stand.route(&id, "/kill"),
+            probe.route(&id, "/kill"),
             None,
             "/:id/kill".to_owned(),
         ),
-        ("DELETE", stand.route(&id, ""), None, "/:id".to_owned()),
+        ("DELETE", probe.route(&id, ""), None, "/:id".to_owned()),
     ];
     for (method, path, body, name) in paths {
-        let request = stand.request(method, &path, body, Who::Ourselves, &[]);
-        match stand.exchange(&request).await {
+        let request = probe.request(method, &path, body, RequestAuth::OwnToken, &[]);
+        match probe.exchange(&request).await {
             Ok(answer) => note(
                 format!("{method} {prefix}{name}"),
                 answer.status(),
                 answer.lines,
             ),
-            Err((trouble, at)) => return Err(stand.failed("A46-HTTP-01", &trouble, at)),
+            Err((error, at)) => return Err(probe.failed("A46-HTTP-01", &error, at)),
         }
     }
     let against = (!missing.is_empty()).then(|| format!("missing routes: {}", missing.join(", ")));
-    stand.verdict("A46-HTTP-01", against, &lines);
+    probe.verdict("A46-HTTP-01", against, &lines);
     Ok(())
 }
 
 /// Checks that a session runs in the directory that the caller names.
-pub async fn cwd(stand: &mut Stand<'_>) -> Result<(), Blocked> {
+pub async fn cwd(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     let skip = || {
         let why = "the host is on another machine: pass one of its directories with --cwd";
-        Blocked::Skip(why.to_owned())
+        NoVerdict::Skip(why.to_owned())
     };
-    let wanted = stand.cwd("work")?.ok_or_else(skip)?;
-    let first = stand.spawn(json!({"cwd": wanted})).await?;
+    let wanted = probe.cwd("work")?.ok_or_else(skip)?;
+    let first = probe.spawn(json!({"cwd": wanted})).await?;
     let found = first.record["cwd"].as_str().unwrap_or_default().to_owned();
     let against = (!same_place(&found, &wanted))
         .then(|| format!("`cwd` was {wanted}, but the session is in {found}"));
-    stand.verdict("A46-WS-04", against, &first.lines);
+    probe.verdict("A46-WS-04", against, &first.lines);
 
     let slug = first.record["workspaceSlug"].clone();
-    let other = stand.cwd("other")?.ok_or_else(skip)?;
+    let other = probe.cwd("other")?.ok_or_else(skip)?;
     let both = json!({"cwd": other, "workspaceSlug": slug});
-    let second = stand.spawn(both).await?;
+    let second = probe.spawn(both).await?;
     let found = second.record["cwd"].as_str().unwrap_or_default().to_owned();
     let against = (!same_place(&found, &other)).then(|| {
         format!(
             "`cwd` was {other} together with the workspace {slug}, but the session is in {found}"
         )
     });
-    stand.verdict("A46-SPAWN-03", against, &second.lines);
+    probe.verdict("A46-SPAWN-03", against, &second.lines);
     Ok(())
 }
 
 /// Checks a spawn request without `cwd` and workspace: the host chooses a directory, or requires
 /// one.
-pub async fn workspace(stand: &mut Stand<'_>) -> Result<(), Blocked> {
+pub async fn workspace(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     // Start a session first, to make sure that the adapter works.
-    stand.spawn(json!({})).await?;
-    let body = json!({"adapter": stand.subject.host.adapter()});
-    let path = stand.spawn_route();
-    let answer = stand
+    probe.spawn(json!({})).await?;
+    let body = json!({"adapter": probe.subject.host.adapter()});
+    let path = probe.spawn_route();
+    let answer = probe
         .ask("A46-SPAWN-02", "POST", &path, Some(&body))
         .await?;
     let status = answer.status();
     if answer.is_ok() {
-        let started = stand.started(&answer)?;
-        let known = Known::default();
-        let flaw = ["cwd", "workspaceSlug"]
+        let started = probe.started(&answer)?;
+        let known = ExpectedRecord::default();
+        let problem = ["cwd", "workspaceSlug"]
             .into_iter()
-            .find_map(|name| record::flaw(name, &started.record, &known));
-        let against = flaw.map(|flaw| match flaw {
-            Flaw::Wrong(why) | Flaw::Odd(why) => format!("started without a workspace: {why}"),
+            .find_map(|name| record::problem(name, &started.record, &known));
+        let against = problem.map(|problem| match problem {
+            RecordProblem::Violation(why) | RecordProblem::Warning(why) => {
+                format!("started without a workspace: {why}")
+            }
         });
-        stand.verdict("A46-SPAWN-02", against, &started.lines);
+        probe.verdict("A46-SPAWN-02", against, &started.lines);
         let why = "the host chooses a directory if none is named";
-        stand.not_applicable("A46-WS-08", why);
+        probe.not_applicable("A46-WS-08", why);
     } else if (400..500).contains(&status) {
-        stand.met("A46-WS-08", &answer.lines);
-        let why = format!("the host requires `cwd` ({})", answer.told());
-        stand.not_applicable("A46-SPAWN-02", why);
+        probe.pass("A46-WS-08", &answer.lines);
+        let why = format!("the host requires `cwd` ({})", answer.describe());
+        probe.not_applicable("A46-SPAWN-02", why);
     } else {
         let why = format!(
             "a spawn request without `cwd` and workspace is answered with {}",
-            answer.told()
+            answer.describe()
         );
-        stand.broken("A46-SPAWN-02", why, &answer.lines);
-        stand.not_verified(
+        probe.violation("A46-SPAWN-02", why, &answer.lines);
+        probe.not_verified(
             "A46-WS-08",
             "a host that requires `cwd` must answer with a 4xx status",
         );

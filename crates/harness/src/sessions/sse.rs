@@ -2,7 +2,7 @@
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// The event name, or `message` if there is none.
     pub name: String,
     pub data: String,
@@ -13,23 +13,23 @@ pub struct Event {
 
 /// The meaning of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum SseItem {
     Comment,
-    Event(Event),
+    Event(SseEvent),
     /// A field of an event that is not complete yet.
     Field,
 }
 
 /// Splits bytes into lines at LF, CR or CRLF.
 #[derive(Default)]
-pub struct Lines {
-    held: Vec<u8>,
+pub struct SseLines {
+    buffer: Vec<u8>,
     /// Whether the last byte was a CR, so that an LF after it belongs to the same line break.
     after_cr: bool,
-    begun: bool,
+    started: bool,
 }
 
-impl Lines {
+impl SseLines {
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         for byte in bytes {
@@ -37,15 +37,15 @@ impl Lines {
             match byte {
                 b'\n' if was_cr => {}
                 b'\n' | b'\r' => lines.push(self.line()),
-                byte => self.held.push(*byte),
+                byte => self.buffer.push(*byte),
             }
         }
         lines
     }
 
     fn line(&mut self) -> Vec<u8> {
-        let line = std::mem::take(&mut self.held);
-        let first = !std::mem::replace(&mut self.begun, true);
+        let line = std::mem::take(&mut self.buffer);
+        let first = !std::mem::replace(&mut self.started, true);
         match line.strip_prefix(b"\xef\xbb\xbf") {
             Some(rest) if first => rest.to_vec(),
             _ => line,
@@ -55,22 +55,22 @@ impl Lines {
 
 /// Assembles lines into events.
 #[derive(Default)]
-pub struct Reader {
+pub struct SseReader {
     name: String,
     data: Vec<String>,
     id: Option<String>,
     lines: Vec<u64>,
 }
 
-impl Reader {
+impl SseReader {
     /// Handles a line, with its number in the transcript.
-    pub fn line(&mut self, line: &[u8], number: u64) -> Heard {
+    pub fn line(&mut self, line: &[u8], number: u64) -> SseItem {
         let text = String::from_utf8_lossy(line);
         if text.is_empty() {
             return self.dispatch();
         }
         if text.starts_with(':') {
-            return Heard::Comment;
+            return SseItem::Comment;
         }
         let (field, value) = text.split_once(':').unwrap_or((&text, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -81,18 +81,18 @@ impl Reader {
             "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
             _ => {}
         }
-        Heard::Field
+        SseItem::Field
     }
 
-    fn dispatch(&mut self) -> Heard {
+    fn dispatch(&mut self) -> SseItem {
         let name = std::mem::take(&mut self.name);
         let data = std::mem::take(&mut self.data).join("\n");
         let lines = std::mem::take(&mut self.lines);
         // An event without data is ignored, whatever its name.
         if data.is_empty() {
-            return Heard::Field;
+            return SseItem::Field;
         }
-        Heard::Event(Event {
+        SseItem::Event(SseEvent {
             name: match name.is_empty() {
                 true => "message".to_owned(),
                 false => name,
@@ -112,14 +112,14 @@ mod tests {
         let mut all = Vec::new();
         let mut comments = 0;
         // The result must not depend on how the bytes are split.
-        let mut lines = Lines::default();
-        let mut reader = Reader::default();
+        let mut lines = SseLines::default();
+        let mut reader = SseReader::default();
         for piece in text.as_bytes().chunks(3) {
             for line in lines.push(piece) {
                 match reader.line(&line, 1) {
-                    Heard::Event(event) => all.push((event.name, event.data)),
-                    Heard::Comment => comments += 1,
-                    Heard::Field => {}
+                    SseItem::Event(event) => all.push((event.name, event.data)),
+                    SseItem::Comment => comments += 1,
+                    SseItem::Field => {}
                 }
             }
         }

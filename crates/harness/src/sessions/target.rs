@@ -8,21 +8,24 @@ use fluent_uri::Uri;
 use zeroize::Zeroizing;
 
 /// The adapter that is used if the caller names none. Hosts that bundle the mock agents have it.
-pub const USUAL_ADAPTER: &str = "mock-acp";
+pub const DEFAULT_ADAPTER: &str = "mock-acp";
 
 /// The address of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct HostAddress {
+    /// Host name or IP address. An IPv6 address has brackets.
     pub host: String,
+    /// TCP port.
     pub port: u16,
+    /// Whether the URL starts with `https`.
     pub is_tls: bool,
     /// Prefix of every path, without a trailing slash.
     pub base: String,
 }
 
-impl Address {
+impl HostAddress {
     /// Parses `http://127.0.0.1:4711` or `https://host/behind/a/path`.
-    pub fn parse(text: &str) -> Result<Address, String> {
+    pub fn parse(text: &str) -> Result<HostAddress, String> {
         let uri =
             Uri::parse(text).map_err(|error| format!("`{text}` is not a valid URL: {error}"))?;
         let is_tls = match uri.scheme().as_str().to_ascii_lowercase().as_str() {
@@ -49,7 +52,7 @@ impl Address {
                 .parse()
                 .map_err(|_| format!("`{port}` is not a valid port"))?,
         };
-        Ok(Address {
+        Ok(HostAddress {
             host: authority.host().to_owned(),
             port,
             is_tls,
@@ -83,7 +86,7 @@ impl Address {
 #[derive(Clone)]
 pub struct HostTarget {
     /// Its address.
-    pub address: Address,
+    pub address: HostAddress,
     /// Prefix of the session routes.
     pub prefix: String,
     /// Path of its MCP server.
@@ -106,7 +109,7 @@ impl fmt::Debug for HostTarget {
 
 impl HostTarget {
     /// A host with the default routes.
-    pub fn new(address: Address, token: Option<String>) -> HostTarget {
+    pub fn new(address: HostAddress, token: Option<String>) -> HostTarget {
         HostTarget {
             address,
             prefix: "/sessions".to_owned(),
@@ -117,9 +120,9 @@ impl HostTarget {
         }
     }
 
-    /// The adapter to run: the caller's, or else [`USUAL_ADAPTER`].
+    /// The adapter to run: the caller's, or else [`DEFAULT_ADAPTER`].
     pub fn adapter(&self) -> &str {
-        self.adapter.as_deref().unwrap_or(USUAL_ADAPTER)
+        self.adapter.as_deref().unwrap_or(DEFAULT_ADAPTER)
     }
 }
 
@@ -130,7 +133,7 @@ mod tests {
     #[test]
     fn addresses_are_parsed() {
         let of = |text: &str| {
-            let address = Address::parse(text).expect(text);
+            let address = HostAddress::parse(text).expect(text);
             (
                 address.authority(),
                 address.base.clone(),
@@ -153,7 +156,7 @@ mod tests {
             "http://x/?token=1",
             "/sessions",
         ] {
-            assert!(Address::parse(wrong).is_err(), "{wrong}");
+            assert!(HostAddress::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

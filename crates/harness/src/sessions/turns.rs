@@ -5,50 +5,50 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::follow::{line_of, says_turn_end};
+use super::context::{HttpResponse, ProbeContext};
+use super::event_stream::{is_turn_end_line, line_of};
 use super::life::acknowledged;
-use super::stand::{Answer, Stand};
-use crate::run::case::Blocked;
+use crate::run::case::NoVerdict;
 
 /// How long a turn may stay busy after its end was reported.
-const AFTERGLOW: Duration = Duration::from_secs(2);
+const BUSY_AFTER_END: Duration = Duration::from_secs(2);
 
-pub async fn turn(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let prompt = stand.need_prompt("text")?;
-    let session = stand.running(json!({})).await?;
+pub async fn turn(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let prompt = probe.need_prompt("text")?;
+    let session = probe.running(json!({})).await?;
     let id = session.id;
-    let mut follow = stand.following(&id).await?;
-    let answer = stand.prompt("A46-HTTP-05", &id, &prompt).await?;
-    let is_taken = taken(stand, &answer, &id);
+    let mut stream = probe.follow_session(&id).await?;
+    let answer = probe.prompt("A46-HTTP-05", &id, &prompt).await?;
+    let is_taken = taken(probe, &answer, &id);
     if !is_taken {
-        return Err(Blocked::NotVerified(format!(
+        return Err(NoVerdict::NotVerified(format!(
             "the prompt was not accepted: {}",
-            answer.told()
+            answer.describe()
         )));
     }
-    let patience = stand.patience();
-    let is_told = follow.turns(1, patience).await;
-    if is_told {
+    let response_limit = probe.response_limit();
+    let is_reported = stream.turns(1, response_limit).await;
+    if is_reported {
         // A second end would follow immediately.
-        let quiet = stand.setting.quiet;
-        follow.turns(2, quiet).await;
-        stand.played.waits += quiet;
-        let ends = follow.turn_ends();
+        let quiet = probe.config.quiet;
+        stream.turns(2, quiet).await;
+        probe.outcome.waits += quiet;
+        let ends = stream.turn_ends();
         let against = (ends.len() > 1).then(|| format!("the turn ended {} times", ends.len()));
-        stand.verdict("A46-TURN-06", against, &ends);
+        probe.verdict("A46-TURN-06", against, &ends);
     } else {
         let why = format!(
             "no line reported the end of the turn within {:.0} s",
-            patience.as_secs_f64()
+            response_limit.as_secs_f64()
         );
-        stand.broken("A46-TURN-06", why, &answer.lines);
+        probe.violation("A46-TURN-06", why, &answer.lines);
     }
-    lines(stand, &follow.events(), &answer);
-    goes_on(stand, &id, &prompt, is_told).await
+    lines(probe, &stream.events(), &answer);
+    turn_continues(probe, &id, &prompt, is_reported).await
 }
 
 /// Checks the response `{ok: true, id}`.
-fn taken(stand: &mut Stand<'_>, answer: &Answer, id: &str) -> bool {
+fn taken(probe: &mut ProbeContext<'_>, answer: &HttpResponse, id: &str) -> bool {
     let against = match acknowledged(answer, id, "id") {
         None if answer.value()["ok"] != true => {
             Some("`ok` is false for a prompt that was accepted".to_owned())
@@ -56,39 +56,39 @@ fn taken(stand: &mut Stand<'_>, answer: &Answer, id: &str) -> bool {
         against => against,
     };
     let is_ok = answer.is_ok();
-    stand.verdict("A46-HTTP-05", against, &answer.lines);
+    probe.verdict("A46-HTTP-05", against, &answer.lines);
     is_ok
 }
 
 /// Checks that the session stays alive and accepts another prompt.
-async fn goes_on(
-    stand: &mut Stand<'_>,
+async fn turn_continues(
+    probe: &mut ProbeContext<'_>,
     id: &str,
     prompt: &str,
-    is_told: bool,
-) -> Result<(), Blocked> {
-    let now = stand.get(id).await?;
+    is_reported: bool,
+) -> Result<(), NoVerdict> {
+    let now = probe.get(id).await?;
     let status = now.value()["status"].clone();
     if status != "running" {
         let why = format!("after the turn, the session is {status}, not \"running\"");
-        stand.broken("A46-TURN-01", why, &now.lines);
+        probe.violation("A46-TURN-01", why, &now.lines);
         return Ok(());
     }
     // If no end was reported, the turn may still be running.
     let until = Instant::now()
-        + match is_told {
-            true => AFTERGLOW,
-            false => stand.patience(),
+        + match is_reported {
+            true => BUSY_AFTER_END,
+            false => probe.response_limit(),
         };
     loop {
-        let next = stand.prompt("A46-TURN-01", id, prompt).await?;
+        let next = probe.prompt("A46-TURN-01", id, prompt).await?;
         if next.is_ok() {
-            stand.met("A46-TURN-01", &[now.lines[1], next.lines[1]]);
+            probe.pass("A46-TURN-01", &[now.lines[1], next.lines[1]]);
             return Ok(());
         }
         if next.status() != 409 || Instant::now() >= until {
-            let why = format!("the second prompt is answered with {}", next.told());
-            stand.broken("A46-TURN-01", why, &next.lines);
+            let why = format!("the second prompt is answered with {}", next.describe());
+            probe.violation("A46-TURN-01", why, &next.lines);
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -96,30 +96,35 @@ async fn goes_on(
 }
 
 /// Checks the output lines of a turn.
-fn lines(stand: &mut Stand<'_>, events: &[super::sse::Event], asked: &Answer) {
-    let told: Vec<(String, Vec<u64>)> = events
+fn lines(probe: &mut ProbeContext<'_>, events: &[super::sse::SseEvent], asked: &HttpResponse) {
+    let line_texts: Vec<(String, Vec<u64>)> = events
         .iter()
         .filter_map(|event| Some((line_of(event)?, event.lines.clone())))
         .collect();
-    let said = told.iter().filter(|(line, _)| !says_turn_end(line));
-    let said: Vec<&(String, Vec<u64>)> = said.filter(|(line, _)| !line.trim().is_empty()).collect();
-    match said.first() {
-        Some((_, lines)) => stand.met("A46-PROJ-01", lines),
+    let output = line_texts
+        .iter()
+        .filter(|(line, _)| !is_turn_end_line(line));
+    let output: Vec<&(String, Vec<u64>)> =
+        output.filter(|(line, _)| !line.trim().is_empty()).collect();
+    match output.first() {
+        Some((_, lines)) => probe.pass("A46-PROJ-01", lines),
         None => {
             let why = "the stream has no output line of the turn";
-            stand.broken("A46-PROJ-01", why, &asked.lines);
+            probe.violation("A46-PROJ-01", why, &asked.lines);
         }
     }
-    let split = told.iter().find(|(line, _)| line.contains(['\n', '\r']));
-    match (split, said.first()) {
+    let split = line_texts
+        .iter()
+        .find(|(line, _)| line.contains(['\n', '\r']));
+    match (split, output.first()) {
         (Some((line, lines)), _) => {
             let why = format!("a line contains a line break: {line:?}");
-            stand.broken("A46-PROJ-02", why, lines);
+            probe.violation("A46-PROJ-02", why, lines);
         }
-        (None, Some((_, lines))) => stand.met("A46-PROJ-02", lines),
-        (None, None) => stand.not_verified("A46-PROJ-02", "the stream sent no line of text"),
+        (None, Some((_, lines))) => probe.pass("A46-PROJ-02", lines),
+        (None, None) => probe.not_verified("A46-PROJ-02", "the stream sent no line of text"),
     }
-    match told.iter().find(|(line, _)| says_turn_end(line)) {
+    match line_texts.iter().find(|(line, _)| is_turn_end_line(line)) {
         Some((line, lines)) => {
             let has_reason = line
                 .split_once("turn-end (")
@@ -128,30 +133,30 @@ fn lines(stand: &mut Stand<'_>, events: &[super::sse::Event], asked: &Answer) {
             let against = (!has_reason).then(|| {
                 format!("the line does not contain the reason for the end of the turn: {line:?}")
             });
-            stand.verdict("A46-PROJ-07", against, lines);
+            probe.verdict("A46-PROJ-07", against, lines);
         }
-        None => stand.not_verified("A46-PROJ-07", "no line reported the end of the turn"),
+        None => probe.not_verified("A46-PROJ-07", "no line reported the end of the turn"),
     }
 }
 
 /// Checks that the second turn knows what was said in the first.
-pub async fn recall(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let text = stand.need_prompt("text")?;
-    let recall = stand.need_prompt("recall")?;
-    let session = stand.running(json!({})).await?;
+pub async fn recall(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let text = probe.need_prompt("text")?;
+    let recall = probe.need_prompt("recall")?;
+    let session = probe.running(json!({})).await?;
     let id = session.id;
-    let mut follow = stand.following(&id).await?;
-    let patience = stand.patience();
+    let mut stream = probe.follow_session(&id).await?;
+    let response_limit = probe.response_limit();
     let token = format!("word-{:08x}", fingerprint(&id));
-    stand.prompted(&id, &format!("{text} ({token})")).await?;
-    if !follow.turns(1, patience).await {
+    probe.send_prompt(&id, &format!("{text} ({token})")).await?;
+    if !stream.turns(1, response_limit).await {
         let why = "the first turn did not end".to_owned();
-        return Err(Blocked::NotVerified(why));
+        return Err(NoVerdict::NotVerified(why));
     }
-    let before = follow.events().len();
-    let asked = again(stand, &id, &recall).await?;
-    let is_over = follow.turns(2, patience).await;
-    let events = follow.events();
+    let before = stream.events().len();
+    let asked = prompt_again(probe, &id, &recall).await?;
+    let is_over = stream.turns(2, response_limit).await;
+    let events = stream.events();
     let second = events.get(before..).unwrap_or_default();
     let knows = second
         .iter()
@@ -165,28 +170,32 @@ pub async fn recall(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     };
     if knows.is_none() && !is_over {
         let why = "the second turn did not end".to_owned();
-        return Err(Blocked::NotVerified(why));
+        return Err(NoVerdict::NotVerified(why));
     }
     let against = knows.is_none().then(|| {
         format!("the agent does not remember the first turn: `{token}` is not in its answer")
     });
-    stand.verdict("A46-TURN-02", against.clone(), &lines);
-    stand.verdict("A46-TURN-03", against, &lines);
+    probe.verdict("A46-TURN-02", against.clone(), &lines);
+    probe.verdict("A46-TURN-03", against, &lines);
     Ok(())
 }
 
 /// Sends a prompt right after the end of a turn.
-async fn again(stand: &mut Stand<'_>, id: &str, text: &str) -> Result<Answer, Blocked> {
-    let until = Instant::now() + AFTERGLOW;
+async fn prompt_again(
+    probe: &mut ProbeContext<'_>,
+    id: &str,
+    text: &str,
+) -> Result<HttpResponse, NoVerdict> {
+    let until = Instant::now() + BUSY_AFTER_END;
     loop {
-        let answer = stand.prompt("", id, text).await?;
+        let answer = probe.prompt("", id, text).await?;
         if answer.is_ok() {
             return Ok(answer);
         }
         if answer.status() != 409 || Instant::now() >= until {
-            return Err(Blocked::NotVerified(format!(
+            return Err(NoVerdict::NotVerified(format!(
                 "the second prompt was not accepted: {}",
-                answer.told()
+                answer.describe()
             )));
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -200,89 +209,89 @@ fn fingerprint(id: &str) -> u32 {
     })
 }
 
-pub async fn overlap(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let slow = stand.need_prompt("slow")?;
-    let text = stand.need_prompt("text")?;
-    let session = stand.running(json!({})).await?;
+pub async fn overlap(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
+    let slow = probe.need_prompt("slow")?;
+    let text = probe.need_prompt("text")?;
+    let session = probe.running(json!({})).await?;
     let id = session.id;
-    let follow = stand.following(&id).await?;
-    let first = stand.prompt("A46-HTTP-05", &id, &slow).await?;
+    let stream = probe.follow_session(&id).await?;
+    let first = probe.prompt("A46-HTTP-05", &id, &slow).await?;
     if !first.is_ok() {
-        return Err(Blocked::NotVerified(format!(
+        return Err(NoVerdict::NotVerified(format!(
             "the first prompt was not accepted: {}",
-            first.told()
+            first.describe()
         )));
     }
-    let ends = follow.turn_ends();
+    let ends = stream.turn_ends();
     if !ends.is_empty() {
         let why = "the prompt was answered only after its turn had ended";
         let lines: Vec<u64> = ends.into_iter().chain(first.lines).collect();
-        stand.doubtful("A46-HTTP-05", why, &lines);
+        probe.suspicion("A46-HTTP-05", why, &lines);
         let why = "the turn ended before a second prompt could be sent".to_owned();
-        return Err(Blocked::NotVerified(why));
+        return Err(NoVerdict::NotVerified(why));
     }
-    stand.met("A46-HTTP-05", &first.lines);
-    let second = stand.prompt("A46-TURN-04", &id, &text).await?;
+    probe.pass("A46-HTTP-05", &first.lines);
+    let second = probe.prompt("A46-TURN-04", &id, &text).await?;
     let lines = [first.lines[1], second.lines[0], second.lines[1]];
     match second.status() {
-        409 => stand.met("A46-TURN-04", &lines),
-        _ if second.is_ok() && !follow.turn_ends().is_empty() => {
+        409 => probe.pass("A46-TURN-04", &lines),
+        _ if second.is_ok() && !stream.turn_ends().is_empty() => {
             let why = "the turn ended before the second prompt: the `slow` prompt is too fast";
-            stand.not_verified("A46-TURN-04", why);
+            probe.not_verified("A46-TURN-04", why);
         }
         _ if second.is_ok() => {
             let why = "a prompt during a turn is accepted";
-            stand.broken("A46-TURN-04", why, &lines);
+            probe.violation("A46-TURN-04", why, &lines);
         }
         _ => {
             let why = format!(
                 "a prompt during a turn is answered with {}, not 409",
-                second.told()
+                second.describe()
             );
-            stand.broken("A46-TURN-04", why, &lines);
+            probe.violation("A46-TURN-04", why, &lines);
         }
     }
     Ok(())
 }
 
 /// Checks that a spawn request with a prompt starts a turn.
-pub async fn first_prompt(stand: &mut Stand<'_>) -> Result<(), Blocked> {
+pub async fn first_prompt(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     let about = "A46-SPAWN-04";
-    let text = stand.need_prompt("text")?;
+    let text = probe.need_prompt("text")?;
     // During a slow turn, another prompt is refused, which is the clearest evidence.
-    let slow = stand.need_prompt("slow").ok();
+    let slow = probe.need_prompt("slow").ok();
     let prompt = slow.clone().unwrap_or_else(|| text.clone());
-    let started = stand.spawn(json!({"prompt": prompt})).await?;
-    let started = stand.ready(started).await?;
-    let mut follow = stand.following(&started.id).await?;
+    let started = probe.spawn(json!({"prompt": prompt})).await?;
+    let started = probe.ready(started).await?;
+    let mut stream = probe.follow_session(&started.id).await?;
     if slow.is_none() {
-        let is_told = follow.turns(1, stand.patience()).await;
-        let ends = follow.turn_ends();
-        match is_told {
-            true => stand.met(about, &ends),
+        let is_reported = stream.turns(1, probe.response_limit()).await;
+        let ends = stream.turn_ends();
+        match is_reported {
+            true => probe.pass(about, &ends),
             false => {
                 let why = "a session that was started with a prompt does not report the end of a \
                            turn";
-                stand.broken(about, why, &started.lines);
+                probe.violation(about, why, &started.lines);
             }
         }
         return Ok(());
     }
-    let other = stand.prompt(about, &started.id, &text).await?;
+    let other = probe.prompt(about, &started.id, &text).await?;
     let lines: Vec<u64> = started.lines.iter().copied().chain(other.lines).collect();
     match other.status() {
-        409 => stand.met(about, &lines),
-        _ if other.is_ok() && follow.turn_ends().is_empty() => {
+        409 => probe.pass(about, &lines),
+        _ if other.is_ok() && stream.turn_ends().is_empty() => {
             let why = "a session that was started with a prompt has no running turn";
-            stand.broken(about, why, &lines);
+            probe.violation(about, why, &lines);
         }
-        _ if other.is_ok() => stand.met(about, &follow.turn_ends()),
+        _ if other.is_ok() => probe.pass(about, &stream.turn_ends()),
         _ => {
             let why = format!(
                 "cannot determine whether a turn is running: {}",
-                other.told()
+                other.describe()
             );
-            stand.not_verified(about, why);
+            probe.not_verified(about, why);
         }
     }
     Ok(())
@@ -290,30 +299,30 @@ pub async fn first_prompt(stand: &mut Stand<'_>) -> Result<(), Blocked> {
 
 /// Checks a turn in which something happens that has its own prefix.
 pub async fn prefix(
-    stand: &mut Stand<'_>,
+    probe: &mut ProbeContext<'_>,
     key: &str,
     prefix: &str,
     id: &str,
-) -> Result<(), Blocked> {
-    let prompt = stand.need_prompt(key)?;
-    let session = stand.running(json!({})).await?;
-    let mut follow = stand.following(&session.id).await?;
-    stand.prompted(&session.id, &prompt).await?;
-    let begins = |event: &super::sse::Event| {
+) -> Result<(), NoVerdict> {
+    let prompt = probe.need_prompt(key)?;
+    let session = probe.running(json!({})).await?;
+    let mut stream = probe.follow_session(&session.id).await?;
+    probe.send_prompt(&session.id, &prompt).await?;
+    let begins = |event: &super::sse::SseEvent| {
         line_of(event).is_some_and(|line| line.trim_start().starts_with(prefix))
     };
-    let is_enough = |events: &[super::sse::Event]| {
-        let ended = |event| line_of(event).is_some_and(|line| says_turn_end(&line));
+    let is_enough = |events: &[super::sse::SseEvent]| {
+        let ended = |event| line_of(event).is_some_and(|line| is_turn_end_line(&line));
         events.iter().any(|event| begins(event) || ended(event))
     };
-    let is_enough = follow.until(stand.patience(), is_enough).await;
-    let events = follow.events();
+    let is_enough = stream.until(probe.response_limit(), is_enough).await;
+    let events = stream.events();
     match events.iter().find(|event| begins(event)) {
-        Some(event) => stand.met(id, &event.lines),
+        Some(event) => probe.pass(id, &event.lines),
         // A turn that waits for an answer does not end.
         None if !is_enough && key != "permission" => {
             let why = format!("the stream sent neither `{prefix}` nor the end of the turn");
-            return Err(Blocked::NotVerified(why));
+            return Err(NoVerdict::NotVerified(why));
         }
         None => {
             let lines = events.iter().filter(|event| event.name == "line");
@@ -321,7 +330,7 @@ pub async fn prefix(
                 .flat_map(|event| event.lines.last().copied())
                 .collect();
             let why = format!("no line of the turn starts with `{prefix}`");
-            stand.broken(id, why, &lines);
+            probe.violation(id, why, &lines);
         }
     }
     Ok(())

@@ -114,7 +114,7 @@ const DRAFTS: [&str; 13] = [
 ];
 
 /// Index and schema of what the agent sends with a method.
-pub fn said(method: &str) -> Option<(usize, fn() -> Schema)> {
+pub fn agent_params(method: &str) -> Option<(usize, fn() -> Schema)> {
     let place = METHODS.iter().position(|(name, ..)| *name == method)?;
     METHODS.get(place).map(|(_, _, make)| (place, *make))
 }

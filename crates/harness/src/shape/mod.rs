@@ -14,7 +14,7 @@
 //! The walk ignores some keywords, such as the single value of `requestedSchema.type`. If the walk
 //! finds no error, the `jsonschema` crate checks the value again.
 
-mod defect;
+mod error;
 mod methods;
 mod tighten;
 mod walk;
@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-pub use defect::{Defect, Fault};
+pub use error::{ShapeError, ShapeErrorKind};
 pub use methods::{Side, is_draft, side};
 
 /// The JSON Schema of what an agent sends with one method.
@@ -41,20 +41,20 @@ impl Shape {
     }
 
     /// Everything that is wrong with a value, including unknown keys.
-    pub fn judge(&self, value: &Value) -> Vec<Defect> {
-        let mut defects = walk::walk(&self.schema, value);
-        let sound = defects.iter().all(Defect::is_about_a_name);
+    pub fn check(&self, value: &Value) -> Vec<ShapeError> {
+        let mut errors = walk::walk(&self.schema, value);
+        let sound = errors.iter().all(ShapeError::is_about_a_name);
         if sound
             && let Some(validator) = &self.validator
             && !validator.is_valid(value)
             && let Some(error) = validator.iter_errors(value).next()
         {
-            defects.push(Defect {
+            errors.push(ShapeError {
                 at: error.instance_path().as_str().to_owned(),
-                fault: Fault::Schema(error.to_string()),
+                kind: ShapeErrorKind::Schema(error.to_string()),
             });
         }
-        defects
+        errors
     }
 }
 
@@ -62,7 +62,7 @@ impl Shape {
 /// its own call. `None` for methods that are not in the protocol, or only in a draft.
 pub fn of(method: &str) -> Option<&'static Shape> {
     static SHAPES: [OnceLock<Shape>; methods::COUNT] = [const { OnceLock::new() }; methods::COUNT];
-    let (place, make) = methods::said(method)?;
+    let (place, make) = methods::agent_params(method)?;
     let slot = SHAPES.get(place)?;
     Some(slot.get_or_init(|| Shape::new(make().to_value())))
 }

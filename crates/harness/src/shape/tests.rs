@@ -2,10 +2,10 @@ use serde_json::{Value, json};
 
 use super::{Side, is_draft, of, side};
 
-fn told(method: &str, value: Value) -> Vec<String> {
+fn messages(method: &str, value: Value) -> Vec<String> {
     let shape = of(method).expect("a known method");
-    let defects = shape.judge(&value);
-    defects.iter().map(|defect| defect.message("")).collect()
+    let errors = shape.check(&value);
+    errors.iter().map(|error| error.message("")).collect()
 }
 
 fn update(update: Value) -> Value {
@@ -67,7 +67,7 @@ fn valid_values_have_no_errors() {
         ),
     ];
     for (method, value) in sound {
-        assert_eq!(told(method, value), Vec::<String>::new(), "{method}");
+        assert_eq!(messages(method, value), Vec::<String>::new(), "{method}");
     }
 }
 
@@ -139,7 +139,7 @@ fn errors_name_the_position_and_the_expected_value() {
         ),
     ];
     for (method, value, expected) in cases {
-        assert_eq!(told(method, value), [expected], "{method}");
+        assert_eq!(messages(method, value), [expected], "{method}");
     }
 }
 
@@ -158,14 +158,14 @@ fn the_walk_and_the_validator_agree() {
     for method in super::methods::names() {
         for value in &odd {
             let shape = of(method).expect("a shape");
-            let defects = shape.judge(value);
-            let second = defects
+            let errors = shape.check(value);
+            let second = errors
                 .iter()
-                .any(|d| matches!(d.fault, super::Fault::Schema(_)));
-            assert!(!second, "{method} {value}: {defects:?}");
-            let walked = defects.iter().all(super::Defect::is_about_a_name);
+                .any(|d| matches!(d.kind, super::ShapeErrorKind::Schema(_)));
+            assert!(!second, "{method} {value}: {errors:?}");
+            let walked = errors.iter().all(super::ShapeError::is_about_a_name);
             let valid = shape.validator.as_ref().is_some_and(|v| v.is_valid(value));
-            assert_eq!(walked, valid, "{method} {value}: {defects:?}");
+            assert_eq!(walked, valid, "{method} {value}: {errors:?}");
         }
     }
 }

@@ -3,25 +3,25 @@
 
 use serde_json::{Map, Value};
 
-use super::defect::{Defect, Fault, shown};
+use super::error::{ShapeError, ShapeErrorKind, display};
 use super::methods::{DRAFT_PLACES, DRAFT_VARIANTS};
 use agentproto_wire::envelope::type_name;
 
 /// Maximum number of errors per value.
-const MOST: usize = 32;
+const MAX_ERRORS: usize = 32;
 
-pub fn walk(schema: &Value, value: &Value) -> Vec<Defect> {
+pub fn walk(schema: &Value, value: &Value) -> Vec<ShapeError> {
     let mut walk = Walk {
         root: schema,
-        defects: Vec::new(),
+        errors: Vec::new(),
     };
-    walk.judge(&[schema], value, "");
-    walk.defects
+    walk.check(&[schema], value, "");
+    walk.errors
 }
 
 struct Walk<'s> {
     root: &'s Value,
-    defects: Vec<Defect>,
+    errors: Vec<ShapeError>,
 }
 
 /// All schemas that apply to a value, with the unions decided.
@@ -31,21 +31,21 @@ struct Applied<'s> {
     /// Tags that are allowed although the selected variant does not declare them.
     tags: Vec<&'s str>,
     /// Whether a union could not be decided, so that the allowed keys are unknown.
-    is_lost: bool,
+    is_undecided: bool,
 }
 
 impl<'s> Walk<'s> {
-    fn tell(&mut self, at: &str, fault: Fault) {
-        let defect = Defect {
+    fn report(&mut self, at: &str, kind: ShapeErrorKind) {
+        let error = ShapeError {
             at: at.to_owned(),
-            fault,
+            kind,
         };
-        if self.defects.len() < MOST && !self.defects.contains(&defect) {
-            self.defects.push(defect);
+        if self.errors.len() < MAX_ERRORS && !self.errors.contains(&error) {
+            self.errors.push(error);
         }
     }
 
-    fn judge(&mut self, schemas: &[&'s Value], value: &Value, at: &str) {
+    fn check(&mut self, schemas: &[&'s Value], value: &Value, at: &str) {
         let mut applied = Applied::default();
         for schema in schemas {
             self.apply(schema, value, at, &mut applied);
@@ -64,7 +64,7 @@ impl<'s> Walk<'s> {
                 let items = applied.schemas.iter().filter_map(|s| s.get("items"));
                 let items: Vec<&Value> = items.collect();
                 for (index, item) in list.iter().enumerate() {
-                    self.judge(&items, item, &format!("{at}/{index}"));
+                    self.check(&items, item, &format!("{at}/{index}"));
                 }
             }
             _ => {}
@@ -111,7 +111,7 @@ impl<'s> Walk<'s> {
         let words: Vec<&Value> = rest.iter().filter_map(|b| b.get("const")).collect();
         if !words.is_empty() {
             let is_open = words.len() < rest.len();
-            applied.is_lost |= !self.is_word(&words, is_open, value, at);
+            applied.is_undecided |= !self.is_word(&words, is_open, value, at);
             return;
         }
         if let Some(tag) = rest.iter().find_map(|branch| tag(branch)) {
@@ -120,11 +120,11 @@ impl<'s> Walk<'s> {
         let faults = |branch: &&&'s Value| {
             let mut trial = Walk {
                 root: self.root,
-                defects: Vec::new(),
+                errors: Vec::new(),
             };
-            trial.judge(&[branch], value, at);
-            let names = trial.defects.iter().filter(|d| d.is_about_a_name()).count();
-            (trial.defects.len() - names, names)
+            trial.check(&[branch], value, at);
+            let names = trial.errors.iter().filter(|d| d.is_about_a_name()).count();
+            (trial.errors.len() - names, names)
         };
         if let Some(best) = rest.iter().min_by_key(faults) {
             self.apply(best, value, at, applied);
@@ -140,12 +140,12 @@ impl<'s> Walk<'s> {
             true => "a string".to_owned(),
             false => one_of(words.iter().copied()),
         };
-        let found = shown(value);
-        let fault = match value.is_string() {
-            true => Fault::Value { expected, found },
-            false => Fault::Type { expected, found },
+        let found = display(value);
+        let kind = match value.is_string() {
+            true => ShapeErrorKind::Value { expected, found },
+            false => ShapeErrorKind::Type { expected, found },
         };
-        self.tell(at, fault);
+        self.report(at, kind);
         false
     }
 
@@ -158,7 +158,7 @@ impl<'s> Walk<'s> {
         applied: &mut Applied<'s>,
     ) {
         let Value::Object(object) = value else {
-            applied.is_lost = true;
+            applied.is_undecided = true;
             return self.wrong_type(at, "an object", value);
         };
         let meant = object.get(name);
@@ -170,45 +170,45 @@ impl<'s> Walk<'s> {
             applied.tags.push(name);
             return self.apply(untagged, value, at, applied);
         }
-        applied.is_lost = true;
+        applied.is_undecided = true;
         let words: Vec<&Value> = branches.iter().filter_map(|b| Some(tag(b)?.1)).collect();
         let at = format!("{at}/{name}");
         match meant {
             None => {
-                let twin = object.keys().find(|key| is_twin(key, name));
-                let fault = match twin {
-                    Some(_) => Fault::Case {
+                let twin = object.keys().find(|key| same_letters(key, name));
+                let kind = match twin {
+                    Some(_) => ShapeErrorKind::Case {
                         right: name.to_owned(),
                     },
-                    None => Fault::Missing {
+                    None => ShapeErrorKind::Missing {
                         expected: one_of(words.iter().copied()),
                     },
                 };
-                self.tell(&at, fault);
+                self.report(&at, kind);
             }
             Some(Value::String(word)) => {
                 let mut known = words.iter().filter_map(|w| w.as_str());
-                let twin = known.find(|known| is_twin(word, known));
-                let fault = match twin {
-                    _ if DRAFT_VARIANTS.contains(&word.as_str()) => Fault::DraftVariant,
-                    Some(right) => Fault::Case {
+                let twin = known.find(|known| same_letters(word, known));
+                let kind = match twin {
+                    _ if DRAFT_VARIANTS.contains(&word.as_str()) => ShapeErrorKind::DraftVariant,
+                    Some(right) => ShapeErrorKind::Case {
                         right: right.to_owned(),
                     },
-                    None => Fault::Value {
+                    None => ShapeErrorKind::Value {
                         expected: one_of(words.iter().copied()),
-                        found: shown(&Value::String(word.clone())),
+                        found: display(&Value::String(word.clone())),
                     },
                 };
-                self.tell(&at, fault);
+                self.report(&at, kind);
             }
             Some(other) => self.wrong_type(&at, "a string", other),
         }
     }
 
     fn wrong_type(&mut self, at: &str, expected: &str, value: &Value) {
-        self.tell(
+        self.report(
             at,
-            Fault::Type {
+            ShapeErrorKind::Type {
                 expected: expected.to_owned(),
                 found: found(value),
             },
@@ -223,7 +223,7 @@ impl<'s> Walk<'s> {
         if names.is_empty() || names.iter().any(|name| is_a(value, name)) {
             return true;
         }
-        self.wrong_type(at, &in_words(&names), value);
+        self.wrong_type(at, &join_names(&names), value);
         false
     }
 
@@ -239,8 +239,8 @@ impl<'s> Walk<'s> {
             (.., Some(_)) => "a non-empty string".to_owned(),
             _ => return,
         };
-        let found = shown(value);
-        self.tell(at, Fault::Value { expected, found });
+        let found = display(value);
+        self.report(at, ShapeErrorKind::Value { expected, found });
     }
 
     fn object(&mut self, applied: &Applied<'s>, object: &Map<String, Value>, at: &str) {
@@ -255,12 +255,14 @@ impl<'s> Walk<'s> {
             let at = format!("{at}/{}", escaped(key));
             let own: Vec<&'s Value> = typed.iter().filter_map(|t| t.get(key)).collect();
             if !own.is_empty() {
-                self.judge(&own, value, &at);
+                self.check(&own, value, &at);
             } else if let Some(schema) = other {
                 if schema.is_object() {
-                    self.judge(&[schema], value, &at);
+                    self.check(&[schema], value, &at);
                 }
-            } else if !typed.is_empty() && !applied.is_lost && !applied.tags.contains(&key.as_str())
+            } else if !typed.is_empty()
+                && !applied.is_undecided
+                && !applied.tags.contains(&key.as_str())
             {
                 let known = typed.iter().flat_map(|t| t.keys());
                 self.unknown(key, known, object, &at);
@@ -268,7 +270,7 @@ impl<'s> Walk<'s> {
         }
         for key in schemas.iter().flat_map(|s| list(s, "required")) {
             let Some(key) = key.as_str() else { continue };
-            let is_there = object.keys().any(|k| k == key || is_twin(k, key));
+            let is_there = object.keys().any(|k| k == key || same_letters(k, key));
             if is_there {
                 continue;
             }
@@ -276,8 +278,8 @@ impl<'s> Walk<'s> {
             let expected = schema.map_or_else(String::new, |s| self.described(s));
             let at = format!("{at}/{}", escaped(key));
             // A missing tag is already reported where its union is decided.
-            if !self.defects.iter().any(|d| d.at == at) {
-                self.tell(&at, Fault::Missing { expected });
+            if !self.errors.iter().any(|d| d.at == at) {
+                self.report(&at, ShapeErrorKind::Missing { expected });
             }
         }
     }
@@ -289,19 +291,19 @@ impl<'s> Walk<'s> {
         object: &Map<String, Value>,
         at: &str,
     ) {
-        let mut defect = Defect {
+        let mut error = ShapeError {
             at: at.to_owned(),
-            fault: Fault::Unknown,
+            kind: ShapeErrorKind::Unknown,
         };
-        let twin = known.find(|k| is_twin(k, key) && !object.contains_key(k.as_str()));
-        if DRAFT_PLACES.contains(&defect.place().as_str()) {
-            defect.fault = Fault::Draft;
+        let twin = known.find(|k| same_letters(k, key) && !object.contains_key(k.as_str()));
+        if DRAFT_PLACES.contains(&error.place().as_str()) {
+            error.kind = ShapeErrorKind::Draft;
         } else if let Some(twin) = twin {
-            defect.fault = Fault::Case {
+            error.kind = ShapeErrorKind::Case {
                 right: twin.clone(),
             };
         }
-        self.tell(at, defect.fault);
+        self.report(at, error.kind);
     }
 
     /// What a schema expects, in words.
@@ -313,7 +315,7 @@ impl<'s> Walk<'s> {
             return one_of(words.into_iter());
         }
         match target.get("type").map(names) {
-            Some(names) if !names.is_empty() => in_words(&names),
+            Some(names) if !names.is_empty() => join_names(&names),
             _ => "an object".to_owned(),
         }
     }
@@ -354,7 +356,7 @@ fn is_a(value: &Value, name: &str) -> bool {
     }
 }
 
-fn in_words(names: &[&str]) -> String {
+fn join_names(names: &[&str]) -> String {
     let words = names.iter().map(|name| match *name {
         "boolean" => "true or false",
         "object" => "an object",
@@ -378,13 +380,13 @@ fn one_of<'v>(words: impl Iterator<Item = &'v Value>) -> String {
 fn found(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
-        Value::Object(_) | Value::Array(_) => shown(value),
-        _ => format!("{} ({})", type_name(value), shown(value)),
+        Value::Object(_) | Value::Array(_) => display(value),
+        _ => format!("{} ({})", type_name(value), display(value)),
     }
 }
 
 /// Whether two names have the same letters in a different case: `raw_input` and `rawInput`.
-fn is_twin(one: &str, other: &str) -> bool {
+fn same_letters(one: &str, other: &str) -> bool {
     let letters = |word: &str| {
         let kept = word.chars().filter(|c| *c != '_' && *c != '-');
         kept.flat_map(char::to_lowercase).collect::<String>()

@@ -8,45 +8,58 @@ use super::Template;
 use super::template::Bindings;
 use agentproto_wire::envelope::type_name;
 
+/// A condition on a value of a message or a binding.
 #[derive(Debug)]
-pub struct Expect {
-    pub at: Place,
-    pub test: Test,
+pub struct Expectation {
+    /// The value that is checked.
+    pub at: ValueRef,
+    /// What must be true of the value.
+    pub test: Assertion,
     /// Message for a violation. Without one, the message is derived from the test.
-    pub say: Option<String>,
+    pub message: Option<String>,
     /// The only requirement of the case that this decides.
     pub decides: Option<String>,
     /// Whether this is a heuristic: a violation is at most a warning.
     pub is_guess: bool,
+    /// Line of the expectation in its file.
     pub line: u32,
 }
 
 /// Where to look.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ValueRef {
     /// A JSON Pointer into the current message.
     Here(String),
     /// `$name/pointer` into a binding.
     Named(String),
 }
 
+/// What must be true of a value.
 #[derive(Debug)]
-pub enum Test {
+pub enum Assertion {
     /// A response with a result.
     Result,
     /// A response with an error. If codes are given, with one of these codes.
     Error(Vec<i64>),
     /// Any response.
     Answer,
+    /// A value equal to this one.
     Is(Template),
+    /// A value different from this one.
     IsNot(Template),
+    /// A value equal to one of these.
     OneOf(Vec<Template>),
+    /// A value of this JSON type.
     Type(String),
+    /// Whether the value must be present or absent.
     Present(bool),
+    /// A string, list or object that is not empty.
     NonEmpty,
+    /// A string that matches this regular expression.
     Matches(Box<regress::Regex>, String),
     /// A list that contains the value, or a string that contains the text.
     Contains(Template),
+    /// The opposite of `Contains`.
     Lacks(Template),
     /// A list without duplicates.
     Distinct,
@@ -54,7 +67,9 @@ pub enum Test {
     SameMembers(Template),
     /// An absolute path.
     Absolute,
+    /// A number with this minimum.
     AtLeast(f64),
+    /// A number with this maximum.
     AtMost(f64),
     /// A list with this number of members.
     Length(u64),
@@ -63,83 +78,92 @@ pub enum Test {
 }
 
 /// A violated expectation: what is wrong, and in which lines.
-pub struct Unmet {
+pub struct ExpectationFailure {
+    /// What is wrong.
     pub message: String,
+    /// Transcript lines of the value.
     pub lines: Vec<u64>,
     /// JSON Pointer to the value within the message.
     pub at: Option<String>,
 }
 
-impl Expect {
+impl Expectation {
     /// Checks the expectation. `here` is the current message with its transcript lines.
-    pub fn check(&self, here: Option<(&Value, &[u64])>, known: &Bindings) -> Result<(), Unmet> {
+    pub fn check(
+        &self,
+        here: Option<(&Value, &[u64])>,
+        bindings: &Bindings,
+    ) -> Result<(), ExpectationFailure> {
         let (found, lines) = match &self.at {
-            Place::Here(pointer) => match here {
+            ValueRef::Here(pointer) => match here {
                 Some((value, lines)) => (value.pointer(pointer), lines.to_vec()),
                 None => (None, Vec::new()),
             },
-            Place::Named(path) => match known.look(path) {
+            ValueRef::Named(path) => match bindings.resolve(path) {
                 Some((value, lines)) => (Some(value), lines.to_vec()),
                 None => {
                     let name = path.trim_start_matches('$').split('/').next();
-                    let bound = name.and_then(|name| known.get(name));
+                    let bound = name.and_then(|name| bindings.get(name));
                     (None, bound.map(|b| b.lines.clone()).unwrap_or_default())
                 }
             },
         };
-        let Err(message) = self.test.holds(found, known) else {
+        let Err(message) = self.test.holds(found, bindings) else {
             return Ok(());
         };
         let place = match &self.at {
-            Place::Here(pointer) if pointer.is_empty() => String::new(),
-            Place::Here(pointer) => format!("{pointer}: "),
+            ValueRef::Here(pointer) if pointer.is_empty() => String::new(),
+            ValueRef::Here(pointer) => format!("{pointer}: "),
             // The name of a binding means nothing to a reader of the report: keep only the pointer
             // into it.
-            Place::Named(path) if self.say.is_some() => match path.split_once('/') {
+            ValueRef::Named(path) if self.message.is_some() => match path.split_once('/') {
                 Some((_, pointer)) => format!("/{pointer}: "),
                 None => String::new(),
             },
-            Place::Named(path) => format!("{}: ", path.trim_start_matches('$')),
+            ValueRef::Named(path) => format!("{}: ", path.trim_start_matches('$')),
         };
-        let message = match &self.say {
-            Some(say) => {
-                let said = known.fill(&Value::String(say.clone()));
-                let said = match said {
-                    Ok(Value::String(said)) => said,
-                    _ => say.clone(),
+        let message = match &self.message {
+            Some(template) => {
+                let text = bindings.fill(&Value::String(template.clone()));
+                let text = match text {
+                    Ok(Value::String(text)) => text,
+                    _ => template.clone(),
                 };
-                format!("{said} ({place}{message})")
+                format!("{text} ({place}{message})")
             }
             None => format!("{place}{message}"),
         };
         let at = match &self.at {
-            Place::Here(pointer) => Some(pointer.clone()),
-            Place::Named(path) => path.find('/').map(|from| path.split_at(from).1.to_owned()),
+            ValueRef::Here(pointer) => Some(pointer.clone()),
+            ValueRef::Named(path) => path.find('/').map(|from| path.split_at(from).1.to_owned()),
         };
-        Err(Unmet { message, lines, at })
+        Err(ExpectationFailure { message, lines, at })
     }
 }
 
-impl Test {
-    fn holds(&self, found: Option<&Value>, known: &Bindings) -> Result<(), String> {
-        let fill = |template: &Template| known.fill(template);
+impl Assertion {
+    fn holds(&self, found: Option<&Value>, bindings: &Bindings) -> Result<(), String> {
+        let fill = |template: &Template| bindings.fill(template);
         let ok = |holds: bool, wanted: &dyn Fn() -> String| match holds {
             true => Ok(()),
             false => Err(format!("expected {}, found {}", wanted(), show(found))),
         };
         match self {
-            Test::Result => ok(
+            Assertion::Result => ok(
                 found.is_some_and(|m| {
                     m.get("result").is_some() && m.get("error").is_none_or(Value::is_null)
                 }),
                 &|| "a result".to_owned(),
             )
-            .map_err(|told| match found.and_then(|m| m.get("error")) {
-                Some(error) => format!("expected a result, found the error {}", refusal(error)),
-                None => told,
+            .map_err(|mismatch| match found.and_then(|m| m.get("error")) {
+                Some(error) => format!(
+                    "expected a result, found the error {}",
+                    describe_error(error)
+                ),
+                None => mismatch,
             }),
-            Test::Answer => ok(found.is_some(), &|| "a response".to_owned()),
-            Test::Error(codes) => {
+            Assertion::Answer => ok(found.is_some(), &|| "a response".to_owned()),
+            Assertion::Error(codes) => {
                 let error = found.and_then(|m| m.get("error"));
                 let code = error.and_then(|e| e.get("code")).and_then(Value::as_i64);
                 let fits = match codes.as_slice() {
@@ -154,19 +178,19 @@ impl Test {
                     }
                 })
             }
-            Test::Is(template) => {
+            Assertion::Is(template) => {
                 let wanted = fill(template)?;
                 ok(found.is_some_and(|f| same(f, &wanted)), &|| {
                     show(Some(&wanted))
                 })
             }
-            Test::IsNot(template) => {
+            Assertion::IsNot(template) => {
                 let unwanted = fill(template)?;
                 ok(!found.is_some_and(|f| same(f, &unwanted)), &|| {
                     format!("anything but {}", show(Some(&unwanted)))
                 })
             }
-            Test::OneOf(templates) => {
+            Assertion::OneOf(templates) => {
                 let wanted: Result<Vec<Value>, String> = templates.iter().map(fill).collect();
                 let wanted = wanted?;
                 ok(
@@ -177,19 +201,17 @@ impl Test {
                     },
                 )
             }
-            Test::Type(name) => ok(found.is_some_and(|f| is_of(f, name)), &|| {
+            Assertion::Type(name) => ok(found.is_some_and(|f| is_of(f, name)), &|| {
                 format!("a value of type {name}")
             }),
-            Test::Present(wanted) => {
-                ok(
-                    found.is_some_and(|f| !f.is_null()) == *wanted,
-                    &|| match wanted {
-                        true => "a value".to_owned(),
-                        false => "no value".to_owned(),
-                    },
-                )
-            }
-            Test::NonEmpty => {
+            Assertion::Present(wanted) => ok(
+                found.is_some_and(|f| !f.is_null()) == *wanted,
+                &|| match wanted {
+                    true => "a value".to_owned(),
+                    false => "no value".to_owned(),
+                },
+            ),
+            Assertion::NonEmpty => {
                 let filled = match found {
                     Some(Value::String(text)) => !text.is_empty(),
                     Some(Value::Array(items)) => !items.is_empty(),
@@ -198,24 +220,24 @@ impl Test {
                 };
                 ok(filled, &|| "a non-empty value".to_owned())
             }
-            Test::Matches(regex, pattern) => {
+            Assertion::Matches(regex, pattern) => {
                 let text = found.and_then(Value::as_str);
                 let fits = text.is_some_and(|t| t.len() < 65536 && regex.find(t).is_some());
                 ok(fits, &|| format!("a string that matches {pattern}"))
             }
-            Test::Contains(template) => {
+            Assertion::Contains(template) => {
                 let wanted = fill(template)?;
                 ok(contains(found, &wanted), &|| {
                     format!("a value that contains {}", show(Some(&wanted)))
                 })
             }
-            Test::Lacks(template) => {
+            Assertion::Lacks(template) => {
                 let unwanted = fill(template)?;
                 ok(!contains(found, &unwanted), &|| {
                     format!("a value that does not contain {}", show(Some(&unwanted)))
                 })
             }
-            Test::Distinct => {
+            Assertion::Distinct => {
                 let items = found.and_then(Value::as_array);
                 let differ = items.is_some_and(|items| {
                     let mut seen: Vec<String> = items.iter().map(Value::to_string).collect();
@@ -224,7 +246,7 @@ impl Test {
                 });
                 ok(differ, &|| "a list without duplicates".to_owned())
             }
-            Test::SameMembers(template) => {
+            Assertion::SameMembers(template) => {
                 let wanted = fill(template)?;
                 let sorted = |list: Option<&Value>| {
                     let items = list?.as_array()?;
@@ -237,27 +259,27 @@ impl Test {
                     format!("the same members as {}", show(Some(&wanted)))
                 })
             }
-            Test::Absolute => ok(
+            Assertion::Absolute => ok(
                 found
                     .and_then(Value::as_str)
                     .is_some_and(|path| Path::new(path).is_absolute()),
                 &|| "an absolute path".to_owned(),
             ),
-            Test::AtLeast(least) => ok(
+            Assertion::AtLeast(least) => ok(
                 found.and_then(Value::as_f64).is_some_and(|n| n >= *least),
                 &|| format!("at least {least}"),
             ),
-            Test::AtMost(most) => ok(
+            Assertion::AtMost(most) => ok(
                 found.and_then(Value::as_f64).is_some_and(|n| n <= *most),
                 &|| format!("at most {most}"),
             ),
-            Test::Length(length) => ok(
+            Assertion::Length(length) => ok(
                 found
                     .and_then(Value::as_array)
                     .is_some_and(|items| items.len() as u64 == *length),
                 &|| format!("a list of length {length}"),
             ),
-            Test::Schema(_, validator) => {
+            Assertion::Schema(_, validator) => {
                 let Some(found) = found else {
                     return Err("expected a value, found nothing".to_owned());
                 };
@@ -323,7 +345,7 @@ fn without_middle(text: &str) -> String {
 }
 
 /// Message and code of a JSON-RPC error. `data` is left out, because it often differs between runs.
-pub fn refusal(error: &Value) -> String {
+pub fn describe_error(error: &Value) -> String {
     let message = error.get("message").and_then(Value::as_str);
     match (message, error.get("code")) {
         (Some(message), Some(code)) => {
@@ -336,12 +358,12 @@ pub fn refusal(error: &Value) -> String {
 
 /// A value for a message: shortened, and then with its type.
 fn show(value: Option<&Value>) -> String {
-    const LONGEST: usize = 120;
+    const MAX_CHARS: usize = 120;
     let Some(value) = value else {
         return "nothing".to_owned();
     };
     let text = value.to_string();
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_CHARS) {
         Some((at, _)) => format!(
             "{} {}…",
             type_name(value),
@@ -356,7 +378,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn holds(test: Test, value: Value) -> bool {
+    fn holds(test: Assertion, value: Value) -> bool {
         test.holds(Some(&value), &Bindings::default()).is_ok()
     }
 
@@ -364,7 +386,7 @@ mod tests {
     fn the_reason_is_kept_when_a_long_value_is_shortened() {
         let schema = json!({"minItems": 2});
         let validator = jsonschema::validator_for(&schema).unwrap();
-        let test = Test::Schema(Box::new(schema), Box::new(validator));
+        let test = Assertion::Schema(Box::new(schema), Box::new(validator));
         let long = json!(["x".repeat(5000)]);
         let why = test.holds(Some(&long), &Bindings::default()).unwrap_err();
         assert!(why.ends_with("has less than 2 items"), "{why}");
@@ -373,33 +395,33 @@ mod tests {
 
     #[test]
     fn each_test_accepts_and_rejects_the_right_values() {
-        assert!(holds(Test::Result, json!({"result": null})));
-        assert!(!holds(Test::Result, json!({"error": {"code": 1}})));
+        assert!(holds(Assertion::Result, json!({"result": null})));
+        assert!(!holds(Assertion::Result, json!({"error": {"code": 1}})));
         assert!(holds(
-            Test::Error(vec![-32601]),
+            Assertion::Error(vec![-32601]),
             json!({"error": {"code": -32601}})
         ));
         assert!(!holds(
-            Test::Error(vec![-32601]),
+            Assertion::Error(vec![-32601]),
             json!({"error": {"code": -32602}})
         ));
         assert!(!holds(
-            Test::Error(vec![]),
+            Assertion::Error(vec![]),
             json!({"error": null, "result": 1})
         ));
-        assert!(holds(Test::Is(json!(1)), json!(1.0)));
-        assert!(!holds(Test::Is(json!(1)), json!("1")));
-        assert!(holds(Test::Type("integer".into()), json!(1)));
-        assert!(!holds(Test::Type("integer".into()), json!(1.5)));
-        assert!(holds(Test::Distinct, json!(["a", "b"])));
-        assert!(!holds(Test::Distinct, json!(["a", "b", "a"])));
-        assert!(!holds(Test::Distinct, json!("a")));
-        assert!(holds(Test::SameMembers(json!([1, 2])), json!([2, 1])));
-        assert!(!holds(Test::SameMembers(json!([1, 2])), json!([1])));
-        assert!(holds(Test::Contains(json!("b")), json!("abc")));
-        assert!(!holds(Test::Lacks(json!("b")), json!(["b"])));
-        assert!(holds(Test::Absolute, json!("/a")));
-        assert!(!holds(Test::Absolute, json!("a")));
-        assert!(!holds(Test::NonEmpty, json!("")));
+        assert!(holds(Assertion::Is(json!(1)), json!(1.0)));
+        assert!(!holds(Assertion::Is(json!(1)), json!("1")));
+        assert!(holds(Assertion::Type("integer".into()), json!(1)));
+        assert!(!holds(Assertion::Type("integer".into()), json!(1.5)));
+        assert!(holds(Assertion::Distinct, json!(["a", "b"])));
+        assert!(!holds(Assertion::Distinct, json!(["a", "b", "a"])));
+        assert!(!holds(Assertion::Distinct, json!("a")));
+        assert!(holds(Assertion::SameMembers(json!([1, 2])), json!([2, 1])));
+        assert!(!holds(Assertion::SameMembers(json!([1, 2])), json!([1])));
+        assert!(holds(Assertion::Contains(json!("b")), json!("abc")));
+        assert!(!holds(Assertion::Lacks(json!("b")), json!(["b"])));
+        assert!(holds(Assertion::Absolute, json!("/a")));
+        assert!(!holds(Assertion::Absolute, json!("a")));
+        assert!(!holds(Assertion::NonEmpty, json!("")));
     }
 }

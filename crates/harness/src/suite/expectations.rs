@@ -1,9 +1,9 @@
 //! Parses the expectations of a case: each is a mapping with one test, and where to look.
 
-use super::read::Reader;
-use super::steps::At;
-use super::{Expect, Place, Test};
-use agentproto_manifest::fields::Notes;
+use super::read::SuiteReader;
+use super::steps::StepContext;
+use super::{Assertion, Expectation, ValueRef};
+use agentproto_manifest::fields::FieldReader;
 use agentproto_manifest::{Node, to_json};
 
 const TESTS: [&str; 19] = [
@@ -37,29 +37,34 @@ pub fn expects(
     node: &Node,
     key: &str,
     decides: &[String],
-    reader: &Reader<'_>,
-    notes: &mut Notes,
-) -> Vec<Expect> {
-    At { decides, reader }.expects(node, key, notes)
+    reader: &SuiteReader<'_>,
+    notes: &mut FieldReader,
+) -> Vec<Expectation> {
+    StepContext { decides, reader }.expects(node, key, notes)
 }
 
-impl At<'_, '_> {
-    pub(super) fn expects(&self, node: &Node, key: &str, notes: &mut Notes) -> Vec<Expect> {
+impl StepContext<'_, '_> {
+    pub(super) fn expects(
+        &self,
+        node: &Node,
+        key: &str,
+        notes: &mut FieldReader,
+    ) -> Vec<Expectation> {
         let items = notes.items(node, key);
         items.iter().filter_map(|n| self.expect(n, notes)).collect()
     }
 
-    fn expect(&self, node: &Node, notes: &mut Notes) -> Option<Expect> {
+    fn expect(&self, node: &Node, notes: &mut FieldReader) -> Option<Expectation> {
         let known: Vec<&str> = TESTS
             .iter()
             .copied()
             .chain(["at", "say", "decides", "guess"])
             .collect();
-        notes.keys(node, "an expectation", &known);
+        notes.check_keys(node, "an expectation", &known);
         let is_test = |key: &str| TESTS.contains(&key);
         let mut tests = node.entries().iter().filter(|e| is_test(&e.key));
         let (Some(entry), None) = (tests.next(), tests.next()) else {
-            notes.wrong(
+            notes.error(
                 node.span,
                 "an expectation must have exactly one test, such as `is`, `type` or `error`",
             );
@@ -68,12 +73,12 @@ impl At<'_, '_> {
         let test = self::test(&entry.key, &entry.value, node, notes)?;
         let at = notes.string(node, "at").unwrap_or_default();
         let at = match at.as_str() {
-            path if path.starts_with('$') => Place::Named(at),
-            "" => Place::Here(at),
-            path if path.starts_with('/') => Place::Here(at),
+            path if path.starts_with('$') => ValueRef::Named(at),
+            "" => ValueRef::Here(at),
+            path if path.starts_with('/') => ValueRef::Here(at),
             _ => {
                 let wanted = "`at` must be a JSON Pointer (`/result/x`) or `$name/pointer`";
-                notes.wrong(node.get("at").map_or(node.span, |n| n.span), wanted);
+                notes.error(node.get("at").map_or(node.span, |n| n.span), wanted);
                 return None;
             }
         };
@@ -81,36 +86,36 @@ impl At<'_, '_> {
         if let (Some(id), Some(place)) = (&decides, node.get("decides"))
             && !self.decides.contains(id)
         {
-            notes.wrong(
+            notes.error(
                 place.span,
                 format!("`{id}` is not in `decides` of this case"),
             );
         }
-        Some(Expect {
+        Some(Expectation {
             at,
             test,
-            say: notes.string(node, "say"),
+            message: notes.string(node, "say"),
             decides,
-            is_guess: notes.flag(node, "guess", false),
+            is_guess: notes.bool_or(node, "guess", false),
             line: self.reader.line(node),
         })
     }
 }
 
-fn test(name: &str, value: &Node, node: &Node, notes: &mut Notes) -> Option<Test> {
+fn test(name: &str, value: &Node, node: &Node, notes: &mut FieldReader) -> Option<Assertion> {
     Some(match name {
         "result" => {
-            notes.word(node, name, "any", &["any"]);
-            Test::Result
+            notes.one_of(node, name, "any", &["any"]);
+            Assertion::Result
         }
         "answer" => {
-            notes.word(node, name, "any", &["any"]);
-            Test::Answer
+            notes.one_of(node, name, "any", &["any"]);
+            Assertion::Answer
         }
-        "error" => Test::Error(codes(value, notes)),
-        "is" => Test::Is(to_json(value)),
-        "is_not" => Test::IsNot(to_json(value)),
-        "one_of" => Test::OneOf(value.items().iter().map(to_json).collect()),
+        "error" => Assertion::Error(codes(value, notes)),
+        "is" => Assertion::Is(to_json(value)),
+        "is_not" => Assertion::IsNot(to_json(value)),
+        "one_of" => Assertion::OneOf(value.items().iter().map(to_json).collect()),
         "type" => {
             let types = [
                 "string",
@@ -122,52 +127,52 @@ fn test(name: &str, value: &Node, node: &Node, notes: &mut Notes) -> Option<Test
                 "null",
                 "object or null",
             ];
-            Test::Type(notes.word(node, "type", "object", &types))
+            Assertion::Type(notes.one_of(node, "type", "object", &types))
         }
-        "present" => Test::Present(notes.flag(node, "present", true)),
+        "present" => Assertion::Present(notes.bool_or(node, "present", true)),
         "non_empty" => {
-            affirmed(value, name, notes);
-            Test::NonEmpty
+            expect_true(value, name, notes);
+            Assertion::NonEmpty
         }
         "matches" => {
             let pattern = notes.string(node, "matches")?;
             match regress::Regex::new(&pattern) {
-                Ok(regex) => Test::Matches(Box::new(regex), pattern),
+                Ok(regex) => Assertion::Matches(Box::new(regex), pattern),
                 Err(error) => {
-                    notes.wrong(value.span, format!("invalid ECMAScript pattern: {error}"));
+                    notes.error(value.span, format!("invalid ECMAScript pattern: {error}"));
                     return None;
                 }
             }
         }
-        "contains" => Test::Contains(to_json(value)),
-        "lacks" => Test::Lacks(to_json(value)),
+        "contains" => Assertion::Contains(to_json(value)),
+        "lacks" => Assertion::Lacks(to_json(value)),
         "distinct" => {
-            affirmed(value, name, notes);
-            Test::Distinct
+            expect_true(value, name, notes);
+            Assertion::Distinct
         }
-        "same_members" => Test::SameMembers(to_json(value)),
+        "same_members" => Assertion::SameMembers(to_json(value)),
         "absolute" => {
-            affirmed(value, name, notes);
-            Test::Absolute
+            expect_true(value, name, notes);
+            Assertion::Absolute
         }
         "at_least" | "at_most" => {
             let number = to_json(value).as_f64();
             let Some(number) = number else {
-                notes.wrong(value.span, format!("`{name}` must be a number"));
+                notes.error(value.span, format!("`{name}` must be a number"));
                 return None;
             };
             match name {
-                "at_least" => Test::AtLeast(number),
-                _ => Test::AtMost(number),
+                "at_least" => Assertion::AtLeast(number),
+                _ => Assertion::AtMost(number),
             }
         }
-        "length" => Test::Length(notes.number(node, "length", 0, 1 << 32)?),
+        "length" => Assertion::Length(notes.number(node, "length", 0, 1 << 32)?),
         _ => {
             let schema = to_json(value);
             match jsonschema::validator_for(&schema) {
-                Ok(validator) => Test::Schema(Box::new(schema), Box::new(validator)),
+                Ok(validator) => Assertion::Schema(Box::new(schema), Box::new(validator)),
                 Err(error) => {
-                    notes.wrong(value.span, format!("invalid JSON Schema: {error}"));
+                    notes.error(value.span, format!("invalid JSON Schema: {error}"));
                     return None;
                 }
             }
@@ -176,14 +181,14 @@ fn test(name: &str, value: &Node, node: &Node, notes: &mut Notes) -> Option<Test
 }
 
 /// Reports a value other than `true`, for tests without a parameter.
-fn affirmed(value: &Node, name: &str, notes: &mut Notes) {
+fn expect_true(value: &Node, name: &str, notes: &mut FieldReader) {
     if value.as_bool() != Some(true) {
-        notes.wrong(value.span, format!("`{name}` must be true"));
+        notes.error(value.span, format!("`{name}` must be true"));
     }
 }
 
 /// `any`, a code, or a list of codes.
-fn codes(value: &Node, notes: &mut Notes) -> Vec<i64> {
+fn codes(value: &Node, notes: &mut FieldReader) -> Vec<i64> {
     if let Some(code) = value.as_int() {
         return vec![code];
     }
@@ -192,7 +197,7 @@ fn codes(value: &Node, notes: &mut Notes) -> Vec<i64> {
         Some(codes) if value.is_seq() => codes,
         _ => {
             if value.as_str() != Some("any") {
-                notes.wrong(
+                notes.error(
                     value.span,
                     "`error` must be `any`, a code, or a list of codes",
                 );

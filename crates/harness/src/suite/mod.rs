@@ -9,6 +9,7 @@ mod expect;
 mod expectations;
 mod read;
 mod reference;
+/// Selection of requirements and cases.
 pub mod selection;
 mod steps;
 pub(crate) mod template;
@@ -17,8 +18,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub use built_in::{built_in, names, says};
-pub use expect::{Expect, Place, Test, refusal};
+pub use built_in::{any_contains, built_in, names};
+pub use expect::{Assertion, Expectation, ValueRef, describe_error};
 pub use expectations::test_names;
 pub use read::{FORMAT, parse, parse_all};
 pub use reference::reference;
@@ -29,7 +30,7 @@ use crate::model::Level;
 
 /// What the cases of a suite talk to, and in which protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum SuiteProtocol {
     /// An ACP agent over stdio, version 1.
     Acp,
     /// An ACP agent over stdio, draft of version 2.
@@ -50,7 +51,7 @@ pub struct Suite {
     /// Title for people.
     pub title: String,
     /// What the cases talk to.
-    pub protocol: Protocol,
+    pub protocol: SuiteProtocol,
     /// The requirements, in the order of the file.
     pub requirements: Vec<Requirement>,
     /// The cases, in the order of the file.
@@ -80,14 +81,14 @@ pub struct Requirement {
     /// How to fix a violation.
     pub hint: Option<String>,
     /// Ids of the monitors that check it in every case.
-    pub watched: Vec<String>,
+    pub monitors: Vec<String>,
     /// Ids in the register of requirements that it also decides.
     pub register: Vec<String>,
 }
 
 /// How far the harness goes before the first step of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Begin {
+pub enum StartState {
     /// The process is running, and nothing was sent.
     Process,
     /// `initialize` was answered.
@@ -106,24 +107,24 @@ pub struct Case {
     /// Ids of the requirements that it decides.
     pub decides: Vec<String>,
     /// How far the harness goes before the first step.
-    pub begin: Begin,
+    pub begin: StartState,
     /// `clientCapabilities` of `initialize`. `None` leaves the member out.
     pub client: Option<Value>,
     /// Additional members of the first `session/new`.
     pub session: Option<Value>,
     /// Preconditions.
-    pub needs: Needs,
+    pub needs: CaseNeeds,
     /// How the harness answers the agent's requests.
-    pub answers: Answers,
+    pub answers: ClientBehavior,
     /// The steps, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CaseStep>,
     /// Line of the case in its file.
     pub line: u32,
 }
 
 /// Preconditions of a case. If one is not met, the case has no verdict about the agent.
 #[derive(Debug, Default)]
-pub struct Needs {
+pub struct CaseNeeds {
     /// JSON Pointers below `agentCapabilities` (`capabilities` in MCP) that must be present.
     pub capabilities: Vec<String>,
     /// Keys of the prompts file.
@@ -133,22 +134,27 @@ pub struct Needs {
     /// Whether the agent must run with the mock model.
     pub model: bool,
     /// Expectations that are checked after `begin`.
-    pub that: Vec<Expect>,
+    pub that: Vec<Expectation>,
 }
 
 /// How the harness, as a client, answers the agent's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answers {
-    pub permission: Answer,
-    pub fs: Answer,
-    pub terminal: Answer,
+pub struct ClientBehavior {
+    /// Answers to `session/request_permission`.
+    pub permission: Behavior,
+    /// Answers to `fs/*`.
+    pub fs: Behavior,
+    /// Answers to `terminal/*`.
+    pub terminal: Behavior,
     /// `terminal/wait_for_exit` only.
-    pub terminal_exit: Answer,
-    pub elicitation: Answer,
+    pub terminal_exit: Behavior,
+    /// Answers to `elicitation/create`.
+    pub elicitation: Behavior,
 }
 
+/// How the harness answers one kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Behavior {
     /// Like a good client: allow, serve, accept.
     Serve,
     /// Refuse as the protocol provides: reject, decline.
@@ -161,41 +167,51 @@ pub enum Answer {
     Hold,
 }
 
-impl Default for Answers {
+impl Default for ClientBehavior {
     fn default() -> Self {
-        Answers {
-            permission: Answer::Serve,
-            fs: Answer::Serve,
-            terminal: Answer::Serve,
-            terminal_exit: Answer::Serve,
-            elicitation: Answer::Serve,
+        ClientBehavior {
+            permission: Behavior::Serve,
+            fs: Behavior::Serve,
+            terminal: Behavior::Serve,
+            terminal_exit: Behavior::Serve,
+            elicitation: Behavior::Serve,
         }
     }
 }
 
+/// A step of a case.
 #[derive(Debug)]
-pub struct Step {
+pub struct CaseStep {
+    /// Line of the step in its file.
     pub line: u32,
-    pub what: What,
+    /// What the step does.
+    pub kind: StepKind,
 }
 
 /// A JSON value in which strings that start with `$` refer to bindings of earlier steps.
 pub type Template = Value;
 
+/// What a step does.
 #[derive(Debug)]
-pub enum What {
+pub enum StepKind {
     /// Sends a request and waits for the response.
-    Call(Request, Vec<Expect>),
+    Call(RequestStep, Vec<Expectation>),
     /// Sends a request.
-    Send(Request),
+    Send(RequestStep),
     /// Waits for the response to a request that was sent earlier.
     Receive {
+        /// Name of the request.
         of: String,
+        /// Time limit. `None` uses that of the run.
         within: Option<Duration>,
-        expect: Vec<Expect>,
+        /// Expectations on the result.
+        expect: Vec<Expectation>,
     },
+    /// Sends a notification.
     Notify {
+        /// Method name.
         method: String,
+        /// Params.
         params: Template,
     },
     /// Sends raw bytes.
@@ -204,119 +220,165 @@ pub enum What {
     Message(Template),
     /// Answers a request of the agent that was held back.
     Answer {
+        /// Binding of the request.
         of: String,
+        /// Response without `jsonrpc` and `id`.
         with: Template,
     },
     /// Waits for a message that the agent sends on its own.
     WaitFor(WaitFor),
     /// Listens for a while and binds the messages that arrive.
     Quiet {
+        /// Duration. `None` uses that of the run.
         time: Option<Duration>,
+        /// Binding for the messages.
         name: Option<String>,
     },
-    Expect(Vec<Expect>),
+    /// Checks expectations on bindings.
+    Expect(Vec<Expectation>),
     /// Runs a whole turn with the prompt of a key: sends the prompt and waits for the response.
-    Turn(Prompt, Vec<Expect>),
+    Turn(PromptStep, Vec<Expectation>),
     /// Starts a turn without waiting for its end.
-    Prompt(Prompt),
+    Prompt(PromptStep),
     /// Sends `session/cancel`, and answers all open permission requests with `cancelled`.
     Cancel,
     /// Binds all updates of a session so far.
     Updates {
+        /// Session id.
         session: Template,
+        /// Only messages after this request was sent.
         since: Option<String>,
+        /// Binding for the result.
         name: String,
     },
+    /// Binds a value.
     Bind {
+        /// Binding for the result.
         name: String,
+        /// The value.
         value: Template,
         /// How often a text is repeated.
         times: u64,
     },
     /// Adds a value to a list.
     Collect {
+        /// The value to add.
         value: Template,
+        /// Binding of the list.
         into: String,
     },
+    /// Opens a session, and binds the response.
     NewSession {
+        /// Additional params of `session/new`.
         params: Template,
+        /// Binding for the result.
         name: String,
     },
     /// Stops the process and starts another one of the same agent, up to `begin`.
     Restart {
-        begin: Begin,
+        /// How far the harness goes with the new process.
+        begin: StartState,
         /// Client capabilities that replace those of the case.
         client: Option<Value>,
     },
     /// Closes the agent's stdin.
     EndInput,
+    /// Sends a signal to the process.
     Signal(i32),
     /// Waits until the process exits, and binds `$exit`.
     Exit {
+        /// Time limit. `None` uses that of the run.
         within: Option<Duration>,
-        expect: Vec<Expect>,
+        /// Expectations on the result.
+        expect: Vec<Expectation>,
     },
     /// Checks that the agent still answers a request.
     Alive,
+    /// Runs the steps for each member of a list.
     ForEach {
+        /// The list.
         list: Template,
+        /// Binding for the current member.
         name: String,
-        steps: Vec<Step>,
+        /// The steps.
+        steps: Vec<CaseStep>,
     },
+    /// Runs the steps several times, with the number of the round in `$round`.
     Repeat {
+        /// Number of rounds.
         times: u64,
-        steps: Vec<Step>,
+        /// The steps.
+        steps: Vec<CaseStep>,
     },
     /// Runs the steps only if all of these hold.
     When {
-        that: Vec<Expect>,
-        steps: Vec<Step>,
+        /// The conditions.
+        that: Vec<Expectation>,
+        /// The steps.
+        steps: Vec<CaseStep>,
     },
     /// Creates an empty directory and binds its path.
     Directory(String),
     /// Writes a file.
     WriteFile {
+        /// Path in the directory of the case.
         path: Template,
+        /// Content of the file.
         text: Template,
     },
     /// Binds the content of a file.
     ReadFile {
+        /// Path in the directory of the case.
         path: Template,
+        /// Binding for the result.
         name: String,
     },
     /// Binds the descriptor of an MCP server that records how it is started and what it is asked.
     Recorder {
+        /// Name of the recorder, and binding for its descriptor.
         name: String,
+        /// `stdio` or `http`.
         transport: String,
+        /// Environment variables, or headers for `http`.
         env: Template,
+        /// Additional arguments for `stdio`.
         args: Template,
     },
     /// Binds what such an MCP server recorded.
     Recorded {
+        /// Name of the recorder.
         of: String,
+        /// Binding for the result.
         name: String,
         /// How long to wait until the server has received a request.
         within: Option<Duration>,
     },
     /// Binds the requests that the mock model received so far.
     Model {
+        /// Binding for the result.
         name: String,
     },
     /// Binds all messages of the agent so far. With a method: only its requests and notifications.
     Messages {
+        /// Method name. `None` selects all messages.
         method: Option<String>,
         /// Only messages after this request was sent.
         since: Option<String>,
+        /// Binding for the result.
         name: String,
     },
     /// Binds what the agent said: the joined text of its message chunks.
-    Said {
+    AgentText {
+        /// Session id.
         session: Template,
+        /// Only messages after this request was sent.
         since: Option<String>,
+        /// Binding for the result.
         name: String,
     },
     /// Binds the lines of stderr so far.
     Stderr {
+        /// Binding for the result.
         name: String,
     },
     /// Logs in with the login method of the run.
@@ -329,55 +391,76 @@ pub enum What {
     NotApplicable(String),
 }
 
+/// A request that a step sends.
 #[derive(Debug)]
-pub struct Request {
+pub struct RequestStep {
+    /// Method name.
     pub method: String,
+    /// Params. `None` leaves the member out.
     pub params: Option<Template>,
     /// `None` uses the next number.
     pub id: Option<Template>,
+    /// Binding for the response. The default is `answer`.
     pub name: Option<String>,
+    /// Time limit for the response. `None` uses that of the run.
     pub within: Option<Duration>,
     /// Whether an error is accepted as the response of a call without expectations.
     pub takes_errors: bool,
 }
 
+/// A prompt that a step sends.
 #[derive(Debug)]
-pub struct Prompt {
+pub struct PromptStep {
     /// A key of the prompts file, or content blocks.
-    pub what: PromptText,
+    pub text: PromptText,
+    /// Session id. The default is `$session`.
     pub session: Option<Template>,
+    /// Binding for the response.
     pub name: String,
+    /// Time limit for the turn. `None` uses that of the run.
     pub within: Option<Duration>,
 }
 
+/// The content of a prompt.
 #[derive(Debug)]
 pub enum PromptText {
+    /// Key of the prompts file.
     Key(String),
+    /// ACP content blocks.
     Blocks(Template),
 }
 
+/// A message that a step waits for.
 #[derive(Debug)]
 pub struct WaitFor {
-    pub what: Awaited,
+    /// Kind of message.
+    pub message: AwaitedMessage,
     /// Only a message that meets these expectations counts.
-    pub which: Vec<Expect>,
+    pub which: Vec<Expectation>,
+    /// Binding for the message.
     pub name: Option<String>,
+    /// Time limit. `None` uses that of the run.
     pub within: Option<Duration>,
     /// Whether it is a violation if no such message arrives. Otherwise the case is not verified.
     pub is_expected: bool,
     /// Stops waiting when the request of this name is answered, because the message cannot arrive
     /// after that.
     pub unless: Option<String>,
-    pub say: Option<String>,
-    pub expect: Vec<Expect>,
+    /// Message if nothing arrives. Without one, a default message is used.
+    pub failure_message: Option<String>,
+    /// Expectations on the message.
+    pub expect: Vec<Expectation>,
 }
 
+/// Kind of message that a step waits for.
 #[derive(Debug)]
-pub enum Awaited {
+pub enum AwaitedMessage {
     /// A response with one of these ids, for requests that were sent raw.
     Answer(Vec<Template>),
     /// A `session/update` of one of these kinds.
     Update(Vec<String>),
+    /// A request with this method.
     Request(String),
+    /// A notification with this method.
     Notification(String),
 }

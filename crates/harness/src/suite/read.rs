@@ -6,30 +6,33 @@ use serde_json::Value;
 
 use super::expectations::expects;
 use super::steps::steps;
-use super::{Answer, Answers, Begin, Case, Needs, Protocol, Requirement, Step, Suite, What};
+use super::{
+    Behavior, Case, CaseNeeds, CaseStep, ClientBehavior, Requirement, StartState, StepKind, Suite,
+    SuiteProtocol,
+};
 use crate::model::Level;
 use crate::{lifecycle, sessions};
-use agentproto_manifest::fields::{self, Mistake, Notes};
+use agentproto_manifest::fields::{self, FieldError, FieldReader};
 use agentproto_manifest::{LineIndex, Node, to_json};
 
 /// The value of `suite`, which identifies a suite file among other YAML files.
 pub const FORMAT: &str = "agentproto.suite/v1";
 
 /// The source text, with an index of its lines.
-pub struct Reader<'t> {
+pub struct SuiteReader<'t> {
     pub text: &'t str,
     pub lines: LineIndex,
 }
 
-impl Reader<'_> {
+impl SuiteReader<'_> {
     pub fn line(&self, node: &Node) -> u32 {
         self.lines.position(self.text, node.span.start).line
     }
 }
 
 /// Parses a suite, or returns everything that is wrong with it.
-pub fn parse(text: &str) -> Result<Suite, Vec<Mistake>> {
-    let reader = Reader {
+pub fn parse(text: &str) -> Result<Suite, Vec<FieldError>> {
+    let reader = SuiteReader {
         text,
         lines: LineIndex::new(text),
     };
@@ -39,7 +42,7 @@ pub fn parse(text: &str) -> Result<Suite, Vec<Mistake>> {
 
 /// Parses a suite that is split into several files, one per section. All files have the same
 /// `name`, `title` and `protocol`.
-pub fn parse_all(texts: &[&str]) -> Result<Suite, Vec<Mistake>> {
+pub fn parse_all(texts: &[&str]) -> Result<Suite, Vec<FieldError>> {
     let mut whole: Option<Suite> = None;
     for text in texts {
         let part = parse(text)?;
@@ -54,7 +57,7 @@ pub fn parse_all(texts: &[&str]) -> Result<Suite, Vec<Mistake>> {
     whole.ok_or_else(Vec::new)
 }
 
-fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
+fn suite(root: &Node, reader: &SuiteReader<'_>, notes: &mut FieldReader) -> Suite {
     let known = [
         "suite",
         "name",
@@ -65,26 +68,26 @@ fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
         "requirements",
         "cases",
     ];
-    notes.keys(root, "a suite", &known);
-    let format = notes.need(root, "suite", "a suite file");
+    notes.check_keys(root, "a suite", &known);
+    let format = notes.required_string(root, "suite", "a suite file");
     if let Some(node) = root.get("suite")
         && format != FORMAT
     {
-        notes.wrong(node.span, format!("`suite` must be `{FORMAT}`"));
+        notes.error(node.span, format!("`suite` must be `{FORMAT}`"));
     }
-    let name = notes.need(root, "name", "a suite");
-    let protocol = notes.word(
+    let name = notes.required_string(root, "name", "a suite");
+    let protocol = notes.one_of(
         root,
         "protocol",
         "acp",
         &["acp", "acp-v2", "mcp", "lifecycle", "sessions"],
     );
     let protocol = match protocol.as_str() {
-        "acp-v2" => Protocol::AcpV2,
-        "mcp" => Protocol::Mcp,
-        "lifecycle" => Protocol::Lifecycle,
-        "sessions" => Protocol::Sessions,
-        _ => Protocol::Acp,
+        "acp-v2" => SuiteProtocol::AcpV2,
+        "mcp" => SuiteProtocol::Mcp,
+        "lifecycle" => SuiteProtocol::Lifecycle,
+        "sessions" => SuiteProtocol::Sessions,
+        _ => SuiteProtocol::Acp,
     };
     let source = notes.string(root, "source").unwrap_or_default();
     let section = notes.string(root, "section").unwrap_or_default();
@@ -97,7 +100,7 @@ fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
     for (requirement, node) in requirements.iter().zip(items) {
         if !ids.insert(requirement.id.clone()) {
             let id = &requirement.id;
-            notes.wrong(node.span, format!("duplicate requirement `{id}`"));
+            notes.error(node.span, format!("duplicate requirement `{id}`"));
         }
     }
     let items = notes.items(root, "cases");
@@ -108,15 +111,15 @@ fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
     let mut names = HashSet::new();
     for (case, node) in cases.iter().zip(items) {
         if let Err(why) = probes_fit(protocol, &case.steps) {
-            notes.wrong(node.span, why);
+            notes.error(node.span, why);
         }
         if !names.insert(case.id.clone()) {
-            notes.wrong(node.span, format!("duplicate case `{}`", case.id));
+            notes.error(node.span, format!("duplicate case `{}`", case.id));
         }
         let decided = node.get("decides").unwrap_or(node);
         for id in &case.decides {
             if !ids.contains(id) {
-                notes.wrong(
+                notes.error(
                     decided.span,
                     format!("`{id}` is not in `requirements` of this file"),
                 );
@@ -134,16 +137,18 @@ fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
 
 /// Checks that suites of probes contain only probes of their kind, and that other suites contain
 /// none.
-fn probes_fit(protocol: Protocol, steps: &[Step]) -> Result<(), String> {
+fn probes_fit(protocol: SuiteProtocol, steps: &[CaseStep]) -> Result<(), String> {
     let (what, of_it): (_, fn(&str) -> bool) = match protocol {
-        Protocol::Lifecycle => ("lifecycle", |name| {
+        SuiteProtocol::Lifecycle => ("lifecycle", |name| {
             lifecycle::PROBES.names().any(|known| known == name)
         }),
-        Protocol::Sessions => ("sessions", |name| {
+        SuiteProtocol::Sessions => ("sessions", |name| {
             sessions::PROBES.names().any(|known| known == name)
         }),
         _ => {
-            let any = steps.iter().any(|step| matches!(step.what, What::Probe(_)));
+            let any = steps
+                .iter()
+                .any(|step| matches!(step.kind, StepKind::Probe(_)));
             return match any {
                 true => Err(
                     "`probe` is only allowed in suites with `protocol: lifecycle` or `protocol: \
@@ -155,9 +160,9 @@ fn probes_fit(protocol: Protocol, steps: &[Step]) -> Result<(), String> {
         }
     };
     for step in steps {
-        match &step.what {
-            What::Probe(name) if of_it(name) => {}
-            What::Probe(name) => {
+        match &step.kind {
+            StepKind::Probe(name) if of_it(name) => {}
+            StepKind::Probe(name) => {
                 return Err(format!("`{name}` is not a probe of {what} suites"));
             }
             _ => return Err(format!("every step of a {what} suite must be a `probe`")),
@@ -166,7 +171,7 @@ fn probes_fit(protocol: Protocol, steps: &[Step]) -> Result<(), String> {
     Ok(())
 }
 
-fn requirement(node: &Node, source: &str, section: &str, notes: &mut Notes) -> Requirement {
+fn requirement(node: &Node, source: &str, section: &str, notes: &mut FieldReader) -> Requirement {
     let what = "a requirement";
     let known = [
         "id",
@@ -178,15 +183,15 @@ fn requirement(node: &Node, source: &str, section: &str, notes: &mut Notes) -> R
         "watched",
         "register",
     ];
-    notes.keys(node, what, &known);
-    let level = notes.word(node, "level", "MUST", &["MUST", "SHOULD", "MAY", "INFO"]);
+    notes.check_keys(node, what, &known);
+    let level = notes.one_of(node, "level", "MUST", &["MUST", "SHOULD", "MAY", "INFO"]);
     let page = notes.string(node, "source").unwrap_or_default();
-    let id = notes.need(node, "id", what);
+    let id = notes.required_string(node, "id", what);
     // `true` means the monitor with the same id.
-    let watched = match node.get("watched").map(Node::as_bool) {
+    let monitors = match node.get("watched").map(Node::as_bool) {
         Some(Some(true)) => vec![id.clone()],
         Some(Some(false)) => Vec::new(),
-        _ => notes.list(node, "watched"),
+        _ => notes.strings(node, "watched"),
     };
     Requirement {
         id,
@@ -196,7 +201,7 @@ fn requirement(node: &Node, source: &str, section: &str, notes: &mut Notes) -> R
             "INFO" => Level::Info,
             _ => Level::Must,
         },
-        statement: notes.need(node, "statement", what),
+        statement: notes.required_string(node, "statement", what),
         source: match (source, page.as_str()) {
             (source, "") => source.to_owned(),
             ("", page) => page.to_owned(),
@@ -206,58 +211,63 @@ fn requirement(node: &Node, source: &str, section: &str, notes: &mut Notes) -> R
             .string(node, "section")
             .unwrap_or_else(|| section.to_owned()),
         hint: notes.string(node, "hint"),
-        watched,
-        register: notes.list(node, "register"),
+        monitors,
+        register: notes.strings(node, "register"),
     }
 }
 
-fn case(node: &Node, protocol: Protocol, reader: &Reader<'_>, notes: &mut Notes) -> Case {
+fn case(
+    node: &Node,
+    protocol: SuiteProtocol,
+    reader: &SuiteReader<'_>,
+    notes: &mut FieldReader,
+) -> Case {
     let what = "a case";
     let known = [
         "id", "title", "decides", "begin", "client", "session", "needs", "answers", "steps",
     ];
-    notes.keys(node, what, &known);
-    let begin = notes.word(
+    notes.check_keys(node, what, &known);
+    let begin = notes.one_of(
         node,
         "begin",
         "session",
         &["process", "initialized", "session"],
     );
-    let decides = notes.list(node, "decides");
+    let decides = notes.strings(node, "decides");
     if decides.is_empty() {
-        notes.wrong(
+        notes.error(
             node.span,
             "`decides` is missing: list the requirements that this case decides",
         );
     }
     if node.is_map() && !node.has("steps") {
-        notes.wrong(node.span, "`steps` is missing");
+        notes.error(node.span, "`steps` is missing");
     }
     if let Some(steps) = node.get("steps")
         && steps.is_seq()
         && steps.items().is_empty()
     {
-        notes.wrong(
+        notes.error(
             steps.span,
             "`steps` is empty: a case needs at least one step",
         );
     }
     Case {
-        id: notes.need(node, "id", what),
+        id: notes.required_string(node, "id", what),
         title: notes.string(node, "title").unwrap_or_default(),
         begin: match begin.as_str() {
-            "process" => Begin::Process,
-            "initialized" => Begin::Initialized,
-            _ => Begin::Session,
+            "process" => StartState::Process,
+            "initialized" => StartState::Initialized,
+            _ => StartState::Session,
         },
         client: client(node, protocol, notes),
         session: notes.json(node, "session"),
         needs: node
             .get("needs")
-            .map_or_else(Needs::default, |n| needs(n, reader, notes)),
+            .map_or_else(CaseNeeds::default, |n| needs(n, reader, notes)),
         answers: node
             .get("answers")
-            .map_or_else(Answers::default, |n| answers(n, notes)),
+            .map_or_else(ClientBehavior::default, |n| answers(n, notes)),
         steps: steps(node, "steps", &decides, reader, notes),
         decides,
         line: reader.line(node),
@@ -265,7 +275,7 @@ fn case(node: &Node, protocol: Protocol, reader: &Reader<'_>, notes: &mut Notes)
 }
 
 /// Parses `client`: `all` (the default), `none`, `unsaid`, or a mapping of capabilities.
-fn client(node: &Node, protocol: Protocol, notes: &mut Notes) -> Option<Value> {
+fn client(node: &Node, protocol: SuiteProtocol, notes: &mut FieldReader) -> Option<Value> {
     let Some(client) = node.get("client") else {
         return Some(everything(protocol));
     };
@@ -276,15 +286,15 @@ fn client(node: &Node, protocol: Protocol, notes: &mut Notes) -> Option<Value> {
         None if client.is_map() => Some(to_json(client)),
         _ => {
             let wanted = "`client` must be `all`, `none`, `unsaid`, or a mapping of capabilities";
-            notes.wrong(client.span, wanted);
+            notes.error(client.span, wanted);
             None
         }
     }
 }
 
 /// All capabilities that a client can offer.
-fn everything(protocol: Protocol) -> Value {
-    if protocol == Protocol::Mcp {
+fn everything(protocol: SuiteProtocol) -> Value {
+    if protocol == SuiteProtocol::Mcp {
         return serde_json::json!({
             "roots": {},
             "sampling": {},
@@ -300,22 +310,22 @@ fn everything(protocol: Protocol) -> Value {
     })
 }
 
-fn needs(node: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Needs {
-    notes.keys(
+fn needs(node: &Node, reader: &SuiteReader<'_>, notes: &mut FieldReader) -> CaseNeeds {
+    notes.check_keys(
         node,
         "`needs`",
         &["capabilities", "prompts", "auth", "model", "that"],
     );
-    Needs {
-        capabilities: notes.list(node, "capabilities"),
-        prompts: notes.list(node, "prompts"),
-        auth: notes.flag(node, "auth", false),
-        model: notes.flag(node, "model", false),
+    CaseNeeds {
+        capabilities: notes.strings(node, "capabilities"),
+        prompts: notes.strings(node, "prompts"),
+        auth: notes.bool_or(node, "auth", false),
+        model: notes.bool_or(node, "model", false),
         that: expects(node, "that", &[], reader, notes),
     }
 }
 
-fn answers(node: &Node, notes: &mut Notes) -> Answers {
+fn answers(node: &Node, notes: &mut FieldReader) -> ClientBehavior {
     let known = [
         "permission",
         "fs",
@@ -323,10 +333,10 @@ fn answers(node: &Node, notes: &mut Notes) -> Answers {
         "terminal_exit",
         "elicitation",
     ];
-    notes.keys(node, "`answers`", &known);
+    notes.check_keys(node, "`answers`", &known);
     let [permission, fs, terminal, terminal_exit, elicitation] =
         known.map(|key| answer(node, key, notes));
-    Answers {
+    ClientBehavior {
         permission,
         fs,
         terminal,
@@ -335,23 +345,23 @@ fn answers(node: &Node, notes: &mut Notes) -> Answers {
     }
 }
 
-fn answer(node: &Node, key: &str, notes: &mut Notes) -> Answer {
+fn answer(node: &Node, key: &str, notes: &mut FieldReader) -> Behavior {
     let Some(value) = node.get(key) else {
-        return Answer::Serve;
+        return Behavior::Serve;
     };
     if let Some(code) = value.as_int() {
-        return Answer::Error(code);
+        return Behavior::Error(code);
     }
     match value.as_str() {
-        Some("serve") => Answer::Serve,
-        Some("refuse") => Answer::Refuse,
-        Some("cancel") => Answer::Cancel,
-        Some("hold") => Answer::Hold,
+        Some("serve") => Behavior::Serve,
+        Some("refuse") => Behavior::Refuse,
+        Some("cancel") => Behavior::Cancel,
+        Some("hold") => Behavior::Hold,
         _ => {
             let wanted =
                 format!("`{key}` must be `serve`, `refuse`, `cancel`, `hold`, or an error code");
-            notes.wrong(value.span, wanted);
-            Answer::Serve
+            notes.error(value.span, wanted);
+            Behavior::Serve
         }
     }
 }

@@ -1,10 +1,10 @@
 //! A suite as a Markdown page.
 
-use super::{Needs, Suite};
+use super::{CaseNeeds, Suite};
 
 /// The content of docs/suites/NAME.md: every requirement, and every case with what it decides.
 pub fn reference(suite: &Suite) -> String {
-    let is_watched = suite.requirements.iter().any(|r| !r.watched.is_empty());
+    let is_watched = suite.requirements.iter().any(|r| !r.monitors.is_empty());
     let monitors = match is_watched {
         true => ", and with monitors that check every line of every case",
         false => "",
@@ -33,7 +33,7 @@ pub fn reference(suite: &Suite) -> String {
             let cases = suite.cases.iter();
             let cases = cases.filter(|case| case.decides.contains(&requirement.id));
             let mut by: Vec<String> = cases.map(|case| format!("`{}`", case.id)).collect();
-            if !requirement.watched.is_empty() {
+            if !requirement.monitors.is_empty() {
                 by.push("monitor".to_owned());
             }
             out.push_str(&format!(
@@ -55,7 +55,7 @@ pub fn reference(suite: &Suite) -> String {
             out.push_str("\n| case | |\n|---|---|\n");
         }
         for case in cases {
-            let needs = case.needs.told();
+            let needs = case.needs.describe();
             let title = escaped(&case.title);
             out.push_str(&format!("| `{}` | {title}{needs} |\n", case.id));
         }
@@ -63,9 +63,9 @@ pub fn reference(suite: &Suite) -> String {
     out
 }
 
-impl Needs {
+impl CaseNeeds {
     /// `; needs prompt `slow``, or an empty string if nothing is needed.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let mut needs: Vec<String> = Vec::new();
         let capabilities = self.capabilities.iter();
         let capabilities = capabilities.map(|p| p.trim_start_matches('/').replace('/', "."));

@@ -9,54 +9,54 @@ use agentproto_text::closest_of;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Requirement ids.
-    pub statements: BTreeSet<String>,
+    pub requirements: BTreeSet<String>,
     /// Ids of the selected cases.
     pub cases: BTreeSet<String>,
     /// Whether a case was named directly. Then everything that passes in it is reported.
     pub names_cases: bool,
     /// Whether some requirement is decided by monitors only. Then the other cases also run, because
     /// the monitors need their traffic.
-    pub needs_witnesses: bool,
+    pub needs_all_cases: bool,
 }
 
 /// An argument of `--only` that matches nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unknown {
+pub struct UnknownSelector {
     /// The argument.
     pub word: String,
     /// The closest known id, if any.
-    pub meant: Option<String>,
+    pub closest: Option<String>,
 }
 
 impl Selection {
     /// Whether nothing was selected, which means that everything is checked.
     pub fn is_everything(&self) -> bool {
-        self.statements.is_empty() && self.cases.is_empty()
+        self.requirements.is_empty() && self.cases.is_empty()
     }
 
     /// Resolves the arguments against these suites.
-    pub fn of(words: &[String], suites: &[Suite]) -> Result<Selection, Unknown> {
+    pub fn new(words: &[String], suites: &[Suite]) -> Result<Selection, UnknownSelector> {
         let mut all = Selection::default();
         for word in words {
-            let (mut statements, mut cases) = (BTreeSet::new(), BTreeSet::new());
+            let (mut requirements, mut cases) = (BTreeSet::new(), BTreeSet::new());
             for suite in suites {
-                let named = suite.requirements.iter().filter(|r| is_named(word, r));
+                let named = suite.requirements.iter().filter(|r| matches_id(word, r));
                 let named: BTreeSet<String> = named.map(|r| r.id.clone()).collect();
                 let asked = suite.cases.iter().filter(|case| {
-                    begins(word, &case.id) || case.decides.iter().any(|id| named.contains(id))
+                    is_prefix(word, &case.id) || case.decides.iter().any(|id| named.contains(id))
                 });
                 cases.extend(asked.map(|case| case.id.clone()));
-                statements.extend(named);
+                requirements.extend(named);
             }
-            if statements.is_empty() && cases.is_empty() {
-                return Err(Unknown {
+            if requirements.is_empty() && cases.is_empty() {
+                return Err(UnknownSelector {
                     word: word.clone(),
-                    meant: closest(word, suites),
+                    closest: closest(word, suites),
                 });
             }
-            all.needs_witnesses |= cases.is_empty();
-            all.names_cases |= statements.is_empty();
-            all.statements.extend(statements);
+            all.needs_all_cases |= cases.is_empty();
+            all.names_cases |= requirements.is_empty();
+            all.requirements.extend(requirements);
             all.cases.extend(cases);
         }
         Ok(all)
@@ -64,14 +64,14 @@ impl Selection {
 }
 
 /// Whether an argument names a requirement: `PT`, `PT-02`, or the start of its section title.
-fn is_named(word: &str, requirement: &Requirement) -> bool {
+fn matches_id(word: &str, requirement: &Requirement) -> bool {
     let title = requirement.section.to_lowercase();
-    begins(word, &requirement.id)
+    is_prefix(word, &requirement.id)
         || (word.chars().count() > 3 && title.starts_with(&word.to_lowercase()))
 }
 
 /// Whether `word` is the id itself, or a prefix of whole parts: `PT` of `PT-02`, but not `PT-0`.
-pub fn begins(word: &str, id: &str) -> bool {
+pub fn is_prefix(word: &str, id: &str) -> bool {
     let start = id.get(..word.len());
     let rest = id.get(word.len()..).unwrap_or_default();
     start.is_some_and(|start| start.eq_ignore_ascii_case(word))
@@ -80,8 +80,8 @@ pub fn begins(word: &str, id: &str) -> bool {
 
 fn closest(word: &str, suites: &[Suite]) -> Option<String> {
     let ids = suites.iter().flat_map(|suite| {
-        let statements = suite.requirements.iter().map(|r| r.id.as_str());
-        statements.chain(suite.cases.iter().map(|case| case.id.as_str()))
+        let requirements = suite.requirements.iter().map(|r| r.id.as_str());
+        requirements.chain(suite.cases.iter().map(|case| case.id.as_str()))
     });
     let upper = word.to_uppercase();
     let ids: Vec<&str> = ids.collect();
@@ -99,24 +99,24 @@ mod tests {
         vec![suite.expect("no mistakes")]
     }
 
-    fn of(words: &[&str]) -> Result<Selection, Unknown> {
+    fn of(words: &[&str]) -> Result<Selection, UnknownSelector> {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        Selection::of(&words, &acp())
+        Selection::new(&words, &acp())
     }
 
     #[test]
     fn arguments_are_ids_prefixes_or_sections() {
         let one = of(&["PT-01"]).expect("known");
-        assert_eq!(one.statements.iter().collect::<Vec<_>>(), ["PT-01"]);
-        assert!(!one.cases.is_empty() && !one.needs_witnesses);
+        assert_eq!(one.requirements.iter().collect::<Vec<_>>(), ["PT-01"]);
+        assert!(!one.cases.is_empty() && !one.needs_all_cases);
         assert_eq!(of(&["pt-01"]), of(&["PT-01"]));
         let chapter = of(&["PT"]).expect("known");
-        assert!(chapter.statements.len() > 15, "{chapter:?}");
-        assert!(chapter.statements.iter().all(|id| id.starts_with("PT-")));
+        assert!(chapter.requirements.len() > 15, "{chapter:?}");
+        assert!(chapter.requirements.iter().all(|id| id.starts_with("PT-")));
         let section = of(&["prompt turn"]).expect("known");
-        assert!(chapter.statements.is_subset(&section.statements));
+        assert!(chapter.requirements.is_subset(&section.requirements));
         let several = of(&["PT", "TC-01"]).expect("known");
-        assert!(several.statements.contains("TC-01") && several.statements.contains("PT-01"));
+        assert!(several.requirements.contains("TC-01") && several.requirements.contains("PT-01"));
         let case = one.cases.first().expect("a case").clone();
         let named = of(&[&case]).expect("known");
         assert!(named.cases.contains(&case) && named.names_cases);
@@ -125,16 +125,19 @@ mod tests {
 
     #[test]
     fn a_requirement_of_monitors_only_needs_the_other_cases() {
-        let watched = of(&["TR-03"]).expect("known");
-        assert!(watched.needs_witnesses && watched.cases.is_empty());
-        assert_eq!(watched.statements.iter().collect::<Vec<_>>(), ["TR-03"]);
+        let monitors = of(&["TR-03"]).expect("known");
+        assert!(monitors.needs_all_cases && monitors.cases.is_empty());
+        assert_eq!(monitors.requirements.iter().collect::<Vec<_>>(), ["TR-03"]);
     }
 
     #[test]
     fn an_unknown_argument_gets_a_suggestion() {
         let unknown = of(&["PT-0l"]).expect_err("unknown");
-        assert_eq!(unknown.meant.as_deref(), Some("PT-01"));
-        assert_eq!(of(&["quite-else-where"]).expect_err("unknown").meant, None);
+        assert_eq!(unknown.closest.as_deref(), Some("PT-01"));
+        assert_eq!(
+            of(&["quite-else-where"]).expect_err("unknown").closest,
+            None
+        );
         assert!(of(&["PT-0"]).is_err() && of(&[""]).is_err());
     }
 }

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use super::read::Reader;
-use super::{Awaited, Begin, Prompt, PromptText, Request, Step, WaitFor, What};
+use super::read::SuiteReader;
+use super::{
+    AwaitedMessage, CaseStep, PromptStep, PromptText, RequestStep, StartState, StepKind, WaitFor,
+};
 use crate::{lifecycle, sessions};
-use agentproto_manifest::fields::Notes;
+use agentproto_manifest::fields::FieldReader;
 use agentproto_manifest::{Node, to_json};
 use agentproto_text::closest_of;
 
@@ -61,31 +63,31 @@ pub fn step_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Context of a step: the suite file, and the requirements that its expectations may name.
-pub(super) struct At<'a, 't> {
+pub(super) struct StepContext<'a, 't> {
     pub(super) decides: &'a [String],
-    pub(super) reader: &'a Reader<'t>,
+    pub(super) reader: &'a SuiteReader<'t>,
 }
 
 pub fn steps(
     node: &Node,
     key: &str,
     decides: &[String],
-    reader: &Reader<'_>,
-    notes: &mut Notes,
-) -> Vec<Step> {
+    reader: &SuiteReader<'_>,
+    notes: &mut FieldReader,
+) -> Vec<CaseStep> {
     let items = notes.items(node, key);
-    let at = At { decides, reader };
+    let at = StepContext { decides, reader };
     items.iter().filter_map(|n| at.step(n, notes)).collect()
 }
 
-impl At<'_, '_> {
-    fn steps(&self, node: &Node, key: &str, notes: &mut Notes) -> Vec<Step> {
+impl StepContext<'_, '_> {
+    fn steps(&self, node: &Node, key: &str, notes: &mut FieldReader) -> Vec<CaseStep> {
         steps(node, key, self.decides, self.reader, notes)
     }
 
-    fn step(&self, node: &Node, notes: &mut Notes) -> Option<Step> {
+    fn step(&self, node: &Node, notes: &mut FieldReader) -> Option<CaseStep> {
         let [entry] = node.entries() else {
-            notes.wrong(
+            notes.error(
                 node.span,
                 "a step must be a mapping with one key, such as `call: {method: session/list}`",
             );
@@ -98,218 +100,224 @@ impl At<'_, '_> {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => "`agentproto schema --name suite` lists the steps".to_owned(),
             };
-            notes.wrong(entry.key_span, format!("unknown step `{name}`; {hint}"));
+            notes.error(entry.key_span, format!("unknown step `{name}`; {hint}"));
             return None;
         }
-        Some(Step {
+        Some(CaseStep {
             line: self.reader.line(node),
-            what: self.what(name, node, value, notes)?,
+            kind: self.kind(name, node, value, notes)?,
         })
     }
 
-    fn what(&self, name: &str, node: &Node, value: &Node, notes: &mut Notes) -> Option<What> {
+    fn kind(
+        &self,
+        name: &str,
+        node: &Node,
+        value: &Node,
+        notes: &mut FieldReader,
+    ) -> Option<StepKind> {
         Some(match name {
             "call" => {
                 let expect = self.expects(value, "expect", notes);
-                What::Call(request(value, name, notes), expect)
+                StepKind::Call(request(value, name, notes), expect)
             }
-            "send" => What::Send(request(value, name, notes)),
+            "send" => StepKind::Send(request(value, name, notes)),
             "receive" => {
-                notes.keys(value, "`receive`", &["of", "within", "expect"]);
-                What::Receive {
-                    of: notes.need(value, "of", "`receive`"),
+                notes.check_keys(value, "`receive`", &["of", "within", "expect"]);
+                StepKind::Receive {
+                    of: notes.required_string(value, "of", "`receive`"),
                     within: seconds(value, "within", notes),
                     expect: self.expects(value, "expect", notes),
                 }
             }
             "notify" => {
-                notes.keys(value, "`notify`", &["method", "params"]);
-                What::Notify {
-                    method: notes.need(value, "method", "`notify`"),
+                notes.check_keys(value, "`notify`", &["method", "params"]);
+                StepKind::Notify {
+                    method: notes.required_string(value, "method", "`notify`"),
                     params: notes.json(value, "params").unwrap_or_else(|| json!({})),
                 }
             }
-            "raw" => What::Raw(raw(value, notes)),
-            "message" => What::Message(to_json(value)),
+            "raw" => StepKind::Raw(raw(value, notes)),
+            "message" => StepKind::Message(to_json(value)),
             "answer" => {
-                notes.keys(value, "`answer`", &["of", "with"]);
-                What::Answer {
-                    of: notes.need(value, "of", "`answer`"),
+                notes.check_keys(value, "`answer`", &["of", "with"]);
+                StepKind::Answer {
+                    of: notes.required_string(value, "of", "`answer`"),
                     with: notes.json(value, "with").unwrap_or(Json::Null),
                 }
             }
-            "wait_for" => What::WaitFor(self.wait_for(value, notes)),
+            "wait_for" => StepKind::WaitFor(self.wait_for(value, notes)),
             "quiet" => {
-                notes.keys(value, "`quiet`", &["seconds", "as"]);
-                What::Quiet {
+                notes.check_keys(value, "`quiet`", &["seconds", "as"]);
+                StepKind::Quiet {
                     time: seconds(value, "seconds", notes),
                     name: notes.string(value, "as"),
                 }
             }
-            "expect" => What::Expect(self.expects(node, "expect", notes)),
+            "expect" => StepKind::Expect(self.expects(node, "expect", notes)),
             "turn" => {
                 let expect = self.expects(value, "expect", notes);
-                What::Turn(prompt(value, name, notes), expect)
+                StepKind::Turn(prompt(value, name, notes), expect)
             }
-            "prompt" => What::Prompt(prompt(value, name, notes)),
+            "prompt" => StepKind::Prompt(prompt(value, name, notes)),
             "cancel" => {
-                notes.keys(value, "`cancel`", &[]);
-                What::Cancel
+                notes.check_keys(value, "`cancel`", &[]);
+                StepKind::Cancel
             }
             "updates" => {
-                notes.keys(value, "`updates`", &["session", "since", "as"]);
-                What::Updates {
+                notes.check_keys(value, "`updates`", &["session", "since", "as"]);
+                StepKind::Updates {
                     session: notes
                         .json(value, "session")
                         .unwrap_or_else(|| json!("$session")),
                     since: notes.string(value, "since"),
-                    name: notes.need(value, "as", "`updates`"),
+                    name: notes.required_string(value, "as", "`updates`"),
                 }
             }
             "bind" => {
-                notes.keys(value, "`bind`", &["as", "value", "times"]);
-                What::Bind {
-                    name: notes.need(value, "as", "`bind`"),
+                notes.check_keys(value, "`bind`", &["as", "value", "times"]);
+                StepKind::Bind {
+                    name: notes.required_string(value, "as", "`bind`"),
                     times: notes.number(value, "times", 1, 1 << 24).unwrap_or(1),
                     value: notes.json(value, "value").unwrap_or(Json::Null),
                 }
             }
             "collect" => {
-                notes.keys(value, "`collect`", &["value", "into"]);
-                What::Collect {
+                notes.check_keys(value, "`collect`", &["value", "into"]);
+                StepKind::Collect {
                     value: notes.json(value, "value").unwrap_or(Json::Null),
-                    into: notes.need(value, "into", "`collect`"),
+                    into: notes.required_string(value, "into", "`collect`"),
                 }
             }
             "new_session" => {
-                notes.keys(value, "`new_session`", &["params", "as"]);
-                What::NewSession {
+                notes.check_keys(value, "`new_session`", &["params", "as"]);
+                StepKind::NewSession {
                     params: notes.json(value, "params").unwrap_or_else(|| json!({})),
-                    name: notes.need(value, "as", "`new_session`"),
+                    name: notes.required_string(value, "as", "`new_session`"),
                 }
             }
             "restart" => {
                 let to = match value.is_map() {
                     true => {
-                        notes.keys(value, "`restart`", &["to", "client"]);
-                        notes.word(value, "to", "initialized", &RESTARTS)
+                        notes.check_keys(value, "`restart`", &["to", "client"]);
+                        notes.one_of(value, "to", "initialized", &RESTARTS)
                     }
-                    false => notes.word(node, name, "initialized", &RESTARTS),
+                    false => notes.one_of(node, name, "initialized", &RESTARTS),
                 };
-                What::Restart {
+                StepKind::Restart {
                     begin: match to.as_str() {
-                        "process" => Begin::Process,
-                        _ => Begin::Initialized,
+                        "process" => StartState::Process,
+                        _ => StartState::Initialized,
                     },
                     client: notes.json(value, "client"),
                 }
             }
             "end_input" => {
-                notes.keys(value, "`end_input`", &[]);
-                What::EndInput
+                notes.check_keys(value, "`end_input`", &[]);
+                StepKind::EndInput
             }
             "signal" => {
                 let signals = ["TERM", "INT", "HUP", "KILL"];
-                match notes.word(node, name, "TERM", &signals).as_str() {
-                    "INT" => What::Signal(libc::SIGINT),
-                    "HUP" => What::Signal(libc::SIGHUP),
-                    "KILL" => What::Signal(libc::SIGKILL),
-                    _ => What::Signal(libc::SIGTERM),
+                match notes.one_of(node, name, "TERM", &signals).as_str() {
+                    "INT" => StepKind::Signal(libc::SIGINT),
+                    "HUP" => StepKind::Signal(libc::SIGHUP),
+                    "KILL" => StepKind::Signal(libc::SIGKILL),
+                    _ => StepKind::Signal(libc::SIGTERM),
                 }
             }
             "exit" => {
-                notes.keys(value, "`exit`", &["within", "expect"]);
-                What::Exit {
+                notes.check_keys(value, "`exit`", &["within", "expect"]);
+                StepKind::Exit {
                     within: seconds(value, "within", notes),
                     expect: self.expects(value, "expect", notes),
                 }
             }
             "alive" => {
-                notes.keys(value, "`alive`", &[]);
-                What::Alive
+                notes.check_keys(value, "`alive`", &[]);
+                StepKind::Alive
             }
             "for_each" => {
-                notes.keys(value, "`for_each`", &["in", "as", "do"]);
-                What::ForEach {
+                notes.check_keys(value, "`for_each`", &["in", "as", "do"]);
+                StepKind::ForEach {
                     list: notes.json(value, "in").unwrap_or(Json::Null),
-                    name: notes.need(value, "as", "`for_each`"),
+                    name: notes.required_string(value, "as", "`for_each`"),
                     steps: self.steps(value, "do", notes),
                 }
             }
             "repeat" => {
-                notes.keys(value, "`repeat`", &["times", "do"]);
-                What::Repeat {
+                notes.check_keys(value, "`repeat`", &["times", "do"]);
+                StepKind::Repeat {
                     times: notes.number(value, "times", 1, 1000).unwrap_or(1),
                     steps: self.steps(value, "do", notes),
                 }
             }
             "when" => {
-                notes.keys(value, "`when`", &["that", "do"]);
-                What::When {
+                notes.check_keys(value, "`when`", &["that", "do"]);
+                StepKind::When {
                     that: self.expects(value, "that", notes),
                     steps: self.steps(value, "do", notes),
                 }
             }
-            "directory" => What::Directory(notes.string(node, name)?),
+            "directory" => StepKind::Directory(notes.string(node, name)?),
             "write_file" => {
-                notes.keys(value, "`write_file`", &["path", "text"]);
-                What::WriteFile {
-                    path: json!(notes.need(value, "path", "`write_file`")),
-                    text: json!(notes.need(value, "text", "`write_file`")),
+                notes.check_keys(value, "`write_file`", &["path", "text"]);
+                StepKind::WriteFile {
+                    path: json!(notes.required_string(value, "path", "`write_file`")),
+                    text: json!(notes.required_string(value, "text", "`write_file`")),
                 }
             }
             "read_file" => {
-                notes.keys(value, "`read_file`", &["path", "as"]);
-                What::ReadFile {
-                    path: json!(notes.need(value, "path", "`read_file`")),
-                    name: notes.need(value, "as", "`read_file`"),
+                notes.check_keys(value, "`read_file`", &["path", "as"]);
+                StepKind::ReadFile {
+                    path: json!(notes.required_string(value, "path", "`read_file`")),
+                    name: notes.required_string(value, "as", "`read_file`"),
                 }
             }
             "recorder" => {
-                notes.keys(value, "`recorder`", &["as", "transport", "env", "args"]);
-                What::Recorder {
-                    name: notes.need(value, "as", "`recorder`"),
-                    transport: notes.word(value, "transport", "stdio", &["stdio", "http"]),
+                notes.check_keys(value, "`recorder`", &["as", "transport", "env", "args"]);
+                StepKind::Recorder {
+                    name: notes.required_string(value, "as", "`recorder`"),
+                    transport: notes.one_of(value, "transport", "stdio", &["stdio", "http"]),
                     env: notes.json(value, "env").unwrap_or_else(|| json!({})),
                     args: notes.json(value, "args").unwrap_or_else(|| json!([])),
                 }
             }
             "recorded" => {
-                notes.keys(value, "`recorded`", &["of", "as", "within"]);
-                What::Recorded {
-                    of: notes.need(value, "of", "`recorded`"),
-                    name: notes.need(value, "as", "`recorded`"),
+                notes.check_keys(value, "`recorded`", &["of", "as", "within"]);
+                StepKind::Recorded {
+                    of: notes.required_string(value, "of", "`recorded`"),
+                    name: notes.required_string(value, "as", "`recorded`"),
                     within: seconds(value, "within", notes),
                 }
             }
             "model" => {
-                notes.keys(value, "`model`", &["as"]);
-                What::Model {
-                    name: notes.need(value, "as", "`model`"),
+                notes.check_keys(value, "`model`", &["as"]);
+                StepKind::Model {
+                    name: notes.required_string(value, "as", "`model`"),
                 }
             }
             "messages" => {
-                notes.keys(value, "`messages`", &["method", "since", "as"]);
-                What::Messages {
+                notes.check_keys(value, "`messages`", &["method", "since", "as"]);
+                StepKind::Messages {
                     method: notes.string(value, "method"),
                     since: notes.string(value, "since"),
-                    name: notes.need(value, "as", "`messages`"),
+                    name: notes.required_string(value, "as", "`messages`"),
                 }
             }
             "said" => {
-                notes.keys(value, "`said`", &["session", "since", "as"]);
-                What::Said {
+                notes.check_keys(value, "`said`", &["session", "since", "as"]);
+                StepKind::AgentText {
                     session: notes
                         .json(value, "session")
                         .unwrap_or_else(|| json!("$session")),
                     since: notes.string(value, "since"),
-                    name: notes.need(value, "as", "`said`"),
+                    name: notes.required_string(value, "as", "`said`"),
                 }
             }
             "stderr" => {
-                notes.keys(value, "`stderr`", &["as"]);
-                What::Stderr {
-                    name: notes.need(value, "as", "`stderr`"),
+                notes.check_keys(value, "`stderr`", &["as"]);
+                StepKind::Stderr {
+                    name: notes.required_string(value, "as", "`stderr`"),
                 }
             }
             "probe" => {
@@ -321,23 +329,23 @@ impl At<'_, '_> {
                         .chain(sessions::PROBES.names())
                         .collect();
                     let known = known.join(", ");
-                    notes.wrong(
+                    notes.error(
                         value.span,
                         format!("unknown probe `{probe}`; expected one of {known}"),
                     );
                 }
-                What::Probe(probe)
+                StepKind::Probe(probe)
             }
             "log_in" => {
-                notes.keys(value, "`log_in`", &[]);
-                What::LogIn
+                notes.check_keys(value, "`log_in`", &[]);
+                StepKind::LogIn
             }
-            "not_applicable" => What::NotApplicable(notes.string(node, name)?),
-            _ => What::NotVerified(notes.string(node, name)?),
+            "not_applicable" => StepKind::NotApplicable(notes.string(node, name)?),
+            _ => StepKind::NotVerified(notes.string(node, name)?),
         })
     }
 
-    fn wait_for(&self, node: &Node, notes: &mut Notes) -> WaitFor {
+    fn wait_for(&self, node: &Node, notes: &mut FieldReader) -> WaitFor {
         let known = [
             "update",
             "request",
@@ -351,46 +359,46 @@ impl At<'_, '_> {
             "say",
             "expect",
         ];
-        notes.keys(node, "`wait_for`", &known);
-        let what = if node.has("answer") {
+        notes.check_keys(node, "`wait_for`", &known);
+        let message = if node.has("answer") {
             let ids = node.get("answer").map(Node::items).unwrap_or_default();
-            Awaited::Answer(ids.iter().map(to_json).collect())
+            AwaitedMessage::Answer(ids.iter().map(to_json).collect())
         } else if node.has("update") {
-            Awaited::Update(notes.list(node, "update"))
+            AwaitedMessage::Update(notes.strings(node, "update"))
         } else if let Some(method) = notes.string(node, "request") {
-            Awaited::Request(method)
+            AwaitedMessage::Request(method)
         } else if let Some(method) = notes.string(node, "notification") {
-            Awaited::Notification(method)
+            AwaitedMessage::Notification(method)
         } else {
-            notes.wrong(
+            notes.error(
                 node.span,
                 "`wait_for` needs `update`, `request`, `notification` or `answer`",
             );
-            Awaited::Update(Vec::new())
+            AwaitedMessage::Update(Vec::new())
         };
         WaitFor {
-            what,
+            message,
             which: self.expects(node, "where", notes),
             name: notes.string(node, "as"),
             within: seconds(node, "within", notes),
-            is_expected: notes.flag(node, "demand", false),
+            is_expected: notes.bool_or(node, "demand", false),
             unless: notes.string(node, "unless"),
-            say: notes.string(node, "say"),
+            failure_message: notes.string(node, "say"),
             expect: self.expects(node, "expect", notes),
         }
     }
 }
 
-fn request(node: &Node, name: &str, notes: &mut Notes) -> Request {
+fn request(node: &Node, name: &str, notes: &mut FieldReader) -> RequestStep {
     let what = format!("`{name}`");
     let mut known = vec!["method", "params", "id", "as", "within"];
     if name == "call" {
         known.extend(["expect", "accept"]);
     }
-    notes.keys(node, &what, &known);
-    Request {
-        takes_errors: notes.word(node, "accept", "result", &["result", "any"]) == "any",
-        method: notes.need(node, "method", &what),
+    notes.check_keys(node, &what, &known);
+    RequestStep {
+        takes_errors: notes.one_of(node, "accept", "result", &["result", "any"]) == "any",
+        method: notes.required_string(node, "method", &what),
         params: notes.json(node, "params"),
         id: notes.json(node, "id"),
         name: notes.string(node, "as"),
@@ -398,24 +406,24 @@ fn request(node: &Node, name: &str, notes: &mut Notes) -> Request {
     }
 }
 
-fn prompt(node: &Node, name: &str, notes: &mut Notes) -> Prompt {
+fn prompt(node: &Node, name: &str, notes: &mut FieldReader) -> PromptStep {
     let what = format!("`{name}`");
     let mut known = vec!["key", "blocks", "session", "as", "within"];
     if name == "turn" {
         known.push("expect");
     }
-    notes.keys(node, &what, &known);
+    notes.check_keys(node, &what, &known);
     let text = match (notes.string(node, "key"), notes.json(node, "blocks")) {
         (None, Some(blocks)) => PromptText::Blocks(blocks),
         (Some(key), None) => PromptText::Key(key),
         _ => {
             let wanted = format!("{what} needs either `key` (of the prompts file) or `blocks`");
-            notes.wrong(node.span, wanted);
+            notes.error(node.span, wanted);
             PromptText::Key(String::new())
         }
     };
-    Prompt {
-        what: text,
+    PromptStep {
+        text,
         session: notes.json(node, "session"),
         name: notes
             .string(node, "as")
@@ -426,12 +434,12 @@ fn prompt(node: &Node, name: &str, notes: &mut Notes) -> Prompt {
 
 /// Parses `raw`: `text` is sent with a line feed after it, `bytes` is base64, and `pieces` are
 /// written one by one.
-fn raw(node: &Node, notes: &mut Notes) -> Vec<Vec<u8>> {
+fn raw(node: &Node, notes: &mut FieldReader) -> Vec<Vec<u8>> {
     use base64::Engine;
-    notes.keys(node, "`raw`", &["text", "bytes", "pieces"]);
+    notes.check_keys(node, "`raw`", &["text", "bytes", "pieces"]);
     if node.is_map() && node.entries().len() != 1 {
         let wanted = "`raw` needs exactly one of `text`, `bytes` and `pieces`";
-        notes.wrong(node.span, wanted);
+        notes.error(node.span, wanted);
     }
     if let Some(text) = notes.string(node, "text") {
         return vec![format!("{text}\n").into_bytes()];
@@ -440,21 +448,21 @@ fn raw(node: &Node, notes: &mut Notes) -> Vec<Vec<u8>> {
         return match base64::engine::general_purpose::STANDARD.decode(&text) {
             Ok(bytes) => vec![bytes],
             Err(error) => {
-                notes.wrong(node.span, format!("`bytes` is not valid base64: {error}"));
+                notes.error(node.span, format!("`bytes` is not valid base64: {error}"));
                 Vec::new()
             }
         };
     }
-    let pieces = notes.list(node, "pieces");
+    let pieces = notes.strings(node, "pieces");
     pieces.into_iter().map(String::into_bytes).collect()
 }
 
-fn seconds(node: &Node, key: &str, notes: &mut Notes) -> Option<Duration> {
+fn seconds(node: &Node, key: &str, notes: &mut FieldReader) -> Option<Duration> {
     let value = node.get(key)?;
     match to_json(value).as_f64() {
         Some(seconds) if (0.0..=600.0).contains(&seconds) => Some(Duration::from_secs_f64(seconds)),
         _ => {
-            notes.wrong(
+            notes.error(
                 value.span,
                 format!("`{key}` must be a number of seconds between 0 and 600"),
             );

@@ -6,27 +6,28 @@ use serde_json::Value;
 
 /// A value, with the transcript lines that it came from.
 #[derive(Clone, Debug, Default)]
-pub struct Bound {
+pub struct BoundValue {
     pub value: Value,
     pub lines: Vec<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Bindings {
-    names: HashMap<String, Bound>,
+    names: HashMap<String, BoundValue>,
 }
 
 impl Bindings {
     pub fn bind(&mut self, name: &str, value: Value, lines: Vec<u64>) {
-        self.names.insert(name.to_owned(), Bound { value, lines });
+        self.names
+            .insert(name.to_owned(), BoundValue { value, lines });
     }
 
-    pub fn get(&self, name: &str) -> Option<&Bound> {
+    pub fn get(&self, name: &str) -> Option<&BoundValue> {
         self.names.get(name)
     }
 
     /// The value that `$name/pointer` refers to. `None` if there is no such value.
-    pub fn look(&self, path: &str) -> Option<(&Value, &[u64])> {
+    pub fn resolve(&self, path: &str) -> Option<(&Value, &[u64])> {
         let path = path.strip_prefix('$')?;
         let (name, pointer) = match path.find('/') {
             Some(at) => path.split_at(at),
@@ -63,7 +64,7 @@ impl Bindings {
             return Ok(Value::String(format!("${rest}")));
         }
         if text.starts_with('$') && !text.starts_with("${") {
-            let found = self.look(text).map(|(value, _)| value.clone());
+            let found = self.resolve(text).map(|(value, _)| value.clone());
             return found.ok_or_else(|| format!("{text} is not defined"));
         }
         let mut filled = String::new();
@@ -76,7 +77,7 @@ impl Bindings {
                 return Ok(Value::String(filled));
             };
             let path = format!("${}", after.get(2..end).unwrap_or_default());
-            match self.look(&path) {
+            match self.resolve(&path) {
                 Some((Value::String(text), _)) => filled.push_str(text),
                 Some((value, _)) => filled.push_str(&value.to_string()),
                 None => return Err(format!("{path} is not defined")),

@@ -1,8 +1,8 @@
 //! Self-test of `certify`: every mutant of the mock agents must be caught with its own
 //! requirement, and no conforming variant may get any finding.
 
-mod bench;
-mod field;
+mod generated;
+mod stdio;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::frame::{self, Caught, Count, Spared};
+use crate::common::{self, MutantResult, ProgressCounter, VariantResult};
 use crate::{lifecycle, sessions};
 use agentproto_harness::model::{CaseResult, Verdict};
 use agentproto_harness::run::Progress;
 use agentproto_harness::run::process::StartError;
-use agentproto_harness::suite::selection::begins;
-use agentproto_mock::Kind;
+use agentproto_harness::suite::selection::is_prefix;
+use agentproto_mock::AgentKind;
 use agentproto_mock::model::Mutant;
-use bench::{Base, Bench};
-use field::{Bundles, Field};
+use generated::{Bundles, GeneratedTargets};
+use stdio::{Reference, StdioMocks};
 
 /// Maximum number of concurrent cases per target.
 const JOBS: usize = 2;
 
 /// Results of the self-test.
-pub type Outcome = frame::Outcome<MutantRow, VariantRow>;
+pub type CertifyResults = common::SelftestResults<MutantRow, VariantRow>;
 
 /// Result for a mutant.
 #[derive(Clone, Debug, Serialize)]
@@ -38,7 +38,8 @@ pub struct MutantRow {
     /// Requirement that it breaks.
     pub requirement: String,
     /// Its defect.
-    pub wrong: String,
+    #[serde(rename = "wrong")]
+    pub defect: String,
     /// Whether anything fails that does not fail with the correct mock.
     pub killed: bool,
     /// Whether its own requirement fails.
@@ -57,7 +58,7 @@ impl MutantRow {
             mock,
             mutant: mutant.id.to_owned(),
             requirement: mutant.requirement.to_owned(),
-            wrong: mutant.wrong.to_owned(),
+            defect: mutant.defect.to_owned(),
             killed: false,
             attributed: false,
             verdict: None,
@@ -66,13 +67,13 @@ impl MutantRow {
         }
     }
 
-    fn judge(&mut self, base: &Base, results: &[CaseResult]) {
+    fn evaluate(&mut self, reference: &Reference, results: &[CaseResult]) {
         let new = results.iter().filter(|r| {
             // An internal error does not count as killed.
-            let blames = matches!(r.verdict, Verdict::Fail | Verdict::Warn);
-            blames
-                && !base
-                    .blamed
+            let is_finding_row = matches!(r.verdict, Verdict::Fail | Verdict::Warn);
+            is_finding_row
+                && !reference
+                    .findings
                     .contains(&(r.case.clone(), r.requirement.clone()))
         });
         let mut also = BTreeSet::new();
@@ -93,12 +94,12 @@ impl MutantRow {
     }
 }
 
-impl Caught for MutantRow {
+impl MutantResult for MutantRow {
     fn name(&self) -> &str {
         &self.mutant
     }
-    fn wrong(&self) -> &str {
-        &self.wrong
+    fn defect(&self) -> &str {
+        &self.defect
     }
     fn is_killed(&self) -> bool {
         self.killed
@@ -106,7 +107,7 @@ impl Caught for MutantRow {
     fn is_attributed(&self) -> bool {
         self.attributed
     }
-    fn missed(&self) -> Option<String> {
+    fn failure(&self) -> Option<String> {
         let how = match self.killed {
             _ if self.attributed => return None,
             true => format!("caught only as {}", self.also.join(", ")),
@@ -128,7 +129,8 @@ pub struct VariantRow {
     /// Number of requirements that passed. Zero means that the variant was not really tested.
     pub passed: usize,
     /// Findings, which are all false positives, as `REQ (case): message`.
-    pub blamed: Vec<String>,
+    #[serde(rename = "blamed")]
+    pub false_positives: Vec<String>,
 }
 
 impl VariantRow {
@@ -138,46 +140,46 @@ impl VariantRow {
             variant: variant.to_owned(),
             what: what.to_owned(),
             passed: 0,
-            blamed: Vec::new(),
+            false_positives: Vec::new(),
         }
     }
 
     /// Counts passed requirements and collects findings.
     fn tally(&mut self, results: &[CaseResult]) {
-        let blamed = results.iter().filter(is_blame);
-        let blamed = blamed.map(|r| format!("{} ({}): {}", r.requirement, r.case, r.message));
+        let findings = results.iter().filter(is_finding);
+        let findings = findings.map(|r| format!("{} ({}): {}", r.requirement, r.case, r.message));
         let passed = results.iter().filter(|r| r.verdict == Verdict::Pass);
         self.passed = passed.count();
-        self.blamed = blamed.collect();
+        self.false_positives = findings.collect();
     }
 }
 
-impl Spared for VariantRow {
+impl VariantResult for VariantRow {
     fn name(&self) -> &str {
         &self.variant
     }
-    fn proven(&self) -> usize {
+    fn verified(&self) -> usize {
         self.passed
     }
-    fn blamed(&self) -> &[String] {
-        &self.blamed
+    fn false_positives(&self) -> &[String] {
+        &self.false_positives
     }
-    fn complaints(&self) -> Vec<String> {
-        let blamed = self.blamed.iter().map(String::as_str);
+    fn problems(&self) -> Vec<String> {
+        let findings = self.false_positives.iter().map(String::as_str);
         let nothing = (self.passed == 0).then_some("nothing passed");
-        let all = blamed.chain(nothing);
+        let all = findings.chain(nothing);
         all.map(|what| format!("variant {}: {what}", self.variant))
             .collect()
     }
 }
 
-impl Outcome {
+impl CertifyResults {
     /// Whether a complete run passed: every mutant is caught, and no variant has a finding.
     pub fn is_sound(&self) -> bool {
         !self.partial
             && !self.mutants.is_empty()
             && self.attributed() == self.mutants.len()
-            && self.spares_all()
+            && self.has_no_false_positives()
     }
 }
 
@@ -193,7 +195,7 @@ pub enum Depth {
 
 /// Options of the self-test.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct SelftestOptions {
     /// How thorough it is.
     pub depth: Depth,
     /// What to test: ids of mutants, requirements, names of variants, prefixes of these, or names
@@ -201,42 +203,48 @@ pub struct Trial {
     pub only: Vec<String>,
 }
 
-impl Trial {
+impl SelftestOptions {
     fn has(&self, names: &[&str]) -> bool {
-        let wanted = |name: &&str| self.only.iter().any(|only| begins(only, name));
+        let wanted = |name: &&str| self.only.iter().any(|only| is_prefix(only, name));
         self.only.is_empty() || names.iter().any(wanted)
     }
 }
 
 /// Runs the self-test.
 pub async fn run(
-    trial: &Trial,
+    options: &SelftestOptions,
     stop: &'static AtomicBool,
-    heard: Arc<dyn Progress>,
-) -> Result<Outcome, StartError> {
-    let begun = Instant::now();
-    let heard = Count::new(heard);
+    progress: Arc<dyn Progress>,
+) -> Result<CertifyResults, StartError> {
+    let start_time = Instant::now();
+    let progress = ProgressCounter::new(progress);
     // Both mostly wait for timeouts, so run them concurrently.
-    let (agents, targets) =
-        tokio::join!(agents(trial, stop, &heard), targets(trial, stop, &heard),);
-    let mut outcome = Outcome::default();
+    let (agents, targets) = tokio::join!(
+        agents(options, stop, &progress),
+        targets(options, stop, &progress),
+    );
+    let mut outcome = CertifyResults::default();
     outcome.add(agents?);
     outcome.add(targets?);
     outcome.partial = stop.load(Ordering::Relaxed);
-    outcome.wall_ms = begun.elapsed().as_secs_f64() * 1000.0;
+    outcome.wall_ms = start_time.elapsed().as_secs_f64() * 1000.0;
     Ok(outcome)
 }
 
 /// Tests the mocks that use stdio.
 async fn agents(
-    trial: &Trial,
+    options: &SelftestOptions,
     stop: &'static AtomicBool,
-    heard: &Count,
-) -> Result<Outcome, StartError> {
-    let bench = |kind| Bench::new(kind, trial, stop);
-    let (acp, next, mcp) = (bench(Kind::Acp)?, bench(Kind::AcpV2)?, bench(Kind::Mcp)?);
-    let mut outcome = frame::run(&acp, heard).await;
-    let (next, mcp) = tokio::join!(frame::run(&next, heard), frame::run(&mcp, heard));
+    progress: &ProgressCounter,
+) -> Result<CertifyResults, StartError> {
+    let bench = |kind| StdioMocks::new(kind, options, stop);
+    let (acp, next, mcp) = (
+        bench(AgentKind::Acp)?,
+        bench(AgentKind::AcpV2)?,
+        bench(AgentKind::Mcp)?,
+    );
+    let mut outcome = common::run(&acp, progress).await;
+    let (next, mcp) = tokio::join!(common::run(&next, progress), common::run(&mcp, progress));
     outcome.add(next);
     outcome.add(mcp);
     Ok(outcome)
@@ -244,27 +252,27 @@ async fn agents(
 
 /// Tests the generated targets.
 async fn targets(
-    trial: &Trial,
+    options: &SelftestOptions,
     stop: &'static AtomicBool,
-    heard: &Count,
-) -> Result<Outcome, StartError> {
+    progress: &ProgressCounter,
+) -> Result<CertifyResults, StartError> {
     let (mutants, variants) = (lifecycle::mutants(), lifecycle::variants());
-    let bundles = Field::new(Bundles, mutants, variants, trial, stop);
-    let mut outcome = frame::run(&bundles, heard).await;
+    let bundles = GeneratedTargets::new(Bundles, mutants, variants, options, stop);
+    let mut outcome = common::run(&bundles, progress).await;
     if stop.load(Ordering::Relaxed) {
         return Ok(outcome);
     }
-    let stage = sessions::Stage::open().map_err(|reason| StartError::Failed {
+    let stage = sessions::HostBench::open().map_err(|reason| StartError::Failed {
         program: "agentproto".to_owned(),
         reason,
     })?;
     let (mutants, variants) = (sessions::mutants(), sessions::variants());
-    let hosts = Field::new(stage, mutants, variants, trial, stop);
-    outcome.add(frame::run(&hosts, heard).await);
-    hosts.ground.close().await;
+    let hosts = GeneratedTargets::new(stage, mutants, variants, options, stop);
+    outcome.add(common::run(&hosts, progress).await);
+    hosts.runner.close().await;
     Ok(outcome)
 }
 
-fn is_blame(row: &&CaseResult) -> bool {
+fn is_finding(row: &&CaseResult) -> bool {
     matches!(row.verdict, Verdict::Fail | Verdict::Warn | Verdict::Error)
 }

@@ -1,12 +1,17 @@
 //! Conforming bundles.
 
-use super::made::{EXEC, acp, adapter, mcp, repl, script};
-use super::{Made, Variant};
+use super::bundle::{EXEC, acp, adapter, mcp, repl, script};
+use super::{BundleSpec, Variant};
 
 const SANDBOX: &str = "sandbox: ./SANDBOX.md";
 
+/// All conforming variants.
 pub fn variants() -> Vec<Variant> {
-    let variant = |name, what, made| Variant { name, what, made };
+    let variant = |name, description, bundle_spec| Variant {
+        name,
+        description,
+        data: bundle_spec,
+    };
     vec![
         variant("mock-acp", "The ACP mock without changes.", acp()),
         variant("mock-mcp", "The MCP mock without changes.", mcp()),
@@ -47,19 +52,19 @@ pub fn variants() -> Vec<Variant> {
         variant(
             "one-continuation",
             "No continuation except `none`.",
-            acp().starts_anew(),
+            acp().without_continuation(),
         ),
         variant(
             "slow-start",
             "An agent that takes three seconds to start.",
-            acp().args("--scenario, slow-start").only_talks(),
+            acp().args("--scenario, slow-start").without_optional(),
         ),
         variant(
             "nothing-optional",
             "An agent without optional capabilities, which declares none.",
             acp()
                 .args("--scenario, bare")
-                .only_talks()
+                .without_optional()
                 .manifest("mode: resumable", "mode: persistent")
                 .manifest("resumable: true", "resumable: false")
                 .edit("ACP.md", "loadSession: true", "loadSession: false")
@@ -73,12 +78,12 @@ pub fn variants() -> Vec<Variant> {
         variant(
             "ends-at-sigterm",
             "An agent that exits on SIGTERM, not when stdin is closed.",
-            acp().args("--scenario, ignore-eof").only_talks(),
+            acp().args("--scenario, ignore-eof").without_optional(),
         ),
     ]
 }
 
-fn setup(made: Made, step: &str) -> Made {
+fn setup(bundle_spec: BundleSpec, step: &str) -> BundleSpec {
     let setup = format!("setup:\n  - {{ id: prepare, kind: cmd, {step} }}\n\n{SANDBOX}");
-    made.manifest(SANDBOX, &setup).confirmed()
+    bundle_spec.manifest(SANDBOX, &setup).confirmed()
 }

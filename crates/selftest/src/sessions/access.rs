@@ -3,142 +3,142 @@
 use axum::http::header::{HOST, HeaderValue, ORIGIN};
 use serde_json::json;
 
-use super::tamper::{Asked, Reply, Route};
-use super::{Mutant, Tamper, advice};
+use super::changes::{ClientRequest, HostResponse, Route};
+use super::{HostChanges, Mutant, recommendation};
 
 /// Accepts these requests without a valid token.
-fn opened(which: fn(&Asked) -> bool) -> Tamper {
+fn accept_without_token(which: fn(&ClientRequest) -> bool) -> HostChanges {
     // The daemon's own check is off, so other requests are rejected here.
-    Tamper {
-        no_gate: true,
-        before: Some(Box::new(move |asked, _, _| {
-            let is_in = asked.has_token || which(asked);
-            (!is_in).then(|| Reply::error(401, "missing token"))
+    HostChanges {
+        accepts_all: true,
+        before: Some(Box::new(move |incoming, _, _| {
+            let is_in = incoming.has_token || which(incoming);
+            (!is_in).then(|| HostResponse::error(401, "missing token"))
         })),
-        ..Tamper::default()
+        ..HostChanges::default()
     }
 }
 
 pub fn mutants() -> Vec<Mutant> {
     vec![
-        advice(
+        recommendation(
             "se-gate-open",
             "A46-SEC-02",
             "No request needs a token.",
-            || opened(|_| true),
+            || accept_without_token(|_| true),
         ),
-        advice(
+        recommendation(
             "se-gate-stream",
             "A46-SEC-02",
             "The stream needs no token.",
-            || opened(|asked| asked.route == Route::Stream),
+            || accept_without_token(|incoming| incoming.route == Route::Stream),
         ),
-        advice(
+        recommendation(
             "se-gate-tools",
             "A46-SEC-02",
             "The MCP tools need no token.",
-            || opened(|asked| asked.route == Route::Mcp),
+            || accept_without_token(|incoming| incoming.route == Route::Mcp),
         ),
-        advice(
+        recommendation(
             "se-gate-any",
             "A46-SEC-02",
             "Any token is accepted.",
-            || opened(|asked| asked.headers.contains_key("authorization")),
+            || accept_without_token(|incoming| incoming.headers.contains_key("authorization")),
         ),
-        advice(
+        recommendation(
             "se-gate-kill",
             "A46-SEC-02",
             "Killing a session needs no token.",
-            || opened(|asked| asked.route == Route::Kill),
+            || accept_without_token(|incoming| incoming.route == Route::Kill),
         ),
-        advice(
+        recommendation(
             "se-no-adapter-silent",
             "A46-COMPAT-03",
             "A 501 response has no body.",
             || {
-                Tamper::before(|asked, _, _| {
-                    (asked.route == Route::Spawn).then(|| Reply::new(501, json!({})))
+                HostChanges::before(|incoming, _, _| {
+                    (incoming.route == Route::Spawn).then(|| HostResponse::new(501, json!({})))
                 })
             },
         ),
-        advice(
+        recommendation(
             "se-host-any",
             "SES-01",
             "Any Host header is accepted.",
             || {
-                Tamper::before(|asked, _, _| {
-                    asked
+                HostChanges::before(|incoming, _, _| {
+                    incoming
                         .headers
                         .insert(HOST, HeaderValue::from_static("localhost"));
                     None
                 })
             },
         ),
-        advice(
+        recommendation(
             "se-origin-any",
             "SES-01",
             "Any Origin header is accepted.",
             || {
-                Tamper::before(|asked, _, _| {
-                    asked.headers.remove(ORIGIN);
+                HostChanges::before(|incoming, _, _| {
+                    incoming.headers.remove(ORIGIN);
                     None
                 })
             },
         ),
-        advice(
+        recommendation(
             "se-unknown-500",
             "SES-02",
             "An unknown session causes a server error.",
             || {
-                Tamper::after(|_, reply, _| {
+                HostChanges::after(|_, reply, _| {
                     if reply.status == 404 {
                         reply.status = 500;
                     }
                 })
             },
         ),
-        advice(
+        recommendation(
             "se-unknown-ok",
             "SES-02",
             "A prompt to an unknown session is accepted.",
             || {
-                Tamper::after(|asked, reply, _| {
-                    if asked.route == Route::Prompt && reply.status == 404 {
-                        *reply = Reply::new(200, json!({"ok": true, "id": asked.id}));
+                HostChanges::after(|incoming, reply, _| {
+                    if incoming.route == Route::Prompt && reply.status == 404 {
+                        *reply = HostResponse::new(200, json!({"ok": true, "id": incoming.id}));
                     }
                 })
             },
         ),
-        advice(
+        recommendation(
             "se-bad-500",
             "SES-03",
             "An invalid request causes a server error.",
             || {
-                Tamper::after(|_, reply, _| {
+                HostChanges::after(|_, reply, _| {
                     if reply.status == 400 {
                         reply.status = 500;
                     }
                 })
             },
         ),
-        advice(
+        recommendation(
             "se-strict",
             "SES-04",
             "A request with an unknown member is rejected.",
             || {
-                Tamper::before(|asked, _, _| {
-                    let odd = asked.body.get("somethingOfTomorrow").is_some();
-                    odd.then(|| Reply::error(400, "unknown field"))
+                HostChanges::before(|incoming, _, _| {
+                    let odd = incoming.body.get("somethingOfTomorrow").is_some();
+                    odd.then(|| HostResponse::error(400, "unknown field"))
                 })
             },
         ),
-        advice(
+        recommendation(
             "se-json-as-text",
             "SES-05",
             "JSON is sent as text/plain.",
             || {
-                Tamper::after(|asked, reply, _| {
-                    if asked.route != Route::Mcp {
+                HostChanges::after(|incoming, reply, _| {
+                    if incoming.route != Route::Mcp {
                         reply.media = "text/plain";
                     }
                 })

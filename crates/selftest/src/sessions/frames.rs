@@ -67,15 +67,15 @@ impl Frame {
 }
 
 /// Splits bytes into whole frames.
-pub fn cut(bytes: impl Stream<Item = Bytes>) -> impl Stream<Item = Frame> {
-    let mut held = String::new();
+pub fn split(bytes: impl Stream<Item = Bytes>) -> impl Stream<Item = Frame> {
+    let mut buffer = String::new();
     bytes.flat_map(move |piece| {
-        held.push_str(&String::from_utf8_lossy(&piece));
+        buffer.push_str(&String::from_utf8_lossy(&piece));
         let mut frames = Vec::new();
-        while let Some((frame, rest)) = held.split_once("\n\n") {
+        while let Some((frame, rest)) = buffer.split_once("\n\n") {
             frames.push(Frame::parse(frame));
             let rest = rest.to_owned();
-            held = rest;
+            buffer = rest;
         }
         futures::stream::iter(frames)
     })

@@ -3,226 +3,236 @@
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::json;
 
-use super::tamper::{Reply, Route};
-use super::{Mutant, Tamper, advice, remove, wrong};
+use super::changes::{HostResponse, Route};
+use super::{HostChanges, Mutant, mutant, recommendation, remove};
 
-fn done(id: &str) -> Reply {
-    Reply::new(200, json!({"ok": true, "id": id}))
+fn done(id: &str) -> HostResponse {
+    HostResponse::new(200, json!({"ok": true, "id": id}))
 }
 
 pub fn mutants() -> Vec<Mutant> {
     vec![
-        wrong(
+        mutant(
             "se-never-running",
             "A46-STATUS-01",
             "A session stays `starting`.",
             || {
-                Tamper::record(|s| {
+                HostChanges::record(|s| {
                     if s["status"] == "running" {
                         s["status"] = json!("starting");
                     }
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-running-early",
             "A46-STATUS-01",
             "The status is `running` before the agent is ready.",
             || {
-                Tamper::before(|asked, memory, _| {
+                HostChanges::before(|incoming, state, _| {
                     let is_first =
-                        asked.route == Route::Prompt && memory.count("prompt", &asked.id) == 0;
-                    is_first.then(|| Reply::error(409, "not ready yet"))
+                        incoming.route == Route::Prompt && state.count("prompt", &incoming.id) == 0;
+                    is_first.then(|| HostResponse::error(409, "not ready yet"))
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-kill-mild",
             "A46-STATUS-04",
             "A kill is confirmed, but the session continues.",
-            || Tamper::before(|asked, _, _| (asked.route == Route::Kill).then(|| done(&asked.id))),
+            || {
+                HostChanges::before(|incoming, _, _| {
+                    (incoming.route == Route::Kill).then(|| done(&incoming.id))
+                })
+            },
         ),
-        wrong(
+        mutant(
             "se-kill-exited",
             "A46-STATUS-04",
             "A killed session has the status `exited`.",
             || {
-                Tamper::record(|s| {
+                HostChanges::record(|s| {
                     if s["status"] == "killed" {
                         s["status"] = json!("exited");
                     }
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-kill-silent",
             "A46-HTTP-06",
             "The response to a kill has no `ok`.",
-            || Tamper::of(Route::Kill, |reply| remove(&mut reply.body, "ok")),
+            || HostChanges::of(Route::Kill, |reply| remove(&mut reply.body, "ok")),
         ),
-        wrong(
+        mutant(
             "se-kill-empty",
             "A46-HTTP-06",
             "The response to a kill is empty.",
             || {
-                Tamper::of(Route::Kill, |reply| {
+                HostChanges::of(Route::Kill, |reply| {
                     reply.status = 204;
                     reply.text = Some(String::new());
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-kill-hangs",
             "A46-HTTP-06",
             "A kill gets no response.",
-            || Tamper {
-                waits: Some(|asked| asked.route == Route::Prompt),
-                before: Some(Box::new(|asked, _, _| {
+            || HostChanges {
+                delayed_until_turn_end: Some(|incoming| incoming.route == Route::Prompt),
+                before: Some(Box::new(|incoming, _, _| {
                     // Turn the kill into a prompt whose turn does not end.
-                    if asked.route == Route::Kill {
-                        asked.route = Route::Prompt;
-                        asked.body = json!({"prompt": "be slow"});
+                    if incoming.route == Route::Kill {
+                        incoming.route = Route::Prompt;
+                        incoming.body = json!({"prompt": "be slow"});
                         let json = HeaderValue::from_static("application/json");
-                        asked.headers.insert(CONTENT_TYPE, json);
+                        incoming.headers.insert(CONTENT_TYPE, json);
                     }
                     None
                 })),
-                ..Tamper::default()
+                ..HostChanges::default()
             },
         ),
-        wrong(
+        mutant(
             "se-end-moves",
             "A46-STATUS-09",
             "The status of a killed session changes to `exited` later.",
             || {
-                Tamper::after(|asked, reply, memory| {
-                    let is_killed = asked.route == Route::Show && reply.body["status"] == "killed";
-                    if is_killed && memory.count("killed", &asked.id) > 0 {
+                HostChanges::after(|incoming, reply, state| {
+                    let is_killed =
+                        incoming.route == Route::Show && reply.body["status"] == "killed";
+                    if is_killed && state.count("killed", &incoming.id) > 0 {
                         reply.body["status"] = json!("exited");
                     }
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-end-wakes",
             "A46-STATUS-09",
             "A killed session is `running` again after a prompt.",
             || {
-                Tamper::after(|asked, reply, memory| {
-                    if asked.route == Route::Prompt && reply.status >= 300 {
-                        memory.count("woken", &asked.id);
+                HostChanges::after(|incoming, reply, state| {
+                    if incoming.route == Route::Prompt && reply.status >= 300 {
+                        state.count("woken", &incoming.id);
                     }
-                    if asked.route == Route::Show && memory.has("woken", &asked.id) {
+                    if incoming.route == Route::Show && state.has("woken", &incoming.id) {
                         reply.body["status"] = json!("running");
                     }
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-end-takes",
             "A46-STATUS-09",
             "A killed session accepts prompts.",
             || {
-                Tamper::after(|asked, reply, _| {
-                    if asked.route == Route::Prompt && reply.status >= 300 {
-                        *reply = done(&asked.id);
+                HostChanges::after(|incoming, reply, _| {
+                    if incoming.route == Route::Prompt && reply.status >= 300 {
+                        *reply = done(&incoming.id);
                     }
                 })
             },
         ),
-        advice(
+        recommendation(
             "se-delete-mild",
             "A46-STATUS-05",
             "DELETE removes the session, but the agent keeps running.",
             || {
-                Tamper::before(|asked, memory, registry| {
-                    let lives = registry.get(&asked.id).is_ok_and(|s| s.status.is_alive());
-                    if asked.route == Route::Forget && lives {
-                        memory.count("forgotten", &asked.id);
-                        return Some(done(&asked.id));
+                HostChanges::before(|incoming, state, registry| {
+                    let lives = registry
+                        .get(&incoming.id)
+                        .is_ok_and(|s| s.status.is_alive());
+                    if incoming.route == Route::Forget && lives {
+                        state.count("forgotten", &incoming.id);
+                        return Some(done(&incoming.id));
                     }
-                    let is_gone = asked.route == Route::Show && memory.has("forgotten", &asked.id);
-                    is_gone.then(|| Reply::error(404, "no such session"))
+                    let is_gone =
+                        incoming.route == Route::Show && state.has("forgotten", &incoming.id);
+                    is_gone.then(|| HostResponse::error(404, "no such session"))
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-delete-refused",
             "A46-STATUS-05",
             "A live session cannot be deleted.",
             || {
-                Tamper::before(|asked, _, registry| {
-                    let lives = registry.get(&asked.id).is_ok_and(|s| s.status.is_alive());
-                    (asked.route == Route::Forget && lives)
-                        .then(|| Reply::error(409, "kill it first"))
+                HostChanges::before(|incoming, _, registry| {
+                    let lives = registry
+                        .get(&incoming.id)
+                        .is_ok_and(|s| s.status.is_alive());
+                    (incoming.route == Route::Forget && lives)
+                        .then(|| HostResponse::error(409, "kill it first"))
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-delete-error",
             "A46-STATUS-05",
             "A deleted live session is kept with the status `error`.",
-            || Tamper {
-                before: Some(Box::new(|asked, memory, _| {
-                    if asked.route == Route::Forget {
-                        memory.count("deleted", &asked.id);
-                        asked.route = Route::Kill;
-                        asked.method = axum::http::Method::POST;
+            || HostChanges {
+                before: Some(Box::new(|incoming, state, _| {
+                    if incoming.route == Route::Forget {
+                        state.count("deleted", &incoming.id);
+                        incoming.route = Route::Kill;
+                        incoming.method = axum::http::Method::POST;
                     }
                     None
                 })),
-                after: Some(Box::new(|asked, reply, memory| {
-                    if asked.route == Route::Show && memory.has("deleted", &asked.id) {
+                after: Some(Box::new(|incoming, reply, state| {
+                    if incoming.route == Route::Show && state.has("deleted", &incoming.id) {
                         reply.body["status"] = json!("error");
                     }
                 })),
-                ..Tamper::default()
+                ..HostChanges::default()
             },
         ),
-        wrong(
+        mutant(
             "se-forget-keeps",
             "A46-HTTP-07",
             "DELETE is confirmed, but the session is kept.",
             || {
-                Tamper::before(|asked, _, _| {
-                    (asked.route == Route::Forget).then(|| done(&asked.id))
+                HostChanges::before(|incoming, _, _| {
+                    (incoming.route == Route::Forget).then(|| done(&incoming.id))
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-forget-thin",
             "A46-HTTP-07",
             "The response to DELETE has no `id`.",
-            || Tamper::of(Route::Forget, |reply| remove(&mut reply.body, "id")),
+            || HostChanges::of(Route::Forget, |reply| remove(&mut reply.body, "id")),
         ),
-        wrong(
+        mutant(
             "se-forget-refused",
             "A46-HTTP-07",
             "An ended session cannot be deleted.",
             || {
-                Tamper::before(|asked, _, _| {
-                    (asked.route == Route::Forget)
-                        .then(|| Reply::error(403, "sessions cannot be deleted"))
+                HostChanges::before(|incoming, _, _| {
+                    (incoming.route == Route::Forget)
+                        .then(|| HostResponse::error(403, "sessions cannot be deleted"))
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-one-directory",
             "A46-SCOPE-01",
             "All sessions report the same `cwd`.",
-            || Tamper::record(|s| s["cwd"] = json!("/")),
+            || HostChanges::record(|s| s["cwd"] = json!("/")),
         ),
-        wrong(
+        mutant(
             "se-one-agent",
             "A46-SCOPE-01",
             "Only the first prompt on the host is accepted.",
             || {
-                Tamper::before(|asked, memory, _| {
-                    if asked.route != Route::Prompt {
+                HostChanges::before(|incoming, state, _| {
+                    if incoming.route != Route::Prompt {
                         return None;
                     }
-                    let is_first = memory.count("prompts", "") == 0;
-                    (!is_first).then(|| Reply::error(503, "another agent is running"))
+                    let is_first = state.count("prompts", "") == 0;
+                    (!is_first).then(|| HostResponse::error(503, "another agent is running"))
                 })
             },
         ),

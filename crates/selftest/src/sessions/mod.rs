@@ -3,12 +3,12 @@
 //! client makes the changes.
 
 mod access;
+mod bench;
+mod changes;
 mod frames;
 mod life;
 mod records;
-mod tamper;
 mod tools;
-mod trial;
 mod turns;
 mod variants;
 
@@ -18,26 +18,26 @@ use serde_json::Value;
 
 use agentproto_daemon::Registry;
 use agentproto_mock::model;
+pub use bench::HostBench;
+pub use changes::HostChanges;
+use changes::{ClientRequest, HostResponse, HostState, Route};
 use frames::Frame;
-pub use tamper::Tamper;
-use tamper::{Asked, Memory, Reply, Route};
-pub use trial::Stage;
 pub use variants::variants;
 
 /// A host with one defect.
-pub type Mutant = model::Mutant<Made>;
+pub type Mutant = model::Mutant<HostSpec>;
 /// A conforming host that differs from this project's daemon.
-pub type Variant = model::Variant<Made>;
+pub type Variant = model::Variant<HostSpec>;
 
 /// How a host is generated from the daemon.
-pub struct Made {
-    pub(super) tamper: fn() -> Tamper,
+pub struct HostSpec {
+    pub(super) changes: fn() -> HostChanges,
     /// Response timeout, if the default is too short to detect silence.
-    pub(super) patience: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
     /// Interval between comments on a silent stream.
     pub(super) keep_alive: Option<Duration>,
     /// Whether the client has no token.
-    pub(super) is_open: bool,
+    pub(super) without_token: bool,
 }
 
 /// All mutants.
@@ -50,76 +50,81 @@ pub fn mutants() -> Vec<Mutant> {
     all
 }
 
-fn made(tamper: fn() -> Tamper) -> Made {
-    Made {
-        tamper,
-        patience: None,
+fn host_spec(changes: fn() -> HostChanges) -> HostSpec {
+    HostSpec {
+        changes,
+        timeout: None,
         keep_alive: None,
-        is_open: false,
+        without_token: false,
     }
 }
 
-fn wrong(
+fn mutant(
     id: &'static str,
     requirement: &'static str,
-    wrong: &'static str,
-    tamper: fn() -> Tamper,
+    defect: &'static str,
+    changes: fn() -> HostChanges,
 ) -> Mutant {
-    Mutant::new(id, requirement, made(tamper)).says(wrong)
+    Mutant::new(id, requirement, host_spec(changes)).describe(defect)
 }
 
 /// A mutant that violates a recommendation, or something that the spec does not mention.
-fn advice(
+fn recommendation(
     id: &'static str,
     requirement: &'static str,
     what: &'static str,
-    tamper: fn() -> Tamper,
+    changes: fn() -> HostChanges,
 ) -> Mutant {
-    wrong(id, requirement, what, tamper).warns()
+    mutant(id, requirement, what, changes).expect_warning()
 }
 
-impl Tamper {
+impl HostChanges {
     fn before(
-        change: impl Fn(&mut Asked, &mut Memory, &Registry) -> Option<Reply> + Send + Sync + 'static,
-    ) -> Tamper {
-        Tamper {
+        change: impl Fn(&mut ClientRequest, &mut HostState, &Registry) -> Option<HostResponse>
+        + Send
+        + Sync
+        + 'static,
+    ) -> HostChanges {
+        HostChanges {
             before: Some(Box::new(change)),
-            ..Tamper::default()
+            ..HostChanges::default()
         }
     }
 
-    fn after(change: impl Fn(&Asked, &mut Reply, &mut Memory) + Send + Sync + 'static) -> Tamper {
-        Tamper {
+    fn after(
+        change: impl Fn(&ClientRequest, &mut HostResponse, &mut HostState) + Send + Sync + 'static,
+    ) -> HostChanges {
+        HostChanges {
             after: Some(Box::new(change)),
-            ..Tamper::default()
+            ..HostChanges::default()
         }
     }
 
     /// Changes the successful responses of one route.
-    fn of(route: Route, change: fn(&mut Reply)) -> Tamper {
-        Tamper::after(move |asked, reply, _| {
-            if asked.route == route && reply.status < 300 {
+    fn of(route: Route, change: fn(&mut HostResponse)) -> HostChanges {
+        HostChanges::after(move |incoming, reply, _| {
+            if incoming.route == route && reply.status < 300 {
                 change(reply);
             }
         })
     }
 
     /// Changes the record of a session in every response.
-    fn record(change: fn(&mut Value)) -> Tamper {
-        Tamper::after(move |asked, reply, _| each_record(asked, reply, &change))
+    fn record(change: fn(&mut Value)) -> HostChanges {
+        HostChanges::after(move |incoming, reply, _| each_record(incoming, reply, &change))
     }
 
     /// Changes every frame of a stream.
-    fn frames(change: fn(Frame) -> Vec<Frame>) -> Tamper {
-        Tamper {
+    fn frames(change: fn(Frame) -> Vec<Frame>) -> HostChanges {
+        HostChanges {
             frame: Some(Box::new(move |frame, _| change(frame))),
-            ..Tamper::default()
+            ..HostChanges::default()
         }
     }
 
     /// Changes the data of every `line` event.
-    fn lines(change: fn(&mut Value)) -> Tamper {
-        Tamper {
+    fn lines(change: fn(&mut Value)) -> HostChanges {
+        HostChanges {
             frame: Some(Box::new(move |frame, _| {
                 vec![match frame.line() {
                     Some(mut data) => {
@@ -129,27 +134,27 @@ impl Tamper {
                     None => frame,
                 }]
             })),
-            ..Tamper::default()
+            ..HostChanges::default()
         }
     }
 
     /// Changes the result of an MCP tool.
-    fn tool(name: &'static str, change: fn(&Asked, &mut Value)) -> Tamper {
-        Tamper::after(move |asked, reply, _| {
-            if asked.tool() == name {
-                of_tool(reply, |value| change(asked, value));
+    fn tool(name: &'static str, change: fn(&ClientRequest, &mut Value)) -> HostChanges {
+        HostChanges::after(move |incoming, reply, _| {
+            if incoming.tool() == name {
+                of_tool(reply, |value| change(incoming, value));
             }
         })
     }
 }
 
-fn each_record(asked: &Asked, reply: &mut Reply, change: &impl Fn(&mut Value)) {
+fn each_record(incoming: &ClientRequest, reply: &mut HostResponse, change: &impl Fn(&mut Value)) {
     let each = |list: &mut Value| {
         for record in list.as_array_mut().into_iter().flatten() {
             change(record);
         }
     };
-    match (asked.route, asked.tool()) {
+    match (incoming.route, incoming.tool()) {
         _ if reply.status >= 300 => {}
         (Route::Spawn | Route::Show, _) => change(&mut reply.body),
         (Route::List, _) => each(&mut reply.body["sessions"]),
@@ -162,7 +167,7 @@ fn each_record(asked: &Asked, reply: &mut Reply, change: &impl Fn(&mut Value)) {
 }
 
 /// Changes the value of a tool result, in both places that contain it. Errors are not changed.
-fn of_tool(reply: &mut Reply, change: impl Fn(&mut Value)) {
+fn of_tool(reply: &mut HostResponse, change: impl Fn(&mut Value)) {
     let result = &mut reply.body["result"];
     if !result.is_object() || result["isError"] == true {
         return;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::tamper::{Asked, Route};
-use super::{Mutant, Tamper, each_record, of_tool, remove, wrong};
+use super::changes::{ClientRequest, Route};
+use super::{HostChanges, Mutant, each_record, mutant, of_tool, remove};
 
 const START: &str = "start_agent_session";
 const PROMPT: &str = "prompt_agent_session";
@@ -12,9 +12,9 @@ const OUTPUT: &str = "get_agent_session_output";
 const KILL: &str = "kill_agent_session";
 
 /// Changes the list of tools.
-fn listed(change: fn(&mut Vec<Value>)) -> Tamper {
-    Tamper::after(move |asked, reply, _| {
-        if asked.body["method"] == "tools/list"
+fn listed(change: fn(&mut Vec<Value>)) -> HostChanges {
+    HostChanges::after(move |incoming, reply, _| {
+        if incoming.body["method"] == "tools/list"
             && let Some(tools) = reply.body["result"]["tools"].as_array_mut()
         {
             change(tools);
@@ -23,9 +23,9 @@ fn listed(change: fn(&mut Vec<Value>)) -> Tamper {
 }
 
 /// Changes the inputs that one tool declares.
-fn inputs(name: &'static str, change: fn(&mut Value)) -> Tamper {
-    Tamper::after(move |asked, reply, _| {
-        if asked.body["method"] != "tools/list" {
+fn inputs(name: &'static str, change: fn(&mut Value)) -> HostChanges {
+    HostChanges::after(move |incoming, reply, _| {
+        if incoming.body["method"] != "tools/list" {
             return;
         }
         let tools = reply.body["result"]["tools"].as_array_mut();
@@ -38,24 +38,24 @@ fn inputs(name: &'static str, change: fn(&mut Value)) -> Tamper {
 }
 
 /// Removes an argument from the calls of one tool.
-fn deaf(tool: &'static str, argument: &'static str) -> Tamper {
-    Tamper::before(move |asked, _, _| {
-        if asked.tool() == tool {
-            remove(&mut asked.body["params"]["arguments"], argument);
+fn drop_argument(tool: &'static str, argument: &'static str) -> HostChanges {
+    HostChanges::before(move |incoming, _, _| {
+        if incoming.tool() == tool {
+            remove(&mut incoming.body["params"]["arguments"], argument);
         }
         None
     })
 }
 
 /// Responds with `value` as the tool's result, without calling the tool.
-fn given(asked: &Asked, name: &str, value: Value) -> Option<super::Reply> {
-    (asked.tool() == name).then(|| {
+fn fake_result(incoming: &ClientRequest, name: &str, value: Value) -> Option<super::HostResponse> {
+    (incoming.tool() == name).then(|| {
         let result = json!({
             "content": [{"type": "text", "text": value.to_string()}],
             "structuredContent": value,
         });
-        let message = json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": result});
-        super::Reply::new(200, message)
+        let message = json!({"jsonrpc": "2.0", "id": incoming.body["id"], "result": result});
+        super::HostResponse::new(200, message)
     })
 }
 
@@ -68,40 +68,42 @@ pub fn mutants() -> Vec<Mutant> {
 /// Defects in the declared inputs and in their effects.
 fn inputs_and_effects() -> Vec<Mutant> {
     vec![
-        wrong(
+        mutant(
             "se-tool-start-label",
             "A46-MCP-02",
             "The tool ignores `label`.",
-            || deaf(START, "label"),
+            || drop_argument(START, "label"),
         ),
-        wrong(
+        mutant(
             "se-tool-start-cwd",
             "A46-MCP-02",
             "The tool ignores `cwd`.",
-            || deaf(START, "cwd"),
+            || drop_argument(START, "cwd"),
         ),
-        wrong(
+        mutant(
             "se-tool-start-prompt",
             "A46-MCP-02",
             "The tool ignores `prompt` when it starts a session.",
-            || deaf(START, "prompt"),
+            || drop_argument(START, "prompt"),
         ),
-        wrong(
+        mutant(
             "se-tool-prompt-lost",
             "A46-MCP-03",
             "The tool accepts a prompt but does not send it to the agent.",
             || {
-                Tamper::before(|asked, _, registry| {
-                    let id = asked.arguments()["sessionId"].clone();
+                HostChanges::before(|incoming, _, registry| {
+                    let id = incoming.arguments()["sessionId"].clone();
                     let is_busy = registry.get(id.as_str()?).is_ok_and(|session| session.busy);
                     match is_busy {
                         true => None,
-                        false => given(asked, PROMPT, json!({"ok": true, "sessionId": id})),
+                        false => {
+                            fake_result(incoming, PROMPT, json!({"ok": true, "sessionId": id}))
+                        }
                     }
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-prompt-inputs",
             "A46-MCP-03",
             "The tool names its input `text`.",
@@ -112,21 +114,21 @@ fn inputs_and_effects() -> Vec<Mutant> {
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-overlap-mild",
             "A46-TURN-05",
             "The tool rejects a prompt during a turn with a result that is not an error.",
             || {
-                Tamper::after(|asked, reply, _| {
+                HostChanges::after(|incoming, reply, _| {
                     if reply.body["result"]["isError"] == true
-                        && let Some(mild) = given(asked, PROMPT, json!({"ok": false}))
+                        && let Some(mild) = fake_result(incoming, PROMPT, json!({"ok": false}))
                     {
                         reply.body = mild.body;
                     }
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-list-inputs",
             "A46-MCP-04",
             "The tool names its input `alive`.",
@@ -137,39 +139,39 @@ fn inputs_and_effects() -> Vec<Mutant> {
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-output-inputs",
             "A46-MCP-05",
             "The tool does not declare `lastN`.",
             || inputs(OUTPUT, |known| remove(known, "lastN")),
         ),
-        wrong(
+        mutant(
             "se-tool-output-reversed",
             "A46-MCP-05",
             "The tool returns the newest line first.",
             || {
-                Tamper::tool(OUTPUT, |_, value| {
+                HostChanges::tool(OUTPUT, |_, value| {
                     if let Some(lines) = value["lines"].as_array_mut() {
                         lines.reverse();
                     }
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-output-more",
             "A46-MCP-05",
             "`lastN` returns one line too many.",
             || {
-                Tamper::before(|asked, _, _| {
-                    let count = asked.arguments()["lastN"].as_u64();
-                    if let Some(count) = count.filter(|_| asked.tool() == OUTPUT) {
-                        asked.body["params"]["arguments"]["lastN"] = json!(count + 1);
+                HostChanges::before(|incoming, _, _| {
+                    let count = incoming.arguments()["lastN"].as_u64();
+                    if let Some(count) = count.filter(|_| incoming.tool() == OUTPUT) {
+                        incoming.body["params"]["arguments"]["lastN"] = json!(count + 1);
                     }
                     None
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-kill-inputs",
             "A46-MCP-06",
             "The tool names its input `id`.",
@@ -180,18 +182,18 @@ fn inputs_and_effects() -> Vec<Mutant> {
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-kill-thin",
             "A46-MCP-06",
             "The result of the tool has no `ok`.",
-            || Tamper::tool(KILL, |_, value| remove(value, "ok")),
+            || HostChanges::tool(KILL, |_, value| remove(value, "ok")),
         ),
-        wrong(
+        mutant(
             "se-doors-stale",
             "A46-MCP-07",
             "The list of the tool shows ended sessions as running.",
             || {
-                Tamper::tool(LIST, |_, value| {
+                HostChanges::tool(LIST, |_, value| {
                     for record in value["sessions"].as_array_mut().into_iter().flatten() {
                         record["status"] = json!("running");
                         remove(record, "endedAt");
@@ -204,13 +206,13 @@ fn inputs_and_effects() -> Vec<Mutant> {
 
 fn calls() -> Vec<Mutant> {
     vec![
-        wrong(
+        mutant(
             "se-tool-missing",
             "A46-MCP-01",
             "One of the five tools is missing.",
             || listed(|tools| tools.retain(|tool| tool["name"] != KILL)),
         ),
-        wrong(
+        mutant(
             "se-tool-renamed",
             "A46-MCP-01",
             "A tool has another name.",
@@ -222,23 +224,23 @@ fn calls() -> Vec<Mutant> {
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-start-thin",
             "A46-MCP-02",
             "The tool returns only the id.",
             || {
-                Tamper::tool("start_agent_session", |_, value| {
+                HostChanges::tool("start_agent_session", |_, value| {
                     *value = json!({"id": value["id"]})
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-start-words",
             "A46-MCP-02",
             "The tool returns a sentence, not a record.",
             || {
-                Tamper::after(|asked, reply, _| {
-                    if asked.tool() == "start_agent_session" {
+                HostChanges::after(|incoming, reply, _| {
+                    if incoming.tool() == "start_agent_session" {
                         let result = &mut reply.body["result"];
                         remove(result, "structuredContent");
                         result["content"] = json!([{"type": "text", "text": "Started."}]);
@@ -246,7 +248,7 @@ fn calls() -> Vec<Mutant> {
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-start-inputs",
             "A46-MCP-02",
             "The tool does not declare `label`.",
@@ -258,91 +260,91 @@ fn calls() -> Vec<Mutant> {
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-prompt-waits",
             "A46-MCP-03",
             "The tool waits for the end of the turn.",
-            || Tamper {
-                waits: Some(|asked| asked.tool() == PROMPT),
-                ..Tamper::default()
+            || HostChanges {
+                delayed_until_turn_end: Some(|incoming| incoming.tool() == PROMPT),
+                ..HostChanges::default()
             },
         ),
-        wrong(
+        mutant(
             "se-tool-overlap",
             "A46-TURN-05",
             "The tool accepts a prompt during a turn and drops it.",
             || {
-                Tamper::after(|asked, reply, _| {
-                    if asked.tool() == PROMPT {
-                        let id = asked.arguments()["sessionId"].clone();
+                HostChanges::after(|incoming, reply, _| {
+                    if incoming.tool() == PROMPT {
+                        let id = incoming.arguments()["sessionId"].clone();
                         let value = json!({"ok": true, "sessionId": id});
-                        if let Some(good) = given(asked, PROMPT, value) {
+                        if let Some(good) = fake_result(incoming, PROMPT, value) {
                             reply.body = good.body;
                         }
                     }
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-list-all",
             "A46-MCP-04",
             "`onlyAlive` is ignored.",
             || {
-                Tamper::before(|asked, _, _| {
-                    if asked.tool() == LIST {
-                        asked.body["params"]["arguments"] = json!({});
+                HostChanges::before(|incoming, _, _| {
+                    if incoming.tool() == LIST {
+                        incoming.body["params"]["arguments"] = json!({});
                     }
                     None
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-list-alive",
             "A46-MCP-04",
             "The tool never lists ended sessions.",
             || {
-                Tamper::before(|asked, _, _| {
-                    if asked.tool() == LIST {
-                        asked.body["params"]["arguments"] = json!({"onlyAlive": true});
+                HostChanges::before(|incoming, _, _| {
+                    if incoming.tool() == LIST {
+                        incoming.body["params"]["arguments"] = json!({"onlyAlive": true});
                     }
                     None
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-list-member",
             "A46-MCP-04",
             "The list is named `items`.",
             || {
-                Tamper::tool(LIST, |_, value| {
+                HostChanges::tool(LIST, |_, value| {
                     *value = json!({"items": value["sessions"]})
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-output-all",
             "A46-MCP-05",
             "`lastN` is ignored.",
             || {
-                Tamper::before(|asked, _, _| {
-                    if asked.tool() == OUTPUT {
-                        remove(&mut asked.body["params"]["arguments"], "lastN");
+                HostChanges::before(|incoming, _, _| {
+                    if incoming.tool() == OUTPUT {
+                        remove(&mut incoming.body["params"]["arguments"], "lastN");
                     }
                     None
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-output-first",
             "A46-MCP-05",
             "`lastN` returns the first lines.",
             || {
-                Tamper::after(|asked, reply, memory| {
-                    if asked.tool() != OUTPUT {
+                HostChanges::after(|incoming, reply, state| {
+                    if incoming.tool() != OUTPUT {
                         return;
                     }
-                    memory.count("asked", "");
-                    let count = asked.arguments()["lastN"].as_u64();
+                    state.count("asked", "");
+                    let count = incoming.arguments()["lastN"].as_u64();
                     of_tool(reply, |value| {
                         let Some(lines) = value["lines"].as_array_mut() else {
                             return;
@@ -356,72 +358,72 @@ fn calls() -> Vec<Mutant> {
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-output-empty",
             "A46-MCP-05",
             "The output is empty.",
-            || Tamper::tool(OUTPUT, |_, value| value["lines"] = json!([])),
+            || HostChanges::tool(OUTPUT, |_, value| value["lines"] = json!([])),
         ),
-        wrong(
+        mutant(
             "se-tool-kill-id",
             "A46-MCP-06",
             "The tool returns `id`, not `sessionId`.",
             || {
-                Tamper::tool(KILL, |asked, value| {
-                    *value = json!({"ok": true, "id": asked.arguments()["sessionId"]});
+                HostChanges::tool(KILL, |incoming, value| {
+                    *value = json!({"ok": true, "id": incoming.arguments()["sessionId"]});
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-tool-kill-mild",
             "A46-MCP-06",
             "The tool confirms a kill, but the session continues.",
             || {
-                Tamper::before(|asked, _, _| {
-                    let id = asked.arguments()["sessionId"].clone();
-                    given(asked, KILL, json!({"ok": true, "sessionId": id}))
+                HostChanges::before(|incoming, _, _| {
+                    let id = incoming.arguments()["sessionId"].clone();
+                    fake_result(incoming, KILL, json!({"ok": true, "sessionId": id}))
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-doors-apart",
             "A46-MCP-07",
             "Sessions that a tool starts are unknown over HTTP.",
             || {
-                Tamper::after(|asked, reply, memory| {
-                    if asked.tool() == "start_agent_session" {
+                HostChanges::after(|incoming, reply, state| {
+                    if incoming.tool() == "start_agent_session" {
                         let id = &reply.body["result"]["structuredContent"]["id"];
-                        memory.count("by tool", id.as_str().unwrap_or_default());
+                        state.count("by tool", id.as_str().unwrap_or_default());
                     }
-                    if asked.route == Route::Show && memory.has("by tool", &asked.id) {
-                        *reply = super::Reply::error(404, "no such session");
+                    if incoming.route == Route::Show && state.has("by tool", &incoming.id) {
+                        *reply = super::HostResponse::error(404, "no such session");
                     }
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-doors-hidden",
             "A46-MCP-07",
             "Sessions that are started over HTTP are not in the list of the tool.",
-            || Tamper::tool(LIST, |_, value| value["sessions"] = json!([])),
+            || HostChanges::tool(LIST, |_, value| value["sessions"] = json!([])),
         ),
-        wrong(
+        mutant(
             "se-doors-differ",
             "A46-MCP-07",
             "The tools report another `cwd`.",
             || {
-                Tamper::after(|asked, reply, _| {
-                    if asked.route == Route::Mcp {
-                        each_record(asked, reply, &|s| s["cwd"] = json!("/elsewhere"));
+                HostChanges::after(|incoming, reply, _| {
+                    if incoming.route == Route::Mcp {
+                        each_record(incoming, reply, &|s| s["cwd"] = json!("/elsewhere"));
                     }
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-doors-silent",
             "A46-MCP-07",
             "The tools do not return the output of turns over HTTP.",
-            || Tamper::tool(OUTPUT, |_, value| value["lines"] = json!([])),
+            || HostChanges::tool(OUTPUT, |_, value| value["lines"] = json!([])),
         ),
     ]
 }

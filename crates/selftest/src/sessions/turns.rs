@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::changes::{HostResponse, Route};
 use super::frames::Frame;
-use super::tamper::{Reply, Route};
-use super::{Mutant, Tamper, advice, made, remove, wrong};
+use super::{HostChanges, Mutant, host_spec, mutant, recommendation, remove};
 
-fn taken(id: &str) -> Reply {
-    Reply::new(200, json!({"ok": true, "id": id}))
+fn accepted(id: &str) -> HostResponse {
+    HostResponse::new(200, json!({"ok": true, "id": id}))
 }
 
 pub fn mutants() -> Vec<Mutant> {
@@ -21,131 +21,131 @@ pub fn mutants() -> Vec<Mutant> {
 
 fn prompts() -> Vec<Mutant> {
     vec![
-        wrong(
+        mutant(
             "se-prompt-thin",
             "A46-HTTP-05",
             "The response to a prompt has no `id`.",
-            || Tamper::of(Route::Prompt, |reply| remove(&mut reply.body, "id")),
+            || HostChanges::of(Route::Prompt, |reply| remove(&mut reply.body, "id")),
         ),
-        wrong(
+        mutant(
             "se-prompt-text",
             "A46-HTTP-05",
             "`ok` is the string `true`.",
-            || Tamper::of(Route::Prompt, |reply| reply.body["ok"] = json!("true")),
+            || HostChanges::of(Route::Prompt, |reply| reply.body["ok"] = json!("true")),
         ),
-        wrong(
+        mutant(
             "se-prompt-waits",
             "A46-HTTP-05",
             "The response to a prompt comes after the end of its turn.",
-            || Tamper {
-                waits: Some(|asked| asked.route == Route::Prompt),
-                ..Tamper::default()
+            || HostChanges {
+                delayed_until_turn_end: Some(|incoming| incoming.route == Route::Prompt),
+                ..HostChanges::default()
             },
         ),
-        wrong(
+        mutant(
             "se-first-prompt-lost",
             "A46-SPAWN-04",
             "The prompt of a spawn is dropped.",
             || {
-                Tamper::before(|asked, _, _| {
-                    if asked.route == Route::Spawn {
-                        remove(&mut asked.body, "prompt");
+                HostChanges::before(|incoming, _, _| {
+                    if incoming.route == Route::Spawn {
+                        remove(&mut incoming.body, "prompt");
                     }
                     None
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-one-turn",
             "A46-TURN-01",
             "A session accepts only one prompt.",
             || {
-                Tamper::before(|asked, memory, _| {
+                HostChanges::before(|incoming, state, _| {
                     let is_later =
-                        asked.route == Route::Prompt && memory.count("prompt", &asked.id) > 0;
-                    is_later.then(|| Reply::error(410, "the session is over"))
+                        incoming.route == Route::Prompt && state.count("prompt", &incoming.id) > 0;
+                    is_later.then(|| HostResponse::error(410, "the session is over"))
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-exits-after-turn",
             "A46-TURN-01",
             "A session has the status `exited` after its turn.",
             || {
-                Tamper::after(|asked, reply, memory| {
-                    if asked.route == Route::Prompt {
-                        memory.count("prompt", &asked.id);
+                HostChanges::after(|incoming, reply, state| {
+                    if incoming.route == Route::Prompt {
+                        state.count("prompt", &incoming.id);
                     }
-                    if asked.route == Route::Show && memory.has("prompt", &asked.id) {
+                    if incoming.route == Route::Show && state.has("prompt", &incoming.id) {
                         reply.body["status"] = json!("exited");
                         reply.body["endedAt"] = reply.body["startedAt"].clone();
                     }
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-new-agent",
             "A46-TURN-02",
             "Later prompts go to another process.",
-            || Tamper {
-                has_twins: true,
-                ..Tamper::default()
+            || HostChanges {
+                has_hidden_sessions: true,
+                ..HostChanges::default()
             },
         ),
-        wrong(
+        mutant(
             "se-forgets",
             "A46-TURN-03",
             "The agent does not get the first prompt.",
             || {
-                Tamper::before(|asked, memory, _| {
-                    if asked.route == Route::Prompt && memory.count("prompt", &asked.id) == 0 {
-                        asked.body["prompt"] = json!("hello");
+                HostChanges::before(|incoming, state, _| {
+                    if incoming.route == Route::Prompt && state.count("prompt", &incoming.id) == 0 {
+                        incoming.body["prompt"] = json!("hello");
                     }
                     None
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-overlap-taken",
             "A46-TURN-04",
             "A prompt during a turn is accepted and dropped.",
             || {
-                Tamper::after(|asked, reply, _| {
-                    if asked.route == Route::Prompt && reply.status == 409 {
-                        *reply = taken(&asked.id);
+                HostChanges::after(|incoming, reply, _| {
+                    if incoming.route == Route::Prompt && reply.status == 409 {
+                        *reply = accepted(&incoming.id);
                     }
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-overlap-400",
             "A46-TURN-04",
             "A prompt during a turn gets the status 400.",
             || {
-                Tamper::after(|asked, reply, _| {
-                    if asked.route == Route::Prompt && reply.status == 409 {
+                HostChanges::after(|incoming, reply, _| {
+                    if incoming.route == Route::Prompt && reply.status == 409 {
                         reply.status = 400;
                     }
                 })
             },
         ),
-        advice(
+        recommendation(
             "se-end-untold",
             "A46-TURN-06",
             "No line marks the end of a turn.",
             || {
-                Tamper::frames(|frame| match frame.is_turn_end() {
+                HostChanges::frames(|frame| match frame.is_turn_end() {
                     true => Vec::new(),
                     false => vec![frame],
                 })
             },
         ),
-        advice(
+        recommendation(
             "se-end-twice",
             "A46-TURN-06",
             "A turn has two end lines.",
             || {
-                Tamper::frames(|frame| match frame.is_turn_end() {
+                HostChanges::frames(|frame| match frame.is_turn_end() {
                     true => vec![frame.clone(), frame],
                     false => vec![frame],
                 })
@@ -156,34 +156,34 @@ fn prompts() -> Vec<Mutant> {
 
 fn streams() -> Vec<Mutant> {
     vec![
-        wrong(
+        mutant(
             "se-stream-plain",
             "A46-HTTP-08",
             "The stream has the media type text/plain.",
             || {
-                Tamper::after(|asked, reply, _| {
-                    if asked.route == Route::Stream {
+                HostChanges::after(|incoming, reply, _| {
+                    if incoming.route == Route::Stream {
                         reply.media = "text/plain";
                     }
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-stream-missing",
             "A46-HTTP-08",
             "The stream route does not exist.",
             || {
-                Tamper::before(|asked, _, _| {
-                    (asked.route == Route::Stream).then(|| Reply::error(404, "not found"))
+                HostChanges::before(|incoming, _, _| {
+                    (incoming.route == Route::Stream).then(|| HostResponse::error(404, "not found"))
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-data-text",
             "A46-SSE-01",
             "The data of a `line` event is the text, not JSON.",
             || {
-                Tamper::frames(|frame| {
+                HostChanges::frames(|frame| {
                     vec![match frame.line() {
                         Some(line) => Frame::Event {
                             name: "line".to_owned(),
@@ -194,12 +194,12 @@ fn streams() -> Vec<Mutant> {
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-data-two",
             "A46-SSE-01",
             "The data of a `line` event contains two JSON values.",
             || {
-                Tamper::frames(|frame| {
+                HostChanges::frames(|frame| {
                     vec![match frame.line() {
                         Some(line) => Frame::Event {
                             name: "line".to_owned(),
@@ -210,12 +210,12 @@ fn streams() -> Vec<Mutant> {
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-event-name",
             "A46-SSE-02",
             "Output has the event name `output`.",
             || {
-                Tamper::frames(|frame| {
+                HostChanges::frames(|frame| {
                     vec![match frame.line() {
                         Some(line) => Frame::new("output", &line),
                         None => frame,
@@ -223,12 +223,12 @@ fn streams() -> Vec<Mutant> {
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-event-nameless",
             "A46-SSE-02",
             "Output has no event name.",
             || {
-                Tamper::frames(|frame| {
+                HostChanges::frames(|frame| {
                     vec![match frame.line() {
                         Some(line) => Frame::Comment(format!("data: {line}")),
                         None => frame,
@@ -236,41 +236,41 @@ fn streams() -> Vec<Mutant> {
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-line-member",
             "A46-SSE-02",
             "The text of a line is in `text`.",
             || {
-                Tamper::lines(|data| {
+                HostChanges::lines(|data| {
                     *data = json!({"text": data["line"], "stream": data["stream"]})
                 })
             },
         ),
-        wrong(
+        mutant(
             "se-stream-untold",
             "A46-SSE-03",
             "A line has no `stream`.",
-            || Tamper::lines(|data| remove(data, "stream")),
+            || HostChanges::lines(|data| remove(data, "stream")),
         ),
-        wrong(
+        mutant(
             "se-stream-number",
             "A46-SSE-03",
             "`stream` is a number.",
-            || Tamper::lines(|data| data["stream"] = json!(1)),
+            || HostChanges::lines(|data| data["stream"] = json!(1)),
         ),
         Mutant {
-            made: super::Made {
-                patience: Some(Duration::from_secs(32)),
-                ..made(|| Tamper {
-                    is_mute: true,
-                    ..Tamper::default()
+            data: super::HostSpec {
+                timeout: Some(Duration::from_secs(32)),
+                ..host_spec(|| HostChanges {
+                    no_keep_alive: true,
+                    ..HostChanges::default()
                 })
             },
-            ..advice(
+            ..recommendation(
                 "se-no-keep-alive",
                 "A46-SSE-06",
                 "A silent stream sends no keep-alive comments.",
-                Tamper::default,
+                HostChanges::default,
             )
         },
     ]
@@ -278,12 +278,12 @@ fn streams() -> Vec<Mutant> {
 
 fn lines() -> Vec<Mutant> {
     vec![
-        advice(
+        recommendation(
             "se-lines-hidden",
             "A46-PROJ-01",
             "Only the end of a turn is reported.",
             || {
-                Tamper::frames(
+                HostChanges::frames(
                     |frame| match frame.line().is_some() && !frame.is_turn_end() {
                         true => Vec::new(),
                         false => vec![frame],
@@ -291,12 +291,12 @@ fn lines() -> Vec<Mutant> {
                 )
             },
         ),
-        advice(
+        recommendation(
             "se-lines-glued",
             "A46-PROJ-02",
             "A line contains several lines.",
             || {
-                Tamper::lines(|data| {
+                HostChanges::lines(|data| {
                     let text = data["line"].as_str().unwrap_or_default();
                     if text.contains("turn-end") {
                         return;
@@ -305,30 +305,30 @@ fn lines() -> Vec<Mutant> {
                 })
             },
         ),
-        advice(
+        recommendation(
             "se-thought-plain",
             "A46-PROJ-03",
             "A thought looks like text.",
             || unprefixed("[thought] "),
         ),
-        advice(
+        recommendation(
             "se-tool-plain",
             "A46-PROJ-04",
             "A tool call looks like text.",
             || unprefixed("[tool] "),
         ),
-        advice(
+        recommendation(
             "se-question-plain",
             "A46-PROJ-06",
             "A question looks like text.",
             || unprefixed("[awaiting input] "),
         ),
-        advice(
+        recommendation(
             "se-end-unreasoned",
             "A46-PROJ-07",
             "The end of a turn has no reason.",
             || {
-                Tamper::lines(|data| {
+                HostChanges::lines(|data| {
                     if data["line"]
                         .as_str()
                         .unwrap_or_default()
@@ -342,8 +342,8 @@ fn lines() -> Vec<Mutant> {
     ]
 }
 
-fn unprefixed(prefix: &'static str) -> Tamper {
-    Tamper {
+fn unprefixed(prefix: &'static str) -> HostChanges {
+    HostChanges {
         frame: Some(Box::new(move |frame, _| {
             vec![match frame.line() {
                 Some(mut data) => {
@@ -354,6 +354,6 @@ fn unprefixed(prefix: &'static str) -> Tamper {
                 None => frame,
             }]
         })),
-        ..Tamper::default()
+        ..HostChanges::default()
     }
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::changes::{Encoding, HostResponse, Route};
 use super::frames::Frame;
-use super::tamper::{Reply, Route, Wire};
-use super::{Made, Tamper, Variant, each_record, made, remove};
+use super::{HostChanges, HostSpec, Variant, each_record, host_spec, remove};
 
 /// Members of a session record that the spec names.
 const NAMED: [&str; 8] = [
@@ -20,80 +20,85 @@ const NAMED: [&str; 8] = [
     "label",
 ];
 
-fn wired(wire: Wire) -> Tamper {
-    Tamper {
-        wire,
-        ..Tamper::default()
+fn encoded_as(encoding: Encoding) -> HostChanges {
+    HostChanges {
+        encoding,
+        ..HostChanges::default()
     }
 }
 
+/// All conforming variants.
 pub fn variants() -> Vec<Variant> {
-    let variant = |name, what, made| Variant { name, what, made };
+    let variant = |name, description, data| Variant {
+        name,
+        description,
+        data,
+    };
     vec![
         variant(
             "se-daemon",
             "The daemon without changes.",
-            made(Tamper::default),
+            host_spec(HostChanges::default),
         ),
         variant(
             "se-patient",
             "The daemon, watched during silence.",
-            Made {
-                patience: Some(Duration::from_secs(32)),
+            HostSpec {
+                timeout: Some(Duration::from_secs(32)),
                 keep_alive: Some(Duration::from_secs(1)),
-                ..made(Tamper::default)
+                ..host_spec(HostChanges::default)
             },
         ),
         variant(
             "se-other-ids",
             "Session ids with spaces, slashes and umlauts.",
-            made(|| {
-                wired(Wire {
+            host_spec(|| {
+                encoded_as(Encoding {
                     other_ids: true,
-                    ..Wire::default()
+                    ..Encoding::default()
                 })
             }),
         ),
         variant(
             "se-more-members",
             "Additional members in every response.",
-            made(more_members),
+            host_spec(more_members),
         ),
         variant(
             "se-more-events",
             "Additional events and comments.",
-            made(more_events),
+            host_spec(more_events),
         ),
         variant(
             "se-other-order",
             "JSON members in another order and on several lines.",
-            made(|| Tamper {
-                wire: Wire {
+            host_spec(|| HostChanges {
+                encoding: Encoding {
                     pretty: true,
-                    ..Wire::default()
+                    ..Encoding::default()
                 },
-                ..Tamper::after(|_, reply, _| reversed(&mut reply.body))
+                ..HostChanges::after(|_, reply, _| reversed(&mut reply.body))
             }),
         ),
         variant(
             "se-chunked",
             "Responses in small chunks.",
-            made(|| {
-                wired(Wire {
+            host_spec(|| {
+                encoded_as(Encoding {
                     chunked: true,
-                    ..Wire::default()
+                    ..Encoding::default()
                 })
             }),
         ),
         variant(
             "se-crlf",
             "Streams with CRLF and multi-line data.",
-            made(|| Tamper {
-                wire: Wire {
+            host_spec(|| HostChanges {
+                encoding: Encoding {
                     crlf: true,
-                    ..Wire::default()
+                    ..Encoding::default()
                 },
-                ..Tamper::frames(|frame| {
+                ..HostChanges::frames(|frame| {
                     vec![match frame {
                         Frame::Event { name, data } => {
                             let data: Value = serde_json::from_str(&data).unwrap_or_default();
@@ -108,85 +113,85 @@ pub fn variants() -> Vec<Variant> {
         variant(
             "se-no-tools",
             "No MCP server.",
-            made(|| {
-                Tamper::before(|asked, _, _| {
-                    (asked.route == Route::Mcp).then(|| Reply::error(404, "not found"))
+            host_spec(|| {
+                HostChanges::before(|incoming, _, _| {
+                    (incoming.route == Route::Mcp).then(|| HostResponse::error(404, "not found"))
                 })
             }),
         ),
         variant(
             "se-tools-stream",
             "MCP responses as event streams.",
-            made(|| {
-                wired(Wire {
+            host_spec(|| {
+                encoded_as(Encoding {
                     mcp_stream: true,
-                    ..Wire::default()
+                    ..Encoding::default()
                 })
             }),
         ),
         variant(
             "se-tools-text",
             "MCP results with text only.",
-            made(tools_text),
+            host_spec(tools_text),
         ),
         variant(
             "se-no-workspaces",
             "No workspaces, so `cwd` is required.",
-            made(no_workspaces),
+            host_spec(no_workspaces),
         ),
         variant(
             "se-slow",
             "Every response is delayed.",
-            made(|| Tamper {
+            host_spec(|| HostChanges {
                 delay: Duration::from_millis(250),
-                ..Tamper::default()
+                ..HostChanges::default()
             }),
         ),
         variant(
             "se-plain-errors",
             "Error responses as plain text with other status codes.",
-            made(plain_errors),
+            host_spec(plain_errors),
         ),
-        variant("se-bare", "No optional features.", made(bare)),
-        variant("se-coloured", "Lines with colors.", made(coloured)),
+        variant("se-bare", "No optional features.", host_spec(bare)),
+        variant("se-coloured", "Lines with colors.", host_spec(colored)),
         variant(
             "se-late-errors",
             "A spawn with an unknown adapter creates a session that fails.",
-            made(late_errors),
+            host_spec(late_errors),
         ),
         variant(
             "se-open",
             "Access control without a token.",
-            Made {
-                is_open: true,
-                ..made(|| Tamper {
-                    no_gate: true,
-                    ..Tamper::default()
+            HostSpec {
+                without_token: true,
+                ..host_spec(|| HostChanges {
+                    accepts_all: true,
+                    ..HostChanges::default()
                 })
             },
         ),
         variant(
             "se-accepted",
             "The status 202 for prompts and kills.",
-            made(accepted),
+            host_spec(accepted),
         ),
     ]
 }
 
-fn more_members() -> Tamper {
-    Tamper::after(|asked, reply, _| {
-        each_record(asked, reply, &|s| {
+fn more_members() -> HostChanges {
+    HostChanges::after(|incoming, reply, _| {
+        each_record(incoming, reply, &|s| {
             s["pid"] = Value::Null;
             s["host"] = json!({"name": "elsewhere", "tags": [1, "two", null]});
         });
-        if asked.route != Route::Mcp && reply.body.is_object() {
+        if incoming.route != Route::Mcp && reply.body.is_object() {
             reply.body["took"] = json!(3);
         }
     })
 }
 
-fn more_events() -> Tamper {
-    Tamper::frames(|frame| {
+fn more_events() -> HostChanges {
+    HostChanges::frames(|frame| {
         vec![
             Frame::Comment(": here I am".to_owned()),
             Frame::new("heartbeat", &json!(1)),
@@ -212,9 +217,9 @@ fn reversed(value: &mut Value) {
 }
 
 /// Tool results without structured content, as in older servers. Output lines are plain lines.
-fn tools_text() -> Tamper {
-    Tamper::after(|asked, reply, _| {
-        let name = asked.tool().to_owned();
+fn tools_text() -> HostChanges {
+    HostChanges::after(|incoming, reply, _| {
+        let name = incoming.tool().to_owned();
         let result = &mut reply.body["result"];
         if name.is_empty() || !result.is_object() {
             return;
@@ -229,19 +234,19 @@ fn tools_text() -> Tamper {
     })
 }
 
-fn no_workspaces() -> Tamper {
-    Tamper {
-        before: Some(Box::new(|asked, _, _| {
-            let is_bare = asked.route == Route::Spawn && asked.body.get("cwd").is_none();
-            is_bare.then(|| Reply::error(400, "`cwd` is required here"))
+fn no_workspaces() -> HostChanges {
+    HostChanges {
+        before: Some(Box::new(|incoming, _, _| {
+            let is_bare = incoming.route == Route::Spawn && incoming.body.get("cwd").is_none();
+            is_bare.then(|| HostResponse::error(400, "`cwd` is required here"))
         })),
-        ..Tamper::record(|s| s["workspaceSlug"] = json!("default"))
+        ..HostChanges::record(|s| s["workspaceSlug"] = json!("default"))
     }
 }
 
-fn plain_errors() -> Tamper {
-    Tamper::after(|asked, reply, _| {
-        let is_ours = asked.route != Route::Mcp;
+fn plain_errors() -> HostChanges {
+    HostChanges::after(|incoming, reply, _| {
+        let is_ours = incoming.route != Route::Mcp;
         if reply.status >= 400 && is_ours {
             reply.status = match reply.status {
                 400 => 422,
@@ -256,13 +261,13 @@ fn plain_errors() -> Tamper {
 }
 
 /// Omits all optional events and members.
-fn bare() -> Tamper {
-    Tamper {
+fn bare() -> HostChanges {
+    HostChanges {
         frame: Some(Box::new(|frame, _| match frame.line() {
             Some(_) => vec![frame],
             None => Vec::new(),
         })),
-        ..Tamper::record(|s| {
+        ..HostChanges::record(|s| {
             if let Some(members) = s.as_object_mut() {
                 members.retain(|name, _| NAMED.contains(&name.as_str()));
             }
@@ -270,22 +275,22 @@ fn bare() -> Tamper {
     }
 }
 
-fn coloured() -> Tamper {
-    Tamper {
-        after: Some(Box::new(|asked, reply, _| {
-            if asked.tool() == "get_agent_session_output" {
+fn colored() -> HostChanges {
+    HostChanges {
+        after: Some(Box::new(|incoming, reply, _| {
+            if incoming.tool() == "get_agent_session_output" {
                 super::of_tool(reply, |value| {
                     for line in value["lines"].as_array_mut().into_iter().flatten() {
-                        *line = json!(in_colour(line));
+                        *line = json!(in_color(line));
                     }
                 });
             }
         })),
-        ..Tamper::lines(|data| data["line"] = json!(in_colour(&data["line"])))
+        ..HostChanges::lines(|data| data["line"] = json!(in_color(&data["line"])))
     }
 }
 
-fn in_colour(line: &Value) -> String {
+fn in_color(line: &Value) -> String {
     format!("\u{1b}[2m{}\u{1b}[0m", line.as_str().unwrap_or_default())
 }
 
@@ -297,23 +302,23 @@ fn failed() -> Value {
     })
 }
 
-fn late_errors() -> Tamper {
-    Tamper::before(|asked, _, _| {
-        let adapter = &asked.body["adapter"];
+fn late_errors() -> HostChanges {
+    HostChanges::before(|incoming, _, _| {
+        let adapter = &incoming.body["adapter"];
         let is_unknown = adapter
             .as_str()
             .is_some_and(|slug| slug.starts_with("no-such"));
-        match asked.route {
-            Route::Spawn if is_unknown => Some(Reply::new(201, failed())),
-            Route::Show if asked.id == "failed" => Some(Reply::new(200, failed())),
+        match incoming.route {
+            Route::Spawn if is_unknown => Some(HostResponse::new(201, failed())),
+            Route::Show if incoming.id == "failed" => Some(HostResponse::new(200, failed())),
             _ => None,
         }
     })
 }
 
-fn accepted() -> Tamper {
-    Tamper::after(|asked, reply, _| {
-        if matches!(asked.route, Route::Prompt | Route::Kill) && reply.status == 200 {
+fn accepted() -> HostChanges {
+    HostChanges::after(|incoming, reply, _| {
+        if matches!(incoming.route, Route::Prompt | Route::Kill) && reply.status == 200 {
             reply.status = 202;
         }
     })

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::super::{Ledger, Monitor, Notes, Seen};
+use super::super::{ConversationState, LineView, Monitor, MonitorNotes};
 use super::{server_can, show};
-use agentproto_wire::{Direction, Kind};
+use agentproto_wire::{Direction, MessageKind};
 
 /// The levels of syslog, from the most to the least severe.
 const LEVELS: [&str; 8] = [
@@ -19,46 +19,57 @@ const LEVELS: [&str; 8] = [
 ];
 
 #[derive(Default)]
-pub struct Logging {
+pub struct LoggingMonitor {
     /// Index of the minimum level that the client set, and the line of the response to it.
     least: Option<(usize, u64)>,
 }
 
-impl Monitor for Logging {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        let (Some(json), Some(envelope)) = (seen.json, seen.envelope) else {
+impl Monitor for LoggingMonitor {
+    fn on_line(
+        &mut self,
+        view: &LineView<'_>,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        let (Some(json), Some(envelope)) = (view.json, view.envelope) else {
             return;
         };
-        if seen.line.direction != Direction::FromAgent {
+        if view.line.direction != Direction::FromAgent {
             return;
         }
-        let number = seen.line.number;
-        match (&envelope.kind, seen.answers) {
+        let number = view.line.number;
+        match (&envelope.kind, view.answers) {
             (
-                Kind::Response {
+                MessageKind::Response {
                     is_error: false, ..
                 },
-                Some(asked),
-            ) if asked.method == "logging/setLevel" => {
-                if let Some(level) = rank(asked.params.get("level")) {
+                Some(request),
+            ) if request.method == "logging/setLevel" => {
+                if let Some(level) = rank(request.params.get("level")) {
                     self.least = Some((level, number));
                 }
             }
-            (Kind::Notification { method }, _) if method == "notifications/message" => {
-                self.message(json, number, ledger, notes);
+            (MessageKind::Notification { method }, _) if method == "notifications/message" => {
+                self.message(json, number, state, notes);
             }
             _ => {}
         }
     }
 }
 
-impl Logging {
-    fn message(&self, json: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
-        match server_can(ledger, "/logging") {
-            true => notes.held("MCP-LOG-01"),
+impl LoggingMonitor {
+    fn message(
+        &self,
+        json: &Value,
+        number: u64,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        match server_can(state, "/logging") {
+            true => notes.pass("MCP-LOG-01"),
             false => {
                 let what = "a log message is sent, but the server did not declare `logging`";
-                notes.broken("MCP-LOG-01", what, &[number]);
+                notes.violation("MCP-LOG-01", what, &[number]);
             }
         }
         let params = json.get("params");
@@ -69,12 +80,12 @@ impl Logging {
                 show(level),
                 LEVELS.join(", ")
             );
-            notes.broken("MCP-LOG-02", what, &[number]);
+            notes.violation("MCP-LOG-02", what, &[number]);
             return;
         };
         match params.is_some_and(|p| p.get("data").is_some()) {
-            true => notes.held("MCP-LOG-02"),
-            false => notes.broken("MCP-LOG-02", "a log message has no `data`", &[number]),
+            true => notes.pass("MCP-LOG-02"),
+            false => notes.violation("MCP-LOG-02", "a log message has no `data`", &[number]),
         }
         match self.least {
             Some((least, line)) if rank > least => {
@@ -83,9 +94,9 @@ impl Logging {
                      client set",
                     show(level)
                 );
-                notes.broken("MCP-LOG-04", what, &[number, line]);
+                notes.violation("MCP-LOG-04", what, &[number, line]);
             }
-            Some(_) => notes.held("MCP-LOG-04"),
+            Some(_) => notes.pass("MCP-LOG-04"),
             None => {}
         }
     }

@@ -1,37 +1,37 @@
 //! Monitors of MCP over stdio. JSON-RPC and framing are checked as in ACP, and reported with the
 //! requirement ids of MCP.
 
-mod asking;
+mod client_requests;
 mod logging;
+mod progress;
 mod session;
 #[cfg(test)]
 mod tests;
 mod tools;
-mod work;
 
 use serde_json::Value;
 
-use super::envelope::Envelopes;
-use super::framing::Framing;
-use super::ids::Ids;
-use super::{Ending, Ledger, Monitor, Notes, Seen};
+use super::envelope::EnvelopeMonitor;
+use super::framing::FramingMonitor;
+use super::ids::IdMonitor;
+use super::{ConversationState, Ending, LineView, Monitor, MonitorNotes};
 
 /// The monitors of MCP, for one connection.
 pub fn mcp() -> Vec<Box<dyn Monitor>> {
     vec![
-        Box::new(Renamed(Framing::default())),
-        Box::new(Renamed(Envelopes)),
-        Box::new(Renamed(Ids::default())),
-        Box::new(session::Session::default()),
-        Box::new(work::Work::default()),
-        Box::new(tools::Tools::default()),
-        Box::new(logging::Logging::default()),
-        Box::new(asking::Asking::default()),
+        Box::new(WithMcpIds(FramingMonitor::default())),
+        Box::new(WithMcpIds(EnvelopeMonitor)),
+        Box::new(WithMcpIds(IdMonitor::default())),
+        Box::new(session::McpSessionMonitor::default()),
+        Box::new(progress::ProgressMonitor::default()),
+        Box::new(tools::McpToolMonitor::default()),
+        Box::new(logging::LoggingMonitor::default()),
+        Box::new(client_requests::ClientRequestMonitor::default()),
     ]
 }
 
 /// The MCP requirement that corresponds to one of ACP.
-fn named(acp: &str) -> Option<&'static str> {
+fn mcp_id(acp: &str) -> Option<&'static str> {
     Some(match acp {
         "TR-01" => "MCP-STDIO-01",
         "TR-02" => "MCP-STDIO-02",
@@ -49,55 +49,62 @@ fn named(acp: &str) -> Option<&'static str> {
 }
 
 /// A monitor of ACP whose notes are reported with the ids of MCP.
-struct Renamed<M>(M);
+struct WithMcpIds<M>(M);
 
-impl<M: Monitor> Monitor for Renamed<M> {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        let mut own = Notes::default();
-        self.0.see(seen, ledger, &mut own);
+impl<M: Monitor> Monitor for WithMcpIds<M> {
+    fn on_line(
+        &mut self,
+        view: &LineView<'_>,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        let mut own = MonitorNotes::default();
+        self.0.on_line(view, state, &mut own);
         rename(own, notes);
     }
 
-    fn end(&mut self, ending: &Ending, ledger: &Ledger, notes: &mut Notes) {
-        let mut own = Notes::default();
-        self.0.end(ending, ledger, &mut own);
+    fn on_end(&mut self, ending: &Ending, state: &ConversationState, notes: &mut MonitorNotes) {
+        let mut own = MonitorNotes::default();
+        self.0.on_end(ending, state, &mut own);
         rename(own, notes);
     }
 }
 
-fn rename(own: Notes, notes: &mut Notes) {
-    for (statement, found) in own.found {
-        let Some(statement) = named(statement) else {
+fn rename(own: MonitorNotes, notes: &mut MonitorNotes) {
+    for (requirement, found) in own.found {
+        let Some(requirement) = mcp_id(requirement) else {
             continue;
         };
-        notes.found.entry(statement).or_default().held += found.held;
+        notes.found.entry(requirement).or_default().passed += found.passed;
         for violation in found.violations {
             let (message, lines) = (violation.message, violation.lines);
             match violation.is_guess {
-                true => notes.doubtful(statement, message, &lines),
-                false => notes.broken(statement, message, &lines),
+                true => notes.suspicion(requirement, message, &lines),
+                false => notes.violation(requirement, message, &lines),
             }
         }
     }
 }
 
 /// Whether the client declared a capability, by its JSON Pointer below `capabilities`.
-fn client_can(ledger: &Ledger, pointer: &str) -> bool {
-    can(&ledger.client, pointer)
+fn client_can(state: &ConversationState, pointer: &str) -> bool {
+    can(&state.client, pointer)
 }
 
-fn server_can(ledger: &Ledger, pointer: &str) -> bool {
-    can(&ledger.agent, pointer)
+fn server_can(state: &ConversationState, pointer: &str) -> bool {
+    can(&state.agent, pointer)
 }
 
-fn can(told: &Value, pointer: &str) -> bool {
-    let value = told.get("capabilities").and_then(|c| c.pointer(pointer));
+fn can(initialize: &Value, pointer: &str) -> bool {
+    let value = initialize
+        .get("capabilities")
+        .and_then(|c| c.pointer(pointer));
     matches!(value, Some(Value::Bool(true) | Value::Object(_)))
 }
 
 /// Whether the negotiated revision is this one or a later one. Revisions are dates.
-fn is_since(ledger: &Ledger, revision: &str) -> bool {
-    let agreed = ledger.agent.get("protocolVersion").and_then(Value::as_str);
+fn is_since(state: &ConversationState, revision: &str) -> bool {
+    let agreed = state.agent.get("protocolVersion").and_then(Value::as_str);
     agreed.is_some_and(|agreed| agreed >= revision)
 }
 

@@ -3,49 +3,54 @@
 
 use serde_json::Value;
 
-use super::super::{Ledger, Monitor, Notes, Seen, id_key};
+use super::super::{ConversationState, LineView, Monitor, MonitorNotes, id_key};
 use super::{server_can, show};
-use agentproto_wire::{Direction, Kind};
+use agentproto_wire::{Direction, MessageKind};
 
 #[derive(Default)]
-pub struct Session {
+pub struct McpSessionMonitor {
     /// Whether the client sent `notifications/initialized`.
     is_ready: bool,
 }
 
-impl Monitor for Session {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        let (Some(json), Some(envelope)) = (seen.json, seen.envelope) else {
+impl Monitor for McpSessionMonitor {
+    fn on_line(
+        &mut self,
+        view: &LineView<'_>,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        let (Some(json), Some(envelope)) = (view.json, view.envelope) else {
             return;
         };
-        let number = seen.line.number;
-        match (seen.line.direction, &envelope.kind) {
-            (Direction::ToAgent, Kind::Notification { method })
+        let number = view.line.number;
+        match (view.line.direction, &envelope.kind) {
+            (Direction::ToAgent, MessageKind::Notification { method })
                 if method == "notifications/initialized" =>
             {
                 self.is_ready = true;
             }
-            (Direction::FromAgent, Kind::Request { id, method }) => {
-                id_of(id, method, number, ledger, notes);
+            (Direction::FromAgent, MessageKind::Request { id, method }) => {
+                id_of(id, method, number, state, notes);
                 self.asks(method, number, notes);
             }
-            (Direction::FromAgent, Kind::Notification { method }) => {
-                changed(method, number, ledger, notes);
+            (Direction::FromAgent, MessageKind::Notification { method }) => {
+                changed(method, number, state, notes);
             }
             (
                 Direction::FromAgent,
-                Kind::Response {
+                MessageKind::Response {
                     is_error: false, ..
                 },
             ) => {
-                if let Some(asked) = seen.answers {
-                    let lines = [number, asked.line];
+                if let Some(request) = view.answers {
+                    let lines = [number, request.line];
                     let result = json.get("result").unwrap_or(&Value::Null);
-                    match asked.method.as_str() {
+                    match request.method.as_str() {
                         "initialize" => initialized(result, &lines, notes),
                         // A separate requirement covers this response.
                         "ping" => {}
-                        _ => object(&asked.method, result, &lines, notes),
+                        _ => object(&request.method, result, &lines, notes),
                     }
                 }
             }
@@ -54,46 +59,52 @@ impl Monitor for Session {
     }
 }
 
-impl Session {
-    fn asks(&self, method: &str, number: u64, notes: &mut Notes) {
+impl McpSessionMonitor {
+    fn asks(&self, method: &str, number: u64, notes: &mut MonitorNotes) {
         if self.is_ready || method == "ping" {
-            notes.held("MCP-LIFE-04");
+            notes.pass("MCP-LIFE-04");
             return;
         }
         let what = format!("`{method}` is sent before the client sent `notifications/initialized`");
-        notes.broken("MCP-LIFE-04", what, &[number]);
+        notes.violation("MCP-LIFE-04", what, &[number]);
     }
 }
 
-fn id_of(id: &Value, method: &str, number: u64, ledger: &Ledger, notes: &mut Notes) {
+fn id_of(
+    id: &Value,
+    method: &str,
+    number: u64,
+    state: &ConversationState,
+    notes: &mut MonitorNotes,
+) {
     if !(id.is_string() || id.is_i64() || id.is_u64()) {
         let what = format!("`{method}` has the id {id}; it must be a string or an integer");
-        notes.broken("MCP-BASE-02", what, &[number]);
+        notes.violation("MCP-BASE-02", what, &[number]);
         return;
     }
-    notes.held("MCP-BASE-02");
-    match ledger.from_agent.get(&id_key(id)) {
+    notes.pass("MCP-BASE-02");
+    match state.from_agent.get(&id_key(id)) {
         Some(earlier) => {
             let what = format!(
                 "`{method}` has the id {id}, which `{}` already used; an id may be used only once \
                  per session",
                 earlier.method
             );
-            notes.broken("MCP-BASE-03", what, &[number, earlier.line]);
+            notes.violation("MCP-BASE-03", what, &[number, earlier.line]);
         }
         // The first request cannot reuse an id.
-        None if !ledger.from_agent.is_empty() => notes.held("MCP-BASE-03"),
+        None if !state.from_agent.is_empty() => notes.pass("MCP-BASE-03"),
         None => {}
     }
 }
 
-fn initialized(result: &Value, lines: &[u64], notes: &mut Notes) {
-    let mut judge = |statement, holds: bool, what: String| match holds {
-        true => notes.held(statement),
-        false => notes.broken(statement, what, lines),
+fn initialized(result: &Value, lines: &[u64], notes: &mut MonitorNotes) {
+    let mut check = |requirement, holds: bool, what: String| match holds {
+        true => notes.pass(requirement),
+        false => notes.violation(requirement, what, lines),
     };
     let version = result.get("protocolVersion");
-    judge(
+    check(
         "MCP-LIFE-01",
         version.is_some_and(Value::is_string),
         format!(
@@ -102,7 +113,7 @@ fn initialized(result: &Value, lines: &[u64], notes: &mut Notes) {
         ),
     );
     let capabilities = result.get("capabilities");
-    judge(
+    check(
         "MCP-LIFE-02",
         capabilities.is_some_and(Value::is_object),
         format!(
@@ -112,7 +123,7 @@ fn initialized(result: &Value, lines: &[u64], notes: &mut Notes) {
     );
     let info = result.get("serverInfo");
     let has = |key: &str| info.and_then(|i| i.get(key)).is_some_and(Value::is_string);
-    judge(
+    check(
         "MCP-LIFE-03",
         has("name") && has("version"),
         format!(
@@ -122,21 +133,21 @@ fn initialized(result: &Value, lines: &[u64], notes: &mut Notes) {
     );
 }
 
-fn object(method: &str, result: &Value, lines: &[u64], notes: &mut Notes) {
+fn object(method: &str, result: &Value, lines: &[u64], notes: &mut MonitorNotes) {
     match result.is_object() {
-        true => notes.held("MCP-BASE-09"),
+        true => notes.pass("MCP-BASE-09"),
         false => {
             let what = format!(
                 "the result of `{method}` is {}; it must be an object",
                 show(Some(result))
             );
-            notes.broken("MCP-BASE-09", what, lines);
+            notes.violation("MCP-BASE-09", what, lines);
         }
     }
 }
 
 /// Checks notifications that require a capability of the server.
-fn changed(method: &str, number: u64, ledger: &Ledger, notes: &mut Notes) {
+fn changed(method: &str, number: u64, state: &ConversationState, notes: &mut MonitorNotes) {
     let needed = match method {
         "notifications/tools/list_changed" => "/tools/listChanged",
         "notifications/prompts/list_changed" => "/prompts/listChanged",
@@ -144,12 +155,12 @@ fn changed(method: &str, number: u64, ledger: &Ledger, notes: &mut Notes) {
         "notifications/resources/updated" => "/resources/subscribe",
         _ => return,
     };
-    match server_can(ledger, needed) {
-        true => notes.held("MCP-LIFE-08"),
+    match server_can(state, needed) {
+        true => notes.pass("MCP-LIFE-08"),
         false => {
             let name = needed.trim_start_matches('/').replace('/', ".");
             let what = format!("`{method}` is sent, but the server did not declare `{name}`");
-            notes.broken("MCP-LIFE-08", what, &[number]);
+            notes.violation("MCP-LIFE-08", what, &[number]);
         }
     }
 }

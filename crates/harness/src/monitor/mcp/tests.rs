@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::super::tests::{broken, say};
-use super::super::{Ending, Notes, Watch};
+use super::super::tests::{describe, violations};
+use super::super::{Ending, MonitorNotes, MonitorRunner};
 use super::mcp;
 use agentproto_wire::{Direction, Transcript};
 
@@ -12,9 +12,9 @@ const HELLO: &str = r#"> {"jsonrpc":"2.0","id":1,"method":"initialize","params":
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-fn play(lines: &[&str]) -> Notes {
+fn run_monitors(lines: &[&str]) -> MonitorNotes {
     let mut transcript = Transcript::new();
-    let mut watch = Watch::new(mcp());
+    let mut monitors = MonitorRunner::new(mcp());
     for line in HELLO.lines().chain(lines.iter().copied()) {
         let direction = match line.starts_with('>') {
             true => Direction::ToAgent,
@@ -22,24 +22,34 @@ fn play(lines: &[&str]) -> Notes {
         };
         let bytes = line.as_bytes().get(2..).unwrap_or_default();
         let number = transcript.push(direction, Duration::ZERO, bytes, true, None);
-        watch.line(&transcript.line(number).expect("just written"));
+        monitors.on_line(&transcript.line(number).expect("just written"));
     }
-    watch.end(&Ending {
+    monitors.finish(&Ending {
         is_orderly: true,
         last_line: transcript.last(),
     })
 }
 
 fn check(lines: &[&str], expected: &[&str]) {
-    let notes = play(lines);
-    assert_eq!(broken(&notes), expected, "{lines:?}\n{}", say(&notes));
+    let notes = run_monitors(lines);
+    assert_eq!(
+        violations(&notes),
+        expected,
+        "{lines:?}\n{}",
+        describe(&notes)
+    );
 }
 
-fn holds(lines: &[&str], statement: &str) {
-    let notes = play(lines);
-    assert_eq!(broken(&notes), Vec::<String>::new(), "{}", say(&notes));
-    let held = notes.found.get(statement).map_or(0, |found| found.held);
-    assert!(held > 0, "{statement} was not confirmed in {lines:?}");
+fn passes(lines: &[&str], requirement: &str) {
+    let notes = run_monitors(lines);
+    assert_eq!(
+        violations(&notes),
+        Vec::<String>::new(),
+        "{}",
+        describe(&notes)
+    );
+    let held = notes.found.get(requirement).map_or(0, |found| found.passed);
+    assert!(held > 0, "{requirement} was not confirmed in {lines:?}");
 }
 
 const PING: &str = r#"< {"jsonrpc":"2.0","id":"a","method":"ping"}"#;
@@ -48,7 +58,7 @@ const PONG: &str = r#"> {"jsonrpc":"2.0","id":"a","result":{}}"#;
 #[test]
 fn ids_are_used_once() {
     let other = r#"< {"jsonrpc":"2.0","id":"b","method":"ping"}"#;
-    holds(&[PING, PONG, other], "MCP-BASE-03");
+    passes(&[PING, PONG, other], "MCP-BASE-03");
     check(&[PING, PONG, PING], &["MCP-BASE-03 6 4"]);
     let half = r#"< {"jsonrpc":"2.0","id":1.5,"method":"ping"}"#;
     check(&[half], &["MCP-BASE-02 4"]);
@@ -58,7 +68,7 @@ fn ids_are_used_once() {
 fn results_are_objects() {
     let ask = r#"> {"jsonrpc":"2.0","id":2,"method":"x"}"#;
     let answer = r#"< {"jsonrpc":"2.0","id":2,"result":{}}"#;
-    holds(&[ask, answer], "MCP-BASE-09");
+    passes(&[ask, answer], "MCP-BASE-09");
     let odd = r#"< {"jsonrpc":"2.0","id":2,"result":null}"#;
     check(&[ask, odd], &["MCP-BASE-09 5 4"]);
 }
@@ -66,7 +76,7 @@ fn results_are_objects() {
 #[test]
 fn list_changed_requires_a_declared_capability() {
     let tools = r#"< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-    holds(&[tools], "MCP-LIFE-08");
+    passes(&[tools], "MCP-LIFE-08");
     let prompts = r#"< {"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#;
     check(&[prompts], &["MCP-LIFE-08 4"]);
 }
@@ -75,7 +85,7 @@ fn list_changed_requires_a_declared_capability() {
 fn the_server_cancels_only_its_own_requests() {
     let cancel =
         r#"< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}"#;
-    holds(&[PING, cancel], "MCP-CANC-04");
+    passes(&[PING, cancel], "MCP-CANC-04");
     check(&[cancel], &["MCP-CANC-04 4"]);
 }
 
@@ -89,8 +99,8 @@ fn tool_lists_are_checked() {
     let tool = r#"{"name":"t","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}]"#;
     let first = page(2, &format!(r#"{tool},"nextCursor":"c""#));
     let last = page(3, &tool.replace(r#""t""#, r#""u""#));
-    holds(&[ask, &first, more, &last], "MCP-PAGE-01");
-    holds(&[ask, &first, more, &last], "MCP-TOOL-05");
+    passes(&[ask, &first, more, &last], "MCP-PAGE-01");
+    passes(&[ask, &first, more, &last], "MCP-TOOL-05");
     // The second page repeats a name of the first page.
     check(&[ask, &first, more, &page(3, tool)], &["MCP-TOOL-07 7 6"]);
     let wrong = [
@@ -131,8 +141,8 @@ fn progress_is_sent_only_before_the_response() {
     };
     let (low, high) = (progress("0.5"), progress("1"));
     let answer = r#"< {"jsonrpc":"2.0","id":2,"result":{}}"#;
-    holds(&[ask, &low, &high, answer], "MCP-PROG-02");
-    holds(&[ask, &low, &high, answer], "MCP-PROG-03");
+    passes(&[ask, &low, &high, answer], "MCP-PROG-02");
+    passes(&[ask, &low, &high, answer], "MCP-PROG-03");
     check(&[ask, &high, &low, answer], &["MCP-PROG-02 5 6"]);
     check(&[ask, &progress(r#""1""#), answer], &["MCP-PROG-02 5"]);
     check(&[ask, answer, &low], &["MCP-PROG-03 6 5 4"]);
@@ -148,7 +158,7 @@ fn requests_to_the_client_are_checked() {
         format!(r#"< {{"jsonrpc":"2.0","id":"a","method":"{method}","params":{{{params}}}}}"#)
     };
     let whole = r#""messages":[],"maxTokens":1"#;
-    holds(&[&sample(whole)], "MCP-SAMP-02");
+    passes(&[&sample(whole)], "MCP-SAMP-02");
     check(&[&sample(r#""messages":[]"#)], &["MCP-SAMP-02 4"]);
     let tools = sample(&format!(r#"{whole},"tools":[]"#));
     check(&[&tools], &["MCP-SAMP-01 4"]);
@@ -159,8 +169,8 @@ fn requests_to_the_client_are_checked() {
     let page =
         question(r#""mode":"url","message":"m","url":"https://a.example/","elicitationId":"e""#);
     let end = r#"< {"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e"}}"#;
-    holds(&[&page], "MCP-ELIC-05");
-    holds(&[&page, end], "MCP-ELIC-06");
+    passes(&[&page], "MCP-ELIC-05");
+    passes(&[&page, end], "MCP-ELIC-06");
     check(&[end], &["MCP-ELIC-06 4"]);
     let odd = question(r#""mode":"url","message":"m","url":"a page","elicitationId":"e""#);
     check(&[&odd], &["MCP-ELIC-05 4"]);

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::super::{Asked, Ledger, Monitor, Notes, Seen};
+use super::super::{ConversationState, LineView, Monitor, MonitorNotes, RequestRecord};
 use super::{is_since, show};
-use agentproto_wire::{Direction, Kind};
+use agentproto_wire::{Direction, MessageKind};
 
 /// Maximum number of tools that are remembered.
-const KEPT: usize = 2_000;
+const MAX_VIOLATIONS: usize = 2_000;
 
 #[derive(Default)]
-pub struct Tools {
+pub struct McpToolMonitor {
     known: HashMap<String, Tool>,
     /// Names in the current list, over all of its pages.
     names: Vec<String>,
@@ -25,62 +25,73 @@ struct Tool {
     has_output: bool,
 }
 
-impl Monitor for Tools {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        let (Some(json), Some(asked)) = (seen.json, seen.answers) else {
+impl Monitor for McpToolMonitor {
+    fn on_line(
+        &mut self,
+        view: &LineView<'_>,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        let (Some(json), Some(request)) = (view.json, view.answers) else {
             return;
         };
         let is_result = matches!(
-            seen.envelope.map(|e| &e.kind),
-            Some(Kind::Response {
+            view.envelope.map(|e| &e.kind),
+            Some(MessageKind::Response {
                 is_error: false,
                 ..
             })
         );
-        if seen.line.direction != Direction::FromAgent || !is_result || asked.is_flawed {
+        if view.line.direction != Direction::FromAgent || !is_result || request.is_invalid {
             return;
         }
-        let lines = [seen.line.number, asked.line];
+        let lines = [view.line.number, request.line];
         let result = json.get("result").unwrap_or(&Value::Null);
-        match asked.method.as_str() {
-            "tools/list" => self.list(asked, result, &lines, notes),
-            "tools/call" => self.call(asked, result, &lines, ledger, notes),
+        match request.method.as_str() {
+            "tools/list" => self.list(request, result, &lines, notes),
+            "tools/call" => self.call(request, result, &lines, state, notes),
             _ => {}
         }
     }
 }
 
-impl Tools {
-    fn list(&mut self, asked: &Asked, result: &Value, lines: &[u64], notes: &mut Notes) {
+impl McpToolMonitor {
+    fn list(
+        &mut self,
+        request: &RequestRecord,
+        result: &Value,
+        lines: &[u64],
+        notes: &mut MonitorNotes,
+    ) {
         match result.get("nextCursor") {
             // Pagination is only tested if there is a cursor.
             None => {}
-            Some(Value::String(_)) => notes.held("MCP-PAGE-01"),
+            Some(Value::String(_)) => notes.pass("MCP-PAGE-01"),
             odd => {
                 let what = format!("`nextCursor` is {}; it must be a string", show(odd));
-                notes.broken("MCP-PAGE-01", what, lines);
+                notes.violation("MCP-PAGE-01", what, lines);
             }
         }
         let tools = result.get("tools");
         let Some(tools) = tools.and_then(Value::as_array) else {
             let what = format!("`tools` is {}; it must be a list", show(tools));
-            notes.broken("MCP-TOOL-02", what, lines);
+            notes.violation("MCP-TOOL-02", what, lines);
             return;
         };
-        if asked.params.get("cursor").is_none() {
+        if request.params.get("cursor").is_none() {
             self.names.clear();
         }
         for tool in tools {
             let Some(name) = tool.get("name").and_then(Value::as_str) else {
                 let what = format!("a tool has no `name`: {}", show(Some(tool)));
-                notes.broken("MCP-TOOL-02", what, lines);
+                notes.violation("MCP-TOOL-02", what, lines);
                 continue;
             };
-            notes.held("MCP-TOOL-02");
+            notes.pass("MCP-TOOL-02");
             self.name(name, lines, notes);
             let input = input(name, tool, lines, notes);
             let (has_output, output) = output(name, tool, lines, notes);
-            if self.known.len() < KEPT {
+            if self.known.len() < MAX_VIOLATIONS {
                 let tool = Tool {
                     input,
                     output,
@@ -91,39 +102,39 @@ impl Tools {
         }
     }
 
-    fn name(&mut self, name: &str, lines: &[u64], notes: &mut Notes) {
+    fn name(&mut self, name: &str, lines: &[u64], notes: &mut MonitorNotes) {
         match self.names.iter().any(|known| known == name) {
             true => {
                 let what = format!("more than one tool has the name `{name}`");
-                notes.broken("MCP-TOOL-07", what, lines);
+                notes.violation("MCP-TOOL-07", what, lines);
             }
             // The first name cannot be a duplicate.
-            false if !self.names.is_empty() => notes.held("MCP-TOOL-07"),
+            false if !self.names.is_empty() => notes.pass("MCP-TOOL-07"),
             false => {}
         }
-        if self.names.len() < KEPT {
+        if self.names.len() < MAX_VIOLATIONS {
             self.names.push(name.to_owned());
         }
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         match (1..=128).contains(&name.chars().count()) && name.chars().all(fits) {
-            true => notes.held("MCP-TOOL-06"),
+            true => notes.pass("MCP-TOOL-06"),
             false => {
                 let what = format!(
                     "the tool name {name:?} is invalid; it should have 1 to 128 characters out of \
                      letters, digits, `_`, `-` and `.`"
                 );
-                notes.broken("MCP-TOOL-06", what, lines);
+                notes.violation("MCP-TOOL-06", what, lines);
             }
         }
     }
 
     fn call(
         &self,
-        asked: &Asked,
+        request: &RequestRecord,
         result: &Value,
         lines: &[u64],
-        ledger: &Ledger,
-        notes: &mut Notes,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
     ) {
         // A task returns its result later.
         if result.get("task").is_some() {
@@ -133,36 +144,42 @@ impl Tools {
         let content = result.get("content").and_then(Value::as_array);
         if is_error.is_some_and(|flag| !flag.is_boolean()) {
             let what = format!("`isError` is {}; it must be a boolean", show(is_error));
-            notes.broken("MCP-TOOL-08", what, lines);
+            notes.violation("MCP-TOOL-08", what, lines);
         } else if content.is_none() {
             let what = format!(
                 "`content` of a result is {}; it must be a list, which may be empty",
                 show(result.get("content"))
             );
-            notes.broken("MCP-TOOL-08", what, lines);
+            notes.violation("MCP-TOOL-08", what, lines);
         } else {
-            notes.held("MCP-TOOL-08");
+            notes.pass("MCP-TOOL-08");
         }
         for block in content.into_iter().flatten() {
             match odd_block(block) {
-                None => notes.held("MCP-TOOL-09"),
-                Some(what) => notes.broken("MCP-TOOL-09", what, lines),
+                None => notes.pass("MCP-TOOL-09"),
+                Some(what) => notes.violation("MCP-TOOL-09", what, lines),
             }
         }
-        if is_error != Some(&Value::Bool(true)) && is_since(ledger, "2025-06-18") {
-            self.structure(asked, result, lines, notes);
+        if is_error != Some(&Value::Bool(true)) && is_since(state, "2025-06-18") {
+            self.structure(request, result, lines, notes);
         }
     }
 
-    fn structure(&self, asked: &Asked, result: &Value, lines: &[u64], notes: &mut Notes) {
-        let name = asked.params.get("name").and_then(Value::as_str);
+    fn structure(
+        &self,
+        request: &RequestRecord,
+        result: &Value,
+        lines: &[u64],
+        notes: &mut MonitorNotes,
+    ) {
+        let name = request.params.get("name").and_then(Value::as_str);
         let tool = name.and_then(|name| self.known.get(name));
         let Some(tool) = tool.filter(|tool| tool.has_output) else {
             return;
         };
         // Another requirement covers calls with invalid arguments.
         let nothing = Value::Object(serde_json::Map::new());
-        let arguments = asked.params.get("arguments").unwrap_or(&nothing);
+        let arguments = request.params.get("arguments").unwrap_or(&nothing);
         if !tool
             .input
             .as_ref()
@@ -178,22 +195,22 @@ impl Tools {
                  `outputSchema`",
                 show(structure)
             );
-            notes.broken("MCP-TOOL-10", what, lines);
+            notes.violation("MCP-TOOL-10", what, lines);
             return;
         };
-        notes.held("MCP-TOOL-10");
+        notes.pass("MCP-TOOL-10");
         let Some(output) = &tool.output else {
             return;
         };
         match output.iter_errors(structure).next() {
-            None => notes.held("MCP-TOOL-11"),
+            None => notes.pass("MCP-TOOL-11"),
             Some(error) => {
                 let place = error.instance_path().to_string();
                 let what = format!(
                     "`structuredContent{place}` does not match the `outputSchema` of `{name}`: \
                      {error}"
                 );
-                notes.broken("MCP-TOOL-11", what, lines);
+                notes.violation("MCP-TOOL-11", what, lines);
             }
         }
     }
@@ -203,7 +220,7 @@ fn input(
     name: &str,
     tool: &Value,
     lines: &[u64],
-    notes: &mut Notes,
+    notes: &mut MonitorNotes,
 ) -> Option<jsonschema::Validator> {
     let schema = tool.get("inputSchema");
     let Some(schema) = schema.filter(|s| s.is_object()) else {
@@ -212,16 +229,16 @@ fn input(
              \"object\"}}` for a tool without arguments",
             show(schema)
         );
-        notes.broken("MCP-TOOL-03", what, lines);
+        notes.violation("MCP-TOOL-03", what, lines);
         return None;
     };
-    notes.held("MCP-TOOL-03");
+    notes.pass("MCP-TOOL-03");
     let (validator, wrong) = compiled(schema);
     match wrong {
-        None => notes.held("MCP-TOOL-04"),
+        None => notes.pass("MCP-TOOL-04"),
         Some(why) => {
             let what = format!("`inputSchema` of the tool `{name}` {why}");
-            notes.broken("MCP-TOOL-04", what, lines);
+            notes.violation("MCP-TOOL-04", what, lines);
         }
     }
     validator
@@ -231,17 +248,17 @@ fn output(
     name: &str,
     tool: &Value,
     lines: &[u64],
-    notes: &mut Notes,
+    notes: &mut MonitorNotes,
 ) -> (bool, Option<jsonschema::Validator>) {
     let Some(schema) = tool.get("outputSchema") else {
         return (false, None);
     };
     let (validator, wrong) = compiled(schema);
     match wrong {
-        None => notes.held("MCP-TOOL-05"),
+        None => notes.pass("MCP-TOOL-05"),
         Some(why) => {
             let what = format!("`outputSchema` of the tool `{name}` {why}");
-            notes.broken("MCP-TOOL-05", what, lines);
+            notes.violation("MCP-TOOL-05", what, lines);
         }
     }
     (true, validator)

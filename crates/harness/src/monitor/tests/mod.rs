@@ -1,21 +1,21 @@
 //! Short conversations, with the exact violations and lines that the monitors must note.
 
+mod lines;
 mod services;
 mod sessions;
 mod setup;
-mod talk;
 mod transport;
 mod turns;
 
 use std::time::Duration;
 
-use super::{Ending, Notes, Watch, acp};
-use agentproto_wire::{Direction, FIRST, Transcript};
+use super::{Ending, MonitorNotes, MonitorRunner, acp};
+use agentproto_wire::{Direction, FIRST_LINE, Transcript};
 
-/// Plays a conversation: `>` is a line of the client, `<` of the agent, and `!` of its stderr.
-pub fn play<L: AsRef<[u8]>>(conversation: &[L]) -> Notes {
+/// Runs the monitors on a conversation: `>` is a line of the client, `<` of the agent, and `!` of its stderr.
+pub fn run_monitors<L: AsRef<[u8]>>(conversation: &[L]) -> MonitorNotes {
     let mut transcript = Transcript::new();
-    let mut watch = Watch::new(acp());
+    let mut monitors = MonitorRunner::new(acp());
     for line in conversation {
         let (mark, rest) = line.as_ref().split_at(1);
         let direction = match mark {
@@ -26,9 +26,9 @@ pub fn play<L: AsRef<[u8]>>(conversation: &[L]) -> Notes {
         };
         let text = rest.strip_prefix(b" ").unwrap_or(rest);
         let number = transcript.push(direction, Duration::ZERO, text, true, None);
-        watch.line(&transcript.line(number).expect("just written"));
+        monitors.on_line(&transcript.line(number).expect("just written"));
     }
-    let notes = watch.end(&Ending {
+    let notes = monitors.finish(&Ending {
         is_orderly: true,
         last_line: transcript.last(),
     });
@@ -45,26 +45,26 @@ fn named(message: &str) -> Option<&str> {
 }
 
 /// The violations: requirement and lines. Guesses are marked with `?`.
-pub fn broken(notes: &Notes) -> Vec<String> {
+pub fn violations(notes: &MonitorNotes) -> Vec<String> {
     let found = notes.found.iter();
-    let told = found.flat_map(|(statement, found)| {
+    let all = found.flat_map(|(requirement, found)| {
         found.violations.iter().map(move |violation| {
             // Numbered from 1, as in the tests.
-            let lines = violation.lines.iter().map(|line| line + 1 - FIRST);
+            let lines = violation.lines.iter().map(|line| line + 1 - FIRST_LINE);
             let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
             let guess = if violation.is_guess { "?" } else { "" };
-            format!("{statement}{guess} {}", lines.join(" "))
+            format!("{requirement}{guess} {}", lines.join(" "))
         })
     });
-    told.collect()
+    all.collect()
 }
 
-pub fn say(notes: &Notes) -> String {
+pub fn describe(notes: &MonitorNotes) -> String {
     let mut text = String::new();
-    for (statement, found) in &notes.found {
+    for (requirement, found) in &notes.found {
         for violation in &found.violations {
             text += &format!(
-                "  {statement} {:?} {}\n",
+                "  {requirement} {:?} {}\n",
                 violation.lines, violation.message
             );
         }
@@ -74,30 +74,30 @@ pub fn say(notes: &Notes) -> String {
 
 /// Checks that a conversation causes exactly these violations.
 pub fn check<L: AsRef<[u8]>>(name: &str, conversation: &[L], expected: &[&str]) {
-    let notes = play(conversation);
-    assert_eq!(broken(&notes), expected, "{name}\n{}", say(&notes));
+    let notes = run_monitors(conversation);
+    assert_eq!(violations(&notes), expected, "{name}\n{}", describe(&notes));
 }
 
 /// Checks that a conversation causes no violations, and that the requirements held.
-pub fn holds<L: AsRef<[u8]>>(name: &str, conversation: &[L], statements: &[&str]) {
-    let notes = play(conversation);
+pub fn passes_raw<L: AsRef<[u8]>>(name: &str, conversation: &[L], requirements: &[&str]) {
+    let notes = run_monitors(conversation);
     assert_eq!(
-        broken(&notes),
+        violations(&notes),
         Vec::<String>::new(),
         "{name}\n{}",
-        say(&notes)
+        describe(&notes)
     );
-    for statement in statements {
-        let held = notes.found.get(statement).map_or(0, |found| found.held);
-        assert!(held > 0, "{name}: {statement} was not confirmed");
+    for requirement in requirements {
+        let held = notes.found.get(requirement).map_or(0, |found| found.passed);
+        assert!(held > 0, "{name}: {requirement} was not confirmed");
     }
 }
 
 /// Like `check`, for generated lines.
-pub fn breaks(name: &str, conversation: Vec<String>, expected: &[&str]) {
+pub fn violates(name: &str, conversation: Vec<String>, expected: &[&str]) {
     check(name, &conversation, expected);
 }
 
-pub fn keeps(name: &str, conversation: Vec<String>, statements: &[&str]) {
-    holds(name, &conversation, statements);
+pub fn passes(name: &str, conversation: Vec<String>, requirements: &[&str]) {
+    passes_raw(name, &conversation, requirements);
 }

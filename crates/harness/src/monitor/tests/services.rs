@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::talk::*;
-use super::{breaks, keeps};
+use super::lines::*;
+use super::{passes, violates};
 
 fn within<const N: usize>(capabilities: Value, lines: [String; N]) -> Vec<String> {
     let mut all = turn(capabilities);
@@ -17,26 +17,26 @@ fn modes() {
     let with = |modes: Value| session_with(json!({}), json!({ "sessionId": "s", "modes": modes }));
     let mode = |id: &str| json!({ "id": id, "name": "A" });
     let sound = || with(json!({ "currentModeId": "a", "availableModes": [mode("a"), mode("b")] }));
-    keeps("sound", sound(), &["MO-01"]);
+    passes("sound", sound(), &["MO-01"]);
     let other = json!({ "currentModeId": "x", "availableModes": [mode("a")] });
-    breaks("unknown", with(other), &["MO-01 4 3"]);
+    violates("unknown", with(other), &["MO-01 4 3"]);
     let twins = json!({ "currentModeId": "a", "availableModes": [mode("a"), mode("a")] });
-    breaks("same ids", with(twins), &["MO-01 4 3"]);
-    breaks(
+    violates("same ids", with(twins), &["MO-01 4 3"]);
+    violates(
         "no current",
         with(json!({ "availableModes": [mode("a")] })),
         &["MO-01 4 3"],
     );
     let to = |update_: Value| then(sound(), [update("current_mode_update", update_)]);
-    keeps("known", to(json!({ "currentModeId": "b" })), &["MO-04"]);
-    breaks("wrong key", to(json!({ "modeId": "b" })), &["MO-04 5"]);
-    breaks(
+    passes("known", to(json!({ "currentModeId": "b" })), &["MO-04"]);
+    violates("wrong key", to(json!({ "modeId": "b" })), &["MO-04 5"]);
+    violates(
         "no such mode",
         to(json!({ "currentModeId": "x" })),
         &["MO-04 5 4"],
     );
     let change = update("current_mode_update", json!({ "currentModeId": "b" }));
-    breaks(
+    violates(
         "no modes at all",
         then(session(json!({})), [change]),
         &["MO-04? 5"],
@@ -57,7 +57,7 @@ fn options() {
         )
     };
     let sound = || with(json!({}), json!([select("a", "x"), select("b", "y")]));
-    keeps("sound", sound(), &["CO-01", "CO-02", "CO-03", "CO-08"]);
+    passes("sound", sound(), &["CO-01", "CO-02", "CO-03", "CO-08"]);
     let changed = |change: fn(&mut Value)| {
         let mut option = select("a", "x");
         change(&mut option);
@@ -66,40 +66,40 @@ fn options() {
     let without = changed(|option| {
         option.as_object_mut().map(|o| o.remove("currentValue"));
     });
-    breaks("no value", without, &["CO-01 4 3"]);
-    breaks(
+    violates("no value", without, &["CO-01 4 3"]);
+    violates(
         "unknown value",
         changed(|o| o["currentValue"] = "z".into()),
         &["CO-02 4 3"],
     );
-    breaks(
+    violates(
         "options are text",
         changed(|o| o["options"] = "x".into()),
         &["CO-02 4 3"],
     );
-    breaks(
+    violates(
         "odd type",
         changed(|o| o["type"] = "slider".into()),
         &["CO-02 4 3"],
     );
-    breaks(
+    violates(
         "odd category",
-        changed(|o| o["category"] = "colour".into()),
+        changed(|o| o["category"] = "color".into()),
         &["CO-08 4 3"],
     );
-    keeps(
+    passes(
         "own category",
-        changed(|o| o["category"] = "_colour".into()),
+        changed(|o| o["category"] = "_color".into()),
         &["CO-08"],
     );
     let twins = json!([select("a", "x"), select("a", "y")]);
-    breaks("same ids", with(json!({}), twins), &["CO-02 4 3"]);
+    violates("same ids", with(json!({}), twins), &["CO-02 4 3"]);
     let mut grouped = select("a", "y");
     grouped["options"] = json!([{ "group": "g", "name": "G", "options": grouped["options"] }]);
-    keeps("groups", with(json!({}), json!([grouped])), &["CO-02"]);
+    passes("groups", with(json!({}), json!([grouped])), &["CO-02"]);
     let boolean = json!([{ "id": "a", "name": "A", "type": "boolean", "currentValue": true }]);
-    breaks("boolean", with(json!({}), boolean.clone()), &["CO-03 4 1"]);
-    keeps("boolean taken", with(able(), boolean), &["CO-01"]);
+    violates("boolean", with(json!({}), boolean.clone()), &["CO-03 4 1"]);
+    passes("boolean taken", with(able(), boolean), &["CO-01"]);
     let now = |options: Value| {
         then(
             sound(),
@@ -109,23 +109,23 @@ fn options() {
             )],
         )
     };
-    keeps(
+    passes(
         "full",
         now(json!([select("a", "y"), select("b", "y")])),
         &["CO-06"],
     );
-    breaks(
+    violates(
         "only what changed",
         now(json!([select("a", "y")])),
         &["CO-06 5 4"],
     );
-    breaks(
+    violates(
         "one is gone",
         now(json!([select("a", "x")])),
         &["CO-06? 5 4"],
     );
     let none = update("config_option_update", json!({}));
-    breaks("no list", then(sound(), [none]), &["CO-06 5"]);
+    violates("no list", then(sound(), [none]), &["CO-06 5"]);
 }
 
 #[test]
@@ -144,42 +144,42 @@ fn files() {
             json!({ "sessionId": "s", "path": "/a", "content": "" }),
         )
     };
-    keeps(
+    passes(
         "read",
         within(able(), [read(json!({ "line": 1, "limit": 2 }))]),
         &["FS-03", "FS-04"],
     );
-    breaks(
+    violates(
         "relative",
         within(able(), [read(json!({ "path": "a" }))]),
         &["FS-03 6"],
     );
-    breaks(
+    violates(
         "no path",
         within(able(), [read(json!({ "path": null }))]),
         &["FS-03 6"],
     );
-    breaks(
+    violates(
         "line 0",
         within(able(), [read(json!({ "line": 0 }))]),
         &["FS-04 6"],
     );
-    breaks(
+    violates(
         "limit",
         within(able(), [read(json!({ "limit": "all" }))]),
         &["FS-04 6"],
     );
     let terminal = json!({ "terminal": true });
-    breaks(
+    violates(
         "no reading",
         within(terminal.clone(), [read(json!({}))]),
         &["FS-01 6 1"],
     );
-    breaks("no writing", within(terminal, [write()]), &["FS-02 6 1"]);
+    violates("no writing", within(terminal, [write()]), &["FS-02 6 1"]);
     let reading = json!({ "fs": { "readTextFile": true } });
-    breaks("reading only", within(reading, [write()]), &["FS-02 6 1"]);
+    violates("reading only", within(reading, [write()]), &["FS-02 6 1"]);
     let expected = ["FS-01 6 1", "IN-11 6 1"];
-    breaks(
+    violates(
         "nothing announced",
         within(json!({}), [read(json!({}))]),
         &expected,
@@ -189,7 +189,7 @@ fn files() {
         update("tool_call", call)
     };
     let alone = within(json!({}), [own("read"), own("edit"), own("execute")]);
-    keeps("without help", alone, &["FS-01", "FS-02", "TE-01", "IN-11"]);
+    passes("without help", alone, &["FS-01", "FS-02", "TE-01", "IN-11"]);
 }
 
 #[test]
@@ -208,25 +208,25 @@ fn terminals() {
     let kill = || about(3, "terminal/kill");
     let output = || about(4, "terminal/output");
     let whole = [create("/w"), created(), output(), release()];
-    keeps("whole", within(able(), whole), &["TE-02", "TE-03", "TE-05"]);
+    passes("whole", within(able(), whole), &["TE-02", "TE-03", "TE-05"]);
     let killed = [create("/w"), created(), kill(), release()];
-    keeps("killed", within(able(), killed), &["TE-04"]);
-    breaks(
+    passes("killed", within(able(), killed), &["TE-04"]);
+    violates(
         "not released",
         within(able(), [create("/w"), created()]),
         &["TE-02 6"],
     );
     let lost = [create("/w"), created(), kill()];
-    breaks("killed, not released", within(able(), lost), &["TE-04 6 8"]);
+    violates("killed, not released", within(able(), lost), &["TE-04 6 8"]);
     let late = [create("/w"), created(), release(), output()];
-    breaks("used after release", within(able(), late), &["TE-03 9 8"]);
-    breaks("never created", within(able(), [output()]), &["TE-03 6"]);
+    violates("used after release", within(able(), late), &["TE-03 9 8"]);
+    violates("never created", within(able(), [output()]), &["TE-03 6"]);
     let relative = [create("."), created(), release()];
-    breaks("relative", within(able(), relative), &["TE-05 6"]);
+    violates("relative", within(able(), relative), &["TE-05 6"]);
     let reading = json!({ "fs": { "readTextFile": true } });
     let unasked = within(reading, [create("/w"), created(), release()]);
-    let notes = super::play(&unasked);
-    assert_eq!(super::broken(&notes), ["TE-01 6 1", "TE-01 8 1"]);
+    let notes = super::run_monitors(&unasked);
+    assert_eq!(super::violations(&notes), ["TE-01 6 1", "TE-01 8 1"]);
     let show = || {
         let content = json!([{ "type": "terminal", "terminalId": "t" }]);
         let call = json!({ "toolCallId": "c", "title": "C", "status": "completed",
@@ -234,10 +234,10 @@ fn terminals() {
         update("tool_call", call)
     };
     let shown = [create("/w"), created(), show(), release()];
-    keeps("shown", within(able(), shown), &["TC-10"]);
-    breaks("unknown", within(able(), [show()]), &["TC-10 6"]);
+    passes("shown", within(able(), shown), &["TC-10"]);
+    violates("unknown", within(able(), [show()]), &["TC-10 6"]);
     let late = [create("/w"), created(), release(), show()];
-    breaks("shown too late", within(able(), late), &["TC-10 9 8"]);
+    violates("shown too late", within(able(), late), &["TC-10 9 8"]);
 }
 
 #[test]
@@ -252,43 +252,43 @@ fn questions() {
         call(1, "elicitation/create", params)
     };
     let forms = || json!({ "elicitation": { "form": {} } });
-    keeps(
+    passes(
         "form",
         within(forms(), [form(json!({}))]),
         &["EL-01", "EL-02", "EL-03"],
     );
     let none = json!({ "elicitation": {}, "terminal": true });
-    breaks("no modes", within(none, [form(json!({}))]), &["EL-01 6 1"]);
+    violates("no modes", within(none, [form(json!({}))]), &["EL-01 6 1"]);
     let urls = json!({ "elicitation": { "url": {} } });
-    breaks(
+    violates(
         "other mode",
         within(urls, [form(json!({}))]),
         &["EL-01 6 1"],
     );
-    breaks(
+    violates(
         "no mode",
         within(able(), [form(json!({ "mode": null }))]),
         &["EL-02 6"],
     );
-    breaks(
+    violates(
         "odd mode",
         within(able(), [form(json!({ "mode": "phone" }))]),
         &["EL-02 6"],
     );
-    breaks(
+    violates(
         "no scope",
         within(able(), [form(json!({ "sessionId": null }))]),
         &["EL-02 6"],
     );
-    breaks(
+    violates(
         "both",
         within(able(), [form(json!({ "requestId": 3 }))]),
         &["EL-02 6"],
     );
     let request = form(json!({ "sessionId": null, "requestId": 3 }));
-    keeps("about a request", within(able(), [request]), &["EL-02"]);
+    passes("about a request", within(able(), [request]), &["EL-02"]);
     let nested = json!({ "type": "object", "properties": { "a": { "type": "object" } } });
-    breaks(
+    violates(
         "nested",
         within(able(), [form(json!({ "requestedSchema": nested }))]),
         &["EL-03 6"],
@@ -305,22 +305,22 @@ fn questions() {
         reply(1, json!({ "action": "accept" })),
         complete("e"),
     ];
-    keeps("url", within(able(), whole), &["EL-04", "EL-06"]);
-    breaks("never begun", within(able(), [complete("e")]), &["EL-04 6"]);
+    passes("url", within(able(), whole), &["EL-04", "EL-06"]);
+    violates("never begun", within(able(), [complete("e")]), &["EL-04 6"]);
     let twice = [
         url("e", page),
         reply(1, json!({ "action": "accept" })),
         url("e", page),
     ];
-    breaks("used twice", within(able(), twice), &["EL-04 8 6"]);
+    violates("used twice", within(able(), twice), &["EL-04 8 6"]);
     for odd in [
         "http://example.org/",
         "https://me:secret@example.org/",
         "https://example.org/?access_token=abc",
         "example.org",
     ] {
-        breaks(odd, within(able(), [url("e", odd)]), &["EL-06? 6"]);
+        violates(odd, within(able(), [url("e", odd)]), &["EL-06? 6"]);
     }
     let local = within(able(), [url("e", "http://127.0.0.1:8080/cb")]);
-    keeps("loopback", local, &["EL-06"]);
+    passes("loopback", local, &["EL-06"]);
 }

@@ -1,6 +1,6 @@
 //! Which sessions an agent may name.
 
-use super::{check, holds};
+use super::{check, passes_raw};
 
 const OPEN: &[u8] =
     br#"> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}"#;
@@ -24,7 +24,7 @@ const END: &[u8] = br#"< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_tur
 
 #[test]
 fn updates_name_a_session_that_is_open() {
-    holds(
+    passes_raw(
         "own",
         &[OPEN, OPENED, &prompt("s"), &word("s"), END],
         &["SE-14"],

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::talk::*;
-use super::{breaks, broken, keeps, play};
+use super::lines::*;
+use super::{passes, run_monitors, violates, violations};
 
 #[test]
 fn initialize() {
@@ -14,57 +14,57 @@ fn initialize() {
         }
         start(json!({}), result)
     };
-    keeps(
+    passes(
         "plain",
         with(json!({})),
         &["IN-01", "IN-06", "IN-08", "EX-01", "EX-07", "TR-22"],
     );
-    breaks(
+    violates(
         "no version",
         start(json!({}), json!({ "agentCapabilities": {} })),
         &["IN-01 2 1"],
     );
-    breaks(
+    violates(
         "version text",
         with(json!({ "protocolVersion": "1" })),
         &["IN-01 2 1"],
     );
-    breaks(
+    violates(
         "no capabilities",
         start(json!({}), json!({ "protocolVersion": 1 })),
         &["IN-06? 2 1"],
     );
     let caps = |caps: Value| with(json!({ "agentCapabilities": caps }));
-    breaks("yes", caps(json!({ "loadSession": "yes" })), &["IN-08 2 1"]);
-    breaks("capabilities are text", caps(json!("all")), &["IN-08 2 1"]);
-    breaks(
+    violates("yes", caps(json!({ "loadSession": "yes" })), &["IN-08 2 1"]);
+    violates("capabilities are text", caps(json!("all")), &["IN-08 2 1"]);
+    violates(
         "own capability",
         caps(json!({ "telepathy": true })),
         &["EX-07 2 1"],
     );
     let deep = json!({ "sessionCapabilities": { "list": { "fast": true } } });
-    breaks("own capability below", caps(deep), &["EX-07 2 1"]);
+    violates("own capability below", caps(deep), &["EX-07 2 1"]);
     let draft = json!({ "sessionCapabilities": { "fork": {} } });
-    breaks("draft capability", caps(draft), &["EX-07? 2 1"]);
-    keeps(
+    violates("draft capability", caps(draft), &["EX-07? 2 1"]);
+    passes(
         "in meta",
         caps(json!({ "_meta": { "telepathy": true } })),
         &["EX-07"],
     );
-    breaks(
+    violates(
         "snake",
         caps(json!({ "load_session": true })),
         &["TR-22 2 1"],
     );
-    breaks("own field", with(json!({ "mood": "good" })), &["EX-01 2 1"]);
-    breaks(
+    violates("own field", with(json!({ "mood": "good" })), &["EX-01 2 1"]);
+    violates(
         "half an info",
         with(json!({ "agentInfo": { "name": "a" } })),
         &["IN-07 2 1"],
     );
     // Other versions have different shapes.
     let later = json!({ "protocolVersion": 2, "capabilities": {}, "info": { "name": "a" } });
-    keeps("version 2", start(json!({}), later), &["TR-05"]);
+    passes("version 2", start(json!({}), later), &["TR-05"]);
 }
 
 #[test]
@@ -79,46 +79,46 @@ fn authentication() {
         { "id": "a", "name": "A", "type": "agent" },
         { "id": "b", "name": "B", "type": "terminal", "args": ["login"], "env": { "X": "1" } },
     ]);
-    keeps(
+    passes(
         "sound",
         methods(terminal.clone(), sound.clone()),
         &["AU-01", "AU-03", "AU-04"],
     );
-    breaks("unasked", methods(json!({}), sound), &["AU-02 2 1"]);
+    violates("unasked", methods(json!({}), sound), &["AU-02 2 1"]);
     let plain = json!([{ "id": "a", "name": "A" }]);
-    keeps("plain", methods(json!({}), plain), &["AU-02"]);
+    passes("plain", methods(json!({}), plain), &["AU-02"]);
     let twins = json!([{ "id": "a", "name": "A" }, { "id": "a", "name": "B" }]);
-    breaks("same ids", methods(json!({}), twins), &["AU-01 2 1"]);
-    breaks(
+    violates("same ids", methods(json!({}), twins), &["AU-01 2 1"]);
+    violates(
         "no name",
         methods(json!({}), json!([{ "id": "a" }])),
         &["AU-01 2 1"],
     );
     let odd = json!([{ "id": "a", "name": "A", "type": "browser" }]);
-    breaks("odd type", methods(json!({}), odd), &["AU-03 2 1"]);
+    violates("odd type", methods(json!({}), odd), &["AU-03 2 1"]);
     let command = json!([{ "id": "a", "name": "A", "type": "terminal", "command": "x" }]);
-    breaks(
+    violates(
         "command",
         methods(terminal.clone(), command),
         &["AU-04 2 1"],
     );
     let env = json!([{ "id": "a", "name": "A", "type": "terminal", "env": { "X": 1 } }]);
-    breaks("env", methods(terminal.clone(), env), &["AU-04 2 1"]);
+    violates("env", methods(terminal.clone(), env), &["AU-04 2 1"]);
     let args = json!([{ "id": "a", "name": "A", "type": "terminal", "args": "login" }]);
-    breaks("args", methods(terminal, args), &["AU-04 2 1"]);
+    violates("args", methods(terminal, args), &["AU-04 2 1"]);
 }
 
 #[test]
 fn new_sessions() {
-    keeps("plain", session(json!({})), &["SE-01", "SE-03"]);
+    passes("plain", session(json!({})), &["SE-01", "SE-03"]);
     let with = |result: Value| session_with(json!({}), result);
-    breaks("number", with(json!({ "sessionId": 7 })), &["SE-01 4 3"]);
-    breaks("none", with(json!({})), &["SE-01 4 3"]);
-    breaks("empty", with(json!({ "sessionId": "" })), &["SE-01 4 3"]);
+    violates("number", with(json!({ "sessionId": 7 })), &["SE-01 4 3"]);
+    violates("none", with(json!({})), &["SE-01 4 3"]);
+    violates("empty", with(json!({ "sessionId": "" })), &["SE-01 4 3"]);
     let list = json!({ "sessionId": "s", "modes": ["ask"] });
-    breaks("modes are a list", with(list), &["SE-03 4 3"]);
+    violates("modes are a list", with(list), &["SE-03 4 3"]);
     let models = json!({ "sessionId": "s", "models": {} });
-    breaks("models of a draft", with(models), &["EX-01? 4 3"]);
+    violates("models of a draft", with(models), &["EX-01? 4 3"]);
     let again = |id: &str| {
         let new = ask(3, "session/new", json!({ "cwd": "/w", "mcpServers": [] }));
         then(
@@ -126,18 +126,18 @@ fn new_sessions() {
             [new, answer(3, json!({ "sessionId": id }))],
         )
     };
-    breaks("same id", again("s"), &["SE-02 6 5 4"]);
-    keeps("other id", again("t"), &["SE-02"]);
+    violates("same id", again("s"), &["SE-02 6 5 4"]);
+    passes("other id", again("t"), &["SE-02"]);
 }
 
 #[test]
 fn sessions_that_are_alive() {
-    keeps("alive", then(session(json!({})), [words("a")]), &["SE-14"]);
+    passes("alive", then(session(json!({})), [words("a")]), &["SE-14"]);
     let other = notify(
         "session/update",
         json!({ "sessionId": "x", "update": { "sessionUpdate": "plan", "entries": [] } }),
     );
-    breaks(
+    violates(
         "unknown",
         then(session(json!({})), [other.clone()]),
         &["SE-14 5"],
@@ -146,17 +146,17 @@ fn sessions_that_are_alive() {
         "session/update",
         json!({ "update": { "sessionUpdate": "plan", "entries": [] } }),
     );
-    breaks("none", then(session(json!({})), [none]), &["SE-14 5"]);
+    violates("none", then(session(json!({})), [none]), &["SE-14 5"]);
     let mut early = session(json!({}));
     early.insert(3, words("before the answer"));
-    keeps("early", early, &["SE-14"]);
+    passes("early", early, &["SE-14"]);
     let mut early = session(json!({}));
     early.insert(3, other);
-    breaks("early and unknown", early, &["SE-14 4"]);
+    violates("early and unknown", early, &["SE-14 4"]);
     let close = ask(3, "session/close", json!({ "sessionId": "s" }));
     let closed = then(session(json!({})), [close, answer(3, json!({}))]);
-    keeps("closed", closed.clone(), &["CL-02"]);
-    breaks(
+    passes("closed", closed.clone(), &["CL-02"]);
+    violates(
         "after the end",
         then(closed.clone(), [words("a")]),
         &["CL-03 7 6"],
@@ -168,14 +168,14 @@ fn sessions_that_are_alive() {
     );
     let mut able_closed = session(able());
     able_closed.extend(closed.into_iter().skip(4));
-    breaks(
+    violates(
         "asks after the end",
         then(able_closed, [read]),
         &["SE-14 7 6"],
     );
     let close = ask(3, "session/close", json!({ "sessionId": "s" }));
     let null = then(session(json!({})), [close, answer(3, Value::Null)]);
-    breaks("close with null", null, &["CL-02 6 5"]);
+    violates("close with null", null, &["CL-02 6 5"]);
 }
 
 #[test]
@@ -191,30 +191,30 @@ fn lists() {
         )
     };
     let one = |session: Value| list(json!({ "sessions": [session] }));
-    keeps(
+    passes(
         "empty",
         list(json!({ "sessions": [] })),
         &["LI-01", "LI-03"],
     );
     let sound = json!({ "sessionId": "s", "cwd": "/w", "updatedAt": "2026-01-31T12:00:00Z" });
-    keeps("sound", one(sound), &["LI-01", "LI-02", "LI-07"]);
-    breaks("bare list", list(json!([])), &["LI-01 4 3"]);
-    breaks("no list", list(json!({})), &["LI-01 4 3"]);
-    breaks("null", list(json!({ "sessions": null })), &["LI-03 4 3"]);
-    breaks(
+    passes("sound", one(sound), &["LI-01", "LI-02", "LI-07"]);
+    violates("bare list", list(json!([])), &["LI-01 4 3"]);
+    violates("no list", list(json!({})), &["LI-01 4 3"]);
+    violates("null", list(json!({ "sessions": null })), &["LI-03 4 3"]);
+    violates(
         "no directory",
         one(json!({ "sessionId": "s" })),
         &["LI-02 4 3"],
     );
-    breaks(
+    violates(
         "relative",
         one(json!({ "sessionId": "s", "cwd": "." })),
         &["LI-02 4 3"],
     );
     let seconds = json!({ "sessionId": "s", "cwd": "/w", "updatedAt": "1700000000" });
-    breaks("seconds", one(seconds), &["LI-07 4 3"]);
+    violates("seconds", one(seconds), &["LI-07 4 3"]);
     let number = json!({ "sessionId": "s", "cwd": "/w", "updatedAt": 1_700_000_000 });
-    breaks("a number", one(number), &["LI-07 4 3"]);
+    violates("a number", one(number), &["LI-07 4 3"]);
 }
 
 #[test]
@@ -234,16 +234,16 @@ fn a_loaded_session_may_answer_null() {
             ],
         )
     };
-    keeps("null", load(Value::Null), &["SE-14"]);
-    keeps("object", load(json!({})), &["SE-14"]);
-    breaks("text", load(json!("done")), &["SE-03 5 3"]);
+    passes("null", load(Value::Null), &["SE-14"]);
+    passes("object", load(json!({})), &["SE-14"]);
+    violates("text", load(json!("done")), &["SE-03 5 3"]);
 }
 
 /// Invalid responses to methods that the agent did not announce in `initialize`. A case checks
 /// IN-17, and the monitors report nothing.
 #[test]
 fn responses_of_methods_that_are_not_announced_are_not_checked() {
-    let asked = |capabilities: Value, method: &str, result: Value| {
+    let request = |capabilities: Value, method: &str, result: Value| {
         let agent = json!({ "protocolVersion": 1, "agentCapabilities": capabilities });
         let params = json!({ "sessionId": "s", "cwd": "/w", "mcpServers": [] });
         let lines = start(json!({}), agent);
@@ -255,7 +255,7 @@ fn responses_of_methods_that_are_not_announced_are_not_checked() {
         json!({ "loadSession": false, "sessionCapabilities": {} }),
     ];
     let sessions = json!({ "sessions": [{ "sessionId": "s", "cwd": ".", "updatedAt": 1 }] });
-    let nameless = json!({ "configOptions": [{ "name": "n" }] });
+    let missing_ids = json!({ "configOptions": [{ "name": "n" }] });
     let wrong = [
         ("session/list", own("list"), Value::Null, "LI-01 4 3"),
         ("session/list", own("list"), sessions, "LI-02 4 3"),
@@ -265,15 +265,15 @@ fn responses_of_methods_that_are_not_announced_are_not_checked() {
             json!("done"),
             "SE-03 4 3",
         ),
-        ("session/resume", own("resume"), nameless, "CO-02 4 3"),
+        ("session/resume", own("resume"), missing_ids, "CO-02 4 3"),
         ("session/close", own("close"), Value::Null, "CL-02 4 3"),
     ];
-    for (method, offered, result, told) in wrong {
-        let notes = play(&asked(offered, method, result.clone()));
-        let found = broken(&notes);
-        assert!(found.iter().any(|f| f == told), "{method}: {found:?}");
+    for (method, offered, result, expected) in wrong {
+        let notes = run_monitors(&request(offered, method, result.clone()));
+        let found = violations(&notes);
+        assert!(found.iter().any(|f| f == expected), "{method}: {found:?}");
         for off in &off {
-            keeps(method, asked(off.clone(), method, result.clone()), &[]);
+            passes(method, request(off.clone(), method, result.clone()), &[]);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Framing, envelopes, ids.
 
-use super::{check, holds, play};
+use super::{check, passes_raw, run_monitors};
 
 const ASK: &[u8] = br#"> {"jsonrpc":"2.0","id":1,"method":"session/list","params":{}}"#;
 const ANSWER: &[u8] = br#"< {"jsonrpc":"2.0","id":1,"result":{"sessions":[]}}"#;
@@ -9,12 +9,12 @@ const NAMELESS: &[u8] = br#"< {"jsonrpc":"2.0","id":null,"error":{"code":-32600,
 
 #[test]
 fn a_valid_exchange_has_no_violations() {
-    let statements = [
+    let requirements = [
         "TR-01", "TR-02", "TR-03", "TR-05", "TR-06", "TR-08", "TR-09",
     ];
-    holds("answer", &[ASK, ANSWER], &statements);
-    holds("error", &[ASK, ERROR], &["TR-07"]);
-    let end = play::<&[u8]>(&[]);
+    passes_raw("answer", &[ASK, ANSWER], &requirements);
+    passes_raw("error", &[ASK, ERROR], &["TR-07"]);
+    let end = run_monitors::<&[u8]>(&[]);
     assert!(end.found.is_empty(), "silence proves nothing");
 }
 
@@ -64,10 +64,10 @@ fn invalid_framing_is_reported() {
         format!("{text}{meta}}}}}}}").into_bytes()
     };
     check("too deep", &[ASK, &deep(200)], &["TR-03? 2"]);
-    holds("deep", &[ASK, &deep(100)], &["TR-03"]);
+    passes_raw("deep", &[ASK, &deep(100)], &["TR-03"]);
     check("an empty line", &[b"< "], &["TR-03? 1"]);
     check("stderr", &[b"! caf\xe9"], &["TR-04 1"]);
-    holds("stderr", &["! café".as_bytes()], &["TR-04"]);
+    passes_raw("stderr", &["! café".as_bytes()], &["TR-04"]);
 }
 
 #[test]
@@ -126,21 +126,21 @@ fn wrong_ids_are_reported() {
     check("twice", &[ASK, ANSWER, ANSWER], &["TR-09 3 1 2"]);
     check("never", &[ASK], &["TR-09 1"]);
     let again: [&[u8]; 4] = [ASK, ASK, ANSWER, ANSWER];
-    holds("an id of ours used twice", &again, &["TR-09"]);
+    passes_raw("an id of ours used twice", &again, &["TR-09"]);
 }
 
 #[test]
 fn errors_without_an_id_answer_only_invalid_messages() {
     let notification: &[u8] = br#"> {"jsonrpc":"2.0","method":"_x"}"#;
     check("answered", &[notification, NAMELESS], &["TR-10 2 1"]);
-    holds("silent", &[notification], &["TR-10"]);
+    passes_raw("silent", &[notification], &["TR-10"]);
     let cancel: &[u8] =
         br#"> {"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":9}}"#;
     check("cancel answered", &[cancel, NAMELESS], &["CR-02 2 1"]);
-    holds("cancel silent", &[cancel], &["CR-02"]);
-    holds("bad JSON", &[b"> {", NAMELESS], &["TR-07"]);
+    passes_raw("cancel silent", &[cancel], &["CR-02"]);
+    passes_raw("bad JSON", &[b"> {", NAMELESS], &["TR-07"]);
     let bare: &[u8] = br#"> {"id":1,"method":"session/list"}"#;
-    holds("bad envelope", &[bare, NAMELESS], &["TR-07"]);
+    passes_raw("bad envelope", &[bare, NAMELESS], &["TR-07"]);
     let named: [&[u8]; 4] = [bare, ERROR, notification, NAMELESS];
     check("answered by its id", &named, &["TR-10 4 3"]);
     check("out of the blue", &[NAMELESS], &["TR-08 1"]);
@@ -150,7 +150,7 @@ fn errors_without_an_id_answer_only_invalid_messages() {
 fn cancelled_requests_are_answered_once() {
     let cancel: &[u8] =
         br#"> {"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}"#;
-    holds("once", &[ASK, cancel, ERROR], &["CR-01"]);
+    passes_raw("once", &[ASK, cancel, ERROR], &["CR-01"]);
     check("twice", &[ASK, cancel, ERROR, ERROR], &["CR-01 4 1 3"]);
     check("never", &[ASK, cancel], &["CR-01 1 2"]);
 }
@@ -159,7 +159,7 @@ fn cancelled_requests_are_answered_once() {
 fn custom_requests_are_answered() {
     let custom: &[u8] = br#"> {"jsonrpc":"2.0","id":1,"method":"_x"}"#;
     check("never", &[custom], &["EX-03 1"]);
-    holds("refused", &[custom, ERROR], &["EX-03", "TR-09"]);
+    passes_raw("refused", &[custom, ERROR], &["EX-03", "TR-09"]);
 }
 
 #[test]
@@ -168,8 +168,8 @@ fn open_requests_of_the_agent_have_different_ids() {
     let two: &[u8] = br#"< {"jsonrpc":"2.0","id":2,"method":"_ask"}"#;
     let reply: &[u8] = br#"> {"jsonrpc":"2.0","id":1,"result":{}}"#;
     check("same id", &[one, one], &["TR-17 2 1"]);
-    holds("other id", &[one, two], &["TR-17"]);
-    let notes = play(&[one, reply, one, reply]);
+    passes_raw("other id", &[one, two], &["TR-17"]);
+    let notes = run_monitors(&[one, reply, one, reply]);
     assert!(
         !notes.found.contains_key("TR-17"),
         "requests that are not open together prove nothing"

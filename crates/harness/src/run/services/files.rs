@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::Reply;
 
 /// Maximum size in bytes of a file that can be read.
-const MOST: u64 = 8 << 20;
+const MAX_BYTES: u64 = 8 << 20;
 
 pub fn read(params: &Value, root: &Path) -> Reply {
     let path = inside(params, root)?;
     let size = std::fs::metadata(&path).map(|meta| meta.len());
     match size {
-        Ok(size) if size <= MOST => {}
+        Ok(size) if size <= MAX_BYTES => {}
         Ok(_) => return Err((-32603, "the file is too large".to_owned())),
         Err(error) => return Err((-32002, error.to_string())),
     }

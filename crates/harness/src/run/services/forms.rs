@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::Reply;
-use crate::suite::Answer;
+use crate::suite::Behavior;
 
-pub fn answer(answer: Answer, params: &Value) -> Reply {
+pub fn answer(answer: Behavior, params: &Value) -> Reply {
     Ok(match answer {
-        Answer::Refuse => json!({"action": "decline"}),
-        Answer::Cancel => json!({"action": "cancel"}),
+        Behavior::Refuse => json!({"action": "decline"}),
+        Behavior::Cancel => json!({"action": "cancel"}),
         _ if params.get("mode").and_then(Value::as_str) == Some("url") => {
             json!({"action": "accept"})
         }

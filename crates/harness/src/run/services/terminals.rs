@@ -13,34 +13,34 @@ use tokio::sync::{oneshot, watch};
 use super::super::process::unconfined;
 use super::{Reply, envelope};
 use agentproto_sandbox::programs::find::{find_in, search_path};
-use agentproto_sandbox::spawn::{self, Options, Piece};
+use agentproto_sandbox::spawn::{self, Piece, SpawnOptions};
 
 /// Maximum number of output bytes that are kept per terminal.
-const MOST_OUTPUT: usize = 1 << 20;
+const MAX_OUTPUT_BYTES: usize = 1 << 20;
 /// Maximum number of open terminals.
-const MOST_TERMINALS: usize = 32;
+const MAX_TERMINALS: usize = 32;
 
 pub struct Terminals {
-    say: UnboundedSender<Value>,
+    sender: UnboundedSender<Value>,
     env: Vec<(OsString, OsString)>,
     open: HashMap<String, Terminal>,
     count: u64,
 }
 
 struct Terminal {
-    shared: Arc<Mutex<Screen>>,
-    over: watch::Receiver<Option<Value>>,
+    shared: Arc<Mutex<OutputBuffer>>,
+    exit_status: watch::Receiver<Option<Value>>,
     kill: Option<oneshot::Sender<()>>,
 }
 
 #[derive(Default)]
-struct Screen {
+struct OutputBuffer {
     text: Vec<u8>,
     truncated: bool,
     limit: usize,
 }
 
-impl Screen {
+impl OutputBuffer {
     fn add(&mut self, bytes: &[u8]) {
         self.text.extend_from_slice(bytes);
         if self.text.len() > self.limit {
@@ -56,16 +56,16 @@ impl Screen {
 }
 
 impl Terminals {
-    pub fn new(say: UnboundedSender<Value>, env: Vec<(OsString, OsString)>) -> Terminals {
+    pub fn new(sender: UnboundedSender<Value>, env: Vec<(OsString, OsString)>) -> Terminals {
         Terminals {
-            say,
+            sender,
             env,
             open: HashMap::new(),
             count: 0,
         }
     }
 
-    pub fn asked(
+    pub fn handle_request(
         &mut self,
         id: &Value,
         method: &str,
@@ -82,22 +82,27 @@ impl Terminals {
         };
         match method {
             "terminal/output" => {
-                let screen = terminal.shared.lock();
-                let text = String::from_utf8_lossy(&screen.text).into_owned();
-                let mut result = json!({"output": text, "truncated": screen.truncated});
-                if let (Some(exit), Some(members)) =
-                    (terminal.over.borrow().clone(), result.as_object_mut())
-                {
+                let buffer = terminal.shared.lock();
+                let text = String::from_utf8_lossy(&buffer.text).into_owned();
+                let mut result = json!({"output": text, "truncated": buffer.truncated});
+                if let (Some(exit), Some(members)) = (
+                    terminal.exit_status.borrow().clone(),
+                    result.as_object_mut(),
+                ) {
                     members.insert("exitStatus".to_owned(), exit);
                 }
                 Some(Ok(result))
             }
             "terminal/wait_for_exit" => {
-                let (mut over, say, id) = (terminal.over.clone(), self.say.clone(), id.clone());
+                let (mut exit_status, sender, id) = (
+                    terminal.exit_status.clone(),
+                    self.sender.clone(),
+                    id.clone(),
+                );
                 tokio::spawn(async move {
-                    let exit = over.wait_for(Option::is_some).await;
+                    let exit = exit_status.wait_for(Option::is_some).await;
                     let exit = exit.ok().and_then(|exit| exit.clone());
-                    let _ = say.send(envelope(&id, Ok(exit.unwrap_or(json!({})))));
+                    let _ = sender.send(envelope(&id, Ok(exit.unwrap_or(json!({})))));
                 });
                 None
             }
@@ -117,7 +122,7 @@ impl Terminals {
     }
 
     fn create(&mut self, params: &Value, root: &Path) -> Reply {
-        if self.open.len() >= MOST_TERMINALS {
+        if self.open.len() >= MAX_TERMINALS {
             return Err((-32603, "too many terminals are open".to_owned()));
         }
         let command = params.get("command").and_then(Value::as_str);
@@ -150,22 +155,24 @@ impl Terminals {
             None => return Err((-32603, format!("program `{command}` not found"))),
         };
         let limit = params.get("outputByteLimit").and_then(Value::as_u64);
-        let limit = limit.map_or(MOST_OUTPUT, |n| {
-            usize::try_from(n).unwrap_or(MOST_OUTPUT).min(MOST_OUTPUT)
+        let limit = limit.map_or(MAX_OUTPUT_BYTES, |n| {
+            usize::try_from(n)
+                .unwrap_or(MAX_OUTPUT_BYTES)
+                .min(MAX_OUTPUT_BYTES)
         });
         self.count += 1;
         let name = format!("terminal-{}", self.count);
-        let shared = Arc::new(Mutex::new(Screen {
+        let shared = Arc::new(Mutex::new(OutputBuffer {
             limit,
-            ..Screen::default()
+            ..OutputBuffer::default()
         }));
-        let (tell, over) = watch::channel(None);
+        let (exit_sender, exit_status) = watch::channel(None);
         let (kill, killed) = oneshot::channel();
         let plan = unconfined(&argv, &env, &cwd);
-        tokio::spawn(run(plan, Arc::clone(&shared), tell, killed));
+        tokio::spawn(run(plan, Arc::clone(&shared), exit_sender, killed));
         let terminal = Terminal {
             shared,
-            over,
+            exit_status,
             kill: Some(kill),
         };
         self.open.insert(name.clone(), terminal);
@@ -176,18 +183,18 @@ impl Terminals {
 /// Runs a command until it exits, or until `killed` fires: after a kill, a release, or the end of
 /// the connection.
 async fn run(
-    plan: agentproto_sandbox::plan::Plan,
-    screen: Arc<Mutex<Screen>>,
-    tell: watch::Sender<Option<Value>>,
+    plan: agentproto_sandbox::plan::SpawnPlan,
+    buffer: Arc<Mutex<OutputBuffer>>,
+    exit_sender: watch::Sender<Option<Value>>,
     mut killed: oneshot::Receiver<()>,
 ) {
-    let errors = Arc::clone(&screen);
-    let options = Options {
+    let errors = Arc::clone(&buffer);
+    let options = SpawnOptions {
         stderr: Box::new(move |bytes| errors.lock().add(bytes)),
-        ..Options::default()
+        ..SpawnOptions::default()
     };
     let Ok(mut child) = spawn::spawn(&plan, options).await else {
-        let _ = tell.send(Some(json!({"exitCode": 127})));
+        let _ = exit_sender.send(Some(json!({"exitCode": 127})));
         return;
     };
     child.stdin = None;
@@ -201,9 +208,9 @@ async fn run(
                     if ended {
                         bytes.push(b'\n');
                     }
-                    screen.lock().add(&bytes);
+                    buffer.lock().add(&bytes);
                 }
-                Some(Piece::TooLong { start, .. }) => screen.lock().add(&start),
+                Some(Piece::TooLong { start, .. }) => buffer.lock().add(&start),
                 Some(Piece::Gap { .. }) => {}
                 None => break false,
             },
@@ -232,5 +239,5 @@ async fn run(
         "exitCode": exit.status.code(),
         "signal": exit.status.signal().map(|n| format!("SIG{n}")),
     });
-    let _ = tell.send(Some(exit));
+    let _ = exit_sender.send(Some(exit));
 }

@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::BundleTarget;
-use super::look::{self, Seen};
+use super::process_info::{self, ProcessInfo};
 use crate::probe::{self, Log};
-use crate::run::Setting;
-use crate::run::case::Blocked;
-use agentproto_runtime::agent::{Agent, Wishlist};
-use agentproto_runtime::arm::desk::Permissions;
-use agentproto_runtime::choices::Wanted;
+use crate::run::RunConfig;
+use crate::run::case::NoVerdict;
+use agentproto_runtime::agent::{Agent, AgentOptions};
+use agentproto_runtime::arm::permissions::Permissions;
+use agentproto_runtime::choices::Choices;
 use agentproto_runtime::context::Context;
+use agentproto_runtime::error::{Code, Error};
 use agentproto_runtime::event::StreamEvent;
-use agentproto_runtime::fault::{Code, Fault};
 use agentproto_runtime::observe::{Observer, Stage};
 use agentproto_runtime::session::{Session, Turn};
 use agentproto_wire::Direction;
@@ -30,37 +30,37 @@ use agentproto_wire::Direction;
 pub const MARKER: &str = "AGENTPROTO_CERTIFY_CASE";
 
 /// Interval between two looks at the processes.
-const GLANCE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// A stage that has started.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct StageStart {
     pub stage: Stage,
     pub line: u64,
     pub at: Instant,
 }
 
 /// Logs what the runtime reports.
-pub struct Observed {
+pub struct EventLog {
     log: Arc<Log>,
-    stages: Mutex<Vec<Told>>,
+    stages: Mutex<Vec<StageStart>>,
     warnings: Mutex<Vec<(String, String, u64)>>,
 }
 
-impl Observed {
+impl EventLog {
     fn note(&self, what: &Value) -> u64 {
         let text = what.to_string();
         self.log.push(Direction::Process, text.as_bytes())
     }
 }
 
-impl Observer for Observed {
+impl Observer for EventLog {
     fn stage(&self, stage: Stage, detail: &str) {
         let line = self.note(&json!({"stage": stage.as_str(), "detail": detail}));
         let at = Instant::now();
-        self.stages.lock().push(Told { stage, line, at });
+        self.stages.lock().push(StageStart { stage, line, at });
     }
 
     fn progress(&self, stage: Stage, text: &str) {
@@ -76,13 +76,13 @@ impl Observer for Observed {
 
 /// The events of a turn.
 #[derive(Default)]
-pub struct Said {
+pub struct TurnEvents {
     pub events: Vec<(StreamEvent, u64)>,
     pub text: String,
     pub ended: bool,
 }
 
-impl Said {
+impl TurnEvents {
     pub fn lines(&self) -> Vec<u64> {
         let last = self.events.len().saturating_sub(3);
         let events = self.events.get(last..).unwrap_or_default();
@@ -124,21 +124,25 @@ impl fmt::Display for TurnError<'_> {
 }
 
 /// A bundle, and the marker that identifies its processes.
-pub struct Subject<'a> {
+pub struct BundleSubject<'a> {
     pub target: &'a Arc<BundleTarget>,
     pub marker: String,
-    observed: Arc<Observed>,
+    event_log: Arc<EventLog>,
 }
 
-pub type Stand<'a> = probe::Stand<'a, Subject<'a>>;
+pub type ProbeContext<'a> = probe::ProbeContext<'a, BundleSubject<'a>>;
 
-impl<'a> Stand<'a> {
-    pub fn new(target: &'a Arc<BundleTarget>, setting: &'a Setting, root: &Path) -> Stand<'a> {
+impl<'a> ProbeContext<'a> {
+    pub fn new(
+        target: &'a Arc<BundleTarget>,
+        config: &'a RunConfig,
+        root: &Path,
+    ) -> ProbeContext<'a> {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        probe::Stand::with(setting, root, |log| Subject {
+        probe::ProbeContext::with(config, root, |log| BundleSubject {
             target,
             marker: format!("{}-{count}", std::process::id()),
-            observed: Arc::new(Observed {
+            event_log: Arc::new(EventLog {
                 log: Arc::clone(log),
                 stages: Mutex::default(),
                 warnings: Mutex::default(),
@@ -155,28 +159,28 @@ impl<'a> Stand<'a> {
     }
 
     /// Logs an error of the runtime as evidence.
-    pub fn fault(&self, fault: &Fault) -> u64 {
+    pub fn note_error(&self, error: &Error) -> u64 {
         self.note(&json!({
-            "fault": fault.code.as_str(),
-            "message": fault.message,
-            "hint": fault.hint,
+            "fault": error.code.as_str(),
+            "message": error.message,
+            "hint": error.hint,
         }))
     }
 
     /// The reason for no verdict if the runtime refused. What the caller must provide is a skip.
-    pub fn refused(&self, fault: &Fault) -> Blocked {
-        self.fault(fault);
-        let hint = fault.hint.as_ref().map(|hint| format!(" ({hint})"));
+    pub fn no_verdict_for(&self, error: &Error) -> NoVerdict {
+        self.note_error(error);
+        let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
         let why = format!(
             "{}: {}{}",
-            fault.code.as_str(),
-            fault.message,
+            error.code.as_str(),
+            error.message,
             hint.unwrap_or_default()
         );
-        match fault.code {
-            Code::AuthRequired | Code::SetupRequired | Code::Declined => Blocked::Skip(why),
-            Code::StateUnwritable => Blocked::Error(why),
-            _ => Blocked::NotVerified(why),
+        match error.code {
+            Code::AuthRequired | Code::SetupRequired | Code::Declined => NoVerdict::Skip(why),
+            Code::StateUnwritable => NoVerdict::Error(why),
+            _ => NoVerdict::NotVerified(why),
         }
     }
 
@@ -187,45 +191,47 @@ impl<'a> Stand<'a> {
         self.root.join("work")
     }
 
-    pub fn context(&self) -> Result<Context, Fault> {
-        let observer: Arc<dyn Observer> = Arc::clone(&self.subject.observed) as _;
+    pub fn context(&self) -> Result<Context, Error> {
+        let observer: Arc<dyn Observer> = Arc::clone(&self.subject.event_log) as _;
         self.subject
             .target
             .context(&self.root, &self.work(), observer)
     }
 
     /// The caller's choices.
-    pub fn wanted(&self) -> Wanted {
-        self.subject.target.choices.wanted.clone()
+    pub fn choices(&self) -> Choices {
+        self.subject.target.options.choices.clone()
     }
 
-    pub fn load(&self, wanted: Wanted) -> Result<Agent, Fault> {
-        self.load_in(self.context()?, wanted)
+    pub fn load(&self, choices: Choices) -> Result<Agent, Error> {
+        self.load_in(self.context()?, choices)
     }
 
-    pub fn load_in(&self, context: Context, wanted: Wanted) -> Result<Agent, Fault> {
-        let wishes = Wishlist {
-            wanted,
+    pub fn load_in(&self, context: Context, choices: Choices) -> Result<Agent, Error> {
+        let options = AgentOptions {
+            choices: choices,
             permissions: Permissions::Allow,
-            handshake_timeout: self.setting.timeout,
+            handshake_timeout: self.config.timeout,
             turn_timeout: None,
-            ..self.subject.target.wishes()
+            ..self.subject.target.agent_options()
         };
-        let mut agent = Agent::load(context, wishes)?;
-        let own = self.setting.own_env(&self.root).map_err(|error| {
+        let mut agent = Agent::load(context, options)?;
+        let own = self.config.own_env(&self.root).map_err(|error| {
             let what = format!("cannot create a home directory for the agent: {error}");
-            Fault::new(Code::StateUnwritable, what)
+            Error::new(Code::StateUnwritable, what)
         })?;
-        let given = self.subject.target.choices.env.iter().cloned();
-        agent.chosen.env.extend(given.chain(own));
+        let given = self.subject.target.options.env.iter().cloned();
+        agent.choices.env.extend(given.chain(own));
         let marker = (MARKER.to_owned(), self.subject.marker.clone());
-        agent.chosen.env.push(marker);
+        agent.choices.env.push(marker);
         Ok(agent)
     }
 
     /// Opens a session with these choices.
-    pub async fn session(&mut self, wanted: Wanted) -> Result<Session, Blocked> {
-        let agent = self.load(wanted).map_err(|fault| self.refused(&fault))?;
+    pub async fn session(&mut self, choices: Choices) -> Result<Session, NoVerdict> {
+        let agent = self
+            .load(choices)
+            .map_err(|error| self.no_verdict_for(&error))?;
         self.open_session(&agent, None).await
     }
 
@@ -233,21 +239,21 @@ impl<'a> Stand<'a> {
         &mut self,
         agent: &Agent,
         resume: Option<&str>,
-    ) -> Result<Session, Blocked> {
-        let begun = Instant::now();
+    ) -> Result<Session, NoVerdict> {
+        let start_time = Instant::now();
         let started = agent.start_or_resume(resume).await;
-        self.played.startup += begun.elapsed();
-        self.played.notes.push(Default::default());
-        started.map_err(|fault| self.refused(&fault))
+        self.outcome.startup += start_time.elapsed();
+        self.outcome.notes.push(Default::default());
+        started.map_err(|error| self.no_verdict_for(&error))
     }
 
     /// Starts an agent, and looks at its process meanwhile, because it may not live long.
-    pub async fn start_and_look(
+    pub async fn start_and_inspect(
         &mut self,
         agent: &Agent,
-    ) -> (Result<Session, Fault>, Option<Seen>) {
-        self.played.notes.push(Default::default());
-        let begun = Instant::now();
+    ) -> (Result<Session, Error>, Option<ProcessInfo>) {
+        self.outcome.notes.push(Default::default());
+        let start_time = Instant::now();
         let mut seen = None;
         let started = {
             let starting = agent.start();
@@ -256,48 +262,51 @@ impl<'a> Stand<'a> {
                 tokio::select! {
                     biased;
                     started = &mut starting => break started,
-                    () = tokio::time::sleep(GLANCE) => {
-                        seen = look::agent(&self.subject.marker).or(seen);
+                    () = tokio::time::sleep(POLL_INTERVAL) => {
+                        seen = process_info::agent(&self.subject.marker).or(seen);
                     }
                 }
             }
         };
-        self.played.startup += begun.elapsed();
+        self.outcome.startup += start_time.elapsed();
         if started.is_ok() {
             // Look again after the start: a script may have executed another program.
-            seen = look::agent(&self.subject.marker).or(seen);
+            seen = process_info::agent(&self.subject.marker).or(seen);
         }
         (started, seen)
     }
 
     /// The process of an agent that only runs during its turns.
-    pub async fn look_in_turn(&mut self, session: &Session) -> Result<Option<Seen>, Blocked> {
+    pub async fn inspect_in_turn(
+        &mut self,
+        session: &Session,
+    ) -> Result<Option<ProcessInfo>, NoVerdict> {
         let prompt = match self.prompt("slow") {
             Some(prompt) => prompt,
             None => self.need_prompt("text")?,
         };
         let mut turn = self
             .send(session, &prompt)
-            .map_err(|fault| self.refused(&fault))?;
-        let until = Instant::now() + self.setting.timeout;
-        let mut said = Said::default();
+            .map_err(|error| self.no_verdict_for(&error))?;
+        let until = Instant::now() + self.config.timeout;
+        let mut turn_events = TurnEvents::default();
         let mut seen = None;
         loop {
             tokio::select! {
                 biased;
                 event = turn.next() => {
-                    if said.events.is_empty() {
-                        seen = look::agent(&self.subject.marker).or(seen);
+                    if turn_events.events.is_empty() {
+                        seen = process_info::agent(&self.subject.marker).or(seen);
                         // The rest of the turn is not needed.
                         let _ = session.cancel().await;
                     }
                     match event {
-                        Some(event) => self.heard(&mut said, event),
+                        Some(event) => self.record_event(&mut turn_events, event),
                         None => break,
                     }
                 }
-                () = tokio::time::sleep(GLANCE) => {
-                    seen = look::agent(&self.subject.marker).or(seen);
+                () = tokio::time::sleep(POLL_INTERVAL) => {
+                    seen = process_info::agent(&self.subject.marker).or(seen);
                     if Instant::now() >= until {
                         break;
                     }
@@ -308,75 +317,78 @@ impl<'a> Stand<'a> {
     }
 
     /// Opens a session, and returns it with its process.
-    pub async fn seen(&mut self, agent: &Agent) -> Result<(Session, Option<Seen>), Blocked> {
-        let (started, seen) = self.start_and_look(agent).await;
-        let session = started.map_err(|fault| self.refused(&fault))?;
+    pub async fn start_inspected(
+        &mut self,
+        agent: &Agent,
+    ) -> Result<(Session, Option<ProcessInfo>), NoVerdict> {
+        let (started, seen) = self.start_and_inspect(agent).await;
+        let session = started.map_err(|error| self.no_verdict_for(&error))?;
         let seen = match seen {
-            None => self.look_in_turn(&session).await?,
+            None => self.inspect_in_turn(&session).await?,
             seen => seen,
         };
         Ok((session, seen))
     }
 
     pub fn prompt(&self, key: &str) -> Option<String> {
-        self.setting.prompts.get(key).cloned()
+        self.config.prompts.get(key).cloned()
     }
 
-    pub fn send(&mut self, session: &Session, text: &str) -> Result<Turn, Fault> {
+    pub fn send(&mut self, session: &Session, text: &str) -> Result<Turn, Error> {
         self.write(Direction::ToAgent, &json!({"prompt": text}));
         session.send(text)
     }
 
     /// Runs a whole turn.
-    pub async fn turn(&mut self, session: &Session, text: &str) -> Result<Said, Blocked> {
+    pub async fn turn(&mut self, session: &Session, text: &str) -> Result<TurnEvents, NoVerdict> {
         let mut turn = self
             .send(session, text)
-            .map_err(|fault| self.refused(&fault))?;
+            .map_err(|error| self.no_verdict_for(&error))?;
         Ok(self.follow(&mut turn).await)
     }
 
     /// Reads the events of a turn until its end or the time limit.
-    pub async fn follow(&mut self, turn: &mut Turn) -> Said {
-        let begun = Instant::now();
-        let until = begun + self.setting.timeout;
-        let mut said = Said::default();
+    pub async fn follow(&mut self, turn: &mut Turn) -> TurnEvents {
+        let start_time = Instant::now();
+        let until = start_time + self.config.timeout;
+        let mut turn_events = TurnEvents::default();
         loop {
             match timeout_at(until, turn.next()).await {
-                Ok(Some(event)) => self.heard(&mut said, event),
+                Ok(Some(event)) => self.record_event(&mut turn_events, event),
                 Ok(None) => {
-                    said.ended = true;
+                    turn_events.ended = true;
                     break;
                 }
                 Err(_) => break,
             }
         }
-        self.played.agent += begun.elapsed();
-        said
+        self.outcome.agent += start_time.elapsed();
+        turn_events
     }
 
-    pub fn heard(&self, said: &mut Said, event: StreamEvent) {
+    pub fn record_event(&self, turn_events: &mut TurnEvents, event: StreamEvent) {
         let value = serde_json::to_value(&event).unwrap_or_default();
         let line = self.write(Direction::FromAgent, &json!({"event": value}));
         if let StreamEvent::TextDelta { text } = &event {
-            said.text.push_str(text);
+            turn_events.text.push_str(text);
         }
-        said.events.push((event, line));
+        turn_events.events.push((event, line));
     }
 
     pub async fn close(&self, session: &Session) {
         // A separate probe checks the teardown.
-        if let Err(fault) = session.close().await {
-            self.fault(&fault);
+        if let Err(error) = session.close().await {
+            self.note_error(&error);
         }
     }
 
-    pub fn stages(&self) -> Vec<Told> {
-        self.subject.observed.stages.lock().clone()
+    pub fn stages(&self) -> Vec<StageStart> {
+        self.subject.event_log.stages.lock().clone()
     }
 
     /// Warnings with one of these codes: message and line.
     pub fn warnings(&self, codes: &[&str]) -> Vec<(String, u64)> {
-        let warnings = self.subject.observed.warnings.lock();
+        let warnings = self.subject.event_log.warnings.lock();
         let fitting = warnings
             .iter()
             .filter(|(code, _, _)| codes.contains(&code.as_str()));

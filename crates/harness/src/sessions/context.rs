@@ -7,33 +7,33 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::follow::Follow;
-use super::http::{self, Head, Request, Trouble, encoded};
+use super::event_stream::EventStream;
+use super::http::{self, Head, HttpError, Request, percent_encode};
+use super::session::ObservedStatus;
 use super::target::HostTarget;
-use super::visit::Seen;
 use crate::probe;
-use crate::run::Setting;
-use crate::run::case::Blocked;
+use crate::run::RunConfig;
+use crate::run::case::NoVerdict;
 use agentproto_text::strict_json;
 use agentproto_wire::Direction;
 
 /// Minimum time limit for the body of a response.
-const LAST_WORDS: Duration = Duration::from_millis(40);
+const MIN_BODY_TIME: Duration = Duration::from_millis(40);
 
 /// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who<'a> {
+pub enum RequestAuth<'a> {
     /// With the caller's token, if there is one.
-    Ourselves,
+    OwnToken,
     /// Without a token.
-    Nobody,
+    NoToken,
     /// With this token.
-    Stranger(&'a str),
+    OtherToken(&'a str),
 }
 
 /// A response, with the transcript lines of the request and the response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     pub head: Head,
     pub body: Vec<u8>,
     /// The JSON value of the body, or why there is none.
@@ -41,7 +41,7 @@ pub struct Answer {
     pub lines: [u64; 2],
 }
 
-impl Answer {
+impl HttpResponse {
     pub fn status(&self) -> u16 {
         self.head.status
     }
@@ -55,18 +55,18 @@ impl Answer {
     }
 
     /// The status, such as `404 Not Found`, and the message of the host.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let line = self.head.line.split_once(' ').map_or("", |(_, rest)| rest);
-        let said = match &self.json {
+        let message = match &self.json {
             Ok(value) => ["/error/message", "/error", "/message", "/detail"]
                 .into_iter()
                 .find_map(|pointer| value.pointer(pointer)?.as_str().map(str::to_owned)),
             Err(_) => Some(String::from_utf8_lossy(&self.body).trim().to_owned()),
         };
-        match said.filter(|said| !said.is_empty()) {
-            Some(said) => {
-                let said: String = said.chars().take(200).collect();
-                format!("{line}: {said}")
+        match message.filter(|message| !message.is_empty()) {
+            Some(message) => {
+                let message: String = message.chars().take(200).collect();
+                format!("{line}: {message}")
             }
             None => line.to_owned(),
         }
@@ -74,43 +74,43 @@ impl Answer {
 }
 
 /// A host, and the sessions of a case.
-pub struct Subject<'a> {
+pub struct HostSubject<'a> {
     pub host: &'a Arc<HostTarget>,
     /// Ids of the sessions that must be ended.
     pub alive: Vec<String>,
-    pub seen: Vec<Seen>,
+    pub statuses: Vec<ObservedStatus>,
 }
 
-pub type Stand<'a> = probe::Stand<'a, Subject<'a>>;
+pub type ProbeContext<'a> = probe::ProbeContext<'a, HostSubject<'a>>;
 
-impl<'a> Stand<'a> {
-    pub fn new(host: &'a Arc<HostTarget>, setting: &'a Setting, root: &Path) -> Stand<'a> {
-        probe::Stand::with(setting, root, |_| Subject {
+impl<'a> ProbeContext<'a> {
+    pub fn new(host: &'a Arc<HostTarget>, config: &'a RunConfig, root: &Path) -> ProbeContext<'a> {
+        probe::ProbeContext::with(config, root, |_| HostSubject {
             host,
             alive: Vec::new(),
-            seen: Vec::new(),
+            statuses: Vec::new(),
         })
     }
 
     /// Marks one requirement as not applicable to this host.
     pub fn not_applicable(&mut self, id: &str, why: impl Into<String>) {
-        self.open(id, Blocked::NotApplicable(why.into()));
+        self.undecided(id, NoVerdict::NotApplicable(why.into()));
     }
 
     pub fn not_verified(&mut self, id: &str, why: impl Into<String>) {
-        self.open(id, Blocked::NotVerified(why.into()));
+        self.undecided(id, NoVerdict::NotVerified(why.into()));
     }
 
     // --- requests --------------------------------------------------------------------------
 
     /// The time limit for a response.
-    pub fn patience(&self) -> Duration {
-        self.setting.starts.time(self.setting.timeout)
+    pub fn response_limit(&self) -> Duration {
+        self.config.starts.time_limit(self.config.timeout)
     }
 
     /// The path of a route of a session.
     pub fn route(&self, id: &str, rest: &str) -> String {
-        format!("{}/{}{rest}", self.subject.host.prefix, encoded(id))
+        format!("{}/{}{rest}", self.subject.host.prefix, percent_encode(id))
     }
 
     pub fn spawn_route(&self) -> String {
@@ -122,15 +122,15 @@ impl<'a> Stand<'a> {
         method: &'static str,
         path: &str,
         body: Option<&[u8]>,
-        who: Who<'_>,
+        auth: RequestAuth<'_>,
         more: &[(&'static str, String)],
     ) -> Request {
         let mut headers = vec![("host", self.subject.host.address.authority())];
         let own = self.subject.host.token.as_deref().map(String::as_str);
-        let token = match who {
-            Who::Ourselves => own,
-            Who::Nobody => None,
-            Who::Stranger(token) => Some(token),
+        let token = match auth {
+            RequestAuth::OwnToken => own,
+            RequestAuth::NoToken => None,
+            RequestAuth::OtherToken(token) => Some(token),
         };
         if let Some(token) = token {
             headers.push(("authorization", format!("Bearer {token}")));
@@ -185,44 +185,47 @@ impl<'a> Stand<'a> {
         self.log.push_short(Direction::FromAgent, &bytes)
     }
 
-    fn note_trouble(&self, trouble: &Trouble) -> u64 {
-        let what = json!({"no_answer": trouble.told()}).to_string();
-        match trouble {
-            Trouble::Unreachable(_) | Trouble::Silent(_) => {
-                self.setting.starts.silent_as(&trouble.told());
+    fn note_error(&self, error: &HttpError) -> u64 {
+        let what = json!({"no_answer": error.describe()}).to_string();
+        match error {
+            HttpError::Unreachable(_) | HttpError::TimedOut(_) => {
+                self.config.starts.unanswered_because(&error.describe());
             }
-            Trouble::Garbled(_) => self.setting.starts.answered(),
+            HttpError::Invalid(_) => self.config.starts.answered(),
         }
         self.log.push_short(Direction::Process, what.as_bytes())
     }
 
     /// Sends a request and reads the whole response.
-    pub async fn exchange(&mut self, request: &Request) -> Result<Answer, (Trouble, [u64; 2])> {
-        let asked = self.note_request(request);
-        let begun = Instant::now();
-        let patience = self.patience();
+    pub async fn exchange(
+        &mut self,
+        request: &Request,
+    ) -> Result<HttpResponse, (HttpError, [u64; 2])> {
+        let request_line = self.note_request(request);
+        let start_time = Instant::now();
+        let response_limit = self.response_limit();
         let bytes = request.bytes();
         let talking = async {
-            let opened = http::open(&self.subject.host.address, &bytes, patience).await?;
-            let left = patience.saturating_sub(begun.elapsed());
-            opened.body(left.max(LAST_WORDS)).await
+            let opened = http::open(&self.subject.host.address, &bytes, response_limit).await?;
+            let left = response_limit.saturating_sub(start_time.elapsed());
+            opened.body(left.max(MIN_BODY_TIME)).await
         };
         let answered = talking.await;
-        self.played.agent += begun.elapsed();
+        self.outcome.agent += start_time.elapsed();
         match answered {
             Ok((head, body)) => {
-                self.setting.starts.answered();
+                self.config.starts.answered();
                 let line = self.note_head(&head, &body);
-                Ok(Answer {
+                Ok(HttpResponse {
                     json: read_json(&body),
                     head,
                     body,
-                    lines: [asked, line],
+                    lines: [request_line, line],
                 })
             }
-            Err(trouble) => {
-                let line = self.note_trouble(&trouble);
-                Err((trouble, [asked, line]))
+            Err(error) => {
+                let line = self.note_error(&error);
+                Err((error, [request_line, line]))
             }
         }
     }
@@ -235,43 +238,47 @@ impl<'a> Stand<'a> {
         method: &'static str,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Answer, Blocked> {
+    ) -> Result<HttpResponse, NoVerdict> {
         let body = body.map(|body| body.to_string().into_bytes());
-        let request = self.request(method, path, body.as_deref(), Who::Ourselves, &[]);
+        let request = self.request(method, path, body.as_deref(), RequestAuth::OwnToken, &[]);
         let answered = self.exchange(&request).await;
-        answered.map_err(|(trouble, lines)| self.failed(id, &trouble, lines))
+        answered.map_err(|(error, lines)| self.failed(id, &error, lines))
     }
 
-    pub fn failed(&mut self, id: &str, trouble: &Trouble, lines: [u64; 2]) -> Blocked {
-        if !matches!(trouble, Trouble::Unreachable(_)) && !id.is_empty() {
-            self.broken(id, trouble.told(), &lines);
+    pub fn failed(&mut self, id: &str, error: &HttpError, lines: [u64; 2]) -> NoVerdict {
+        if !matches!(error, HttpError::Unreachable(_)) && !id.is_empty() {
+            self.violation(id, error.describe(), &lines);
         }
-        Blocked::NotVerified(trouble.told())
+        NoVerdict::NotVerified(error.describe())
     }
 
     /// Opens the event stream of a session.
-    pub async fn follow(&mut self, id: &str) -> Result<Follow, (Trouble, [u64; 2])> {
+    pub async fn open_stream(&mut self, id: &str) -> Result<EventStream, (HttpError, [u64; 2])> {
         let path = self.route(id, "/stream");
         let accept = [("accept", "text/event-stream".to_owned())];
-        let request = self.request("GET", &path, None, Who::Ourselves, &accept);
-        self.follow_request(&request).await
+        let request = self.request("GET", &path, None, RequestAuth::OwnToken, &accept);
+        self.open_stream_for(&request).await
     }
 
-    pub async fn follow_request(
+    pub async fn open_stream_for(
         &mut self,
         request: &Request,
-    ) -> Result<Follow, (Trouble, [u64; 2])> {
-        let asked = self.note_request(request);
-        let patience = self.patience();
-        match http::open(&self.subject.host.address, &request.bytes(), patience).await {
+    ) -> Result<EventStream, (HttpError, [u64; 2])> {
+        let request_line = self.note_request(request);
+        let response_limit = self.response_limit();
+        match http::open(&self.subject.host.address, &request.bytes(), response_limit).await {
             Ok(opened) => {
-                self.setting.starts.answered();
+                self.config.starts.answered();
                 let line = self.note_head(&opened.head, b"");
-                Ok(Follow::new(opened, Arc::clone(&self.log), [asked, line]))
+                Ok(EventStream::new(
+                    opened,
+                    Arc::clone(&self.log),
+                    [request_line, line],
+                ))
             }
-            Err(trouble) => {
-                let line = self.note_trouble(&trouble);
-                Err((trouble, [asked, line]))
+            Err(error) => {
+                let line = self.note_error(&error);
+                Err((error, [request_line, line]))
             }
         }
     }
@@ -281,9 +288,9 @@ impl<'a> Stand<'a> {
 pub fn read_json(bytes: &[u8]) -> Result<Value, String> {
     let strict = strict_json::read(bytes).map_err(|error| error.to_string())?;
     let twice = strict
-        .oddities
+        .quirks
         .iter()
-        .find(|odd| odd.kind == strict_json::Odd::DuplicateKey);
+        .find(|odd| odd.kind == strict_json::JsonQuirkKind::DuplicateKey);
     match twice {
         Some(odd) => Err(format!("duplicate key `{}`", odd.pointer)),
         None => Ok(strict.value),

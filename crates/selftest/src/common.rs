@@ -10,34 +10,34 @@ use tokio::sync::Semaphore;
 use agentproto_harness::run::Progress;
 
 /// Result for a mutant.
-pub trait Caught: Serialize + Send + 'static {
+pub trait MutantResult: Serialize + Send + 'static {
     /// Name of the mutant.
     fn name(&self) -> &str;
     /// Its defect.
-    fn wrong(&self) -> &str;
+    fn defect(&self) -> &str;
     /// Whether anything was found that is not found on the correct mock.
     fn is_killed(&self) -> bool;
     /// Whether the broken requirement was found.
     fn is_attributed(&self) -> bool;
     /// If the mutant was not caught as expected, its name and what was found instead.
-    fn missed(&self) -> Option<String>;
+    fn failure(&self) -> Option<String>;
 }
 
 /// Result for a conforming variant.
-pub trait Spared: Serialize + Send + 'static {
+pub trait VariantResult: Serialize + Send + 'static {
     /// Name of the variant.
     fn name(&self) -> &str;
     /// Number of requirements that passed. Zero means that the variant was not really tested.
-    fn proven(&self) -> usize;
+    fn verified(&self) -> usize;
     /// Findings, which are all false positives.
-    fn blamed(&self) -> &[String];
+    fn false_positives(&self) -> &[String];
     /// What is wrong with the result, one line each.
-    fn complaints(&self) -> Vec<String>;
+    fn problems(&self) -> Vec<String>;
 }
 
 /// Results of a self-test.
 #[derive(Clone, Debug)]
-pub struct Outcome<M, V> {
+pub struct SelftestResults<M, V> {
     /// Results for mutants.
     pub mutants: Vec<M>,
     /// Results for conforming variants.
@@ -48,9 +48,9 @@ pub struct Outcome<M, V> {
     pub partial: bool,
 }
 
-impl<M, V> Default for Outcome<M, V> {
+impl<M, V> Default for SelftestResults<M, V> {
     fn default() -> Self {
-        Outcome {
+        SelftestResults {
             mutants: Vec::new(),
             variants: Vec::new(),
             wall_ms: 0.0,
@@ -59,9 +59,9 @@ impl<M, V> Default for Outcome<M, V> {
     }
 }
 
-impl<M: Caught, V: Spared> Outcome<M, V> {
+impl<M: MutantResult, V: VariantResult> SelftestResults<M, V> {
     /// Adds the results of another run.
-    pub fn add(&mut self, other: Outcome<M, V>) {
+    pub fn add(&mut self, other: SelftestResults<M, V>) {
         self.mutants.extend(other.mutants);
         self.variants.extend(other.variants);
     }
@@ -82,25 +82,28 @@ impl<M: Caught, V: Spared> Outcome<M, V> {
     }
 
     /// Number of false positives on conforming variants.
-    pub fn false_blames(&self) -> usize {
-        self.variants.iter().map(|v| v.blamed().len()).sum()
+    pub fn false_positive_count(&self) -> usize {
+        self.variants
+            .iter()
+            .map(|v| v.false_positives().len())
+            .sum()
     }
 
     /// Whether every variant was tested and none has a finding.
-    pub fn spares_all(&self) -> bool {
+    pub fn has_no_false_positives(&self) -> bool {
         let mut variants = self.variants.iter();
-        variants.all(|v| v.blamed().is_empty() && v.proven() > 0)
+        variants.all(|v| v.false_positives().is_empty() && v.verified() > 0)
     }
 }
 
 /// Mutants and variants of one kind, addressed by index.
-pub trait Subject: Send + Sync + 'static {
+pub trait MutantSet: Send + Sync + 'static {
     /// Result for a mutant.
-    type Mutant: Caught;
+    type Mutant: MutantResult;
     /// Result for a variant.
-    type Variant: Spared;
+    type Variant: VariantResult;
     /// Maximum number of concurrent runs.
-    const AT_ONCE: usize;
+    const MAX_CONCURRENT: usize;
 
     /// Number of mutants.
     fn mutants(&self) -> usize;
@@ -113,45 +116,48 @@ pub trait Subject: Send + Sync + 'static {
 }
 
 /// Runs all variants, then all mutants. Mutants are compared with the plain variants.
-pub async fn run<S: Subject>(subject: &Arc<S>, heard: &Count) -> Outcome<S::Mutant, S::Variant> {
+pub async fn run<S: MutantSet>(
+    subject: &Arc<S>,
+    progress: &ProgressCounter,
+) -> SelftestResults<S::Mutant, S::Variant> {
     let (mutants, variants) = (subject.mutants(), subject.variants());
-    heard.expect(mutants + variants);
+    progress.expect(mutants + variants);
     let variant = |at| {
         let subject = Arc::clone(subject);
         async move { subject.variant(at).await }
     };
-    let variants = each::<S, _, _>(variants, variant, heard, S::Variant::name).await;
+    let variants = each::<S, _, _>(variants, variant, progress, S::Variant::name).await;
     let mutant = |at| {
         let subject = Arc::clone(subject);
         async move { subject.mutant(at).await }
     };
-    let mutants = each::<S, _, _>(mutants, mutant, heard, S::Mutant::name).await;
-    Outcome {
+    let mutants = each::<S, _, _>(mutants, mutant, progress, S::Mutant::name).await;
+    SelftestResults {
         mutants,
         variants,
-        ..Outcome::default()
+        ..SelftestResults::default()
     }
 }
 
-async fn each<S: Subject, T: Send + 'static, F: Future<Output = Option<T>> + Send + 'static>(
+async fn each<S: MutantSet, T: Send + 'static, F: Future<Output = Option<T>> + Send + 'static>(
     count: usize,
     try_one: impl Fn(usize) -> F,
-    heard: &Count,
+    progress: &ProgressCounter,
     name: fn(&T) -> &str,
 ) -> Vec<T> {
-    let places = Arc::new(Semaphore::new(S::AT_ONCE));
+    let slots = Arc::new(Semaphore::new(S::MAX_CONCURRENT));
     let mut running = tokio::task::JoinSet::new();
     for at in 0..count {
-        let (places, tried) = (Arc::clone(&places), try_one(at));
+        let (slots, run) = (Arc::clone(&slots), try_one(at));
         running.spawn(async move {
-            let _place = places.acquire_owned().await;
-            tried.await
+            let _slot = slots.acquire_owned().await;
+            run.await
         });
     }
     let mut rows = Vec::new();
     while let Some(ended) = running.join_next().await {
         let Ok(Some(row)) = ended else { continue };
-        heard.one(name(&row));
+        progress.finish_one(name(&row));
         rows.push(row);
     }
     rows.sort_by(|a, b| name(a).cmp(name(b)));
@@ -159,15 +165,16 @@ async fn each<S: Subject, T: Send + 'static, F: Future<Output = Option<T>> + Sen
 }
 
 /// Progress over all subjects.
-pub struct Count {
+pub struct ProgressCounter {
     done: AtomicUsize,
     all: AtomicUsize,
     progress: Arc<dyn Progress>,
 }
 
-impl Count {
-    pub fn new(progress: Arc<dyn Progress>) -> Count {
-        Count {
+impl ProgressCounter {
+    /// Creates a counter that reports to `progress`.
+    pub fn new(progress: Arc<dyn Progress>) -> ProgressCounter {
+        ProgressCounter {
             done: AtomicUsize::new(0),
             all: AtomicUsize::new(0),
             progress,
@@ -178,7 +185,7 @@ impl Count {
         self.all.fetch_add(more, Ordering::Relaxed);
     }
 
-    fn one(&self, name: &str) {
+    fn finish_one(&self, name: &str) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let all = self.all.load(Ordering::Relaxed);
         self.progress.done(name, done, all);

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::{Ledger, Monitor, Notes, Seen};
+use super::super::{ConversationState, LineView, Monitor, MonitorNotes};
 use super::{client_can, is_since, show};
-use agentproto_wire::{Direction, Kind};
+use agentproto_wire::{Direction, MessageKind};
 
 #[derive(Default)]
-pub struct Asking {
+pub struct ClientRequestMonitor {
     /// Whether the client sent `notifications/initialized`. Another requirement covers earlier
     /// requests.
     is_ready: bool,
@@ -18,41 +18,46 @@ pub struct Asking {
     pages: HashSet<String>,
 }
 
-impl Monitor for Asking {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        let (Some(json), Some(envelope)) = (seen.json, seen.envelope) else {
+impl Monitor for ClientRequestMonitor {
+    fn on_line(
+        &mut self,
+        view: &LineView<'_>,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        let (Some(json), Some(envelope)) = (view.json, view.envelope) else {
             return;
         };
-        let number = seen.line.number;
+        let number = view.line.number;
         let params = json.get("params").unwrap_or(&Value::Null);
-        match (seen.line.direction, &envelope.kind) {
-            (Direction::ToAgent, Kind::Notification { method }) => {
+        match (view.line.direction, &envelope.kind) {
+            (Direction::ToAgent, MessageKind::Notification { method }) => {
                 self.is_ready |= method == "notifications/initialized";
             }
-            (Direction::FromAgent, Kind::Request { method, .. }) if self.is_ready => {
+            (Direction::FromAgent, MessageKind::Request { method, .. }) if self.is_ready => {
                 match method.as_str() {
-                    "elicitation/create" => self.elicitation(params, number, ledger, notes),
-                    "sampling/createMessage" => sampling(params, number, ledger, notes),
-                    "roots/list" => roots(number, ledger, notes),
+                    "elicitation/create" => self.elicitation(params, number, state, notes),
+                    "sampling/createMessage" => sampling(params, number, state, notes),
+                    "roots/list" => roots(number, state, notes),
                     _ => {}
                 }
             }
-            (Direction::FromAgent, Kind::Notification { method })
+            (Direction::FromAgent, MessageKind::Notification { method })
                 if method == "notifications/elicitation/complete" =>
             {
                 self.completed(params, number, notes);
             }
             // A tool call completed without features that the client does not support.
-            (Direction::FromAgent, Kind::Response { .. })
-                if seen.answers.is_some_and(|a| a.method == "tools/call") =>
+            (Direction::FromAgent, MessageKind::Response { .. })
+                if view.answers.is_some_and(|a| a.method == "tools/call") =>
             {
-                for (capability, statement) in [
+                for (capability, requirement) in [
                     ("/elicitation", "MCP-ELIC-01"),
                     ("/sampling", "MCP-SAMP-01"),
                     ("/roots", "MCP-ROOT-01"),
                 ] {
-                    if !client_can(ledger, capability) {
-                        notes.held(statement);
+                    if !client_can(state, capability) {
+                        notes.pass(requirement);
                     }
                 }
             }
@@ -61,37 +66,43 @@ impl Monitor for Asking {
     }
 }
 
-impl Asking {
-    fn elicitation(&mut self, params: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
+impl ClientRequestMonitor {
+    fn elicitation(
+        &mut self,
+        params: &Value,
+        number: u64,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
         let lines = [number];
         let mode = params.get("mode");
         let word = mode.map_or(Some("form"), Value::as_str).unwrap_or_default();
         if !matches!(word, "form" | "url") {
             let what = format!("`mode` is {}; it must be `form` or `url`", show(mode));
-            notes.broken("MCP-ELIC-02", what, &lines);
+            notes.violation("MCP-ELIC-02", what, &lines);
             return;
         }
-        if !offers(ledger, word) {
+        if !offers(state, word) {
             let what = format!(
                 "`elicitation/create` in the mode `{word}` is sent to a client that did not \
                  declare it"
             );
-            notes.broken("MCP-ELIC-01", what, &lines);
+            notes.violation("MCP-ELIC-01", what, &lines);
         } else {
-            notes.held("MCP-ELIC-01");
+            notes.pass("MCP-ELIC-01");
         }
         let message = params.get("message");
         match message.is_some_and(Value::is_string) {
-            true => notes.held("MCP-ELIC-02"),
+            true => notes.pass("MCP-ELIC-02"),
             false => {
                 let what = format!("`message` is {}; it must be a string", show(message));
-                notes.broken("MCP-ELIC-02", what, &lines);
+                notes.violation("MCP-ELIC-02", what, &lines);
             }
         }
         if word == "form" {
             match nested(params.get("requestedSchema")) {
-                None => notes.held("MCP-ELIC-03"),
-                Some(what) => notes.broken("MCP-ELIC-03", what, &lines),
+                None => notes.pass("MCP-ELIC-03"),
+                Some(what) => notes.violation("MCP-ELIC-03", what, &lines),
             }
             return;
         }
@@ -100,7 +111,7 @@ impl Asking {
         match (id, url.is_some_and(is_url)) {
             (Some(id), true) => {
                 self.pages.insert(id.to_owned());
-                notes.held("MCP-ELIC-05");
+                notes.pass("MCP-ELIC-05");
             }
             _ => {
                 let what = format!(
@@ -109,33 +120,33 @@ impl Asking {
                     show(params.get("elicitationId")),
                     show(params.get("url"))
                 );
-                notes.broken("MCP-ELIC-05", what, &lines);
+                notes.violation("MCP-ELIC-05", what, &lines);
             }
         }
     }
 
-    fn completed(&self, params: &Value, number: u64, notes: &mut Notes) {
+    fn completed(&self, params: &Value, number: u64, notes: &mut MonitorNotes) {
         let id = params.get("elicitationId");
         match id
             .and_then(Value::as_str)
             .is_some_and(|id| self.pages.contains(id))
         {
-            true => notes.held("MCP-ELIC-06"),
+            true => notes.pass("MCP-ELIC-06"),
             false => {
                 let what = format!(
                     "`notifications/elicitation/complete` names {}, which is not the id of any \
                      elicitation",
                     show(id)
                 );
-                notes.broken("MCP-ELIC-06", what, &[number]);
+                notes.violation("MCP-ELIC-06", what, &[number]);
             }
         }
     }
 }
 
 /// Whether the client supports elicitations of this mode. An empty object means forms.
-fn offers(ledger: &Ledger, mode: &str) -> bool {
-    let offer = ledger.client.pointer("/capabilities/elicitation");
+fn offers(state: &ConversationState, mode: &str) -> bool {
+    let offer = state.client.pointer("/capabilities/elicitation");
     let Some(offer) = offer.and_then(Value::as_object) else {
         return false;
     };
@@ -185,37 +196,36 @@ fn is_url(text: &str) -> bool {
     scheme == Some(true) && !text.contains(char::is_whitespace)
 }
 
-fn sampling(params: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
+fn sampling(params: &Value, number: u64, state: &ConversationState, notes: &mut MonitorNotes) {
     let lines = [number];
     let uses_tools = params.get("tools").is_some() || params.get("toolChoice").is_some();
-    if !client_can(ledger, "/sampling") {
+    if !client_can(state, "/sampling") {
         let what = "`sampling/createMessage` is sent to a client that did not declare `sampling`";
-        notes.broken("MCP-SAMP-01", what, &lines);
-    } else if uses_tools && is_since(ledger, "2025-11-25") && !client_can(ledger, "/sampling/tools")
-    {
+        notes.violation("MCP-SAMP-01", what, &lines);
+    } else if uses_tools && is_since(state, "2025-11-25") && !client_can(state, "/sampling/tools") {
         let what = "sampling is requested with tools, but the client did not declare \
                     `sampling.tools`";
-        notes.broken("MCP-SAMP-01", what, &lines);
+        notes.violation("MCP-SAMP-01", what, &lines);
     } else {
-        notes.held("MCP-SAMP-01");
+        notes.pass("MCP-SAMP-01");
     }
     let messages = params.get("messages").is_some_and(Value::is_array);
     let most = params.get("maxTokens");
     match messages && most.is_some_and(Value::is_number) {
-        true => notes.held("MCP-SAMP-02"),
+        true => notes.pass("MCP-SAMP-02"),
         false => {
             let what = "`sampling/createMessage` needs a list `messages` and a number `maxTokens`";
-            notes.broken("MCP-SAMP-02", what, &lines);
+            notes.violation("MCP-SAMP-02", what, &lines);
         }
     }
 }
 
-fn roots(number: u64, ledger: &Ledger, notes: &mut Notes) {
-    match client_can(ledger, "/roots") {
-        true => notes.held("MCP-ROOT-01"),
+fn roots(number: u64, state: &ConversationState, notes: &mut MonitorNotes) {
+    match client_can(state, "/roots") {
+        true => notes.pass("MCP-ROOT-01"),
         false => {
             let what = "`roots/list` is sent to a client that did not declare `roots`";
-            notes.broken("MCP-ROOT-01", what, &[number]);
+            notes.violation("MCP-ROOT-01", what, &[number]);
         }
     }
 }

@@ -4,78 +4,78 @@ use std::path::Path;
 
 use super::SLEEPER;
 use agentproto_aoi::LintError;
-use agentproto_aoi::model::Check;
-use agentproto_aoi::probe::{self, Observe, Probe};
-use agentproto_mock::mutants::aoi::Mutant;
+use agentproto_aoi::model::CheckId;
+use agentproto_aoi::probe::{self, Observe, ProbeSpec};
+use agentproto_mock::mutants::aoi::AoiMutant;
 
 /// Probe file of the mock tool.
 const PROBE: &str = agentproto_mock_agents::AOI_PROBE;
 
 /// One run of all checks on the mock tool, or of some.
 #[derive(Default)]
-pub struct Trial {
+pub struct ToolRun {
     /// Arguments before the tool's own that select the mutant or variant.
-    pub words: Vec<String>,
+    pub args: Vec<String>,
     /// Name of the mutant or variant. Some need another probe file.
     pub name: &'static str,
     /// Checks to run. Empty means all.
-    pub checks: Vec<Check>,
+    pub checks: Vec<CheckId>,
     /// Commands to test, in addition to those that they need. An unknown name means `search`.
     /// Empty means all.
     pub commands: Vec<&'static str>,
     /// Whether to leave out commands that behave like others.
-    pub is_short: bool,
+    pub skip_similar: bool,
 }
 
-impl Trial {
-    pub fn variant(name: &'static str, quick: bool) -> Trial {
-        Trial {
-            words: vec!["--variant".to_owned(), name.to_owned()],
+impl ToolRun {
+    pub fn variant(name: &'static str, quick: bool) -> ToolRun {
+        ToolRun {
+            args: vec!["--variant".to_owned(), name.to_owned()],
             name,
-            is_short: quick,
-            ..Trial::default()
+            skip_similar: quick,
+            ..ToolRun::default()
         }
     }
 
-    pub fn whole(mutant: &'static Mutant) -> Trial {
-        Trial {
-            words: vec!["--mutant".to_owned(), mutant.id.to_owned()],
+    pub fn all_checks(mutant: &'static AoiMutant) -> ToolRun {
+        ToolRun {
+            args: vec!["--mutant".to_owned(), mutant.id.to_owned()],
             name: mutant.id,
-            ..Trial::default()
+            ..ToolRun::default()
         }
     }
 
-    pub fn own(mutant: &'static Mutant, own: Check) -> Trial {
-        Trial {
-            checks: vec![own],
-            ..Trial::whole(mutant)
+    pub fn own_check(mutant: &'static AoiMutant, own_check: CheckId) -> ToolRun {
+        ToolRun {
+            checks: vec![own_check],
+            ..ToolRun::all_checks(mutant)
         }
     }
 
-    pub fn wide(mutant: &'static Mutant) -> Trial {
-        Trial {
+    pub fn own_command(mutant: &'static AoiMutant) -> ToolRun {
+        ToolRun {
             // Some defects show only in `rank`.
-            commands: vec![shown(mutant), "rank"],
-            ..Trial::whole(mutant)
+            commands: vec![affected_command(mutant), "rank"],
+            ..ToolRun::all_checks(mutant)
         }
     }
 
-    pub fn narrow(mutant: &'static Mutant, own: Check) -> Trial {
-        Trial {
-            commands: vec![shown(mutant)],
-            ..Trial::own(mutant, own)
+    pub fn own_check_and_command(mutant: &'static AoiMutant, own_check: CheckId) -> ToolRun {
+        ToolRun {
+            commands: vec![affected_command(mutant)],
+            ..ToolRun::own_check(mutant, own_check)
         }
     }
 
     /// The probe file, with this binary as the program and the arguments that select the defect.
-    pub fn probe(&self) -> Result<Probe, LintError> {
+    pub fn probe(&self) -> Result<ProbeSpec, LintError> {
         let mut probe = read_probe()?;
-        let own = agentproto_sandbox::helper::own_path().map_err(LintError::Workplace)?;
-        let mut tool = vec![own.to_string_lossy().into_owned()];
-        let said = probe.tool.iter().skip(1).map(String::as_str);
-        for word in said {
+        let program = agentproto_sandbox::helper::own_path().map_err(LintError::RunDirectory)?;
+        let mut tool = vec![program.to_string_lossy().into_owned()];
+        let declared = probe.tool.iter().skip(1).map(String::as_str);
+        for word in declared {
             if word == "--" {
-                tool.extend(self.words.iter().cloned());
+                tool.extend(self.args.iter().cloned());
             }
             tool.push(word.to_owned());
         }
@@ -85,12 +85,12 @@ impl Trial {
         for name in ["MIMALLOC_ALLOW_THP", "MIMALLOC_ARENA_EAGER_COMMIT"] {
             probe.env.push((name.to_owned(), "0".to_owned()));
         }
-        self.fit(&mut probe);
+        self.adapt(&mut probe);
         Ok(probe)
     }
 
     /// Adapts the probe file to this mutant or variant.
-    fn fit(&self, probe: &mut Probe) {
+    fn adapt(&self, probe: &mut ProbeSpec) {
         match self.name {
             "format-flag" => probe.machine_args = vec!["--format".into(), "jsonl".into()],
             "aoi-advisory-other-flag" => probe.machine_args = vec!["--jsonl".into()],
@@ -110,7 +110,7 @@ impl Trial {
             }
             _ => {}
         }
-        if self.is_short {
+        if self.skip_similar {
             // `search`, `create` and `delete` behave like these commands.
             let mut alike = vec!["list", "get", "update", "purge"];
             // `import` makes several changes, and the variant sleeps before each.
@@ -136,7 +136,7 @@ impl Trial {
     }
 }
 
-fn read_probe() -> Result<Probe, LintError> {
+fn read_probe() -> Result<ProbeSpec, LintError> {
     probe::parse(PROBE, Path::new("/")).map_err(|mistakes| {
         let first = mistakes
             .first()
@@ -146,6 +146,6 @@ fn read_probe() -> Result<Probe, LintError> {
 }
 
 /// The command in which the defect shows.
-fn shown(mutant: &Mutant) -> &'static str {
-    mutant.shows.first().copied().unwrap_or_default()
+fn affected_command(mutant: &AoiMutant) -> &'static str {
+    mutant.run_args.first().copied().unwrap_or_default()
 }

@@ -8,24 +8,25 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::{Depth, JOBS, MutantRow, Trial, VariantRow, is_blame};
-use crate::frame::Subject;
+use super::{Depth, JOBS, MutantRow, SelftestOptions, VariantRow, is_finding};
+use crate::common::MutantSet;
 use agentproto_harness::model::Target;
 use agentproto_harness::run::process::{Launcher, Program, StartError};
 use agentproto_harness::run::{
-    self, Login, Options, Patience, Ran, Secrets, Setting, Workspace, prompts,
+    self, LoginMethod, ResponseHistory, RunConfig, RunDirectory, RunOptions, RunResult, RunSecrets,
+    prompts,
 };
 use agentproto_harness::suite::{self, Selection, Suite};
-use agentproto_mock::Kind;
-use agentproto_mock::mutants::{self, Mutant};
+use agentproto_mock::AgentKind;
+use agentproto_mock::mutants::{self, AgentMutant};
 
 /// Response timeout. The mocks are fast, but the machine may be busy.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of cases that run first for a requirement that only monitors decide.
-const TOUR: usize = 3;
+const MONITOR_CASES: usize = 3;
 
 /// A correct agent: a scenario, optionally with a variant.
-struct Plain {
+struct CorrectMock {
     name: String,
     what: &'static str,
     scenario: &'static str,
@@ -33,36 +34,36 @@ struct Plain {
 }
 
 /// A mock with its suites.
-pub struct Bench {
-    kind: Kind,
+pub struct StdioMocks {
+    kind: AgentKind,
     suites: Arc<Vec<Suite>>,
     own: OsString,
-    mutants: Vec<&'static Mutant>,
-    variants: Vec<Plain>,
+    mutants: Vec<&'static AgentMutant>,
+    variants: Vec<CorrectMock>,
     /// Results of the correct mock, by scenario.
-    bases: Mutex<HashMap<&'static str, Arc<Base>>>,
+    references: Mutex<HashMap<&'static str, Arc<Reference>>>,
     depth: Depth,
     stop: &'static AtomicBool,
 }
 
 /// Results of the correct mock in a scenario.
 #[derive(Default)]
-pub struct Base {
+pub struct Reference {
     /// Case and requirement of each finding.
-    pub blamed: BTreeSet<(String, String)>,
+    pub findings: BTreeSet<(String, String)>,
     /// Cases in which a requirement was verified, by requirement.
-    seen: BTreeMap<String, Vec<String>>,
+    confirmed: BTreeMap<String, Vec<String>>,
 }
 
-impl Bench {
+impl StdioMocks {
     pub fn new(
-        kind: Kind,
-        trial: &Trial,
+        kind: AgentKind,
+        options: &SelftestOptions,
         stop: &'static AtomicBool,
-    ) -> Result<Arc<Bench>, StartError> {
+    ) -> Result<Arc<StdioMocks>, StartError> {
         let names: &[&str] = match kind {
-            Kind::Mcp => &["mcp"],
-            Kind::AcpV2 => &["acp-v2-draft"],
+            AgentKind::Mcp => &["mcp"],
+            AgentKind::AcpV2 => &["acp-v2-draft"],
             _ => &["acp", "open-design"],
         };
         let suites = names.iter().filter_map(|name| suite::built_in(name)?.ok());
@@ -70,35 +71,39 @@ impl Bench {
             program: "agentproto".to_owned(),
             reason: error.to_string(),
         })?;
-        let mutants: Vec<&'static Mutant> = mutants::of(kind)
-            .filter(|m| trial.has(&[m.id, m.requirement, kind.as_str()]))
+        let mutants: Vec<&'static AgentMutant> = mutants::of(kind)
+            .filter(|m| options.has(&[m.id, m.requirement, kind.as_str()]))
             .collect();
-        Ok(Arc::new(Bench {
+        Ok(Arc::new(StdioMocks {
             kind,
             suites: Arc::new(suites.collect()),
             own: own.into_os_string(),
-            variants: variants(kind, trial, &mutants),
+            variants: variants(kind, options, &mutants),
             mutants,
-            bases: Mutex::default(),
-            depth: trial.depth,
+            references: Mutex::default(),
+            depth: options.depth,
             stop,
         }))
     }
 
     /// The cases of the mutant's requirement, and some in which monitors observe it.
-    fn first_cases(&self, mutant: &Mutant, base: &Base) -> Selection {
-        let statement = mutant.requirement.to_owned();
+    fn first_cases(&self, mutant: &AgentMutant, reference: &Reference) -> Selection {
+        let requirement = mutant.requirement.to_owned();
         let cases = self.suites.iter().flat_map(|suite| &suite.cases);
-        let cases = cases.filter(|case| case.decides.contains(&statement));
-        let tour = base.seen.get(mutant.requirement).into_iter().flatten();
+        let cases = cases.filter(|case| case.decides.contains(&requirement));
+        let monitored = reference
+            .confirmed
+            .get(mutant.requirement)
+            .into_iter()
+            .flatten();
         Selection {
             cases: cases
                 .map(|case| case.id.clone())
-                .chain(tour.take(TOUR).cloned())
+                .chain(monitored.take(MONITOR_CASES).cloned())
                 .collect(),
-            statements: [statement].into(),
+            requirements: [requirement].into(),
             names_cases: false,
-            needs_witnesses: false,
+            needs_all_cases: false,
         }
     }
 
@@ -107,10 +112,10 @@ impl Bench {
         env: &[(String, String)],
         only: Selection,
         shard: Option<(usize, usize)>,
-    ) -> Ran {
+    ) -> RunResult {
         let argv = vec![self.own.clone(), "mock".into(), self.kind.as_str().into()];
         let nothing = Target::default();
-        let options = Options {
+        let options = RunOptions {
             jobs: JOBS,
             shard,
             stop: self.stop,
@@ -122,38 +127,38 @@ impl Bench {
             .and_then(|program| {
                 Ok((
                     Launcher::Program(program),
-                    Workspace::new("certify").map_err(|e| e.to_string())?,
+                    RunDirectory::new("certify").map_err(|e| e.to_string())?,
                 ))
             });
         let (launcher, workspace) = match ready {
             Ok(ready) => ready,
-            Err(error) => return Ran::failed(&error),
+            Err(error) => return RunResult::failed(&error),
         };
-        let setting = Setting {
+        let config = RunConfig {
             launcher,
-            prompts: prompts::of_mock(),
+            prompts: prompts::mock_prompts(),
             timeout: TIMEOUT,
             quiet: Duration::from_millis(300),
             grace: Duration::from_millis(1000),
-            login: Login::First,
+            login: LoginMethod::First,
             model: None,
             workspace,
             home: None,
             state_variable: Some("MOCK_STATE_DIR"),
-            starts: Patience::default(),
-            sessions: Patience::default(),
-            turns: Patience::default(),
-            secrets: Secrets::default(),
+            starts: ResponseHistory::default(),
+            sessions: ResponseHistory::default(),
+            turns: ResponseHistory::default(),
+            secrets: RunSecrets::default(),
         };
         let suites = Arc::clone(&self.suites);
-        run::run(suites, nothing, setting, options, Arc::new(())).await
+        run::run(suites, nothing, config, options, Arc::new(())).await
     }
 }
 
-impl Subject for Bench {
+impl MutantSet for StdioMocks {
     type Mutant = MutantRow;
     type Variant = VariantRow;
-    const AT_ONCE: usize = 4;
+    const MAX_CONCURRENT: usize = 4;
 
     fn mutants(&self) -> usize {
         self.mutants.len()
@@ -170,79 +175,83 @@ impl Subject for Bench {
             (Depth::Quick, Some(_)) => Some((at % 2 + 1, 2)),
             _ => None,
         };
-        let ran = self.certify(&plain.env(), Selection::default(), part).await;
+        let result = self.certify(&plain.env(), Selection::default(), part).await;
         // A stopped run has no result.
-        if ran.report.partial {
+        if result.report.partial {
             return None;
         }
         if plain.variant.is_none() {
-            let base = Arc::new(Base::of(&ran));
-            self.bases.lock().insert(plain.scenario, base);
+            let reference = Arc::new(Reference::of(&result));
+            self.references.lock().insert(plain.scenario, reference);
         }
         let mut row = VariantRow::new(self.kind.as_str(), &plain.name, plain.what);
-        row.tally(&ran.report.results);
+        row.tally(&result.report.results);
         Some(row)
     }
 
     async fn mutant(&self, at: usize) -> Option<MutantRow> {
         let mutant = *self.mutants.get(at)?;
-        let base = self.bases.lock().get(mutant.scenario).cloned();
-        let base = base.unwrap_or_default();
+        let reference = self.references.lock().get(mutant.scenario).cloned();
+        let reference = reference.unwrap_or_default();
         let env = [
             ("MOCK_SCENARIO".to_owned(), mutant.scenario.to_owned()),
             ("MOCK_MUTANT".to_owned(), mutant.id.to_owned()),
         ];
         let mut row = MutantRow::new(self.kind.as_str(), mutant);
         if self.depth == Depth::Quick {
-            let ran = self
-                .certify(&env, self.first_cases(mutant, &base), None)
+            let result = self
+                .certify(&env, self.first_cases(mutant, &reference), None)
                 .await;
-            row.judge(&base, &ran.report.results);
+            row.evaluate(&reference, &result.report.results);
         }
         if !row.attributed {
-            let ran = self.certify(&env, Selection::default(), None).await;
-            row.judge(&base, &ran.report.results);
+            let result = self.certify(&env, Selection::default(), None).await;
+            row.evaluate(&reference, &result.report.results);
         }
         (!self.stop.load(Ordering::Relaxed)).then_some(row)
     }
 }
 
 /// The correct mock in every scenario that a mutant needs, and every variant.
-fn variants(kind: Kind, trial: &Trial, mutants: &[&'static Mutant]) -> Vec<Plain> {
+fn variants(
+    kind: AgentKind,
+    options: &SelftestOptions,
+    mutants: &[&'static AgentMutant],
+) -> Vec<CorrectMock> {
     let mut scenarios: BTreeSet<&'static str> = mutants.iter().map(|m| m.scenario).collect();
-    if trial.only.is_empty() {
+    if options.only.is_empty() {
         scenarios.insert("default");
     }
-    let plain = scenarios.into_iter().map(|scenario| Plain {
+    let plain = scenarios.into_iter().map(|scenario| CorrectMock {
         name: format!("scenario {scenario}"),
         what: "the correct mock",
         scenario,
         variant: None,
     });
     let others = agentproto_mock::variants::of(kind);
-    let others = others.filter(|variant| trial.has(&[variant.name, kind.as_str()]));
-    let others = others.map(|variant| Plain {
+    let others = others.filter(|variant| options.has(&[variant.name, kind.as_str()]));
+    let others = others.map(|variant| CorrectMock {
         name: variant.name.to_owned(),
-        what: variant.what,
+        what: variant.description,
         scenario: variant.scenario,
         variant: Some(variant.name),
     });
     plain.chain(others).collect()
 }
 
-impl Base {
-    fn of(ran: &Ran) -> Base {
-        let blamed = ran.report.results.iter().filter(is_blame);
-        Base {
-            blamed: blamed
+impl Reference {
+    fn of(result: &RunResult) -> Reference {
+        let findings = result.report.results.iter().filter(is_finding);
+        Reference {
+            findings: findings
                 .map(|r| (r.case.clone(), r.requirement.clone()))
                 .collect(),
-            seen: ran.seen.clone(),
+            confirmed: result.confirmed.clone(),
         }
     }
 }
 
-impl Plain {
+impl CorrectMock {
     fn env(&self) -> Vec<(String, String)> {
         let mut env = vec![
             ("MOCK_SCENARIO".to_owned(), self.scenario.to_owned()),

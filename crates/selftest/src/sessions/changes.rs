@@ -22,9 +22,9 @@ use agentproto_daemon::model::Principal;
 use agentproto_daemon::{Registry, SpawnRequest};
 
 /// Maximum size of a body in bytes. No probe sends or receives more.
-const LARGEST: usize = 8 << 20;
+const MAX_BODY_BYTES: usize = 8 << 20;
 /// Polling interval for the end of a turn.
-const GLANCE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Route {
@@ -41,7 +41,7 @@ pub enum Route {
 
 /// A request of the client.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ClientRequest {
     pub route: Route,
     pub method: Method,
     /// Id of the session in the path, or empty.
@@ -54,7 +54,7 @@ pub struct Asked {
     pub headers: axum::http::HeaderMap,
 }
 
-impl Asked {
+impl ClientRequest {
     /// Name of the called MCP tool, or empty.
     pub fn tool(&self) -> &str {
         match self.body["method"].as_str() {
@@ -68,7 +68,7 @@ impl Asked {
     }
 
     fn path(&self) -> String {
-        let id = agentproto_harness::sessions::encoded(&self.id);
+        let id = agentproto_harness::sessions::percent_encode(&self.id);
         match self.route {
             Route::List => "/sessions".to_owned(),
             Route::Spawn => "/sessions/agent".to_owned(),
@@ -84,7 +84,7 @@ impl Asked {
 
 /// A response to the client.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct HostResponse {
     pub status: u16,
     pub body: Value,
     /// Text that replaces `body`.
@@ -93,9 +93,9 @@ pub struct Reply {
     pub headers: Vec<(&'static str, String)>,
 }
 
-impl Reply {
-    pub fn new(status: u16, body: Value) -> Reply {
-        Reply {
+impl HostResponse {
+    pub fn new(status: u16, body: Value) -> HostResponse {
+        HostResponse {
             status,
             body,
             text: None,
@@ -104,8 +104,8 @@ impl Reply {
         }
     }
 
-    pub fn error(status: u16, message: &str) -> Reply {
-        Reply::new(
+    pub fn error(status: u16, message: &str) -> HostResponse {
+        HostResponse::new(
             status,
             json!({"error": {"code": "mutant", "message": message}}),
         )
@@ -114,14 +114,14 @@ impl Reply {
 
 /// State of a changed host.
 #[derive(Default)]
-pub struct Memory {
+pub struct HostState {
     /// Number of times that something happened.
     counts: HashMap<String, u64>,
     /// Hidden second session of each session.
-    twins: HashMap<String, String>,
+    hidden: HashMap<String, String>,
 }
 
-impl Memory {
+impl HostState {
     /// Counts an event and returns the number of earlier ones.
     pub fn count(&mut self, what: &str, id: &str) -> u64 {
         let count = self.counts.entry(format!("{what} {id}")).or_default();
@@ -134,32 +134,33 @@ impl Memory {
     }
 }
 
-type Before = dyn Fn(&mut Asked, &mut Memory, &Registry) -> Option<Reply> + Send + Sync;
-type After = dyn Fn(&Asked, &mut Reply, &mut Memory) + Send + Sync;
-type OnFrame = dyn Fn(Frame, &mut Memory) -> Vec<Frame> + Send + Sync;
+type Before =
+    dyn Fn(&mut ClientRequest, &mut HostState, &Registry) -> Option<HostResponse> + Send + Sync;
+type After = dyn Fn(&ClientRequest, &mut HostResponse, &mut HostState) + Send + Sync;
+type OnFrame = dyn Fn(Frame, &mut HostState) -> Vec<Frame> + Send + Sync;
 
 /// A change of the host, or several that belong together.
 #[derive(Default)]
-pub struct Tamper {
+pub struct HostChanges {
     pub(super) before: Option<Box<Before>>,
     pub(super) after: Option<Box<After>>,
     pub(super) frame: Option<Box<OnFrame>>,
     /// Requests whose response is delayed until the end of the turn.
-    pub(super) waits: Option<fn(&Asked) -> bool>,
+    pub(super) delayed_until_turn_end: Option<fn(&ClientRequest) -> bool>,
     /// Whether each session has a hidden second session that gets all prompts except the first.
-    pub(super) has_twins: bool,
+    pub(super) has_hidden_sessions: bool,
     /// Whether streams send no comments.
-    pub(super) is_mute: bool,
+    pub(super) no_keep_alive: bool,
     /// Delay before every request is handled.
     pub(super) delay: Duration,
-    pub(super) wire: Wire,
+    pub(super) encoding: Encoding,
     /// Whether the daemon accepts requests without a token.
-    pub(super) no_gate: bool,
+    pub(super) accepts_all: bool,
 }
 
 /// Encoding choices that the specs leave open.
 #[derive(Clone, Copy, Default)]
-pub struct Wire {
+pub struct Encoding {
     pub crlf: bool,
     pub chunked: bool,
     pub pretty: bool,
@@ -173,15 +174,15 @@ pub struct Wire {
 const OWN_ID: &str = "ses_";
 const OTHER_ID: &str = "Sitzung 7/ä:";
 
-pub struct Host {
+pub struct ChangedHost {
     pub registry: Registry,
     pub inner: Router,
     pub token: String,
-    pub tamper: Arc<Tamper>,
-    pub memory: Arc<Mutex<Memory>>,
+    pub changes: Arc<HostChanges>,
+    pub state: Arc<Mutex<HostState>>,
 }
 
-impl Host {
+impl ChangedHost {
     /// The daemon with its changes.
     pub fn router(self) -> Router {
         let host = Arc::new(self);
@@ -191,21 +192,21 @@ impl Host {
         })
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock()
+    fn state(&self) -> MutexGuard<'_, HostState> {
+        self.state.lock()
     }
 
     async fn answer(&self, request: Request) -> Response {
-        tokio::time::sleep(self.tamper.delay).await;
+        tokio::time::sleep(self.changes.delay).await;
         let (parts, body) = request.into_parts();
-        let raw = to_bytes(body, LARGEST).await.unwrap_or_default();
-        let raw = match self.tamper.wire.other_ids {
+        let raw = to_bytes(body, MAX_BODY_BYTES).await.unwrap_or_default();
+        let raw = match self.changes.encoding.other_ids {
             true => Bytes::from(String::from_utf8_lossy(&raw).replace(OTHER_ID, OWN_ID)),
             false => raw,
         };
         let (route, id) = self.route(&parts.method, &parts.uri);
         let bearer = format!("Bearer {}", self.token);
-        let mut asked = Asked {
+        let mut incoming = ClientRequest {
             route,
             method: parts.method,
             id,
@@ -217,24 +218,24 @@ impl Host {
                 .is_some_and(|v| *v == *bearer),
             headers: parts.headers,
         };
-        let before = asked.body.clone();
-        let own = self.tamper.before.as_ref();
-        let own = own.and_then(|f| f(&mut asked, &mut self.memory(), &self.registry));
-        if asked.body != before {
-            asked.raw = Bytes::from(asked.body.to_string());
+        let before = incoming.body.clone();
+        let own = self.changes.before.as_ref();
+        let own = own.and_then(|f| f(&mut incoming, &mut self.state(), &self.registry));
+        if incoming.body != before {
+            incoming.raw = Bytes::from(incoming.body.to_string());
         }
         if let Some(reply) = own {
-            return self.reply(&asked, reply);
+            return self.reply(&incoming, reply);
         }
-        let asked_for = asked.id.clone();
-        self.swap(&mut asked);
-        let response = self.pass_on(&asked, parts.extensions).await;
-        asked.id = asked_for;
+        let asked_for = incoming.id.clone();
+        self.redirect_prompt(&mut incoming);
+        let response = self.forward(&incoming, parts.extensions).await;
+        incoming.id = asked_for;
         let media = response.headers().get(CONTENT_TYPE).cloned();
         let is_stream = media.is_some_and(|m| m.as_bytes().starts_with(b"text/event-stream"));
-        match is_stream && asked.route == Route::Stream {
-            true => self.stream(&asked, response).await,
-            false => self.whole(&asked, response).await,
+        match is_stream && incoming.route == Route::Stream {
+            true => self.stream(&incoming, response).await,
+            false => self.plain_response(&incoming, response).await,
         }
     }
 
@@ -247,8 +248,8 @@ impl Host {
             return (Route::Other, String::new());
         };
         let mut parts = rest.trim_start_matches('/').split('/');
-        let id = decoded(parts.next().unwrap_or_default());
-        let id = match self.tamper.wire.other_ids {
+        let id = percent_decode(parts.next().unwrap_or_default());
+        let id = match self.changes.encoding.other_ids {
             true => id.replace(OTHER_ID, OWN_ID),
             false => id,
         };
@@ -266,28 +267,32 @@ impl Host {
     }
 
     /// Sends later prompts to the hidden second session.
-    fn swap(&self, asked: &mut Asked) {
-        if !self.tamper.has_twins || asked.route != Route::Prompt {
+    fn redirect_prompt(&self, incoming: &mut ClientRequest) {
+        if !self.changes.has_hidden_sessions || incoming.route != Route::Prompt {
             return;
         }
-        let mut memory = self.memory();
-        if memory.count("prompt", &asked.id) > 0
-            && let Some(twin) = memory.twins.get(&asked.id)
+        let mut state = self.state();
+        if state.count("prompt", &incoming.id) > 0
+            && let Some(hidden_session) = state.hidden.get(&incoming.id)
         {
-            asked.id = twin.clone();
+            incoming.id = hidden_session.clone();
         }
     }
 
-    async fn pass_on(&self, asked: &Asked, extensions: axum::http::Extensions) -> Response {
-        let mut request = Request::new(Body::from(asked.raw.clone()));
-        *request.method_mut() = asked.method.clone();
-        *request.uri_mut() = asked.path().parse().unwrap_or_default();
-        *request.headers_mut() = asked.headers.clone();
+    async fn forward(
+        &self,
+        incoming: &ClientRequest,
+        extensions: axum::http::Extensions,
+    ) -> Response {
+        let mut request = Request::new(Body::from(incoming.raw.clone()));
+        *request.method_mut() = incoming.method.clone();
+        *request.uri_mut() = incoming.path().parse().unwrap_or_default();
+        *request.headers_mut() = incoming.headers.clone();
         *request.extensions_mut() = extensions;
         request.headers_mut().remove(CONTENT_LENGTH);
-        let length = HeaderValue::from(asked.raw.len());
+        let length = HeaderValue::from(incoming.raw.len());
         request.headers_mut().insert(CONTENT_LENGTH, length);
-        if self.tamper.no_gate {
+        if self.changes.accepts_all {
             let bearer = HeaderValue::try_from(format!("Bearer {}", self.token));
             if let Ok(bearer) = bearer {
                 request.headers_mut().insert(AUTHORIZATION, bearer);
@@ -301,7 +306,7 @@ impl Host {
     }
 
     /// Builds a response that is not a stream.
-    async fn whole(&self, asked: &Asked, response: Response) -> Response {
+    async fn plain_response(&self, incoming: &ClientRequest, response: Response) -> Response {
         let status = response.status().as_u16();
         let headers = ["mcp-session-id", "www-authenticate"]
             .into_iter()
@@ -310,55 +315,59 @@ impl Host {
                 Some((name, value))
             });
         let headers: Vec<(&'static str, String)> = headers.collect();
-        let bytes = match asked.route {
-            Route::Mcp => message(response, &asked.body["id"]).await,
-            _ => to_bytes(response.into_body(), LARGEST)
+        let bytes = match incoming.route {
+            Route::Mcp => message(response, &incoming.body["id"]).await,
+            _ => to_bytes(response.into_body(), MAX_BODY_BYTES)
                 .await
                 .unwrap_or_default(),
         };
-        if self.tamper.waits.is_some_and(|waits| waits(asked)) {
-            let id = asked.arguments()["sessionId"].as_str();
-            let id = id.unwrap_or(&asked.id);
+        if self
+            .changes
+            .delayed_until_turn_end
+            .is_some_and(|delayed_until_turn_end| delayed_until_turn_end(incoming))
+        {
+            let id = incoming.arguments()["sessionId"].as_str();
+            let id = id.unwrap_or(&incoming.id);
             while self.registry.get(id).is_ok_and(|session| session.busy) {
-                tokio::time::sleep(GLANCE).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
-        let mut reply = Reply {
+        let mut reply = HostResponse {
             headers,
-            ..Reply::new(status, serde_json::from_slice(&bytes).unwrap_or_default())
+            ..HostResponse::new(status, serde_json::from_slice(&bytes).unwrap_or_default())
         };
         if reply.body.is_null() {
             reply.text = Some(String::from_utf8_lossy(&bytes).into_owned());
         }
-        if self.tamper.has_twins
-            && asked.route == Route::Spawn
+        if self.changes.has_hidden_sessions
+            && incoming.route == Route::Spawn
             && let Some(id) = reply.body["id"].as_str()
         {
-            self.twin(id, &asked.body).await;
+            self.hidden_session(id, &incoming.body).await;
         }
-        self.reply(asked, reply)
+        self.reply(incoming, reply)
     }
 
-    fn reply(&self, asked: &Asked, mut reply: Reply) -> Response {
-        if let Some(after) = &self.tamper.after {
-            after(asked, &mut reply, &mut self.memory());
+    fn reply(&self, incoming: &ClientRequest, mut reply: HostResponse) -> Response {
+        if let Some(after) = &self.changes.after {
+            after(incoming, &mut reply, &mut self.state());
         }
-        let wire = self.tamper.wire;
-        let mut text = match (reply.text, wire.pretty) {
+        let encoding = self.changes.encoding;
+        let mut text = match (reply.text, encoding.pretty) {
             (Some(text), _) => text,
             (None, true) => serde_json::to_string_pretty(&reply.body).unwrap_or_default(),
             (None, false) => reply.body.to_string(),
         };
-        if wire.other_ids {
+        if encoding.other_ids {
             text = text.replace(OWN_ID, OTHER_ID);
         }
         let mut media = reply.media;
-        if wire.mcp_stream && asked.route == Route::Mcp && reply.status == 200 {
+        if encoding.mcp_stream && incoming.route == Route::Mcp && reply.status == 200 {
             media = "text/event-stream";
             let note = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
             text = format!(": hello\n\ndata: {note}\n\nevent: message\nid: 1\ndata: {text}\n\n");
         }
-        let body = match wire.chunked {
+        let body = match encoding.chunked {
             true => {
                 let pieces: Vec<Bytes> = text
                     .as_bytes()
@@ -382,42 +391,45 @@ impl Host {
         response
     }
 
-    async fn stream(&self, asked: &Asked, response: Response) -> Response {
+    async fn stream(&self, incoming: &ClientRequest, response: Response) -> Response {
         let mut media = "text/event-stream";
         // The status and headers of a stream are changed like those of other responses.
-        if let Some(after) = &self.tamper.after {
-            let mut reply = Reply::new(200, Value::Null);
+        if let Some(after) = &self.changes.after {
+            let mut reply = HostResponse::new(200, Value::Null);
             reply.media = media;
-            after(asked, &mut reply, &mut self.memory());
+            after(incoming, &mut reply, &mut self.state());
             media = reply.media;
         }
         let own = response.into_body().into_data_stream().boxed();
-        let twin = self.memory().twins.get(&asked.id).cloned();
-        let bytes = match twin {
+        let hidden_session = self.state().hidden.get(&incoming.id).cloned();
+        let bytes = match hidden_session {
             None => own,
-            Some(twin) => {
-                let asked = Asked {
-                    id: twin,
-                    ..asked.clone()
+            Some(hidden_session) => {
+                let incoming = ClientRequest {
+                    id: hidden_session,
+                    ..incoming.clone()
                 };
-                let other = self.pass_on(&asked, axum::http::Extensions::new()).await;
+                let other = self.forward(&incoming, axum::http::Extensions::new()).await;
                 let other = other.into_body().into_data_stream();
                 futures::stream::select(own, other).boxed()
             }
         };
-        let (tamper, memory) = (Arc::clone(&self.tamper), Arc::clone(&self.memory));
+        let (changes, state) = (Arc::clone(&self.changes), Arc::clone(&self.state));
         let bytes = bytes.map(|piece| piece.unwrap_or_default());
-        let out = frames::cut(bytes).map(move |frame| {
-            let frames = match (&tamper.frame, &frame) {
-                (_, Frame::Comment(_)) if tamper.is_mute => Vec::new(),
+        let out = frames::split(bytes).map(move |frame| {
+            let frames = match (&changes.frame, &frame) {
+                (_, Frame::Comment(_)) if changes.no_keep_alive => Vec::new(),
                 (Some(change), _) => {
-                    let mut memory = memory.lock();
-                    change(frame, &mut memory)
+                    let mut state = state.lock();
+                    change(frame, &mut state)
                 }
                 (None, _) => vec![frame],
             };
-            let text: String = frames.iter().map(|f| f.text(tamper.wire.crlf)).collect();
-            let text = match tamper.wire.other_ids {
+            let text: String = frames
+                .iter()
+                .map(|f| f.text(changes.encoding.crlf))
+                .collect();
+            let text = match changes.encoding.other_ids {
                 true => text.replace(OWN_ID, OTHER_ID),
                 false => text,
             };
@@ -429,14 +441,14 @@ impl Host {
         response
     }
 
-    async fn twin(&self, id: &str, body: &Value) {
+    async fn hidden_session(&self, id: &str, body: &Value) {
         let request = SpawnRequest {
             adapter: body["adapter"].as_str().unwrap_or_default().to_owned(),
             cwd: body["cwd"].as_str().map(str::to_owned),
             ..SpawnRequest::default()
         };
-        if let Ok(twin) = self.registry.spawn(request, Principal::Local).await {
-            self.memory().twins.insert(id.to_owned(), twin.id);
+        if let Ok(hidden_session) = self.registry.spawn(request, Principal::Local).await {
+            self.state().hidden.insert(id.to_owned(), hidden_session.id);
         }
     }
 }
@@ -446,10 +458,10 @@ async fn message(response: Response, id: &Value) -> Bytes {
     let media = response.headers().get(CONTENT_TYPE);
     let is_stream = media.is_some_and(|m| m.as_bytes().starts_with(b"text/event-stream"));
     let mut body = response.into_body().into_data_stream();
-    let mut held = Vec::new();
+    let mut buffer = Vec::new();
     while let Some(Ok(piece)) = body.next().await {
-        held.extend_from_slice(&piece);
-        let text = String::from_utf8_lossy(&held);
+        buffer.extend_from_slice(&piece);
+        let text = String::from_utf8_lossy(&buffer);
         let mut data = text.lines().filter_map(|line| line.strip_prefix("data: "));
         let answer = data.find(|data| {
             let message: Value = serde_json::from_str(data).unwrap_or_default();
@@ -459,10 +471,10 @@ async fn message(response: Response, id: &Value) -> Bytes {
             return Bytes::from(answer.to_owned());
         }
     }
-    Bytes::from(held)
+    Bytes::from(buffer)
 }
 
-fn decoded(part: &str) -> String {
+fn percent_decode(part: &str) -> String {
     let mut out = Vec::new();
     let mut bytes = part.bytes();
     while let Some(byte) = bytes.next() {

@@ -2,111 +2,115 @@
 
 use serde_json::Value;
 
-use super::frame::Reader;
-use super::{Ending, Ledger, Monitor, Notes, Seen};
+use super::frame::FrameReader;
+use super::{ConversationState, Ending, LineView, Monitor, MonitorNotes};
 use agentproto_wire::{Direction, Envelope, Line};
 
-pub struct Watch {
+/// The monitors of one connection, and what they noted.
+pub struct MonitorRunner {
     monitors: Vec<Box<dyn Monitor>>,
-    reader: Reader,
-    ledger: Ledger,
-    notes: Notes,
+    reader: FrameReader,
+    state: ConversationState,
+    notes: MonitorNotes,
     /// Whether the agent owed a response when its stdin was closed.
-    owed: Option<bool>,
+    owed_response: Option<bool>,
 }
 
 /// The content of a line. Invalid framing is noted, and parsed as far as possible.
 #[derive(Clone, Debug, Default)]
-pub struct Read {
+pub struct ParsedLine {
+    /// First JSON value on the line.
     pub json: Option<Value>,
+    /// JSON-RPC envelope of that value.
     pub envelope: Option<Envelope>,
     /// Further messages on the same line, which the spec does not allow.
     pub rest: Vec<(Value, Envelope)>,
 }
 
-impl Watch {
-    pub fn new(monitors: Vec<Box<dyn Monitor>>) -> Watch {
-        Watch {
+impl MonitorRunner {
+    /// Starts a connection with these monitors.
+    pub fn new(monitors: Vec<Box<dyn Monitor>>) -> MonitorRunner {
+        MonitorRunner {
             monitors,
-            reader: Reader::default(),
-            ledger: Ledger::default(),
-            notes: Notes::default(),
-            owed: None,
+            reader: FrameReader::default(),
+            state: ConversationState::default(),
+            notes: MonitorNotes::default(),
+            owed_response: None,
         }
     }
 
     /// Handles the next line, of any direction.
-    pub fn line(&mut self, line: &Line) -> Read {
+    pub fn on_line(&mut self, line: &Line) -> ParsedLine {
         // An agent may treat a carriage return as part of the message and reject it.
         if line.direction == Direction::ToAgent && line.bytes.last() == Some(&b'\r') {
-            self.ledger.nonsense_sent += 1;
+            self.state.invalid_sent += 1;
         }
         let (frames, values) = self.reader.read(line);
-        self.ledger.frames = frames;
+        self.state.frames = frames;
         let mut messages = values.into_iter().map(|value| {
             let envelope = Envelope::of(&value);
             (value, envelope)
         });
         let first = messages.next();
         let rest: Vec<(Value, Envelope)> = messages.collect();
-        self.show(line, first.as_ref());
+        self.notify(line, first.as_ref());
         for message in &rest {
-            self.ledger.frames.clear();
-            self.show(line, Some(message));
+            self.state.frames.clear();
+            self.notify(line, Some(message));
         }
         let (json, envelope) = first.unzip();
-        Read {
+        ParsedLine {
             json,
             envelope,
             rest,
         }
     }
 
-    fn show(&mut self, line: &Line, message: Option<&(Value, Envelope)>) {
+    fn notify(&mut self, line: &Line, message: Option<&(Value, Envelope)>) {
         let (json, envelope) = (message.map(|m| &m.0), message.map(|m| &m.1));
-        let answers = envelope.and_then(|e| self.ledger.answered_by(line.direction, e));
-        let seen = Seen {
+        let answers = envelope.and_then(|e| self.state.answered_by(line.direction, e));
+        let view = LineView {
             line,
             json,
             envelope,
             answers: answers.as_ref(),
         };
         for monitor in &mut self.monitors {
-            monitor.see(&seen, &self.ledger, &mut self.notes);
+            monitor.on_line(&view, &self.state, &mut self.notes);
         }
-        self.ledger
-            .take(line.direction, line.number, json, envelope);
+        self.state.take(line.direction, line.number, json, envelope);
     }
 
     /// The agent's stdin was closed. Responses that it owes now cannot be expected.
     pub fn input_closed(&mut self) {
-        let mut asked = self.ledger.to_agent.values();
-        let owes = asked.any(|asked| asked.answers == 0);
-        self.owed.get_or_insert(owes);
+        let mut request = self.state.to_agent.values();
+        let owed_response = request.any(|request| request.answers == 0);
+        self.owed_response.get_or_insert(owed_response);
     }
 
     /// The response to this request did not arrive within the time limit.
-    pub fn gave_up(&mut self, id: &Value) {
-        self.ledger.given_up.insert(super::id_key(id));
+    pub fn timed_out(&mut self, id: &Value) {
+        self.state.timed_out.insert(super::id_key(id));
     }
 
     /// Describes the end of the connection. The same rules apply to live runs and recordings.
     pub fn ending(&self, last_line: u64, exits_by_itself: bool) -> Ending {
         Ending {
-            is_orderly: exits_by_itself && self.owed == Some(false),
+            is_orderly: exits_by_itself && self.owed_response == Some(false),
             last_line,
         }
     }
 
     /// Ends the connection and returns all notes.
-    pub fn end(&mut self, ending: &Ending) -> Notes {
+    pub fn finish(&mut self, ending: &Ending) -> MonitorNotes {
         for monitor in &mut self.monitors {
-            monitor.end(ending, &self.ledger, &mut self.notes);
+            monitor.on_end(ending, &self.state, &mut self.notes);
         }
         std::mem::take(&mut self.notes)
     }
 
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+    /// The state of the conversation so far.
+    pub fn state(&self) -> &ConversationState {
+        &self.state
     }
 }

@@ -8,30 +8,30 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use super::http::{Head, Opened, Trouble};
-use super::sse::{Event, Heard, Lines, Reader};
-use super::stand::read_json;
+use super::context::read_json;
+use super::http::{Head, HttpError, OpenResponse};
+use super::sse::{SseEvent, SseItem, SseLines, SseReader};
 use crate::probe::Log;
 use agentproto_wire::Direction;
 
 /// Maximum number of events that are kept, more than any probe needs.
-const MOST_EVENTS: usize = 100_000;
+const MAX_EVENTS: usize = 100_000;
 
 #[derive(Default)]
-struct Read {
-    events: Vec<Event>,
+struct StreamState {
+    events: Vec<SseEvent>,
     comments: Vec<(Instant, u64)>,
     /// Why the stream ended. `None` while it is open.
     ended: Option<String>,
 }
 
 /// An event stream. Dropping it closes the connection.
-pub struct Follow {
+pub struct EventStream {
     pub head: Head,
     /// Transcript lines of the request and of the response head.
     pub lines: [u64; 2],
-    read: Arc<Mutex<Read>>,
-    heard: watch::Receiver<()>,
+    state: Arc<Mutex<StreamState>>,
+    changed: watch::Receiver<()>,
     body: Body,
     log: Arc<Log>,
 }
@@ -40,7 +40,7 @@ enum Body {
     /// Read in the background until this is dropped.
     Stream(#[allow(dead_code, reason = "only its drop matters")] AbortOnDrop),
     /// Not a stream: read on demand.
-    Whole(Box<Opened>),
+    Whole(Box<OpenResponse>),
     Taken,
 }
 
@@ -52,59 +52,62 @@ impl Drop for AbortOnDrop {
     }
 }
 
-impl Follow {
-    pub fn new(mut opened: Opened, log: Arc<Log>, lines: [u64; 2]) -> Follow {
-        let (tell, heard) = watch::channel(());
-        let read: Arc<Mutex<Read>> = Arc::default();
+impl EventStream {
+    pub fn new(mut opened: OpenResponse, log: Arc<Log>, lines: [u64; 2]) -> EventStream {
+        let (sender, changed) = watch::channel(());
+        let state: Arc<Mutex<StreamState>> = Arc::default();
         let head = opened.head.clone();
-        let follow = |body| Follow {
+        let with_body = |body| EventStream {
             head: head.clone(),
             lines,
-            read: Arc::clone(&read),
-            heard: heard.clone(),
+            state: Arc::clone(&state),
+            changed: changed.clone(),
             body,
             log: Arc::clone(&log),
         };
         if head.media_type() != "text/event-stream" {
-            return follow(Body::Whole(Box::new(opened)));
+            return with_body(Body::Whole(Box::new(opened)));
         }
-        let (kept, log) = (Arc::clone(&read), Arc::clone(&log));
+        let (state_copy, log) = (Arc::clone(&state), Arc::clone(&log));
         let reading = tokio::spawn(async move {
-            let mut cut = Lines::default();
-            let mut reader = Reader::default();
+            let mut cut = SseLines::default();
+            let mut reader = SseReader::default();
             let why = loop {
                 let piece = match opened.next().await {
                     Ok(Some(piece)) => piece,
                     Ok(None) => break "the host ended the stream".to_owned(),
-                    Err(trouble) => break trouble.told(),
+                    Err(error) => break error.describe(),
                 };
-                let mut read = kept.lock();
+                let mut state = state_copy.lock();
                 for line in cut.push(&piece) {
                     let number = match line.is_empty() {
                         true => 0,
                         false => log.push_short(Direction::FromAgent, &line),
                     };
                     match reader.line(&line, number) {
-                        Heard::Event(event) if read.events.len() < MOST_EVENTS => {
-                            read.events.push(event);
+                        SseItem::Event(event) if state.events.len() < MAX_EVENTS => {
+                            state.events.push(event);
                         }
-                        Heard::Comment => read.comments.push((Instant::now(), number)),
+                        SseItem::Comment => state.comments.push((Instant::now(), number)),
                         _ => {}
                     }
                 }
-                drop(read);
-                tell.send_replace(());
+                drop(state);
+                sender.send_replace(());
             };
-            let mut read = kept.lock();
-            read.ended = Some(why);
-            drop(read);
-            tell.send_replace(());
+            let mut state = state_copy.lock();
+            state.ended = Some(why);
+            drop(state);
+            sender.send_replace(());
         });
-        follow(Body::Stream(AbortOnDrop(reading)))
+        with_body(Body::Stream(AbortOnDrop(reading)))
     }
 
     /// The whole body if it is not a stream, and its transcript line.
-    pub async fn whole(&mut self, within: Duration) -> Result<(Vec<u8>, Option<u64>), Trouble> {
+    pub async fn read_body(
+        &mut self,
+        within: Duration,
+    ) -> Result<(Vec<u8>, Option<u64>), HttpError> {
         match std::mem::replace(&mut self.body, Body::Taken) {
             Body::Whole(opened) => {
                 let (_, body) = opened.body(within).await?;
@@ -123,20 +126,20 @@ impl Follow {
         self.head.status == 200 && self.head.media_type() == "text/event-stream"
     }
 
-    pub fn events(&self) -> Vec<Event> {
-        let read = self.read.lock();
-        read.events.clone()
+    pub fn events(&self) -> Vec<SseEvent> {
+        let state = self.state.lock();
+        state.events.clone()
     }
 
     pub fn comments(&self) -> Vec<(Instant, u64)> {
-        let read = self.read.lock();
-        read.comments.clone()
+        let state = self.state.lock();
+        state.comments.clone()
     }
 
     /// Why the stream ended. `None` while it is open.
     pub fn ended(&self) -> Option<String> {
-        let read = self.read.lock();
-        read.ended.clone()
+        let state = self.state.lock();
+        state.ended.clone()
     }
 
     /// Waits until a condition on the events holds. Returns false if the time limit or the end of
@@ -144,18 +147,18 @@ impl Follow {
     pub async fn until(
         &mut self,
         within: Duration,
-        mut wanted: impl FnMut(&[Event]) -> bool,
+        mut wanted: impl FnMut(&[SseEvent]) -> bool,
     ) -> bool {
         let until = Instant::now() + within;
         loop {
-            self.heard.borrow_and_update();
+            self.changed.borrow_and_update();
             if wanted(&self.events()) {
                 return true;
             }
             if self.ended().is_some() {
                 return false;
             }
-            if !matches!(timeout_at(until, self.heard.changed()).await, Ok(Ok(()))) {
+            if !matches!(timeout_at(until, self.changed.changed()).await, Ok(Ok(()))) {
                 return wanted(&self.events());
             }
         }
@@ -165,12 +168,12 @@ impl Follow {
     pub async fn comment(&mut self, within: Duration) -> Option<(Instant, u64)> {
         let until = Instant::now() + within;
         loop {
-            self.heard.borrow_and_update();
+            self.changed.borrow_and_update();
             if let Some(first) = self.comments().first() {
                 return Some(*first);
             }
             if self.ended().is_some()
-                || !matches!(timeout_at(until, self.heard.changed()).await, Ok(Ok(())))
+                || !matches!(timeout_at(until, self.changed.changed()).await, Ok(Ok(())))
             {
                 return self.comments().first().copied();
             }
@@ -186,38 +189,39 @@ impl Follow {
 
     /// Waits for this number of turn ends.
     pub async fn turns(&mut self, count: usize, within: Duration) -> bool {
-        let enough = |events: &[Event]| events.iter().filter(|e| is_turn_end(e)).count() >= count;
+        let enough =
+            |events: &[SseEvent]| events.iter().filter(|e| is_turn_end(e)).count() >= count;
         self.until(within, enough).await
     }
 }
 
 /// The text of a `line` event, without colors.
-pub fn line_of(event: &Event) -> Option<String> {
+pub fn line_of(event: &SseEvent) -> Option<String> {
     if event.name != "line" {
         return None;
     }
     let data = read_json(event.data.as_bytes()).ok()?;
-    data.get("line").and_then(Value::as_str).map(uncoloured)
+    data.get("line").and_then(Value::as_str).map(without_colors)
 }
 
 /// Whether a line is output of the agent, and not a message of the host about the session.
-pub fn is_said_by_agent(event: &Event) -> bool {
+pub fn is_agent_output(event: &SseEvent) -> bool {
     let data = read_json(event.data.as_bytes()).ok();
     let stream = data.as_ref().and_then(|data| data.get("stream"));
     event.name == "line" && stream.and_then(Value::as_str) == Some("stdout")
 }
 
 /// Whether a line is the end of a turn, whatever its formatting.
-pub fn says_turn_end(line: &str) -> bool {
+pub fn is_turn_end_line(line: &str) -> bool {
     line.contains("turn-end")
 }
 
-fn is_turn_end(event: &Event) -> bool {
-    line_of(event).is_some_and(|line| says_turn_end(&line))
+fn is_turn_end(event: &SseEvent) -> bool {
+    line_of(event).is_some_and(|line| is_turn_end_line(&line))
 }
 
 /// Removes escape sequences, because a host may color its lines.
-pub fn uncoloured(text: &str) -> String {
+pub fn without_colors(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -243,8 +247,8 @@ mod tests {
     #[test]
     fn colors_are_removed() {
         let red = "\u{1b}[1;31m── turn-end (end_turn) ──\u{1b}[0m";
-        assert_eq!(uncoloured(red), "── turn-end (end_turn) ──");
-        assert!(says_turn_end(&uncoloured(red)));
-        assert_eq!(uncoloured("a\u{1b}"), "a");
+        assert_eq!(without_colors(red), "── turn-end (end_turn) ──");
+        assert!(is_turn_end_line(&without_colors(red)));
+        assert_eq!(without_colors("a\u{1b}"), "a");
     }
 }

@@ -7,15 +7,15 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::super::{Ending, Ledger, Monitor, Notes, Seen, id_key};
+use super::super::{ConversationState, Ending, LineView, Monitor, MonitorNotes, id_key};
 use super::show;
-use agentproto_wire::{Direction, Kind};
+use agentproto_wire::{Direction, MessageKind};
 
 /// Maximum number of tokens that are remembered.
 const TOKENS: usize = 10_000;
 
 #[derive(Default)]
-pub struct Work {
+pub struct ProgressMonitor {
     /// Progress tokens of the client's requests.
     tokens: HashMap<String, Token>,
 }
@@ -29,14 +29,19 @@ struct Token {
     answered: Option<u64>,
 }
 
-impl Monitor for Work {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        let (Some(json), Some(envelope)) = (seen.json, seen.envelope) else {
+impl Monitor for ProgressMonitor {
+    fn on_line(
+        &mut self,
+        view: &LineView<'_>,
+        state: &ConversationState,
+        notes: &mut MonitorNotes,
+    ) {
+        let (Some(json), Some(envelope)) = (view.json, view.envelope) else {
             return;
         };
-        let number = seen.line.number;
-        match (seen.line.direction, &envelope.kind) {
-            (Direction::ToAgent, Kind::Request { id, .. }) => {
+        let number = view.line.number;
+        match (view.line.direction, &envelope.kind) {
+            (Direction::ToAgent, MessageKind::Request { id, .. }) => {
                 if let Some(token) = json.pointer("/params/_meta/progressToken")
                     && self.tokens.len() < TOKENS
                 {
@@ -49,27 +54,27 @@ impl Monitor for Work {
                     self.tokens.insert(id_key(token), token_of);
                 }
             }
-            (Direction::FromAgent, Kind::Notification { method }) => match method.as_str() {
+            (Direction::FromAgent, MessageKind::Notification { method }) => match method.as_str() {
                 "notifications/progress" => self.progress(json, number, notes),
-                "notifications/cancelled" => cancels(json, number, ledger, notes),
+                "notifications/cancelled" => cancels(json, number, state, notes),
                 _ => {}
             },
-            (Direction::FromAgent, Kind::Response { id, .. }) => {
+            (Direction::FromAgent, MessageKind::Response { id, .. }) => {
                 self.answer(&id_key(id), json, number);
             }
             _ => {}
         }
     }
 
-    fn end(&mut self, _: &Ending, _: &Ledger, notes: &mut Notes) {
-        let told = |token: &&Token| token.last.is_some() && token.answered.is_some();
-        for _ in self.tokens.values().filter(told) {
-            notes.held("MCP-PROG-03");
+    fn on_end(&mut self, _: &Ending, _: &ConversationState, notes: &mut MonitorNotes) {
+        let is_reported = |token: &&Token| token.last.is_some() && token.answered.is_some();
+        for _ in self.tokens.values().filter(is_reported) {
+            notes.pass("MCP-PROG-03");
         }
     }
 }
 
-impl Work {
+impl ProgressMonitor {
     fn answer(&mut self, id: &str, json: &Value, number: u64) {
         // A task continues after the response that names it.
         if json.pointer("/result/task").is_some() {
@@ -80,7 +85,7 @@ impl Work {
         }
     }
 
-    fn progress(&mut self, json: &Value, number: u64, notes: &mut Notes) {
+    fn progress(&mut self, json: &Value, number: u64, notes: &mut MonitorNotes) {
         let named = json.pointer("/params/progressToken");
         let token = named.and_then(|token| self.tokens.get_mut(&id_key(token)));
         let Some(token) = token else {
@@ -88,7 +93,7 @@ impl Work {
                 "progress names the token {}, which is not in any request of the client",
                 show(named)
             );
-            notes.broken("MCP-PROG-01", what, &[number]);
+            notes.violation("MCP-PROG-01", what, &[number]);
             return;
         };
         if let Some(answered) = token.answered {
@@ -96,22 +101,22 @@ impl Work {
                 "progress of the token {} is sent after the request was answered",
                 show(named)
             );
-            notes.broken("MCP-PROG-03", what, &[number, answered, token.line]);
+            notes.violation("MCP-PROG-03", what, &[number, answered, token.line]);
             return;
         }
-        notes.held("MCP-PROG-01");
+        notes.pass("MCP-PROG-01");
         let progress = json.pointer("/params/progress");
         let Some(now) = progress.and_then(Value::as_f64) else {
             let what = format!("`progress` is {}; it must be a number", show(progress));
-            notes.broken("MCP-PROG-02", what, &[number]);
+            notes.violation("MCP-PROG-02", what, &[number]);
             return;
         };
         match token.last {
             Some((before, line)) if now <= before => {
                 let what = format!("progress goes from {before} to {now}; it must increase");
-                notes.broken("MCP-PROG-02", what, &[line, number]);
+                notes.violation("MCP-PROG-02", what, &[line, number]);
             }
-            Some(_) => notes.held("MCP-PROG-02"),
+            Some(_) => notes.pass("MCP-PROG-02"),
             None => {}
         }
         token.last = Some((now, number));
@@ -119,16 +124,16 @@ impl Work {
 }
 
 /// Checks that the server cancels only its own requests.
-fn cancels(json: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
+fn cancels(json: &Value, number: u64, state: &ConversationState, notes: &mut MonitorNotes) {
     let id = json.pointer("/params/requestId");
-    match id.is_some_and(|id| ledger.from_agent.contains_key(&id_key(id))) {
-        true => notes.held("MCP-CANC-04"),
+    match id.is_some_and(|id| state.from_agent.contains_key(&id_key(id))) {
+        true => notes.pass("MCP-CANC-04"),
         false => {
             let what = format!(
                 "the server cancels the request {}, which it never sent",
                 show(id)
             );
-            notes.broken("MCP-CANC-04", what, &[number]);
+            notes.violation("MCP-CANC-04", what, &[number]);
         }
     }
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use agentproto_harness::lifecycle::{BundleTarget, Choices};
+use agentproto_harness::lifecycle::{BundleOptions, BundleTarget};
 use agentproto_harness::model::{Report, Target};
 use agentproto_harness::run::process::Launcher;
 use agentproto_harness::run::{
-    self, Login, Options, Patience, Secrets, Setting, Workspace, prompts,
+    self, LoginMethod, ResponseHistory, RunConfig, RunDirectory, RunOptions, RunSecrets, prompts,
 };
 use agentproto_harness::suite::{self, Selection};
 use agentproto_mock_agents::{self as mock, ADAPTER, WRAPPER};
@@ -20,7 +20,7 @@ use agentproto_runtime::home::write_with_mode;
 use agentproto_sandbox::helper;
 
 /// Response timeout. The mocks answer at once or never.
-const PATIENCE: Duration = Duration::from_secs(8);
+const TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Last line of the script.
 pub const EXEC: &str = "exec \"$here/agentproto\" mock acp --state .mock-agent -- \"$@\"";
@@ -38,7 +38,7 @@ enum Body {
 
 /// How a bundle is generated.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct BundleSpec {
     /// Name of the mock bundle that it starts from.
     from: &'static str,
     body: Body,
@@ -50,8 +50,8 @@ pub struct Made {
     yes: bool,
 }
 
-fn of(from: &'static str, body: Body) -> Made {
-    Made {
+fn of(from: &'static str, body: Body) -> BundleSpec {
+    BundleSpec {
         from,
         body,
         edits: Vec::new(),
@@ -60,20 +60,20 @@ fn of(from: &'static str, body: Body) -> Made {
     }
 }
 
-pub fn acp() -> Made {
+pub fn acp() -> BundleSpec {
     of("mock-acp", Body::Mock)
 }
 
-pub fn mcp() -> Made {
+pub fn mcp() -> BundleSpec {
     of("mock-mcp", Body::Mock)
 }
 
-pub fn repl() -> Made {
+pub fn repl() -> BundleSpec {
     of("mock-repl", Body::Mock)
 }
 
 /// The ACP mock, started by a script.
-pub fn script() -> Made {
+pub fn script() -> BundleSpec {
     of("mock-acp", Body::Script)
         .manifest("bin: agentproto\n", "bin: ./agent.sh\n")
         .manifest("[mock, acp, --state, .mock-agent, \"--\"]", "[serve]")
@@ -81,7 +81,7 @@ pub fn script() -> Made {
 }
 
 /// An executable adapter in shell.
-pub fn adapter() -> Made {
+pub fn adapter() -> BundleSpec {
     of("mock-repl", Body::Adapter)
         .manifest("codec: claude-stream-json", "adapter_exec: [./adapter.sh]")
         .manifest("bidirectional: false", "bidirectional: true")
@@ -103,19 +103,21 @@ pub fn without_line(word: &str) -> String {
     lines.join("\n")
 }
 
-impl Made {
-    pub fn edit(mut self, file: &str, old: &str, new: &str) -> Made {
+impl BundleSpec {
+    /// Replaces the first occurrence of `old` in a file of the bundle.
+    pub fn edit(mut self, file: &str, old: &str, new: &str) -> BundleSpec {
         let edit = [file, old, new].map(str::to_owned);
         self.edits.push(edit.into());
         self
     }
 
-    pub fn manifest(self, old: &str, new: &str) -> Made {
+    /// Replaces the first occurrence of `old` in the manifest.
+    pub fn manifest(self, old: &str, new: &str) -> BundleSpec {
         self.edit("AGENT-CLI.md", old, new)
     }
 
     /// Adds arguments of the mock, written as items of a YAML list.
-    pub fn args(self, words: &str) -> Made {
+    pub fn args(self, words: &str) -> BundleSpec {
         match self.from {
             "mock-mcp" => {
                 // `bin_args` has the same words, but the server is started with `mcp.args`.
@@ -126,37 +128,39 @@ impl Made {
         }
     }
 
-    pub fn version_command(self, shell: &str) -> Made {
+    /// Replaces the version command of the manifest.
+    pub fn version_command(self, shell: &str) -> BundleSpec {
         let command = format!("cmd: \"sh -c '{shell}'\"");
         self.manifest("cmd: agentproto --version", &command)
     }
 
     /// Replaces the last line of the script.
-    pub fn program(self, shell: &str) -> Made {
+    pub fn program(self, shell: &str) -> BundleSpec {
         self.edit("agent.sh", EXEC, shell)
     }
 
     /// Adds commands to the start of the script.
-    pub fn before(self, shell: &str) -> Made {
+    pub fn before(self, shell: &str) -> BundleSpec {
         self.program(&format!("{shell}\n{EXEC}"))
     }
 
-    pub fn says(self, old: &str, new: &str) -> Made {
+    /// Replaces the first occurrence of `old` in the adapter script.
+    pub fn edit_adapter(self, old: &str, new: &str) -> BundleSpec {
         self.edit("adapter.sh", old, new)
     }
 
     /// Adds a login by an environment variable, which the caller has.
-    pub fn with_login(self) -> Made {
+    pub fn with_login(self) -> BundleSpec {
         let sandbox = "sandbox: ./SANDBOX.md";
         let auth = format!("auth:\n  state: {{ env: [MOCK_TOKEN] }}\n\n{sandbox}");
-        let mut made = self.manifest(sandbox, &auth);
+        let mut bundle_spec = self.manifest(sandbox, &auth);
         let variable = ["MOCK_TOKEN", "a-token-of-the-caller"].map(str::to_owned);
-        made.variables.push(variable.into());
-        made
+        bundle_spec.variables.push(variable.into());
+        bundle_spec
     }
 
     /// Declares no continuation except `none`.
-    pub fn starts_anew(self) -> Made {
+    pub fn without_continuation(self) -> BundleSpec {
         let (default, supported) = ("default: native-resume", "[native-resume, pinned-session");
         self.manifest(default, "default: none")
             .manifest(supported, "[none")
@@ -164,13 +168,14 @@ impl Made {
     }
 
     /// Declares no tool calls, no questions and no continuation.
-    pub fn only_talks(self) -> Made {
+    pub fn without_optional(self) -> BundleSpec {
         self.manifest("tool_calls: true", "tool_calls: false")
             .manifest("bidirectional: true", "bidirectional: false")
-            .starts_anew()
+            .without_continuation()
     }
 
-    pub fn confirmed(mut self) -> Made {
+    /// Confirms the setup steps in advance.
+    pub fn confirmed(mut self) -> BundleSpec {
         self.yes = true;
         self
     }
@@ -223,10 +228,10 @@ impl Made {
         let mut bundle = Bundle::load(&manifest).map_err(|fault| fault.message)?;
         // `agentproto` in the bundle means this binary.
         bundle.built_in = true;
-        let mut choices = Choices {
+        let mut choices = BundleOptions {
             sandboxing,
             yes: self.yes,
-            ..Choices::default()
+            ..BundleOptions::default()
         };
         for (name, value) in &self.variables {
             choices.host_env.retain(|(known, _)| known != name.as_str());
@@ -250,11 +255,11 @@ fn program(dir: &Path) -> io::Result<PathBuf> {
     Ok(to)
 }
 
-static GO_ON: AtomicBool = AtomicBool::new(false);
+static NEVER_STOP: AtomicBool = AtomicBool::new(false);
 
 /// Runs the lifecycle suite on a bundle. `only` is the same as in `certify --only`.
-pub async fn trial(
-    made: &Made,
+pub async fn run_suite(
+    bundle_spec: &BundleSpec,
     only: &[String],
     jobs: usize,
     sandboxing: Sandboxing,
@@ -262,38 +267,38 @@ pub async fn trial(
     let suite = suite::built_in("lifecycle").and_then(Result::ok);
     let suite = suite.ok_or_else(|| "the lifecycle suite is missing".to_owned())?;
     let suites = Arc::new(vec![suite]);
-    let only = Selection::of(only, &suites);
+    let only = Selection::new(only, &suites);
     let only = only.map_err(|unknown| format!("unknown case or requirement `{}`", unknown.word))?;
-    let workspace = Workspace::new("certify").map_err(|error| error.to_string())?;
-    let target = made.target(workspace.path(), sandboxing)?;
-    let told = Target {
+    let workspace = RunDirectory::new("certify").map_err(|error| error.to_string())?;
+    let target = bundle_spec.target(workspace.path(), sandboxing)?;
+    let target_info = Target {
         kind: "bundle".to_owned(),
         name: target.name(),
         ..Target::default()
     };
-    let setting = Setting {
+    let config = RunConfig {
         launcher: Launcher::Bundle(Arc::new(target)),
-        prompts: prompts::of_mock(),
-        timeout: PATIENCE,
+        prompts: prompts::mock_prompts(),
+        timeout: TIMEOUT,
         quiet: Duration::from_millis(300),
         grace: Duration::from_millis(1000),
-        login: Login::No,
+        login: LoginMethod::No,
         model: None,
         workspace,
         home: None,
         state_variable: None,
-        starts: Patience::default(),
-        sessions: Patience::default(),
-        turns: Patience::default(),
-        secrets: Secrets::default(),
+        starts: ResponseHistory::default(),
+        sessions: ResponseHistory::default(),
+        turns: ResponseHistory::default(),
+        secrets: RunSecrets::default(),
     };
-    let options = Options {
+    let options = RunOptions {
         jobs,
         shard: None,
-        stop: &GO_ON,
+        stop: &NEVER_STOP,
         keep_transcripts: false,
         only,
     };
-    let ran = run::run(suites, told, setting, options, Arc::new(())).await;
-    Ok(ran.report)
+    let result = run::run(suites, target_info, config, options, Arc::new(())).await;
+    Ok(result.report)
 }

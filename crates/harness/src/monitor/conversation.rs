@@ -5,19 +5,23 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::Frame;
-use agentproto_wire::{Direction, Envelope, Kind};
+use super::LineFrame;
+use agentproto_wire::{Direction, Envelope, MessageKind};
 
 /// Maximum number of requests that are remembered. Answered ones are kept so that a second response
 /// is recognized.
-const REMEMBERED: usize = 20_000;
+const MAX_REMEMBERED: usize = 20_000;
 
 /// A request that one side sent.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct RequestRecord {
+    /// JSON-RPC id.
     pub id: Value,
+    /// Method name. Empty if the message was not a valid request.
     pub method: String,
+    /// Params, or null.
     pub params: Value,
+    /// Transcript line of the request.
     pub line: u64,
     /// Number of responses so far.
     pub answers: u32,
@@ -26,16 +30,18 @@ pub struct Asked {
     /// Number of responses that are due. More than one if the id was reused while it was open.
     pub expected: u32,
     /// Whether its envelope was invalid on purpose. Then any response is acceptable.
-    pub is_flawed: bool,
+    pub is_invalid: bool,
 }
 
+/// State of one ACP session.
 #[derive(Clone, Debug, Default)]
-pub struct Session {
+pub struct SessionState {
     /// The line that made the session known: the response to `session/new`, or the client's
     /// `session/load`.
     pub since: u64,
     /// The line of the response to `session/close` or `session/delete`.
     pub closed: Option<u64>,
+    /// Working directory that the client requested.
     pub cwd: String,
     /// The id of the client's open `session/prompt`.
     pub turn: Option<String>,
@@ -50,28 +56,30 @@ pub struct Session {
     opened_by: Option<String>,
 }
 
+/// State of one connection, as seen in the lines so far.
 #[derive(Default)]
-pub struct Ledger {
+pub struct ConversationState {
     /// Requests of the client, by id (see `id_key`).
-    pub to_agent: HashMap<String, Asked>,
+    pub to_agent: HashMap<String, RequestRecord>,
     /// Requests of the agent, by id.
-    pub from_agent: HashMap<String, Asked>,
+    pub from_agent: HashMap<String, RequestRecord>,
     /// `params` of the last `initialize`.
     pub client: Value,
     /// `result` of the response to it.
     pub agent: Value,
     /// The line of that `initialize`.
     pub started: Option<u64>,
-    pub sessions: HashMap<String, Session>,
+    /// Sessions by id.
+    pub sessions: HashMap<String, SessionState>,
     /// Number of invalid lines that the client sent: bad JSON, bad envelopes. Each may be answered
     /// with an error whose id is null.
-    pub nonsense_sent: u32,
+    pub invalid_sent: u32,
     /// Number of such errors that the agent sent.
-    pub nonsense_answered: u32,
+    pub invalid_answered: u32,
     /// The framing of the current line. Empty for further messages on the same line.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<LineFrame>,
     /// Ids of the client's requests that were not answered within the time limit.
-    pub given_up: HashSet<String>,
+    pub timed_out: HashSet<String>,
 }
 
 /// An id as a key: `1`, `"1"` and `null` are different.
@@ -79,10 +87,10 @@ pub fn id_key(id: &Value) -> String {
     id.to_string()
 }
 
-impl Ledger {
+impl ConversationState {
     /// The request that a line answers.
-    pub fn answered_by(&self, direction: Direction, envelope: &Envelope) -> Option<Asked> {
-        let Kind::Response { id, .. } = &envelope.kind else {
+    pub fn answered_by(&self, direction: Direction, envelope: &Envelope) -> Option<RequestRecord> {
+        let MessageKind::Response { id, .. } = &envelope.kind else {
             return None;
         };
         let table = match direction {
@@ -94,9 +102,9 @@ impl Ledger {
     }
 
     /// Whether a request of the client names this session.
-    pub fn we_named(&self, session: &str) -> bool {
+    pub fn is_named_by_client(&self, session: &str) -> bool {
         let mut ours = self.to_agent.values();
-        ours.any(|asked| asked.params.get("sessionId").and_then(Value::as_str) == Some(session))
+        ours.any(|request| request.params.get("sessionId").and_then(Value::as_str) == Some(session))
     }
 
     /// Adds a line, after the monitors have seen it.
@@ -108,18 +116,18 @@ impl Ledger {
         envelope: Option<&Envelope>,
     ) {
         let (Some(json), Some(envelope)) = (json, envelope) else {
-            self.nonsense_sent += u32::from(direction == Direction::ToAgent);
+            self.invalid_sent += u32::from(direction == Direction::ToAgent);
             return;
         };
         match (&envelope.kind, direction) {
-            (Kind::Request { id, method }, _) => {
+            (MessageKind::Request { id, method }, _) => {
                 let table = match direction {
                     Direction::ToAgent => &self.to_agent,
                     _ => &self.from_agent,
                 };
                 let open = table.get(&id_key(id));
                 let due = open.map_or(0, |open| open.expected.saturating_sub(open.answers));
-                let asked = Asked {
+                let request = RequestRecord {
                     id: id.clone(),
                     method: method.clone(),
                     params: json.get("params").cloned().unwrap_or(Value::Null),
@@ -127,44 +135,44 @@ impl Ledger {
                     answers: 0,
                     answered: None,
                     expected: due.saturating_add(1),
-                    is_flawed: !envelope.flaws.is_empty(),
+                    is_invalid: !envelope.flaws.is_empty(),
                 };
                 if direction == Direction::ToAgent {
-                    self.we_ask(&asked, number, envelope);
-                    self.to_agent.insert(id_key(id), asked);
+                    self.client_request(&request, number, envelope);
+                    self.to_agent.insert(id_key(id), request);
                 } else {
-                    self.from_agent.insert(id_key(id), asked);
+                    self.from_agent.insert(id_key(id), request);
                 }
             }
-            (Kind::Response { id, is_error }, Direction::FromAgent) => {
+            (MessageKind::Response { id, is_error }, Direction::FromAgent) => {
                 let key = id_key(id);
-                if let Some(asked) = self.to_agent.get_mut(&key) {
-                    asked.answers += 1;
-                    asked.answered.get_or_insert(number);
-                    let asked = asked.clone();
-                    if asked.is_flawed && asked.answers == 1 {
-                        self.nonsense_answered += 1;
+                if let Some(request) = self.to_agent.get_mut(&key) {
+                    request.answers += 1;
+                    request.answered.get_or_insert(number);
+                    let request = request.clone();
+                    if request.is_invalid && request.answers == 1 {
+                        self.invalid_answered += 1;
                     }
-                    self.they_answer(&asked, *is_error, json, number);
-                } else if id.is_null() && *is_error && self.nonsense_answered < self.nonsense_sent {
-                    self.nonsense_answered += 1;
-                } else if let Some(asked) = self.meant(id).cloned() {
+                    self.agent_response(&request, *is_error, json, number);
+                } else if id.is_null() && *is_error && self.invalid_answered < self.invalid_sent {
+                    self.invalid_answered += 1;
+                } else if let Some(request) = self.request_for_wrong_id(id).cloned() {
                     // The request stays open, because the id of the response is wrong.
-                    self.they_answer(&asked, *is_error, json, number);
+                    self.agent_response(&request, *is_error, json, number);
                 }
-                forget_some(&mut self.to_agent);
+                forget_answered(&mut self.to_agent);
             }
-            (Kind::Response { id, .. }, Direction::ToAgent) => {
-                if let Some(asked) = self.from_agent.get_mut(&id_key(id)) {
-                    asked.answers += 1;
-                    asked.answered.get_or_insert(number);
+            (MessageKind::Response { id, .. }, Direction::ToAgent) => {
+                if let Some(request) = self.from_agent.get_mut(&id_key(id)) {
+                    request.answers += 1;
+                    request.answered.get_or_insert(number);
                 } else if envelope.flaws.is_empty() {
                     // The agent may complain about a response that matches no request.
-                    self.nonsense_sent += 1;
+                    self.invalid_sent += 1;
                 }
-                forget_some(&mut self.from_agent);
+                forget_answered(&mut self.from_agent);
             }
-            (Kind::Notification { method }, Direction::ToAgent) => {
+            (MessageKind::Notification { method }, Direction::ToAgent) => {
                 if method == "session/cancel"
                     && let Some(session) = session_of(json)
                     && let Some(session) = self.sessions.get_mut(session)
@@ -173,54 +181,54 @@ impl Ledger {
                     session.cancelled = Some(number);
                 }
             }
-            (Kind::Other, Direction::ToAgent) => {
-                self.nonsense_sent += 1;
+            (MessageKind::Other, Direction::ToAgent) => {
+                self.invalid_sent += 1;
                 // The agent may answer with the id of the invalid message.
                 if let Some(id) = json.get("id") {
-                    let asked = Asked {
+                    let request = RequestRecord {
                         id: id.clone(),
                         line: number,
-                        is_flawed: true,
+                        is_invalid: true,
                         expected: 1,
-                        ..Asked::default()
+                        ..RequestRecord::default()
                     };
-                    self.to_agent.insert(id_key(id), asked);
+                    self.to_agent.insert(id_key(id), request);
                 }
             }
             _ => {}
         }
         if direction == Direction::ToAgent
             && !envelope.flaws.is_empty()
-            && envelope.kind != Kind::Other
+            && envelope.kind != MessageKind::Other
         {
-            self.nonsense_sent += 1;
+            self.invalid_sent += 1;
         }
     }
 
-    fn we_ask(&mut self, asked: &Asked, number: u64, envelope: &Envelope) {
-        match asked.method.as_str() {
+    fn client_request(&mut self, request: &RequestRecord, number: u64, envelope: &Envelope) {
+        match request.method.as_str() {
             "initialize" => {
-                self.client = asked.params.clone();
+                self.client = request.params.clone();
                 self.started = Some(number);
             }
             "session/load" | "session/resume" => {
                 // The replay comes before the response.
-                if let Some(id) = asked.params.get("sessionId").and_then(Value::as_str) {
+                if let Some(id) = request.params.get("sessionId").and_then(Value::as_str) {
                     let is_known = self.sessions.get(id).is_some_and(|s| s.closed.is_none());
                     let session = self.sessions.entry(id.to_owned()).or_default();
                     if !is_known {
                         session.since = number;
                         session.closed = None;
-                        session.opened_by = Some(id_key(&asked.id));
+                        session.opened_by = Some(id_key(&request.id));
                     }
-                    session.cwd = text(&asked.params, "cwd");
-                    session.is_loading = asked.method == "session/load";
+                    session.cwd = text(&request.params, "cwd");
+                    session.is_loading = request.method == "session/load";
                 }
             }
             "session/prompt" if envelope.flaws.is_empty() => {
-                let id = asked.params.get("sessionId").and_then(Value::as_str);
+                let id = request.params.get("sessionId").and_then(Value::as_str);
                 if let Some(session) = id.and_then(|id| self.sessions.get_mut(id)) {
-                    session.turn = Some(id_key(&asked.id));
+                    session.turn = Some(id_key(&request.id));
                     session.cancelled = None;
                 }
             }
@@ -228,29 +236,35 @@ impl Ledger {
         }
     }
 
-    fn they_answer(&mut self, asked: &Asked, is_error: bool, json: &Value, number: u64) {
+    fn agent_response(
+        &mut self,
+        request: &RequestRecord,
+        is_error: bool,
+        json: &Value,
+        number: u64,
+    ) {
         let result = json.get("result").unwrap_or(&Value::Null);
-        let named = asked.params.get("sessionId").and_then(Value::as_str);
-        if asked.method == "session/load"
+        let named = request.params.get("sessionId").and_then(Value::as_str);
+        if request.method == "session/load"
             && let Some(session) = named.and_then(|id| self.sessions.get_mut(id))
         {
             session.is_loading = false;
         }
-        match asked.method.as_str() {
+        match request.method.as_str() {
             "initialize" if !is_error => self.agent = result.clone(),
             "session/new" | "session/fork" if !is_error => {
                 if let Some(id) = result.get("sessionId").and_then(Value::as_str) {
-                    let session = Session {
+                    let session = SessionState {
                         since: number,
-                        cwd: text(&asked.params, "cwd"),
-                        ..Session::default()
+                        cwd: text(&request.params, "cwd"),
+                        ..SessionState::default()
                     };
                     self.sessions.insert(id.to_owned(), session);
                 }
             }
             "session/load" | "session/resume" if is_error => {
                 if let Some(session) = named.and_then(|id| self.sessions.get_mut(id))
-                    && session.opened_by == Some(id_key(&asked.id))
+                    && session.opened_by == Some(id_key(&request.id))
                 {
                     session.closed = Some(number);
                 }
@@ -263,7 +277,7 @@ impl Ledger {
             "session/prompt" => {
                 let cancelled = result.get("stopReason").and_then(Value::as_str);
                 if let Some(session) = named.and_then(|id| self.sessions.get_mut(id))
-                    && session.turn.as_deref() == Some(&id_key(&asked.id))
+                    && session.turn.as_deref() == Some(&id_key(&request.id))
                 {
                     session.turn = None;
                     session.last_answer = Some((number, cancelled == Some("cancelled")));
@@ -275,8 +289,8 @@ impl Ledger {
 
     /// The open request that a response with a wrong id must belong to. This is a request with the
     /// same id as another JSON type. Without an id, it is the only open request.
-    pub fn meant(&self, id: &Value) -> Option<&Asked> {
-        let is_open = |asked: &&Asked| asked.answers < asked.expected;
+    pub fn request_for_wrong_id(&self, id: &Value) -> Option<&RequestRecord> {
+        let is_open = |request: &&RequestRecord| request.answers < request.expected;
         match id {
             Value::String(text) => {
                 let twin = text.parse::<serde_json::Number>().ok()?;
@@ -298,20 +312,20 @@ impl Ledger {
     /// Number of open requests of the client with this method.
     pub fn open(&self, method: &str) -> usize {
         let open = self.to_agent.values();
-        open.filter(|asked| asked.method == method && asked.answers < asked.expected)
+        open.filter(|request| request.method == method && request.answers < request.expected)
             .count()
     }
 
     /// Whether the client announced a capability, by its JSON Pointer below `clientCapabilities`.
     pub fn client_can(&self, pointer: &str) -> bool {
         let capabilities = self.client.get("clientCapabilities");
-        is_on(capabilities.and_then(|c| c.pointer(pointer)))
+        is_announced(capabilities.and_then(|c| c.pointer(pointer)))
     }
 
     /// Whether the agent announced a capability, by its JSON Pointer below `agentCapabilities`.
     pub fn agent_can(&self, pointer: &str) -> bool {
         let capabilities = self.agent.get("agentCapabilities");
-        is_on(capabilities.and_then(|c| c.pointer(pointer)))
+        is_announced(capabilities.and_then(|c| c.pointer(pointer)))
     }
 
     /// Whether the response to this method must have the specified shape. IN-17 reports methods
@@ -332,14 +346,14 @@ impl Ledger {
     }
 }
 
-fn forget_some(table: &mut HashMap<String, Asked>) {
-    if table.len() > REMEMBERED {
-        table.retain(|_, asked| asked.answers < asked.expected);
+fn forget_answered(table: &mut HashMap<String, RequestRecord>) {
+    if table.len() > MAX_REMEMBERED {
+        table.retain(|_, request| request.answers < request.expected);
     }
 }
 
 /// A capability is announced as `true`, or as an object, which may be empty.
-fn is_on(value: Option<&Value>) -> bool {
+fn is_announced(value: Option<&Value>) -> bool {
     matches!(value, Some(Value::Bool(true) | Value::Object(_)))
 }
 

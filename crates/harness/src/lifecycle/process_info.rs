@@ -1,19 +1,19 @@
 //! Inspects the agent's process through `/proc`: its command line, its environment, and its
 //! confinement.
 
-use super::stand::MARKER;
+use super::context::MARKER;
 
 /// A process with the marker of a case in its environment.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ProcessInfo {
     pub pid: u32,
     parent: u32,
     pub argv: Vec<String>,
     pub env: Vec<(String, String)>,
-    pub around: Around,
+    pub confinement: Confinement,
 }
 
-impl Seen {
+impl ProcessInfo {
     pub fn variable(&self, name: &str) -> Option<&str> {
         let mut all = self.env.iter();
         let found = all.find(|(n, _)| n == name);
@@ -23,7 +23,7 @@ impl Seen {
 
 /// The confinement of a process.
 #[derive(Clone, Debug, Default)]
-pub struct Around {
+pub struct Confinement {
     /// Kinds of namespaces that it does not share with the harness.
     pub own: Vec<&'static str>,
     /// Kinds of namespaces that it shares with the harness.
@@ -32,23 +32,23 @@ pub struct Around {
     pub seccomp: Option<String>,
 }
 
-impl Around {
-    fn of(pid: u32, status: &str) -> Around {
-        let mut around = Around {
+impl Confinement {
+    fn of(pid: u32, status: &str) -> Confinement {
+        let mut confinement = Confinement {
             no_new_privileges: field_of(status, "NoNewPrivs"),
             seccomp: field_of(status, "Seccomp"),
-            ..Around::default()
+            ..Confinement::default()
         };
         for kind in ["mnt", "net", "pid", "user", "ipc", "uts"] {
             let theirs = std::fs::read_link(format!("/proc/{pid}/ns/{kind}"));
             let ours = std::fs::read_link(format!("/proc/self/ns/{kind}"));
             match (theirs, ours) {
-                (Ok(theirs), Ok(ours)) if theirs == ours => around.shared.push(kind),
-                (Ok(_), Ok(_)) => around.own.push(kind),
+                (Ok(theirs), Ok(ours)) if theirs == ours => confinement.shared.push(kind),
+                (Ok(_), Ok(_)) => confinement.own.push(kind),
                 _ => {}
             }
         }
-        around
+        confinement
     }
 }
 
@@ -61,7 +61,7 @@ fn field_of(status: &str, field: &str) -> Option<String> {
 }
 
 /// All processes with the marker. `None` if `/proc` is not readable.
-pub fn all(marker: &str) -> Option<Vec<Seen>> {
+pub fn all(marker: &str) -> Option<Vec<ProcessInfo>> {
     let wanted = format!("{MARKER}={marker}");
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").ok()?.flatten() {
@@ -79,11 +79,11 @@ pub fn all(marker: &str) -> Option<Vec<Seen>> {
         let status = status.unwrap_or_default();
         let parent = field_of(&status, "PPid").and_then(|p| p.parse().ok());
         let argv = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        found.push(Seen {
+        found.push(ProcessInfo {
             pid,
             parent: parent.unwrap_or(0),
             argv: texts(&argv),
-            around: Around::of(pid, &status),
+            confinement: Confinement::of(pid, &status),
             env: texts(&environ)
                 .into_iter()
                 .filter_map(|v| {
@@ -108,9 +108,9 @@ fn texts(bytes: &[u8]) -> Vec<String> {
 }
 
 /// The outermost process with the marker: the agent itself, not its children.
-pub fn agent(marker: &str) -> Option<Seen> {
+pub fn agent(marker: &str) -> Option<ProcessInfo> {
     let all = all(marker)?;
-    let is_outer = |seen: &&Seen| !all.iter().any(|other| other.pid == seen.parent);
+    let is_outer = |seen: &&ProcessInfo| !all.iter().any(|other| other.pid == seen.parent);
     let mut running = all.iter().filter(|seen| !seen.argv.is_empty());
     running.find(is_outer).cloned()
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::suite::Protocol;
+use crate::suite::SuiteProtocol;
 
 /// Why a response to `initialize` shows that the agent does not support the draft of version 2.
-pub fn no_draft(answer: &Value) -> Option<String> {
+pub fn unsupported_draft(answer: &Value) -> Option<String> {
     /// Error code: the agent supports no version as old as the requested one.
     const UNSUPPORTED_VERSION: i64 = -32022;
     if answer.pointer("/error/code").and_then(Value::as_i64) == Some(UNSUPPORTED_VERSION) {
@@ -17,18 +17,18 @@ pub fn no_draft(answer: &Value) -> Option<String> {
 }
 
 /// Params of `initialize`. `client` are the client capabilities, if any are sent.
-pub fn initialize(protocol: Protocol, client: Option<Value>) -> Value {
+pub fn initialize(protocol: SuiteProtocol, client: Option<Value>) -> Value {
     let me = json!({"name": "agentproto", "title": "agentproto certify", "version": env!("CARGO_PKG_VERSION")});
     let (mut params, capabilities) = match protocol {
-        Protocol::Mcp => (
+        SuiteProtocol::Mcp => (
             json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": me}),
             "capabilities",
         ),
-        Protocol::AcpV2 => (
+        SuiteProtocol::AcpV2 => (
             json!({"protocolVersion": 2, "capabilities": {}, "info": me}),
             "capabilities",
         ),
-        Protocol::Acp | Protocol::Lifecycle | Protocol::Sessions => (
+        SuiteProtocol::Acp | SuiteProtocol::Lifecycle | SuiteProtocol::Sessions => (
             json!({"protocolVersion": 1, "clientInfo": me}),
             "clientCapabilities",
         ),

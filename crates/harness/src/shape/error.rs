@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Defect {
+pub struct ShapeError {
     /// JSON Pointer. For a missing key, where the key should be.
     pub at: String,
-    pub fault: Fault,
+    pub kind: ShapeErrorKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ShapeErrorKind {
     Missing {
         expected: String,
     },
@@ -38,10 +38,10 @@ pub enum Fault {
     Schema(String),
 }
 
-impl Defect {
+impl ShapeError {
     /// Whether only a key is unknown, and everything else is valid.
     pub fn is_about_a_name(&self) -> bool {
-        matches!(self.fault, Fault::Unknown | Fault::Draft)
+        matches!(self.kind, ShapeErrorKind::Unknown | ShapeErrorKind::Draft)
     }
 
     /// The last part of the pointer.
@@ -68,30 +68,30 @@ impl Defect {
     /// The error as a message. `root` is the position of the value in the message.
     pub fn message(&self, root: &str) -> String {
         let at = format!("`{root}{}`", self.at);
-        match &self.fault {
-            Fault::Missing { expected } => format!("{at} is missing; expected {expected}"),
-            Fault::Type { expected, found } => {
+        match &self.kind {
+            ShapeErrorKind::Missing { expected } => format!("{at} is missing; expected {expected}"),
+            ShapeErrorKind::Type { expected, found } => {
                 format!("{at} is {found}; expected {expected}")
             }
-            Fault::Value { expected, found } => {
+            ShapeErrorKind::Value { expected, found } => {
                 format!("{at} is {found}; expected {expected}")
             }
-            Fault::Unknown => {
+            ShapeErrorKind::Unknown => {
                 format!("{at} is not a field of this type; put custom fields into `_meta`")
             }
-            Fault::Draft | Fault::DraftVariant => {
+            ShapeErrorKind::Draft | ShapeErrorKind::DraftVariant => {
                 format!("{at} is part of a draft of the protocol, not of version 1")
             }
-            Fault::Case { right } => {
+            ShapeErrorKind::Case { right } => {
                 format!("{at} has the wrong case; the protocol uses `{right}`")
             }
-            Fault::Schema(why) => format!("{at}: {why}"),
+            ShapeErrorKind::Schema(why) => format!("{at}: {why}"),
         }
     }
 }
 
 /// A value for a message, shortened.
-pub fn shown(value: &Value) -> String {
+pub fn display(value: &Value) -> String {
     let text = value.to_string();
     let mut short: String = text.chars().take(60).collect();
     if short.len() < text.len() {

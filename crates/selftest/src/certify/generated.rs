@@ -3,26 +3,26 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Base, Depth, JOBS, MutantRow, Trial, VariantRow};
-use crate::frame::Subject;
+use super::{Depth, JOBS, MutantRow, Reference, SelftestOptions, VariantRow};
+use crate::common::MutantSet;
 use crate::{lifecycle, sessions};
 use agentproto_harness::model::Report;
 use agentproto_mock::model::{Mutant, Variant};
 use agentproto_runtime::context::Sandboxing;
 
 /// Runs a suite on targets of one kind.
-pub trait Ground: Send + Sync + 'static {
+pub trait SuiteRunner: Send + Sync + 'static {
     /// How a target is generated.
-    type Made: Send + Sync + 'static;
+    type Spec: Send + Sync + 'static;
     /// Name of the suite.
     const NAME: &'static str;
     /// Maximum number of concurrent runs.
-    const AT_ONCE: usize;
+    const MAX_CONCURRENT: usize;
 
     /// Runs the suite on one target.
-    fn trial(
+    fn run_suite(
         &self,
-        made: &Self::Made,
+        spec: &Self::Spec,
         only: &[String],
     ) -> impl Future<Output = Result<Report, String>> + Send;
 }
@@ -30,60 +30,68 @@ pub trait Ground: Send + Sync + 'static {
 /// Runs the lifecycle suite on bundles.
 pub struct Bundles;
 
-impl Ground for Bundles {
-    type Made = lifecycle::Made;
+impl SuiteRunner for Bundles {
+    type Spec = lifecycle::BundleSpec;
     const NAME: &'static str = "lifecycle";
-    const AT_ONCE: usize = JOBS;
+    const MAX_CONCURRENT: usize = JOBS;
 
-    async fn trial(&self, made: &lifecycle::Made, only: &[String]) -> Result<Report, String> {
-        lifecycle::trial(made, only, JOBS, Sandboxing::Auto).await
+    async fn run_suite(
+        &self,
+        spec: &lifecycle::BundleSpec,
+        only: &[String],
+    ) -> Result<Report, String> {
+        lifecycle::run_suite(spec, only, JOBS, Sandboxing::Auto).await
     }
 }
 
-impl Ground for sessions::Stage {
-    type Made = sessions::Made;
+impl SuiteRunner for sessions::HostBench {
+    type Spec = sessions::HostSpec;
     const NAME: &'static str = "sessions";
     /// The hosts are in this process and mostly wait.
-    const AT_ONCE: usize = 6;
+    const MAX_CONCURRENT: usize = 6;
 
-    async fn trial(&self, made: &sessions::Made, only: &[String]) -> Result<Report, String> {
-        sessions::Stage::trial(self, made, only, JOBS).await
+    async fn run_suite(
+        &self,
+        spec: &sessions::HostSpec,
+        only: &[String],
+    ) -> Result<Report, String> {
+        sessions::HostBench::run_suite(self, spec, only, JOBS).await
     }
 }
 
 /// Mutants and variants of one kind of target.
-pub struct Field<G: Ground> {
-    pub ground: G,
-    mutants: Vec<Mutant<G::Made>>,
-    variants: Vec<Variant<G::Made>>,
+pub struct GeneratedTargets<G: SuiteRunner> {
+    pub runner: G,
+    mutants: Vec<Mutant<G::Spec>>,
+    variants: Vec<Variant<G::Spec>>,
     depth: Depth,
     stop: &'static AtomicBool,
 }
 
-impl<G: Ground> Field<G> {
+impl<G: SuiteRunner> GeneratedTargets<G> {
     pub fn new(
-        ground: G,
-        mut mutants: Vec<Mutant<G::Made>>,
-        mut variants: Vec<Variant<G::Made>>,
-        trial: &Trial,
+        runner: G,
+        mut mutants: Vec<Mutant<G::Spec>>,
+        mut variants: Vec<Variant<G::Spec>>,
+        options: &SelftestOptions,
         stop: &'static AtomicBool,
-    ) -> Arc<Field<G>> {
-        mutants.retain(|m| trial.has(&[m.id, m.requirement, G::NAME]));
-        variants.retain(|v| trial.has(&[v.name, G::NAME]));
-        Arc::new(Field {
-            ground,
+    ) -> Arc<GeneratedTargets<G>> {
+        mutants.retain(|m| options.has(&[m.id, m.requirement, G::NAME]));
+        variants.retain(|v| options.has(&[v.name, G::NAME]));
+        Arc::new(GeneratedTargets {
+            runner,
             mutants,
             variants,
-            depth: trial.depth,
+            depth: options.depth,
             stop,
         })
     }
 }
 
-impl<G: Ground> Subject for Field<G> {
+impl<G: SuiteRunner> MutantSet for GeneratedTargets<G> {
     type Mutant = MutantRow;
     type Variant = VariantRow;
-    const AT_ONCE: usize = G::AT_ONCE;
+    const MAX_CONCURRENT: usize = G::MAX_CONCURRENT;
 
     fn mutants(&self) -> usize {
         self.mutants.len()
@@ -97,12 +105,12 @@ impl<G: Ground> Subject for Field<G> {
         let variant = self.variants.get(at)?;
         let report = match self.stop.load(Ordering::Relaxed) {
             true => Err("stopped".to_owned()),
-            false => self.ground.trial(&variant.made, &[]).await,
+            false => self.runner.run_suite(&variant.data, &[]).await,
         };
-        let mut row = VariantRow::new(G::NAME, variant.name, variant.what);
+        let mut row = VariantRow::new(G::NAME, variant.name, variant.description);
         match report {
             Ok(report) => row.tally(&report.results),
-            Err(error) => row.blamed.push(error),
+            Err(error) => row.false_positives.push(error),
         }
         Some(row)
     }
@@ -119,8 +127,8 @@ impl<G: Ground> Subject for Field<G> {
             if row.attributed || self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            if let Ok(report) = self.ground.trial(&mutant.made, only).await {
-                row.judge(&Base::default(), &report.results);
+            if let Ok(report) = self.runner.run_suite(&mutant.data, only).await {
+                row.evaluate(&Reference::default(), &report.results);
             }
         }
         Some(row)

@@ -2,25 +2,25 @@
 
 use serde_json::{Value, json};
 
-use super::http::Trouble;
+use super::context::{ProbeContext, RequestAuth};
+use super::http::HttpError;
 use super::record::kind;
-use super::stand::{Stand, Who};
-use crate::run::case::Blocked;
+use crate::run::case::NoVerdict;
 
 /// A name that no host has.
-const NOBODY: &str = "no-such-thing-as-this";
+const UNKNOWN_NAME: &str = "no-such-thing-as-this";
 
 /// Checks that `adapter` is required and must be known.
-pub async fn adapter(stand: &mut Stand<'_>) -> Result<(), Blocked> {
+pub async fn adapter(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     let about = "A46-SPAWN-01";
-    let whole = stand.spawn_request(json!({}))?;
+    let whole = probe.spawn_request(json!({}))?;
     let mut lines = Vec::new();
-    let mut is_told = false;
+    let mut is_reported = false;
     let mut without = Vec::new();
     for (what, adapter) in [
         ("without `adapter`", None),
         ("with a number for `adapter`", Some(json!(7))),
-        ("with an unknown adapter", Some(json!(NOBODY))),
+        ("with an unknown adapter", Some(json!(UNKNOWN_NAME))),
     ] {
         let mut body = whole.clone();
         match (&adapter, body.as_object_mut()) {
@@ -28,24 +28,27 @@ pub async fn adapter(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             (None, Some(members)) => drop(members.remove("adapter")),
             (None, None) => {}
         }
-        let path = stand.spawn_route();
-        let answer = stand.ask(about, "POST", &path, Some(&body)).await?;
+        let path = probe.spawn_route();
+        let answer = probe.ask(about, "POST", &path, Some(&body)).await?;
         lines.push(answer.lines[1]);
         if answer.status() == 501 {
-            without.push((answer.told(), answer.lines));
+            without.push((answer.describe(), answer.lines));
         }
         if !answer.is_ok() {
             if answer.status() >= 500 && answer.status() != 501 {
-                let why = format!("a spawn request {what} is answered with {}", answer.told());
-                stand.doubtful(about, why, &answer.lines);
-                is_told = true;
+                let why = format!(
+                    "a spawn request {what} is answered with {}",
+                    answer.describe()
+                );
+                probe.suspicion(about, why, &answer.lines);
+                is_reported = true;
             }
             continue;
         }
         // Some hosts create a record first, and report the failure in it.
-        let became = match stand.started(&answer) {
+        let became = match probe.started(&answer) {
             Ok(started) => {
-                let (_, last) = stand
+                let (_, last) = probe
                     .until(&started.id, |record| record["status"] != "starting")
                     .await?;
                 last.value()["status"].clone()
@@ -55,91 +58,91 @@ pub async fn adapter(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         if became != "error" {
             let why = format!(
                 "a spawn request {what} is answered with {}, and the session is {became}",
-                answer.told()
+                answer.describe()
             );
-            stand.broken(about, why, &answer.lines);
-            is_told = true;
+            probe.violation(about, why, &answer.lines);
+            is_reported = true;
         }
     }
-    if !is_told {
-        stand.met(about, &lines);
+    if !is_reported {
+        probe.pass(about, &lines);
     }
-    let path = stand.spawn_route();
-    let answer = stand
+    let path = probe.spawn_route();
+    let answer = probe
         .ask("A46-COMPAT-03", "POST", &path, Some(&whole))
         .await?;
     if answer.is_ok() {
         // Register the session, so that it is ended later.
-        let _ = stand.started(&answer);
+        let _ = probe.started(&answer);
     }
     match (answer.status(), without.first()) {
-        (501, Some((told, lines))) => {
-            let text = told.to_lowercase();
+        (501, Some((message, lines))) => {
+            let text = message.to_lowercase();
             if text.contains("install") || text.contains("add ") {
-                stand.met("A46-COMPAT-03", lines);
+                probe.pass("A46-COMPAT-03", lines);
             } else {
-                let why = format!("the message does not contain an install command: {told}");
-                stand.broken("A46-COMPAT-03", why, lines);
+                let why = format!("the message does not contain an install command: {message}");
+                probe.violation("A46-COMPAT-03", why, lines);
             }
         }
-        _ => stand.not_applicable("A46-COMPAT-03", "the host has at least one adapter"),
+        _ => probe.not_applicable("A46-COMPAT-03", "the host has at least one adapter"),
     }
     Ok(())
 }
 
 /// Checks that nothing is returned or done without the token.
-pub async fn auth(stand: &mut Stand<'_>) -> Result<(), Blocked> {
+pub async fn auth(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     let about = "A46-SEC-02";
-    let Some(token) = stand.subject.host.token.clone() else {
+    let Some(token) = probe.subject.host.token.clone() else {
         let why = "no token was passed (--token-file), so the authentication of the host cannot be \
                    tested";
-        return Err(Blocked::NotVerified(why.to_owned()));
+        return Err(NoVerdict::NotVerified(why.to_owned()));
     };
     let wrong = "x".repeat(token.len().max(8));
-    let session = stand.running(json!({})).await?;
+    let session = probe.running(json!({})).await?;
     let id = session.id;
     let prompt = json!({"prompt": "hello"}).to_string().into_bytes();
-    let spawn = stand.spawn_request(json!({}))?.to_string().into_bytes();
+    let spawn = probe.spawn_request(json!({}))?.to_string().into_bytes();
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})
         .to_string()
         .into_bytes();
     let routes: [(&'static str, String, Option<&[u8]>); 8] = [
-        ("GET", stand.subject.host.prefix.clone(), None),
-        ("GET", stand.route(&id, ""), None),
-        ("GET", stand.route(&id, "/stream"), None),
-        ("POST", stand.route(&id, "/prompt"), Some(&prompt)),
-        ("POST", stand.spawn_route(), Some(&spawn)),
-        ("POST", stand.subject.host.mcp.clone(), Some(&ping)),
-        ("POST", stand.route(&id, "/kill"), None),
-        ("DELETE", stand.route(&id, ""), None),
+        ("GET", probe.subject.host.prefix.clone(), None),
+        ("GET", probe.route(&id, ""), None),
+        ("GET", probe.route(&id, "/stream"), None),
+        ("POST", probe.route(&id, "/prompt"), Some(&prompt)),
+        ("POST", probe.spawn_route(), Some(&spawn)),
+        ("POST", probe.subject.host.mcp.clone(), Some(&ping)),
+        ("POST", probe.route(&id, "/kill"), None),
+        ("DELETE", probe.route(&id, ""), None),
     ];
     let mut lines = Vec::new();
     let mut let_in = Vec::new();
     for (method, path, body) in routes {
-        for (who, named) in [
-            (Who::Nobody, "without a token"),
-            (Who::Stranger(&wrong), "with a wrong token"),
+        for (auth, named) in [
+            (RequestAuth::NoToken, "without a token"),
+            (RequestAuth::OtherToken(&wrong), "with a wrong token"),
         ] {
-            let request = stand.request(method, &path, body, who, &[]);
-            let (status, at) = match stand.follow_request(&request).await {
-                Ok(mut follow) => {
-                    let mut at = follow.lines.to_vec();
-                    if method == "POST" && (200..300).contains(&follow.head.status) {
+            let request = probe.request(method, &path, body, auth, &[]);
+            let (status, at) = match probe.open_stream_for(&request).await {
+                Ok(mut stream) => {
+                    let mut at = stream.lines.to_vec();
+                    if method == "POST" && (200..300).contains(&stream.head.status) {
                         // Register a session that was started without permission, so that it is
                         // ended later.
-                        let whole = follow.whole(stand.patience()).await;
+                        let whole = stream.read_body(probe.response_limit()).await;
                         let (body, line) = whole.unwrap_or_default();
                         at.extend(line);
                         let record: Value = serde_json::from_slice(&body).unwrap_or_default();
                         if let Some(id) = record["id"].as_str() {
-                            stand.keep(id);
+                            probe.end_with_case(id);
                         }
                     }
-                    (follow.head.status, at)
+                    (stream.head.status, at)
                 }
                 // Closing the connection also counts as a refusal.
-                Err((Trouble::Garbled(_), _)) => continue,
-                Err((trouble, at)) => return Err(stand.failed(about, &trouble, at)),
+                Err((HttpError::Invalid(_), _)) => continue,
+                Err((error, at)) => return Err(probe.failed(about, &error, at)),
             };
             // 404 hides what exists, and a redirect leads to a login.
             let is_refused = matches!(status, 300..=399 | 401 | 403..=405 | 407 | 429);
@@ -153,22 +156,22 @@ pub async fn auth(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     }
     let against = (!let_in.is_empty())
         .then(|| format!("accepted without the right token: {}", let_in.join(", ")));
-    stand.verdict(about, against, &lines);
+    probe.verdict(about, against, &lines);
     Ok(())
 }
 
 fn shown(path: &str, id: &str) -> String {
-    path.replace(&super::http::encoded(id), ":id")
+    path.replace(&super::http::percent_encode(id), ":id")
 }
 
 /// Checks that a page of another site cannot reach a host on this machine through DNS rebinding.
-pub async fn rebinding(stand: &mut Stand<'_>) -> Result<(), Blocked> {
+pub async fn rebinding(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     let about = "SES-01";
-    if !stand.subject.host.address.is_loopback() {
+    if !probe.subject.host.address.is_loopback() {
         let why = "DNS rebinding only affects a host on this machine";
-        return Err(Blocked::NotApplicable(why.to_owned()));
+        return Err(NoVerdict::NotApplicable(why.to_owned()));
     }
-    let prefix = stand.subject.host.prefix.clone();
+    let prefix = probe.subject.host.prefix.clone();
     let mut against = None;
     let mut lines = Vec::new();
     for (name, value) in [
@@ -176,22 +179,22 @@ pub async fn rebinding(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         ("origin", "http://rebound.example"),
     ] {
         let more = [(name, value.to_owned())];
-        let request = stand.request("GET", &prefix, None, Who::Ourselves, &more);
-        match stand.exchange(&request).await {
+        let request = probe.request("GET", &prefix, None, RequestAuth::OwnToken, &more);
+        match probe.exchange(&request).await {
             Ok(answer) if answer.is_ok() => {
                 against = Some(format!("a request with `{name}: {value}` is accepted"));
                 lines = answer.lines.to_vec();
             }
             Ok(answer) => lines.push(answer.lines[1]),
-            Err((Trouble::Garbled(_), at)) => lines.push(at[1]),
-            Err((trouble, _)) => return Err(Blocked::NotVerified(trouble.told())),
+            Err((HttpError::Invalid(_), at)) => lines.push(at[1]),
+            Err((error, _)) => return Err(NoVerdict::NotVerified(error.describe())),
         }
     }
-    stand.verdict(about, against, &lines);
+    probe.verdict(about, against, &lines);
     Ok(())
 }
 
-pub async fn unknown_session(stand: &mut Stand<'_>) -> Result<(), Blocked> {
+pub async fn unknown_session(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     let about = "SES-02";
     let prompt = json!({"prompt": "hello"});
     let mut wrong = Vec::new();
@@ -203,30 +206,33 @@ pub async fn unknown_session(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         ("POST", "/kill", None, true),
         ("DELETE", "", None, true),
     ] {
-        let path = stand.route(NOBODY, rest);
+        let path = probe.route(UNKNOWN_NAME, rest);
         let body = body.map(|body| body.to_string().into_bytes());
-        let request = stand.request(method, &path, body.as_deref(), Who::Ourselves, &[]);
-        let mut follow = match stand.follow_request(&request).await {
-            Ok(follow) => follow,
-            Err((trouble, at)) => return Err(stand.failed(about, &trouble, at)),
+        let request = probe.request(method, &path, body.as_deref(), RequestAuth::OwnToken, &[]);
+        let mut stream = match probe.open_stream_for(&request).await {
+            Ok(stream) => stream,
+            Err((error, at)) => return Err(probe.failed(about, &error, at)),
         };
-        let status = follow.head.status;
-        let at = follow.lines;
-        let said: Value = match follow.is_stream() {
+        let status = stream.head.status;
+        let at = stream.lines;
+        let body_json: Value = match stream.is_stream() {
             true => Value::Null,
             false => {
-                let whole = follow.whole(stand.patience()).await.unwrap_or_default();
+                let whole = stream
+                    .read_body(probe.response_limit())
+                    .await
+                    .unwrap_or_default();
                 serde_json::from_slice(&whole.0).unwrap_or_default()
             }
         };
         // These routes have a boolean `ok`, so they may also answer with `false`.
-        let says_no = may_say_no && said["ok"] == false;
+        let says_no = may_say_no && body_json["ok"] == false;
         match [404, 410].contains(&status) || says_no {
             true => lines.push(at[1]),
             false => {
                 wrong.push(format!(
                     "{method} {}/:id{rest} ({status})",
-                    stand.subject.host.prefix
+                    probe.subject.host.prefix
                 ));
                 lines = at.to_vec();
             }
@@ -238,16 +244,16 @@ pub async fn unknown_session(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             wrong.join(", ")
         )
     });
-    stand.verdict(about, against, &lines);
+    probe.verdict(about, against, &lines);
     Ok(())
 }
 
-pub async fn bad_requests(stand: &mut Stand<'_>) -> Result<(), Blocked> {
+pub async fn bad_requests(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     let about = "SES-03";
-    let session = stand.running(json!({})).await?;
-    let prompt = stand.route(&session.id, "/prompt");
-    let spawn = stand.spawn_route();
-    let odd = stand
+    let session = probe.running(json!({})).await?;
+    let prompt = probe.route(&session.id, "/prompt");
+    let spawn = probe.spawn_route();
+    let odd = probe
         .spawn_request(json!({"label": ["a", "list"]}))?
         .to_string();
     let mut wrong = Vec::new();
@@ -264,13 +270,19 @@ pub async fn bad_requests(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         ("a prompt that is a number", &prompt, "{\"prompt\":5}"),
         ("a prompt that is not JSON", &prompt, "hello"),
     ] {
-        let request = stand.request("POST", path, Some(body.as_bytes()), Who::Ourselves, &[]);
-        let answer = match stand.exchange(&request).await {
+        let request = probe.request(
+            "POST",
+            path,
+            Some(body.as_bytes()),
+            RequestAuth::OwnToken,
+            &[],
+        );
+        let answer = match probe.exchange(&request).await {
             Ok(answer) => answer,
-            Err((trouble, at)) => return Err(stand.failed(about, &trouble, at)),
+            Err((error, at)) => return Err(probe.failed(about, &error, at)),
         };
         if answer.is_ok() {
-            let _ = stand.started(&answer);
+            let _ = probe.started(&answer);
         }
         match (400..500).contains(&answer.status()) {
             true => lines.push(answer.lines[1]),
@@ -282,48 +294,48 @@ pub async fn bad_requests(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     }
     let against = (!wrong.is_empty())
         .then(|| format!("not rejected with a 4xx status: {}", wrong.join(", ")));
-    stand.verdict(about, against, &lines);
+    probe.verdict(about, against, &lines);
     Ok(())
 }
 
-pub async fn unknown_members(stand: &mut Stand<'_>) -> Result<(), Blocked> {
+pub async fn unknown_members(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     let about = "SES-04";
     // Start a session first, to make sure that the adapter works.
-    let session = stand.running(json!({})).await?;
+    let session = probe.running(json!({})).await?;
     let more = json!({"somethingOfTomorrow": {"a": [1, null]}});
-    let body = stand.spawn_request(more.clone())?;
-    let path = stand.spawn_route();
-    let spawned = stand.ask(about, "POST", &path, Some(&body)).await?;
+    let body = probe.spawn_request(more.clone())?;
+    let path = probe.spawn_route();
+    let spawned = probe.ask(about, "POST", &path, Some(&body)).await?;
     if spawned.is_ok() {
-        let _ = stand.started(&spawned);
+        let _ = probe.started(&spawned);
     }
-    let text = stand.need_prompt("text")?;
+    let text = probe.need_prompt("text")?;
     let body = json!({"prompt": text, "somethingOfTomorrow": more});
-    let path = stand.route(&session.id, "/prompt");
-    let prompted = stand.ask(about, "POST", &path, Some(&body)).await?;
+    let path = probe.route(&session.id, "/prompt");
+    let prompted = probe.ask(about, "POST", &path, Some(&body)).await?;
     let refused = [&spawned, &prompted]
         .into_iter()
         .find(|answer| !answer.is_ok());
     let against = refused.map(|answer| {
         format!(
             "a request with an additional member is answered with {}",
-            answer.told()
+            answer.describe()
         )
     });
     let lines = [spawned.lines[1], prompted.lines[1]];
-    stand.verdict(about, against, &lines);
+    probe.verdict(about, against, &lines);
     Ok(())
 }
 
-pub async fn media_types(stand: &mut Stand<'_>) -> Result<(), Blocked> {
+pub async fn media_types(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     let about = "SES-05";
-    let body = stand.spawn_request(json!({}))?;
-    let path = stand.spawn_route();
-    let spawned = stand.ask(about, "POST", &path, Some(&body)).await?;
-    let id = stand.started(&spawned)?.id;
-    let one = stand.get(&id).await?;
-    let prefix = stand.subject.host.prefix.clone();
-    let list = stand.ask(about, "GET", &prefix, None).await?;
+    let body = probe.spawn_request(json!({}))?;
+    let path = probe.spawn_route();
+    let spawned = probe.ask(about, "POST", &path, Some(&body)).await?;
+    let id = probe.started(&spawned)?.id;
+    let one = probe.get(&id).await?;
+    let prefix = probe.subject.host.prefix.clone();
+    let list = probe.ask(about, "GET", &prefix, None).await?;
     let mut against = None;
     let mut lines = Vec::new();
     for (what, answer) in [
@@ -338,6 +350,6 @@ pub async fn media_types(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             against = Some(format!("{what} is {value}, sent as `{media}`"));
         }
     }
-    stand.verdict(about, against, &lines);
+    probe.verdict(about, against, &lines);
     Ok(())
 }

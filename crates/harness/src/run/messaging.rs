@@ -1,0 +1,350 @@
+//! Requests, responses and turns: what a case sends, waits for and checks.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::case::{CaseRunner, CaseViolation, NoVerdict, RequiredResponse, StepResult, Stop};
+use super::connection::{NoResponse, ReceivedMessage};
+use crate::monitor::id_key;
+use crate::suite::{
+    AwaitedMessage, Expectation, PromptStep, PromptText, RequestStep, SuiteProtocol, WaitFor,
+    describe_error,
+};
+use agentproto_wire::MessageKind;
+
+/// How long to wait for a response after a later request was answered.
+const LATE_RESPONSE_LIMIT: Duration = Duration::from_secs(1);
+
+impl CaseRunner<'_> {
+    pub(super) async fn send(&mut self, request: &RequestStep) -> Result<String, Stop> {
+        let params = match &request.params {
+            Some(params) => Some(self.fill(params)?),
+            None => None,
+        };
+        let id = match &request.id {
+            Some(id) => Some(self.fill(id)?),
+            None => None,
+        };
+        let name = request.name.clone().unwrap_or_else(|| "answer".to_owned());
+        let timeout = self.config.timeout;
+        let sent = self
+            .connection()?
+            .request(&request.method, params, id, timeout)
+            .await;
+        match sent {
+            Ok(sent) => {
+                self.sent.insert(name.clone(), sent);
+                Ok(name)
+            }
+            Err(no_response) => Err(self.send_failed(&no_response)),
+        }
+    }
+
+    /// Waits for the response to a named request, and checks it.
+    pub(super) async fn receive(
+        &mut self,
+        name: &str,
+        method: &str,
+        within: Option<Duration>,
+        expect: &[Expectation],
+        required: RequiredResponse,
+    ) -> StepResult {
+        let Some((id, line)) = self.sent.get(name).cloned() else {
+            return Err(
+                NoVerdict::Error(format!("no request was sent with the name `{name}`")).into(),
+            );
+        };
+        // If no request of this kind was ever answered, the time limit is short.
+        let history = match method {
+            "initialize" => Some(&self.config.starts),
+            _ if self.prompted.contains(name) => Some(&self.config.turns),
+            _ => None,
+        };
+        let usual = within.unwrap_or(self.config.timeout);
+        let within = history.map_or(usual, |history| history.time_limit(usual));
+        let answer = self.connection()?.answer(&id, within).await;
+        if matches!(answer, Err(NoResponse::TimedOut(time)) if time >= self.config.timeout) {
+            self.connection()?.give_up(&id);
+        }
+        match (&answer, history) {
+            (Ok(_), Some(history)) => history.answered(),
+            (Err(no_response), Some(history)) => {
+                history.unanswered_because(&no_response.to_string())
+            }
+            _ => {}
+        }
+        match answer {
+            Ok(answer) => {
+                let lines = vec![line, answer.line];
+                self.bindings
+                    .bind(name, (*answer.json).clone(), lines.clone());
+                self.outcome.passed_lines.extend(&lines);
+                if expect.is_empty() {
+                    return match answer.json.get("result") {
+                        Some(_) => Ok(()),
+                        None if required == RequiredResponse::Answer => Ok(()),
+                        None => {
+                            let text = answer.json.get("error").map(describe_error);
+                            let text = text.unwrap_or_default();
+                            let why = format!("`{method}` was refused: {text}");
+                            Err(NoVerdict::NotVerified(why).into())
+                        }
+                    };
+                }
+                self.check(Some((&answer.json, &lines)), expect)
+            }
+            Err(NoResponse::Ended(how)) if expect.is_empty() => Err(self.agent_exited(&how)),
+            Err(no_response) if expect.is_empty() => Err(NoVerdict::NotVerified(format!(
+                "`{method}` was not answered: {no_response}"
+            ))
+            .into()),
+            Err(no_response) => {
+                let message = match expect.iter().find_map(|e| e.message.clone()) {
+                    Some(template) => {
+                        let text = self.fill_message(&template);
+                        format!("{text} (`{method}` was not answered: {no_response})")
+                    }
+                    None => format!("`{method}` was not answered: {no_response}"),
+                };
+                let mut decided: Vec<&String> =
+                    expect.iter().filter_map(|e| e.decides.as_ref()).collect();
+                decided.dedup();
+                if decided.is_empty() || decided.len() < expect.len() {
+                    self.violate_all(&message, vec![line]);
+                } else {
+                    for requirement in decided {
+                        self.outcome.violations.push(CaseViolation {
+                            requirement: requirement.clone(),
+                            message: message.clone(),
+                            lines: vec![line],
+                            at: None,
+                            is_guess: false,
+                            is_exit: false,
+                        });
+                    }
+                }
+                Err(Stop::Violation)
+            }
+        }
+    }
+
+    /// Checks expectations. Continues after a violation, so that one run shows all of them.
+    pub(super) fn check(
+        &mut self,
+        here: Option<(&Value, &[u64])>,
+        expect: &[Expectation],
+    ) -> StepResult {
+        for expect in expect {
+            let decided: Vec<String> = match &expect.decides {
+                Some(id) => vec![id.clone()],
+                None => self.case.decides.clone(),
+            };
+            self.outcome.checked.extend(decided.iter().cloned());
+            if let Err(failure) = expect.check(here, &self.bindings) {
+                for requirement in decided {
+                    self.outcome.violations.push(CaseViolation {
+                        requirement,
+                        message: failure.message.clone(),
+                        lines: failure.lines.clone(),
+                        at: failure.at.clone(),
+                        is_guess: expect.is_guess,
+                        is_exit: false,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn wait_for(&mut self, wait: &WaitFor) -> StepResult {
+        let within = wait.within.unwrap_or(self.config.timeout);
+        let mut ids = Vec::new();
+        let mut from = self.seen_until;
+        if let AwaitedMessage::Answer(templates) = &wait.message {
+            from = 0;
+            for template in templates {
+                ids.push(id_key(&self.fill(template)?));
+            }
+        }
+        let until = wait.unless.as_ref().and_then(|name| self.sent.get(name));
+        let until = until.map(|(id, _)| id_key(id));
+        let answers = |m: &ReceivedMessage, key: &String| match &m.kind {
+            MessageKind::Response { id, .. } => id_key(id) == *key,
+            _ => false,
+        };
+        let wanted = |m: &ReceivedMessage| match (&wait.message, &m.kind) {
+            (AwaitedMessage::Answer(_), MessageKind::Response { .. }) => {
+                ids.iter().any(|key| answers(m, key))
+            }
+            (AwaitedMessage::Update(kinds), MessageKind::Notification { .. }) => {
+                let kind = m.json.pointer("/params/update/sessionUpdate");
+                let kind = kind.and_then(Value::as_str).unwrap_or_default();
+                is_update(m) && (kinds.is_empty() || kinds.iter().any(|k| k == kind))
+            }
+            (AwaitedMessage::Request(wanted), MessageKind::Request { method, .. }) => {
+                wanted == method
+            }
+            (AwaitedMessage::Notification(wanted), MessageKind::Notification { method }) => {
+                wanted == method
+            }
+            _ => false,
+        };
+        let bindings = &self.bindings;
+        let wanted = |m: &ReceivedMessage| {
+            let here = Some((&*m.json, [m.line]));
+            let here = here.as_ref().map(|(json, lines)| (*json, lines.as_slice()));
+            let mut which = wait.which.iter();
+            wanted(m) && which.all(|expect| expect.check(here, bindings).is_ok())
+        };
+        let is_last = |m: &ReceivedMessage| until.as_ref().is_some_and(|key| answers(m, key));
+        let fits = |m: &ReceivedMessage| wanted(m) || is_last(m);
+        let Some(connection) = self.connection.as_mut() else {
+            return Err(NoVerdict::Error("the agent process is not running".to_owned()).into());
+        };
+        let found = match connection.find(from, within, fits).await {
+            // Responses may come out of order, so a slightly late one still counts.
+            Ok(found) if !wanted(&found) && !ids.is_empty() => {
+                let late = connection.find(from, LATE_RESPONSE_LIMIT, wanted).await;
+                late.map_err(|_| NoResponse::TooLate)
+            }
+            Ok(found) if !wanted(&found) => Err(NoResponse::TooLate),
+            found => found,
+        };
+        match found {
+            Ok(found) => {
+                if !matches!(wait.message, AwaitedMessage::Answer(_)) {
+                    self.seen_until = found.line;
+                }
+                if let Some(name) = &wait.name {
+                    self.bind(name, &found);
+                }
+                let lines = [found.line];
+                self.check(Some((&found.json, &lines)), &wait.expect)
+            }
+            Err(no_response) => {
+                let awaited = match &wait.message {
+                    AwaitedMessage::Update(kinds) => {
+                        format!("session/update {}", kinds.join(" or "))
+                    }
+                    AwaitedMessage::Answer(_) => "response".to_owned(),
+                    AwaitedMessage::Request(method) | AwaitedMessage::Notification(method) => {
+                        method.clone()
+                    }
+                };
+                let message = format!("no {awaited} received: {no_response}");
+                if let (false, NoResponse::Ended(how)) = (wait.is_expected, &no_response) {
+                    return Err(self.agent_exited(how));
+                }
+                if !wait.is_expected {
+                    return Err(NoVerdict::NotVerified(message).into());
+                }
+                let message = match &wait.failure_message {
+                    Some(template) => format!("{} ({message})", self.fill_message(template)),
+                    None => message,
+                };
+                let last = self.connection()?.transcript.last();
+                self.violate_all(&message, vec![last]);
+                Err(Stop::Violation)
+            }
+        }
+    }
+
+    pub(super) async fn prompt(&mut self, prompt: &PromptStep) -> StepResult {
+        let blocks = match &prompt.text {
+            PromptText::Key(key) => {
+                let text = self.config.prompts.get(key);
+                let Some(text) = text else {
+                    let why = format!("the prompt `{key}` is missing");
+                    return Err(NoVerdict::Skip(why).into());
+                };
+                // Some agents do not tell their model the directory, so the prompt can contain it.
+                let cwd = self.root.join("work");
+                let text = &text.replace("{cwd}", &cwd.to_string_lossy());
+                let text = match self.config.model {
+                    // The tag identifies the case in the log of the mock model.
+                    Some(_) => format!("{text} {}", self.tag()),
+                    None => text.clone(),
+                };
+                json!([{"type": "text", "text": text}])
+            }
+            PromptText::Blocks(blocks) => self.fill(blocks)?,
+        };
+        let session = match &prompt.session {
+            Some(session) => self.fill(session)?,
+            None => self.fill(&json!("$session"))?,
+        };
+        let params = json!({"sessionId": session, "prompt": blocks});
+        let timeout = self.config.timeout;
+        let connection = self.connection()?;
+        let sent = connection
+            .request("session/prompt", Some(params), None, timeout)
+            .await;
+        match sent {
+            Ok(sent) => {
+                self.seen_until = self.seen_until.max(sent.1);
+                self.prompted.insert(prompt.name.clone());
+                self.sent.insert(prompt.name.clone(), sent);
+                Ok(())
+            }
+            Err(no_response) => Err(self.send_failed(&no_response)),
+        }
+    }
+
+    pub(super) async fn cancel(&mut self) -> StepResult {
+        let params = self.fill(&json!({"sessionId": "$session"}))?;
+        self.send_message(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params}))
+            .await?;
+        let answers = self.connection()?.services.cancel_held();
+        for answer in answers {
+            self.send_message(&answer).await?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the agent answers a request. An error also counts.
+    pub(super) async fn alive(&mut self) -> StepResult {
+        let (timeout, protocol) = (self.config.timeout, self.protocol);
+        let cwd = self.root.join("work");
+        let connection = self.connection()?;
+        // An agent that ignores custom requests is still alive, so a second request follows.
+        let probes = match protocol {
+            SuiteProtocol::Mcp => [("ping", json!({})), ("tools/list", json!({}))],
+            _ => [
+                ("_agentproto/alive", json!({})),
+                ("session/new", json!({"cwd": cwd, "mcpServers": []})),
+            ],
+        };
+        let mut answer = Err((NoResponse::TimedOut(timeout), 0));
+        for (method, params) in probes {
+            let sent = connection.request(method, Some(params), None, timeout);
+            answer = match sent.await {
+                Ok((id, line)) => {
+                    let response = connection.answer(&id, timeout / 2).await;
+                    response.map_err(|no_response| (no_response, line))
+                }
+                Err(no_response) => Err((no_response, 0)),
+            };
+            if !matches!(answer, Err((NoResponse::TimedOut(_), _))) {
+                break;
+            }
+        }
+        match answer {
+            Ok(answer) => {
+                self.outcome.passed_lines.push(answer.line);
+                let decided = self.case.decides.clone();
+                self.outcome.checked.extend(decided);
+                Ok(())
+            }
+            Err((no_response, line)) => {
+                let message = format!("the agent no longer answers: {no_response}");
+                self.violate_all(&message, vec![line]);
+                Err(Stop::Violation)
+            }
+        }
+    }
+}
+
+pub(super) fn is_update(message: &ReceivedMessage) -> bool {
+    matches!(&message.kind, MessageKind::Notification { method } if method == "session/update")
+}
