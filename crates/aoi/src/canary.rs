@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use agentproto_text::redact::{Values, replace_strings};
+use agentproto_text::redact::{SecretValues, replace_strings};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use parking_lot::Mutex;
@@ -15,15 +15,15 @@ use crate::model::Finding;
 pub const PREFIX: &str = "aoiCanary";
 
 /// Number of leading or trailing characters that count as a leak of the secret.
-const TELLING: usize = 8;
+const MIN_LEAK_CHARS: usize = 8;
 
 const MARK: &str = "[canary]";
 
 /// All canaries of this process, in every encoding, for masking.
-static PLANTED: LazyLock<Mutex<Values>> = LazyLock::new(|| {
-    let mut planted = Values::default();
-    planted.add(PREFIX.get(..TELLING).unwrap_or(PREFIX).to_owned());
-    Mutex::new(planted)
+static CANARIES: LazyLock<Mutex<SecretValues>> = LazyLock::new(|| {
+    let mut canaries = SecretValues::default();
+    canaries.add(PREFIX.get(..MIN_LEAK_CHARS).unwrap_or(PREFIX).to_owned());
+    Mutex::new(canaries)
 });
 
 /// Creates a canary. `number` distinguishes canaries that are used together.
@@ -34,16 +34,16 @@ pub fn new(number: u64) -> String {
     unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     let random = agentproto_text::hex(&bytes);
     let canary = format!("{PREFIX}{number:02}x{random}");
-    let mut planted = PLANTED.lock();
+    let mut canaries = CANARIES.lock();
     for (_, form) in forms(&canary) {
-        planted.add(form);
+        canaries.add(form);
     }
-    drop(planted);
+    drop(canaries);
     canary
 }
 
 /// How a canary appears in the bytes, if it does.
-pub fn found(canary: &str, bytes: &[u8]) -> Option<&'static str> {
+pub fn leaked_form(canary: &str, bytes: &[u8]) -> Option<&'static str> {
     forms(canary)
         .into_iter()
         .find(|(_, form)| contains(bytes, form.as_bytes()))
@@ -85,10 +85,10 @@ fn forms(canary: &str) -> Vec<(&'static str, String)> {
             }
         }
     }
-    if let Some(begin) = canary.get(..TELLING) {
+    if let Some(begin) = canary.get(..MIN_LEAK_CHARS) {
         forms.push(("in part (its first characters)", begin.to_owned()));
     }
-    if let Some(end) = end(canary) {
+    if let Some(end) = last_chars(canary) {
         forms.push(("in part (its last characters)", end.to_owned()));
     }
     forms
@@ -96,18 +96,18 @@ fn forms(canary: &str) -> Vec<(&'static str, String)> {
 
 /// Replaces canaries in any form by `[canary]`.
 pub fn masked(text: &str) -> String {
-    let planted = PLANTED.lock();
-    let masked = planted.replace(text, MARK);
-    drop(planted);
-    without_rests(&masked)
+    let canaries = CANARIES.lock();
+    let masked = canaries.replace(text, MARK);
+    drop(canaries);
+    strip_remainders(&masked)
 }
 
-fn end(canary: &str) -> Option<&str> {
-    canary.get(canary.len().checked_sub(TELLING)?..)
+fn last_chars(canary: &str) -> Option<&str> {
+    canary.get(canary.len().checked_sub(MIN_LEAK_CHARS)?..)
 }
 
 /// Removes the rest of a canary next to a masked part.
-fn without_rests(text: &str) -> String {
+fn strip_remainders(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(MARK) {
@@ -163,9 +163,9 @@ mod tests {
                 format!("é0f{}0f", &canary[canary.len() - 8..]),
             ),
         ] {
-            assert_eq!(found(&canary, text.as_bytes()), Some(how), "{text}");
+            assert_eq!(leaked_form(&canary, text.as_bytes()), Some(how), "{text}");
             let masked = masked(&text);
-            assert_eq!(found(&canary, masked.as_bytes()), None, "{masked}");
+            assert_eq!(leaked_form(&canary, masked.as_bytes()), None, "{masked}");
             assert!(masked.contains("[canary]"), "{masked}");
         }
     }
@@ -178,7 +178,7 @@ mod tests {
         let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
         let hint = format!("{}****{}", &canary[..4], &canary[canary.len() - 4..]);
         for text in [hash, hint, "nothing".to_owned()] {
-            assert_eq!(found(&canary, text.as_bytes()), None, "{text}");
+            assert_eq!(leaked_form(&canary, text.as_bytes()), None, "{text}");
             assert_eq!(masked(&text), text);
         }
     }

@@ -3,28 +3,31 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use crate::run::{Output, Reader};
+use crate::run::{ReadMode, StdoutTarget};
+
+/// Name of the plain run: the arguments `ok` of the probe file, without any change.
+pub const PLAIN_RUN: &str = "ok";
 
 /// How the process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ExitKind {
     Code(i32),
     Signal(i32),
     /// The run exceeded its time limit and was killed.
     TimedOut,
 }
 
-impl End {
+impl ExitKind {
     pub fn is_success(self) -> bool {
-        self == End::Code(0)
+        self == ExitKind::Code(0)
     }
 
     /// Text for messages: `exit 64`, `killed by signal 13`, `still running after its time limit`.
-    pub fn told(self) -> String {
+    pub fn describe(self) -> String {
         match self {
-            End::Code(code) => format!("exit {code}"),
-            End::Signal(number) => format!("killed by signal {number}"),
-            End::TimedOut => "still running after its time limit".to_owned(),
+            ExitKind::Code(code) => format!("exit {code}"),
+            ExitKind::Signal(number) => format!("killed by signal {number}"),
+            ExitKind::TimedOut => "still running after its time limit".to_owned(),
         }
     }
 }
@@ -33,23 +36,23 @@ impl End {
 pub struct Capture {
     /// Name of the probed command, or `(tool)`.
     pub command: String,
-    /// Name of the probe, for messages: `ok`, `unknown flag`, `SIGINT`.
+    /// Name of the probe, for messages: [`PLAIN_RUN`], `unknown flag`, `SIGINT`.
     pub probe: String,
     pub argv: Vec<OsString>,
     /// Names of the environment variables that were set in addition to the default ones.
     pub env: Vec<String>,
     /// What stdout was connected to.
-    pub output: Output,
+    pub output: StdoutTarget,
     /// How stdout was read.
-    pub reader: Reader,
+    pub reader: ReadMode,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     /// Whether the tool printed more than is kept.
     pub flooded: bool,
-    pub end: End,
+    pub end: ExitKind,
     pub elapsed: Duration,
     /// How long the run waited because the machine was busy with other processes.
-    pub starved: Duration,
+    pub delay: Duration,
     /// `false` if the process could not be started. Nothing was observed of the tool then.
     pub started: bool,
     /// CPU time of the tool and all its child processes.
@@ -58,15 +61,15 @@ pub struct Capture {
     pub arrivals: Vec<(usize, Duration)>,
     /// Whether the reader completed its action (a pause, a signal, a closed pipe) while the tool
     /// was running.
-    pub acted: bool,
+    pub action_done: bool,
     /// Whether the tool was still running shortly after that action.
-    pub outlived: bool,
+    pub alive_after_action: bool,
     /// Number of processes that were still running when the tool had exited.
     pub survivors: u32,
     /// Whether one of them held stdout open, so that the reader had to wait.
-    pub held: bool,
+    pub stdout_held: bool,
     /// Time from the action (a signal, a closed pipe) to the exit.
-    pub after_act: Option<Duration>,
+    pub exit_delay: Option<Duration>,
     /// Whether stdout was expected to be in machine mode.
     pub is_machine: bool,
     /// Requested schema version, if any.
@@ -82,23 +85,23 @@ impl Capture {
 
     /// Whether the run was stopped from outside or not read to its end. Its output may end
     /// anywhere.
-    pub fn was_cut(&self) -> bool {
-        self.after_act.is_some() || self.flooded || !matches!(self.end, End::Code(_))
+    pub fn is_incomplete(&self) -> bool {
+        self.exit_delay.is_some() || self.flooded || !matches!(self.end, ExitKind::Code(_))
     }
 
     /// Whether the engine read stdout.
     pub fn was_read(&self) -> bool {
-        !matches!(self.output, Output::Closed | Output::Full)
+        !matches!(self.output, StdoutTarget::Closed | StdoutTarget::Full)
     }
 
     /// Whether the run waited for the machine for more than half of its time. Its timing is then
     /// not the tool's fault.
-    pub fn is_starved(&self) -> bool {
-        self.starved > self.elapsed / 2
+    pub fn is_delayed(&self) -> bool {
+        self.delay > self.elapsed / 2
     }
 
     /// Time at which the output up to `offset` had arrived.
-    pub fn arrived(&self, offset: usize) -> Option<Duration> {
+    pub fn arrival_time(&self, offset: usize) -> Option<Duration> {
         let after = self.arrivals.iter().find(|(end, _)| *end >= offset);
         after.map(|(_, at)| *at)
     }

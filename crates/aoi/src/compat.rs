@@ -1,9 +1,9 @@
 //! The seven assertions of the reference `aoi-lint`, with its names, evaluated on the `ok` run.
 
-use crate::capture::{Capture, End};
+use crate::capture::{Capture, ExitKind};
 use crate::model::Assertion;
-use crate::session::Session;
-use crate::stream::Stream;
+use crate::session::LintSession;
+use crate::stream::EventStream;
 
 /// Names, in the order of the reference.
 pub const NAMES: [&str; 7] = [
@@ -17,7 +17,7 @@ pub const NAMES: [&str; 7] = [
 ];
 
 /// Evaluates the assertions for each command with an `ok` run.
-pub fn assertions(session: &Session) -> Vec<Assertion> {
+pub fn assertions(session: &LintSession) -> Vec<Assertion> {
     let captures = session.captures();
     let run_of = |name: &str| {
         captures
@@ -27,33 +27,34 @@ pub fn assertions(session: &Session) -> Vec<Assertion> {
     let commands = session.commands().iter();
     commands
         .filter_map(|command| Some((command, run_of(&command.name)?)))
-        .flat_map(|(command, run)| of_run(&command.name, run))
+        .flat_map(|(command, run)| assertions_of_run(&command.name, run))
         .collect()
 }
 
-fn of_run(command: &str, run: &Capture) -> Vec<Assertion> {
-    let stream = Stream::read(&run.stdout);
+fn assertions_of_run(command: &str, run: &Capture) -> Vec<Assertion> {
+    let stream = EventStream::parse(&run.stdout);
     let lines = || stream.lines.iter().filter(|line| !line.bytes.is_empty());
-    let is_object =
-        |line: &&crate::stream::Line| line.json.as_ref().is_some_and(serde_json::Value::is_object);
+    let is_object = |line: &&crate::stream::EventLine| {
+        line.json.as_ref().is_some_and(serde_json::Value::is_object)
+    };
     let bad = lines().find(|line| !is_object(line));
     let untyped = lines().find(|line| is_object(line) && line.kind().is_none());
     let nothing = lines().next().is_none();
     let ok = stream.summary().and_then(|summary| summary.get("ok"));
-    let line = |found: Option<&crate::stream::Line>, wrong: &str| match found {
-        Some(line) => format!("line {} {wrong}", line.number),
+    let line = |found: Option<&crate::stream::EventLine>, violation: &str| match found {
+        Some(line) => format!("line {} {violation}", line.number),
         None if nothing => "stdout has no lines".to_owned(),
         None => format!("{} lines", lines().count()),
     };
-    let told = |value: Option<&serde_json::Value>| match value {
+    let describe_value = |value: Option<&serde_json::Value>| match value {
         Some(value) => format!("ok is {value}"),
         None => "the terminal summary has no ok".to_owned(),
     };
     let verdicts = [
         // A shell exits with 126 or 127 if it cannot run a program.
         (
-            !matches!(run.end, End::TimedOut | End::Code(126 | 127)),
-            run.end.told(),
+            !matches!(run.end, ExitKind::TimedOut | ExitKind::Code(126 | 127)),
+            run.end.describe(),
         ),
         (bad.is_none() && !nothing, line(bad, "is not a JSON object")),
         (
@@ -67,9 +68,12 @@ fn of_run(command: &str, run: &Capture) -> Vec<Assertion> {
                 None => "the last line is not an aoi:summary".to_owned(),
             },
         ),
-        (ok.is_some(), told(ok)),
-        (ok.and_then(|ok| ok.as_bool()) == Some(true), told(ok)),
-        (run.end.is_success(), run.end.told()),
+        (ok.is_some(), describe_value(ok)),
+        (
+            ok.and_then(|ok| ok.as_bool()) == Some(true),
+            describe_value(ok),
+        ),
+        (run.end.is_success(), run.end.describe()),
     ];
     NAMES
         .into_iter()
@@ -89,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    fn run(stdout: &str, end: End) -> Vec<bool> {
+    fn run(stdout: &str, end: ExitKind) -> Vec<bool> {
         let capture = Capture {
             command: "search".to_owned(),
             probe: "ok".to_owned(),
@@ -102,45 +106,48 @@ mod tests {
             flooded: false,
             end,
             elapsed: Duration::ZERO,
-            starved: Duration::ZERO,
+            delay: Duration::ZERO,
             started: true,
             cpu: Duration::ZERO,
             arrivals: Vec::new(),
-            acted: false,
-            outlived: false,
+            action_done: false,
+            alive_after_action: false,
             survivors: 0,
-            held: false,
-            after_act: None,
+            stdout_held: false,
+            exit_delay: None,
             is_machine: true,
             version: None,
             canaries: false,
         };
-        of_run("search", &capture).iter().map(|a| a.ok).collect()
+        assertions_of_run("search", &capture)
+            .iter()
+            .map(|a| a.ok)
+            .collect()
     }
 
     #[test]
     fn each_assertion_can_pass_and_fail() {
         let summary = "{\"type\":\"aoi:summary\",\"ok\":true}\n";
-        assert_eq!(run(summary, End::Code(0)), [true; 7]);
+        assert_eq!(run(summary, ExitKind::Code(0)), [true; 7]);
         for (stdout, end, broken) in [
-            (summary, End::TimedOut, &[0, 6][..]),
-            (summary, End::Code(127), &[0, 6]),
-            (summary, End::Code(3), &[6]),
-            (&*format!("hello\n{summary}"), End::Code(0), &[1, 2]),
-            (&*format!("[1]\n{summary}"), End::Code(0), &[1, 2]),
-            (&*format!("{{\"a\":1}}\n{summary}"), End::Code(0), &[2]),
+            (summary, ExitKind::TimedOut, &[0, 6][..]),
+            (summary, ExitKind::Code(127), &[0, 6]),
+            (summary, ExitKind::Code(3), &[6]),
+            (&*format!("hello\n{summary}"), ExitKind::Code(0), &[1, 2]),
+            (&*format!("[1]\n{summary}"), ExitKind::Code(0), &[1, 2]),
+            (&*format!("{{\"a\":1}}\n{summary}"), ExitKind::Code(0), &[2]),
             (
                 &*format!("{summary}{{\"type\":\"x\"}}\n"),
-                End::Code(0),
+                ExitKind::Code(0),
                 &[3, 4, 5],
             ),
-            ("{\"type\":\"aoi:summary\"}\n", End::Code(0), &[4, 5]),
+            ("{\"type\":\"aoi:summary\"}\n", ExitKind::Code(0), &[4, 5]),
             (
                 "{\"type\":\"aoi:summary\",\"ok\":\"true\"}\n",
-                End::Code(0),
+                ExitKind::Code(0),
                 &[5],
             ),
-            ("", End::Code(0), &[1, 2, 3, 4, 5]),
+            ("", ExitKind::Code(0), &[1, 2, 3, 4, 5]),
         ] {
             let found = run(stdout, end);
             for (index, ok) in found.iter().enumerate() {

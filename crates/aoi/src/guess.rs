@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::capture::{Capture, End};
-use crate::probe::{Command, Probe};
-use crate::run::{self, Costs, Input, Launch, Output, Reader, World};
-use crate::{LintError, argv};
-use agentproto_sandbox::workplace::Workplace;
+use crate::capture::{Capture, ExitKind};
+use crate::probe::{ProbeCommand, ProbeSpec};
+use crate::run::{self, ReadMode, RunDirs, RunSpec, RunStats, StdinSource, StdoutTarget};
+use crate::{LintError, resolve_argv};
+use agentproto_sandbox::run_directory::RunDirectory;
 
 /// Programs whose first operand is a script, which then belongs to the tool.
 const INTERPRETERS: [&str; 17] = [
@@ -21,14 +21,14 @@ const INTERPRETERS: [&str; 17] = [
 
 /// What a tool declares about itself.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct ToolDescription {
     /// Output of `capabilities`, if it could be read.
     pub capabilities: Option<Value>,
     /// Output of `--help`, from stdout or stderr.
     pub help: String,
 }
 
-impl Said {
+impl ToolDescription {
     /// Entries of `capabilities.commands` that have a name.
     pub fn commands(&self) -> Vec<&Value> {
         let list = self.capabilities.as_ref().and_then(|c| c.get("commands"));
@@ -44,29 +44,29 @@ pub fn name(entry: &Value) -> Option<&str> {
 }
 
 /// Asks a tool what it declares. It runs discovery and help only.
-pub struct Asker {
+pub struct Discovery {
     argv: Vec<OsString>,
     limit: Duration,
-    world: World,
-    _place: Workplace,
+    dirs: RunDirs,
+    _dir: RunDirectory,
 }
 
-impl Asker {
+impl Discovery {
     /// Prepares runs of the tool, with a time limit for each.
-    pub fn new(tool: &[String], base: &Path, limit: Duration) -> Result<Asker, LintError> {
-        let probe = Probe {
+    pub fn new(tool: &[String], base: &Path, limit: Duration) -> Result<Discovery, LintError> {
+        let probe = ProbeSpec {
             tool: tool.to_vec(),
             base: base.to_owned(),
-            ..Probe::default()
+            ..ProbeSpec::default()
         };
-        let argv = argv(&probe)?;
-        let place = Workplace::new("aoi").map_err(LintError::Workplace)?;
-        let world = World::new(place.path().join("ask")).map_err(LintError::Workplace)?;
-        Ok(Asker {
+        let argv = resolve_argv(&probe)?;
+        let dir = RunDirectory::new("aoi").map_err(LintError::RunDirectory)?;
+        let dirs = RunDirs::new(dir.path().join("ask")).map_err(LintError::RunDirectory)?;
+        Ok(Discovery {
             argv,
             limit,
-            world,
-            _place: place,
+            dirs,
+            _dir: dir,
         })
     }
 
@@ -82,7 +82,7 @@ impl Asker {
                 return Some(value);
             }
             // If the subcommand hangs, the flag would hang as well.
-            if run.end == End::TimedOut {
+            if run.end == ExitKind::TimedOut {
                 return None;
             }
         }
@@ -95,33 +95,33 @@ impl Asker {
         let Some(run) = self.run(&words).await else {
             return String::new();
         };
-        let said = match run.stdout.is_empty() {
+        let description = match run.stdout.is_empty() {
             true => run.stderr,
             false => run.stdout,
         };
-        String::from_utf8_lossy(&said).into_owned()
+        String::from_utf8_lossy(&description).into_owned()
     }
 
     async fn run(&self, words: &[&str]) -> Option<Capture> {
         let mut argv = self.argv.clone();
         argv.extend(words.iter().map(OsString::from));
-        let launch = Launch {
+        let spec = RunSpec {
             command: crate::model::TOOL.to_owned(),
             probe: words.join(" "),
             argv,
             env: Vec::new(),
-            input: Input::Null,
-            output: Output::Pipe,
+            input: StdinSource::Null,
+            output: StdoutTarget::Pipe,
             stderr_closed: false,
-            reader: Reader::All,
-            walls: None,
+            reader: ReadMode::All,
+            backend: None,
             limit: self.limit,
             is_slow: false,
             is_machine: false,
             version: None,
             canaries: false,
         };
-        run::run(&launch, &self.world, &Costs::default()).await.ok()
+        run::run(&spec, &self.dirs, &RunStats::default()).await.ok()
     }
 }
 
@@ -144,7 +144,7 @@ pub fn tool_words(words: &[String], base: &Path) -> usize {
 }
 
 /// Builds a probe for one command line, which may be run repeatedly.
-pub fn probe(words: &[String], base: &Path, said: &Said) -> Probe {
+pub fn probe(words: &[String], base: &Path, description: &ToolDescription) -> ProbeSpec {
     let split = tool_words(words, base).min(words.len());
     let (tool, rest) = words.split_at(split);
     let mut tool = tool.to_vec();
@@ -153,9 +153,9 @@ pub fn probe(words: &[String], base: &Path, said: &Said) -> Probe {
         *script = base.join(&*script).to_string_lossy().into_owned();
     }
     let (machine_args, rest) = machine_args(rest);
-    let name = command_name(&rest, said)
+    let name = command_name(&rest, description)
         .unwrap_or_else(|| tool.first().map(|word| base_name(word)).unwrap_or_default());
-    let entry = said
+    let entry = description
         .commands()
         .into_iter()
         .find(|e| self::name(e) == Some(&name));
@@ -164,19 +164,19 @@ pub fn probe(words: &[String], base: &Path, said: &Said) -> Probe {
             .and_then(|entry| entry.get(key))
             .and_then(Value::as_bool)
     };
-    let command = Command {
+    let command = ProbeCommand {
         read_only: says("read_only"),
         unbounded: says("unbounded") == Some(true),
         name,
-        ok: rest.iter().map(|word| placed(word, base)).collect(),
-        ..Command::default()
+        ok: rest.iter().map(|word| absolute_path(word, base)).collect(),
+        ..ProbeCommand::default()
     };
-    Probe {
+    ProbeSpec {
         tool,
         machine_args,
         commands: vec![command],
         base: base.to_owned(),
-        ..Probe::default()
+        ..ProbeSpec::default()
     }
 }
 
@@ -187,7 +187,7 @@ pub fn base_name(word: &str) -> String {
 }
 
 /// Makes the path of an existing file absolute, because runs use another working directory.
-fn placed(word: &str, base: &Path) -> String {
+fn absolute_path(word: &str, base: &Path) -> String {
     let path = base.join(word);
     match word.contains('/') && path.exists() {
         true => path.to_string_lossy().into_owned(),
@@ -208,16 +208,16 @@ fn machine_args(words: &[String]) -> (Vec<String>, Vec<String>) {
             _ => continue,
         };
         let (before, after) = words.split_at(at);
-        let (taken, after) = after.split_at(length.min(after.len()));
-        return (taken.to_vec(), [before, after].concat());
+        let (machine_words, after) = after.split_at(length.min(after.len()));
+        return (machine_words.to_vec(), [before, after].concat());
     }
     let usual = vec!["--output".to_owned(), "jsonl".to_owned()];
     (usual, words.to_vec())
 }
 
 /// The longest declared name that occurs in the words, or the first word that is not a flag.
-fn command_name(words: &[String], said: &Said) -> Option<String> {
-    let commands = said.commands();
+fn command_name(words: &[String], description: &ToolDescription) -> Option<String> {
+    let commands = description.commands();
     let names = commands.iter().filter_map(|entry| name(entry));
     let matching = names.filter(|name| {
         let parts: Vec<&str> = name.split_whitespace().collect();
@@ -240,12 +240,12 @@ mod tests {
         line.split_whitespace().map(str::to_owned).collect()
     }
 
-    fn guessed(line: &str, capabilities: Value) -> Probe {
-        let said = Said {
+    fn guessed(line: &str, capabilities: Value) -> ProbeSpec {
+        let description = ToolDescription {
             capabilities: Some(capabilities),
             help: String::new(),
         };
-        probe(&words(line), Path::new("/nowhere"), &said)
+        probe(&words(line), Path::new("/nowhere"), &description)
     }
 
     #[test]
@@ -276,22 +276,25 @@ mod tests {
 
     #[test]
     fn the_command_is_the_longest_declared_name() {
-        let said = json!({ "commands": [
+        let description = json!({ "commands": [
             { "name": "auth", "read_only": false },
             { "name": "auth status", "read_only": true },
             { "name": "" }, { "nome": 1 }, 7
         ] });
-        let command = guessed("t --debug auth status --all", said.clone())
+        let command = guessed("t --debug auth status --all", description.clone())
             .commands
             .remove(0);
         assert_eq!(command.name, "auth status");
         assert_eq!(command.read_only, Some(true));
         assert_eq!(
-            guessed("t auth login", said.clone()).commands[0].name,
+            guessed("t auth login", description.clone()).commands[0].name,
             "auth"
         );
-        assert_eq!(guessed("t --x find", said.clone()).commands[0].name, "find");
-        assert_eq!(guessed("./bin/t --x", said).commands[0].name, "t");
+        assert_eq!(
+            guessed("t --x find", description.clone()).commands[0].name,
+            "find"
+        );
+        assert_eq!(guessed("./bin/t --x", description).commands[0].name, "t");
     }
 
     #[test]

@@ -203,17 +203,24 @@ fn texts(topic: Topic) -> [&'static str; 5] {
             "Select the jq filter with `case \"$schema_version\"`. Let `*)` write an aoi:error \
              and exit 64.",
         ],
+        Topic::Help => [
+            "argparse handles -h and --help. Make both work without a subcommand, and add \
+             --version with `action=\"version\"`.",
+            "commander handles -h and --help. Call `.version(…)` for --version, and let all three \
+             exit 0.",
+            "cobra handles -h and --help. Set `Version` on the root command for --version.",
+            "clap handles -h and --help. Add `#[command(version)]` for --version, and print all \
+             three to stdout.",
+            "Handle --help, -h and --version before everything else: print to stdout and exit 0.",
+        ],
         Topic::Surface => [
-            "argparse: add `--output`/`--format` with a jsonl choice to every subparser. Make -h \
-             and --version work without a subcommand.",
-            "commander: add a global `--output <format>` that all commands inherit. Let --help \
-             and --version exit 0.",
+            "argparse: add `--output`/`--format` with a jsonl choice to every subparser.",
+            "commander: add a global `--output <format>` that all commands inherit.",
             "cobra: add a persistent `--output` flag. Generate the command list of `capabilities` \
              from the command tree.",
             "clap: add a global `--output` ValueEnum. Generate `capabilities` from \
              Cli::command(), so that both always agree.",
-            "Accept `--output jsonl` before and after the subcommand. Let --help print to stdout \
-             and exit 0.",
+            "Accept `--output jsonl` before and after the subcommand.",
         ],
     }
 }
@@ -239,6 +246,7 @@ mod tests {
             Topic::Bounds,
             Topic::Input,
             Topic::Versions,
+            Topic::Help,
             Topic::Surface,
         ];
         for topic in topics {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::guess::{Said, name};
+use crate::guess::{ToolDescription, name};
 
 /// The help text of one command, which is searched for flags that a check can use.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +15,7 @@ pub struct Help {
 }
 
 /// Returns the text of a probe file.
-pub fn write(tool: &[String], said: &Said, helps: &[Help]) -> String {
+pub fn write(tool: &[String], description: &ToolDescription, helps: &[Help]) -> String {
     let mut out = String::from(
         "# Tells `agentproto aoi-lint --probe` what it may do with this tool, and how.\n\
          # Nothing is run while the file contains FILL IN. What stays commented out is not\n\
@@ -23,7 +23,10 @@ pub fn write(tool: &[String], said: &Said, helps: &[Help]) -> String {
          aoi_probe: 1\n",
     );
     out.push_str(&format!("tool: {}\n", list(tool)));
-    out.push_str(&format!("machine_args: [{}]\n", machine(&said.help)));
+    out.push_str(&format!(
+        "machine_args: [{}]\n",
+        machine_args(&description.help)
+    ));
     out.push_str(
         "\n# Environment variables for every run; {world} is the directory of a run.\n\
          # env: {MYTOOL_STATE: \"{world}/state\"}\n\
@@ -40,7 +43,7 @@ pub fn write(tool: &[String], said: &Said, helps: &[Help]) -> String {
          # so use a limit that is larger than the number of items.\n\
          # observe: {command: [list, --limit, \"1000\"], id: /id}\n\ncommands:\n",
     );
-    let commands = commands(said);
+    let commands = commands(description);
     if commands.is_empty() {
         out.push_str(
             "  # Neither `capabilities` nor `--help` lists a command.\n  \
@@ -52,14 +55,14 @@ pub fn write(tool: &[String], said: &Said, helps: &[Help]) -> String {
         let help = help.map_or("", |help| help.text.as_str());
         command(name, entry.as_ref(), help, &mut out);
     }
-    versions(said, &mut out);
+    versions(description, &mut out);
     out
 }
 
 /// The declared commands, or those that the help text lists.
-pub fn commands(said: &Said) -> Vec<(String, Option<Value>)> {
+pub fn commands(description: &ToolDescription) -> Vec<(String, Option<Value>)> {
     let mut found: Vec<(String, Option<Value>)> = Vec::new();
-    for entry in said.commands() {
+    for entry in description.commands() {
         let Some(name) = name(entry).map(str::trim) else {
             continue;
         };
@@ -70,7 +73,7 @@ pub fn commands(said: &Said) -> Vec<(String, Option<Value>)> {
         }
     }
     if found.is_empty() {
-        let names = listed(&said.help).into_iter();
+        let names = listed_commands(&description.help).into_iter();
         found.extend(names.map(|name| (name, None)));
     }
     found.truncate(200);
@@ -79,7 +82,7 @@ pub fn commands(said: &Said) -> Vec<(String, Option<Value>)> {
 
 /// Command names in the help text: choices in braces before `...`, as argparse writes them, or the
 /// first words of the lines below a heading such as `Commands:`.
-fn listed(help: &str) -> Vec<String> {
+fn listed_commands(help: &str) -> Vec<String> {
     let words: Vec<&str> = help.split_whitespace().collect();
     let choice = words.windows(2).find_map(|pair| match pair {
         [choice, "..."] => choice.strip_prefix('{')?.strip_suffix('}'),
@@ -117,8 +120,8 @@ fn listed(help: &str) -> Vec<String> {
         };
         let first = *section.depth.get_or_insert(depth);
         // In argparse help, the commands are indented below their metavariable.
-        let wanted = if section.is_nested { first + 2 } else { first };
-        if depth == wanted {
+        let expected = if section.is_nested { first + 2 } else { first };
+        if depth == expected {
             let word = text.split_whitespace().next().unwrap_or_default();
             take(word.trim_end_matches([',', ':']));
         }
@@ -145,7 +148,7 @@ impl Section {
 }
 
 /// The first required operand of a command, according to its usage line.
-fn operand(help: &str, command: &str) -> Option<String> {
+fn required_operand(help: &str, command: &str) -> Option<String> {
     let at = help.to_ascii_lowercase().find("usage:")?;
     let usage = help.get(at + "usage:".len()..)?.trim_start();
     let usage = usage.split("\n\n").next()?;
@@ -177,8 +180,8 @@ fn operand(help: &str, command: &str) -> Option<String> {
     None
 }
 
-fn machine(help: &str) -> &'static str {
-    let has = |flag: &str| mentions(help, flag);
+fn machine_args(help: &str) -> &'static str {
+    let has = |flag: &str| has_flag(help, flag);
     match has("--format") && !has("--output") {
         true => "--format, jsonl",
         false => "--output, jsonl",
@@ -186,7 +189,7 @@ fn machine(help: &str) -> &'static str {
 }
 
 /// Whether the text contains the flag as a whole word.
-fn mentions(text: &str, flag: &str) -> bool {
+fn has_flag(text: &str, flag: &str) -> bool {
     text.match_indices(flag).any(|(at, _)| {
         let after = text.get(at + flag.len()..).and_then(|t| t.chars().next());
         !after.is_some_and(|c| c.is_ascii_alphanumeric() || c == '-')
@@ -207,7 +210,7 @@ fn command(name: &str, entry: Option<&Value>, help: &str, out: &mut String) {
     let mutating = !destructive && says("read_only") == Some(false);
     let more = match destructive {
         true => Some("{id}".to_owned()),
-        false => operand(help, name).map(|operand| format!("FILL IN {operand}")),
+        false => required_operand(help, name).map(|operand| format!("FILL IN {operand}")),
     };
     let ok: Vec<String> = words.into_iter().chain(more).collect();
     // If the help text requires no operand, there is nothing to fill in.
@@ -259,20 +262,20 @@ fn command(name: &str, entry: Option<&Value>, help: &str, out: &mut String) {
     if destructive {
         line("# target: {from: …}    # the command that creates what this one deletes");
     }
-    if yes("requires_confirm") || mentions(help, "--confirm") {
+    if yes("requires_confirm") || has_flag(help, "--confirm") {
         line("confirm: [--confirm]");
     }
-    if yes("supports_dry_run") || mentions(help, "--dry-run") {
+    if yes("supports_dry_run") || has_flag(help, "--dry-run") {
         line("dry_run: --dry-run");
     }
-    if yes("supports_idempotency_key") || mentions(help, "--idempotency-key") {
+    if yes("supports_idempotency_key") || has_flag(help, "--idempotency-key") {
         line("idempotency: {flag: --idempotency-key}");
     }
-    if yes("supports_cursor") || mentions(help, "--limit") {
+    if yes("supports_cursor") || has_flag(help, "--limit") {
         line("# total: number of results of `ok` without a limit; page: a smaller number.");
         line("# limit: {flag: --limit, total: 25, page: 7, cursor_flag: --cursor, id: /id}");
     }
-    if mentions(help, "--input-jsonl") || mentions(help, "--input") {
+    if has_flag(help, "--input-jsonl") || has_flag(help, "--input") {
         line("# Lines that it accepts, lines that it must reject, and its modes.");
         line(
             "# input: {flag: [--input-jsonl, \"-\"], good: ['{\"name\":\"a\"}'], bad: ['not json'], modes: {fail_fast: []}, default: fail_fast}",
@@ -282,8 +285,11 @@ fn command(name: &str, entry: Option<&Value>, help: &str, out: &mut String) {
     line("# secrets: [[--token, \"{canary}\"]]   # flags that take secrets");
 }
 
-fn versions(said: &Said, out: &mut String) {
-    let schemas = said.capabilities.as_ref().and_then(|c| c.get("schemas"));
+fn versions(description: &ToolDescription, out: &mut String) {
+    let schemas = description
+        .capabilities
+        .as_ref()
+        .and_then(|c| c.get("schemas"));
     let first = schemas.and_then(|list| list.get(0));
     let versions = first.and_then(|schema| schema.get("versions"));
     let versions: Vec<String> = versions
@@ -312,17 +318,18 @@ fn list(words: &[String]) -> String {
 
 /// A YAML scalar that is always read as a string.
 fn quoted(word: &str) -> String {
-    const TAKEN: [&str; 7] = ["true", "false", "null", "yes", "no", "on", "off"];
+    const RESERVED: [&str; 7] = ["true", "false", "null", "yes", "no", "on", "off"];
     let simple = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let begins = word.starts_with("./") || word.starts_with(|c: char| c.is_ascii_alphabetic());
-    let plain =
-        begins && word.chars().all(simple) && !TAKEN.contains(&word.to_ascii_lowercase().as_str());
+    let plain = begins
+        && word.chars().all(simple)
+        && !RESERVED.contains(&word.to_ascii_lowercase().as_str());
     match plain {
         true => word.to_owned(),
         // JSON is valid YAML, except for characters that YAML does not allow.
         false => {
             let json = serde_json::to_string(word).unwrap_or_else(|_| "\"\"".to_owned());
-            agentproto_text::json_plain(&json).into_owned()
+            agentproto_text::escape_json(&json).into_owned()
         }
     }
 }
@@ -337,7 +344,7 @@ mod tests {
     use crate::probe;
 
     fn written(capabilities: Value, help: &str) -> String {
-        let said = Said {
+        let description = ToolDescription {
             capabilities: Some(capabilities),
             help: help.to_owned(),
         };
@@ -345,7 +352,7 @@ mod tests {
             command: "search".to_owned(),
             text: "--limit N  --input-jsonl FILE".to_owned(),
         }];
-        let text = write(&["./my tool".to_owned()], &said, &helps);
+        let text = write(&["./my tool".to_owned()], &description, &helps);
         let read = probe::parse(&text, Path::new("/"));
         assert!(read.is_ok(), "{text}\n{:?}", read.err());
         text
@@ -411,13 +418,13 @@ mod tests {
             (click, &["list", "search"]),
             (cobra, &["list", "search"]),
         ] {
-            assert_eq!(listed(help), names, "{help}");
+            assert_eq!(listed_commands(help), names, "{help}");
         }
     }
 
     #[test]
     fn the_operand_comes_from_the_usage_line() {
-        for (help, wanted) in [
+        for (help, expected) in [
             (
                 "usage: notes search [-h] [--limit N] query\n\npositional",
                 Some("query"),
@@ -433,7 +440,11 @@ mod tests {
             ("usage: notes other WORD", None),
             ("search WORD", None),
         ] {
-            assert_eq!(operand(help, "search").as_deref(), wanted, "{help}");
+            assert_eq!(
+                required_operand(help, "search").as_deref(),
+                expected,
+                "{help}"
+            );
         }
     }
 
@@ -449,7 +460,7 @@ mod tests {
 
     #[test]
     fn unusual_names_are_quoted() {
-        let odd = [
+        let unusual = [
             "a: b",
             "#x",
             "\n  y: 1",
@@ -464,7 +475,7 @@ mod tests {
             "~",
             "",
         ];
-        for name in odd {
+        for name in unusual {
             let text = written(json!({ "commands": [{ "name": name }] }), "");
             let probe = probe::parse(&text, Path::new("/")).expect("no mistake");
             if !name.trim().is_empty() {

@@ -5,16 +5,19 @@
 //! `checks` evaluate the output (`stream`, `capture`), and `model` holds the findings. A rule
 //! passes only if some run could have violated it.
 
+#![deny(missing_docs)]
+
 pub mod canary;
 mod capture;
 mod checks;
+mod cleanup;
 mod compat;
-pub mod ground;
+mod cpu_wait;
 pub mod guess;
 mod hints;
 pub mod init;
 pub mod isolation;
-mod misfit;
+mod mismatch;
 pub mod model;
 mod observe;
 pub mod probe;
@@ -23,22 +26,21 @@ pub mod rules;
 pub mod run;
 mod schema;
 pub mod session;
-mod sheet;
-mod starved;
+pub mod shared;
+mod stack_trace;
+mod stdio;
 mod stream;
-mod streams;
-mod sweep;
-mod trace;
+mod verdicts;
 
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use agentproto_manifest::fields::Mistake;
-use ground::{Ground, Lanes};
-use model::{Report, Subject, Timing, Tool};
-use probe::Probe;
-use session::{Options, Session};
+use agentproto_manifest::fields::FieldError;
+use model::{Report, Timing, Tool, ToolUnderTest};
+use probe::ProbeSpec;
+use session::{LintOptions, LintSession};
+use shared::{RunSlots, SharedEnvironment};
 
 /// Why no report could be produced.
 #[derive(Debug, thiserror::Error)]
@@ -54,57 +56,60 @@ pub enum LintError {
     NotStarted(String),
     /// Commands in the probe file that the tool does not list, each with its position.
     #[error("the probe file does not match the tool")]
-    Misfit(Vec<Mistake>),
+    ProbeMismatch(Vec<FieldError>),
     /// A `setup` program of the probe file failed.
     #[error("{}", .0.message)]
-    Setup(Mistake),
+    Setup(FieldError),
     /// The operating system refused a new thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] std::io::Error),
     /// The temporary directory for the runs could not be created.
     #[error("cannot create a directory for the runs: {0}")]
-    Workplace(#[source] std::io::Error),
+    RunDirectory(#[source] std::io::Error),
 }
 
 /// Runs every check that the probe allows. Setting `stop` ends the run early with a partial report.
 pub async fn lint(
-    probe: Probe,
-    options: Options,
+    probe: ProbeSpec,
+    options: LintOptions,
     stop: &'static AtomicBool,
 ) -> Result<Report, LintError> {
     let begun = Instant::now();
-    let ground = ground(&probe, Lanes::new(options.jobs)).await?;
-    lint_on(&ground, begun, probe, options, stop).await
+    let shared = shared_environment(&probe, RunSlots::new(options.jobs)).await?;
+    lint_in(&shared, begun, probe, options, stop).await
 }
 
 /// Creates the environment that several lint runs of the same program share.
-pub async fn ground(probe: &Probe, lanes: Lanes) -> Result<Ground, LintError> {
-    let needs = isolation::Needs {
-        argv: &argv(probe)?,
+pub async fn shared_environment(
+    probe: &ProbeSpec,
+    slots: RunSlots,
+) -> Result<SharedEnvironment, LintError> {
+    let needs = isolation::IsolationNeeds {
+        argv: &resolve_argv(probe)?,
         credentials: &probe.credentials.files,
     };
-    Ground::new(&needs, lanes).await
+    SharedEnvironment::new(&needs, slots).await
 }
 
 /// Runs every check in an environment that other lint runs may use at the same time.
-pub async fn lint_on(
-    ground: &Ground,
+pub async fn lint_in(
+    shared: &SharedEnvironment,
     begun: Instant,
-    probe: Probe,
-    options: Options,
+    probe: ProbeSpec,
+    options: LintOptions,
     stop: &'static AtomicBool,
 ) -> Result<Report, LintError> {
-    let argv = argv(&probe)?;
-    let (place, _lent) = ground.part();
+    let argv = resolve_argv(&probe)?;
+    let (dir, _cleanup) = shared.new_run_dir();
     let jobs = options.jobs;
-    let session =
-        Session::new(probe, options, argv, place, ground, stop).map_err(LintError::Workplace)?;
+    let session = LintSession::new(probe, options, argv, dir, shared, stop)
+        .map_err(LintError::RunDirectory)?;
     let done = tokio::select! {
         done = checks::all(&session) => done,
         // Dropping `checks::all` stops the active runs and every process that they started.
-        () = stopped(stop) => Ok(()),
+        () = wait_for_stop(stop) => Ok(()),
     };
-    if let Some(why) = session.never_started() {
+    if let Some(why) = session.start_error() {
         return Err(LintError::NotStarted(why));
     }
     done?;
@@ -112,13 +117,13 @@ pub async fn lint_on(
 }
 
 /// Waits until `stop` is set.
-pub async fn stopped(stop: &AtomicBool) {
+pub async fn wait_for_stop(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-fn argv(probe: &Probe) -> Result<Vec<OsString>, LintError> {
+fn resolve_argv(probe: &ProbeSpec) -> Result<Vec<OsString>, LintError> {
     let (first, rest) = probe
         .tool
         .split_first()
@@ -130,8 +135,8 @@ fn argv(probe: &Probe) -> Result<Vec<OsString>, LintError> {
     }
     // A script path after an interpreter must be absolute, because runs use another working
     // directory.
-    let placed = |word: &String| {
-        let word = probe::braces::shown(word).into_owned();
+    let absolute = |word: &String| {
+        let word = probe::placeholders::unprotect(word).into_owned();
         let path = probe.base.join(&word);
         match word.contains('/') && path.exists() {
             true => path.into_os_string(),
@@ -140,16 +145,16 @@ fn argv(probe: &Probe) -> Result<Vec<OsString>, LintError> {
     };
     Ok([program.into_os_string()]
         .into_iter()
-        .chain(rest.iter().map(placed))
+        .chain(rest.iter().map(absolute))
         .collect())
 }
 
-fn report(session: &Session, begun: Instant, jobs: usize) -> Report {
+fn report(session: &LintSession, begun: Instant, jobs: usize) -> Report {
     let mut checks = session.findings();
     // A run that one check needs also yields findings of other checks. Those are incomplete.
     let only = &session.options.only;
     checks.retain(|finding| only.is_empty() || only.contains(&finding.check));
-    checks.extend(misfit::unprobed(session));
+    checks.extend(mismatch::unprobed(session));
     for finding in &mut checks {
         canary::mask(finding);
     }
@@ -167,19 +172,19 @@ fn report(session: &Session, begun: Instant, jobs: usize) -> Report {
             name: "agentproto".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
-        target: subject(session),
+        target: tool_under_test(session),
         summary: model::summary(&checks, &matrix),
         matrix,
         checks,
         timing: Timing {
             wall_ms: ms(wall),
-            target_ms: ms(session.costs.target()),
-            waits_ms: ms(session.costs.waits()),
-            busy_ms: ms(session.costs.busy()),
-            runs: session.costs.runs(),
+            target_ms: ms(session.stats.target()),
+            waits_ms: ms(session.stats.waits()),
+            busy_ms: ms(session.stats.busy()),
+            runs: session.stats.runs(),
             jobs: jobs as u64,
         },
-        isolation: session.isolation.told.clone(),
+        isolation: session.isolation.description.clone(),
         partial: false,
         started,
         compat: match session.options.compat {
@@ -188,14 +193,14 @@ fn report(session: &Session, begun: Instant, jobs: usize) -> Report {
         },
     };
     if session.is_stopped() {
-        report.cut_short();
+        report.mark_interrupted();
     }
     report
 }
 
-fn subject(session: &Session) -> Subject {
+fn tool_under_test(session: &LintSession) -> ToolUnderTest {
     let declared = session.declared.get();
-    let said = |key: &str| {
+    let declared_text = |key: &str| {
         let value = declared?.capabilities.as_ref()?.get(key)?;
         value.as_str().map(str::to_owned)
     };
@@ -204,9 +209,9 @@ fn subject(session: &Session) -> Subject {
         .tool
         .first()
         .map(|word| guess::base_name(word));
-    Subject {
-        name: said("tool").or(first).unwrap_or_default(),
-        version: said("tool_version"),
+    ToolUnderTest {
+        name: declared_text("tool").or(first).unwrap_or_default(),
+        version: declared_text("tool_version"),
         argv: session.probe.tool.clone(),
         probe_file: session
             .probe

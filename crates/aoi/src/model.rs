@@ -16,43 +16,43 @@ pub const TOOL: &str = "(tool)";
 
 /// One of the 13 checks of §18.2, or the rules beyond them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Check {
+pub enum CheckId {
     /// Check number, from 1 to 13.
     Number(u8),
     /// Rules that no check of §18.2 covers. They do not affect the matrix.
     Advisory,
 }
 
-impl std::str::FromStr for Check {
+impl std::str::FromStr for CheckId {
     type Err = ();
 
-    fn from_str(word: &str) -> Result<Check, ()> {
+    fn from_str(word: &str) -> Result<CheckId, ()> {
         match word.parse() {
-            Ok(number @ 1..=13) => Ok(Check::Number(number)),
-            _ if word == "advisory" => Ok(Check::Advisory),
+            Ok(number @ 1..=13) => Ok(CheckId::Number(number)),
+            _ if word == "advisory" => Ok(CheckId::Advisory),
             _ => Err(()),
         }
     }
 }
 
-impl Serialize for Check {
+impl Serialize for CheckId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Check::Number(number) => serializer.serialize_u8(*number),
-            Check::Advisory => serializer.serialize_str("advisory"),
+            CheckId::Number(number) => serializer.serialize_u8(*number),
+            CheckId::Advisory => serializer.serialize_str("advisory"),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Check {
+impl<'de> Deserialize<'de> for CheckId {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Value::deserialize(deserializer)? {
-            Value::String(word) if word == "advisory" => Ok(Check::Advisory),
+            Value::String(word) if word == "advisory" => Ok(CheckId::Advisory),
             Value::Number(number) => number
                 .as_u64()
                 .and_then(|number| u8::try_from(number).ok())
                 .filter(|number| (1..=13).contains(number))
-                .map(Check::Number)
+                .map(CheckId::Number)
                 .ok_or_else(|| serde::de::Error::custom("a check must be a number from 1 to 13")),
             _ => Err(serde::de::Error::custom(
                 "a check must be a number from 1 to 13, or `advisory`",
@@ -76,15 +76,25 @@ impl<'de> Deserialize<'de> for Check {
     strum::IntoStaticStr,
 )]
 pub enum Characteristic {
+    /// Stdout consists of JSON events with declared types.
     Typed,
+    /// The tool prints its schema and capabilities.
     Discoverable,
+    /// Results are written while the command is running.
     Streamable,
+    /// The number of results is limited, and pages can be requested.
     Bounded,
+    /// Destructive commands require a confirmation, and no command waits for a user.
     Safe,
+    /// A repeated change has no second effect.
     Idempotent,
+    /// Changes are reported with stable ids.
     Auditable,
+    /// Exit code and summary show whether the command succeeded.
     Verifiable,
+    /// The output of one tool can be the input of another.
     Composable,
+    /// Events have a schema version that callers can request.
     Versioned,
 }
 
@@ -110,22 +120,22 @@ impl Characteristic {
 }
 
 /// The characteristics that a check decides (§18.2).
-pub fn characteristics(check: Check) -> &'static [Characteristic] {
+pub fn characteristics(check: CheckId) -> &'static [Characteristic] {
     use Characteristic::{
         Auditable, Bounded, Composable, Discoverable, Idempotent, Safe, Streamable, Typed,
         Verifiable, Versioned,
     };
     match check {
-        Check::Number(1) => &[Discoverable],
-        Check::Number(2) => &[Typed],
-        Check::Number(3 | 5) => &[Verifiable],
-        Check::Number(4) => &[Typed, Verifiable],
-        Check::Number(6 | 9) => &[Safe],
-        Check::Number(7) => &[Idempotent],
-        Check::Number(8) => &[Auditable],
-        Check::Number(10 | 12) => &[Composable],
-        Check::Number(11) => &[Bounded, Streamable],
-        Check::Number(13) => &[Versioned],
+        CheckId::Number(1) => &[Discoverable],
+        CheckId::Number(2) => &[Typed],
+        CheckId::Number(3 | 5) => &[Verifiable],
+        CheckId::Number(4) => &[Typed, Verifiable],
+        CheckId::Number(6 | 9) => &[Safe],
+        CheckId::Number(7) => &[Idempotent],
+        CheckId::Number(8) => &[Auditable],
+        CheckId::Number(10 | 12) => &[Composable],
+        CheckId::Number(11) => &[Bounded, Streamable],
+        CheckId::Number(13) => &[Versioned],
         _ => &[],
     }
 }
@@ -134,7 +144,7 @@ pub fn characteristics(check: Check) -> &'static [Characteristic] {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// The check that the rule belongs to.
-    pub check: Check,
+    pub check: CheckId,
     /// Rule id, such as `AOI-03.count`.
     pub rule: String,
     /// Command name, or `(tool)`.
@@ -160,6 +170,7 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Creates a finding without evidence.
     pub fn new(rule: &Rule, command: &str, verdict: Verdict, message: impl Into<String>) -> Self {
         Finding {
             check: rule.check,
@@ -179,7 +190,7 @@ impl Finding {
 /// A cell of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pair {
+pub enum PairState {
     /// At least one rule passed, and nothing contradicts it.
     Pass,
     /// A rule was violated.
@@ -192,7 +203,7 @@ pub enum Pair {
 }
 
 /// Cells by command name, then by characteristic.
-pub type Matrix = BTreeMap<String, BTreeMap<Characteristic, Pair>>;
+pub type Matrix = BTreeMap<String, BTreeMap<Characteristic, PairState>>;
 
 /// Counts for the end of the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -220,18 +231,18 @@ pub struct Summary {
 }
 
 /// The state of one cell, given the verdicts of all rules that affect it.
-fn pair(verdicts: &[Verdict]) -> Pair {
-    let has = |wanted| verdicts.contains(&wanted);
+fn pair_state(verdicts: &[Verdict]) -> PairState {
+    let has = |state| verdicts.contains(&state);
     if has(Verdict::Fail) {
-        Pair::Fail
+        PairState::Fail
     } else if has(Verdict::NotVerified) || has(Verdict::Skip) || has(Verdict::Error) {
-        Pair::Unproven
+        PairState::Unproven
     } else if has(Verdict::Pass) {
-        Pair::Pass
+        PairState::Pass
     } else if has(Verdict::Warn) {
-        Pair::Unproven
+        PairState::Unproven
     } else {
-        Pair::NotApplicable
+        PairState::NotApplicable
     }
 }
 
@@ -249,12 +260,12 @@ pub fn matrix(findings: &[Finding], commands: &[String]) -> Matrix {
     for row in rows {
         let cells = Characteristic::ALL.map(|characteristic| {
             let bearing = findings.iter().filter(|f| {
-                f.check != Check::Advisory
+                f.check != CheckId::Advisory
                     && f.command == row
                     && f.characteristics.contains(&characteristic)
             });
             let verdicts: Vec<Verdict> = bearing.map(|f| f.verdict).collect();
-            (characteristic, pair(&verdicts))
+            (characteristic, pair_state(&verdicts))
         });
         matrix.insert(row.to_owned(), cells.into_iter().collect());
     }
@@ -265,11 +276,11 @@ pub fn matrix(findings: &[Finding], commands: &[String]) -> Matrix {
 pub fn summary(findings: &[Finding], matrix: &Matrix) -> Summary {
     let count = |verdict| findings.iter().filter(|f| f.verdict == verdict).count();
     let cells = || matrix.values().flat_map(BTreeMap::values);
-    let pairs = |wanted| cells().filter(|pair| **pair == wanted).count();
+    let pairs = |state| cells().filter(|pair_state| **pair_state == state).count();
     Summary {
-        pairs_proven: pairs(Pair::Pass),
-        pairs_failing: pairs(Pair::Fail),
-        pairs_unproven: pairs(Pair::Unproven),
+        pairs_proven: pairs(PairState::Pass),
+        pairs_failing: pairs(PairState::Fail),
+        pairs_unproven: pairs(PairState::Unproven),
         pass: count(Verdict::Pass),
         fail: count(Verdict::Fail),
         warn: count(Verdict::Warn),
@@ -291,7 +302,7 @@ pub struct Tool {
 
 /// The tool under test.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Subject {
+pub struct ToolUnderTest {
     /// Name from `capabilities`, or the file name of the program.
     pub name: String,
     /// `tool_version` from `capabilities`.
@@ -345,7 +356,7 @@ pub struct Report {
     /// The program that wrote the report.
     pub tool: Tool,
     /// The tool under test.
-    pub target: Subject,
+    pub target: ToolUnderTest,
     /// All findings, ordered by check, command and rule.
     pub checks: Vec<Finding>,
     /// State of each (characteristic × command) pair.
@@ -382,11 +393,11 @@ impl Report {
 
     /// Marks the report as interrupted. Passed cells become unproven, because the missing checks
     /// might have failed.
-    pub fn cut_short(&mut self) {
+    pub fn mark_interrupted(&mut self) {
         self.partial = true;
         let cells = self.matrix.values_mut().flat_map(BTreeMap::values_mut);
-        for cell in cells.filter(|cell| **cell == Pair::Pass) {
-            *cell = Pair::Unproven;
+        for cell in cells.filter(|cell| **cell == PairState::Pass) {
+            *cell = PairState::Unproven;
         }
         self.summary = summary(&self.checks, &self.matrix);
     }
@@ -400,16 +411,16 @@ mod tests {
     fn a_cell_passes_only_without_skips_and_unverified_rules() {
         use Verdict::{Fail, NotApplicable, NotVerified, Pass, Skip, Warn};
         for (verdicts, expected) in [
-            (&[][..], Pair::NotApplicable),
-            (&[NotApplicable], Pair::NotApplicable),
-            (&[Pass, NotApplicable], Pair::Pass),
-            (&[Pass, Warn], Pair::Pass),
-            (&[Warn], Pair::Unproven),
-            (&[Pass, Skip], Pair::Unproven),
-            (&[Pass, NotVerified], Pair::Unproven),
-            (&[Pass, NotVerified, Fail], Pair::Fail),
+            (&[][..], PairState::NotApplicable),
+            (&[NotApplicable], PairState::NotApplicable),
+            (&[Pass, NotApplicable], PairState::Pass),
+            (&[Pass, Warn], PairState::Pass),
+            (&[Warn], PairState::Unproven),
+            (&[Pass, Skip], PairState::Unproven),
+            (&[Pass, NotVerified], PairState::Unproven),
+            (&[Pass, NotVerified, Fail], PairState::Fail),
         ] {
-            assert_eq!(pair(verdicts), expected, "{verdicts:?}");
+            assert_eq!(pair_state(verdicts), expected, "{verdicts:?}");
         }
     }
 
@@ -417,11 +428,11 @@ mod tests {
     fn an_interrupted_run_has_no_proven_pairs() {
         let mut report = Report::default();
         let row = BTreeMap::from([
-            (Characteristic::Typed, Pair::Pass),
-            (Characteristic::Safe, Pair::Fail),
+            (Characteristic::Typed, PairState::Pass),
+            (Characteristic::Safe, PairState::Fail),
         ]);
         report.matrix.insert("search".to_owned(), row);
-        report.cut_short();
+        report.mark_interrupted();
         assert!(report.partial);
         assert_eq!(report.summary.pairs_proven, 0);
         assert_eq!(report.summary.pairs_unproven, 1);

@@ -2,7 +2,7 @@
 //! file of its check.
 
 use crate::checks;
-use crate::model::Check;
+use crate::model::CheckId;
 
 /// How strongly the spec requires something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,26 +21,26 @@ pub struct Rule {
     /// `AOI-` and the check number, or `AOI-adv`, then a dot and a slug.
     pub id: &'static str,
     /// The check of §18.2 that the rule belongs to.
-    pub check: Check,
+    pub check: CheckId,
     /// What a violation leads to.
     pub level: Level,
     /// Section of AOI-CLI v0.2.
     pub section: &'static str,
     /// The requirement, as one full statement without a final period.
-    pub demands: &'static str,
+    pub requirement: &'static str,
     /// Why the requirement matters to callers of the tool.
     pub why: &'static str,
     /// What the author of the tool should change, as an imperative.
     pub hint: &'static str,
     /// Selects the advice per language (`hints`).
-    pub topic: Topic,
+    pub(crate) topic: Topic,
     /// Ids of the spec requirements that the rule decides.
-    pub register: &'static [&'static str],
+    pub requirement_ids: &'static [&'static str],
 }
 
 /// Subject of a rule. Rules with the same topic share their advice per language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Topic {
+pub(crate) enum Topic {
     Discovery,
     Json,
     Summary,
@@ -55,6 +55,7 @@ pub enum Topic {
     Bounds,
     Input,
     Versions,
+    Help,
     Surface,
 }
 

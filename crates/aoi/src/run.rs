@@ -16,35 +16,35 @@ use tokio::net::unix::pipe;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use crate::capture::{Capture, End};
-use crate::isolation::Walls;
-use crate::starved;
-use crate::streams::{Ends, streams};
-use crate::sweep::{Lent, Sweeper};
+use crate::capture::{Capture, ExitKind};
+use crate::cleanup::{Cleaner, RemoveOnDrop};
+use crate::cpu_wait;
+use crate::isolation::IsolationBackend;
+use crate::stdio::{Ends, streams};
 use agentproto_sandbox::plan::unconfined;
-use agentproto_sandbox::spawn::{self, Child, Exit, Options, SpawnError};
+use agentproto_sandbox::spawn::{self, Child, Exit, SpawnError, SpawnOptions};
 
 /// Maximum number of bytes kept of stdout and of stderr. A tool that prints more is killed.
-pub const KEPT: usize = 64 << 20;
+pub const MAX_STREAM_BYTES: usize = 64 << 20;
 /// Maximum number of stdout lines. Each line costs many times its own size in memory.
-const KEPT_LINES: usize = 200_000;
+const MAX_LINES: usize = 200_000;
 /// Bytes kept of each stream of a tool that exceeded a limit, so that all runs together fit into
 /// memory.
-const KEPT_OF_FLOOD: usize = 64 << 10;
+const FLOOD_BYTES: usize = 64 << 10;
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 /// Maximum time until the first write into a nearly full pipe.
-const FIRST_BYTES: Duration = Duration::from_secs(2);
+const MAX_FIRST_WRITE: Duration = Duration::from_secs(2);
 /// Time between the first line and the signal.
 const BEFORE_SIGNAL: Duration = Duration::from_millis(50);
 /// Time in which child processes may still write after the tool has exited, in milliseconds.
 const LINGER_MS: u32 = 500;
 /// Maximum number of recorded arrival times.
-const ARRIVALS: usize = 4096;
+const MAX_ARRIVALS: usize = 4096;
 
 /// What the tool's stdin is connected to.
 #[derive(Clone, Debug, Default)]
-pub enum Input {
+pub enum StdinSource {
     /// `/dev/null`.
     #[default]
     Null,
@@ -60,7 +60,7 @@ pub enum Input {
 
 /// What the tool's stdout is connected to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Output {
+pub enum StdoutTarget {
     /// A pipe of the default size.
     #[default]
     Pipe,
@@ -68,10 +68,10 @@ pub enum Output {
     Small,
     /// A pipe of one page that is full except for this many bytes. A write beyond them blocks until
     /// the reader reads.
-    Tight(u16),
+    NearlyFull(u16),
     /// A pipe of two pages, the first of them full. A tool that waits until its output is writable
     /// can write once.
-    Slot,
+    HalfFull,
     /// A pipe whose read end is closed before the tool starts.
     Closed,
     /// `/dev/full`, on which every write fails.
@@ -82,25 +82,40 @@ pub enum Output {
 
 /// How stdout is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Reader {
+pub enum ReadMode {
     /// Reads everything as it arrives.
     #[default]
     All,
     /// Reads nothing until this time has passed or the tool has exited.
-    Late(Duration),
+    Delayed(Duration),
     /// Reads this many lines and one byte more, then pauses.
-    Pause { lines: usize, time: Duration },
+    Pause {
+        /// Number of lines before the pause.
+        lines: usize,
+        /// Duration of the pause.
+        time: Duration,
+    },
     /// Closes the pipe after the first line.
     OneLine,
     /// Sends a signal shortly after the first line, then reads the rest.
-    Signal { number: i32, group: bool },
+    Signal {
+        /// Signal number.
+        number: i32,
+        /// Whether the signal is sent to the whole process group.
+        group: bool,
+    },
     /// Reads for this time, then sends a signal.
-    Watch { time: Duration, number: i32 },
+    Watch {
+        /// How long to read.
+        time: Duration,
+        /// Signal number.
+        number: i32,
+    },
 }
 
 /// Everything needed to start one run.
 #[derive(Clone, Debug)]
-pub struct Launch {
+pub struct RunSpec {
     /// Name of the probed command, or `(tool)`.
     pub command: String,
     /// Name of the probe, for messages.
@@ -110,15 +125,15 @@ pub struct Launch {
     /// Additional environment variables. They override the default ones.
     pub env: Vec<(String, String)>,
     /// What stdin is connected to.
-    pub input: Input,
+    pub input: StdinSource,
     /// What stdout is connected to.
-    pub output: Output,
+    pub output: StdoutTarget,
     /// Whether the read end of stderr is closed.
     pub stderr_closed: bool,
     /// How stdout is read.
-    pub reader: Reader,
+    pub reader: ReadMode,
     /// Isolation of the run, if any.
-    pub walls: Option<Walls>,
+    pub backend: Option<IsolationBackend>,
     /// Time limit of the run.
     pub limit: Duration,
     /// Whether the tool is known to take long.
@@ -131,35 +146,38 @@ pub struct Launch {
     pub canaries: bool,
 }
 
-impl Launch {
+impl RunSpec {
     /// Whether the run is idle most of the time.
-    pub fn waits(&self) -> bool {
-        let reader = !matches!(self.reader, Reader::All | Reader::OneLine);
-        reader || self.is_slow || matches!(self.input, Input::Silent | Input::Terminal)
+    pub fn mostly_waits(&self) -> bool {
+        let reader = !matches!(self.reader, ReadMode::All | ReadMode::OneLine);
+        reader || self.is_slow || matches!(self.input, StdinSource::Silent | StdinSource::Terminal)
     }
 }
 
 /// Directories of a run: its home, working directory, temporary files and state.
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct RunDirs {
     /// Parent of the four directories.
     pub root: PathBuf,
     /// Removes the directories when the last clone is dropped.
-    lent: Option<Arc<Lent>>,
+    cleanup: Option<Arc<RemoveOnDrop>>,
 }
 
-impl World {
+impl RunDirs {
     /// Creates the directories below `root`.
-    pub fn new(root: PathBuf) -> io::Result<World> {
+    pub fn new(root: PathBuf) -> io::Result<RunDirs> {
         for name in ["home", "cwd", "tmp", "state"] {
             std::fs::create_dir_all(root.join(name))?;
         }
-        Ok(World { root, lent: None })
+        Ok(RunDirs {
+            root,
+            cleanup: None,
+        })
     }
 
-    /// Lets `sweeper` remove the directories after use.
-    pub fn swept_by(mut self, sweeper: &Sweeper) -> World {
-        self.lent = sweeper.lend(self.root.clone()).map(Arc::new);
+    /// Lets `cleaner` remove the directories after use.
+    pub fn removed_by(mut self, cleaner: &Cleaner) -> RunDirs {
+        self.cleanup = cleaner.remove_on_drop(self.root.clone()).map(Arc::new);
         self
     }
 
@@ -186,7 +204,10 @@ impl World {
             ("TMPDIR".to_owned(), at("tmp")),
             ("LANG".to_owned(), "C.UTF-8".to_owned()),
             ("TERM".to_owned(), "dumb".to_owned()),
-            (DEPTH.to_owned(), depth().saturating_add(1).to_string()),
+            (
+                DEPTH_VARIABLE.to_owned(),
+                depth().saturating_add(1).to_string(),
+            ),
         ];
         if let Ok(path) = std::env::var("PATH") {
             env.push(("PATH".to_owned(), path));
@@ -197,25 +218,25 @@ impl World {
 
 /// Time and number of all runs.
 #[derive(Debug, Default)]
-pub struct Costs {
+pub struct RunStats {
     target_us: AtomicU64,
     waits_us: AtomicU64,
     runs: AtomicU64,
-    busy: Mutex<Busy>,
+    busy: Mutex<ActiveTime>,
 }
 
 /// Time in which at least one run is active.
 #[derive(Debug, Default)]
-struct Busy {
+struct ActiveTime {
     running: usize,
     since: Option<Instant>,
     total: Duration,
 }
 
 /// Marks one run as active until it is dropped.
-struct Underway<'c>(&'c Costs);
+struct ActiveRun<'c>(&'c RunStats);
 
-impl Drop for Underway<'_> {
+impl Drop for ActiveRun<'_> {
     fn drop(&mut self) {
         let mut busy = self.0.busy.lock();
         busy.running = busy.running.saturating_sub(1);
@@ -227,18 +248,18 @@ impl Drop for Underway<'_> {
     }
 }
 
-impl Costs {
+impl RunStats {
     /// Adds a wait that the probe made on purpose.
     pub fn wait(&self, time: Duration) {
         add(&self.waits_us, time);
     }
 
-    fn begin(&self) -> Underway<'_> {
+    fn start_run(&self) -> ActiveRun<'_> {
         let mut busy = self.busy.lock();
         busy.running += 1;
         busy.since.get_or_insert_with(Instant::now);
         drop(busy);
-        Underway(self)
+        ActiveRun(self)
     }
 
     /// Time in which at least one run was active.
@@ -268,79 +289,83 @@ fn add(counter: &AtomicU64, time: Duration) {
 }
 
 /// Starts the tool and waits until it has exited.
-pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Capture, SpawnError> {
-    let mut env = world.environment();
-    for (name, value) in &launch.env {
+pub async fn run(spec: &RunSpec, dirs: &RunDirs, stats: &RunStats) -> Result<Capture, SpawnError> {
+    let mut env = dirs.environment();
+    for (name, value) in &spec.env {
         env.retain(|(known, _)| known != name);
         env.push((name.clone(), value.clone()));
     }
     let pairs: Vec<(OsString, OsString)> = env.iter().map(|(n, v)| (n.into(), v.into())).collect();
-    let cwd = world.cwd();
-    let mut plan = unconfined(&launch.argv, &pairs, &cwd);
-    plan.no_stdin = matches!(launch.input, Input::Closed);
+    let cwd = dirs.cwd();
+    let mut plan = unconfined(&spec.argv, &pairs, &cwd);
+    plan.no_stdin = matches!(spec.input, StdinSource::Closed);
     plan.linger_ms = LINGER_MS;
-    plan.tty = matches!(launch.input, Input::Terminal);
-    if let Some(walls) = &launch.walls {
-        plan = walls.around(plan);
+    plan.tty = matches!(spec.input, StdinSource::Terminal);
+    if let Some(backend) = &spec.backend {
+        plan = backend.apply(plan);
     }
-    let (streams, ends) = streams(launch).map_err(SpawnError::Helper)?;
+    let (streams, ends) = streams(spec).map_err(SpawnError::Helper)?;
     let filler = ends.filler;
-    let options = Options {
+    let options = SpawnOptions {
         streams: Some(streams),
-        ..Options::default()
+        ..SpawnOptions::default()
     };
     let mut child = spawn::spawn(&plan, options).await?;
     // The clock starts here, because starting the process is our own overhead.
     let begun = Instant::now();
-    let underway = costs.begin();
-    let watch = starved::Watch::over(child.helper());
-    let mut seen = Seen::default();
-    let exit = follow(&mut child, ends, launch, &mut seen, begun, costs).await;
+    let active = stats.start_run();
+    let meter = cpu_wait::DelayMeter::start(child.helper());
+    let mut recording = Recording::default();
+    let exit = follow(&mut child, ends, spec, &mut recording, begun, stats).await;
     let elapsed = begun.elapsed();
-    let starved = watch.so_far();
-    drop(underway);
-    add(&costs.target_us, elapsed);
-    costs.runs.fetch_add(1, Ordering::Relaxed);
-    let end = match (seen.timed_out, exit.status.code(), exit.status.signal()) {
-        (true, ..) => End::TimedOut,
-        (_, Some(code), _) => End::Code(code),
-        (_, None, signal) => End::Signal(signal.unwrap_or(0)),
+    let delay = meter.delay();
+    drop(active);
+    add(&stats.target_us, elapsed);
+    stats.runs.fetch_add(1, Ordering::Relaxed);
+    let end = match (
+        recording.timed_out,
+        exit.status.code(),
+        exit.status.signal(),
+    ) {
+        (true, ..) => ExitKind::TimedOut,
+        (_, Some(code), _) => ExitKind::Code(code),
+        (_, None, signal) => ExitKind::Signal(signal.unwrap_or(0)),
     };
-    seen.forget(filler);
-    if seen.flooded {
-        for kept in [&mut seen.stdout, &mut seen.stderr] {
-            kept.truncate(KEPT_OF_FLOOD);
+    recording.drop_filler(filler);
+    if recording.flooded {
+        for kept in [&mut recording.stdout, &mut recording.stderr] {
+            kept.truncate(FLOOD_BYTES);
             kept.shrink_to_fit();
         }
     }
-    let stdout = match launch.output {
-        Output::Terminal => without_carriage_returns(&seen.stdout),
-        _ => seen.stdout,
+    let stdout = match spec.output {
+        StdoutTarget::Terminal => without_carriage_returns(&recording.stdout),
+        _ => recording.stdout,
     };
     Ok(Capture {
-        command: launch.command.clone(),
-        probe: launch.probe.clone(),
-        argv: launch.argv.clone(),
-        env: launch.env.iter().map(|(name, _)| name.clone()).collect(),
-        output: launch.output,
-        reader: launch.reader,
+        command: spec.command.clone(),
+        probe: spec.probe.clone(),
+        argv: spec.argv.clone(),
+        env: spec.env.iter().map(|(name, _)| name.clone()).collect(),
+        output: spec.output,
+        reader: spec.reader,
         stdout,
-        stderr: seen.stderr,
-        flooded: seen.flooded,
+        stderr: recording.stderr,
+        flooded: recording.flooded,
         end,
         elapsed,
-        starved,
+        delay,
         started: true,
         cpu: Duration::from_micros(exit.usage.user_us.saturating_add(exit.usage.system_us)),
-        arrivals: seen.arrivals,
-        acted: seen.acted,
-        outlived: seen.outlived,
+        arrivals: recording.arrivals,
+        action_done: recording.action_done,
+        alive_after_action: recording.alive_after_action,
         survivors: exit.usage.survivors,
-        held: exit.usage.held,
-        after_act: seen.act.map(|at| at.elapsed()),
-        is_machine: launch.is_machine,
-        version: launch.version.clone(),
-        canaries: launch.canaries,
+        stdout_held: exit.usage.held,
+        exit_delay: recording.act.map(|at| at.elapsed()),
+        is_machine: spec.is_machine,
+        version: spec.version.clone(),
+        canaries: spec.canaries,
     })
 }
 
@@ -350,25 +375,25 @@ pub fn line_feeds(bytes: &[u8]) -> usize {
 }
 
 #[derive(Default)]
-struct Seen {
+struct Recording {
     stdout: Vec<u8>,
     lines: usize,
     stderr: Vec<u8>,
     arrivals: Vec<(usize, Duration)>,
     flooded: bool,
     timed_out: bool,
-    acted: bool,
-    outlived: bool,
+    action_done: bool,
+    alive_after_action: bool,
     act: Option<Instant>,
 }
 
 async fn follow(
     child: &mut Child,
     ends: Ends,
-    launch: &Launch,
-    seen: &mut Seen,
+    spec: &RunSpec,
+    recording: &mut Recording,
     begun: Instant,
-    costs: &Costs,
+    stats: &RunStats,
 ) -> Exit {
     let Ends {
         stdin,
@@ -376,38 +401,38 @@ async fn follow(
         terminal,
         stderr,
         filler,
-        control: _kept,
+        control: _control,
     } = ends;
-    let feeder = tokio::spawn(feed(stdin, launch.input.clone()));
+    let feeder = tokio::spawn(write_input(stdin, spec.input.clone()));
     let flood = Arc::new(Notify::new());
     let errors = tokio::spawn(read_all(stderr, Arc::clone(&flood)));
     let work = async {
         if let Some(terminal) = &terminal {
             let mut part = vec![0; 64 << 10];
             while let Ok(length @ 1..) = terminal.read(&mut part).await {
-                if !seen.take(part.get(..length).unwrap_or_default(), begun) {
+                if !recording.push(part.get(..length).unwrap_or_default(), begun) {
                     break;
                 }
             }
         }
-        read(child, &mut stdout, filler, launch, seen, begun, costs).await;
-        if seen.flooded {
+        read(child, &mut stdout, filler, spec, recording, begun, stats).await;
+        if recording.flooded {
             return child.kill().await;
         }
         child.wait().await
     };
     let done = tokio::select! {
-        done = timeout(launch.limit, work) => Some(done),
+        done = timeout(spec.limit, work) => Some(done),
         () = flood.notified() => None,
     };
     let exit = match done {
         Some(Ok(exit)) => exit,
         None => {
-            seen.flooded = true;
+            recording.flooded = true;
             child.kill().await
         }
         Some(Err(_)) => {
-            seen.timed_out = true;
+            recording.timed_out = true;
             drop(stdout);
             child.stop_within(Duration::ZERO, GRACE).await
         }
@@ -415,15 +440,15 @@ async fn follow(
     feeder.abort();
     // The processes that hold the other end are killed with the tool, so this ends soon.
     if let Ok(Ok((bytes, flooded))) = timeout(Duration::from_secs(1), errors).await {
-        seen.stderr = bytes;
-        seen.flooded |= flooded;
+        recording.stderr = bytes;
+        recording.flooded |= flooded;
     }
     exit
 }
 
-impl Seen {
+impl Recording {
     /// Drops the first bytes, which the engine wrote to fill the pipe.
-    fn forget(&mut self, filler: usize) {
+    fn drop_filler(&mut self, filler: usize) {
         self.stdout.drain(..filler.min(self.stdout.len()));
         for (offset, _) in &mut self.arrivals {
             *offset = offset.saturating_sub(filler);
@@ -431,15 +456,15 @@ impl Seen {
     }
 
     /// Stores the bytes. Returns `false` if a limit is exceeded.
-    fn take(&mut self, bytes: &[u8], begun: Instant) -> bool {
-        let room = KEPT.saturating_sub(self.stdout.len());
+    fn push(&mut self, bytes: &[u8], begun: Instant) -> bool {
+        let room = MAX_STREAM_BYTES.saturating_sub(self.stdout.len());
         self.stdout
             .extend_from_slice(bytes.get(..room).unwrap_or(bytes));
-        if self.arrivals.len() < ARRIVALS {
+        if self.arrivals.len() < MAX_ARRIVALS {
             self.arrivals.push((self.stdout.len(), begun.elapsed()));
         }
         self.lines += line_feeds(bytes);
-        self.flooded |= bytes.len() > room || self.lines > KEPT_LINES;
+        self.flooded |= bytes.len() > room || self.lines > MAX_LINES;
         !self.flooded
     }
 }
@@ -449,105 +474,107 @@ async fn read(
     child: &Child,
     stdout: &mut Option<pipe::Receiver>,
     filler: usize,
-    launch: &Launch,
-    seen: &mut Seen,
+    spec: &RunSpec,
+    recording: &mut Recording,
     begun: Instant,
-    costs: &Costs,
+    stats: &RunStats,
 ) {
     let Some(mut pipe) = stdout.take() else {
         return;
     };
-    match launch.reader {
-        Reader::All => {}
-        Reader::Late(time) => {
+    match spec.reader {
+        ReadMode::All => {}
+        ReadMode::Delayed(time) => {
             let waited = Instant::now();
             while waited.elapsed() < time && child.is_running() {
                 sleep(Duration::from_millis(5)).await;
             }
-            seen.acted = child.is_running();
-            costs.wait(waited.elapsed());
+            recording.action_done = child.is_running();
+            stats.wait(waited.elapsed());
         }
-        Reader::Pause { lines, time } => {
+        ReadMode::Pause { lines, time } => {
             let mut left = lines;
-            while left > 0 && until_line(&mut pipe, seen, begun).await {
+            while left > 0 && read_line(&mut pipe, recording, begun).await {
                 left -= 1;
             }
             let mut byte = [0; 1];
             if left == 0 && matches!(pipe.read(&mut byte).await, Ok(1)) {
-                seen.take(&byte, begun);
+                recording.push(&byte, begun);
                 sleep(time).await;
-                costs.wait(time);
-                seen.acted = child.is_running();
+                stats.wait(time);
+                recording.action_done = child.is_running();
             }
         }
-        Reader::OneLine => {
-            if until_line(&mut pipe, seen, begun).await {
-                seen.acted = child.is_running();
-                seen.act = Some(Instant::now());
+        ReadMode::OneLine => {
+            if read_line(&mut pipe, recording, begun).await {
+                recording.action_done = child.is_running();
+                recording.act = Some(Instant::now());
             }
             return;
         }
-        Reader::Signal { number, group } => {
-            let begins = match launch.output {
-                Output::Tight(_) | Output::Slot => until_more(&pipe, filler, child).await,
-                _ => until_line(&mut pipe, seen, begun).await,
+        ReadMode::Signal { number, group } => {
+            let has_output = match spec.output {
+                StdoutTarget::NearlyFull(_) | StdoutTarget::HalfFull => {
+                    wait_for_write(&pipe, filler, child).await
+                }
+                _ => read_line(&mut pipe, recording, begun).await,
             };
-            if begins {
+            if has_output {
                 // Waits until the tool itself had CPU time, since other processes may use it
                 // meanwhile.
                 let waited = Instant::now();
-                starved::pause(child.helper(), BEFORE_SIGNAL).await;
-                costs.wait(waited.elapsed());
-                seen.acted = child.is_running();
+                cpu_wait::pause(child.helper(), BEFORE_SIGNAL).await;
+                stats.wait(waited.elapsed());
+                recording.action_done = child.is_running();
                 let _ = match group {
                     true => child.signal(number, false),
                     false => child.signal_target(number),
                 };
-                seen.act = Some(Instant::now());
-                pause(100, costs).await;
-                seen.outlived = child.is_running();
+                recording.act = Some(Instant::now());
+                pause(100, stats).await;
+                recording.alive_after_action = child.is_running();
             }
         }
-        Reader::Watch { time, number } => {
+        ReadMode::Watch { time, number } => {
             let reading = async {
                 let mut part = vec![0; 64 << 10];
                 while let Ok(length @ 1..) = pipe.read(&mut part).await {
-                    if !seen.take(part.get(..length).unwrap_or_default(), begun) {
+                    if !recording.push(part.get(..length).unwrap_or_default(), begun) {
                         return;
                     }
                 }
             };
             let _ = timeout(time, reading).await;
-            costs.wait(time);
-            seen.acted = child.is_running();
+            stats.wait(time);
+            recording.action_done = child.is_running();
             let _ = child.signal_target(number);
-            seen.act = Some(Instant::now());
-            pause(100, costs).await;
-            seen.outlived = child.is_running();
+            recording.act = Some(Instant::now());
+            pause(100, stats).await;
+            recording.alive_after_action = child.is_running();
         }
     }
     let mut part = vec![0; 64 << 10];
-    while !seen.flooded {
+    while !recording.flooded {
         match pipe.read(&mut part).await {
             Ok(length @ 1..) => {
-                seen.take(part.get(..length).unwrap_or_default(), begun);
+                recording.push(part.get(..length).unwrap_or_default(), begun);
             }
             Ok(0) | Err(_) => break,
         }
     }
 }
 
-async fn pause(ms: u64, costs: &Costs) {
+async fn pause(ms: u64, stats: &RunStats) {
     let time = Duration::from_millis(ms);
     sleep(time).await;
-    costs.wait(time);
+    stats.wait(time);
 }
 
 /// Reads up to the end of the first line, byte by byte, so that nothing beyond it is taken.
-async fn until_line(pipe: &mut pipe::Receiver, seen: &mut Seen, begun: Instant) -> bool {
+async fn read_line(pipe: &mut pipe::Receiver, recording: &mut Recording, begun: Instant) -> bool {
     let mut byte = [0; 1];
     while let Ok(1) = pipe.read(&mut byte).await {
-        if !seen.take(&byte, begun) {
+        if !recording.push(&byte, begun) {
             return false;
         }
         if byte[0] == b'\n' {
@@ -559,9 +586,9 @@ async fn until_line(pipe: &mut pipe::Receiver, seen: &mut Seen, begun: Instant) 
 
 /// Waits until the tool has written into a pipe that holds filler bytes. It reads nothing, because
 /// a freed page would let the tool continue.
-async fn until_more(pipe: &pipe::Receiver, filler: usize, child: &Child) -> bool {
-    let asked = Instant::now();
-    while asked.elapsed() < FIRST_BYTES && child.is_running() {
+async fn wait_for_write(pipe: &pipe::Receiver, filler: usize, child: &Child) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < MAX_FIRST_WRITE && child.is_running() {
         let mut waiting: libc::c_int = 0;
         // SAFETY: `waiting` is a valid place for the one integer that FIONREAD writes.
         let done = unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &mut waiting) };
@@ -581,7 +608,7 @@ async fn read_all(pipe: Option<pipe::Receiver>, flood: Arc<Notify>) -> (Vec<u8>,
     };
     while let Ok(length @ 1..) = pipe.read(&mut part).await {
         let bytes = part.get(..length).unwrap_or_default();
-        let room = KEPT.saturating_sub(kept.len());
+        let room = MAX_STREAM_BYTES.saturating_sub(kept.len());
         kept.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
         if length > room {
             flood.notify_one();
@@ -592,11 +619,11 @@ async fn read_all(pipe: Option<pipe::Receiver>, flood: Arc<Notify>) -> (Vec<u8>,
 }
 
 /// Writes the input and closes the pipe. A silent pipe stays open until the run is over.
-async fn feed(stdin: Option<OwnedFd>, input: Input) {
+async fn write_input(stdin: Option<OwnedFd>, input: StdinSource) {
     let Some(stdin) = stdin else {
         return;
     };
-    let Input::Bytes(bytes) = input else {
+    let StdinSource::Bytes(bytes) = input else {
         return std::future::pending().await;
     };
     if let Ok(mut pipe) = pipe::Sender::from_owned_fd(stdin) {
@@ -636,10 +663,10 @@ pub fn is_executable(path: &Path) -> bool {
 }
 
 /// Environment variable with the number of nested linters, set for every run.
-const DEPTH: &str = "AGENTPROTO_AOI_DEPTH";
+const DEPTH_VARIABLE: &str = "AGENTPROTO_AOI_DEPTH";
 
 /// Number of linters that this process is nested in.
 pub fn depth() -> u32 {
-    let set = std::env::var(DEPTH).ok();
+    let set = std::env::var(DEPTH_VARIABLE).ok();
     set.and_then(|text| text.parse().ok()).unwrap_or(0)
 }

@@ -13,7 +13,7 @@ use crate::canary;
 
 /// How the document is organized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum SchemaForm {
     /// One schema for all events.
     One,
     /// One document with a definition per event type.
@@ -24,9 +24,9 @@ pub enum Form {
 
 /// Why a document is not a usable schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub enum SchemaError {
     /// Not a schema at all.
-    NoSchema(String),
+    NotASchema(String),
     /// The dialect in `$schema` is unknown.
     Dialect(String),
     /// Violates the meta-schema of its dialect.
@@ -39,10 +39,10 @@ pub enum Wrong {
 
 /// The result of validating one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fit {
-    Fits,
+pub enum Validity {
+    Valid,
     /// The location and the reason.
-    Breaks(String),
+    Invalid(String),
     /// The schema has no definition for the event type.
     Undefined,
 }
@@ -50,7 +50,7 @@ pub enum Fit {
 /// A compiled event schema.
 #[derive(Debug)]
 pub struct EventSchema {
-    pub form: Form,
+    pub form: SchemaForm,
     whole: Option<Validator>,
     by_type: BTreeMap<String, Validator>,
     /// All allowed event types, if the schema lists them.
@@ -85,7 +85,7 @@ const ASSERTIONS: [&str; 22] = [
 /// Keywords that hold definitions.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 /// Keywords that may occur next to the types in a map of schemas.
-const NOTES: [&str; 7] = [
+const ANNOTATIONS: [&str; 7] = [
     "$schema",
     "$id",
     "id",
@@ -96,42 +96,42 @@ const NOTES: [&str; 7] = [
 ];
 
 impl EventSchema {
-    pub fn read(document: &Value) -> Result<EventSchema, Wrong> {
+    pub fn read(document: &Value) -> Result<EventSchema, SchemaError> {
         match document {
-            Value::Object(members) if is_map(members) => several(
+            Value::Object(members) if is_type_map(members) => from_many(
                 members
                     .iter()
-                    .filter(|(name, _)| !NOTES.contains(&name.as_str()))
+                    .filter(|(name, _)| !ANNOTATIONS.contains(&name.as_str()))
                     .map(|(name, schema)| (Some(name.clone()), schema)),
             ),
             Value::Array(items) if !items.is_empty() => {
-                several(items.iter().map(|schema| (None, schema)))
+                from_many(items.iter().map(|schema| (None, schema)))
             }
-            Value::Object(_) | Value::Bool(_) => one(document),
-            _ => Err(Wrong::NoSchema(
+            Value::Object(_) | Value::Bool(_) => from_one(document),
+            _ => Err(SchemaError::NotASchema(
                 "it is neither an object nor a boolean".into(),
             )),
         }
     }
 
-    pub fn judge(&self, event: &Value) -> Fit {
+    pub fn validate(&self, event: &Value) -> Validity {
         if let Some(whole) = &self.whole
-            && let Some(why) = broken(whole, event)
+            && let Some(why) = first_error(whole, event)
         {
-            return Fit::Breaks(why);
+            return Validity::Invalid(why);
         }
         if self.by_type.is_empty() {
-            return Fit::Fits;
+            return Validity::Valid;
         }
         let kind = event.get("type").and_then(Value::as_str);
         let definition = kind.and_then(|kind| self.by_type.get(kind));
         match (definition, &self.whole) {
-            (Some(definition), _) => match broken(definition, event) {
-                Some(why) => Fit::Breaks(why),
-                None => Fit::Fits,
+            (Some(definition), _) => match first_error(definition, event) {
+                Some(why) => Validity::Invalid(why),
+                None => Validity::Valid,
             },
-            (None, _) if kind.is_none() => Fit::Breaks("`type` is missing".to_owned()),
-            (None, _) => Fit::Undefined,
+            (None, _) if kind.is_none() => Validity::Invalid("`type` is missing".to_owned()),
+            (None, _) => Validity::Undefined,
         }
     }
 
@@ -145,26 +145,26 @@ impl EventSchema {
             let mut less = members.clone();
             less.remove(name);
             let mut other = members.clone();
-            let odd = match members.get(name) {
+            let invalid = match members.get(name) {
                 Some(Value::Number(_) | Value::Bool(_)) => json!("yes"),
                 _ => json!(7),
             };
-            other.insert(name.clone(), odd);
-            let refused = |event| self.judge(&Value::Object(event)) != Fit::Fits;
-            refused(less) || (name != "type" && refused(other))
+            other.insert(name.clone(), invalid);
+            let rejects = |event| self.validate(&Value::Object(event)) != Validity::Valid;
+            rejects(less) || (name != "type" && rejects(other))
         })
     }
 }
 
-fn broken(validator: &Validator, event: &Value) -> Option<String> {
+fn first_error(validator: &Validator, event: &Value) -> Option<String> {
     let error = validator.iter_errors(event).next()?;
     let at = error.instance_path().as_str();
     let place = if at.is_empty() { "event" } else { at };
     let why = canary::masked(&error.to_string());
-    Some(format!("{place}: {}", shortened(&why)))
+    Some(format!("{place}: {}", shorten(&why)))
 }
 
-pub fn shortened(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     match text.char_indices().nth(300) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
@@ -173,12 +173,12 @@ pub fn shortened(text: &str) -> String {
 
 /// Whether the keys of the object are event types: no JSON Schema keywords, and every value a
 /// schema.
-fn is_map(members: &Map<String, Value>) -> bool {
+fn is_type_map(members: &Map<String, Value>) -> bool {
     let says =
         |name: &String| ASSERTIONS.contains(&name.as_str()) || DEFINITIONS.contains(&name.as_str());
     let mut types = members
         .iter()
-        .filter(|(name, _)| !NOTES.contains(&name.as_str()))
+        .filter(|(name, _)| !ANNOTATIONS.contains(&name.as_str()))
         .peekable();
     types.peek().is_some()
         && !members.keys().any(says)
@@ -186,13 +186,15 @@ fn is_map(members: &Map<String, Value>) -> bool {
         && types.all(|(_, schema)| schema.is_object() || schema.is_boolean())
 }
 
-fn several<'v>(
+fn from_many<'v>(
     schemas: impl Iterator<Item = (Option<String>, &'v Value)>,
-) -> Result<EventSchema, Wrong> {
+) -> Result<EventSchema, SchemaError> {
     let mut by_type = BTreeMap::new();
     for (name, schema) in schemas {
         if !schema.is_object() && !schema.is_boolean() {
-            return Err(Wrong::NoSchema("one of its members is not a schema".into()));
+            return Err(SchemaError::NotASchema(
+                "one of its members is not a schema".into(),
+            ));
         }
         let mut kinds = names(schema);
         kinds.extend(name.filter(|_| kinds.is_empty()));
@@ -201,30 +203,30 @@ fn several<'v>(
         }
     }
     Ok(EventSchema {
-        form: Form::Several,
+        form: SchemaForm::Several,
         whole: None,
         types: Some(by_type.keys().cloned().collect()),
         by_type,
     })
 }
 
-fn one(document: &Value) -> Result<EventSchema, Wrong> {
+fn from_one(document: &Value) -> Result<EventSchema, SchemaError> {
     let whole = compile(document)?;
     if let Some(dangling) = dangling(document) {
-        return Err(Wrong::Dangling(dangling));
+        return Err(SchemaError::Dangling(dangling));
     }
     let mut by_type = BTreeMap::new();
     for (pointer, kind) in definitions(document) {
-        by_type.insert(kind, compile(&part(document, &pointer))?);
+        by_type.insert(kind, compile(&with_root(document, &pointer))?);
     }
     let types = match by_type.is_empty() {
-        true => listed(document),
+        true => listed_types(document),
         false => Some(by_type.keys().cloned().collect()),
     };
     Ok(EventSchema {
         form: match by_type.is_empty() {
-            true => Form::One,
-            false => Form::Definitions,
+            true => SchemaForm::One,
+            false => SchemaForm::Definitions,
         },
         whole: Some(whole),
         by_type,
@@ -233,7 +235,7 @@ fn one(document: &Value) -> Result<EventSchema, Wrong> {
 }
 
 /// Event types that `properties.type` of the root allows.
-fn listed(document: &Value) -> Option<BTreeSet<String>> {
+fn listed_types(document: &Value) -> Option<BTreeSet<String>> {
     let kinds = names(document);
     (!kinds.is_empty()).then_some(kinds)
 }
@@ -288,7 +290,7 @@ fn definitions(document: &Value) -> Vec<(String, String)> {
 }
 
 /// The document, with one of its definitions as the root.
-fn part(document: &Value, pointer: &str) -> Value {
+fn with_root(document: &Value, pointer: &str) -> Value {
     let mut entered = Map::new();
     for name in DEFINITIONS.iter().chain(&["$schema", "$id"]) {
         if let Some(value) = document.get(*name) {
@@ -324,17 +326,17 @@ fn dangling(document: &Value) -> Option<String> {
     if ids > usize::from(document.get("$id").is_some()) {
         return None;
     }
-    let mut wrong = None;
+    let mut result = None;
     references(document, &mut |reference| {
         if let Some(pointer) = reference.strip_prefix('#')
             && pointer.starts_with('/')
             && !pointer.contains('%')
             && document.pointer(pointer).is_none()
         {
-            wrong.get_or_insert_with(|| reference.to_owned());
+            result.get_or_insert_with(|| reference.to_owned());
         }
     });
-    wrong
+    result
 }
 
 /// Calls `found` for every `$id` of the document and its embedded schemas.
@@ -363,36 +365,36 @@ impl Retrieve for Offline {
         &self,
         uri: &Uri<String>,
     ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        let mut asked = self.0.lock();
-        asked.get_or_insert_with(|| uri.as_str().to_owned());
+        let mut requested = self.0.lock();
+        requested.get_or_insert_with(|| uri.as_str().to_owned());
         Err("remote references are not fetched".into())
     }
 }
 
-fn compile(schema: &Value) -> Result<Validator, Wrong> {
+fn compile(schema: &Value) -> Result<Validator, SchemaError> {
     match jsonschema::meta::validator_for(schema) {
         Ok(meta) => {
             if let Some(error) = meta.iter_errors(schema).next() {
                 let at = error.instance_path().as_str().to_owned();
-                let why = shortened(&error.to_string());
-                return Err(Wrong::Invalid(format!("at `{at}`: {why}")));
+                let why = shorten(&error.to_string());
+                return Err(SchemaError::Invalid(format!("at `{at}`: {why}")));
             }
         }
-        Err(error) => return Err(Wrong::Dialect(shortened(&error.to_string()))),
+        Err(error) => return Err(SchemaError::Dialect(shorten(&error.to_string()))),
     }
     let offline = Offline::default();
     let built = jsonschema::options()
         .with_retriever(offline.clone())
         .build(schema);
-    let asked = offline.0.lock();
-    match (built, asked.clone()) {
-        (_, Some(uri)) => Err(Wrong::Remote(uri)),
+    let requested = offline.0.lock();
+    match (built, requested.clone()) {
+        (_, Some(uri)) => Err(SchemaError::Remote(uri)),
         (Ok(validator), None) => Ok(validator),
         (Err(error), None) => {
-            let why = shortened(&error.to_string());
+            let why = shorten(&error.to_string());
             Err(match error.kind() {
-                ValidationErrorKind::Referencing(_) => Wrong::Dangling(why),
-                _ => Wrong::Invalid(why),
+                ValidationErrorKind::Referencing(_) => SchemaError::Dangling(why),
+                _ => SchemaError::Invalid(why),
             })
         }
     }
@@ -418,28 +420,35 @@ mod tests {
     #[test]
     fn every_form_of_schema_accepts_and_rejects_events() {
         let forms = [
-            (definition(), Form::One),
+            (definition(), SchemaForm::One),
             (
                 json!({ "$defs": { "aoi:summary": definition() } }),
-                Form::Definitions,
+                SchemaForm::Definitions,
             ),
             (
                 json!({ "definitions": { "Summary": definition() } }),
-                Form::Definitions,
+                SchemaForm::Definitions,
             ),
             (
                 json!({ "oneOf": [{ "$ref": "#/$defs/s" }], "$defs": { "s": definition() } }),
-                Form::One,
+                SchemaForm::One,
             ),
-            (json!({ "aoi:summary": definition() }), Form::Several),
-            (json!([definition()]), Form::Several),
+            (json!({ "aoi:summary": definition() }), SchemaForm::Several),
+            (json!([definition()]), SchemaForm::Several),
         ];
         for (document, form) in forms {
             let schema = EventSchema::read(&document).expect("a schema");
             assert_eq!(schema.form, form, "{document}");
-            assert_eq!(schema.judge(&summary(json!(true))), Fit::Fits, "{document}");
-            let wrong = schema.judge(&summary(json!("yes")));
-            assert!(matches!(wrong, Fit::Breaks(_)), "{document}: {wrong:?}");
+            assert_eq!(
+                schema.validate(&summary(json!(true))),
+                Validity::Valid,
+                "{document}"
+            );
+            let result = schema.validate(&summary(json!("yes")));
+            assert!(
+                matches!(result, Validity::Invalid(_)),
+                "{document}: {result:?}"
+            );
             assert!(schema.discriminates(&summary(json!(true))), "{document}");
         }
     }
@@ -457,31 +466,34 @@ mod tests {
     #[test]
     fn a_type_without_definition_is_undefined() {
         let schema = EventSchema::read(&json!({ "aoi:summary": definition() })).expect("a schema");
-        assert_eq!(schema.judge(&json!({ "type": "aoi:meta" })), Fit::Undefined);
-        assert!(matches!(schema.judge(&json!({})), Fit::Breaks(_)));
+        assert_eq!(
+            schema.validate(&json!({ "type": "aoi:meta" })),
+            Validity::Undefined
+        );
+        assert!(matches!(schema.validate(&json!({})), Validity::Invalid(_)));
     }
 
     /// AOI-10.1-01.
     #[test]
     fn each_kind_of_invalid_schema_is_distinguished() {
-        let wrong = |document: Value| EventSchema::read(&document).expect_err("wrong");
+        let result = |document: Value| EventSchema::read(&document).expect_err("wrong");
         assert!(matches!(
-            wrong(json!({ "type": "objekt" })),
-            Wrong::Invalid(_)
+            result(json!({ "type": "objekt" })),
+            SchemaError::Invalid(_)
         ));
-        assert!(matches!(wrong(json!("x")), Wrong::NoSchema(_)));
-        assert!(matches!(wrong(json!([1])), Wrong::NoSchema(_)));
+        assert!(matches!(result(json!("x")), SchemaError::NotASchema(_)));
+        assert!(matches!(result(json!([1])), SchemaError::NotASchema(_)));
         let dangling = json!({ "not": { "$ref": "#/$defs/absent" } });
-        assert!(matches!(wrong(dangling), Wrong::Dangling(_)));
+        assert!(matches!(result(dangling), SchemaError::Dangling(_)));
         let unused = json!({ "$defs": { "a": { "$ref": "#/$defs/absent" } } });
-        assert!(matches!(wrong(unused), Wrong::Dangling(_)));
+        assert!(matches!(result(unused), SchemaError::Dangling(_)));
         let anchor = json!({ "$ref": "#absent" });
-        assert!(matches!(wrong(anchor), Wrong::Dangling(_)));
+        assert!(matches!(result(anchor), SchemaError::Dangling(_)));
         let remote = "https://schemas.example.com/hit.json";
         let unused = json!({ "$defs": { "hit": { "$ref": remote } } });
-        assert_eq!(wrong(unused), Wrong::Remote(remote.to_owned()));
+        assert_eq!(result(unused), SchemaError::Remote(remote.to_owned()));
         let dialect = json!({ "$schema": "https://example.com/own-dialect" });
-        assert!(matches!(wrong(dialect), Wrong::Dialect(_)));
+        assert!(matches!(result(dialect), SchemaError::Dialect(_)));
     }
 
     /// References to embedded schemas and to known dialects need no network.
@@ -511,7 +523,7 @@ mod tests {
                 "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } } }),
         ] {
             if let Ok(schema) = EventSchema::read(&document) {
-                let _ = schema.judge(&summary(json!(true)));
+                let _ = schema.validate(&summary(json!(true)));
             }
         }
     }

@@ -11,29 +11,29 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::capture::{Capture, End};
+use crate::capture::{Capture, ExitKind};
 use crate::checks;
-use crate::ground::{Ground, Lanes};
-use crate::isolation::{Isolation, Walls};
-use crate::model::{Check, Finding, Verdict};
-use crate::probe::{Command, Probe, braces};
+use crate::cleanup::Cleaner;
+use crate::isolation::{Isolation, IsolationBackend};
+use crate::model::{CheckId, Finding, Verdict};
+use crate::probe::{ProbeCommand, ProbeSpec, placeholders};
 use crate::rules::{self, Level, Rule};
-use crate::run::{self, Costs, Input, Launch, Output, Reader, World};
-use crate::sweep::Sweeper;
+use crate::run::{self, ReadMode, RunDirs, RunSpec, RunStats, StdinSource, StdoutTarget};
+use crate::shared::{RunSlots, SharedEnvironment};
 
-/// Maximum number of bytes kept over all runs. Beyond it, only `KEPT_THEN` bytes of each stream are
-/// kept.
-const KEPT_IN_ALL: usize = 256 << 20;
-/// Bytes kept of each stream once `KEPT_IN_ALL` is exceeded.
-const KEPT_THEN: usize = 64 << 10;
+/// Maximum number of bytes kept over all runs. Beyond it, only
+/// `MAX_BYTES_BEYOND_TOTAL` bytes of each stream are kept.
+const MAX_TOTAL_BYTES: usize = 256 << 20;
+/// Bytes kept of each stream once `MAX_TOTAL_BYTES` is exceeded.
+const MAX_BYTES_BEYOND_TOTAL: usize = 64 << 10;
 /// Memory cost of a line in addition to its bytes, once it is parsed as an event.
-const COST_OF_LINE: usize = 128;
+const LINE_OVERHEAD: usize = 128;
 /// Maximum number of tries of a run that was slowed down by a busy machine.
-const FAIR_TRIES: usize = 3;
+const MAX_TRIES: usize = 3;
 
 /// Options of a lint run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct LintOptions {
     /// Whether a violated SHOULD fails instead of warns.
     pub strict: bool,
     /// Maximum number of concurrent runs.
@@ -43,17 +43,17 @@ pub struct Options {
     /// Time limit of a discovery run.
     pub discovery_limit: Duration,
     /// Checks to report. Empty means all checks.
-    pub only: Vec<Check>,
+    pub only: Vec<CheckId>,
     /// Verdicts for violations, by rule id, that override the default.
     pub severities: BTreeMap<String, Verdict>,
     /// Whether to evaluate the seven assertions of the reference `aoi-lint` as well.
     pub compat: bool,
 }
 
-impl Default for Options {
+impl Default for LintOptions {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        Options {
+        LintOptions {
             strict: false,
             jobs: 2 * cores,
             limit: Duration::from_secs(10),
@@ -67,14 +67,14 @@ impl Default for Options {
 
 /// What the tool declares about itself.
 #[derive(Clone, Debug, Default)]
-pub struct Declared {
+pub(crate) struct Declarations {
     /// Output of `capabilities --output json`, if it could be read.
     pub capabilities: Option<Value>,
     /// Schemas by requested version. The key "" is the schema without a requested version.
     pub schemas: BTreeMap<String, Value>,
 }
 
-impl Declared {
+impl Declarations {
     /// Entry of a command in `capabilities.commands`.
     pub fn command(&self, name: &str) -> Option<&Value> {
         let commands = self.capabilities.as_ref()?.get("commands")?.as_array()?;
@@ -90,58 +90,58 @@ impl Declared {
 }
 
 /// State of one lint run.
-pub struct Session {
+pub(crate) struct LintSession {
     /// The probe file, or the probe guessed from a command line.
-    pub probe: Probe,
+    pub probe: ProbeSpec,
     /// Options of the lint run.
-    pub options: Options,
+    pub options: LintOptions,
     /// What the tool declares, once discovery has run.
-    pub declared: OnceCell<Declared>,
+    pub declared: OnceCell<Declarations>,
     /// Isolation for discovery runs.
     pub isolation: Isolation,
     /// Command line of the tool, with the full path of the program.
     pub argv: Vec<OsString>,
     /// Time and number of all runs.
-    pub costs: Costs,
+    pub stats: RunStats,
     /// Set when the lint run is interrupted.
     pub stop: &'static std::sync::atomic::AtomicBool,
     root: PathBuf,
-    worlds: AtomicU64,
-    sweeper: Sweeper,
+    next_dirs: AtomicU64,
+    cleaner: Cleaner,
     /// Directories of all runs that change nothing.
-    common: World,
-    lanes: Arc<Lanes>,
+    shared_dirs: RunDirs,
+    slots: Arc<RunSlots>,
     /// Serializes mutating probes, because they share the state that they change.
     pub mutations: tokio::sync::Mutex<()>,
     captures: Mutex<Vec<Arc<Capture>>>,
     findings: Mutex<Vec<Finding>>,
     /// Why the last run could not be started.
-    unstarted: Mutex<Option<String>>,
-    kept: AtomicUsize,
+    last_start_error: Mutex<Option<String>>,
+    kept_bytes: AtomicUsize,
     uniq: AtomicU64,
 }
 
 /// Differences from a default run.
 #[derive(Clone, Debug, Default)]
-pub struct How {
+pub(crate) struct RunOptions {
     /// What stdin is connected to.
-    pub input: Input,
+    pub input: StdinSource,
     /// What stdout is connected to.
-    pub output: Output,
+    pub output: StdoutTarget,
     /// How stdout is read.
-    pub reader: Reader,
+    pub reader: ReadMode,
     /// Whether the read end of stderr is closed.
     pub stderr_closed: bool,
     /// Whether to run in the isolation of discovery.
     pub isolated: bool,
     /// Isolation to use if `isolated` is not set.
-    pub walls: Option<Walls>,
+    pub backend: Option<IsolationBackend>,
     /// Additional environment variables.
     pub env: Vec<(String, String)>,
-    /// Time limit, if it differs from `Options::limit`.
+    /// Time limit, if it differs from `LintOptions::limit`.
     pub limit: Option<Duration>,
     /// Whether to run without the machine-mode options. Stdout is then not checked as machine mode.
-    pub human: bool,
+    pub no_machine_args: bool,
     /// Requested schema version.
     pub version: Option<String>,
     /// Whether the command line contains fake secrets.
@@ -151,41 +151,41 @@ pub struct How {
     /// Whether to wait until no other busy run is active.
     pub alone: bool,
     /// Directories of the run. The default is the shared ones.
-    pub world: Option<World>,
+    pub dirs: Option<RunDirs>,
 }
 
 /// Adds options to a command line. They go before `--`, because arguments after it are not options.
-pub fn with_options(words: &[String], more: &[String]) -> Vec<String> {
+pub(crate) fn with_options(words: &[String], more: &[String]) -> Vec<String> {
     let end = words.iter().position(|word| word == "--");
     let (options, rest) = words.split_at(end.unwrap_or(words.len()));
     [options, more, rest].concat()
 }
 
-impl Session {
+impl LintSession {
     pub fn new(
-        probe: Probe,
-        options: Options,
+        probe: ProbeSpec,
+        options: LintOptions,
         argv: Vec<OsString>,
         root: PathBuf,
-        ground: &Ground,
+        shared: &SharedEnvironment,
         stop: &'static std::sync::atomic::AtomicBool,
-    ) -> std::io::Result<Session> {
-        let common = World::new(root.join("common"))?;
-        Ok(Session {
+    ) -> std::io::Result<LintSession> {
+        let shared_dirs = RunDirs::new(root.join("common"))?;
+        Ok(LintSession {
             declared: OnceCell::new(),
-            isolation: ground.isolation.clone(),
+            isolation: shared.isolation.clone(),
             argv,
-            costs: Costs::default(),
+            stats: RunStats::default(),
             stop,
-            worlds: AtomicU64::new(0),
-            sweeper: Sweeper::new(),
-            common,
-            lanes: Arc::clone(&ground.lanes),
+            next_dirs: AtomicU64::new(0),
+            cleaner: Cleaner::new(),
+            shared_dirs,
+            slots: Arc::clone(&shared.slots),
             mutations: tokio::sync::Mutex::new(()),
             captures: Mutex::default(),
             findings: Mutex::default(),
-            unstarted: Mutex::default(),
-            kept: AtomicUsize::new(0),
+            last_start_error: Mutex::default(),
+            kept_bytes: AtomicUsize::new(0),
             uniq: AtomicU64::new(0),
             root,
             probe,
@@ -194,10 +194,10 @@ impl Session {
     }
 
     /// Creates directories for a probe that changes something.
-    pub fn world(&self) -> std::io::Result<World> {
-        let number = self.worlds.fetch_add(1, Ordering::Relaxed);
-        let world = World::new(self.root.join(format!("world-{number}")))?;
-        Ok(world.swept_by(&self.sweeper))
+    pub fn new_dirs(&self) -> std::io::Result<RunDirs> {
+        let number = self.next_dirs.fetch_add(1, Ordering::Relaxed);
+        let dirs = RunDirs::new(self.root.join(format!("world-{number}")))?;
+        Ok(dirs.removed_by(&self.cleaner))
     }
 
     /// A string that no other probe uses.
@@ -207,12 +207,12 @@ impl Session {
     }
 
     /// Replaces `{uniq}`, `{world}` and the given names.
-    pub fn fill(&self, words: &[String], names: &[(&str, &str)], world: &World) -> Vec<String> {
+    pub fn fill(&self, words: &[String], names: &[(&str, &str)], dirs: &RunDirs) -> Vec<String> {
         let uniq = words
             .iter()
             .any(|word| word.contains("{uniq}"))
             .then(|| self.uniq());
-        let root = world.root.to_string_lossy();
+        let root = dirs.root.to_string_lossy();
         words
             .iter()
             .map(|word| {
@@ -229,8 +229,8 @@ impl Session {
     }
 
     /// Directories shared by all runs that change nothing.
-    pub fn common(&self) -> &World {
-        &self.common
+    pub fn shared_dirs(&self) -> &RunDirs {
+        &self.shared_dirs
     }
 
     /// Runs the tool with these arguments and the machine-mode options. A run that exceeded its
@@ -240,16 +240,16 @@ impl Session {
         command: &str,
         probe: &str,
         words: &[String],
-        how: How,
+        how: RunOptions,
     ) -> Arc<Capture> {
-        let again = How {
+        let again = RunOptions {
             alone: true,
             ..how.clone()
         };
         let is_second = how.alone;
         let run = self.run_once(command, probe, words, how).await;
-        let is_doubtful = run.end == End::TimedOut && run.is_starved() && !is_second;
-        match is_doubtful && (again.isolated || self.may_repeat(command)) {
+        let is_suspicious = run.end == ExitKind::TimedOut && run.is_delayed() && !is_second;
+        match is_suspicious && (again.isolated || self.may_repeat(command)) {
             true => self.run_once(command, probe, words, again).await,
             false => run,
         }
@@ -265,16 +265,20 @@ impl Session {
         command: &str,
         probe: &str,
         words: &[String],
-        how: How,
+        how: RunOptions,
     ) -> Arc<Capture> {
         // An unbounded command may need a directory of its own.
-        let is_endless = |known: &&Command| known.name == command && known.unbounded;
-        let own = match how.world.is_none() && self.commands().iter().any(|c| is_endless(&c)) {
-            true => self.world().ok(),
+        let is_unbounded = |known: &&ProbeCommand| known.name == command && known.unbounded;
+        let own = match how.dirs.is_none() && self.commands().iter().any(|c| is_unbounded(&c)) {
+            true => self.new_dirs().ok(),
             false => None,
         };
-        let world = how.world.as_ref().or(own.as_ref()).unwrap_or(&self.common);
-        let words = match how.human {
+        let dirs = how
+            .dirs
+            .as_ref()
+            .or(own.as_ref())
+            .unwrap_or(&self.shared_dirs);
+        let words = match how.no_machine_args {
             true => words.to_vec(),
             false => with_options(words, &self.probe.machine_args),
         };
@@ -282,98 +286,100 @@ impl Session {
         argv.extend(
             words
                 .iter()
-                .map(|word| OsString::from(&*braces::shown(word))),
+                .map(|word| OsString::from(&*placeholders::unprotect(word))),
         );
         let mut env: Vec<(String, String)> = Vec::new();
         for (name, value) in &self.probe.env {
             if how.isolated && self.probe.credentials.env.contains(name) {
                 continue;
             }
-            let root = world.root.to_string_lossy();
+            let root = dirs.root.to_string_lossy();
             let value = value.replace("{world}", &root);
-            env.push((name.clone(), braces::shown(&value).into_owned()));
+            env.push((name.clone(), placeholders::unprotect(&value).into_owned()));
         }
         env.extend(how.env);
-        let launch = Launch {
+        let spec = RunSpec {
             command: command.to_owned(),
             probe: probe.to_owned(),
             argv,
             env,
             input: match how.input {
-                Input::Bytes(bytes) => Input::Bytes(braces::shown_bytes(bytes)),
+                StdinSource::Bytes(bytes) => {
+                    StdinSource::Bytes(placeholders::unprotect_bytes(bytes))
+                }
                 other => other,
             },
             output: how.output,
             stderr_closed: how.stderr_closed,
             reader: how.reader,
-            walls: match how.isolated {
-                true => self.isolation.walls.clone(),
-                false => how.walls,
+            backend: match how.isolated {
+                true => self.isolation.backend.clone(),
+                false => how.backend,
             },
             limit: how.limit.unwrap_or(self.options.limit),
             is_slow: how.slow,
-            is_machine: !how.human,
+            is_machine: !how.no_machine_args,
             version: how.version,
             canaries: how.canaries,
         };
-        let turn = self.lanes.enter(&launch, how.alone).await;
-        let done = run::run(&launch, world, &self.costs).await;
-        drop(turn);
+        let permit = self.slots.acquire(&spec, how.alone).await;
+        let done = run::run(&spec, dirs, &self.stats).await;
+        drop(permit);
         let capture = Arc::new(match done {
-            Ok(capture) => self.within_memory(capture),
+            Ok(capture) => self.limit_memory(capture),
             Err(error) => {
                 let why = error.to_string();
-                let capture = not_started(launch, &why);
-                *self.unstarted.lock() = Some(why);
+                let capture = not_started(spec, &why);
+                *self.last_start_error.lock() = Some(why);
                 capture
             }
         });
-        self.keep(Arc::clone(&capture));
+        self.store(Arc::clone(&capture));
         capture
     }
 
-    /// Runs a command that may be repeated. It is repeated while the result is `odd` and the
+    /// Runs a command that may be repeated. It is repeated while the result `is_suspicious` and the
     /// machine was too busy to trust that.
-    pub async fn run_fairly(
+    pub async fn run_with_retries(
         &self,
         command: &str,
         probe: &str,
         words: &[String],
-        how: How,
-        odd: impl Fn(&Capture) -> bool,
+        how: RunOptions,
+        is_suspicious: impl Fn(&Capture) -> bool,
     ) -> Arc<Capture> {
         let again = async |alone| {
-            let how = How {
+            let how = RunOptions {
                 alone,
                 ..how.clone()
             };
             self.run(command, probe, words, how).await
         };
-        fairly(again, odd).await
+        retry_if_delayed(again, is_suspicious).await
     }
 
     /// Truncates the output once all runs together exceed the memory limit.
-    fn within_memory(&self, mut capture: Capture) -> Capture {
+    fn limit_memory(&self, mut capture: Capture) -> Capture {
         let lines = run::line_feeds(&capture.stdout);
-        let size = capture.stdout.len() + capture.stderr.len() + COST_OF_LINE * lines;
-        let before = self.kept.fetch_add(size, Ordering::Relaxed);
-        if before.saturating_add(size) > KEPT_IN_ALL {
-            for kept in [&mut capture.stdout, &mut capture.stderr] {
-                capture.flooded |= kept.len() > KEPT_THEN;
-                kept.truncate(KEPT_THEN);
-                kept.shrink_to_fit();
+        let size = capture.stdout.len() + capture.stderr.len() + LINE_OVERHEAD * lines;
+        let before = self.kept_bytes.fetch_add(size, Ordering::Relaxed);
+        if before.saturating_add(size) > MAX_TOTAL_BYTES {
+            for kept_bytes in [&mut capture.stdout, &mut capture.stderr] {
+                capture.flooded |= kept_bytes.len() > MAX_BYTES_BEYOND_TOTAL;
+                kept_bytes.truncate(MAX_BYTES_BEYOND_TOTAL);
+                kept_bytes.shrink_to_fit();
             }
         }
         capture
     }
 
     /// The reason, if no run at all could be started.
-    pub fn never_started(&self) -> Option<String> {
-        let why = self.unstarted.lock();
-        why.clone().filter(|_| self.costs.runs() == 0)
+    pub fn start_error(&self) -> Option<String> {
+        let why = self.last_start_error.lock();
+        why.clone().filter(|_| self.stats.runs() == 0)
     }
 
-    fn keep(&self, capture: Arc<Capture>) {
+    fn store(&self, capture: Arc<Capture>) {
         self.captures.lock().push(capture);
     }
 
@@ -382,7 +388,7 @@ impl Session {
         self.captures.lock().clone()
     }
 
-    pub fn find(&self, finding: Finding) {
+    pub fn add_finding(&self, finding: Finding) {
         self.findings.lock().push(finding);
     }
 
@@ -391,7 +397,7 @@ impl Session {
     }
 
     /// The verdict for a violation of the rule.
-    fn weight(&self, rule: &Rule) -> Verdict {
+    fn violation_verdict(&self, rule: &Rule) -> Verdict {
         if let Some(verdict) = self.options.severities.get(rule.id) {
             return *verdict;
         }
@@ -402,25 +408,25 @@ impl Session {
         }
     }
 
-    pub fn judge<'s>(&'s self, command: &'s str) -> Judge<'s> {
-        Judge {
+    pub fn reporter<'s>(&'s self, command: &'s str) -> Reporter<'s> {
+        Reporter {
             session: self,
             command,
         }
     }
 
-    pub fn commands(&self) -> &[Command] {
+    pub fn commands(&self) -> &[ProbeCommand] {
         &self.probe.commands
     }
 
-    pub fn wants(&self, check: u8) -> bool {
+    pub fn is_selected(&self, check: u8) -> bool {
         let only = &self.options.only;
-        only.is_empty() || only.contains(&Check::Number(check))
+        only.is_empty() || only.contains(&CheckId::Number(check))
     }
 
-    pub fn wants_advisory(&self) -> bool {
+    pub fn is_advisory_selected(&self) -> bool {
         let only = &self.options.only;
-        only.is_empty() || only.contains(&Check::Advisory)
+        only.is_empty() || only.contains(&CheckId::Advisory)
     }
 
     pub fn is_stopped(&self) -> bool {
@@ -430,13 +436,13 @@ impl Session {
 
 /// Returns the first conclusive run: one that is not odd, or that was not slowed down by the
 /// machine. The first try runs concurrently with others, further tries run alone.
-async fn fairly(
+async fn retry_if_delayed(
     run: impl AsyncFn(bool) -> Arc<Capture>,
-    odd: impl Fn(&Capture) -> bool,
+    is_suspicious: impl Fn(&Capture) -> bool,
 ) -> Arc<Capture> {
     let mut last = run(false).await;
-    for _ in 1..FAIR_TRIES {
-        if !(last.is_starved() && odd(&last)) {
+    for _ in 1..MAX_TRIES {
+        if !(last.is_delayed() && is_suspicious(&last)) {
             break;
         }
         last = run(true).await;
@@ -444,80 +450,85 @@ async fn fairly(
     last
 }
 
-fn not_started(launch: Launch, why: &str) -> Capture {
+fn not_started(spec: RunSpec, why: &str) -> Capture {
     Capture {
-        command: launch.command,
-        probe: launch.probe,
-        argv: launch.argv,
+        command: spec.command,
+        probe: spec.probe,
+        argv: spec.argv,
         env: Vec::new(),
-        output: launch.output,
-        reader: launch.reader,
+        output: spec.output,
+        reader: spec.reader,
         stdout: Vec::new(),
         stderr: format!("the run could not be started: {why}").into_bytes(),
         flooded: false,
-        end: End::Code(127),
+        end: ExitKind::Code(127),
         elapsed: Duration::ZERO,
-        starved: Duration::ZERO,
+        delay: Duration::ZERO,
         started: false,
         cpu: Duration::ZERO,
         arrivals: Vec::new(),
-        acted: false,
-        outlived: false,
+        action_done: false,
+        alive_after_action: false,
         survivors: 0,
-        held: false,
-        after_act: None,
+        stdout_held: false,
+        exit_delay: None,
         is_machine: false,
-        version: launch.version,
-        canaries: launch.canaries,
+        version: spec.version,
+        canaries: spec.canaries,
     }
 }
 
 /// Reports findings about one command.
 #[derive(Clone, Copy)]
-pub struct Judge<'s> {
-    pub session: &'s Session,
+pub(crate) struct Reporter<'s> {
+    pub session: &'s LintSession,
     pub command: &'s str,
 }
 
-impl Judge<'_> {
+impl Reporter<'_> {
     pub fn pass(self, rule: &Rule, message: impl Into<String>) {
-        self.say(rule, Verdict::Pass, message, None);
+        self.push(rule, Verdict::Pass, message, None);
     }
 
     pub fn not_verified(self, rule: &Rule, message: impl Into<String>) {
-        self.say(rule, Verdict::NotVerified, message, None);
+        self.push(rule, Verdict::NotVerified, message, None);
     }
 
     pub fn not_applicable(self, rule: &Rule, message: impl Into<String>) {
-        self.say(rule, Verdict::NotApplicable, message, None);
+        self.push(rule, Verdict::NotApplicable, message, None);
     }
 
     pub fn skip(self, rule: &Rule, message: impl Into<String>) {
-        self.say(rule, Verdict::Skip, message, None);
+        self.push(rule, Verdict::Skip, message, None);
     }
 
     /// Reports a violation, which fails or warns depending on the rule. A run that the machine
     /// slowed down too much is reported as `not_verified`.
-    pub fn broken(self, rule: &Rule, message: impl Into<String>, capture: &Capture) {
+    pub fn violation(self, rule: &Rule, message: impl Into<String>, capture: &Capture) {
         let message = message.into();
-        match no_evidence(rule, capture) {
+        match inconclusive_reason(rule, capture) {
             Some(why) => {
                 let message = format!("{why}; observed: {message}");
-                self.say(rule, Verdict::NotVerified, message, Some(capture));
+                self.push(rule, Verdict::NotVerified, message, Some(capture));
             }
-            None => self.say(rule, self.session.weight(rule), message, Some(capture)),
+            None => self.push(
+                rule,
+                self.session.violation_verdict(rule),
+                message,
+                Some(capture),
+            ),
         }
     }
 
-    /// Reports a violation if `wrong` has a message, and a pass otherwise.
-    pub fn held(self, rule: &Rule, proof: &str, wrong: Option<String>, capture: &Capture) {
-        match wrong {
-            Some(message) => self.broken(rule, message, capture),
+    /// Reports a violation if `violation` has a message, and a pass otherwise.
+    pub fn decide(self, rule: &Rule, proof: &str, violation: Option<String>, capture: &Capture) {
+        match violation {
+            Some(message) => self.violation(rule, message, capture),
             None => self.pass(rule, proof),
         }
     }
 
-    fn say(
+    fn push(
         self,
         rule: &Rule,
         verdict: Verdict,
@@ -530,18 +541,18 @@ impl Judge<'_> {
             finding.repro = repro(capture);
             finding.evidence = evidence(capture);
         }
-        self.session.find(finding);
+        self.session.add_finding(finding);
     }
 }
 
 /// Why a run cannot decide a rule, whatever its output looks like.
-fn no_evidence(rule: &Rule, capture: &Capture) -> Option<String> {
+fn inconclusive_reason(rule: &Rule, capture: &Capture) -> Option<String> {
     if !capture.started {
         return Some("the run could not be started".to_owned());
     }
-    let is_timed = capture.end == End::TimedOut || rules::is_timed(rule);
-    (is_timed && capture.is_starved()).then(|| {
-        let (waited, all) = (capture.starved.as_millis(), capture.elapsed.as_millis());
+    let is_timed = capture.end == ExitKind::TimedOut || rules::is_timed(rule);
+    (is_timed && capture.is_delayed()).then(|| {
+        let (waited, all) = (capture.delay.as_millis(), capture.elapsed.as_millis());
         format!("the machine was busy: the run waited {waited} of {all} ms for a CPU")
     })
 }
@@ -554,7 +565,7 @@ fn repro(capture: &Capture) -> Vec<String> {
 
 /// Details of a run for the report: the first 2000 bytes of its output, with fake secrets masked.
 fn evidence(capture: &Capture) -> serde_json::Map<String, Value> {
-    let shown = |bytes: &[u8]| {
+    let excerpt = |bytes: &[u8]| {
         let part = bytes.get(..2000).unwrap_or(bytes);
         crate::canary::masked(&String::from_utf8_lossy(part))
     };
@@ -563,11 +574,11 @@ fn evidence(capture: &Capture) -> serde_json::Map<String, Value> {
         "env": capture.env,
         "end": match capture.flooded {
             true => "the tool printed more than the limit and was killed".to_owned(),
-            false => capture.end.told(),
+            false => capture.end.describe(),
         },
-        "stdout": shown(&capture.stdout),
+        "stdout": excerpt(&capture.stdout),
         "stdout_bytes": capture.stdout.len(),
-        "stderr": shown(&capture.stderr),
+        "stderr": excerpt(&capture.stderr),
         "elapsed_ms": u64::try_from(capture.elapsed.as_millis()).unwrap_or(u64::MAX),
     });
     match value {
@@ -581,17 +592,17 @@ pub(super) mod tests {
     use super::*;
 
     /// A run that ended like this, after waiting this many milliseconds for a CPU.
-    pub fn run(starved: u64, end: End) -> Capture {
-        let launch = Launch {
+    pub fn run(delay: u64, end: ExitKind) -> Capture {
+        let spec = RunSpec {
             command: "watch".to_owned(),
             probe: "ok".to_owned(),
             argv: Vec::new(),
             env: Vec::new(),
-            input: Input::Null,
-            output: Output::Pipe,
+            input: StdinSource::Null,
+            output: StdoutTarget::Pipe,
             stderr_closed: false,
-            reader: Reader::All,
-            walls: None,
+            reader: ReadMode::All,
+            backend: None,
             limit: Duration::from_secs(2),
             is_slow: false,
             is_machine: true,
@@ -602,30 +613,30 @@ pub(super) mod tests {
             started: true,
             end,
             elapsed: Duration::from_secs(2),
-            starved: Duration::from_millis(starved),
-            ..not_started(launch, "")
+            delay: Duration::from_millis(delay),
+            ..not_started(spec, "")
         }
     }
 
     #[tokio::test]
     async fn a_suspicious_run_on_a_busy_machine_is_repeated() {
-        let killed = End::Signal(libc::SIGINT);
-        let (busy, calm, good) = (1100, 900, End::Code(130));
+        let killed = ExitKind::Signal(libc::SIGINT);
+        let (busy, calm, good) = (1100, 900, ExitKind::Code(130));
         for (runs, tries, expected) in [
             (vec![(busy, killed), (calm, killed)], 2, killed),
             (vec![(busy, killed), (busy, good)], 2, good),
-            (vec![(busy, killed); 9], FAIR_TRIES, killed),
+            (vec![(busy, killed); 9], MAX_TRIES, killed),
             // A good run and a run on an idle machine are not repeated.
             (vec![(busy, good), (calm, killed)], 1, good),
             (vec![(calm, killed), (calm, good)], 1, killed),
         ] {
             let begun = std::cell::RefCell::new(Vec::new());
             let next = async |alone| {
-                let (starved, end) = runs[begun.borrow().len()];
+                let (delay, end) = runs[begun.borrow().len()];
                 begun.borrow_mut().push(alone);
-                Arc::new(run(starved, end))
+                Arc::new(run(delay, end))
             };
-            let last = fairly(next, |run| run.end == killed).await;
+            let last = retry_if_delayed(next, |run| run.end == killed).await;
             assert_eq!(last.end, expected, "{runs:?}");
             let begun = begun.into_inner();
             assert_eq!(begun.len(), tries, "{runs:?}");
@@ -637,22 +648,22 @@ pub(super) mod tests {
     fn timing_on_a_busy_machine_is_not_a_violation() {
         let says = |rule: &str, capture: &Capture| {
             let rule = rules::find(rule).unwrap();
-            no_evidence(rule, capture).is_none()
+            inconclusive_reason(rule, capture).is_none()
         };
         let (silent, line) = ("AOI-10.unbounded-silent", "AOI-12.line-number");
-        for (rule, starved, end, expected) in [
-            (silent, 900, End::Code(0), true),
-            (silent, 1100, End::Code(0), false),
-            (line, 1100, End::Code(0), true),
-            (line, 1100, End::TimedOut, false),
-            (line, 900, End::TimedOut, true),
+        for (rule, delay, end, expected) in [
+            (silent, 900, ExitKind::Code(0), true),
+            (silent, 1100, ExitKind::Code(0), false),
+            (line, 1100, ExitKind::Code(0), true),
+            (line, 1100, ExitKind::TimedOut, false),
+            (line, 900, ExitKind::TimedOut, true),
         ] {
-            let run = run(starved, end);
-            assert_eq!(says(rule, &run), expected, "{rule} {starved} {end:?}");
+            let run = run(delay, end);
+            assert_eq!(says(rule, &run), expected, "{rule} {delay} {end:?}");
         }
         let refused = Capture {
             started: false,
-            ..run(0, End::Code(127))
+            ..run(0, ExitKind::Code(127))
         };
         assert!(!says(line, &refused));
     }

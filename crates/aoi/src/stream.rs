@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// One line, without its line feed.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct EventLine {
     /// Line number, from 1.
     pub number: usize,
     /// Offset of the first byte in stdout.
@@ -16,7 +16,7 @@ pub struct Line {
     pub complete: bool,
 }
 
-impl Line {
+impl EventLine {
     pub fn kind(&self) -> Option<&str> {
         self.json.as_ref()?.get("type")?.as_str()
     }
@@ -27,8 +27,8 @@ impl Line {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Stream {
-    pub lines: Vec<Line>,
+pub struct EventStream {
+    pub lines: Vec<EventLine>,
 }
 
 /// The framework event types (§8.2).
@@ -43,14 +43,14 @@ pub const FRAMEWORK: [&str; 8] = [
     "aoi:progress",
 ];
 
-impl Stream {
-    pub fn read(stdout: &[u8]) -> Stream {
+impl EventStream {
+    pub fn parse(stdout: &[u8]) -> EventStream {
         let mut lines = Vec::new();
         let mut offset = 0;
         for (index, part) in stdout.split_inclusive(|byte| *byte == b'\n').enumerate() {
             let complete = part.ends_with(b"\n");
             let bytes = part.strip_suffix(b"\n").unwrap_or(part).to_vec();
-            lines.push(Line {
+            lines.push(EventLine {
                 number: index + 1,
                 offset,
                 json: serde_json::from_slice(&bytes).ok(),
@@ -59,33 +59,34 @@ impl Stream {
             });
             offset += part.len();
         }
-        Stream { lines }
+        EventStream { lines }
     }
 
-    pub fn of<'s>(&'s self, kind: &'s str) -> impl Iterator<Item = &'s Line> {
+    pub fn of_type<'s>(&'s self, kind: &'s str) -> impl Iterator<Item = &'s EventLine> {
         self.lines
             .iter()
             .filter(move |line| line.kind() == Some(kind))
     }
 
-    pub fn meta(&self) -> Option<&Line> {
-        self.of("aoi:meta").next()
+    pub fn meta(&self) -> Option<&EventLine> {
+        self.of_type("aoi:meta").next()
     }
 
     /// The last line that is not blank, if it is a summary.
-    pub fn summary(&self) -> Option<&Line> {
+    pub fn summary(&self) -> Option<&EventLine> {
         let last = self.lines.iter().rfind(|line| !line.bytes.is_empty())?;
         (last.kind() == Some("aoi:summary")).then_some(last)
     }
 
     /// Events that are not framework events.
-    pub fn domain(&self) -> impl Iterator<Item = &Line> {
-        let is_domain = |line: &&Line| line.kind().is_some_and(|kind| !kind.starts_with("aoi:"));
+    pub fn domain(&self) -> impl Iterator<Item = &EventLine> {
+        let is_domain =
+            |line: &&EventLine| line.kind().is_some_and(|kind| !kind.starts_with("aoi:"));
         self.lines.iter().filter(is_domain)
     }
 
-    pub fn errors(&self) -> impl Iterator<Item = &Line> {
-        self.of("aoi:error")
+    pub fn errors(&self) -> impl Iterator<Item = &EventLine> {
+        self.of_type("aoi:error")
     }
 
     /// Whether the stream uses the syntax of early drafts, in which framework events have no
@@ -105,10 +106,10 @@ impl Stream {
     }
 
     /// Whether the summary reports more results.
-    pub fn is_cut(&self) -> bool {
-        let said = self.summary().and_then(|line| line.get("truncated"));
-        match said.and_then(Value::as_bool) {
-            Some(said) => said,
+    pub fn is_truncated(&self) -> bool {
+        let declared = self.summary().and_then(|line| line.get("truncated"));
+        match declared.and_then(Value::as_bool) {
+            Some(declared) => declared,
             None => self.next_cursor().is_some(),
         }
     }

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use crate::mailbox::Mailbox;
-use crate::rpc::Peer;
-use crate::turn::Played;
+use crate::rpc::RpcPeer;
+use crate::turn::TurnResult;
 
 /// Block size of a flood in bytes. Large blocks keep the flood fast.
 const BLOCK: usize = 64 << 10;
@@ -17,7 +17,7 @@ pub fn exit(code: u8) -> ! {
 
 /// Ends the process with a signal. If the signal has no effect, exits with 128 plus its number, as
 /// a shell does.
-pub fn die_by(signal: i32) -> ! {
+pub fn kill_self(signal: i32) -> ! {
     // SAFETY: plain system calls on our own process. `raise` sends the signal to this thread, so it
     // takes effect before `raise` returns.
     unsafe {
@@ -35,7 +35,7 @@ pub fn ignore_sigterm() {
 }
 
 /// Highest file descriptor to close. A mock opens only a few files.
-const MOST_FILES: i32 = 1024;
+const MAX_FD: i32 = 1024;
 
 /// Leaves a process behind that runs in its own session, sleeps for `seconds` and then exits.
 pub fn daemon(seconds: u32, hold_output: bool) {
@@ -58,7 +58,7 @@ pub fn daemon(seconds: u32, hold_output: bool) {
         if !hold_output {
             // Close more than stdin, stdout and stderr, because the mock has an extra handle for
             // its output.
-            for fd in 0..MOST_FILES {
+            for fd in 0..MAX_FD {
                 libc::close(fd);
             }
         }
@@ -86,11 +86,16 @@ const BATCH: u64 = 256;
 
 /// Sends numbered events as fast as the reader accepts them. `around` is the JSON before and after
 /// the text of an event.
-pub fn flood(peer: &Peer, mailbox: &Mailbox, around: &(String, String), events: u64) -> Played {
+pub fn flood(
+    peer: &RpcPeer,
+    mailbox: &Mailbox,
+    around: &(String, String),
+    events: u64,
+) -> TurnResult {
     let (head, tail) = around;
     let mut sent = 0;
     while sent < events {
-        mailbox.listen()?;
+        mailbox.check_cancelled()?;
         let batch = BATCH.min(events - sent);
         let mut bytes = Vec::new();
         for number in sent + 1..=sent + batch {
@@ -103,7 +108,7 @@ pub fn flood(peer: &Peer, mailbox: &Mailbox, around: &(String, String), events: 
 }
 
 /// Sends one event whose text has `bytes` bytes.
-pub fn huge_line(peer: &Peer, around: &(String, String), bytes: u64) {
+pub fn huge_line(peer: &RpcPeer, around: &(String, String), bytes: u64) {
     peer.raw(|out| {
         out.write_all(around.0.as_bytes())?;
         fill(out, bytes)?;

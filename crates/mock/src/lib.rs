@@ -4,10 +4,13 @@
 //! way. This crate does not use the runtime, so that tests of the runtime do not depend on the code
 //! under test.
 
+#![deny(missing_docs)]
+
 mod acp;
 mod acp_v2;
 pub mod aoi;
 mod faults;
+mod layers;
 pub mod llm;
 mod mailbox;
 mod mcp;
@@ -19,26 +22,25 @@ pub mod scenario;
 mod store;
 mod turn;
 pub mod variants;
-mod wire;
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use agentproto_mock_agents::{Bundle, bundles};
 use chrono::{DateTime, SecondsFormat};
-use mutants::Mutant;
-use rpc::Peer;
-use scenario::{Process, Scenario};
-use variants::{Hand, Variant};
+use mutants::AgentMutant;
+use rpc::RpcPeer;
+use scenario::{ProcessBehavior, Scenario};
+use variants::{AgentVariant, Serialization};
 
 /// How long a process with `ignore_eof` runs after its stdin has ended, so that it does not run
 /// forever if nothing kills it.
-const DEAF_FOR: Duration = Duration::from_secs(600);
+const IGNORE_EOF_TIME: Duration = Duration::from_secs(600);
 
 /// Protocol of a mock agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
-pub enum Kind {
+pub enum AgentKind {
     /// Agent Client Protocol, version 1.
     Acp,
     /// Agent Client Protocol, draft of version 2.
@@ -49,9 +51,9 @@ pub enum Kind {
     Repl,
 }
 
-impl Kind {
+impl AgentKind {
     /// All kinds.
-    pub const ALL: &'static [Kind] = <Kind as strum::VariantArray>::VARIANTS;
+    pub const ALL: &'static [AgentKind] = <AgentKind as strum::VariantArray>::VARIANTS;
 
     /// Name on the command line, for example `acp-v2`.
     pub fn as_str(self) -> &'static str {
@@ -60,15 +62,15 @@ impl Kind {
 }
 
 /// Configuration of one mock agent process.
-pub struct Play {
+pub struct AgentConfig {
     /// Protocol of the mock agent.
-    pub kind: Kind,
+    pub kind: AgentKind,
     /// What the agent does in each turn.
     pub scenario: Scenario,
     /// Defect of the agent, if any.
-    pub mutant: Option<&'static Mutant>,
+    pub mutant: Option<&'static AgentMutant>,
     /// Conforming variation of the agent, if any.
-    pub variant: Option<&'static Variant>,
+    pub variant: Option<&'static AgentVariant>,
     /// Arguments after `--`, which belong to the agent itself.
     pub args: Vec<String>,
     /// Directory for sessions that outlive the process.
@@ -76,38 +78,40 @@ pub struct Play {
 }
 
 /// Runs a mock agent until its stdin ends, and returns the exit code.
-pub fn run(play: Play) -> std::io::Result<u8> {
-    let process = &play.scenario.process;
+pub fn run(config: AgentConfig) -> std::io::Result<u8> {
+    let process = &config.scenario.process;
     if let Some(code) = start(process) {
         return Ok(code);
     }
-    let deaf = process.ignore_eof;
+    let ignores_eof = process.ignore_eof;
     // The mutant changes a message first, and then the variant does.
-    let wrong = play.mutant.map(|mutant| &mutant.made.tamper);
-    let other = play
+    let mutant_layer = config.mutant.map(|mutant| &mutant.data.tamper);
+    let variant_layer = config
         .variant
-        .and_then(|variant| variant.made.tamper.as_ref());
-    let layers: Vec<_> = wrong.into_iter().chain(other).collect();
-    let hand = play.variant.map_or(Hand::PLAIN, |variant| variant.hand);
-    let peer = Peer::new(&layers, hand)?;
+        .and_then(|variant| variant.data.tamper.as_ref());
+    let layers: Vec<_> = mutant_layer.into_iter().chain(variant_layer).collect();
+    let serialization = config
+        .variant
+        .map_or(Serialization::PLAIN, |variant| variant.serialization);
+    let peer = RpcPeer::new(&layers, serialization)?;
     if let Some(banner) = &process.banner {
         peer.raw(|out| writeln!(out, "{banner}"));
     }
-    let code = match play.kind {
-        Kind::Acp => acp::run(play, peer).map(|()| 0)?,
-        Kind::AcpV2 => acp_v2::run(play, peer).map(|()| 0)?,
-        Kind::Mcp => mcp::run(play, peer).map(|()| 0)?,
-        Kind::Repl => repl::run(play, peer)?,
+    let code = match config.kind {
+        AgentKind::Acp => acp::run(config, peer).map(|()| 0)?,
+        AgentKind::AcpV2 => acp_v2::run(config, peer).map(|()| 0)?,
+        AgentKind::Mcp => mcp::run(config, peer).map(|()| 0)?,
+        AgentKind::Repl => repl::run(config, peer)?,
     };
-    if deaf {
-        std::thread::sleep(DEAF_FOR);
+    if ignores_eof {
+        std::thread::sleep(IGNORE_EOF_TIME);
     }
     Ok(code)
 }
 
 /// Applies the settings that take effect before the first message is read. Returns an exit code if
 /// the process must exit immediately.
-fn start(process: &Process) -> Option<u8> {
+fn start(process: &ProcessBehavior) -> Option<u8> {
     if process.ignore_sigterm {
         faults::ignore_sigterm();
     }
@@ -145,7 +149,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_name() {
-        let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+        let names: Vec<&str> = AgentKind::ALL.iter().map(|kind| kind.as_str()).collect();
         assert_eq!(names, ["acp", "acp-v2", "mcp", "repl"]);
     }
 }

@@ -6,58 +6,58 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::rpc::{Peer, Signal};
-use crate::turn::{End, Played};
+use crate::rpc::{RpcPeer, TurnSignal};
+use crate::turn::{TurnEnd, TurnResult};
 
 /// How long to wait for an outstanding response after a cancellation.
-const LATE_ANSWER: Duration = Duration::from_secs(10);
+const LATE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Result or JSON-RPC error of a request.
 type Outcome = Result<Value, Value>;
 /// Response of the peer to one of our requests, or the end of the turn.
-pub type Called = Result<Outcome, End>;
+pub type CallResult = Result<Outcome, TurnEnd>;
 
 pub struct Mailbox {
-    ear: Sender<Signal>,
-    signals: Receiver<Signal>,
+    sender: Sender<TurnSignal>,
+    signals: Receiver<TurnSignal>,
 }
 
 impl Mailbox {
     pub fn new() -> Mailbox {
-        let (ear, signals) = channel();
-        Mailbox { ear, signals }
+        let (sender, signals) = channel();
+        Mailbox { sender, signals }
     }
 
-    pub fn ear(&self) -> Sender<Signal> {
-        self.ear.clone()
+    pub fn sender(&self) -> Sender<TurnSignal> {
+        self.sender.clone()
     }
 
     /// Ends the turn if it was cancelled in the meantime.
-    pub fn listen(&self) -> Played {
+    pub fn check_cancelled(&self) -> TurnResult {
         loop {
             match self.signals.try_recv() {
-                Ok(signal) => _ = heard(signal)?,
+                Ok(signal) => _ = into_reply(signal)?,
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return Ok(()),
             }
         }
     }
 
-    pub fn pause(&self, time: Duration) -> Played {
+    pub fn pause(&self, time: Duration) -> TurnResult {
         let until = Instant::now() + time;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.signals.recv_timeout(left) {
-                Ok(signal) => _ = heard(signal)?,
+                Ok(signal) => _ = into_reply(signal)?,
                 Err(RecvTimeoutError::Timeout) => return Ok(()),
-                Err(RecvTimeoutError::Disconnected) => return Err(End::Silence),
+                Err(RecvTimeoutError::Disconnected) => return Err(TurnEnd::NoResponse),
             }
         }
     }
 
     /// Sends a request and waits for its response. A cancellation ends the wait.
-    pub fn call(&self, peer: &Peer, method: &str, params: Value) -> Called {
-        self.listen()?;
-        let id = peer.request(method, params, Some(&self.ear));
+    pub fn call(&self, peer: &RpcPeer, method: &str, params: Value) -> CallResult {
+        self.check_cancelled()?;
+        let id = peer.request(method, params, Some(&self.sender));
         self.wait(id)
     }
 
@@ -65,23 +65,23 @@ impl Mailbox {
     /// have created something for us. Returns the end of the turn together with the response.
     pub fn call_through(
         &self,
-        peer: &Peer,
+        peer: &RpcPeer,
         method: &str,
         params: Value,
-    ) -> Result<(Outcome, Option<End>), End> {
-        self.listen()?;
-        let id = peer.request(method, params, Some(&self.ear));
+    ) -> Result<(Outcome, Option<TurnEnd>), TurnEnd> {
+        self.check_cancelled()?;
+        let id = peer.request(method, params, Some(&self.sender));
         let mut end = None;
         loop {
             // A client that cancels and never answers must not block the turn forever.
             let signal = match end {
-                None => self.signals.recv().map_err(|_| End::Silence)?,
-                Some(_) => match self.signals.recv_timeout(LATE_ANSWER) {
+                None => self.signals.recv().map_err(|_| TurnEnd::NoResponse)?,
+                Some(_) => match self.signals.recv_timeout(LATE_RESPONSE_TIMEOUT) {
                     Ok(signal) => signal,
-                    Err(_) => return Err(end.unwrap_or(End::Silence)),
+                    Err(_) => return Err(end.unwrap_or(TurnEnd::NoResponse)),
                 },
             };
-            match heard(signal) {
+            match into_reply(signal) {
                 Ok(Some((answered, outcome))) if answered == id => return Ok((outcome, end)),
                 Ok(_) => {}
                 Err(why) => end = Some(why),
@@ -89,10 +89,10 @@ impl Mailbox {
         }
     }
 
-    pub fn wait(&self, id: u64) -> Called {
+    pub fn wait(&self, id: u64) -> CallResult {
         loop {
-            let signal = self.signals.recv().map_err(|_| End::Silence)?;
-            if let Some((answered, outcome)) = heard(signal)?
+            let signal = self.signals.recv().map_err(|_| TurnEnd::NoResponse)?;
+            if let Some((answered, outcome)) = into_reply(signal)?
                 && answered == id
             {
                 return Ok(outcome);
@@ -102,10 +102,10 @@ impl Mailbox {
 }
 
 /// Converts a signal to a response, or to the end of the turn.
-fn heard(signal: Signal) -> Result<Option<(u64, Outcome)>, End> {
+fn into_reply(signal: TurnSignal) -> Result<Option<(u64, Outcome)>, TurnEnd> {
     match signal {
-        Signal::Reply(id, outcome) => Ok(Some((id, outcome))),
-        Signal::Cancel => Err(End::Cancelled),
-        Signal::CancelRequest => Err(End::RequestCancelled),
+        TurnSignal::Reply(id, outcome) => Ok(Some((id, outcome))),
+        TurnSignal::Cancel => Err(TurnEnd::Cancelled),
+        TurnSignal::CancelRequest => Err(TurnEnd::RequestCancelled),
     }
 }

@@ -9,11 +9,11 @@ pub struct Mutant<T> {
     /// Requirement or rule that it violates. A check is expected to report it.
     pub requirement: &'static str,
     /// Description of the defect, one sentence.
-    pub wrong: &'static str,
+    pub defect: &'static str,
     /// Expected verdict of the check.
-    pub verdict: Verdict,
+    pub verdict: ExpectedVerdict,
     /// What makes it behave wrongly.
-    pub made: T,
+    pub data: T,
 }
 
 /// Conforming implementation that behaves differently from the default.
@@ -21,15 +21,15 @@ pub struct Variant<T> {
     /// Name on the command line.
     pub name: &'static str,
     /// Description of the difference, one sentence.
-    pub what: &'static str,
+    pub description: &'static str,
     /// What makes it behave differently.
-    pub made: T,
+    pub data: T,
 }
 
 /// Verdict that a check is expected to give for a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Verdict {
+pub enum ExpectedVerdict {
     /// The mutant violates a mandatory requirement.
     Fail,
     /// The mutant violates a recommendation.
@@ -38,7 +38,7 @@ pub enum Verdict {
     NotVerified,
 }
 
-impl Verdict {
+impl ExpectedVerdict {
     /// Name in reports, in snake case.
     pub fn as_str(self) -> &'static str {
         self.into()
@@ -46,25 +46,26 @@ impl Verdict {
 }
 
 impl<T> Mutant<T> {
-    pub fn new(id: &'static str, requirement: &'static str, made: T) -> Mutant<T> {
+    /// Creates a mutant without a description whose expected verdict is a failure.
+    pub fn new(id: &'static str, requirement: &'static str, data: T) -> Mutant<T> {
         Mutant {
             id,
             requirement,
-            wrong: "",
-            verdict: Verdict::Fail,
-            made,
+            defect: "",
+            verdict: ExpectedVerdict::Fail,
+            data,
         }
     }
 
     /// Sets the description of the defect.
-    pub fn says(mut self, wrong: &'static str) -> Mutant<T> {
-        self.wrong = wrong;
+    pub fn describe(mut self, defect: &'static str) -> Mutant<T> {
+        self.defect = defect;
         self
     }
 
     /// Sets the expected verdict to a warning.
-    pub fn warns(mut self) -> Mutant<T> {
-        self.verdict = Verdict::Warn;
+    pub fn expect_warning(mut self) -> Mutant<T> {
+        self.verdict = ExpectedVerdict::Warn;
         self
     }
 }
@@ -72,13 +73,13 @@ impl<T> Mutant<T> {
 impl<T> Deref for Mutant<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        &self.made
+        &self.data
     }
 }
 
 impl<T> Deref for Variant<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        &self.made
+        &self.data
     }
 }

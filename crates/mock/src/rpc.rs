@@ -14,13 +14,13 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use crate::layers::MessageLayers;
 use crate::mutants::Tamper;
-use crate::variants::Hand;
-use crate::wire::Wire;
+use crate::variants::Serialization;
 
 /// Maximum length of a line in bytes. A longer line is answered with a parse error, and the rest of
 /// it is skipped.
-const LONGEST_LINE: u64 = 256 << 20;
+const MAX_LINE_BYTES: u64 = 256 << 20;
 
 pub const PARSE_ERROR: i64 = -32700;
 pub const INVALID_REQUEST: i64 = -32600;
@@ -29,15 +29,15 @@ pub const INVALID_PARAMS: i64 = -32602;
 
 /// JSON-RPC error of a response.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub struct RpcError {
     pub code: i64,
     pub message: String,
     pub data: Option<Value>,
 }
 
-impl Refusal {
+impl RpcError {
     pub fn new(code: i64, message: impl Into<String>) -> Self {
-        Refusal {
+        RpcError {
             code,
             message: message.into(),
             data: None,
@@ -48,19 +48,19 @@ impl Refusal {
         self
     }
     pub fn params(message: impl Into<String>) -> Self {
-        Refusal::new(INVALID_PARAMS, message)
+        RpcError::new(INVALID_PARAMS, message)
     }
     pub fn unknown(method: &str) -> Self {
-        Refusal::new(METHOD_NOT_FOUND, format!("unknown method {method}"))
+        RpcError::new(METHOD_NOT_FOUND, format!("unknown method {method}"))
             .data(json!({ "method": method }))
     }
 }
 
-pub type Answer = Result<Value, Refusal>;
+pub type RpcResult = Result<Value, RpcError>;
 
 /// Signal to a waiting turn.
 #[derive(Debug)]
-pub enum Signal {
+pub enum TurnSignal {
     /// Response of the peer to one of our requests.
     Reply(u64, Result<Value, Value>),
     /// The turn was cancelled.
@@ -84,7 +84,7 @@ pub enum Incoming {
         id: Value,
         outcome: Result<Value, Value>,
     },
-    Bad {
+    Invalid {
         id: Value,
         code: i64,
         message: &'static str,
@@ -92,35 +92,39 @@ pub enum Incoming {
 }
 
 /// How long a response is held back, so that later ones can overtake it.
-const OVERTAKEN_WITHIN: Duration = Duration::from_millis(40);
+const REORDER_DELAY: Duration = Duration::from_millis(40);
 
-pub struct Peer {
-    wire: Arc<Mutex<Wire>>,
-    waiting: Mutex<Waiting>,
+pub struct RpcPeer {
+    wire: Arc<Mutex<MessageLayers>>,
+    pending: Mutex<PendingRequests>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingRequests {
     last: u64,
-    turns: HashMap<u64, Sender<Signal>>,
+    turns: HashMap<u64, Sender<TurnSignal>>,
 }
 
-impl Peer {
-    pub fn new(layers: &[&'static Tamper], hand: Hand) -> io::Result<Peer> {
+impl RpcPeer {
+    pub fn new(layers: &[&'static Tamper], serialization: Serialization) -> io::Result<RpcPeer> {
         // Use our own handle, because the command line keeps the standard one locked.
         let out = io::stdout().as_fd().try_clone_to_owned()?;
-        Ok(Peer {
-            wire: Arc::new(Mutex::new(Wire::new(File::from(out), layers, hand))),
-            waiting: Mutex::new(Waiting::default()),
+        Ok(RpcPeer {
+            wire: Arc::new(Mutex::new(MessageLayers::new(
+                File::from(out),
+                layers,
+                serialization,
+            ))),
+            pending: Mutex::new(PendingRequests::default()),
         })
     }
 
-    pub fn respond(&self, id: &Value, answer: Answer) {
+    pub fn respond(&self, id: &Value, answer: RpcResult) {
         let message = match answer {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-            Err(refusal) => {
-                let mut error = json!({ "code": refusal.code, "message": refusal.message });
-                if let (Some(data), Some(map)) = (refusal.data, error.as_object_mut()) {
+            Err(rpc_error) => {
+                let mut error = json!({ "code": rpc_error.code, "message": rpc_error.message });
+                if let (Some(data), Some(map)) = (rpc_error.data, error.as_object_mut()) {
                     map.insert("data".to_owned(), data);
                 }
                 json!({ "jsonrpc": "2.0", "id": id, "error": error })
@@ -134,13 +138,13 @@ impl Peer {
     }
 
     /// Sends a request. Its response is sent to `turn`, or dropped if there is none.
-    pub fn request(&self, method: &str, params: Value, turn: Option<&Sender<Signal>>) -> u64 {
+    pub fn request(&self, method: &str, params: Value, turn: Option<&Sender<TurnSignal>>) -> u64 {
         let id = {
-            let mut waiting = self.waiting.lock();
-            waiting.last += 1;
-            let id = waiting.last;
+            let mut pending = self.pending.lock();
+            pending.last += 1;
+            let id = pending.last;
             if let Some(turn) = turn {
-                waiting.turns.insert(id, turn.clone());
+                pending.turns.insert(id, turn.clone());
             }
             id
         };
@@ -149,11 +153,11 @@ impl Peer {
     }
 
     /// Delivers a response. A response that no turn waits for is ignored.
-    pub fn reply(&self, id: &Value, outcome: Result<Value, Value>) {
+    pub fn handle_response(&self, id: &Value, outcome: Result<Value, Value>) {
         let Some(id) = id.as_u64() else { return };
-        let turn = self.waiting.lock().turns.remove(&id);
+        let turn = self.pending.lock().turns.remove(&id);
         if let Some(turn) = turn {
-            let _ = turn.send(Signal::Reply(id, outcome));
+            let _ = turn.send(TurnSignal::Reply(id, outcome));
         }
     }
 
@@ -161,7 +165,7 @@ impl Peer {
         if self.wire.lock().send(message) {
             let wire = Arc::clone(&self.wire);
             std::thread::spawn(move || {
-                std::thread::sleep(OVERTAKEN_WITHIN);
+                std::thread::sleep(REORDER_DELAY);
                 wire.lock().release();
             });
         }
@@ -182,13 +186,13 @@ impl Peer {
             let mut line = Vec::new();
             let length = input
                 .by_ref()
-                .take(LONGEST_LINE)
+                .take(MAX_LINE_BYTES)
                 .read_until(b'\n', &mut line)?;
             if length == 0 {
-                self.wire.lock().ended();
+                self.wire.lock().end_of_input();
                 return Ok(());
             }
-            if !line.ends_with(b"\n") && length as u64 == LONGEST_LINE {
+            if !line.ends_with(b"\n") && length as u64 == MAX_LINE_BYTES {
                 input.skip_until(b'\n')?;
                 line.clear();
                 line.push(b'{');
@@ -196,8 +200,8 @@ impl Peer {
             let more = !input.buffer().is_empty();
             match self.read(line, more) {
                 None => {}
-                Some(Incoming::Bad { id, code, message }) => {
-                    self.respond(&id, Err(Refusal::new(code, message)));
+                Some(Incoming::Invalid { id, code, message }) => {
+                    self.respond(&id, Err(RpcError::new(code, message)));
                 }
                 Some(incoming) => handle(incoming),
             }
@@ -211,8 +215,8 @@ impl Peer {
             return None;
         }
         match serde_json::from_slice::<Value>(&line) {
-            Ok(message) => wire.heard(message).map(classify),
-            Err(_) => Some(Incoming::Bad {
+            Ok(message) => wire.receive(message).map(classify),
+            Err(_) => Some(Incoming::Invalid {
                 id: Value::Null,
                 code: PARSE_ERROR,
                 message: "the line is not valid JSON",
@@ -223,7 +227,7 @@ impl Peer {
 
 /// Classifies a message according to JSON-RPC 2.0.
 fn classify(message: Value) -> Incoming {
-    let bad = |id: Value, message: &'static str| Incoming::Bad {
+    let bad = |id: Value, message: &'static str| Incoming::Invalid {
         id,
         code: INVALID_REQUEST,
         message,
@@ -277,7 +281,7 @@ mod tests {
             Incoming::Request { .. } => "request",
             Incoming::Notification { .. } => "notification",
             Incoming::Response { .. } => "response",
-            Incoming::Bad { .. } => "bad",
+            Incoming::Invalid { .. } => "bad",
         }
     }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 /// Stored data of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Saved {
+pub struct StoredSession {
     pub id: String,
     pub cwd: String,
     #[serde(default)]
@@ -37,7 +37,7 @@ pub struct Saved {
 
 /// One line of a session file: the current state, and the prompts and updates that were added.
 #[derive(Serialize)]
-struct Added<'s> {
+struct SessionLine<'s> {
     id: &'s str,
     cwd: &'s str,
     directories: &'s [String],
@@ -49,19 +49,19 @@ struct Added<'s> {
 }
 
 #[derive(Debug)]
-pub struct Store {
+pub struct SessionStore {
     directory: Option<PathBuf>,
     /// Number of prompts and updates per session that this process has written to the file.
     written: Mutex<HashMap<String, (usize, usize)>>,
 }
 
 /// Maximum size of a session file in bytes. Real ones are much smaller.
-const LARGEST: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
-impl Store {
-    pub fn new(directory: Option<PathBuf>) -> Store {
+impl SessionStore {
+    pub fn new(directory: Option<PathBuf>) -> SessionStore {
         let variable = || std::env::var_os("MOCK_STATE_DIR").filter(|d| !d.is_empty());
-        Store {
+        SessionStore {
             directory: directory.or_else(|| variable().map(PathBuf::from)),
             written: Mutex::default(),
         }
@@ -76,7 +76,7 @@ impl Store {
     }
 
     /// Saves a session. Errors are printed to stderr and do not disturb the conversation.
-    pub fn save(&self, saved: &Saved) {
+    pub fn save(&self, saved: &StoredSession) {
         let Some(file) = self.file(&saved.id) else {
             return;
         };
@@ -88,9 +88,9 @@ impl Store {
             ))
         });
         let done = match known {
-            Some((prompts, history)) => append(&file, &added(saved, prompts, history)),
+            Some((prompts, history)) => append(&file, &session_line(saved, prompts, history)),
             // Another process may have left an incomplete line.
-            None => replace(&file, &added(saved, &saved.prompts, &saved.history)),
+            None => replace(&file, &session_line(saved, &saved.prompts, &saved.history)),
         };
         match done {
             Ok(()) => {
@@ -104,20 +104,20 @@ impl Store {
         }
     }
 
-    pub fn load(&self, id: &str) -> Option<Saved> {
+    pub fn load(&self, id: &str) -> Option<StoredSession> {
         self.read(&self.file(id)?).filter(|saved| saved.id == id)
     }
 
-    fn read(&self, file: &Path) -> Option<Saved> {
+    fn read(&self, file: &Path) -> Option<StoredSession> {
         let size = fs::metadata(file).ok()?.len();
-        if size > LARGEST {
+        if size > MAX_FILE_BYTES {
             return None;
         }
         let bytes = fs::read(file).ok()?;
         // Ignore an incomplete last line.
         let whole = bytes.get(..=memchr::memrchr(b'\n', &bytes)?)?;
-        let lines = serde_json::Deserializer::from_slice(whole).into_iter::<Saved>();
-        let mut all: Option<Saved> = None;
+        let lines = serde_json::Deserializer::from_slice(whole).into_iter::<StoredSession>();
+        let mut all: Option<StoredSession> = None;
         for line in lines {
             let mut line = line.ok()?;
             if let Some(before) = all.take() {
@@ -137,7 +137,7 @@ impl Store {
         }
     }
 
-    pub fn all(&self) -> Vec<Saved> {
+    pub fn all(&self) -> Vec<StoredSession> {
         let Some(directory) = &self.directory else {
             return Vec::new();
         };
@@ -153,8 +153,12 @@ impl Store {
     }
 }
 
-fn added<'s>(saved: &'s Saved, prompts: &'s [String], history: &'s [Value]) -> Added<'s> {
-    Added {
+fn session_line<'s>(
+    saved: &'s StoredSession,
+    prompts: &'s [String],
+    history: &'s [Value],
+) -> SessionLine<'s> {
+    SessionLine {
         id: &saved.id,
         cwd: &saved.cwd,
         directories: &saved.directories,
@@ -166,23 +170,23 @@ fn added<'s>(saved: &'s Saved, prompts: &'s [String], history: &'s [Value]) -> A
     }
 }
 
-fn line(added: &Added) -> std::io::Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(added)?;
+fn line(session_line: &SessionLine) -> std::io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(session_line)?;
     line.push(b'\n');
     Ok(line)
 }
 
-fn append(file: &Path, added: &Added) -> std::io::Result<()> {
+fn append(file: &Path, session_line: &SessionLine) -> std::io::Result<()> {
     let mut file = fs::OpenOptions::new().append(true).open(file)?;
-    file.write_all(&line(added)?)
+    file.write_all(&line(session_line)?)
 }
 
-fn replace(file: &Path, added: &Added) -> std::io::Result<()> {
+fn replace(file: &Path, session_line: &SessionLine) -> std::io::Result<()> {
     if let Some(directory) = file.parent() {
         fs::create_dir_all(directory)?;
     }
     let fresh = file.with_extension("new");
-    fs::write(&fresh, line(added)?)?;
+    fs::write(&fresh, line(session_line)?)?;
     fs::rename(&fresh, file)
 }
 
@@ -203,14 +207,14 @@ mod tests {
 
     #[test]
     fn ids_from_the_wire_stay_in_the_directory() {
-        let store = Store::new(Some(PathBuf::from("state")));
+        let store = SessionStore::new(Some(PathBuf::from("state")));
         assert!(store.file("mock-1").is_some());
         for id in ["", "../x", "a/b", "a.b", &"a".repeat(101)] {
             assert!(store.file(id).is_none(), "{id}");
         }
     }
 
-    fn told(saved: &Saved) -> String {
+    fn summarize(saved: &StoredSession) -> String {
         let history: Vec<String> = saved.history.iter().map(Value::to_string).collect();
         format!(
             "{} {} {}",
@@ -223,11 +227,11 @@ mod tests {
     #[test]
     fn saving_appends_lines_and_loading_merges_them() {
         let dir = tempfile::tempdir().expect("a directory");
-        let open = || Store::new(Some(dir.path().to_owned()));
+        let open = || SessionStore::new(Some(dir.path().to_owned()));
         let store = open();
-        let mut saved = Saved {
+        let mut saved = StoredSession {
             id: "mock-1".to_owned(),
-            ..Saved::default()
+            ..StoredSession::default()
         };
         let file = dir.path().join("mock-1.jsonl");
         let mut sizes = Vec::new();
@@ -243,7 +247,7 @@ mod tests {
             [1, 2, 3, 4]
         );
         assert_eq!(
-            told(&open().load("mock-1").expect("saved")),
+            summarize(&open().load("mock-1").expect("saved")),
             "4 p1+p2+p3+p4 1+2+3+4"
         );
 
@@ -252,18 +256,21 @@ mod tests {
         fs::write(&file, &whole[..whole.len() - 9]).expect("cut");
         let next = open();
         let mut saved = next.load("mock-1").expect("saved");
-        assert_eq!(told(&saved), "3 p1+p2+p3 1+2+3");
+        assert_eq!(summarize(&saved), "3 p1+p2+p3 1+2+3");
         saved.prompts.push("p5".to_owned());
         next.save(&saved);
         assert_eq!(
-            told(&open().load("mock-1").expect("saved")),
+            summarize(&open().load("mock-1").expect("saved")),
             "3 p1+p2+p3+p5 1+2+3"
         );
 
         // A conversation that became shorter is rewritten.
         saved.prompts.clear();
         next.save(&saved);
-        assert_eq!(told(&open().load("mock-1").expect("saved")), "3  1+2+3");
+        assert_eq!(
+            summarize(&open().load("mock-1").expect("saved")),
+            "3  1+2+3"
+        );
         assert_eq!(open().all().len(), 1);
         next.delete("mock-1");
         assert!(open().load("mock-1").is_none());

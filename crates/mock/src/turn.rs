@@ -1,16 +1,16 @@
-//! Plays the steps of a turn on a `Stage`, which sends them in the messages of one protocol.
+//! Runs the steps of a turn. A `TurnOutput` sends them as messages of one protocol.
 
 use std::time::Duration;
 
 use crate::faults;
 use crate::scenario::{
-    Elicitation, Fault, FsRead, Permission, PlanEntry, Step, Terminal, ToolCall, ToolUpdate, Usage,
-    Words, fill,
+    Elicitation, FsRead, Misbehavior, PermissionRequest, Placeholders, PlanEntry, ScenarioStep,
+    TerminalCommand, ToolCall, ToolUpdate, Usage, fill_placeholders,
 };
 
 /// Why a turn ends before its last step.
 #[derive(Debug)]
-pub enum End {
+pub enum TurnEnd {
     Stop(String),
     Error {
         code: i64,
@@ -19,234 +19,258 @@ pub enum End {
     Cancelled,
     RequestCancelled,
     /// The turn is never answered.
-    Silence,
+    NoResponse,
 }
 
-pub type Played = Result<(), End>;
+pub type TurnResult = Result<(), TurnEnd>;
 
 /// Decision of the client about a permission.
-pub enum Decision {
+pub enum PermissionDecision {
     Allowed,
     Rejected,
     Failed,
 }
 
 /// Answer of the user to a question.
-pub enum Reply {
-    Accepted(Words),
+pub enum UserAnswer {
+    Accepted(Placeholders),
     Declined,
     Dismissed,
     /// The client does not support questions.
-    Unasked,
+    Unsupported,
 }
 
-pub trait Stage {
-    fn text(&mut self, text: &str) -> Played;
-    fn thought(&mut self, text: &str) -> Played;
-    fn tool_call(&mut self, call: &ToolCall) -> Played;
-    fn tool_update(&mut self, update: &ToolUpdate) -> Played;
-    fn plan(&mut self, entries: &[PlanEntry]) -> Played;
-    fn permission(&mut self, permission: &Permission) -> Result<Decision, End>;
+pub trait TurnOutput {
+    fn text(&mut self, text: &str) -> TurnResult;
+    fn thought(&mut self, text: &str) -> TurnResult;
+    fn tool_call(&mut self, call: &ToolCall) -> TurnResult;
+    fn tool_update(&mut self, update: &ToolUpdate) -> TurnResult;
+    fn plan(&mut self, entries: &[PlanEntry]) -> TurnResult;
+    fn permission(&mut self, permission: &PermissionRequest)
+    -> Result<PermissionDecision, TurnEnd>;
     /// Reads a file. Returns its content, or the reason for a failure.
-    fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, End>;
-    fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, End>;
+    fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, TurnEnd>;
+    fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, TurnEnd>;
     /// Runs a command. Returns its output, or the reason for a failure.
-    fn terminal(&mut self, terminal: &Terminal) -> Result<Result<String, String>, End>;
-    fn elicitation(&mut self, question: &Elicitation) -> Result<Reply, End>;
-    fn pause(&mut self, time: Duration) -> Played;
-    fn mode(&mut self, mode: &str) -> Played;
-    fn title(&mut self, title: &str) -> Played;
-    fn usage(&mut self, usage: &Usage) -> Played;
-    fn compaction(&mut self, summary: &str) -> Played;
-    fn notice(&mut self, severity: &str, title: &str) -> Played;
+    fn terminal(&mut self, terminal: &TerminalCommand) -> Result<Result<String, String>, TurnEnd>;
+    fn elicitation(&mut self, question: &Elicitation) -> Result<UserAnswer, TurnEnd>;
+    fn pause(&mut self, time: Duration) -> TurnResult;
+    fn mode(&mut self, mode: &str) -> TurnResult;
+    fn title(&mut self, title: &str) -> TurnResult;
+    fn usage(&mut self, usage: &Usage) -> TurnResult;
+    fn compaction(&mut self, summary: &str) -> TurnResult;
+    fn notice(&mut self, severity: &str, title: &str) -> TurnResult;
     /// Sends an extra response to the turn before the real one.
     fn answer_early(&mut self);
     /// Sends nothing more in this turn.
-    fn hang(&mut self) -> End;
+    fn hang(&mut self) -> TurnEnd;
     fn raw(&mut self, bytes: &[u8]);
     /// Sends a message with a text of `bytes` bytes on one line.
-    fn huge_line(&mut self, bytes: u64) -> Played;
-    fn flood(&mut self, events: u64) -> Played;
+    fn huge_line(&mut self, bytes: u64) -> TurnResult;
+    fn flood(&mut self, events: u64) -> TurnResult;
     fn cwd(&self) -> String;
 }
 
-pub struct Player<'a, S: Stage> {
-    pub stage: &'a mut S,
-    pub words: Words,
+pub struct TurnRunner<'a, S: TurnOutput> {
+    pub output: &'a mut S,
+    pub words: Placeholders,
     pub args: &'a [String],
 }
 
 /// Text bytes per event of a flood that is measured in bytes.
 const FLOOD_CHUNK: u64 = 4096;
 
-impl<S: Stage> Player<'_, S> {
-    fn fill(&self, text: &str) -> String {
-        fill(text, &self.words)
+impl<S: TurnOutput> TurnRunner<'_, S> {
+    fn fill_placeholders(&self, text: &str) -> String {
+        fill_placeholders(text, &self.words)
     }
 
     /// Sets the value of a word, and replaces an earlier value.
-    fn learn(&mut self, word: &str, value: String) {
+    fn set_word(&mut self, word: &str, value: String) {
         self.words.retain(|(known, _)| known != word);
         self.words.push((word.to_owned(), value));
     }
 
-    pub fn play(&mut self, steps: &[Step]) -> Played {
+    pub fn run(&mut self, steps: &[ScenarioStep]) -> TurnResult {
         steps.iter().try_for_each(|step| self.step(step))
     }
 
-    fn step(&mut self, step: &Step) -> Played {
+    fn step(&mut self, step: &ScenarioStep) -> TurnResult {
         match step {
-            Step::Text(texts) => {
-                let texts: Vec<String> = texts.iter().map(|text| self.fill(text)).collect();
-                texts.iter().try_for_each(|text| self.stage.text(text))
+            ScenarioStep::Text(texts) => {
+                let texts: Vec<String> = texts
+                    .iter()
+                    .map(|text| self.fill_placeholders(text))
+                    .collect();
+                texts.iter().try_for_each(|text| self.output.text(text))
             }
-            Step::Thought(texts) => {
-                let texts: Vec<String> = texts.iter().map(|text| self.fill(text)).collect();
-                texts.iter().try_for_each(|text| self.stage.thought(text))
+            ScenarioStep::Thought(texts) => {
+                let texts: Vec<String> = texts
+                    .iter()
+                    .map(|text| self.fill_placeholders(text))
+                    .collect();
+                texts.iter().try_for_each(|text| self.output.thought(text))
             }
-            Step::Echo { prefix, chunks } => {
-                let text = format!("{}{}", self.fill(prefix), self.fill("{prompt}"));
+            ScenarioStep::Echo { prefix, chunks } => {
+                let text = format!(
+                    "{}{}",
+                    self.fill_placeholders(prefix),
+                    self.fill_placeholders("{prompt}")
+                );
                 let parts = split(&text, *chunks);
-                parts.iter().try_for_each(|part| self.stage.text(part))
+                parts.iter().try_for_each(|part| self.output.text(part))
             }
-            Step::ToolCall(call) => {
+            ScenarioStep::ToolCall(call) => {
                 let call = ToolCall {
                     id: call.id.clone(),
-                    title: self.fill(&call.title),
+                    title: self.fill_placeholders(&call.title),
                     kind: call.kind.clone(),
                     status: call.status.clone(),
                     input: call.input.clone(),
-                    path: call.path.as_deref().map(|path| self.fill(path)),
+                    path: call
+                        .path
+                        .as_deref()
+                        .map(|path| self.fill_placeholders(path)),
                     line: call.line,
                 };
-                self.stage.tool_call(&call)
+                self.output.tool_call(&call)
             }
-            Step::ToolUpdate(update) => {
+            ScenarioStep::ToolUpdate(update) => {
                 let update = ToolUpdate {
                     id: update.id.clone(),
                     status: update.status.clone(),
-                    text: update.text.as_deref().map(|text| self.fill(text)),
+                    text: update
+                        .text
+                        .as_deref()
+                        .map(|text| self.fill_placeholders(text)),
                     output: update.output.clone(),
                 };
-                self.stage.tool_update(&update)
+                self.output.tool_update(&update)
             }
-            Step::Plan(entries) => self.stage.plan(entries),
-            Step::Permission(permission) => match self.stage.permission(permission)? {
-                Decision::Allowed => self.play(&permission.on_allow),
-                Decision::Rejected => self.play(&permission.on_reject),
-                Decision::Failed => self.play(&permission.on_error),
+            ScenarioStep::Plan(entries) => self.output.plan(entries),
+            ScenarioStep::Permission(permission) => match self.output.permission(permission)? {
+                PermissionDecision::Allowed => self.run(&permission.on_allow),
+                PermissionDecision::Rejected => self.run(&permission.on_reject),
+                PermissionDecision::Failed => self.run(&permission.on_error),
             },
-            Step::FsRead(read) => {
+            ScenarioStep::FsRead(read) => {
                 let read = FsRead {
-                    path: self.fill(&read.path),
+                    path: self.fill_placeholders(&read.path),
                     line: read.line,
                     limit: read.limit,
                 };
-                let outcome = self.stage.fs_read(&read)?;
-                self.learn("result", outcome.unwrap_or_else(|reason| reason));
+                let outcome = self.output.fs_read(&read)?;
+                self.set_word("result", outcome.unwrap_or_else(|reason| reason));
                 Ok(())
             }
-            Step::FsWrite { path, content } => {
-                let (path, content) = (self.fill(path), self.fill(content));
-                let outcome = self.stage.fs_write(&path, &content)?;
+            ScenarioStep::FsWrite { path, content } => {
+                let (path, content) = (
+                    self.fill_placeholders(path),
+                    self.fill_placeholders(content),
+                );
+                let outcome = self.output.fs_write(&path, &content)?;
                 let result = outcome.map_or_else(|reason| reason, |()| format!("wrote {path}"));
-                self.learn("result", result);
+                self.set_word("result", result);
                 Ok(())
             }
-            Step::Terminal(terminal) => {
-                let terminal = Terminal {
-                    command: self.fill(&terminal.command),
-                    args: terminal.args.iter().map(|arg| self.fill(arg)).collect(),
+            ScenarioStep::Terminal(terminal) => {
+                let terminal = TerminalCommand {
+                    command: self.fill_placeholders(&terminal.command),
+                    args: terminal
+                        .args
+                        .iter()
+                        .map(|arg| self.fill_placeholders(arg))
+                        .collect(),
                     env: terminal.env.clone(),
                     output_byte_limit: terminal.output_byte_limit,
                     kill: terminal.kill,
                 };
-                let outcome = self.stage.terminal(&terminal)?;
-                self.learn("result", outcome.unwrap_or_else(|reason| reason));
+                let outcome = self.output.terminal(&terminal)?;
+                self.set_word("result", outcome.unwrap_or_else(|reason| reason));
                 Ok(())
             }
-            Step::Elicitation(question) => match self.stage.elicitation(question)? {
-                Reply::Accepted(words) => {
+            ScenarioStep::Elicitation(question) => match self.output.elicitation(question)? {
+                UserAnswer::Accepted(words) => {
                     for (word, value) in words {
-                        self.learn(&word, value);
+                        self.set_word(&word, value);
                     }
-                    self.play(&question.on_accept)
+                    self.run(&question.on_accept)
                 }
-                Reply::Declined => self.play(&question.on_decline),
-                Reply::Dismissed => self.play(&question.on_cancel),
-                Reply::Unasked => self.stage.text("The client takes no questions."),
+                UserAnswer::Declined => self.run(&question.on_decline),
+                UserAnswer::Dismissed => self.run(&question.on_cancel),
+                UserAnswer::Unsupported => self.output.text("The client takes no questions."),
             },
-            Step::DelayMs(ms) => self.stage.pause(Duration::from_millis(*ms)),
-            Step::Env(name) => {
-                let name = self.fill(name);
+            ScenarioStep::DelayMs(ms) => self.output.pause(Duration::from_millis(*ms)),
+            ScenarioStep::Env(name) => {
+                let name = self.fill_placeholders(name);
                 let text = match std::env::var_os(&name) {
                     Some(value) => format!("{name}={}", value.to_string_lossy()),
                     None => format!("{name} is not set"),
                 };
-                self.stage.text(&text)
+                self.output.text(&text)
             }
-            Step::Argv => {
+            ScenarioStep::Argv => {
                 let text = serde_json::to_string(self.args).unwrap_or_default();
-                self.stage.text(&text)
+                self.output.text(&text)
             }
-            Step::Cwd => {
-                let cwd = self.stage.cwd();
-                self.stage.text(&cwd)
+            ScenarioStep::Cwd => {
+                let cwd = self.output.cwd();
+                self.output.text(&cwd)
             }
-            Step::Error { code, message } => Err(End::Error {
+            ScenarioStep::Error { code, message } => Err(TurnEnd::Error {
                 code: *code,
-                message: self.fill(message),
+                message: self.fill_placeholders(message),
             }),
-            Step::Stop(reason) => Err(End::Stop(reason.clone())),
-            Step::Mode(mode) => {
-                let mode = self.fill(mode);
-                self.stage.mode(&mode)
+            ScenarioStep::Stop(reason) => Err(TurnEnd::Stop(reason.clone())),
+            ScenarioStep::Mode(mode) => {
+                let mode = self.fill_placeholders(mode);
+                self.output.mode(&mode)
             }
-            Step::Title(title) => {
-                let title = self.fill(title);
-                self.stage.title(&title)
+            ScenarioStep::Title(title) => {
+                let title = self.fill_placeholders(title);
+                self.output.title(&title)
             }
-            Step::Usage(usage) => self.stage.usage(usage),
-            Step::Compaction(summary) => {
-                let summary = self.fill(summary);
-                self.stage.compaction(&summary)
+            ScenarioStep::Usage(usage) => self.output.usage(usage),
+            ScenarioStep::Compaction(summary) => {
+                let summary = self.fill_placeholders(summary);
+                self.output.compaction(&summary)
             }
-            Step::Notice { severity, title } => {
-                let title = self.fill(title);
-                self.stage.notice(severity, &title)
+            ScenarioStep::Notice { severity, title } => {
+                let title = self.fill_placeholders(title);
+                self.output.notice(severity, &title)
             }
-            Step::Repeat { times, steps } => {
+            ScenarioStep::Repeat { times, steps } => {
                 for round in 1..=*times {
-                    self.learn("round", round.to_string());
-                    self.play(steps)?;
+                    self.set_word("round", round.to_string());
+                    self.run(steps)?;
                 }
                 Ok(())
             }
-            Step::Fault(fault) => self.fault(fault),
+            ScenarioStep::Misbehavior(misbehave) => self.misbehave(misbehave),
         }
     }
 
-    fn fault(&mut self, fault: &Fault) -> Played {
-        match fault {
-            Fault::Exit(code) => faults::exit(*code),
-            Fault::Signal(signal) => faults::die_by(*signal),
-            Fault::Garbage(text) => self.stage.raw(format!("{text}\n").as_bytes()),
-            Fault::InvalidUtf8 => self
-                .stage
+    fn misbehave(&mut self, misbehave: &Misbehavior) -> TurnResult {
+        match misbehave {
+            Misbehavior::Exit(code) => faults::exit(*code),
+            Misbehavior::Signal(signal) => faults::kill_self(*signal),
+            Misbehavior::Garbage(text) => self.output.raw(format!("{text}\n").as_bytes()),
+            Misbehavior::InvalidUtf8 => self
+                .output
                 .raw(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\xfe\"}\n"),
-            Fault::HalfLine => self.stage.raw(b"{\"jsonrpc\":\"2.0\",\"meth"),
-            Fault::FloodEvents(events) => self.stage.flood(*events)?,
-            Fault::FloodBytes(bytes) => {
+            Misbehavior::HalfLine => self.output.raw(b"{\"jsonrpc\":\"2.0\",\"meth"),
+            Misbehavior::FloodEvents(events) => self.output.flood(*events)?,
+            Misbehavior::FloodBytes(bytes) => {
                 for _ in 0..bytes.div_ceil(FLOOD_CHUNK) {
-                    self.stage.huge_line(FLOOD_CHUNK)?;
+                    self.output.huge_line(FLOOD_CHUNK)?;
                 }
             }
-            Fault::HugeLine(bytes) => self.stage.huge_line(*bytes)?,
-            Fault::StderrFlood(bytes) => faults::stderr_flood(*bytes),
-            Fault::Hang => return Err(self.stage.hang()),
-            Fault::AnswerTwice => self.stage.answer_early(),
-            Fault::IgnoreSigterm => faults::ignore_sigterm(),
-            Fault::Daemon {
+            Misbehavior::HugeLine(bytes) => self.output.huge_line(*bytes)?,
+            Misbehavior::StderrFlood(bytes) => faults::stderr_flood(*bytes),
+            Misbehavior::Hang => return Err(self.output.hang()),
+            Misbehavior::AnswerTwice => self.output.answer_early(),
+            Misbehavior::IgnoreSigterm => faults::ignore_sigterm(),
+            Misbehavior::Daemon {
                 seconds,
                 hold_output,
             } => faults::daemon(*seconds, *hold_output),
@@ -256,7 +280,7 @@ impl<S: Stage> Player<'_, S> {
 }
 
 /// Reads the answer to a form. The field values become words for later texts.
-pub fn reply(result: &serde_json::Value) -> Reply {
+pub fn reply(result: &serde_json::Value) -> UserAnswer {
     match result.get("action").and_then(serde_json::Value::as_str) {
         Some("accept") => {
             let content = result.get("content").and_then(serde_json::Value::as_object);
@@ -266,19 +290,19 @@ pub fn reply(result: &serde_json::Value) -> Reply {
                     .map_or_else(|| value.to_string(), str::to_owned);
                 (name.clone(), text)
             });
-            Reply::Accepted(words.collect())
+            UserAnswer::Accepted(words.collect())
         }
-        Some("decline") => Reply::Declined,
-        _ => Reply::Dismissed,
+        Some("decline") => UserAnswer::Declined,
+        _ => UserAnswer::Dismissed,
     }
 }
 
 /// Maximum size in bytes of a file that the mock reads.
-const LARGEST_FILE: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Reads a file directly, without the client.
 pub fn small_file(path: &std::path::Path) -> std::io::Result<String> {
-    if std::fs::metadata(path)?.len() > LARGEST_FILE {
+    if std::fs::metadata(path)?.len() > MAX_FILE_BYTES {
         return Err(std::io::Error::other("the file is too large"));
     }
     std::fs::read_to_string(path)

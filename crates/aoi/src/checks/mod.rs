@@ -16,11 +16,11 @@ mod c12_input;
 mod c13_versioned;
 mod tally;
 
-use crate::probe::Command;
+use crate::probe::ProbeCommand;
 use crate::rules::Rule;
-use crate::run::Input;
-use crate::session::{How, Session};
-use crate::{LintError, misfit};
+use crate::run::StdinSource;
+use crate::session::{LintSession, RunOptions};
+use crate::{LintError, mismatch};
 
 /// The rules of every check.
 pub const RULES: &[&[&Rule]] = &[
@@ -41,60 +41,63 @@ pub const RULES: &[&[&Rule]] = &[
 ];
 
 /// Evaluates all runs of a session.
-type Conclusion = fn(&Session);
+type Evaluation = fn(&LintSession);
 
 /// Runs all checks. Checks that start the tool run concurrently. Checks that evaluate all runs come
 /// last. If the probe file does not match the tool, no check runs.
-pub async fn all(session: &Session) -> Result<(), LintError> {
-    let wants = |check| session.wants(check);
+pub async fn all(session: &LintSession) -> Result<(), LintError> {
+    let is_selected = |check| session.is_selected(check);
     crate::observe::prepare(session)
         .await
         .map_err(LintError::Setup)?;
     c01_discoverable::check(session).await;
-    match misfit::mistakes(session) {
+    match mismatch::unknown_commands(session) {
         mistakes if mistakes.is_empty() => {}
-        mistakes => return Err(LintError::Misfit(mistakes)),
+        mistakes => return Err(LintError::ProbeMismatch(mistakes)),
     }
     // These checks evaluate the output of the runs of other checks.
-    let judges_runs = [2, 3, 4, 5, 13].into_iter().any(wants);
+    let evaluates_runs = [2, 3, 4, 5, 13].into_iter().any(is_selected);
     // Some advisory rules are decided in the course of the 13 checks.
-    let advisory = session.wants_advisory();
+    let advisory = session.is_advisory_selected();
     tokio::join!(
-        when(wants(2), c02_typed::tempt(session)),
-        when(judges_runs, c03_verifiable::check(session)),
-        when(judges_runs, c05_usage::check(session)),
-        when(wants(6) || advisory, c06_safe::check(session)),
-        when(wants(7) || advisory, c07_idempotent::check(session)),
-        when(judges_runs || wants(8), c08_auditable::check(session)),
-        when(wants(9), c09_secrets::check(session)),
-        when(judges_runs || wants(10), c10_pipes::check(session)),
-        when(wants(11) || advisory, c11_bounded::check(session)),
-        when(judges_runs || wants(12), c12_input::check(session)),
-        when(judges_runs, c13_versioned::check(session)),
-        when(advisory, advisory::check(session)),
+        run_if(is_selected(2), c02_typed::run_variants(session)),
+        run_if(evaluates_runs, c03_verifiable::check(session)),
+        run_if(evaluates_runs, c05_usage::check(session)),
+        run_if(is_selected(6) || advisory, c06_safe::check(session)),
+        run_if(is_selected(7) || advisory, c07_idempotent::check(session)),
+        run_if(
+            evaluates_runs || is_selected(8),
+            c08_auditable::check(session)
+        ),
+        run_if(is_selected(9), c09_secrets::check(session)),
+        run_if(evaluates_runs || is_selected(10), c10_pipes::check(session)),
+        run_if(is_selected(11) || advisory, c11_bounded::check(session)),
+        run_if(evaluates_runs || is_selected(12), c12_input::check(session)),
+        run_if(evaluates_runs, c13_versioned::check(session)),
+        run_if(advisory, advisory::check(session)),
     );
     // These checks come last, because they evaluate all runs.
-    let conclude: [(u8, Conclusion); 6] = [
+    let evaluate: [(u8, Evaluation); 6] = [
         (2, c02_typed::check),
         (4, c04_declared::check),
         (13, c13_versioned::reported),
-        (3, c03_verifiable::conclude),
-        (5, c05_usage::conclude),
-        (9, c09_secrets::conclude),
+        (3, c03_verifiable::evaluate),
+        (5, c05_usage::evaluate),
+        (9, c09_secrets::evaluate),
     ];
-    for (check, conclude) in conclude {
-        if wants(check) || advisory {
-            conclude(session);
+    for (check, evaluate) in evaluate {
+        if is_selected(check) || advisory {
+            evaluate(session);
         }
     }
     if advisory {
-        advisory::conclude(session);
+        advisory::evaluate(session);
     }
     Ok(())
 }
 
-async fn when(wanted: bool, check: impl Future<Output = ()>) {
-    if wanted {
+async fn run_if(enabled: bool, check: impl Future<Output = ()>) {
+    if enabled {
         check.await;
     }
 }
@@ -103,13 +106,13 @@ async fn when(wanted: bool, check: impl Future<Output = ()>) {
 const MALFORMED: &str = "malformed: ";
 
 /// Whether the tool may reject the run, so that it says nothing about success.
-fn is_bent(run: &crate::capture::Capture) -> bool {
+fn may_fail(run: &crate::capture::Capture) -> bool {
     run.canaries || run.probe.starts_with(MALFORMED)
 }
 
 /// Whether neither the probe file nor `capabilities` says that the command changes something. It
 /// may be repeated as it is.
-pub fn is_harmless(session: &Session, command: &Command) -> bool {
+pub fn is_harmless(session: &LintSession, command: &ProbeCommand) -> bool {
     let says = |key| {
         session
             .declared
@@ -124,19 +127,20 @@ pub fn is_harmless(session: &Session, command: &Command) -> bool {
 
 /// Whether the probe file or `capabilities` says that the command changes nothing. It may be run
 /// with other arguments.
-fn is_read_only(session: &Session, command: &Command) -> bool {
+fn is_read_only(session: &LintSession, command: &ProbeCommand) -> bool {
     let declared = session.declared.get();
-    let said = declared.and_then(|declared| declared.flag(&command.name, "read_only"));
-    let vouched = session.probe.file.is_some() || command.read_only == Some(true);
-    is_harmless(session, command) && (vouched || said == Some(true))
+    let declared_read_only =
+        declared.and_then(|declared| declared.flag(&command.name, "read_only"));
+    let in_probe_file = session.probe.file.is_some() || command.read_only == Some(true);
+    is_harmless(session, command) && (in_probe_file || declared_read_only == Some(true))
 }
 
 /// Arguments and input of a run that should succeed.
-fn plain(session: &Session, command: &Command) -> (Vec<String>, How) {
-    let mut words = session.fill(&command.ok, &[], session.common());
-    let mut how = How {
-        input: crate::observe::text(command),
-        ..How::default()
+fn ok_run(session: &LintSession, command: &ProbeCommand) -> (Vec<String>, RunOptions) {
+    let mut words = session.fill(&command.ok, &[], session.shared_dirs());
+    let mut how = RunOptions {
+        input: crate::observe::text_input(command),
+        ..RunOptions::default()
     };
     if let Some(input) = &command.input {
         if words.is_empty() {
@@ -145,13 +149,13 @@ fn plain(session: &Session, command: &Command) -> (Vec<String>, How) {
         if input.flag.first().is_some_and(|flag| !words.contains(flag)) {
             words.extend(input.flag.iter().cloned());
         }
-        how.input = Input::Bytes(upstream(input, true));
+        how.input = StdinSource::Bytes(upstream_input(input, true));
     }
     (words, how)
 }
 
 /// The good input lines of a command, as an AOI stream if it expects one.
-fn upstream(input: &crate::probe::Input, is_whole: bool) -> Vec<u8> {
+fn upstream_input(input: &crate::probe::JsonlInput, is_whole: bool) -> Vec<u8> {
     let meta = r#"{"type":"aoi:meta","tool":"upstream","aoi_version":"0.2"}"#;
     let mut lines: Vec<String> = Vec::new();
     if input.upstream {
@@ -172,6 +176,6 @@ fn upstream(input: &crate::probe::Input, is_whole: bool) -> Vec<u8> {
 }
 
 /// A flag that no tool has.
-fn unknown_flag(session: &Session) -> String {
+fn unknown_flag(session: &LintSession) -> String {
     format!("--aoi-lint-{}", session.uniq())
 }

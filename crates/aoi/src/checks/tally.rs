@@ -2,65 +2,71 @@
 
 use std::sync::Arc;
 
-use crate::capture::Capture;
+use crate::capture::{Capture, PLAIN_RUN};
 use crate::rules::Rule;
-use crate::session::Judge;
+use crate::session::Reporter;
 
 #[derive(Default)]
-pub struct Tally {
-    wrong: Option<(String, Arc<Capture>)>,
-    proofs: usize,
+pub struct RuleTally {
+    violation: Option<(String, Arc<Capture>)>,
+    passes: usize,
     proof: String,
-    doubt: Option<String>,
+    unverified: Option<String>,
 }
 
-impl Tally {
+impl RuleTally {
     /// Counts a run that could have violated the rule, but did not.
-    pub fn held(&mut self, proof: impl Into<String>) {
-        self.proofs += 1;
+    pub fn pass(&mut self, proof: impl Into<String>) {
+        self.passes += 1;
         if self.proof.is_empty() {
             self.proof = proof.into();
         }
     }
 
-    pub fn wrong(&mut self, run: &Arc<Capture>, message: impl FnOnce() -> String) {
-        if self.wrong.is_none() {
-            self.wrong = Some((message(), Arc::clone(run)));
+    /// Records a violation. The plain run is preferred as evidence, because it is the easiest one to
+    /// repeat.
+    pub fn violation(&mut self, run: &Arc<Capture>, message: impl FnOnce() -> String) {
+        let is_better = match &self.violation {
+            None => true,
+            Some((_, known)) => known.probe != PLAIN_RUN && run.probe == PLAIN_RUN,
+        };
+        if is_better {
+            self.violation = Some((message(), Arc::clone(run)));
         }
     }
 
-    pub fn see(&mut self, run: &Arc<Capture>, wrong: Option<String>, proof: &str) {
-        match wrong {
-            Some(message) => self.wrong(run, || message),
-            None => self.held(proof),
+    pub fn record(&mut self, run: &Arc<Capture>, violation: Option<String>, proof: &str) {
+        match violation {
+            Some(message) => self.violation(run, || message),
+            None => self.pass(proof),
         }
     }
 
     /// Records that a necessary situation did not occur. The rule is then not verified, unless it
     /// was violated.
-    pub fn doubt(&mut self, why: impl Into<String>) {
-        self.doubt.get_or_insert_with(|| why.into());
+    pub fn unverify(&mut self, why: impl Into<String>) {
+        self.unverified.get_or_insert_with(|| why.into());
     }
 
-    pub fn is_broken(&self) -> bool {
-        self.wrong.is_some()
+    pub fn is_violated(&self) -> bool {
+        self.violation.is_some()
     }
 
     /// Reports the verdict. `nothing` reports it if no run was relevant.
-    pub fn settle(
+    pub fn report(
         self,
-        judge: Judge,
+        reporter: Reporter,
         rule: &'static Rule,
-        nothing: impl FnOnce(Judge, &'static Rule),
+        nothing: impl FnOnce(Reporter, &'static Rule),
     ) {
-        match (self.wrong, self.doubt) {
-            (Some((message, run)), _) => judge.broken(rule, message, &run),
-            (None, Some(why)) => judge.not_verified(rule, why),
-            (None, None) if self.proofs > 1 => {
-                judge.pass(rule, format!("{} ({} times)", self.proof, self.proofs));
+        match (self.violation, self.unverified) {
+            (Some((message, run)), _) => reporter.violation(rule, message, &run),
+            (None, Some(why)) => reporter.not_verified(rule, why),
+            (None, None) if self.passes > 1 => {
+                reporter.pass(rule, format!("{} ({} times)", self.proof, self.passes));
             }
-            (None, None) if self.proofs == 1 => judge.pass(rule, self.proof),
-            (None, None) => nothing(judge, rule),
+            (None, None) if self.passes == 1 => reporter.pass(rule, self.proof),
+            (None, None) => nothing(reporter, rule),
         }
     }
 }

@@ -2,44 +2,44 @@
 //! every lint run verifies the isolation. What cannot be verified is reported, and no verdict
 //! relies on it.
 
-pub mod powers;
-mod trial;
-mod walls;
+mod backend;
+pub mod doctor;
+mod self_test;
 
 use std::path::{Path, PathBuf};
 
-pub use walls::{Make, Walls};
+pub use backend::{IsolationBackend, IsolationKind};
 
-use crate::run::World;
+use crate::run::RunDirs;
 use agentproto_sandbox::helper;
 use agentproto_sandbox::probe;
-use trial::Reached;
-use walls::Scope;
+use backend::IsolationScope;
+use self_test::SelfTestResult;
 
 /// The isolation that is available on this machine.
 #[derive(Clone, Debug)]
 pub struct Isolation {
     /// Isolation to run discovery in, if any.
-    pub walls: Option<Walls>,
+    pub backend: Option<IsolationBackend>,
     /// Description for the report.
-    pub told: Vec<String>,
+    pub description: Vec<String>,
     /// Why the network cannot be isolated.
-    pub no_network_walls: Option<String>,
+    pub no_network_isolation: Option<String>,
     /// Why credentials cannot be hidden.
-    pub no_credential_walls: Option<String>,
+    pub no_credential_isolation: Option<String>,
     /// Why the unix sockets of daemons cannot be hidden.
-    pub no_socket_walls: Option<String>,
+    pub no_socket_isolation: Option<String>,
 }
 
 impl Default for Isolation {
     fn default() -> Self {
-        nothing("the isolation was not set up".to_owned())
+        unavailable("the isolation was not set up".to_owned())
     }
 }
 
 /// What a run must be able to see, and what it must not.
 #[derive(Clone, Debug, Default)]
-pub struct Needs<'n> {
+pub struct IsolationNeeds<'n> {
     /// Command line of the tool, with the full path of the program.
     pub argv: &'n [std::ffi::OsString],
     /// Credential files that the probe file names.
@@ -47,48 +47,56 @@ pub struct Needs<'n> {
 }
 
 /// Tries one kind of isolation after another and keeps the first that works.
-pub async fn establish(needs: &Needs<'_>, root: &Path) -> Isolation {
-    match prepared(needs, root) {
-        Ok((scope, world)) => climb(&scope, &world).await,
-        Err(error) => nothing(format!("cannot set up the self-test: {error}")),
+pub async fn establish(needs: &IsolationNeeds<'_>, root: &Path) -> Isolation {
+    match prepare(needs, root) {
+        Ok((scope, dirs)) => try_kinds(&scope, &dirs).await,
+        Err(error) => unavailable(format!("cannot set up the self-test: {error}")),
     }
 }
 
-fn nothing(why: String) -> Isolation {
+fn unavailable(why: String) -> Isolation {
     Isolation {
-        walls: None,
-        told: vec![format!("not isolated: {why}")],
-        no_network_walls: Some(why.clone()),
-        no_credential_walls: Some(why.clone()),
-        no_socket_walls: Some(why),
+        backend: None,
+        description: vec![format!("not isolated: {why}")],
+        no_network_isolation: Some(why.clone()),
+        no_credential_isolation: Some(why.clone()),
+        no_socket_isolation: Some(why),
     }
 }
 
-async fn climb(scope: &Scope, world: &World) -> Isolation {
-    if let Err(why) = control(world).await {
-        return nothing(why);
+async fn try_kinds(scope: &IsolationScope, dirs: &RunDirs) -> Isolation {
+    if let Err(why) = check_self_test(dirs).await {
+        return unavailable(why);
     }
     let mut refusals = Vec::new();
-    for make in [Make::Native, Make::Bubblewrap, Make::Filter] {
-        match behind(make, scope, world).await {
+    for kind in [
+        IsolationKind::Native,
+        IsolationKind::Bubblewrap,
+        IsolationKind::Filter,
+    ] {
+        match test_backend(kind, scope, dirs).await {
             Ok(isolation) => return isolation,
-            Err(why) => refusals.push(format!("{}: {why}", make.told())),
+            Err(why) => refusals.push(format!("{}: {why}", kind.describe())),
         }
     }
-    nothing(refusals.join("; "))
+    unavailable(refusals.join("; "))
 }
 
 /// Tests one kind of isolation, or returns why it does not work here.
-pub async fn prove(make: Make, needs: &Needs<'_>, root: &Path) -> Result<Isolation, String> {
-    let (scope, world) = prepared(needs, root).map_err(|error| error.to_string())?;
-    control(&world).await?;
-    behind(make, &scope, &world).await
+pub async fn test_kind(
+    kind: IsolationKind,
+    needs: &IsolationNeeds<'_>,
+    root: &Path,
+) -> Result<Isolation, String> {
+    let (scope, dirs) = prepare(needs, root).map_err(|error| error.to_string())?;
+    check_self_test(&dirs).await?;
+    test_backend(kind, &scope, &dirs).await
 }
 
 /// Checks that the self-test reaches everything without isolation. Otherwise its failure within the
 /// isolation would prove nothing.
-async fn control(world: &World) -> Result<(), String> {
-    let control = trial::reach(None, world)
+async fn check_self_test(dirs: &RunDirs) -> Result<(), String> {
+    let control = self_test::reach(None, dirs)
         .await
         .map_err(|why| format!("cannot run the self-test: {why}"))?;
     match control.missing() {
@@ -99,98 +107,128 @@ async fn control(world: &World) -> Result<(), String> {
     }
 }
 
-async fn behind(make: Make, scope: &Scope, world: &World) -> Result<Isolation, String> {
-    let walls = match make {
-        Make::Native => Walls::native(scope),
-        Make::Filter => Walls::filter(),
-        Make::Bubblewrap => {
+async fn test_backend(
+    kind: IsolationKind,
+    scope: &IsolationScope,
+    dirs: &RunDirs,
+) -> Result<Isolation, String> {
+    let backend = match kind {
+        IsolationKind::Native => IsolationBackend::native(scope),
+        IsolationKind::Filter => IsolationBackend::filter(),
+        IsolationKind::Bubblewrap => {
             let found = tokio::task::spawn_blocking(probe::bubblewrap).await;
             let found = found.map_err(|error| error.to_string())?;
-            Walls::bubblewrap(scope, found.map_err(|line| line.text.clone())?)
+            IsolationBackend::bubblewrap(scope, found.map_err(|line| line.text.clone())?)
         }
     };
-    let proof = trial::reach(Some(&walls), world).await?;
-    match proof.tcp || proof.udp {
+    let result = self_test::reach(Some(&backend), dirs).await?;
+    match result.tcp || result.udp {
         true => Err("the network can still be reached".to_owned()),
-        false => Ok(accepted(walls, &proof)),
+        false => Ok(describe_backend(backend, &result)),
     }
 }
 
-fn accepted(walls: Walls, proof: &Reached) -> Isolation {
-    let by = walls.make().told();
-    let mut told = vec![format!(
-        "network: blocked by {by}; a test TCP port and a test UDP port could not be reached"
+/// Starts of the descriptions of isolation that works.
+const NETWORK: &str = "network:";
+const SOCKETS: &str = "unix sockets:";
+const CREDENTIALS: &str = "credentials:";
+
+/// What discovery could not use, if the descriptions say so, and the remaining descriptions.
+pub fn summarize(descriptions: &[String]) -> (Vec<&'static str>, Vec<&str>) {
+    let working = [
+        (NETWORK, "blocked with", "network"),
+        (SOCKETS, "hidden with", "unix sockets"),
+        (CREDENTIALS, "hidden with", "credentials"),
+    ];
+    let (mut blocked, mut rest) = (Vec::new(), Vec::new());
+    for text in descriptions {
+        let is_it = |(start, how, _): &&(&str, &str, &str)| {
+            let text = text.strip_prefix(start).map(str::trim_start);
+            text.is_some_and(|text| text.starts_with(how))
+        };
+        match working.iter().find(is_it) {
+            Some((_, _, name)) => blocked.push(*name),
+            None => rest.push(text.as_str()),
+        }
+    }
+    (blocked, rest)
+}
+
+fn describe_backend(backend: IsolationBackend, result: &SelfTestResult) -> Isolation {
+    let by = backend.kind().describe();
+    let mut description = vec![format!(
+        "{NETWORK} blocked with {by}; a test TCP port and a test UDP port could not be reached"
     )];
-    let no_socket_walls = proof
+    let no_socket_isolation = result
         .unix
         .then(|| format!("a test socket can still be reached with {by}"));
-    told.push(match (&no_socket_walls, proof.unix_tried) {
+    description.push(match (&no_socket_isolation, result.unix_tried) {
         (Some(why), _) => format!("unix sockets: not hidden: {why}"),
-        (None, true) => format!("unix sockets: hidden by {by}; a test socket could not be reached"),
+        (None, true) => format!("{SOCKETS} hidden with {by}; a test socket could not be reached"),
         (None, false) => "unix sockets: not tested: no test socket could be created".to_owned(),
     });
-    let no_credential_walls = match proof.read.first() {
-        Some(path) if walls.make() == Make::Filter => Some(format!(
+    let no_credential_isolation = match result.read.first() {
+        Some(path) if backend.kind() == IsolationKind::Filter => Some(format!(
             "{by} cannot hide files; {} can still be read",
             path.display()
         )),
         Some(path) => Some(format!("{} can still be read", path.display())),
         None => None,
     };
-    told.push(match &no_credential_walls {
+    description.push(match &no_credential_isolation {
         Some(why) => format!("credentials: not hidden: {why}"),
         None => format!(
-            "credentials: hidden by {by}: {} existing locations, and one test file",
-            walls.hidden.len().saturating_sub(1)
+            "{CREDENTIALS} hidden with {by}: {} existing locations, and one test file",
+            backend.hidden.len().saturating_sub(1)
         ),
     });
-    for kept in &walls.kept {
-        let kept = kept.display();
-        told.push(format!(
-            "{kept} is still visible, because the tool needs it"
+    for visible in &backend.visible {
+        let visible = visible.display();
+        description.push(format!(
+            "{visible} is still visible, because the tool needs it"
         ));
     }
     Isolation {
-        told,
-        no_network_walls: None,
-        no_credential_walls,
-        no_socket_walls: match proof.unix_tried {
-            true => no_socket_walls,
+        description,
+        no_network_isolation: None,
+        no_credential_isolation,
+        no_socket_isolation: match result.unix_tried {
+            true => no_socket_isolation,
             false => Some("no unix socket could be created for the self-test".to_owned()),
         },
-        walls: Some(walls),
+        backend: Some(backend),
     }
 }
 
 /// Creates the directory of the self-test with its test credential, and lists what to hide.
-fn prepared(needs: &Needs, root: &Path) -> std::io::Result<(Scope, World)> {
-    let world = World::new(root.join("walls"))?;
-    let planted = world.root.join("planted");
-    std::fs::create_dir_all(planted.join(".config/aoi"))?;
-    std::fs::write(trial::planted(&world), "secret")?;
-    let empty = world.root.join("empty");
+fn prepare(needs: &IsolationNeeds, root: &Path) -> std::io::Result<(IsolationScope, RunDirs)> {
+    let dirs = RunDirs::new(root.join("walls"))?;
+    let credential_home = dirs.root.join("planted");
+    std::fs::create_dir_all(credential_home.join(".config/aoi"))?;
+    std::fs::write(self_test::test_credential(&dirs), "secret")?;
+    let empty = dirs.root.join("empty");
     std::fs::write(&empty, "")?;
     let mut homes = homes();
-    let more = needs
+    let credential_files = needs
         .credentials
         .iter()
         .map(|path| match path.strip_prefix("~/") {
             Some(rest) => homes.first().map_or_else(|| rest.into(), |h| h.join(rest)),
             None => PathBuf::from(path),
         });
-    let more = more.filter(|path| path.is_absolute()).collect();
-    homes.push(planted);
+    let credential_files = credential_files.filter(|path| path.is_absolute()).collect();
+    homes.push(credential_home);
     let sockets = ["/run", "/var/run"].map(PathBuf::from).into_iter();
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let sockets = sockets.chain(runtime).filter(|path| path.is_absolute());
-    let scope = Scope {
+    let scope = IsolationScope {
         homes,
-        more,
+        credential_files,
         sockets: sockets.collect(),
-        keep: kept(needs, root),
+        keep: visible_paths(needs, root),
         empty,
     };
-    Ok((scope, world))
+    Ok((scope, dirs))
 }
 
 /// Home directories according to the environment and the user database.
@@ -217,7 +255,7 @@ fn account_home() -> Option<PathBuf> {
 
 /// Paths that must stay visible: the tool, the programs on `PATH`, our own binary, and the
 /// directory of the runs. Each is listed as given and with symlinks resolved.
-fn kept(needs: &Needs, root: &Path) -> Vec<PathBuf> {
+fn visible_paths(needs: &IsolationNeeds, root: &Path) -> Vec<PathBuf> {
     let words = needs.argv.iter().map(PathBuf::from);
     let search = std::env::var_os("PATH").unwrap_or_default();
     let programs: Vec<PathBuf> = std::env::split_paths(&search).collect();

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 /// Maximum number of entries. Further entries are ignored.
-const MOST_ENTRIES: usize = 20_000;
+const MAX_ENTRIES: usize = 20_000;
 /// Bytes read of each file. Beyond them, only the length is compared.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 /// Bytes of all files together that are searched for ids.
-const MOST_TEXT: usize = 8 << 20;
+const MAX_TEXT: usize = 8 << 20;
 /// Maximum depth of directories.
-const MOST_DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// Names of cache directories.
 const CACHES: [&str; 4] = ["__pycache__", ".cache", ".pytest_cache", ".npm"];
@@ -23,15 +23,15 @@ const CACHES: [&str; 4] = ["__pycache__", ".cache", ".pytest_cache", ".npm"];
 const DIRECTORY: &str = "directory";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Files {
+pub struct FileSnapshot {
     /// Entries by path relative to the root: kind, and length and hash of the content.
     entries: BTreeMap<PathBuf, String>,
 }
 
-impl Files {
+impl FileSnapshot {
     /// Takes a snapshot. Entries in `ignored` are left out.
-    pub fn of(root: &Path, ignored: &[PathBuf]) -> Files {
-        let mut files = Files::default();
+    pub fn of(root: &Path, ignored: &[PathBuf]) -> FileSnapshot {
+        let mut files = FileSnapshot::default();
         files.walk(root, Path::new(""), ignored, 0);
         files
     }
@@ -45,7 +45,7 @@ impl Files {
             let path = below.join(&name);
             let is_cache = name.to_str().is_some_and(|name| CACHES.contains(&name));
             let full = root.join(&path);
-            if is_cache || ignored.contains(&full) || self.entries.len() >= MOST_ENTRIES {
+            if is_cache || ignored.contains(&full) || self.entries.len() >= MAX_ENTRIES {
                 continue;
             }
             let Ok(kind) = entry.file_type() else {
@@ -56,7 +56,7 @@ impl Files {
                 if !ignored.iter().any(|place| place.starts_with(&full)) {
                     self.entries.insert(path.clone(), DIRECTORY.to_owned());
                 }
-                if depth < MOST_DEPTH {
+                if depth < MAX_DEPTH {
                     self.walk(root, &path, ignored, depth + 1);
                 }
             } else if kind.is_file() {
@@ -69,7 +69,7 @@ impl Files {
     }
 
     /// Paths that were added, removed or changed.
-    pub fn changed(&self, later: &Files) -> Vec<String> {
+    pub fn changed(&self, later: &FileSnapshot) -> Vec<String> {
         let all = self.entries.keys().chain(later.entries.keys());
         let differs = |path: &&PathBuf| self.entries.get(*path) != later.entries.get(*path);
         let mut paths: Vec<String> = all
@@ -94,8 +94,8 @@ impl Files {
             text.extend_from_slice(path.to_string_lossy().as_bytes());
             text.push(b'\n');
             let full = root.join(path);
-            if text.len() < MOST_TEXT && is_plain(&full) {
-                text.extend(beginning(&full));
+            if text.len() < MAX_TEXT && is_plain(&full) {
+                text.extend(read_prefix(&full));
                 text.push(b'\n');
             }
         }
@@ -107,17 +107,17 @@ fn is_plain(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
 }
 
-fn beginning(path: &Path) -> Vec<u8> {
+fn read_prefix(path: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Ok(file) = File::open(path) {
-        let _ = file.take(MOST_BYTES).read_to_end(&mut bytes);
+        let _ = file.take(MAX_BYTES).read_to_end(&mut bytes);
     }
     bytes
 }
 
 fn content(path: &Path) -> String {
     let length = fs::symlink_metadata(path).map_or(0, |meta| meta.len());
-    let hash = Sha256::digest(beginning(path));
+    let hash = Sha256::digest(read_prefix(path));
     let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{length} {hash}")
 }
@@ -134,18 +134,18 @@ mod tests {
         fs::create_dir_all(at("logs")).unwrap();
         fs::write(at("a/kept"), "one").unwrap();
         let ignored = [at("logs"), at("far/state")];
-        let before = Files::of(dir.path(), &ignored);
+        let before = FileSnapshot::of(dir.path(), &ignored);
         fs::write(at("a/kept"), "one").unwrap();
         fs::write(at("a/__pycache__/x.pyc"), "x").unwrap();
         fs::write(at("logs/today"), "x").unwrap();
         fs::create_dir_all(at("far/state")).unwrap();
         fs::write(at("far/state/today"), "x").unwrap();
-        let same = Files::of(dir.path(), &ignored);
+        let same = FileSnapshot::of(dir.path(), &ignored);
         assert_eq!(before.changed(&same), Vec::<String>::new());
         fs::write(at("a/kept"), "two").unwrap();
         fs::write(at("new"), "id-7").unwrap();
         std::os::unix::fs::symlink("nowhere", at("link")).unwrap();
-        let later = Files::of(dir.path(), &ignored);
+        let later = FileSnapshot::of(dir.path(), &ignored);
         assert_eq!(before.changed(&later), ["a/kept", "link", "new"]);
         let text = String::from_utf8(later.text(dir.path())).unwrap();
         assert!(text.contains("id-7") && text.contains("a/kept"));

@@ -10,85 +10,87 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use files::Files;
-pub use state::{Effect, Seen, State, plain};
+pub use files::FileSnapshot;
+pub use state::{Effect, Observation, ObservedState, without_volatile_fields};
 
-use crate::capture::{Capture, End};
+use crate::capture::{Capture, ExitKind};
 use crate::model::{Finding, TOOL, Verdict};
-use crate::probe::{Command, Observe, braces};
+use crate::probe::{Observe, ProbeCommand, placeholders};
 use crate::rules::Rule;
-use crate::run::{self, Input, Launch, Output, Reader, World};
-use crate::session::{Declared, How, Session, with_options};
-use crate::sheet::Sheet;
-use crate::stream::{self, Stream};
-use agentproto_manifest::fields::Mistake;
+use crate::run::{self, ReadMode, RunDirs, RunSpec, StdinSource, StdoutTarget};
+use crate::session::{Declarations, LintSession, RunOptions, with_options};
+use crate::stream::{self, EventStream};
+use crate::verdicts::Verdicts;
+use agentproto_manifest::fields::FieldError;
 
 /// Maximum length of a chain of `target.from`.
-const MOST_TARGETS: usize = 4;
+const MAX_TARGETS: usize = 4;
 /// Maximum number of pages that `observe` reads.
-const MOST_PAGES: usize = 100;
+const MAX_PAGES: usize = 100;
 
 /// Why a mutating probe was not done.
 #[derive(Clone, Debug)]
-pub enum Blocked {
+pub enum ProbeBlocked {
     /// The probe file does not allow it.
     Skip(String),
     /// It was allowed, but could not be done.
     NotVerified(String),
 }
 
-impl Blocked {
-    pub fn tell(&self, sheet: &mut Sheet, rules: &[&'static Rule]) {
+impl ProbeBlocked {
+    pub fn report(&self, verdicts: &mut Verdicts, rules: &[&'static Rule]) {
         for rule in rules {
             match self {
-                Blocked::Skip(why) => sheet.skip(rule, why.clone()),
-                Blocked::NotVerified(why) => sheet.not_verified(rule, why.clone()),
+                ProbeBlocked::Skip(why) => verdicts.skip(rule, why.clone()),
+                ProbeBlocked::NotVerified(why) => verdicts.not_verified(rule, why.clone()),
             }
         }
     }
 }
 
-/// One mutating probe with its own directories. Created by `within`.
-pub struct Sequence<'s> {
-    pub session: &'s Session,
-    pub command: &'s Command,
-    pub world: World,
+/// One mutating probe with its own directories. Created by `run_mutation`.
+pub struct Mutation<'s> {
+    pub session: &'s LintSession,
+    pub command: &'s ProbeCommand,
+    pub dirs: RunDirs,
 }
 
 /// Runs `body` in its own directories, one probe at a time. `teardown` always follows. If it fails,
 /// the error is reported for `rule`.
-pub async fn within<'s, T>(
-    session: &'s Session,
-    command: &'s Command,
+pub async fn run_mutation<'s, T>(
+    session: &'s LintSession,
+    command: &'s ProbeCommand,
     rule: &Rule,
-    body: impl AsyncFnOnce(&Sequence<'s>) -> T,
-) -> Result<T, Blocked> {
+    body: impl AsyncFnOnce(&Mutation<'s>) -> T,
+) -> Result<T, ProbeBlocked> {
     if !session.probe.sandbox {
         let why = "the probe file does not have `sandbox: true`, so commands that change \
                    something are not run";
-        return Err(Blocked::Skip(why.to_owned()));
+        return Err(ProbeBlocked::Skip(why.to_owned()));
     }
     let _turn = session.mutations.lock().await;
     if session.is_stopped() {
-        return Err(Blocked::NotVerified("the run was interrupted".to_owned()));
+        return Err(ProbeBlocked::NotVerified(
+            "the run was interrupted".to_owned(),
+        ));
     }
-    let world = session.world().map_err(|error| {
-        Blocked::NotVerified(format!("cannot create a directory for the run: {error}"))
+    let dirs = session.new_dirs().map_err(|error| {
+        ProbeBlocked::NotVerified(format!("cannot create a directory for the run: {error}"))
     })?;
-    let sequence = Sequence {
+    let mutation = Mutation {
         session,
         command,
-        world,
+        dirs,
     };
-    let done = match sequence.programs("setup", &session.probe.setup).await {
-        Ok(()) => Ok(body(&sequence).await),
-        Err((_, why)) => Err(Blocked::NotVerified(why)),
+    let done = match mutation.programs("setup", &session.probe.setup).await {
+        Ok(()) => Ok(body(&mutation).await),
+        Err((_, why)) => Err(ProbeBlocked::NotVerified(why)),
     };
-    let after = sequence.programs("teardown", &session.probe.teardown).await;
+    let after = mutation.programs("teardown", &session.probe.teardown).await;
     if let Err((_, why)) = after {
-        let is_told = |f: &Finding| f.rule == rule.id && f.command == TOOL;
-        if !session.findings().iter().any(is_told) {
-            session.find(Finding::new(rule, TOOL, Verdict::Error, why));
+        let is_reported = |f: &Finding| f.rule == rule.id && f.command == TOOL;
+        if !session.findings().iter().any(is_reported) {
+            session.add_finding(Finding::new(rule, TOOL, Verdict::Error, why));
         }
     }
     done
@@ -96,41 +98,41 @@ pub async fn within<'s, T>(
 
 /// Runs the `setup` of the probe file once for all probes that change nothing, so that commands
 /// such as `list` have something to list. If it fails, nothing can be checked.
-pub async fn prepare(session: &Session) -> Result<(), Mistake> {
+pub async fn prepare(session: &LintSession) -> Result<(), FieldError> {
     if !session.probe.sandbox || session.probe.setup.is_empty() {
         return Ok(());
     }
-    let nobody = Command::default();
-    let sequence = Sequence {
+    let no_command = ProbeCommand::default();
+    let mutation = Mutation {
         session,
-        command: &nobody,
-        world: session.common().clone(),
+        command: &no_command,
+        dirs: session.shared_dirs().clone(),
     };
-    let done = sequence.programs("setup", &session.probe.setup).await;
+    let done = mutation.programs("setup", &session.probe.setup).await;
     done.map_err(|(line, why)| {
-        let place = session.probe.setup_at.get(line);
-        place.copied().unwrap_or_default().mistake(why)
+        let place = session.probe.setup_positions.get(line);
+        place.copied().unwrap_or_default().error(why)
     })
 }
 
 /// One command line of the tool, with its input.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct Invocation {
     pub words: Vec<String>,
-    pub input: Input,
+    pub input: StdinSource,
 }
 
-impl Call {
+impl Invocation {
     /// Adds options.
-    pub fn with(&self, more: &[String]) -> Call {
-        Call {
+    pub fn with(&self, more: &[String]) -> Invocation {
+        Invocation {
             words: with_options(&self.words, more),
             input: self.input.clone(),
         }
     }
 }
 
-impl<'s> Sequence<'s> {
+impl<'s> Mutation<'s> {
     /// Runs the programs in order. Returns the index of the first one that fails, and why.
     async fn programs(&self, what: &str, lines: &[Vec<String>]) -> Result<(), (usize, String)> {
         for (number, line) in lines.iter().enumerate() {
@@ -139,9 +141,12 @@ impl<'s> Sequence<'s> {
                 .await
                 .map_err(|why| (number, why))?;
             if !run.end.is_success() {
-                let said = told(&run.stderr);
+                let stderr_line = last_stderr_line(&run.stderr);
                 let line = line.join(" ");
-                let why = format!("{what} `{line}` failed: {}{said}", run.end.told());
+                let why = format!(
+                    "{what} `{line}` failed: {}{stderr_line}",
+                    run.end.describe()
+                );
                 return Err((number, why));
             }
         }
@@ -151,114 +156,132 @@ impl<'s> Sequence<'s> {
     /// Runs a program of the probe file in the directories of the tool.
     async fn program(&self, what: &str, line: &[String]) -> Result<Capture, String> {
         let session = self.session;
-        let line = session.fill(line, &[], &self.world);
+        let line = session.fill(line, &[], &self.dirs);
         let (first, rest) = line
             .split_first()
             .ok_or_else(|| format!("`{what}` has an empty command line"))?;
         let program = run::program(first, &session.probe.base)
             .ok_or_else(|| format!("{what}: program not found: `{first}`"))?;
-        let root = self.world.root.to_string_lossy().into_owned();
+        let root = self.dirs.root.to_string_lossy().into_owned();
         let mut env: Vec<(String, String)> = session.probe.env.clone();
         for (_, value) in &mut env {
-            *value = braces::shown(&value.replace("{world}", &root)).into_owned();
+            *value = placeholders::unprotect(&value.replace("{world}", &root)).into_owned();
         }
         env.push(("AOI_WORLD".to_owned(), root));
         let rest = rest
             .iter()
-            .map(|word| OsString::from(&*braces::shown(word)));
-        let launch = Launch {
+            .map(|word| OsString::from(&*placeholders::unprotect(word)));
+        let spec = RunSpec {
             command: self.command.name.clone(),
             probe: what.to_owned(),
             argv: [program.into_os_string()].into_iter().chain(rest).collect(),
             env,
-            input: Input::Null,
-            output: Output::Pipe,
+            input: StdinSource::Null,
+            output: StdoutTarget::Pipe,
             stderr_closed: false,
-            reader: Reader::All,
-            walls: None,
+            reader: ReadMode::All,
+            backend: None,
             limit: session.options.discovery_limit,
             is_slow: false,
             is_machine: false,
             version: None,
             canaries: false,
         };
-        let ran = run::run(&launch, &self.world, &session.costs).await;
+        let ran = run::run(&spec, &self.dirs, &session.stats).await;
         ran.map_err(|error| format!("{what} `{first}`: {error}"))
     }
 
     /// Runs the tool in these directories.
-    pub async fn run(&self, probe: &str, call: &Call, how: How) -> Arc<Capture> {
+    pub async fn run(&self, probe: &str, call: &Invocation, how: RunOptions) -> Arc<Capture> {
         self.run_as(&self.command.name, probe, call, how).await
     }
 
     /// Runs a command other than the probed one.
-    async fn run_as(&self, name: &str, probe: &str, call: &Call, how: How) -> Arc<Capture> {
-        let how = How {
+    async fn run_as(
+        &self,
+        name: &str,
+        probe: &str,
+        call: &Invocation,
+        how: RunOptions,
+    ) -> Arc<Capture> {
+        let how = RunOptions {
             input: call.input.clone(),
-            world: Some(self.world.clone()),
+            dirs: Some(self.dirs.clone()),
             ..how
         };
         self.session.run(name, probe, &call.words, how).await
     }
 
     /// Observes the current state.
-    pub async fn observe(&self) -> Result<State, String> {
-        let seen = match &self.session.probe.observe {
+    pub async fn observe(&self) -> Result<ObservedState, String> {
+        let observation = match &self.session.probe.observe {
             None => None,
             Some(Observe::Command { args, id }) => Some(self.items(args, id).await?),
             Some(Observe::Dir(dir)) => {
-                let dir = dir.replace("{world}", &self.world.root.to_string_lossy());
-                let dir = self.session.probe.base.join(&*braces::shown(&dir));
-                let files = Files::of(&dir, &self.caches());
+                let dir = dir.replace("{world}", &self.dirs.root.to_string_lossy());
+                let dir = self
+                    .session
+                    .probe
+                    .base
+                    .join(&*placeholders::unprotect(&dir));
+                let files = FileSnapshot::of(&dir, &self.caches());
                 let text = files.text(&dir);
-                Some(Seen::Files(files, text))
+                Some(Observation::Directory(files, text))
             }
             Some(Observe::Exec(line)) => {
                 let run = self.program("observe", line).await?;
                 if !run.end.is_success() {
-                    let said = told(&run.stderr);
-                    return Err(format!("`observe` failed: {}{said}", run.end.told()));
+                    let stderr_line = last_stderr_line(&run.stderr);
+                    return Err(format!(
+                        "`observe` failed: {}{stderr_line}",
+                        run.end.describe()
+                    ));
                 }
-                Some(Seen::Text(run.stdout))
+                Some(Observation::Text(run.stdout))
             }
         };
         let files = self.files();
-        Ok(State { seen, files })
+        Ok(ObservedState { observation, files })
     }
 
     /// Snapshot of the run's directories.
-    pub fn files(&self) -> Files {
-        Files::of(&self.world.root, &self.caches())
+    pub fn files(&self) -> FileSnapshot {
+        FileSnapshot::of(&self.dirs.root, &self.caches())
     }
 
-    async fn items(&self, args: &[String], id: &str) -> Result<Seen, String> {
-        let all = Call {
-            words: self.session.fill(args, &[], &self.world),
-            input: Input::Null,
+    async fn items(&self, args: &[String], id: &str) -> Result<Observation, String> {
+        let all = Invocation {
+            words: self.session.fill(args, &[], &self.dirs),
+            input: StdinSource::Null,
         };
-        let looked = looked(self.session, args);
-        let name = looked.map_or(TOOL, |command| command.name.as_str());
-        let flag = cursor_flag(looked);
+        let observed_command = observed_command(self.session, args);
+        let name = observed_command.map_or(TOOL, |command| command.name.as_str());
+        let flag = cursor_flag(observed_command);
         let mut items = Vec::new();
         let mut is_whole = false;
         let mut known: Vec<String> = Vec::new();
         let mut call = all.clone();
-        while known.len() < MOST_PAGES {
-            let run = self.run_as(name, "observe", &call, How::default()).await;
+        while known.len() < MAX_PAGES {
+            let run = self
+                .run_as(name, "observe", &call, RunOptions::default())
+                .await;
             if !run.end.is_success() {
-                let said = told(&run.stderr);
-                return Err(format!("`observe` failed: {}{said}", run.end.told()));
+                let stderr_line = last_stderr_line(&run.stderr);
+                return Err(format!(
+                    "`observe` failed: {}{stderr_line}",
+                    run.end.describe()
+                ));
             }
-            let stream = Stream::read(&run.stdout);
+            let stream = EventStream::parse(&run.stdout);
             for line in stream.domain() {
                 let Some(event) = &line.json else {
                     continue;
                 };
                 if let Some(id) = stream::id(event, id) {
-                    items.push((id, plain(event)));
+                    items.push((id, without_volatile_fields(event)));
                 }
             }
-            is_whole = !stream.is_cut();
+            is_whole = !stream.is_truncated();
             match (stream.next_cursor(), flag) {
                 (Some(next), Some(flag)) if !is_whole && !known.contains(&next) => {
                     call = all.with(&[flag.to_owned(), next.clone()]);
@@ -269,22 +292,22 @@ impl<'s> Sequence<'s> {
         }
         items.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(match is_whole {
-            true => Seen::Items(items),
-            false => Seen::Part(items),
+            true => Observation::Items(items),
+            false => Observation::Partial(items),
         })
     }
 
     /// Directories of the run in which writing is not a side effect.
     fn caches(&self) -> Vec<PathBuf> {
-        let home = self.world.home();
+        let home = self.dirs.home();
         let usual = [".cache", ".local/state"].map(|name| home.join(name));
-        let root = self.world.root.to_string_lossy();
+        let root = self.dirs.root.to_string_lossy();
         let named = self.session.probe.caches.iter().map(|text| {
             let text = text.replace("{world}", &root);
-            let text = braces::shown(&text);
+            let text = placeholders::unprotect(&text);
             match text.strip_prefix("~/") {
                 Some(rest) => home.join(rest),
-                None => self.world.cwd().join(&*text),
+                None => self.dirs.cwd().join(&*text),
             }
         });
         usual.into_iter().chain(named).collect()
@@ -292,10 +315,14 @@ impl<'s> Sequence<'s> {
 
     /// Creates the resource that the command needs, and returns its id.
     pub async fn target(&self) -> Result<Option<String>, String> {
-        self.made_for(self.command, MOST_TARGETS).await
+        self.create_target(self.command, MAX_TARGETS).await
     }
 
-    async fn made_for(&self, command: &Command, left: usize) -> Result<Option<String>, String> {
+    async fn create_target(
+        &self,
+        command: &ProbeCommand,
+        left: usize,
+    ) -> Result<Option<String>, String> {
         let Some(from) = &command.target_from else {
             let is_named = command.ok.iter().any(|word| word.contains("{id}"));
             return match is_named {
@@ -308,46 +335,46 @@ impl<'s> Sequence<'s> {
             .find(|other| other.name == *from)
             .filter(|_| left > 0)
             .ok_or_else(|| format!("`target.from` names `{from}`, which cannot create a target"))?;
-        let below = Box::pin(self.made_for(maker, left - 1)).await?;
-        let call = confirmed(self.session, maker, &self.world, below.as_deref());
+        let below = Box::pin(self.create_target(maker, left - 1)).await?;
+        let call = confirmed(self.session, maker, &self.dirs, below.as_deref());
         let run = self
-            .run_as(&maker.name, "target", &call, How::default())
+            .run_as(&maker.name, "target", &call, RunOptions::default())
             .await;
         if !succeeded(&run) {
-            let end = run.end.told();
+            let end = run.end.describe();
             return Err(format!("`{from}`, which creates the target, failed: {end}"));
         }
-        let stream = Stream::read(&run.stdout);
+        let stream = EventStream::parse(&run.stdout);
         let id = ids(maker, &stream).into_iter().flatten().next();
         id.map(Some)
             .ok_or_else(|| format!("`{from}`, which creates the target, reports no id"))
     }
 
     /// The command without confirmation.
-    pub fn bare(&self, id: Option<&str>) -> Call {
-        bare(self.session, self.command, &self.world, id)
+    pub fn unconfirmed(&self, id: Option<&str>) -> Invocation {
+        unconfirmed(self.session, self.command, &self.dirs, id)
     }
 
     /// The command for another resource, if the probe file has `other`.
-    pub fn other(&self) -> Option<Call> {
+    pub fn other(&self) -> Option<Invocation> {
         let words = without(self.command.other.as_ref()?, &self.command.confirm);
-        let call = Call {
-            words: self.session.fill(&words, &[], &self.world),
-            input: text(self.command),
+        let call = Invocation {
+            words: self.session.fill(&words, &[], &self.dirs),
+            input: text_input(self.command),
         };
         Some(call.with(&confirmation(self.session, self.command)))
     }
 
     /// The command as it should succeed.
-    pub fn confirmed(&self, id: Option<&str>) -> Call {
-        confirmed(self.session, self.command, &self.world, id)
+    pub fn confirmed(&self, id: Option<&str>) -> Invocation {
+        confirmed(self.session, self.command, &self.dirs, id)
     }
 }
 
 /// The command of the probe file that `observe` runs.
-fn looked<'s>(session: &'s Session, args: &[String]) -> Option<&'s Command> {
+fn observed_command<'s>(session: &'s LintSession, args: &[String]) -> Option<&'s ProbeCommand> {
     let commands = || session.commands().iter();
-    let begins = |command: &&Command| {
+    let begins = |command: &&ProbeCommand| {
         let mut words = args.iter();
         let mut name = command.name.split_whitespace();
         name.all(|part| words.next().is_some_and(|word| word == part))
@@ -358,16 +385,16 @@ fn looked<'s>(session: &'s Session, args: &[String]) -> Option<&'s Command> {
         .or_else(|| commands().find(|command| command.ok.first() == args.first()))
 }
 
-fn cursor_flag(command: Option<&Command>) -> Option<&str> {
+fn cursor_flag(command: Option<&ProbeCommand>) -> Option<&str> {
     command?.limit.as_ref()?.cursor_flag.as_deref()
 }
 
 /// Why an effect could not be observed: `observe` is missing, or its output is truncated.
-pub fn unseen(session: &Session, without: &str) -> String {
+pub fn why_unobserved(session: &LintSession, without: &str) -> String {
     let Some(Observe::Command { args, .. }) = &session.probe.observe else {
         return without.to_owned();
     };
-    let command = looked(session, args);
+    let command = observed_command(session, args);
     let limit = command.and_then(|command| command.limit.as_ref());
     let flag = limit.map_or("--limit", |limit| limit.flag.as_str());
     let mut line = args.join(", ");
@@ -391,7 +418,7 @@ pub fn unseen(session: &Session, without: &str) -> String {
 }
 
 /// The last line that a program wrote to stderr, in parentheses, for a message.
-fn told(stderr: &[u8]) -> String {
+fn last_stderr_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     match text.lines().rfind(|line| !line.trim().is_empty()) {
         Some(line) => {
@@ -403,19 +430,24 @@ fn told(stderr: &[u8]) -> String {
 }
 
 /// The arguments of a command without confirmation, and the good lines as its input.
-pub fn bare(session: &Session, command: &Command, world: &World, id: Option<&str>) -> Call {
+pub fn unconfirmed(
+    session: &LintSession,
+    command: &ProbeCommand,
+    dirs: &RunDirs,
+    id: Option<&str>,
+) -> Invocation {
     let lines = command.input.as_ref().map(|input| input.good.as_slice());
-    call(session, command, world, id, lines.unwrap_or_default())
+    call(session, command, dirs, id, lines.unwrap_or_default())
 }
 
-/// Like `bare`, with other input lines.
+/// Like `unconfirmed`, with other input lines.
 pub fn call(
-    session: &Session,
-    command: &Command,
-    world: &World,
+    session: &LintSession,
+    command: &ProbeCommand,
+    dirs: &RunDirs,
     id: Option<&str>,
     lines: &[String],
-) -> Call {
+) -> Invocation {
     let mut words = match command.ok.is_empty() {
         true => vec![command.name.clone()],
         false => without(&command.ok, &command.confirm),
@@ -429,25 +461,25 @@ pub fn call(
     // Fills arguments and lines together, so that they share one {uniq}.
     words.extend(lines.iter().cloned());
     let names: Vec<(&str, &str)> = id.map(|id| ("id", id)).into_iter().collect();
-    let mut words = session.fill(&words, &names, world);
+    let mut words = session.fill(&words, &names, dirs);
     let lines = words.split_off(count.min(words.len()));
     let input = match command.input {
-        None => text(command),
-        Some(_) => Input::Bytes(joined(&lines)),
+        None => text_input(command),
+        Some(_) => StdinSource::Bytes(join_lines(&lines)),
     };
-    Call { words, input }
+    Invocation { words, input }
 }
 
 /// The input of a command that does not read JSONL.
-pub fn text(command: &Command) -> Input {
+pub fn text_input(command: &ProbeCommand) -> StdinSource {
     match &command.stdin {
-        Some(text) => Input::Bytes(text.clone().into_bytes()),
-        None => Input::Null,
+        Some(text) => StdinSource::Bytes(text.clone().into_bytes()),
+        None => StdinSource::Null,
     }
 }
 
 /// Joins lines into JSONL.
-pub fn joined(lines: &[String]) -> Vec<u8> {
+pub fn join_lines(lines: &[String]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for line in lines {
         bytes.extend_from_slice(line.as_bytes());
@@ -456,13 +488,18 @@ pub fn joined(lines: &[String]) -> Vec<u8> {
     bytes
 }
 
-fn confirmed(session: &Session, command: &Command, world: &World, id: Option<&str>) -> Call {
-    let call = bare(session, command, world, id);
+fn confirmed(
+    session: &LintSession,
+    command: &ProbeCommand,
+    dirs: &RunDirs,
+    id: Option<&str>,
+) -> Invocation {
+    let call = unconfirmed(session, command, dirs, id);
     call.with(&confirmation(session, command))
 }
 
 /// The confirmation of a destructive command. The default is `--confirm`, as in the spec.
-pub fn confirmation(session: &Session, command: &Command) -> Vec<String> {
+pub fn confirmation(session: &LintSession, command: &ProbeCommand) -> Vec<String> {
     match is_destructive(session, command) && command.confirm.is_empty() {
         true => vec!["--confirm".to_owned()],
         false => command.confirm.clone(),
@@ -485,27 +522,27 @@ fn without(words: &[String], part: &[String]) -> Vec<String> {
 
 /// Whether the run exited 0 with a summary that has ok: true.
 pub fn succeeded(run: &Capture) -> bool {
-    run.end.is_success() && Stream::read(&run.stdout).ok() == Some(true)
+    run.end.is_success() && EventStream::parse(&run.stdout).ok() == Some(true)
 }
 
 /// Whether the run exited with a non-zero code and no summary has ok: true. A signal or a timeout
 /// does not count.
-pub fn refused(run: &Capture) -> bool {
-    let said = Stream::read(&run.stdout);
-    let claims = said
-        .of("aoi:summary")
+pub fn was_rejected(run: &Capture) -> bool {
+    let stderr_line = EventStream::parse(&run.stdout);
+    let claims = stderr_line
+        .of_type("aoi:summary")
         .any(|line| line.get("ok") == Some(&Value::Bool(true)));
-    matches!(run.end, End::Code(code) if code != 0) && !claims
+    matches!(run.end, ExitKind::Code(code) if code != 0) && !claims
 }
 
 /// The ids in the events that report a change. `None` for an event without an id.
-pub fn ids(command: &Command, stream: &Stream) -> Vec<Option<String>> {
+pub fn ids(command: &ProbeCommand, stream: &EventStream) -> Vec<Option<String>> {
     let events = changes(command, stream);
     events.iter().map(|event| id(command, event)).collect()
 }
 
 /// The events that report a change.
-pub fn changes<'c>(command: &Command, stream: &'c Stream) -> Vec<&'c Value> {
+pub fn changes<'c>(command: &ProbeCommand, stream: &'c EventStream) -> Vec<&'c Value> {
     let is_one = |kind: &str| match command.events.is_empty() {
         true => !kind.starts_with("aoi:"),
         false => command.events.iter().any(|name| name == kind),
@@ -516,7 +553,7 @@ pub fn changes<'c>(command: &Command, stream: &'c Stream) -> Vec<&'c Value> {
 }
 
 /// The id of the resource in an event: at the pointer in the probe file, or `id`, `path` or `url`.
-fn id(command: &Command, event: &Value) -> Option<String> {
+fn id(command: &ProbeCommand, event: &Value) -> Option<String> {
     match &command.id {
         Some(pointer) => stream::id(event, pointer),
         None => ["/id", "/path", "/url"]
@@ -525,39 +562,39 @@ fn id(command: &Command, event: &Value) -> Option<String> {
     }
 }
 
-fn flag(session: &Session, command: &Command, key: &str) -> Option<bool> {
-    let declared: &Declared = session.declared.get()?;
+fn flag(session: &LintSession, command: &ProbeCommand, key: &str) -> Option<bool> {
+    let declared: &Declarations = session.declared.get()?;
     declared.flag(&command.name, key)
 }
 
 /// Whether `capabilities` declares the field as true for the command.
-pub fn declares(session: &Session, command: &Command, key: &str) -> bool {
+pub fn declares(session: &LintSession, command: &ProbeCommand, key: &str) -> bool {
     flag(session, command, key) == Some(true)
 }
 
-pub fn is_destructive(session: &Session, command: &Command) -> bool {
+pub fn is_destructive(session: &LintSession, command: &ProbeCommand) -> bool {
     command.destructive || declares(session, command, "destructive")
 }
 
 /// Whether the command changes something, according to the probe file or `capabilities`. A command
 /// with `input` is assumed to, unless one of them says read_only.
-pub fn is_mutating(session: &Session, command: &Command) -> bool {
+pub fn is_mutating(session: &LintSession, command: &ProbeCommand) -> bool {
     if command.mutating || is_destructive(session, command) {
         return true;
     }
     match (command.read_only, flag(session, command, "read_only")) {
-        (Some(said), _) => !said,
+        (Some(stderr_line), _) => !stderr_line,
         (None, Some(declared)) => !declared,
         (None, None) => command.input.is_some(),
     }
 }
 
 /// The run that `capabilities` were read from.
-pub fn manifest_run(session: &Session) -> Option<Arc<Capture>> {
+pub fn capabilities_run(session: &LintSession) -> Option<Arc<Capture>> {
     let is_one = |run: &&Arc<Capture>| {
         let mut words = run.argv.iter().skip(1).filter_map(|word| word.to_str());
-        let is_asked = words.any(|word| matches!(word, "capabilities" | "--capabilities"));
-        is_asked && run.end.is_success()
+        let is_capabilities = words.any(|word| matches!(word, "capabilities" | "--capabilities"));
+        is_capabilities && run.end.is_success()
     };
     session.captures().iter().find(is_one).cloned()
 }

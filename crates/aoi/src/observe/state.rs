@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::files::Files;
+use super::files::FileSnapshot;
 
 /// Fields that may differ between runs without meaning.
 const VOLATILE: [&str; 6] = [
@@ -16,33 +16,33 @@ const VOLATILE: [&str; 6] = [
 
 /// What `observe` showed.
 #[derive(Clone, Debug)]
-pub enum Seen {
+pub enum Observation {
     /// All resources, by id.
     Items(Vec<(String, Value)>),
     /// Some of the resources, because the tool truncated its output.
-    Part(Vec<(String, Value)>),
+    Partial(Vec<(String, Value)>),
     /// A directory, and the text of its files.
-    Files(Files, Vec<u8>),
+    Directory(FileSnapshot, Vec<u8>),
     /// The output of a program.
     Text(Vec<u8>),
 }
 
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct ObservedState {
     /// `None` if the probe file has no `observe`.
-    pub seen: Option<Seen>,
+    pub observation: Option<Observation>,
     /// Snapshot of the run's directories: home, working directory, temporary files.
-    pub files: Files,
+    pub files: FileSnapshot,
 }
 
 /// The difference between two states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// It cannot be observed.
-    Unseen,
+    Unknown,
     None,
     Some {
-        told: String,
+        summary: String,
         /// Number of resources, if they can be counted.
         count: Option<usize>,
     },
@@ -54,35 +54,39 @@ impl Effect {
     }
 }
 
-impl State {
-    pub fn effect(&self, later: &State) -> Effect {
-        match (&self.seen, &later.seen) {
-            (Some(Seen::Items(before)), Some(Seen::Items(after))) => items(before, after),
-            (Some(Seen::Files(before, _)), Some(Seen::Files(after, _))) => {
+impl ObservedState {
+    pub fn effect(&self, later: &ObservedState) -> Effect {
+        match (&self.observation, &later.observation) {
+            (Some(Observation::Items(before)), Some(Observation::Items(after))) => {
+                items(before, after)
+            }
+            (Some(Observation::Directory(before, _)), Some(Observation::Directory(after, _))) => {
                 match before.changed(after).as_slice() {
                     [] => Effect::None,
                     paths => Effect::Some {
-                        told: format!("changed: {}", shown(paths)),
+                        summary: format!("changed: {}", first_three(paths)),
                         count: None,
                     },
                 }
             }
-            (Some(Seen::Text(before)), Some(Seen::Text(after))) => match before == after {
-                true => Effect::None,
-                false => Effect::Some {
-                    told: "the output of `observe` changed".to_owned(),
-                    count: None,
-                },
-            },
-            _ => Effect::Unseen,
+            (Some(Observation::Text(before)), Some(Observation::Text(after))) => {
+                match before == after {
+                    true => Effect::None,
+                    false => Effect::Some {
+                        summary: "the output of `observe` changed".to_owned(),
+                        count: None,
+                    },
+                }
+            }
+            _ => Effect::Unknown,
         }
     }
 
     /// Whether the number of resources grew although one with the id already existed. `None` if
     /// they cannot be counted.
-    pub fn doubled(&self, later: &State, id: &str) -> Option<bool> {
-        match (&self.seen, &later.seen) {
-            (Some(Seen::Items(before)), Some(Seen::Items(after))) => {
+    pub fn is_duplicated(&self, later: &ObservedState, id: &str) -> Option<bool> {
+        match (&self.observation, &later.observation) {
+            (Some(Observation::Items(before)), Some(Observation::Items(after))) => {
                 let was_there = before.iter().any(|(known, _)| known == id);
                 Some(was_there && after.len() > before.len())
             }
@@ -91,27 +95,34 @@ impl State {
     }
 
     /// Whether a resource with the id exists. `None` if that cannot be observed.
-    pub fn mentions(&self, id: &str) -> Option<bool> {
-        match self.seen.as_ref()? {
-            Seen::Items(items) => Some(items.iter().any(|(known, _)| known == id)),
+    pub fn contains_id(&self, id: &str) -> Option<bool> {
+        match self.observation.as_ref()? {
+            Observation::Items(items) => Some(items.iter().any(|(known, _)| known == id)),
             // A missing resource may be on a later page.
-            Seen::Part(items) => items.iter().any(|(known, _)| known == id).then_some(true),
-            Seen::Files(_, text) | Seen::Text(text) => Some(has_word(text, id.as_bytes())),
+            Observation::Partial(items) => {
+                items.iter().any(|(known, _)| known == id).then_some(true)
+            }
+            Observation::Directory(_, text) | Observation::Text(text) => {
+                Some(has_word(text, id.as_bytes()))
+            }
         }
     }
 
     /// Whether only a part of the resources was observed, so that a missing one means nothing.
     pub fn is_partial(&self) -> bool {
-        matches!(self.seen, Some(Seen::Part(_)))
+        matches!(self.observation, Some(Observation::Partial(_)))
     }
 
     /// A state without `observe`, with files only.
-    pub fn blind(files: Files) -> State {
-        State { seen: None, files }
+    pub fn files_only(files: FileSnapshot) -> ObservedState {
+        ObservedState {
+            observation: None,
+            files,
+        }
     }
 
     /// Files in the home and working directory that were added, removed or changed.
-    pub fn left(&self, later: &Files) -> Vec<String> {
+    pub fn leftover_files(&self, later: &FileSnapshot) -> Vec<String> {
         let is_kept = |path: &String| path.starts_with("home/") || path.starts_with("cwd/");
         let is_directory = |path: &str| {
             let states = [&self.files, later];
@@ -123,21 +134,21 @@ impl State {
     }
 
     /// Formats paths for a message.
-    pub fn shown(paths: &[String]) -> String {
-        shown(paths)
+    pub fn first_three(paths: &[String]) -> String {
+        first_three(paths)
     }
 
     /// Files of the run that were written, other than the observed state.
-    pub fn strays(&self, later: &State) -> Option<String> {
+    pub fn written_files(&self, later: &ObservedState) -> Option<String> {
         match self.files.changed(&later.files).as_slice() {
             [] => None,
-            paths => Some(shown(paths)),
+            paths => Some(first_three(paths)),
         }
     }
 }
 
 /// The first three, and the number of further ones.
-fn shown(paths: &[String]) -> String {
+fn first_three(paths: &[String]) -> String {
     let first: Vec<&str> = paths.iter().take(3).map(String::as_str).collect();
     match paths.len().saturating_sub(first.len()) {
         0 => first.join(", "),
@@ -181,27 +192,30 @@ fn items(before: &[(String, Value)], after: &[(String, Value)]) -> Effect {
         return Effect::None;
     }
     let parts = [("new", new), ("gone", gone), ("changed", other)];
-    let told: Vec<String> = parts
+    let summary: Vec<String> = parts
         .iter()
         .filter(|(_, ids)| !ids.is_empty())
-        .map(|(what, ids)| format!("{what}: {}", shown(ids)))
+        .map(|(what, ids)| format!("{what}: {}", first_three(ids)))
         .collect();
     Effect::Some {
-        told: told.join("; "),
+        summary: summary.join("; "),
         count: Some(count),
     }
 }
 
 /// An event without the fields that may differ between runs.
-pub fn plain(event: &Value) -> Value {
+pub fn without_volatile_fields(event: &Value) -> Value {
     match event {
         Value::Object(fields) => {
             let kept = fields
                 .iter()
                 .filter(|(name, _)| !VOLATILE.contains(&name.as_str()));
-            Value::Object(kept.map(|(name, v)| (name.clone(), plain(v))).collect())
+            Value::Object(
+                kept.map(|(name, v)| (name.clone(), without_volatile_fields(v)))
+                    .collect(),
+            )
         }
-        Value::Array(items) => Value::Array(items.iter().map(plain).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(without_volatile_fields).collect()),
         other => other.clone(),
     }
 }
@@ -212,11 +226,11 @@ mod tests {
 
     use super::*;
 
-    fn state(items: &[(&str, &str)]) -> State {
+    fn state(items: &[(&str, &str)]) -> ObservedState {
         let item = |(id, name): &(&str, &str)| ((*id).to_owned(), json!({ "name": name }));
-        State {
-            seen: Some(Seen::Items(items.iter().map(item).collect())),
-            files: Files::default(),
+        ObservedState {
+            observation: Some(Observation::Items(items.iter().map(item).collect())),
+            files: FileSnapshot::default(),
         }
     }
 
@@ -235,49 +249,54 @@ mod tests {
             (state(&[("a", "1"), ("b", "2"), ("b", "2")]), 1),
         ] {
             match before.effect(&after) {
-                Effect::Some { count: seen, .. } => assert_eq!(seen, Some(count)),
+                Effect::Some {
+                    count: observation, ..
+                } => assert_eq!(observation, Some(count)),
                 other => panic!("{other:?}"),
             }
         }
-        let blind = State {
-            seen: None,
-            files: Files::default(),
+        let files_only = ObservedState {
+            observation: None,
+            files: FileSnapshot::default(),
         };
-        assert_eq!(blind.effect(&blind), Effect::Unseen);
+        assert_eq!(files_only.effect(&files_only), Effect::Unknown);
     }
 
     #[test]
     fn a_truncated_observation_proves_no_absence() {
-        let part = |items: &[(&str, &str)]| match state(items).seen {
-            Some(Seen::Items(items)) => State {
-                seen: Some(Seen::Part(items)),
-                files: Files::default(),
+        let part = |items: &[(&str, &str)]| match state(items).observation {
+            Some(Observation::Items(items)) => ObservedState {
+                observation: Some(Observation::Partial(items)),
+                files: FileSnapshot::default(),
             },
             _ => panic!("resources"),
         };
         let (few, more) = (part(&[("a", "1")]), part(&[("a", "1"), ("b", "1")]));
-        assert_eq!(few.effect(&few), Effect::Unseen);
-        assert_eq!(few.effect(&more), Effect::Unseen);
-        assert_eq!(state(&[("a", "1")]).effect(&more), Effect::Unseen);
-        assert_eq!(few.doubled(&more, "a"), None);
-        assert_eq!(few.mentions("a"), Some(true));
-        assert_eq!(few.mentions("b"), None);
+        assert_eq!(few.effect(&few), Effect::Unknown);
+        assert_eq!(few.effect(&more), Effect::Unknown);
+        assert_eq!(state(&[("a", "1")]).effect(&more), Effect::Unknown);
+        assert_eq!(few.is_duplicated(&more, "a"), None);
+        assert_eq!(few.contains_id("a"), Some(true));
+        assert_eq!(few.contains_id("b"), None);
     }
 
     #[test]
     fn an_id_matches_whole_words_only() {
-        let text = State {
-            seen: Some(Seen::Text(b"item-10 \"item-2\"".to_vec())),
-            files: Files::default(),
+        let text = ObservedState {
+            observation: Some(Observation::Text(b"item-10 \"item-2\"".to_vec())),
+            files: FileSnapshot::default(),
         };
-        assert_eq!(text.mentions("item-1"), Some(false));
-        assert_eq!(text.mentions("item-2"), Some(true));
-        assert_eq!(state(&[("a", "1")]).mentions("b"), Some(false));
+        assert_eq!(text.contains_id("item-1"), Some(false));
+        assert_eq!(text.contains_id("item-2"), Some(true));
+        assert_eq!(state(&[("a", "1")]).contains_id("b"), Some(false));
     }
 
     #[test]
     fn volatile_fields_are_ignored() {
         let one = json!({ "id": "a", "timestamp": "x", "in": [{ "trace_id": 1, "n": 2 }] });
-        assert_eq!(plain(&one), json!({ "id": "a", "in": [{ "n": 2 }] }));
+        assert_eq!(
+            without_volatile_fields(&one),
+            json!({ "id": "a", "in": [{ "n": 2 }] })
+        );
     }
 }

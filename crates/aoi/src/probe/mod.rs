@@ -1,17 +1,17 @@
 //! The probe file: what the engine may do with a tool, and how to run its commands for the checks.
 //! Its schema is `schemas/aoi-probe.schema.json`; `read` parses it.
 
-pub mod braces;
+pub mod placeholders;
 mod read;
 
 use std::path::PathBuf;
 
-use agentproto_manifest::fields::Mistake;
-pub use read::{KNOWN, parse, unfinished};
+use agentproto_manifest::fields::FieldError;
+pub use read::{KEYS_BY_MAPPING, parse, template_leftovers};
 
 /// Everything known about the tool before it is started.
 #[derive(Clone, Debug, Default)]
-pub struct Probe {
+pub struct ProbeSpec {
     /// Command line that starts the tool.
     pub tool: Vec<String>,
     /// Options that select machine mode.
@@ -25,15 +25,15 @@ pub struct Probe {
     /// Programs to run before each probe that changes something, and once before all other probes.
     pub setup: Vec<Vec<String>>,
     /// Position of each line of `setup`.
-    pub setup_at: Vec<Place>,
+    pub setup_positions: Vec<ProbePosition>,
     /// Programs to run after each probe that changes something.
     pub teardown: Vec<Vec<String>>,
     /// How to observe the state that commands change.
     pub observe: Option<Observe>,
     /// Commands to probe.
-    pub commands: Vec<Command>,
+    pub commands: Vec<ProbeCommand>,
     /// Commands of the tool that are left out on purpose.
-    pub leave_out: Vec<(String, Place)>,
+    pub leave_out: Vec<(String, ProbePosition)>,
     /// How to request a schema version.
     pub schema: SchemaVersions,
     /// Whether a `$id` with a `file:` URL is intended.
@@ -48,15 +48,17 @@ pub struct Probe {
 
 /// A position in the probe file, from 1. Zero without a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ProbePosition {
+    /// Line, from 1.
     pub line: u32,
+    /// Column in characters, from 1.
     pub column: u32,
 }
 
-impl Place {
+impl ProbePosition {
     /// An error at this position.
-    pub fn mistake(self, message: impl Into<String>) -> Mistake {
-        Mistake {
+    pub fn error(self, message: impl Into<String>) -> FieldError {
+        FieldError {
             line: self.line,
             column: self.column,
             message: message.into(),
@@ -77,7 +79,12 @@ pub struct Credentials {
 #[derive(Clone, Debug)]
 pub enum Observe {
     /// A command of the tool, and the JSON pointer of the id in its events.
-    Command { args: Vec<String>, id: String },
+    Command {
+        /// Arguments of the command.
+        args: Vec<String>,
+        /// JSON pointer of the id.
+        id: String,
+    },
     /// The content of a directory.
     Dir(String),
     /// A program of the probe's author. Its output is the state.
@@ -86,11 +93,11 @@ pub enum Observe {
 
 /// One command of the probe file.
 #[derive(Clone, Debug, Default)]
-pub struct Command {
+pub struct ProbeCommand {
     /// Name, as in `capabilities`.
     pub name: String,
     /// Position of its name.
-    pub place: Place,
+    pub position: ProbePosition,
     /// Line of its entry, from 1. Zero without a file.
     pub line: u32,
     /// Arguments of a run that succeeds and ends.
@@ -102,7 +109,7 @@ pub struct Command {
     /// Arguments of further invalid invocations.
     pub malformed: Vec<Vec<String>>,
     /// How the command limits its results.
-    pub limit: Option<Limit>,
+    pub limit: Option<ResultLimit>,
     /// Arguments of a run that takes long.
     pub slow: Option<Vec<String>>,
     /// Arguments to add, each list with a `{canary}` in place of a secret.
@@ -128,7 +135,7 @@ pub struct Command {
     /// Command that creates the resource that this one needs.
     pub target_from: Option<String>,
     /// JSONL that the command reads.
-    pub input: Option<Input>,
+    pub input: Option<JsonlInput>,
     /// Whether the command changes nothing, if the probe file says so. `capabilities` may also say
     /// it.
     pub read_only: Option<bool>,
@@ -136,7 +143,7 @@ pub struct Command {
 
 /// How a command limits its results.
 #[derive(Clone, Debug)]
-pub struct Limit {
+pub struct ResultLimit {
     /// Flag that takes the limit.
     pub flag: String,
     /// Number of results of `ok` without a limit.
@@ -155,7 +162,7 @@ pub struct Limit {
 
 /// JSONL input of a command.
 #[derive(Clone, Debug, Default)]
-pub struct Input {
+pub struct JsonlInput {
     /// Arguments that make the command read JSONL from stdin.
     pub flag: Vec<String>,
     /// Lines that the command accepts.
@@ -167,14 +174,14 @@ pub struct Input {
     /// Arguments that select the tolerant mode, if the tool has it.
     pub tolerant: Option<Vec<String>>,
     /// Mode without such arguments.
-    pub default: Option<Mode>,
+    pub default: Option<InputMode>,
     /// Whether the command reads the AOI streams of other tools.
     pub upstream: bool,
 }
 
 /// How a command handles invalid input lines (§12.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum InputMode {
     /// The first invalid line ends the command.
     FailFast,
     /// Invalid lines are reported, and processing continues.

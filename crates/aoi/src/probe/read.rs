@@ -2,65 +2,70 @@
 
 use std::path::Path;
 
-use super::braces;
-use super::{Command, Credentials, Input, Limit, Mode, Observe, Place, Probe, SchemaVersions};
-use agentproto_manifest::fields::{self, Mistake, Notes};
+use super::placeholders;
+use super::{
+    Credentials, InputMode, JsonlInput, Observe, ProbeCommand, ProbePosition, ProbeSpec,
+    ResultLimit, SchemaVersions,
+};
+use agentproto_manifest::fields::{self, FieldError, FieldReader};
 use agentproto_manifest::{LineIndex, Node, Span};
 
 /// Parses a probe file. Relative paths in it refer to `base`.
-pub fn parse(text: &str, base: &Path) -> Result<Probe, Vec<Mistake>> {
+pub fn parse(text: &str, base: &Path) -> Result<ProbeSpec, Vec<FieldError>> {
     let what = "a probe file must be a mapping with `aoi_probe: 1`, `tool` and `commands`";
     let lines = LineIndex::new(text);
     let at = |span: Span| {
-        let place = lines.position(text, span.start);
-        Place {
-            line: place.line,
-            column: place.column,
+        let position = lines.position(text, span.start);
+        ProbePosition {
+            line: position.line,
+            column: position.column,
         }
     };
-    fields::read(text, what, |root, notes| {
-        braces::check(root, notes);
-        let mut probe = probe(root, notes, &at);
+    fields::read(text, what, |root, reader| {
+        placeholders::check(root, reader);
+        let mut probe = probe(root, reader, &at);
         probe.base = base.to_owned();
-        place(&mut probe);
+        resolve_here(&mut probe);
         probe
     })
 }
 
 /// Template parts of `init` that are still in the file.
-pub fn unfinished(text: &str, probe: &Probe) -> Vec<Mistake> {
+pub fn template_leftovers(text: &str, probe: &ProbeSpec) -> Vec<FieldError> {
     const OPEN: &str = "FILL IN";
-    let mut left = Vec::new();
+    let mut leftovers = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let at = line
             .find(OPEN)
             .filter(|_| !line.trim_start().starts_with('#'));
         if let Some(at) = at {
             let before = line.get(..at).unwrap_or_default();
-            let place = Place {
+            let position = ProbePosition {
                 line: number,
                 column: u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX),
             };
-            let told = "replace FILL IN with what this run needs";
-            left.push(place.mistake(told));
+            let open = line.get(at..).unwrap_or_default();
+            let open = open.split(['"', ']', ',', ':', '#']).next().unwrap_or(OPEN);
+            let message = format!("replace `{}` with a value for this run", open.trim());
+            leftovers.push(position.error(&message));
         }
     }
     let template = probe.commands.iter().find(|c| c.name == "mycommand");
-    left.extend(template.map(|command| {
-        let told = "`mycommand` is only an example: replace it with the name of a command of the \
+    leftovers.extend(template.map(|command| {
+        let message = "`mycommand` is only an example: replace it with the name of a command of the \
                     tool";
-        command.place.mistake(told)
+        command.position.error(message)
     }));
-    left.sort_by_key(|mistake| (mistake.line, mistake.column));
-    left
+    leftovers.sort_by_key(|error| (error.line, error.column));
+    leftovers
 }
 
 /// Replaces `{here}` by the directory of the file, and protects doubled braces from later
 /// replacement.
-fn place(probe: &mut Probe) {
+fn resolve_here(probe: &mut ProbeSpec) {
     let here = probe.base.to_string_lossy().into_owned();
     let fill = |text: &mut String| {
-        braces::hide(text);
+        placeholders::protect(text);
         if text.contains("{here}") {
             *text = text.replace("{here}", &here);
         }
@@ -70,7 +75,7 @@ fn place(probe: &mut Probe) {
     probe.caches.iter_mut().for_each(fill);
     probe.credentials.files.iter_mut().for_each(fill);
     for file in &mut probe.credentials.files {
-        *file = braces::shown(file).into_owned();
+        *file = placeholders::unprotect(file).into_owned();
     }
     let values = probe.env.iter_mut().map(|(_, value)| value);
     values.for_each(fill);
@@ -101,7 +106,7 @@ fn place(probe: &mut Probe) {
 }
 
 /// The keys that each mapping may have. The schema has the same lists.
-pub const KNOWN: &[(&str, &[&str])] = &[
+pub const KEYS_BY_MAPPING: &[(&str, &[&str])] = &[
     ("", &KEYS),
     ("credentials", &CREDENTIALS),
     ("observe", &OBSERVE),
@@ -148,40 +153,40 @@ const KEYS: [&str; 15] = [
     "title",
 ];
 
-fn probe(root: &Node, notes: &mut Notes, at: &dyn Fn(Span) -> Place) -> Probe {
-    notes.keys(root, "a probe file", &KEYS);
+fn probe(root: &Node, reader: &mut FieldReader, at: &dyn Fn(Span) -> ProbePosition) -> ProbeSpec {
+    reader.check_keys(root, "a probe file", &KEYS);
     match root.get("aoi_probe") {
         Some(version) if version.as_int() == Some(1) => {}
-        Some(version) => notes.wrong(
+        Some(version) => reader.error(
             version.span,
             "`aoi_probe` must be 1, the only version of this format",
         ),
-        None => notes.wrong(
+        None => reader.error(
             root.span,
             "`aoi_probe: 1` is missing: add the version of this format",
         ),
     }
-    let tool = words(root, "tool", notes);
+    let tool = words(root, "tool", reader);
     if tool.is_empty() {
-        notes.wrong(
+        reader.error(
             root.span,
             "`tool` is missing: add the command that starts it, such as [./mytool]",
         );
     }
     let machine_args = match root.get("machine_args") {
-        Some(_) => words(root, "machine_args", notes),
+        Some(_) => words(root, "machine_args", reader),
         None => vec!["--output".to_owned(), "jsonl".to_owned()],
     };
     let mut commands = Vec::new();
     if let Some(node) = root.get("commands").filter(|node| !node.is_map()) {
-        notes.wrong(
+        reader.error(
             node.span,
             "`commands` must be a mapping from command names to their settings",
         );
     }
     for entry in root.get("commands").map(Node::entries).unwrap_or_default() {
-        let place = (at(entry.key_span), at(entry.value.span).line);
-        commands.push(command(&entry.key, place, &entry.value, notes));
+        let position = (at(entry.key_span), at(entry.value.span).line);
+        commands.push(command(&entry.key, position, &entry.value, reader));
     }
     for command in &commands {
         let Some(from) = &command.target_from else {
@@ -190,76 +195,76 @@ fn probe(root: &Node, notes: &mut Notes, at: &dyn Fn(Span) -> Place) -> Probe {
         if !commands.iter().any(|other| other.name == *from) {
             let node = root.get("commands").and_then(|all| all.get(&command.name));
             let span = node.map_or(root.span, |node| node.span);
-            notes.wrong(
+            reader.error(
                 span,
                 format!("`target.from` names `{from}`, which is not in `commands`"),
             );
         }
     }
-    Probe {
+    ProbeSpec {
         tool,
         machine_args,
-        env: notes.pairs(root, "env"),
+        env: reader.pairs(root, "env"),
         credentials: root
             .get("credentials")
             .map_or_else(Credentials::default, |node| {
-                notes.keys(node, "`credentials`", &CREDENTIALS);
+                reader.check_keys(node, "`credentials`", &CREDENTIALS);
                 Credentials {
-                    env: notes.list(node, "env"),
-                    files: notes.list(node, "files"),
+                    env: reader.strings(node, "env"),
+                    files: reader.strings(node, "files"),
                 }
             }),
-        sandbox: notes.flag(root, "sandbox", false),
-        setup: argvs(root, "setup", notes),
-        setup_at: places(root, "setup", at),
-        teardown: argvs(root, "teardown", notes),
-        observe: root.get("observe").and_then(|node| observe(node, notes)),
-        leave_out: leave_out(root, &commands, notes, at),
+        sandbox: reader.bool_or(root, "sandbox", false),
+        setup: argvs(root, "setup", reader),
+        setup_positions: positions(root, "setup", at),
+        teardown: argvs(root, "teardown", reader),
+        observe: root.get("observe").and_then(|node| observe(node, reader)),
+        leave_out: leave_out(root, &commands, reader, at),
         commands,
-        schema: schema(root, notes),
-        local_only_schema: notes.flag(root, "local_only_schema", false),
-        caches: notes.list(root, "caches"),
-        ..Probe::default()
+        schema: schema(root, reader),
+        local_only_schema: reader.bool_or(root, "local_only_schema", false),
+        caches: reader.strings(root, "caches"),
+        ..ProbeSpec::default()
     }
 }
 
 /// A command line.
-fn words(node: &Node, key: &str, notes: &mut Notes) -> Vec<String> {
+fn words(node: &Node, key: &str, reader: &mut FieldReader) -> Vec<String> {
     let Some(value) = node.get(key) else {
         return Vec::new();
     };
-    line_of_words(value, key, notes)
+    line_of_words(value, key, reader)
 }
 
-fn line_of_words(value: &Node, key: &str, notes: &mut Notes) -> Vec<String> {
+fn line_of_words(value: &Node, key: &str, reader: &mut FieldReader) -> Vec<String> {
     // No shell splits the string, so all of it would be one word.
     if value.as_str().is_some_and(|text| text.contains(' ')) {
-        let wanted = format!("`{key}` must be a list of words, such as [search, agent]");
-        notes.wrong(value.span, wanted);
+        let message = format!("`{key}` must be a list of words, such as [search, agent]");
+        reader.error(value.span, message);
     }
-    notes.texts(value, key)
+    reader.strings_in(value, key)
 }
 
 /// A list of command lines.
-fn argvs(node: &Node, key: &str, notes: &mut Notes) -> Vec<Vec<String>> {
-    let items = notes.items(node, key);
+fn argvs(node: &Node, key: &str, reader: &mut FieldReader) -> Vec<Vec<String>> {
+    let items = reader.items(node, key);
     let lines = items.iter();
-    lines.map(|item| line_of_words(item, key, notes)).collect()
+    lines.map(|item| line_of_words(item, key, reader)).collect()
 }
 
 /// Positions of the items of a list.
-fn places(node: &Node, key: &str, at: &dyn Fn(Span) -> Place) -> Vec<Place> {
+fn positions(node: &Node, key: &str, at: &dyn Fn(Span) -> ProbePosition) -> Vec<ProbePosition> {
     let items = node.get(key).map(Node::items).unwrap_or_default();
     items.iter().map(|item| at(item.span)).collect()
 }
 
 fn leave_out(
     root: &Node,
-    commands: &[Command],
-    notes: &mut Notes,
-    at: &dyn Fn(Span) -> Place,
-) -> Vec<(String, Place)> {
-    let names = notes.list(root, "leave_out");
+    commands: &[ProbeCommand],
+    reader: &mut FieldReader,
+    at: &dyn Fn(Span) -> ProbePosition,
+) -> Vec<(String, ProbePosition)> {
+    let names = reader.strings(root, "leave_out");
     let Some(node) = root.get("leave_out") else {
         return Vec::new();
     };
@@ -269,41 +274,41 @@ fn leave_out(
     };
     for (name, span) in names.iter().zip(&spans) {
         if commands.iter().any(|command| command.name == *name) {
-            let wrong = format!("`{name}` is in both `leave_out` and `commands`");
-            notes.wrong(*span, wrong);
+            let invalid = format!("`{name}` is in both `leave_out` and `commands`");
+            reader.error(*span, invalid);
         }
     }
-    let places = spans.into_iter().map(at);
-    names.into_iter().zip(places).collect()
+    let positions = spans.into_iter().map(at);
+    names.into_iter().zip(positions).collect()
 }
 
 /// JSON pointer of an id in an event.
-fn pointer(node: &Node, key: &str, notes: &mut Notes) -> Option<String> {
-    let text = notes.string(node, key)?;
+fn pointer(node: &Node, key: &str, reader: &mut FieldReader) -> Option<String> {
+    let text = reader.string(node, key)?;
     if !text.starts_with('/') {
         let span = node.get(key).map_or(node.span, |node| node.span);
-        let wanted = format!("`{key}` must be a JSON Pointer, such as /id");
-        notes.wrong(span, wanted);
+        let message = format!("`{key}` must be a JSON Pointer, such as /id");
+        reader.error(span, message);
     }
     Some(text)
 }
 
-fn observe(node: &Node, notes: &mut Notes) -> Option<Observe> {
-    notes.keys(node, "`observe`", &OBSERVE);
+fn observe(node: &Node, reader: &mut FieldReader) -> Option<Observe> {
+    reader.check_keys(node, "`observe`", &OBSERVE);
     if node.get("command").is_some() {
         return Some(Observe::Command {
-            args: words(node, "command", notes),
-            id: pointer(node, "id", notes).unwrap_or_else(|| "/id".to_owned()),
+            args: words(node, "command", reader),
+            id: pointer(node, "id", reader).unwrap_or_else(|| "/id".to_owned()),
         });
     }
-    if let Some(dir) = notes.string(node, "dir") {
+    if let Some(dir) = reader.string(node, "dir") {
         return Some(Observe::Dir(dir));
     }
     if node.get("exec").is_some() {
-        return Some(Observe::Exec(words(node, "exec", notes)));
+        return Some(Observe::Exec(words(node, "exec", reader)));
     }
-    let wanted = "`observe` must have one of `command` (with `id`), `dir` or `exec`";
-    notes.wrong(node.span, wanted);
+    let message = "`observe` must have one of `command` (with `id`), `dir` or `exec`";
+    reader.error(node.span, message);
     None
 }
 
@@ -330,76 +335,81 @@ const COMMAND: [&str; 20] = [
     "title",
 ];
 
-fn command(name: &str, place: (Place, u32), node: &Node, notes: &mut Notes) -> Command {
+fn command(
+    name: &str,
+    position: (ProbePosition, u32),
+    node: &Node,
+    reader: &mut FieldReader,
+) -> ProbeCommand {
     let what = format!("the command `{name}`");
-    notes.keys(node, &what, &COMMAND);
-    let destructive = notes.flag(node, "destructive", false);
-    let ok = words(node, "ok", notes);
+    reader.check_keys(node, &what, &COMMAND);
+    let destructive = reader.bool_or(node, "destructive", false);
+    let ok = words(node, "ok", reader);
     if ok.is_empty() && node.get("input").is_none() {
-        notes.wrong(
+        reader.error(
             node.span,
             format!("{what} has no `ok`: add the arguments of a run that succeeds"),
         );
     }
-    let mutating = notes.flag(node, "mutating", false) || destructive;
+    let mutating = reader.bool_or(node, "mutating", false) || destructive;
     let read_only = node
         .get("read_only")
-        .map(|_| notes.flag(node, "read_only", false));
+        .map(|_| reader.bool_or(node, "read_only", false));
     if mutating && read_only == Some(true) {
-        let wrong = format!("{what} cannot be both mutating and read_only");
-        notes.wrong(node.span, wrong);
+        let invalid = format!("{what} cannot be both mutating and read_only");
+        reader.error(node.span, invalid);
     }
-    let other = node.get("other").map(|_| words(node, "other", notes));
-    if let (Some(words), Some(place)) = (&other, node.get("other"))
-        && let Some(wrong) = wrong_other(words, &ok, read_only, node)
+    let other = node.get("other").map(|_| words(node, "other", reader));
+    if let (Some(words), Some(position)) = (&other, node.get("other"))
+        && let Some(invalid) = invalid_other(words, &ok, read_only, node)
     {
-        notes.wrong(place.span, wrong);
+        reader.error(position.span, invalid);
     }
-    if let Some(place) = node.get("stdin").filter(|_| node.has("input")) {
-        let wrong = "`stdin` and `input` exclude each other: remove one of them";
-        notes.wrong(place.span, wrong);
+    if let Some(position) = node.get("stdin").filter(|_| node.has("input")) {
+        let invalid = "`stdin` and `input` exclude each other: remove one of them";
+        reader.error(position.span, invalid);
     }
-    for vector in notes.items(node, "secrets") {
-        let planted = |item: &Node| item.as_str().is_some_and(|text| text.contains("{canary}"));
-        if vector.is_seq() && !vector.items().iter().any(planted) {
-            let wanted = "each list in `secrets` must have a `{canary}` in place of the secret";
-            notes.wrong(vector.span, wanted);
+    for vector in reader.items(node, "secrets") {
+        let has_canary = |item: &Node| item.as_str().is_some_and(|text| text.contains("{canary}"));
+        if vector.is_seq() && !vector.items().iter().any(has_canary) {
+            let message = "each list in `secrets` must have a `{canary}` in place of the secret";
+            reader.error(vector.span, message);
         }
     }
-    Command {
+    ProbeCommand {
         name: name.to_owned(),
-        place: place.0,
-        line: place.1,
+        position: position.0,
+        line: position.1,
         ok,
         other,
-        stdin: notes.string(node, "stdin"),
-        malformed: argvs(node, "malformed", notes),
-        limit: node.get("limit").map(|node| limit(node, notes)),
-        slow: node.get("slow").map(|_| words(node, "slow", notes)),
-        secrets: argvs(node, "secrets", notes),
+        stdin: reader.string(node, "stdin"),
+        malformed: argvs(node, "malformed", reader),
+        limit: node.get("limit").map(|node| limit(node, reader)),
+        slow: node.get("slow").map(|_| words(node, "slow", reader)),
+        secrets: argvs(node, "secrets", reader),
         mutating,
         destructive,
-        unbounded: notes.flag(node, "unbounded", false),
-        needs_auth: notes.flag(node, "needs_auth", false),
+        unbounded: reader.bool_or(node, "unbounded", false),
+        needs_auth: reader.bool_or(node, "needs_auth", false),
         read_only,
         idempotency: node.get("idempotency").map(|node| {
-            notes.keys(node, "`idempotency`", &["flag"]);
-            notes.need(node, "flag", "`idempotency`")
+            reader.check_keys(node, "`idempotency`", &["flag"]);
+            reader.required_string(node, "flag", "`idempotency`")
         }),
-        events: notes.list(node, "events"),
-        id: pointer(node, "id", notes),
-        dry_run: notes.string(node, "dry_run"),
-        confirm: words(node, "confirm", notes),
+        events: reader.strings(node, "events"),
+        id: pointer(node, "id", reader),
+        dry_run: reader.string(node, "dry_run"),
+        confirm: words(node, "confirm", reader),
         target_from: node.get("target").map(|node| {
-            notes.keys(node, "`target`", &["from"]);
-            notes.need(node, "from", "`target`")
+            reader.check_keys(node, "`target`", &["from"]);
+            reader.required_string(node, "from", "`target`")
         }),
-        input: node.get("input").map(|node| input(node, notes)),
+        input: node.get("input").map(|node| input(node, reader)),
     }
 }
 
 /// Why `other` cannot create or change a second resource.
-fn wrong_other(
+fn invalid_other(
     words: &[String],
     ok: &[String],
     read_only: Option<bool>,
@@ -432,12 +442,12 @@ fn wrong_other(
     None
 }
 
-fn limit(node: &Node, notes: &mut Notes) -> Limit {
-    notes.keys(node, "`limit`", &LIMIT);
+fn limit(node: &Node, reader: &mut FieldReader) -> ResultLimit {
+    reader.check_keys(node, "`limit`", &LIMIT);
     let mut count = |key: &str| match node.get(key) {
-        Some(_) => notes.number(node, key, 1, 1_000_000).unwrap_or(1),
+        Some(_) => reader.number(node, key, 1, 1_000_000).unwrap_or(1),
         None => {
-            notes.wrong(node.span, format!("`limit` needs the number `{key}`"));
+            reader.error(node.span, format!("`limit` needs the number `{key}`"));
             1
         }
     };
@@ -445,64 +455,64 @@ fn limit(node: &Node, notes: &mut Notes) -> Limit {
     let default = node.get("default").map(|_| count("default"));
     if page > total {
         let span = node.get("page").map_or(node.span, |node| node.span);
-        notes.wrong(
+        reader.error(
             span,
             format!("`page` must be at most `total` ({total}), found {page}"),
         );
     }
-    Limit {
-        flag: notes.need(node, "flag", "`limit`"),
+    ResultLimit {
+        flag: reader.required_string(node, "flag", "`limit`"),
         total,
         page,
         default,
-        cursor_flag: notes.string(node, "cursor_flag"),
-        id: pointer(node, "id", notes).unwrap_or_else(|| "/id".to_owned()),
-        unit: notes.word(node, "unit", "events", &["events", "lines", "bytes"]),
+        cursor_flag: reader.string(node, "cursor_flag"),
+        id: pointer(node, "id", reader).unwrap_or_else(|| "/id".to_owned()),
+        unit: reader.one_of(node, "unit", "events", &["events", "lines", "bytes"]),
     }
 }
 
-fn input(node: &Node, notes: &mut Notes) -> Input {
-    notes.keys(node, "`input`", &INPUT);
+fn input(node: &Node, reader: &mut FieldReader) -> JsonlInput {
+    reader.check_keys(node, "`input`", &INPUT);
     let modes = node.get("modes");
     if let Some(modes) = modes {
-        notes.keys(modes, "`modes`", &MODES);
+        reader.check_keys(modes, "`modes`", &MODES);
     }
     let mut mode = |key: &str| {
         let modes = modes?;
-        modes.get(key).map(|_| words(modes, key, notes))
+        modes.get(key).map(|_| words(modes, key, reader))
     };
     let (fail_fast, tolerant) = (mode("fail_fast"), mode("continue"));
     let default = node.get("default").map(|_| {
-        let word = notes.word(node, "default", "fail_fast", &MODES);
+        let word = reader.one_of(node, "default", "fail_fast", &MODES);
         match word.as_str() {
-            "continue" => Mode::Tolerant,
-            _ => Mode::FailFast,
+            "continue" => InputMode::Tolerant,
+            _ => InputMode::FailFast,
         }
     });
-    Input {
-        flag: words(node, "flag", notes),
-        good: notes.list(node, "good"),
-        bad: notes.list(node, "bad"),
+    JsonlInput {
+        flag: words(node, "flag", reader),
+        good: reader.strings(node, "good"),
+        bad: reader.strings(node, "bad"),
         fail_fast,
         tolerant,
         default,
-        upstream: notes.flag(node, "upstream", false),
+        upstream: reader.bool_or(node, "upstream", false),
     }
 }
 
-fn schema(root: &Node, notes: &mut Notes) -> SchemaVersions {
+fn schema(root: &Node, reader: &mut FieldReader) -> SchemaVersions {
     let Some(node) = root.get("schema") else {
         return SchemaVersions::default();
     };
-    notes.keys(node, "`schema`", &["versions"]);
+    reader.check_keys(node, "`schema`", &["versions"]);
     let Some(node) = node.get("versions") else {
         return SchemaVersions::default();
     };
-    notes.keys(node, "`versions`", &VERSIONS);
+    reader.check_keys(node, "`versions`", &VERSIONS);
     SchemaVersions {
-        flag: notes.string(node, "flag"),
-        accept_flag: notes.string(node, "accept_flag"),
-        ok: notes.list(node, "ok"),
-        unsupported: notes.string(node, "unsupported"),
+        flag: reader.string(node, "flag"),
+        accept_flag: reader.string(node, "accept_flag"),
+        ok: reader.strings(node, "ok"),
+        unsupported: reader.string(node, "unsupported"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::words;
+use super::wording;
 use crate::model::Report;
 use agentproto_report::badge::{Badge, Color};
 use agentproto_report::words::date;
@@ -20,11 +20,11 @@ pub fn badge(report: &Report) -> Option<Badge> {
         _ => Color::Red,
     };
     Some(Badge {
-        label: words::SPEC.to_owned(),
+        label: wording::SPEC.to_owned(),
         message: format!(
             "{}/{} pairs proven",
             summary.pairs_proven,
-            words::applicable(report)
+            wording::applicable(report)
         ),
         color,
     })
@@ -36,7 +36,7 @@ pub(super) fn about(report: &Report) -> io::Result<String> {
     format::json(report, &mut bytes)?;
     Ok(format!(
         "{}, {}, {} {}, report sha256 {}",
-        words::target(report),
+        wording::target(report),
         date(report.started),
         report.tool.name,
         report.tool.version,

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::words;
+use super::wording;
 use crate::hints;
-use crate::model::{Check, characteristics};
+use crate::model::{CheckId, characteristics};
 use crate::rules::{self, Level, Rule};
 use agentproto_report::TOOL;
 use agentproto_report::aoi::{Emitter, Fields, object, pages_jsonl};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_text as text;
 
 /// The documentation of one rule. Its title is a heading of `level`.
@@ -19,7 +19,7 @@ pub fn markdown(rule: &Rule, level: usize) -> String {
     let heading = "#".repeat(level.clamp(1, 6));
     let mut page = format!(
         "{heading} {}\n\n{}.\n\n{}\n\n**Do**: {}\n\n",
-        rule.id, rule.demands, rule.why, rule.hint
+        rule.id, rule.requirement, rule.why, rule.hint
     );
     for (language, advice) in hints::of(rule.topic) {
         page.push_str(&format!("- {}: {advice}\n", language.as_str()));
@@ -27,16 +27,16 @@ pub fn markdown(rule: &Rule, level: usize) -> String {
     page.push_str(&format!(
         "\nSource: AOI-CLI v0.2 {} ({})",
         rule.section,
-        weight(rule)
+        level_meaning(rule)
     ));
-    if !rule.register.is_empty() {
-        page.push_str(&format!("; decides {}", rule.register.join(", ")));
+    if !rule.requirement_ids.is_empty() {
+        page.push_str(&format!("; decides {}", rule.requirement_ids.join(", ")));
     }
     page.push('\n');
     page
 }
 
-fn weight(rule: &Rule) -> &'static str {
+fn level_meaning(rule: &Rule) -> &'static str {
     match rule.level {
         Level::Must => "MUST: a violation fails",
         Level::Should => "SHOULD: a violation warns, or fails with --strict",
@@ -45,7 +45,7 @@ fn weight(rule: &Rule) -> &'static str {
 }
 
 /// `Typed · Verifiable`, or an empty string for advisory rules.
-fn about(check: Check) -> String {
+fn characteristics_line(check: CheckId) -> String {
     let names = characteristics(check).iter().map(|c| c.as_str());
     names.collect::<Vec<_>>().join(" · ")
 }
@@ -65,10 +65,13 @@ pub fn reference() -> String {
         if before != Some(rule.check) {
             before = Some(rule.check);
             out.push_str(&match rule.check {
-                Check::Number(number) => {
-                    format!("\n## Check {number}: {}\n\n", about(rule.check))
+                CheckId::Number(number) => {
+                    format!(
+                        "\n## Check {number}: {}\n\n",
+                        characteristics_line(rule.check)
+                    )
                 }
-                Check::Advisory => "\n## Beyond the 13 checks\n\n".to_owned(),
+                CheckId::Advisory => "\n## Beyond the 13 checks\n\n".to_owned(),
             });
             out.push_str("| rule | level | section | requirement and fix |\n|---|---|---|---|\n");
         }
@@ -76,9 +79,9 @@ pub fn reference() -> String {
         out.push_str(&format!(
             "| `{}` | {} | {} | {}. {} |\n",
             rule.id,
-            words::level(rule.level),
+            wording::level(rule.level),
             cell(rule.section),
-            cell(rule.demands),
+            cell(rule.requirement),
             cell(rule.hint),
         ));
     }
@@ -97,36 +100,36 @@ fn record(rule: &Rule) -> io::Result<Fields> {
         "id": rule.id,
         "check": serde_json::to_value(rule.check)?,
         "characteristics": characteristics(rule.check),
-        "level": words::level(rule.level),
+        "level": wording::level(rule.level),
         "section": rule.section,
-        "demands": rule.demands,
+        "demands": rule.requirement,
         "why": rule.why,
         "hint": rule.hint,
-        "decides": rule.register,
+        "decides": rule.requirement_ids,
     })))
 }
 
 /// Output of `rules --kind aoi`.
-pub fn list_human(all: &[&Rule], width: usize, out: &mut dyn Write) -> io::Result<()> {
+pub fn list_human(all: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
     let widest = all.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
-    let room = width.saturating_sub(widest + 20).max(24);
     for rule in all {
         writeln!(
             out,
             "{:widest$}  {:<6}  {:<6}  {}",
             rule.id,
-            words::level(rule.level),
+            wording::level(rule.level),
             text::clip(rule.section, 6),
-            text::clip(rule.demands, room)
+            rule.requirement
         )?;
     }
     let number = text::count(all.len(), "rule", "rules");
     writeln!(
         out,
-        "\n{number}. For details, run `agentproto explain RULE`"
+        "\n{number}. Run `agentproto explain RULE` for more about a rule."
     )
 }
 
+/// JSON output of `rules --kind aoi`.
 pub fn list_json(all: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
     let list: io::Result<Vec<Fields>> = all.iter().map(|rule| record(rule)).collect();
     let document = json!({
@@ -144,7 +147,9 @@ pub fn list_jsonl(
     more: Fields,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let events = all.iter().map(|rule| Ok((Event::AoiRule, record(rule)?)));
+    let events = all
+        .iter()
+        .map(|rule| Ok((EventType::AoiRule, record(rule)?)));
     Emitter::new(out, env!("CARGO_PKG_VERSION")).stream("rules", events, (true, elapsed, more))
 }
 
@@ -153,6 +158,7 @@ pub fn explain_human(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(markdown(rule, 1).as_bytes())
 }
 
+/// JSON output of `explain AOI-…`.
 pub fn explain_json(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
     let mut document = object(json!({ "schema": "agentproto.aoi-rule/v1" }));
     document.extend(record(rule)?);
@@ -160,6 +166,7 @@ pub fn explain_json(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", text::pretty(&Value::Object(document))?)
 }
 
+/// Machine-mode output of `explain AOI-…`.
 pub fn explain_jsonl(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
     pages_jsonl(std::iter::once((rule.id, markdown(rule, 1))), out)
 }

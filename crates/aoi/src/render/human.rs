@@ -1,87 +1,103 @@
 //! The report for terminals: the matrix, then each failure with everything needed to reproduce and
 //! fix it.
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 
-use super::{Options, words};
-use crate::hints;
-use crate::model::{Characteristic, Finding, Pair, Report, Verdict};
-use crate::rules::Topic;
-use agentproto_report::pen::Pen;
+use super::{RenderOptions, wording};
+use crate::isolation;
+use crate::model::{Characteristic, Finding, PairState, Report, Verdict};
 use agentproto_report::row;
-use agentproto_report::words::word;
-use agentproto_text::{clip, plain};
+use agentproto_report::terminal::TerminalStyle;
+use agentproto_report::words::verdict_name;
+use agentproto_text::{clip, count, escape_line};
 
 /// Maximum number of findings named per reason before "and N more".
-const MOST_NAMED: usize = 6;
+const MAX_NAMED: usize = 6;
 /// Maximum number of reasons shown per verdict.
-const MOST_REASONS: usize = 12;
+const MAX_REASONS: usize = 12;
 /// Maximum number of output lines shown.
-const MOST_LINES: usize = 6;
+const MAX_LINES: usize = 6;
 /// Maximum length of a command name in the matrix.
-const MOST_NAME: usize = 24;
+const MAX_NAME_CHARS: usize = 24;
 
 /// Column headings for narrow terminals.
 const SHORT: [&str; 10] = [
     "Typed", "Disc", "Strm", "Bound", "Safe", "Idem", "Audit", "Verif", "Comp", "Vers",
 ];
 
-pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let pen = Pen::new(options.color, options.unicode, options.width);
-    let name = pen.one_line(&words::target(report), 14);
-    writeln!(out, "{}  {}\n", pen.bold(&name), pen.dim(words::SPEC))?;
+pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
+    let style = TerminalStyle::new(options.color, options.unicode, options.width);
+    let name = style.one_line(&wording::target(report), 14);
+    writeln!(out, "{}  {}\n", style.bold(&name), style.dim(wording::SPEC))?;
     if report.partial {
         writeln!(
             out,
             "The run was interrupted. The results below are incomplete, and no pair is proven.\n"
         )?;
     }
-    matrix(report, &pen, out)?;
-    let mut told = HashSet::new();
-    for (verdict, _) in row::ATTENTION {
+    matrix(report, &style, out)?;
+    for (verdict, _) in row::HEADINGS {
         for row in row::new_first(&report.checks, verdict) {
-            finding(row, &mut told, &pen, out)?;
+            finding(row, &style, out)?;
         }
     }
-    unjudged(report, &pen, out)?;
-    compat(report, &pen, out)?;
-    if !options.fixed.is_empty() {
-        let fixed = options.fixed.iter();
-        let fixed: Vec<String> = fixed.map(|f| format!("{} ({})", f.id, f.place)).collect();
-        pen.wrapped("Fixed since the baseline: ", &named(&fixed), out)?;
+    let first = report.checks.iter().find(|r| r.verdict == Verdict::Fail);
+    if let Some(first) = first {
+        let text = format!(
+            "`agentproto explain {}` explains this rule, with advice for Python, Node, Go, Rust and \
+             shell.",
+            first.rule
+        );
+        style.wrapped("", &escape_line(&text), out)?;
         writeln!(out)?;
     }
-    for line in &report.isolation {
-        pen.wrapped("discovery: ", &plain(line), out)?;
+    without_verdict(report, &style, out)?;
+    compat(report, &style, out)?;
+    if !options.fixed.is_empty() {
+        let fixed = options.fixed.iter();
+        let fixed: Vec<String> = fixed.map(|f| format!("{} ({})", f.id, f.subject)).collect();
+        style.wrapped("Fixed since the baseline: ", &named(&fixed), out)?;
+        writeln!(out)?;
+    }
+    let (blocked, rest) = isolation::summarize(&report.isolation);
+    if !blocked.is_empty() {
+        let blocked = blocked.join(", ");
+        style.wrapped("", &format!("Discovery ran without: {blocked}."), out)?;
+    }
+    for line in rest {
+        style.wrapped("discovery: ", &escape_line(line), out)?;
     }
     if report.target.probe_file.is_none() {
-        let tool = words::shell(report.target.argv.get(..1).unwrap_or_default());
+        let tool = wording::shell(report.target.argv.get(..1).unwrap_or_default());
         let text = format!(
-            "only this command was run, with a minimal environment; `agentproto aoi-lint init -- \
-             {tool}` writes a probe file in which you can add environment variables and other \
-             commands"
+            "Without a probe file, only this command was run, with a minimal environment. \
+             `agentproto aoi-lint init -- {tool}` prints a probe file, to which you can add other \
+             commands and environment variables."
         );
-        pen.wrapped("no probe file: ", &plain(&text), out)?;
+        style.wrapped("", &escape_line(&text), out)?;
     }
-    if let Some(known) = words::known(report) {
-        writeln!(out, "{known}")?;
+    let failed = report.checks.iter().filter(|r| r.verdict == Verdict::Fail);
+    let failed = count(failed.count(), "check", "checks");
+    match wording::known(report) {
+        Some(known) => writeln!(out, "{known}")?,
+        None if failed.starts_with("0 ") => {}
+        None => writeln!(out, "{failed} failed")?,
     }
-    writeln!(out, "{}", pen.bold(&words::pairs(report)))?;
-    writeln!(out, "{}", pen.dim(&words::timing(report)))
+    writeln!(out, "{}", style.bold(&wording::pairs(report)))?;
+    writeln!(out, "{}", style.dim(&wording::timing(report)))
 }
 
-fn matrix(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
-    let rows = words::rows(report);
+fn matrix(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Result<()> {
+    let rows = wording::rows(report);
     let shown: Vec<String> = rows
         .iter()
-        .map(|(command, _)| clip(&plain(command), MOST_NAME).into_owned())
+        .map(|(command, _)| clip(&escape_line(command), MAX_NAME_CHARS).into_owned())
         .collect();
     let longest = shown.iter().map(|name| name.chars().count()).max();
     let first = longest.unwrap_or(0);
     let full = Characteristic::ALL.map(Characteristic::as_str);
     let room = |heads: [&str; 10]| heads.iter().map(|head| head.len() + 2).sum::<usize>();
-    let heads = match 2 + first + room(full) <= pen.width {
+    let heads = match 2 + first + room(full) <= style.width {
         true => full,
         false => SHORT,
     };
@@ -91,108 +107,125 @@ fn matrix(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
         let mut line = format!("  {name}{pad}");
         for (head, pair) in heads.iter().zip(cells) {
             line.push_str("  ");
-            line.push_str(&mark(pen, *pair));
+            line.push_str(&mark(style, *pair));
             line.push_str(&" ".repeat(head.len().saturating_sub(1)));
         }
         writeln!(out, "{}", line.trim_end())?;
     }
     let legend = [
-        (Pair::Pass, "proven"),
-        (Pair::Fail, "failing"),
-        (Pair::Unproven, "unproven"),
-        (Pair::NotApplicable, "not applicable"),
+        (PairState::Pass, "proven"),
+        (PairState::Fail, "failing"),
+        (PairState::Unproven, "unproven"),
+        (PairState::NotApplicable, "not applicable"),
     ];
-    let legend = legend.map(|(pair, word)| format!("{} {word}", mark(pen, pair)));
-    writeln!(out, "\n  {}\n", legend.join("   "))
-}
-
-fn mark(pen: &Pen, pair: Pair) -> String {
-    let (verdict, fancy, simple) = match pair {
-        Pair::Pass => (Verdict::Pass, "✓", "+"),
-        Pair::Fail => (Verdict::Fail, "✗", "x"),
-        Pair::Unproven => (Verdict::Warn, "~", "~"),
-        Pair::NotApplicable => (Verdict::NotApplicable, "–", "-"),
-    };
-    pen.tone(verdict, if pen.unicode { fancy } else { simple })
-}
-
-/// One finding. Advice per language is printed once per topic.
-fn finding(
-    row: &Finding,
-    told: &mut HashSet<Topic>,
-    pen: &Pen,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let rule = words::rule(row);
-    let known = if row.known { ", known" } else { "" };
-    let level = rule.map_or_else(String::new, |rule| {
-        format!(", {}", words::level(rule.level))
-    });
-    writeln!(
-        out,
-        "{} {} {}  {}",
-        pen.tone(row.verdict, &word(row.verdict).to_uppercase()),
-        pen.bold(&plain(&row.rule)),
-        plain(&row.command),
-        pen.dim(&format!(
-            "({}, {}{level}{known})",
-            words::check(row.check),
-            plain(&row.section)
-        ))
-    )?;
-    if let Some(rule) = rule {
-        paragraph(pen, "expected", rule.demands, out)?;
-        if row.verdict == Verdict::Fail {
-            paragraph(pen, "why", rule.why, out)?;
-        }
-    }
-    paragraph(pen, "observed", &row.message, out)?;
-    reproduction(row, pen, out)?;
-    if let Some(rule) = rule {
-        paragraph(pen, "do", rule.hint, out)?;
-        if row.verdict == Verdict::Fail && told.insert(rule.topic) {
-            for (language, advice) in hints::of(rule.topic) {
-                pen.wrapped(&format!("         {:<7}", language.as_str()), advice, out)?;
-            }
-        }
+    let legend = legend.map(|(pair, word)| format!("{} {word}", mark(style, pair)));
+    writeln!(out, "\n  {}", legend.join("   "))?;
+    if heads == SHORT {
+        let names = SHORT
+            .iter()
+            .zip(full)
+            .filter(|(short, full)| *short != full);
+        let names = names.map(|(short, full)| format!("{short}: {full}"));
+        let names = names.collect::<Vec<_>>().join(", ");
+        style.wrapped("", &names, out)?;
     }
     writeln!(out)
 }
 
-fn reproduction(row: &Finding, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
+fn mark(style: &TerminalStyle, pair: PairState) -> String {
+    let (verdict, fancy, simple) = match pair {
+        PairState::Pass => (Verdict::Pass, "✓", "+"),
+        PairState::Fail => (Verdict::Fail, "✗", "x"),
+        PairState::Unproven => (Verdict::Warn, "~", "~"),
+        PairState::NotApplicable => (Verdict::NotApplicable, "–", "-"),
+    };
+    style.paint_verdict(verdict, if style.unicode { fancy } else { simple })
+}
+
+/// One finding. A failure that the baseline contains is not called FAIL, because it does not count.
+fn finding(row: &Finding, style: &TerminalStyle, out: &mut dyn Write) -> io::Result<()> {
+    let rule = wording::rule(row);
+    let is_failure = matches!(row.verdict, Verdict::Fail | Verdict::Error);
+    let (word, known) = match (row.known, verdict_name(row.verdict).to_uppercase()) {
+        (true, _) if is_failure => ("KNOWN".to_owned(), ""),
+        (true, word) => (word, ", known"),
+        (false, word) => (word, ""),
+    };
+    let level = rule.map_or_else(String::new, |rule| {
+        format!(", {}", wording::level(rule.level))
+    });
+    writeln!(
+        out,
+        "{} {} {}  {}",
+        style.paint_verdict(row.verdict, &word),
+        style.bold(&escape_line(&row.rule)),
+        escape_line(&row.command),
+        style.dim(&format!(
+            "({}, {}{level}{known})",
+            wording::check(row.check),
+            escape_line(&row.section)
+        ))
+    )?;
+    if let Some(rule) = rule {
+        paragraph(style, "expected", rule.requirement, out)?;
+        if row.verdict == Verdict::Fail {
+            paragraph(style, "why", rule.why, out)?;
+        }
+    }
+    paragraph(style, "observed", &wording::message(row), out)?;
+    reproduction(row, style, out)?;
+    if let Some(rule) = rule {
+        paragraph(style, "fix", rule.hint, out)?;
+    }
+    writeln!(out)
+}
+
+fn reproduction(row: &Finding, style: &TerminalStyle, out: &mut dyn Write) -> io::Result<()> {
     if row.repro.is_empty() {
         return Ok(());
     }
     // Not wrapped, so that it can be copied.
-    writeln!(out, "  run      {}", plain(&words::shell(&row.repro)))?;
-    let variables = words::variables(row);
+    writeln!(
+        out,
+        "  run      {}",
+        escape_line(&wording::shell(&row.repro))
+    )?;
+    let variables = wording::variables(row);
     if !variables.is_empty() {
-        paragraph(pen, "", &format!("with {} set", variables.join(", ")), out)?;
+        paragraph(
+            style,
+            "",
+            &format!("with {} set", variables.join(", ")),
+            out,
+        )?;
     }
-    if let Some(observed) = words::observed(row) {
-        paragraph(pen, "", &observed, out)?;
+    // Not what the message already says.
+    let is_new = |text: &str| !row.message.contains(text.trim());
+    let end = wording::evidence(row, "end").unwrap_or_default();
+    if let Some(observed) = wording::observed(row).filter(|_| is_new(end)) {
+        paragraph(style, "", &observed, out)?;
     }
     for key in ["stdout", "stderr"] {
-        let Some(text) = words::evidence(row, key) else {
+        let Some(text) = wording::evidence(row, key).filter(|text| is_new(text)) else {
             continue;
         };
-        let room = pen.width.saturating_sub(11).max(20);
+        let room = style.width.saturating_sub(11).max(20);
         let lines: Vec<&str> = text.lines().collect();
-        for (number, line) in lines.iter().take(MOST_LINES).enumerate() {
+        for (number, line) in lines.iter().take(MAX_LINES).enumerate() {
             let label = if number == 0 { key } else { "" };
             writeln!(
                 out,
                 "  {}{}",
-                pen.dim(&format!("{label:<9}")),
-                clip(&plain(line), room)
+                style.dim(&format!("{label:<9}")),
+                clip(&escape_line(line), room)
             )?;
         }
-        if lines.len() > MOST_LINES {
-            let rest = lines.len() - MOST_LINES;
+        if lines.len() > MAX_LINES {
+            let rest = lines.len() - MAX_LINES;
             writeln!(
                 out,
                 "           {}",
-                pen.dim(&format!("and {rest} more lines"))
+                style.dim(&format!("and {rest} more lines"))
             )?;
         }
     }
@@ -200,9 +233,9 @@ fn reproduction(row: &Finding, pen: &Pen, out: &mut dyn Write) -> io::Result<()>
 }
 
 /// Findings without a result, grouped by reason.
-fn unjudged(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
+fn without_verdict(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Result<()> {
     for verdict in [Verdict::Skip, Verdict::NotVerified] {
-        let reasons = words::reasons(report, verdict);
+        let reasons = wording::reasons(report, verdict);
         if reasons.is_empty() {
             continue;
         }
@@ -210,16 +243,16 @@ fn unjudged(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
             "{} {total} ({})",
-            pen.bold(&word(verdict).to_uppercase()),
-            words::meaning(verdict)
+            style.bold(&verdict_name(verdict).to_uppercase()),
+            wording::meaning(verdict)
         )?;
-        for reason in reasons.iter().take(MOST_REASONS) {
-            let rows: Vec<String> = reason.rows.iter().map(|row| words::named(row)).collect();
-            let text = format!("{}: {}", plain(reason.message), named(&rows));
-            pen.wrapped("- ", &text, out)?;
+        for reason in reasons.iter().take(MAX_REASONS) {
+            let rows: Vec<String> = reason.rows.iter().map(|row| wording::named(row)).collect();
+            let text = format!("{}: {}", named(&rows), escape_line(reason.message));
+            style.wrapped("- ", &text, out)?;
         }
-        if reasons.len() > MOST_REASONS {
-            let rest = reasons.iter().skip(MOST_REASONS);
+        if reasons.len() > MAX_REASONS {
+            let rest = reasons.iter().skip(MAX_REASONS);
             let rest: usize = rest.map(|reason| reason.rows.len()).sum();
             writeln!(out, "  {rest} for other reasons")?;
         }
@@ -228,30 +261,43 @@ fn unjudged(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn compat(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
+fn compat(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Result<()> {
     if report.compat.is_empty() {
         return Ok(());
     }
-    writeln!(out, "{}", pen.bold("Assertions of the reference aoi-lint"))?;
+    writeln!(
+        out,
+        "{}",
+        style.bold("Assertions of the reference aoi-lint")
+    )?;
     for assertion in &report.compat {
-        let pair = if assertion.ok { Pair::Pass } else { Pair::Fail };
+        let pair = if assertion.ok {
+            PairState::Pass
+        } else {
+            PairState::Fail
+        };
         let text = format!(
             "{} ({}): {}",
             assertion.name, assertion.command, assertion.detail
         );
-        writeln!(out, "  {} {}", mark(pen, pair), pen.one_line(&text, 4))?;
+        writeln!(out, "  {} {}", mark(style, pair), style.one_line(&text, 4))?;
     }
     writeln!(out)
 }
 
 /// A labeled paragraph of a finding. Prints nothing if the text is blank.
-fn paragraph(pen: &Pen, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+fn paragraph(
+    style: &TerminalStyle,
+    label: &str,
+    text: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     match text.trim() {
         "" => Ok(()),
-        text => pen.wrapped(&format!("{label:<9}"), &plain(text), out),
+        text => style.wrapped(&format!("{label:<9}"), &escape_line(text), out),
     }
 }
 
 fn named(rows: &[String]) -> String {
-    row::first(rows, MOST_NAMED, |row| plain(row).into_owned())
+    row::join_first(rows, MAX_NAMED, |row| escape_line(row).into_owned())
 }

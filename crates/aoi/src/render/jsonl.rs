@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Options, words};
+use super::{RenderOptions, wording};
 use crate::model::{Assertion, Characteristic, Finding, Report, Verdict};
 use agentproto_report::aoi::{Emitter, Fields, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_report::row;
 
-pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
     let assertions = report
         .compat
         .iter()
@@ -21,7 +21,7 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
     let checks: Vec<Fields> = checks.collect::<io::Result<_>>()?;
     let bad = |check: &&Fields| check.get("ok") == Some(&Value::Bool(false));
     let bad = checks.iter().filter(bad).count();
-    let rows = words::rows(report).into_iter();
+    let rows = wording::rows(report).into_iter();
     let pairs = rows.flat_map(|(command, cells)| {
         let cells = Characteristic::ALL.into_iter().zip(cells);
         cells.map(move |(characteristic, pair)| {
@@ -32,9 +32,9 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
             }))
         })
     });
-    let checks = checks.into_iter().map(|check| (Event::Check, check));
-    let events = checks.chain(pairs.map(|pair| (Event::Pair, pair)));
-    let events: Vec<(Event, Fields)> = events.collect();
+    let checks = checks.into_iter().map(|check| (EventType::Check, check));
+    let events = checks.chain(pairs.map(|pair| (EventType::Pair, pair)));
+    let events: Vec<(EventType, Fields)> = events.collect();
     let summary = &report.summary;
     let mut fields = object(json!({
         "count": events.len(),
@@ -53,7 +53,7 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
     }
     if !options.fixed.is_empty() {
         let fixed = options.fixed.iter();
-        let fixed = fixed.map(|f| json!({ "rule": f.id, "command": f.place }));
+        let fixed = fixed.map(|f| json!({ "rule": f.id, "command": f.subject }));
         fields.insert("fixed".to_owned(), fixed.collect());
     }
     let ok = options.ok && !report.partial;

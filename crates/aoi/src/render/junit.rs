@@ -2,29 +2,29 @@
 
 use std::time::Duration;
 
-use super::words;
+use super::wording;
 use crate::model::{Finding, Report};
-use agentproto_report::junit::{Suite, Tests};
-use agentproto_report::words::word;
-use agentproto_text::{clip, plain, plain_lines};
+use agentproto_report::junit::{JunitReport, JunitSuite};
+use agentproto_report::words::verdict_name;
+use agentproto_text::{clip, escape_line, escape_lines};
 
-const SHOWN: usize = 2000;
+const MAX_EVIDENCE_CHARS: usize = 2000;
 
-impl Tests for Report {
+impl JunitReport for Report {
     fn name(&self) -> String {
-        format!("agentproto aoi-lint {}", plain(&self.target.name))
+        format!("agentproto aoi-lint {}", escape_line(&self.target.name))
     }
 
     fn elapsed(&self) -> Duration {
         Duration::from_millis(self.timing.wall_ms)
     }
 
-    fn suites(&self) -> Vec<Suite<'_, Finding>> {
-        let commands = words::rows(self).into_iter();
+    fn suites(&self) -> Vec<JunitSuite<'_, Finding>> {
+        let commands = wording::rows(self).into_iter();
         let suites = commands.map(|(command, _)| {
             let rows = self.checks.iter();
-            Suite {
-                title: plain(command).into_owned(),
+            JunitSuite {
+                title: escape_line(command).into_owned(),
                 rows: rows.filter(|row| row.command == command).collect(),
                 is_clean: false,
             }
@@ -33,31 +33,34 @@ impl Tests for Report {
     }
 
     fn case(&self, row: &Finding) -> String {
-        plain(&row.rule).into_owned()
+        escape_line(&row.rule).into_owned()
     }
 
     fn detail(&self, row: &Finding) -> String {
         let mut lines = vec![format!(
             "{} {} ({}, {}): {}",
-            word(row.verdict),
-            plain(&row.rule),
-            words::check(row.check),
-            plain(&row.section),
-            plain_lines(&row.message)
+            verdict_name(row.verdict),
+            escape_line(&row.rule),
+            wording::check(row.check),
+            escape_line(&row.section),
+            escape_lines(&row.message)
         )];
-        let rule = words::rule(row);
+        let rule = wording::rule(row);
         if let Some(rule) = rule {
-            lines.push(format!("expected: {}", rule.demands));
+            lines.push(format!("expected: {}", rule.requirement));
         }
-        if let Some(observed) = words::observed(row) {
-            lines.push(format!("observed: {}", plain(&observed)));
+        if let Some(observed) = wording::observed(row) {
+            lines.push(format!("observed: {}", escape_line(&observed)));
         }
         if !row.repro.is_empty() {
-            lines.push(format!("run: {}", plain(&words::shell(&row.repro))));
+            lines.push(format!("run: {}", escape_line(&wording::shell(&row.repro))));
         }
         for key in ["stdout", "stderr"] {
-            if let Some(text) = words::evidence(row, key) {
-                lines.push(format!("{key}: {}", clip(&plain(text), SHOWN)));
+            if let Some(text) = wording::evidence(row, key) {
+                lines.push(format!(
+                    "{key}: {}",
+                    clip(&escape_line(text), MAX_EVIDENCE_CHARS)
+                ));
             }
         }
         if let Some(rule) = rule {

@@ -2,39 +2,39 @@
 
 use std::io::{self, Write};
 
-use super::{Options, badge, words};
-use crate::model::{Characteristic, Finding, Pair, Report, Verdict};
+use super::{RenderOptions, badge, wording};
+use crate::model::{Characteristic, Finding, PairState, Report, Verdict};
 use agentproto_report::markdown::{in_html, inline};
-use agentproto_report::page::{self, MOST_CHARACTERS, Page};
-use agentproto_report::words::word;
-use agentproto_text::{clip, plain};
+use agentproto_report::page::{self, MAX_CHARACTERS, MarkdownPage};
+use agentproto_report::words::verdict_name;
+use agentproto_text::{clip, escape_line};
 
-const MOST_LINES: usize = 8;
-const MOST_ROWS: usize = 20;
+const MAX_LINES: usize = 8;
+const MAX_ROWS: usize = 20;
 
-pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let page = Page {
+pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
+    let page = MarkdownPage {
         head: head(report, options)?,
         finding,
-        elsewhere: "the JSON report",
-        unjudged: unjudged(report)?,
+        see_also: "the JSON report",
+        without_verdict: without_verdict(report)?,
         started: report.started,
-        timing: words::timing(report),
+        timing: wording::timing(report),
     };
     page.write(report, out)
 }
 
-fn head(report: &Report, options: &Options) -> io::Result<Vec<u8>> {
+fn head(report: &Report, options: &RenderOptions) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     if let (Some(badge), Some(address)) = (badge::badge(report), &options.badge) {
-        page::picture(&badge, address, &mut out)?;
+        page::badge_image(&badge, address, &mut out)?;
     }
     writeln!(
         out,
         "**{}** against {}: {}.\n",
-        inline(&words::target(report)),
-        words::SPEC,
-        words::pairs(report)
+        inline(&wording::target(report)),
+        wording::SPEC,
+        wording::pairs(report)
     )?;
     if report.partial {
         writeln!(
@@ -45,19 +45,19 @@ fn head(report: &Report, options: &Options) -> io::Result<Vec<u8>> {
     let names = Characteristic::ALL.map(Characteristic::as_str);
     writeln!(out, "| command | {} |", names.join(" | "))?;
     writeln!(out, "|---|{}", ":-:|".repeat(names.len()))?;
-    for (command, cells) in words::rows(report) {
+    for (command, cells) in wording::rows(report) {
         let cells = cells.map(|pair| match pair {
-            Pair::Pass => "✓",
-            Pair::Fail => "✗",
-            Pair::Unproven => "\\~",
-            Pair::NotApplicable => "–",
+            PairState::Pass => "✓",
+            PairState::Fail => "✗",
+            PairState::Unproven => "\\~",
+            PairState::NotApplicable => "–",
         });
         writeln!(out, "| {} | {} |", inline(command), cells.join(" | "))?;
     }
     if !options.fixed.is_empty() {
         let fixed = options.fixed.iter();
         let fixed: Vec<String> = fixed
-            .map(|f| inline(&format!("{} ({})", f.id, f.place)))
+            .map(|f| inline(&format!("{} ({})", f.id, f.subject)))
             .collect();
         writeln!(out, "\nFixed since the baseline: {}", fixed.join(", "))?;
     }
@@ -66,52 +66,57 @@ fn head(report: &Report, options: &Options) -> io::Result<Vec<u8>> {
 }
 
 fn finding(row: &Finding, out: &mut Vec<u8>) -> io::Result<()> {
-    let rule = words::rule(row);
+    let rule = wording::rule(row);
     let known = if row.known { ", known" } else { "" };
+    let message = wording::message(row);
     let summary = format!(
         "<b>{}</b> {} ({}, {}{known}): {}",
         in_html(&row.rule),
         in_html(&row.command),
-        words::check(row.check),
+        wording::check(row.check),
         in_html(&row.section),
-        in_html(&clip(&row.message, MOST_CHARACTERS)),
+        in_html(&clip(&message, MAX_CHARACTERS)),
     );
-    let observed = words::observed(row);
+    let observed = wording::observed(row);
     let facts = [
-        ("Expected", rule.map(|rule| rule.demands)),
+        ("Expected", rule.map(|rule| rule.requirement)),
         ("Why", rule.map(|rule| rule.why)),
-        ("Observed", Some(row.message.as_str())),
-        ("Run", observed.as_deref()),
-        ("Do", rule.map(|rule| rule.hint)),
+        ("Observed", Some(message.as_str())),
+        ("Result", observed.as_deref()),
+        ("Fix", rule.map(|rule| rule.hint)),
     ];
     let mut proof: Vec<String> = Vec::new();
     if !row.repro.is_empty() {
-        proof.push(format!("$ {}", plain(&words::shell(&row.repro))));
+        proof.push(format!("$ {}", escape_line(&wording::shell(&row.repro))));
     }
     for key in ["stdout", "stderr"] {
-        let text = words::evidence(row, key).unwrap_or_default();
-        for line in text.lines().take(MOST_LINES) {
-            proof.push(clip(&plain(line), MOST_CHARACTERS).into_owned());
+        let text = wording::evidence(row, key).unwrap_or_default();
+        for line in text.lines().take(MAX_LINES) {
+            proof.push(clip(&escape_line(line), MAX_CHARACTERS).into_owned());
         }
     }
     page::details(&summary, &facts, &proof, out)
 }
 
-fn unjudged(report: &Report) -> io::Result<Vec<u8>> {
+fn without_verdict(report: &Report) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     for verdict in [Verdict::Skip, Verdict::NotVerified] {
-        let reasons = words::reasons(report, verdict);
+        let reasons = wording::reasons(report, verdict);
         if reasons.is_empty() {
             continue;
         }
         let total: usize = reasons.iter().map(|reason| reason.rows.len()).sum();
-        let summary = format!("{total} {}: {}", word(verdict), words::meaning(verdict));
+        let summary = format!(
+            "{total} {}: {}",
+            verdict_name(verdict),
+            wording::meaning(verdict)
+        );
         let reasons = reasons.iter().map(|reason| {
-            let rows = reason.rows.iter().take(MOST_ROWS);
-            let rows: Vec<String> = rows.map(|row| inline(&words::named(row))).collect();
+            let rows = reason.rows.iter().take(MAX_ROWS);
+            let rows: Vec<String> = rows.map(|row| inline(&wording::named(row))).collect();
             (reason.message, rows.join(", "))
         });
-        page::unjudged(&summary, reasons, "", &mut out)?;
+        page::without_verdict(&summary, reasons, "", &mut out)?;
     }
     Ok(out)
 }

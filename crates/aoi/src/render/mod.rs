@@ -11,7 +11,7 @@ mod jsonl;
 mod junit;
 mod markdown;
 mod sarif;
-mod words;
+mod wording;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use std::path::Path;
 
 use crate::model::{Finding, Report, SCHEMA, Verdict};
 use agentproto_report as shared;
-use agentproto_report::baseline::Fixed;
+use agentproto_report::baseline::FixedRow;
 use agentproto_report::files::{self, LoadError, WriteError};
 use agentproto_report::{Row, UnknownFormat, format, row};
 
@@ -38,13 +38,21 @@ use agentproto_report::{Row, UnknownFormat, format, row};
 )]
 #[strum(serialize_all = "kebab-case", parse_err_ty = UnknownFormat, parse_err_fn = unknown)]
 pub enum Format {
+    /// Text for terminals.
     Human,
+    /// The whole report as one JSON document.
     Json,
+    /// AOI machine mode: one JSON event per line.
     Jsonl,
+    /// JUnit XML.
     Junit,
+    /// SARIF 2.1.0.
     Sarif,
+    /// Markdown for a README or a pull request.
     Markdown,
+    /// Badge as an SVG image.
     Badge,
+    /// Badge as JSON for shields.io.
     BadgeJson,
 }
 
@@ -66,7 +74,7 @@ impl Row for Finding {
     fn id(&self) -> &str {
         &self.rule
     }
-    fn place(&self) -> Cow<'_, str> {
+    fn subject(&self) -> Cow<'_, str> {
         self.command.as_str().into()
     }
     fn verdict(&self) -> Verdict {
@@ -80,7 +88,7 @@ impl Row for Finding {
     }
 }
 
-impl shared::Report for Report {
+impl shared::RowReport for Report {
     type Row = Finding;
     fn tool(&self) -> (&str, &str) {
         (&self.tool.name, &self.tool.version)
@@ -92,7 +100,7 @@ impl shared::Report for Report {
 
 /// Options of the renderers.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RenderOptions {
     /// Whether to use colors.
     pub color: bool,
     /// Whether characters outside ASCII may be printed.
@@ -100,16 +108,16 @@ pub struct Options {
     /// Width of the terminal in columns.
     pub width: usize,
     /// Violations of the baseline that are fixed now.
-    pub fixed: Vec<Fixed>,
+    pub fixed: Vec<FixedRow>,
     /// URL of the badge in Markdown. Without it, the report has no badge image.
     pub badge: Option<String>,
     /// Value of `ok` in the machine-mode summary.
     pub ok: bool,
 }
 
-impl Default for Options {
+impl Default for RenderOptions {
     fn default() -> Self {
-        Options {
+        RenderOptions {
             color: false,
             unicode: true,
             width: 100,
@@ -124,7 +132,7 @@ impl Default for Options {
 pub fn render(
     format: Format,
     report: &Report,
-    options: &Options,
+    options: &RenderOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let rendered = match format {
@@ -164,9 +172,9 @@ const FILES: [(&str, Format); 7] = [
 
 /// Writes the report in every format into a directory, which is created if necessary. A badge from
 /// an earlier run that is no longer earned is removed.
-pub fn write_all(report: &Report, dir: &Path, options: &Options) -> Result<(), WriteError> {
+pub fn write_all(report: &Report, dir: &Path, options: &RenderOptions) -> Result<(), WriteError> {
     let earned = badge::badge(report).is_some();
-    let options = Options {
+    let options = RenderOptions {
         color: false,
         badge: earned.then(|| "badge.svg".to_owned()),
         ..options.clone()

@@ -3,19 +3,21 @@
 
 use serde_json::{Value, json};
 
-use super::{docs, words};
+use super::{docs, wording};
 use crate::model::{Finding, Report, Verdict};
 use crate::rules::Level;
 use agentproto_report::aoi::object;
 use agentproto_report::fingerprint;
-use agentproto_report::sarif::{self, Configuration, Log, More, Rule, Text, percent_encode};
+use agentproto_report::sarif::{
+    self, OptionalMembers, SarifConfiguration, SarifReport, SarifRule, SarifText, percent_encode,
+};
 use agentproto_text::clip;
 
-const SHOWN: usize = 1000;
+const MAX_EVIDENCE_CHARS: usize = 1000;
 
-impl Log for Report {
+impl SarifReport for Report {
     const FINGERPRINT: &'static str = "agentprotoAoi/v1";
-    const NUMBERS: bool = false;
+    const NOTIFICATIONS_HAVE_RULE_INDEX: bool = false;
 
     fn is_complete(&self) -> bool {
         !self.partial && self.summary.error == 0
@@ -25,39 +27,39 @@ impl Log for Report {
         json!({ "target": self.target.name })
     }
 
-    fn rule(&self, row: &Finding) -> Rule {
-        let Some(rule) = words::rule(row) else {
-            return Rule {
+    fn rule(&self, row: &Finding) -> SarifRule {
+        let Some(rule) = wording::rule(row) else {
+            return SarifRule {
                 id: row.rule.clone(),
                 short_description: row.rule.as_str().into(),
-                ..Rule::default()
+                ..SarifRule::default()
             };
         };
         let level = match rule.level {
-            Level::Must => sarif::Level::Error,
-            Level::Should | Level::Open => sarif::Level::Warning,
+            Level::Must => sarif::SarifLevel::Error,
+            Level::Should | Level::Open => sarif::SarifLevel::Warning,
         };
         let characteristics = crate::model::characteristics(rule.check);
         let mut tags: Vec<&str> = characteristics.iter().map(|c| c.as_str()).collect();
-        tags.push(words::level(rule.level));
-        Rule {
+        tags.push(wording::level(rule.level));
+        SarifRule {
             id: rule.id.to_owned(),
             name: None,
-            short_description: rule.demands.into(),
+            short_description: rule.requirement.into(),
             full_description: Some(rule.why.into()),
-            help: Some(Text {
+            help: Some(SarifText {
                 text: rule.hint.to_owned(),
                 markdown: Some(docs::markdown(rule, 2)),
             }),
-            default_configuration: Some(Configuration { level }),
+            default_configuration: Some(SarifConfiguration { level }),
             properties: Some(json!({ "tags": tags })),
         }
     }
 
-    fn level(&self, row: &Finding) -> sarif::Level {
+    fn level(&self, row: &Finding) -> sarif::SarifLevel {
         match row.verdict {
-            Verdict::Fail => sarif::Level::Error,
-            _ => sarif::Level::Warning,
+            Verdict::Fail => sarif::SarifLevel::Error,
+            _ => sarif::SarifLevel::Warning,
         }
     }
 
@@ -66,17 +68,19 @@ impl Log for Report {
             "" => row.rule.clone(),
             message => message.to_owned(),
         }];
-        if let Some(rule) = words::rule(row) {
-            lines.push(format!("Expected ({}): {}", row.section, rule.demands));
+        if let Some(rule) = wording::rule(row) {
+            lines.push(format!("Expected ({}): {}", row.section, rule.requirement));
             lines.push(rule.hint.to_owned());
         }
         if !row.repro.is_empty() {
-            lines.push(format!("Run: {}", words::shell(&row.repro)));
+            lines.push(format!("Run: {}", wording::shell(&row.repro)));
         }
-        if let Some(observed) = words::observed(row) {
+        if let Some(observed) = wording::observed(row) {
             lines.push(format!("Observed: {observed}"));
         }
-        let lines = lines.iter().map(|line| clip(line, SHOWN).into_owned());
+        let lines = lines
+            .iter()
+            .map(|line| clip(line, MAX_EVIDENCE_CHARS).into_owned());
         sarif::lines(&lines.collect::<Vec<_>>())
     }
 
@@ -107,8 +111,8 @@ impl Log for Report {
             .collect()
     }
 
-    fn more(&self, row: &Finding) -> More {
-        More {
+    fn optional_members(&self, row: &Finding) -> OptionalMembers {
+        OptionalMembers {
             properties: Some(json!({
                 "command": row.command,
                 "characteristics": row.characteristics,
@@ -117,7 +121,7 @@ impl Log for Report {
                 "repro": row.repro,
                 "evidence": row.evidence,
             })),
-            ..More::default()
+            ..OptionalMembers::default()
         }
     }
 }

@@ -2,27 +2,29 @@
 
 use serde_json::{Value, json};
 
-use crate::rpc::Refusal;
+use crate::rpc::RpcError;
 use crate::scenario::Capabilities;
 
-pub struct Prompt {
+pub struct PromptContent {
     /// Text blocks, joined by newlines. Other blocks appear as names in brackets.
     pub text: String,
     /// The same content as updates, for a later replay.
     pub history: Vec<Value>,
 }
 
-pub fn prompt(params: &Value, takes: &Capabilities) -> Result<Prompt, Refusal> {
+pub fn prompt(params: &Value, supported: &Capabilities) -> Result<PromptContent, RpcError> {
     let Some(blocks) = params.get("prompt").and_then(Value::as_array) else {
-        return Err(Refusal::params("`prompt` must be a list of content blocks"));
+        return Err(RpcError::params(
+            "`prompt` must be a list of content blocks",
+        ));
     };
-    let mut prompt = Prompt {
+    let mut prompt = PromptContent {
         text: String::new(),
         history: Vec::new(),
     };
     let message = crate::store::fresh_id("msg");
     for block in blocks {
-        let text = block_text(block, takes)?;
+        let text = block_text(block, supported)?;
         if !prompt.text.is_empty() {
             prompt.text.push('\n');
         }
@@ -36,14 +38,14 @@ pub fn prompt(params: &Value, takes: &Capabilities) -> Result<Prompt, Refusal> {
     Ok(prompt)
 }
 
-fn block_text(block: &Value, takes: &Capabilities) -> Result<String, Refusal> {
+fn block_text(block: &Value, supported: &Capabilities) -> Result<String, RpcError> {
     let field = |name: &str| {
         let text = block.get(name).and_then(Value::as_str);
-        text.ok_or_else(|| Refusal::params(format!("a content block has no `{name}`")))
+        text.ok_or_else(|| RpcError::params(format!("a content block has no `{name}`")))
     };
     let offered = |flag: bool, kind: &str| match flag {
         true => Ok(()),
-        false => Err(Refusal::params(format!(
+        false => Err(RpcError::params(format!(
             "this agent does not support {kind} in a prompt"
         ))),
     };
@@ -54,28 +56,28 @@ fn block_text(block: &Value, takes: &Capabilities) -> Result<String, Refusal> {
             Ok(format!("[{name}: {}]", field("uri")?))
         }
         "image" => {
-            offered(takes.image, "images")?;
+            offered(supported.image, "images")?;
             field("data")?;
             Ok(format!("[image: {}]", field("mimeType")?))
         }
         "audio" => {
-            offered(takes.audio, "audio")?;
+            offered(supported.audio, "audio")?;
             field("data")?;
             Ok(format!("[audio: {}]", field("mimeType")?))
         }
         "resource" => {
-            offered(takes.embedded_context, "embedded resources")?;
+            offered(supported.embedded_context, "embedded resources")?;
             let part = |name: &str| block.pointer(&format!("/resource/{name}"));
             let uri = part("uri").and_then(Value::as_str);
             let content = part("text").or(part("blob")).and_then(Value::as_str);
             match (uri, content) {
                 (Some(uri), Some(_)) => Ok(format!("[resource: {uri}]")),
-                _ => Err(Refusal::params(
+                _ => Err(RpcError::params(
                     "an embedded resource must have `uri`, and `text` or `blob`",
                 )),
             }
         }
-        other => Err(Refusal::params(format!(
+        other => Err(RpcError::params(format!(
             "unknown content block type `{other}`"
         ))),
     }

@@ -5,51 +5,55 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::servers::{self, Wanted};
+use super::servers::{self, ServerConfig};
 use super::shapes::{self, MODE_OPTION};
-use super::{AUTH_REQUIRED, NOT_FOUND, Offers, Server, Session, State};
-use crate::rpc::{Answer, INVALID_REQUEST, Refusal};
+use super::{AUTH_REQUIRED, AcpServer, ClientCapabilities, NOT_FOUND, Session, State};
+use crate::rpc::{INVALID_REQUEST, RpcError, RpcResult};
 use crate::scenario::{ConfigKind, Scenario};
-use crate::store::{Saved, fresh_id, now};
+use crate::store::{StoredSession, fresh_id, now};
 
-type Opened = Result<(String, Value), Refusal>;
+type OpenedSession = Result<(String, Value), RpcError>;
 
-fn text<'a>(params: &'a Value, key: &str) -> Result<&'a str, Refusal> {
+fn text<'a>(params: &'a Value, key: &str) -> Result<&'a str, RpcError> {
     let value = params.get(key).and_then(Value::as_str);
-    value.ok_or_else(|| Refusal::params(format!("`{key}` must be a string")))
+    value.ok_or_else(|| RpcError::params(format!("`{key}` must be a string")))
 }
 
 /// Finds the running session that the parameters name.
-pub fn session<'a>(state: &'a mut State, params: &Value) -> Result<&'a mut Session, Refusal> {
+pub fn session<'a>(state: &'a mut State, params: &Value) -> Result<&'a mut Session, RpcError> {
     let id = text(params, "sessionId")?;
     let found = state.sessions.get_mut(id);
     found.ok_or_else(|| unknown_session(id))
 }
 
-fn unknown_session(id: &str) -> Refusal {
-    Refusal::new(NOT_FOUND, "unknown session").data(json!({ "sessionId": id }))
+fn unknown_session(id: &str) -> RpcError {
+    RpcError::new(NOT_FOUND, "unknown session").data(json!({ "sessionId": id }))
 }
 
-fn absolute(path: &str, what: &str) -> Result<String, Refusal> {
+fn absolute(path: &str, what: &str) -> Result<String, RpcError> {
     match Path::new(path).is_absolute() {
         true => Ok(path.to_owned()),
-        false => Err(Refusal::params(format!("{what} must be an absolute path"))),
+        false => Err(RpcError::params(format!("{what} must be an absolute path"))),
     }
 }
 
 /// Directories and MCP servers of a session.
-struct Place {
+struct SessionDirs {
     cwd: String,
     directories: Vec<String>,
-    servers: Vec<Wanted>,
+    servers: Vec<ServerConfig>,
 }
 
-fn place(params: &Value, servers_needed: bool, http: bool) -> Result<Place, Refusal> {
+fn read_session_dirs(
+    params: &Value,
+    servers_needed: bool,
+    http: bool,
+) -> Result<SessionDirs, RpcError> {
     let cwd = absolute(text(params, "cwd")?, "`cwd`")?;
     let servers = match params.get("mcpServers") {
-        Some(Value::Array(list)) => servers::wanted(list, http)?,
+        Some(Value::Array(list)) => servers::parse_servers(list, http)?,
         None if !servers_needed => Vec::new(),
-        _ => return Err(Refusal::params("`mcpServers` must be a list")),
+        _ => return Err(RpcError::params("`mcpServers` must be a list")),
     };
     let mut directories = Vec::new();
     match params.get("additionalDirectories") {
@@ -60,20 +64,20 @@ fn place(params: &Value, servers_needed: bool, http: bool) -> Result<Place, Refu
                 directories.push(absolute(path, "an additional directory")?);
             }
         }
-        Some(_) => return Err(Refusal::params("`additionalDirectories` must be a list")),
+        Some(_) => return Err(RpcError::params("`additionalDirectories` must be a list")),
     }
-    Ok(Place {
+    Ok(SessionDirs {
         cwd,
         directories,
         servers,
     })
 }
 
-impl Server {
+impl AcpServer {
     /// Rejects unsupported methods, and all methods before `initialize`.
-    pub fn known(&self, method: &str) -> Result<(), Refusal> {
+    pub fn check_supported(&self, method: &str) -> Result<(), RpcError> {
         let can = &self.scenario.capabilities;
-        let there = match method {
+        let is_supported = match method {
             "initialize" => return Ok(()),
             "authenticate" => !self.scenario.auth.methods.is_empty(),
             "logout" => self.scenario.auth.logout,
@@ -89,19 +93,19 @@ impl Server {
             }
             _ => false,
         };
-        if !there {
-            return Err(Refusal::unknown(method));
+        if !is_supported {
+            return Err(RpcError::unknown(method));
         }
         match self.state().client {
             Some(_) => Ok(()),
-            None => Err(Refusal::new(
+            None => Err(RpcError::new(
                 INVALID_REQUEST,
                 "`initialize` must be sent first",
             )),
         }
     }
 
-    pub fn simple(&self, method: &str, params: &Value) -> Answer {
+    pub fn simple(&self, method: &str, params: &Value) -> RpcResult {
         match method {
             "initialize" => self.initialize(params),
             "authenticate" => self.authenticate(params),
@@ -113,144 +117,149 @@ impl Server {
             "session/delete" => self.delete(params),
             "session/set_mode" => self.set_mode(params),
             "session/set_config_option" => self.set_config_option(params),
-            _ => Err(Refusal::unknown(method)),
+            _ => Err(RpcError::unknown(method)),
         }
     }
 
-    fn initialize(&self, params: &Value) -> Answer {
+    fn initialize(&self, params: &Value) -> RpcResult {
         let version = params.get("protocolVersion").and_then(Value::as_u64);
         if version.is_none_or(|version| version > u64::from(u16::MAX)) {
-            return Err(Refusal::params("`protocolVersion` must be an integer"));
+            return Err(RpcError::params("`protocolVersion` must be an integer"));
         }
-        let offers = offers(params);
-        self.state().client = Some(offers);
-        Ok(shapes::initialized(&self.scenario, offers))
+        let client = client_capabilities(params);
+        self.state().client = Some(client);
+        Ok(shapes::initialized(&self.scenario, client))
     }
 
-    fn authenticate(&self, params: &Value) -> Answer {
+    fn authenticate(&self, params: &Value) -> RpcResult {
         let id = text(params, "methodId")?;
         let mut methods = self.scenario.auth.methods.iter();
         match methods.find(|method| method.id == id) {
             Some(method) if method.terminal => {
-                Err(Refusal::params("this method must be run in a terminal"))
+                Err(RpcError::params("this method must be run in a terminal"))
             }
             Some(_) => {
                 self.state().authenticated = true;
                 Ok(json!({}))
             }
-            None => Err(Refusal::params(format!("unknown auth method `{id}`"))),
+            None => Err(RpcError::params(format!("unknown auth method `{id}`"))),
         }
     }
 
-    fn allowed(&self, state: &State) -> Result<(), Refusal> {
+    fn check_authenticated(&self, state: &State) -> Result<(), RpcError> {
         match self.scenario.auth.required && !state.authenticated {
-            true => Err(Refusal::new(AUTH_REQUIRED, "authentication is required")),
+            true => Err(RpcError::new(AUTH_REQUIRED, "authentication is required")),
             false => Ok(()),
         }
     }
 
-    pub fn new_session(&self, params: &Value) -> Opened {
-        let place = place(params, true, self.scenario.capabilities.mcp_http)?;
-        let saved = Saved {
+    pub fn new_session(&self, params: &Value) -> OpenedSession {
+        let dirs = read_session_dirs(params, true, self.scenario.capabilities.mcp_http)?;
+        let saved = StoredSession {
             id: fresh_id("mock"),
-            cwd: place.cwd,
-            directories: place.directories,
+            cwd: dirs.cwd,
+            directories: dirs.directories,
             updated_at: now(),
-            ..Saved::default()
+            ..StoredSession::default()
         };
         let mut state = self.state();
-        self.allowed(&state)?;
+        self.check_authenticated(&state)?;
         let id = saved.id.clone();
         self.store.save(&saved);
-        let mut answer = self.start(&mut state, saved, &place.servers);
+        let mut answer = self.start(&mut state, saved, &dirs.servers);
         answer.insert("sessionId".to_owned(), id.as_str().into());
         Ok((id, Value::Object(answer)))
     }
 
     /// Starts a session, and returns its modes and options.
-    fn start(&self, state: &mut State, saved: Saved, wanted: &[Wanted]) -> Map<String, Value> {
+    fn start(
+        &self,
+        state: &mut State,
+        saved: StoredSession,
+        configs: &[ServerConfig],
+    ) -> Map<String, Value> {
         let session = Session {
             mode: self.scenario.modes.as_ref().map(|m| m.current.clone()),
             config: defaults(&self.scenario),
             active: None,
-            servers: servers::connect(wanted),
+            servers: servers::connect(configs),
             saved,
         };
-        let offers = state.client.unwrap_or_default();
-        let settings = shapes::settings(&self.scenario, &session, offers);
+        let client = state.client.unwrap_or_default();
+        let settings = shapes::settings(&self.scenario, &session, client);
         state.sessions.insert(session.saved.id.clone(), session);
         settings
     }
 
     /// Finds an earlier session, and moves it to the given directories.
-    fn revive(
+    fn find_stored_session(
         &self,
         params: &Value,
         servers_needed: bool,
-    ) -> Result<(Saved, Vec<Wanted>), Refusal> {
+    ) -> Result<(StoredSession, Vec<ServerConfig>), RpcError> {
         let id = text(params, "sessionId")?;
         let http = self.scenario.capabilities.mcp_http;
-        let place = place(params, servers_needed, http)?;
+        let dirs = read_session_dirs(params, servers_needed, http)?;
         let state = self.state();
-        self.allowed(&state)?;
+        self.check_authenticated(&state)?;
         let running = state.sessions.get(id).map(|session| &session.saved);
         let known = running.or_else(|| state.closed.get(id)).cloned();
         let mut saved = known
             .or_else(|| self.store.load(id))
             .ok_or_else(|| unknown_session(id))?;
-        saved.cwd = place.cwd;
-        saved.directories = place.directories;
-        Ok((saved, place.servers))
+        saved.cwd = dirs.cwd;
+        saved.directories = dirs.directories;
+        Ok((saved, dirs.servers))
     }
 
     /// Replays the whole conversation before the response.
-    pub fn load(&self, params: &Value) -> Opened {
-        let (saved, servers) = self.revive(params, true)?;
+    pub fn load(&self, params: &Value) -> OpenedSession {
+        let (saved, servers) = self.find_stored_session(params, true)?;
         for update in &saved.history {
             self.update(&saved.id, update.clone());
         }
-        Ok(self.reopened(saved, &servers))
+        Ok(self.reopen(saved, &servers))
     }
 
     /// Like `load`, but without the replay.
-    pub fn resume(&self, params: &Value) -> Opened {
-        let (saved, servers) = self.revive(params, false)?;
-        Ok(self.reopened(saved, &servers))
+    pub fn resume(&self, params: &Value) -> OpenedSession {
+        let (saved, servers) = self.find_stored_session(params, false)?;
+        Ok(self.reopen(saved, &servers))
     }
 
-    fn reopened(&self, saved: Saved, wanted: &[Wanted]) -> (String, Value) {
+    fn reopen(&self, saved: StoredSession, configs: &[ServerConfig]) -> (String, Value) {
         let id = saved.id.clone();
         let mut state = self.state();
         state.closed.remove(&id);
         if let Some(session) = state.sessions.get_mut(&id) {
             session.saved.cwd = saved.cwd;
             session.saved.directories = saved.directories;
-            session.servers = servers::connect(wanted);
-            let offers = state.client.unwrap_or_default();
+            session.servers = servers::connect(configs);
+            let client = state.client.unwrap_or_default();
             let settings = state.sessions.get(&id);
-            let settings = settings.map(|s| shapes::settings(&self.scenario, s, offers));
+            let settings = settings.map(|s| shapes::settings(&self.scenario, s, client));
             return (id, Value::Object(settings.unwrap_or_default()));
         }
-        let settings = self.start(&mut state, saved, wanted);
+        let settings = self.start(&mut state, saved, configs);
         (id, Value::Object(settings))
     }
 
-    fn list(&self, params: &Value) -> Answer {
+    fn list(&self, params: &Value) -> RpcResult {
         let cwd = match params.get("cwd") {
             None | Some(Value::Null) => None,
             Some(Value::String(path)) => Some(absolute(path, "`cwd`")?),
-            Some(_) => return Err(Refusal::params("`cwd` must be a string")),
+            Some(_) => return Err(RpcError::params("`cwd` must be a string")),
         };
         let state = self.state();
-        self.allowed(&state)?;
-        let mut all: HashMap<String, Saved> = HashMap::new();
+        self.check_authenticated(&state)?;
+        let mut all: HashMap<String, StoredSession> = HashMap::new();
         let running = state.sessions.values().map(|session| &session.saved);
         let stored = self.store.all();
         for saved in stored.iter().chain(state.closed.values()).chain(running) {
             all.insert(saved.id.clone(), saved.clone());
         }
-        let wanted = |saved: &Saved| cwd.as_ref().is_none_or(|cwd| *cwd == saved.cwd);
-        let mut all: Vec<Saved> = all.into_values().filter(wanted).collect();
+        let is_listed = |saved: &StoredSession| cwd.as_ref().is_none_or(|cwd| *cwd == saved.cwd);
+        let mut all: Vec<StoredSession> = all.into_values().filter(is_listed).collect();
         all.sort_by(|a, b| (&b.updated_at, &b.id).cmp(&(&a.updated_at, &a.id)));
         let from = match params.get("cursor") {
             None | Some(Value::Null) => 0,
@@ -268,9 +277,9 @@ impl Server {
         Ok(answer)
     }
 
-    fn delete(&self, params: &Value) -> Answer {
+    fn delete(&self, params: &Value) -> RpcResult {
         let id = text(params, "sessionId")?;
-        let mut state = self.without_turn(self.state(), id);
+        let mut state = self.cancel_turn_and_wait(self.state(), id);
         state.sessions.remove(id);
         state.closed.remove(id);
         self.store.delete(id);
@@ -278,33 +287,33 @@ impl Server {
     }
 
     /// Checks that the scenario has the mode.
-    fn checked_mode(&self, mode: &str) -> Result<(), Refusal> {
+    fn checked_mode(&self, mode: &str) -> Result<(), RpcError> {
         let modes = self.scenario.modes.as_ref();
         match modes.is_some_and(|modes| modes.available.iter().any(|m| m.id == mode)) {
             true => Ok(()),
-            false => Err(Refusal::params(format!("unknown mode `{mode}`"))),
+            false => Err(RpcError::params(format!("unknown mode `{mode}`"))),
         }
     }
 
-    fn set_mode(&self, params: &Value) -> Answer {
+    fn set_mode(&self, params: &Value) -> RpcResult {
         let mode = text(params, "modeId")?;
         let mut state = self.state();
-        let offers = state.client.unwrap_or_default();
+        let client = state.client.unwrap_or_default();
         let session = session(&mut state, params)?;
         self.checked_mode(mode)?;
         session.mode = Some(mode.to_owned());
-        self.tell_options(session, offers);
+        self.send_options(session, client);
         Ok(json!({}))
     }
 
     /// Sends the full list of options, for clients that show options instead of modes.
-    fn tell_options(&self, session: &Session, offers: Offers) {
-        let options = shapes::config_options(&self.scenario, session, offers);
+    fn send_options(&self, session: &Session, client: ClientCapabilities) {
+        let options = shapes::config_options(&self.scenario, session, client);
         let update = json!({ "sessionUpdate": "config_option_update", "configOptions": options });
         self.update(&session.saved.id, update);
     }
 
-    fn tell_mode(&self, session: &Session) {
+    fn send_mode(&self, session: &Session) {
         let update = json!({
             "sessionUpdate": "current_mode_update",
             "currentModeId": session.mode,
@@ -315,13 +324,13 @@ impl Server {
     /// Changes the mode on behalf of the agent.
     pub fn switch_mode(&self, id: &str, mode: &str) {
         let mut state = self.state();
-        let offers = state.client.unwrap_or_default();
+        let client = state.client.unwrap_or_default();
         if self.checked_mode(mode).is_ok()
             && let Some(session) = state.sessions.get_mut(id)
         {
             session.mode = Some(mode.to_owned());
-            self.tell_mode(session);
-            self.tell_options(session, offers);
+            self.send_mode(session);
+            self.send_options(session, client);
         }
     }
 
@@ -333,52 +342,54 @@ impl Server {
         self.update(id, update);
     }
 
-    fn set_config_option(&self, params: &Value) -> Answer {
+    fn set_config_option(&self, params: &Value) -> RpcResult {
         let option = text(params, "configId")?;
         let value = params.get("value").cloned().unwrap_or(Value::Null);
         let mut state = self.state();
-        let offers = state.client.unwrap_or_default();
+        let client = state.client.unwrap_or_default();
         let session = session(&mut state, params)?;
         if option == MODE_OPTION && self.scenario.modes.is_some() {
             let mode = text(params, "value")?;
             self.checked_mode(mode)?;
             session.mode = Some(mode.to_owned());
-            self.tell_mode(session);
+            self.send_mode(session);
         } else {
             let mut options = self.scenario.config_options.iter();
             let Some(known) = options.find(|o| o.id == option) else {
-                return Err(Refusal::params(format!("unknown config option `{option}`")));
+                return Err(RpcError::params(format!(
+                    "unknown config option `{option}`"
+                )));
             };
             let fits = match &known.kind {
                 ConfigKind::Select { options, .. } => options
                     .iter()
                     .any(|o| Some(o.id.as_str()) == value.as_str()),
-                ConfigKind::Boolean { .. } => offers.boolean_options && value.is_boolean(),
+                ConfigKind::Boolean { .. } => client.boolean_options && value.is_boolean(),
             };
             if !fits {
-                return Err(Refusal::params(format!("invalid value for `{option}`")));
+                return Err(RpcError::params(format!("invalid value for `{option}`")));
             }
             session.config.insert(option.to_owned(), value);
         }
-        let options = shapes::config_options(&self.scenario, session, offers);
+        let options = shapes::config_options(&self.scenario, session, client);
         Ok(json!({ "configOptions": options }))
     }
 }
 
-fn offers(params: &Value) -> Offers {
+fn client_capabilities(params: &Value) -> ClientCapabilities {
     let capabilities = params.get("clientCapabilities").unwrap_or(&Value::Null);
     let on = |pointer: &str| capabilities.pointer(pointer) == Some(&Value::Bool(true));
-    let given = |pointer: &str| capabilities.pointer(pointer).is_some_and(Value::is_object);
-    Offers {
+    let has_object = |pointer: &str| capabilities.pointer(pointer).is_some_and(Value::is_object);
+    ClientCapabilities {
         read: on("/fs/readTextFile"),
         write: on("/fs/writeTextFile"),
         terminal: on("/terminal"),
         auth_terminal: on("/auth/terminal"),
-        boolean_options: given("/session/configOptions/boolean"),
-        notices: given("/session/notices"),
-        forms: given("/elicitation/form"),
-        urls: given("/elicitation/url"),
-        compaction: given("/session/compaction"),
+        boolean_options: has_object("/session/configOptions/boolean"),
+        notices: has_object("/session/notices"),
+        forms: has_object("/elicitation/form"),
+        urls: has_object("/elicitation/url"),
+        compaction: has_object("/session/compaction"),
     }
 }
 
@@ -394,15 +405,15 @@ fn defaults(scenario: &Scenario) -> HashMap<String, Value> {
 }
 
 /// Parses a cursor. Cursors have the form `from-N` and are opaque to the client.
-fn page_start(cursor: &Value, total: usize) -> Result<usize, Refusal> {
+fn page_start(cursor: &Value, total: usize) -> Result<usize, RpcError> {
     let number = cursor.as_str().and_then(|text| text.strip_prefix("from-"));
     let number: Option<usize> = number.and_then(|number| number.parse().ok());
     number
         .filter(|number| *number <= total)
-        .ok_or_else(|| Refusal::params("unknown cursor"))
+        .ok_or_else(|| RpcError::params("unknown cursor"))
 }
 
-fn session_info(saved: &Saved) -> Value {
+fn session_info(saved: &StoredSession) -> Value {
     let mut info = json!({
         "sessionId": saved.id,
         "cwd": saved.cwd,

@@ -5,9 +5,9 @@
 
 pub(super) mod content;
 mod methods;
+mod output;
 mod servers;
 mod shapes;
-mod stage;
 
 use std::collections::HashMap;
 use std::io;
@@ -17,24 +17,24 @@ use std::sync::mpsc::Sender;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde_json::{Value, json};
 
-use crate::Play;
+use crate::AgentConfig;
 use crate::mailbox::Mailbox;
-use crate::rpc::{Answer, INVALID_REQUEST, Incoming, Peer, Refusal, Signal};
+use crate::rpc::{INVALID_REQUEST, Incoming, RpcError, RpcPeer, RpcResult, TurnSignal};
 use crate::scenario::Scenario;
-use crate::store::{Saved, Store, now};
-use crate::turn::{End, Player};
-use stage::AcpStage;
+use crate::store::{SessionStore, StoredSession, now};
+use crate::turn::{TurnEnd, TurnRunner};
+use output::AcpOutput;
 
 pub const PROTOCOL: u64 = 1;
 const AUTH_REQUIRED: i64 = -32000;
 const NOT_FOUND: i64 = -32002;
 const REQUEST_CANCELLED: i64 = -32800;
 
-pub struct Server {
+pub struct AcpServer {
     scenario: Scenario,
     args: Vec<String>,
-    peer: Peer,
-    store: Store,
+    peer: RpcPeer,
+    store: SessionStore,
     state: Mutex<State>,
     turn_over: Condvar,
 }
@@ -42,16 +42,16 @@ pub struct Server {
 #[derive(Default)]
 struct State {
     /// Capabilities of the client, `None` before `initialize`.
-    client: Option<Offers>,
+    client: Option<ClientCapabilities>,
     authenticated: bool,
     sessions: HashMap<String, Session>,
     /// Sessions that are no longer running but can be loaded.
-    closed: HashMap<String, Saved>,
+    closed: HashMap<String, StoredSession>,
 }
 
 /// Client capabilities. A missing capability is false.
 #[derive(Clone, Copy, Default)]
-struct Offers {
+struct ClientCapabilities {
     read: bool,
     write: bool,
     terminal: bool,
@@ -64,35 +64,35 @@ struct Offers {
 }
 
 struct Session {
-    saved: Saved,
+    saved: StoredSession,
     mode: Option<String>,
     config: HashMap<String, Value>,
-    active: Option<Active>,
+    active: Option<RunningTurn>,
     /// MCP servers of the session. They stay open as long as the session.
-    servers: Vec<servers::Link>,
+    servers: Vec<servers::RunningServer>,
 }
 
 /// The running turn of a session.
-struct Active {
+struct RunningTurn {
     request: Value,
-    ear: Sender<Signal>,
+    sender: Sender<TurnSignal>,
     /// Whether the turn never answers, so that waiting for it is pointless.
     hanging: bool,
 }
 
-pub fn run(play: Play, peer: Peer) -> io::Result<()> {
-    let server = Arc::new(Server {
-        scenario: play.scenario,
-        args: play.args,
+pub fn run(config: AgentConfig, peer: RpcPeer) -> io::Result<()> {
+    let server = Arc::new(AcpServer {
+        scenario: config.scenario,
+        args: config.args,
         peer,
-        store: Store::new(play.state),
+        store: SessionStore::new(config.state),
         state: Mutex::new(State::default()),
         turn_over: Condvar::new(),
     });
     server.peer.serve(|incoming| server.handle(incoming))
 }
 
-impl Server {
+impl AcpServer {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -101,23 +101,23 @@ impl Server {
         match incoming {
             Incoming::Request { id, method, params } => self.request(&id, &method, &params),
             Incoming::Notification { method, params } => match method.as_str() {
-                "session/cancel" => self.cancel(&params, Signal::Cancel),
+                "session/cancel" => self.cancel(&params, TurnSignal::Cancel),
                 "$/cancel_request" => self.cancel_request(&params),
                 _ => {}
             },
-            Incoming::Response { id, outcome } => self.peer.reply(&id, outcome),
-            Incoming::Bad { .. } => {}
+            Incoming::Response { id, outcome } => self.peer.handle_response(&id, outcome),
+            Incoming::Invalid { .. } => {}
         }
     }
 
     fn request(self: &Arc<Self>, id: &Value, method: &str, params: &Value) {
-        if let Err(refusal) = self.known(method) {
-            return self.peer.respond(id, Err(refusal));
+        if let Err(error) = self.check_supported(method) {
+            return self.peer.respond(id, Err(error));
         }
         match method {
             "session/prompt" => {
-                if let Err(refusal) = self.prompt(id, params) {
-                    self.peer.respond(id, Err(refusal));
+                if let Err(error) = self.prompt(id, params) {
+                    self.peer.respond(id, Err(error));
                 }
             }
             // Run this in its own thread: it waits for the turn, and the turn may wait for a
@@ -129,9 +129,9 @@ impl Server {
                     server.peer.respond(&id, answer);
                 });
             }
-            "session/new" => self.opened(id, self.new_session(params)),
-            "session/load" => self.opened(id, self.load(params)),
-            "session/resume" => self.opened(id, self.resume(params)),
+            "session/new" => self.respond_opened(id, self.new_session(params)),
+            "session/load" => self.respond_opened(id, self.load(params)),
+            "session/resume" => self.respond_opened(id, self.resume(params)),
             _ => {
                 let answer = self.simple(method, params);
                 self.peer.respond(id, answer);
@@ -140,7 +140,7 @@ impl Server {
     }
 
     /// Answers, and then sends the commands of the new session.
-    fn opened(&self, id: &Value, answer: Result<(String, Value), Refusal>) {
+    fn respond_opened(&self, id: &Value, answer: Result<(String, Value), RpcError>) {
         match answer {
             Ok((session, result)) => {
                 self.peer.respond(id, Ok(result));
@@ -148,7 +148,7 @@ impl Server {
                     self.update(&session, shapes::commands(&self.scenario.commands));
                 }
             }
-            Err(refusal) => self.peer.respond(id, Err(refusal)),
+            Err(error) => self.peer.respond(id, Err(error)),
         }
     }
 
@@ -158,21 +158,21 @@ impl Server {
     }
 
     /// Starts a turn, or returns why it cannot start.
-    fn prompt(self: &Arc<Self>, request: &Value, params: &Value) -> Result<(), Refusal> {
+    fn prompt(self: &Arc<Self>, request: &Value, params: &Value) -> Result<(), RpcError> {
         let prompt = content::prompt(params, &self.scenario.capabilities)?;
         let mailbox = Mailbox::new();
         let mut state = self.state();
-        let offers = state.client.unwrap_or_default();
+        let client = state.client.unwrap_or_default();
         let session = methods::session(&mut state, params)?;
         if session.active.is_some() {
-            return Err(Refusal::new(
+            return Err(RpcError::new(
                 INVALID_REQUEST,
                 "a turn is already running in this session",
             ));
         }
-        session.active = Some(Active {
+        session.active = Some(RunningTurn {
             request: request.clone(),
-            ear: mailbox.ear(),
+            sender: mailbox.sender(),
             hanging: false,
         });
         let saved = &mut session.saved;
@@ -195,64 +195,65 @@ impl Server {
         }
         saved.prompts.push(prompt.text.clone());
         saved.history.extend(prompt.history);
-        let stage = AcpStage::new(Arc::clone(self), offers, mailbox, saved, request);
+        let output = AcpOutput::new(Arc::clone(self), client, mailbox, saved, request);
         drop(state);
         let server = Arc::clone(self);
-        std::thread::spawn(move || server.turn(stage, &prompt.text, words));
+        std::thread::spawn(move || server.turn(output, &prompt.text, words));
         Ok(())
     }
 
-    fn turn(&self, mut stage: AcpStage, prompt: &str, mut words: Vec<(String, String)>) {
+    fn turn(&self, mut output: AcpOutput, prompt: &str, mut words: Vec<(String, String)>) {
         let end = match self.scenario.turn(prompt) {
             None => Ok(()),
             Some((turn, groups)) => {
                 words.extend(groups);
-                let mut player = Player {
-                    stage: &mut stage,
+                let mut runner = TurnRunner {
+                    output: &mut output,
                     words,
                     args: &self.args,
                 };
-                player.play(&turn.steps)
+                runner.run(&turn.steps)
             }
         };
-        if !matches!(end, Err(End::Silence)) {
-            stage.complete_pages();
+        if !matches!(end, Err(TurnEnd::NoResponse)) {
+            output.complete_pages();
         }
         let mut answer = match end {
             Ok(()) => Ok(json!({ "stopReason": "end_turn" })),
-            Err(End::Stop(reason)) => Ok(json!({ "stopReason": reason })),
-            Err(End::Cancelled) => Ok(json!({ "stopReason": "cancelled" })),
-            Err(End::RequestCancelled) => {
-                Err(Refusal::new(REQUEST_CANCELLED, "the request was cancelled"))
-            }
-            Err(End::Error { code, message }) => Err(Refusal::new(code, message)),
-            Err(End::Silence) => return,
+            Err(TurnEnd::Stop(reason)) => Ok(json!({ "stopReason": reason })),
+            Err(TurnEnd::Cancelled) => Ok(json!({ "stopReason": "cancelled" })),
+            Err(TurnEnd::RequestCancelled) => Err(RpcError::new(
+                REQUEST_CANCELLED,
+                "the request was cancelled",
+            )),
+            Err(TurnEnd::Error { code, message }) => Err(RpcError::new(code, message)),
+            Err(TurnEnd::NoResponse) => return,
         };
         // `usage` itself is still a draft in the protocol.
-        if let (Ok(Value::Object(answer)), Some(used)) = (&mut answer, stage.used) {
+        if let (Ok(Value::Object(answer)), Some(used)) = (&mut answer, output.used) {
             let usage = json!({ "usage": { "totalTokens": used } });
             answer.insert("_meta".to_owned(), usage);
         }
         // Free the session before the response is visible, and hold the lock so that it is not seen
         // free without a response.
         let mut state = self.state();
-        if let Some(session) = state.sessions.get_mut(&stage.session) {
+        if let Some(session) = state.sessions.get_mut(&output.session) {
             session.active = None;
             session.saved.updated_at = now();
-            session.saved.history.append(&mut stage.history);
+            session.saved.history.append(&mut output.history);
             self.store.save(&session.saved);
         }
-        self.peer.respond(&stage.request, answer);
+        self.peer.respond(&output.request, answer);
         drop(state);
         self.turn_over.notify_all();
     }
 
-    fn cancel(&self, params: &Value, signal: Signal) {
+    fn cancel(&self, params: &Value, signal: TurnSignal) {
         let id = params.get("sessionId").and_then(Value::as_str);
         let state = self.state();
         let session = id.and_then(|id| state.sessions.get(id));
         if let Some(active) = session.and_then(|session| session.active.as_ref()) {
-            let _ = active.ear.send(signal);
+            let _ = active.sender.send(signal);
         }
     }
 
@@ -263,14 +264,14 @@ impl Server {
         let state = self.state();
         let turns = state.sessions.values().filter_map(|s| s.active.as_ref());
         for active in turns.filter(|active| active.request == *request) {
-            let _ = active.ear.send(Signal::CancelRequest);
+            let _ = active.sender.send(TurnSignal::CancelRequest);
         }
     }
 
-    fn close(&self, params: &Value) -> Answer {
+    fn close(&self, params: &Value) -> RpcResult {
         let mut state = self.state();
         let id = methods::session(&mut state, params)?.saved.id.clone();
-        let mut state = self.without_turn(state, &id);
+        let mut state = self.cancel_turn_and_wait(state, &id);
         if let Some(session) = state.sessions.get_mut(&id) {
             session.active = None;
             self.store.save(&session.saved);
@@ -285,7 +286,7 @@ impl Server {
 
     /// Cancels the turn of a session and waits until it is answered. Does not wait for a turn that
     /// hangs.
-    fn without_turn<'s>(
+    fn cancel_turn_and_wait<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
         id: &str,
@@ -296,7 +297,7 @@ impl Server {
             turn.is_some_and(|turn| !turn.hanging)
         };
         if let Some(turn) = state.sessions.get(id).and_then(|s| s.active.as_ref()) {
-            let _ = turn.ear.send(Signal::Cancel);
+            let _ = turn.sender.send(TurnSignal::Cancel);
         }
         while active(&state) {
             self.turn_over.wait(&mut state);

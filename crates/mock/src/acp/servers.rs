@@ -14,63 +14,63 @@ use std::ptr;
 
 use serde_json::{Value, json};
 
-use crate::rpc::Refusal;
+use crate::rpc::RpcError;
 
 /// How to connect to an MCP server.
-pub enum Wanted {
-    Program(Program),
-    Address(http::Address),
+pub enum ServerConfig {
+    ServerProgram(ServerProgram),
+    ServerAddress(http::ServerAddress),
 }
 
 /// Command line and environment of an MCP server over stdio.
-pub struct Program {
+pub struct ServerProgram {
     name: String,
     argv: Vec<CString>,
     env: Vec<CString>,
 }
 
 /// Running MCP server. Dropping it closes the server's stdin, which ends the server.
-pub struct Link {
+pub struct RunningServer {
     _input: File,
 }
 
 /// Parses `mcpServers`. Every agent supports stdio; HTTP is optional.
-pub fn wanted(list: &[Value], over_http: bool) -> Result<Vec<Wanted>, Refusal> {
+pub fn parse_servers(list: &[Value], over_http: bool) -> Result<Vec<ServerConfig>, RpcError> {
     let read = list.iter().map(|server| match server.get("type") {
         Some(Value::String(kind)) if kind == "http" && over_http => {
-            http::address(server).map(Wanted::Address)
+            http::address(server).map(ServerConfig::ServerAddress)
         }
-        _ => program(server).map(Wanted::Program),
+        _ => program(server).map(ServerConfig::ServerProgram),
     });
     read.collect()
 }
 
-fn program(server: &Value) -> Result<Program, Refusal> {
+fn program(server: &Value) -> Result<ServerProgram, RpcError> {
     let word = |key: &str| {
         let text = server.get(key).and_then(Value::as_str);
-        text.ok_or_else(|| Refusal::params(format!("an MCP server has no `{key}`")))
+        text.ok_or_else(|| RpcError::params(format!("an MCP server has no `{key}`")))
     };
     let name = word("name")?.to_owned();
     if let Some(kind) = server.get("type").and_then(Value::as_str) {
-        return Err(Refusal::params(format!(
+        return Err(RpcError::params(format!(
             "MCP servers of the type `{kind}` are not supported"
         )));
     }
     let list = |key: &str| match server.get(key) {
         Some(Value::Array(list)) => Ok(list.as_slice()),
-        _ => Err(Refusal::params(format!("an MCP server has no `{key}`"))),
+        _ => Err(RpcError::params(format!("an MCP server has no `{key}`"))),
     };
     let mut argv = vec![word("command")?.to_owned()];
     for arg in list("args")? {
         let arg = arg.as_str();
-        let arg = arg.ok_or_else(|| Refusal::params("`args` of an MCP server must be strings"))?;
+        let arg = arg.ok_or_else(|| RpcError::params("`args` of an MCP server must be strings"))?;
         argv.push(arg.to_owned());
     }
     let mut env: Vec<String> = Vec::new();
     for entry in list("env")? {
         let part = |key: &str| entry.get(key).and_then(Value::as_str);
         let (Some(name), Some(value)) = (part("name"), part("value")) else {
-            return Err(Refusal::params(
+            return Err(RpcError::params(
                 "every entry of `env` must have a name and a value",
             ));
         };
@@ -79,9 +79,10 @@ fn program(server: &Value) -> Result<Program, Refusal> {
     let texts = |texts: Vec<String>| -> Result<Vec<CString>, NulError> {
         texts.into_iter().map(CString::new).collect()
     };
-    let nul =
-        |_| Refusal::params("the command line or environment of an MCP server contains a NUL byte");
-    Ok(Program {
+    let nul = |_| {
+        RpcError::params("the command line or environment of an MCP server contains a NUL byte")
+    };
+    Ok(ServerProgram {
         name,
         argv: texts(argv).map_err(nul)?,
         env: texts(env).map_err(nul)?,
@@ -89,12 +90,14 @@ fn program(server: &Value) -> Result<Program, Refusal> {
 }
 
 /// Connects to every server. A server that cannot be started is reported on stderr and skipped.
-pub fn connect(wanted: &[Wanted]) -> Vec<Link> {
+pub fn connect(config: &[ServerConfig]) -> Vec<RunningServer> {
     let mut started = Vec::new();
-    for server in wanted {
+    for server in config {
         match server {
-            Wanted::Address(address) => http::greet(address, &hello()),
-            Wanted::Program(program) => match start(program) {
+            ServerConfig::ServerAddress(address) => {
+                http::send_initialize(address, &initialize_request())
+            }
+            ServerConfig::ServerProgram(program) => match start(program) {
                 Ok(link) => started.push(link),
                 Err(error) => eprintln!("mock: MCP server {}: {error}", program.name),
             },
@@ -103,7 +106,7 @@ pub fn connect(wanted: &[Wanted]) -> Vec<Link> {
     started
 }
 
-fn hello() -> Value {
+fn initialize_request() -> Value {
     json!({
         "jsonrpc": "2.0",
         "id": 1,
@@ -116,20 +119,20 @@ fn hello() -> Value {
     })
 }
 
-fn start(wanted: &Program) -> io::Result<Link> {
+fn start(config: &ServerProgram) -> io::Result<RunningServer> {
     let (their_input, our_output) = pipe()?;
     let (our_input, their_output) = pipe()?;
-    let child = spawn(wanted, &their_input.into(), &their_output.into())?;
+    let child = spawn(config, &their_input.into(), &their_output.into())?;
     let mut output = File::from(OwnedFd::from(our_output));
-    let link = Link {
+    let link = RunningServer {
         _input: output.try_clone()?,
     };
     std::thread::spawn(move || {
         let mut lines = BufReader::new(our_input);
         let mut line = Vec::new();
-        let hello = hello();
+        let initialize_request = initialize_request();
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        let greeted = writeln!(output, "{hello}")
+        let greeted = writeln!(output, "{initialize_request}")
             .and_then(|()| lines.read_until(b'\n', &mut line))
             .and_then(|_| writeln!(output, "{ready}"));
         // Close this copy of the server's stdin. The session keeps the other one.
@@ -146,26 +149,26 @@ fn start(wanted: &Program) -> io::Result<Link> {
     Ok(link)
 }
 
-fn spawn(wanted: &Program, input: &OwnedFd, output: &OwnedFd) -> io::Result<libc::pid_t> {
-    let Some(program) = wanted.argv.first() else {
+fn spawn(config: &ServerProgram, input: &OwnedFd, output: &OwnedFd) -> io::Result<libc::pid_t> {
+    let Some(program) = config.argv.first() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let own = std::env::vars_os().filter_map(|(name, value)| {
         let mut pair = name.into_encoded_bytes();
         pair.push(b'=');
-        let given = |given: &CString| given.as_bytes().starts_with(&pair);
-        if wanted.env.iter().any(given) {
+        let is_set = |is_set: &CString| is_set.as_bytes().starts_with(&pair);
+        if config.env.iter().any(is_set) {
             return None;
         }
         pair.extend(value.into_encoded_bytes());
         CString::new(pair).ok()
     });
-    let env: Vec<CString> = own.chain(wanted.env.iter().cloned()).collect();
+    let env: Vec<CString> = own.chain(config.env.iter().cloned()).collect();
     let pointers = |texts: &[CString]| -> Vec<*mut libc::c_char> {
         let texts = texts.iter().map(|text| text.as_ptr().cast_mut());
         texts.chain([ptr::null_mut()]).collect()
     };
-    let (argv, envp) = (pointers(&wanted.argv), pointers(&env));
+    let (argv, envp) = (pointers(&config.argv), pointers(&env));
     // SAFETY: the arrays are null-terminated and outlive the call, as do their strings. The actions
     // are initialized before use and destroyed after it.
     unsafe {

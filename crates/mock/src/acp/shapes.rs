@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Offers, Session};
+use super::{ClientCapabilities, Session};
 use crate::scenario::{
-    AuthMethod, Capabilities, Command, ConfigKind, ConfigOption, Named, Scenario, Usage,
+    AuthMethod, Capabilities, ConfigKind, ConfigOption, NamedOption, Scenario, SlashCommand, Usage,
 };
 
 /// Id of the option that mirrors the session's mode, for clients that support only modes or only
@@ -18,10 +18,10 @@ fn set(map: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>)
     }
 }
 
-pub fn initialized(scenario: &Scenario, offers: Offers) -> Value {
+pub fn initialized(scenario: &Scenario, client: ClientCapabilities) -> Value {
     let can = &scenario.capabilities;
     let methods = scenario.auth.methods.iter();
-    let methods = methods.filter(|method| !method.terminal || offers.auth_terminal);
+    let methods = methods.filter(|method| !method.terminal || client.auth_terminal);
     json!({
         "protocolVersion": super::PROTOCOL,
         "agentCapabilities": {
@@ -75,7 +75,7 @@ fn auth_method(method: &AuthMethod) -> Value {
     Value::Object(map)
 }
 
-fn named(entry: &Named, id: &str) -> Value {
+fn named(entry: &NamedOption, id: &str) -> Value {
     let mut map = Map::new();
     map.insert(id.to_owned(), entry.id.as_str().into());
     map.insert("name".to_owned(), entry.name.as_str().into());
@@ -84,21 +84,29 @@ fn named(entry: &Named, id: &str) -> Value {
 }
 
 /// `modes` and `configOptions` of a session, if the scenario has any.
-pub fn settings(scenario: &Scenario, session: &Session, offers: Offers) -> Map<String, Value> {
+pub fn settings(
+    scenario: &Scenario,
+    session: &Session,
+    client: ClientCapabilities,
+) -> Map<String, Value> {
     let mut map = Map::new();
     if let (Some(modes), Some(current)) = (&scenario.modes, &session.mode) {
         let available: Vec<Value> = modes.available.iter().map(|m| named(m, "id")).collect();
         let state = json!({ "currentModeId": current, "availableModes": available });
         map.insert("modes".to_owned(), state);
     }
-    let options = config_options(scenario, session, offers);
+    let options = config_options(scenario, session, client);
     if !options.is_empty() {
         map.insert("configOptions".to_owned(), Value::Array(options));
     }
     map
 }
 
-pub fn config_options(scenario: &Scenario, session: &Session, offers: Offers) -> Vec<Value> {
+pub fn config_options(
+    scenario: &Scenario,
+    session: &Session,
+    client: ClientCapabilities,
+) -> Vec<Value> {
     let mut options = Vec::new();
     if let (Some(modes), Some(current)) = (&scenario.modes, &session.mode) {
         let values: Vec<Value> = modes.available.iter().map(|m| named(m, "value")).collect();
@@ -113,7 +121,7 @@ pub fn config_options(scenario: &Scenario, session: &Session, offers: Offers) ->
     }
     let shown = scenario.config_options.iter();
     let shown =
-        shown.filter(|o| offers.boolean_options || !matches!(o.kind, ConfigKind::Boolean { .. }));
+        shown.filter(|o| client.boolean_options || !matches!(o.kind, ConfigKind::Boolean { .. }));
     options.extend(shown.map(|option| config_option(option, session)));
     options
 }
@@ -142,7 +150,7 @@ fn config_option(option: &ConfigOption, session: &Session) -> Value {
     Value::Object(map)
 }
 
-pub fn commands(commands: &[Command]) -> Value {
+pub fn commands(commands: &[SlashCommand]) -> Value {
     let list: Vec<Value> = commands
         .iter()
         .map(|command| {

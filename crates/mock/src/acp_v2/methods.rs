@@ -6,42 +6,42 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::shapes::{self, MODE_OPTION};
-use super::{AUTH_REQUIRED, NOT_FOUND, PROTOCOL, Server, Session, State, UNSUPPORTED_VERSION};
-use crate::rpc::{Answer, INVALID_REQUEST, Refusal};
+use super::{AUTH_REQUIRED, DraftServer, NOT_FOUND, PROTOCOL, Session, State, UNSUPPORTED_VERSION};
+use crate::rpc::{INVALID_REQUEST, RpcError, RpcResult};
 use crate::scenario::ConfigKind;
-use crate::store::{Saved, fresh_id, now};
+use crate::store::{StoredSession, fresh_id, now};
 
-fn text<'a>(params: &'a Value, key: &str) -> Result<&'a str, Refusal> {
+fn text<'a>(params: &'a Value, key: &str) -> Result<&'a str, RpcError> {
     let value = params.get(key).and_then(Value::as_str);
-    value.ok_or_else(|| Refusal::params(format!("`{key}` must be a string")))
+    value.ok_or_else(|| RpcError::params(format!("`{key}` must be a string")))
 }
 
 /// Finds the running session that the parameters name.
-pub fn session<'a>(state: &'a mut State, params: &Value) -> Result<&'a mut Session, Refusal> {
+pub fn session<'a>(state: &'a mut State, params: &Value) -> Result<&'a mut Session, RpcError> {
     let id = text(params, "sessionId")?;
     let found = state.sessions.get_mut(id);
     found.ok_or_else(|| unknown_session(id))
 }
 
-fn unknown_session(id: &str) -> Refusal {
-    Refusal::new(NOT_FOUND, "unknown session").data(json!({ "sessionId": id }))
+fn unknown_session(id: &str) -> RpcError {
+    RpcError::new(NOT_FOUND, "unknown session").data(json!({ "sessionId": id }))
 }
 
-fn absolute(path: &str) -> Result<String, Refusal> {
+fn absolute(path: &str) -> Result<String, RpcError> {
     match Path::new(path).is_absolute() {
         true => Ok(path.to_owned()),
-        false => Err(Refusal::params("a directory must be an absolute path")),
+        false => Err(RpcError::params("a directory must be an absolute path")),
     }
 }
 
 /// Reads the working directory and the additional directories of a session.
-fn place(params: &Value) -> Result<(String, Vec<String>), Refusal> {
+fn read_directories(params: &Value) -> Result<(String, Vec<String>), RpcError> {
     let cwd = absolute(text(params, "cwd")?)?;
     if !matches!(
         params.get("mcpServers"),
         None | Some(Value::Null | Value::Array(_))
     ) {
-        return Err(Refusal::params("`mcpServers` must be a list"));
+        return Err(RpcError::params("`mcpServers` must be a list"));
     }
     let more = match params.get("additionalDirectories") {
         None | Some(Value::Null) => Ok(Vec::new()),
@@ -51,15 +51,15 @@ fn place(params: &Value) -> Result<(String, Vec<String>), Refusal> {
                 .map(|p| absolute(p.as_str().unwrap_or_default()));
             paths.collect()
         }
-        Some(_) => Err(Refusal::params("`additionalDirectories` must be a list")),
+        Some(_) => Err(RpcError::params("`additionalDirectories` must be a list")),
     };
     Ok((cwd, more?))
 }
 
-impl Server {
+impl DraftServer {
     /// Rejects unsupported methods, and all methods before `initialize`.
-    pub fn known(&self, method: &str) -> Result<(), Refusal> {
-        let there = match method {
+    pub fn check_supported(&self, method: &str) -> Result<(), RpcError> {
+        let is_supported = match method {
             "initialize" => return Ok(()),
             "auth/login" | "auth/logout" => !self.scenario.auth.methods.is_empty(),
             "session/new" | "session/list" | "session/resume" | "session/close"
@@ -68,19 +68,19 @@ impl Server {
             "session/set_config_option" => shapes::has_options(&self.scenario),
             _ => false,
         };
-        if !there {
-            return Err(Refusal::unknown(method));
+        if !is_supported {
+            return Err(RpcError::unknown(method));
         }
         match self.state().initialized {
             true => Ok(()),
-            false => Err(Refusal::new(
+            false => Err(RpcError::new(
                 INVALID_REQUEST,
                 "`initialize` must be sent first",
             )),
         }
     }
 
-    pub fn answer(&self, method: &str, params: &Value) -> Answer {
+    pub fn answer(&self, method: &str, params: &Value) -> RpcResult {
         match method {
             "initialize" => self.initialize(params),
             "auth/login" => self.login(params),
@@ -94,13 +94,13 @@ impl Server {
             "session/close" => self.close(params),
             "session/delete" => self.delete(params),
             "session/set_config_option" => self.set_config_option(params),
-            _ => Err(Refusal::unknown(method)),
+            _ => Err(RpcError::unknown(method)),
         }
     }
 
-    fn initialize(&self, params: &Value) -> Answer {
+    fn initialize(&self, params: &Value) -> RpcResult {
         match params.get("protocolVersion").and_then(Value::as_u64) {
-            Some(version) if version < PROTOCOL => Err(Refusal::new(
+            Some(version) if version < PROTOCOL => Err(RpcError::new(
                 UNSUPPORTED_VERSION,
                 format!("unsupported protocol version {version}, only {PROTOCOL} is supported"),
             )),
@@ -110,11 +110,11 @@ impl Server {
                 let terminal = terminal.is_some_and(Value::is_object);
                 Ok(shapes::initialized(&self.scenario, terminal))
             }
-            _ => Err(Refusal::params("`protocolVersion` must be an integer")),
+            _ => Err(RpcError::params("`protocolVersion` must be an integer")),
         }
     }
 
-    fn login(&self, params: &Value) -> Answer {
+    fn login(&self, params: &Value) -> RpcResult {
         let id = text(params, "methodId")?;
         let mut methods = self.scenario.auth.methods.iter();
         match methods.find(|method| method.id == id && !method.terminal) {
@@ -122,27 +122,27 @@ impl Server {
                 self.state().authenticated = true;
                 Ok(json!({}))
             }
-            None => Err(Refusal::params(format!("unknown auth method `{id}`"))),
+            None => Err(RpcError::params(format!("unknown auth method `{id}`"))),
         }
     }
 
-    fn allowed(&self, state: &State) -> Result<(), Refusal> {
+    fn check_authenticated(&self, state: &State) -> Result<(), RpcError> {
         match self.scenario.auth.required && !state.authenticated {
-            true => Err(Refusal::new(AUTH_REQUIRED, "authentication is required")),
+            true => Err(RpcError::new(AUTH_REQUIRED, "authentication is required")),
             false => Ok(()),
         }
     }
 
-    fn new_session(&self, params: &Value) -> Answer {
-        let (cwd, directories) = place(params)?;
+    fn new_session(&self, params: &Value) -> RpcResult {
+        let (cwd, directories) = read_directories(params)?;
         let mut state = self.state();
-        self.allowed(&state)?;
-        let saved = Saved {
+        self.check_authenticated(&state)?;
+        let saved = StoredSession {
             id: fresh_id("mock"),
             cwd,
             directories,
             updated_at: now(),
-            ..Saved::default()
+            ..StoredSession::default()
         };
         self.store.save(&saved);
         let id = saved.id.clone();
@@ -152,7 +152,7 @@ impl Server {
     }
 
     /// Starts a session, and returns its options and commands.
-    fn start(&self, state: &mut State, saved: Saved) -> Map<String, Value> {
+    fn start(&self, state: &mut State, saved: StoredSession) -> Map<String, Value> {
         let session = Session {
             config: shapes::defaults(&self.scenario),
             active: None,
@@ -165,16 +165,16 @@ impl Server {
     }
 
     /// Replays the conversation if requested, then reports the current state, and then answers.
-    fn resume(&self, params: &Value) -> Answer {
+    fn resume(&self, params: &Value) -> RpcResult {
         let id = text(params, "sessionId")?;
-        let (cwd, directories) = place(params)?;
+        let (cwd, directories) = read_directories(params)?;
         let replays = match params.get("replayFrom") {
             None | Some(Value::Null) => false,
             Some(from) if from.get("type").and_then(Value::as_str) == Some("start") => true,
-            Some(_) => return Err(Refusal::params("`replayFrom` must be `start`")),
+            Some(_) => return Err(RpcError::params("`replayFrom` must be `start`")),
         };
         let mut state = self.state();
-        self.allowed(&state)?;
+        self.check_authenticated(&state)?;
         if !state.sessions.contains_key(id) {
             let saved = state.closed.remove(id).or_else(|| self.store.load(id));
             let saved = saved.ok_or_else(|| unknown_session(id))?;
@@ -196,33 +196,36 @@ impl Server {
         Ok(Value::Object(shapes::settings(&self.scenario, session)))
     }
 
-    fn list(&self, params: &Value) -> Answer {
+    fn list(&self, params: &Value) -> RpcResult {
         let cwd = match params.get("cwd") {
             None | Some(Value::Null) => None,
             Some(Value::String(path)) => Some(absolute(path)?),
-            Some(_) => return Err(Refusal::params("`cwd` must be a string")),
+            Some(_) => return Err(RpcError::params("`cwd` must be a string")),
         };
         // All sessions are on one page.
         if !matches!(params.get("cursor"), None | Some(Value::Null)) {
-            return Err(Refusal::params("unknown cursor"));
+            return Err(RpcError::params("unknown cursor"));
         }
         let state = self.state();
-        self.allowed(&state)?;
+        self.check_authenticated(&state)?;
         let stored = self.store.all();
         let running = state.sessions.values().map(|session| &session.saved);
-        let mut all: BTreeMap<&str, &Saved> = BTreeMap::new();
+        let mut all: BTreeMap<&str, &StoredSession> = BTreeMap::new();
         for saved in stored.iter().chain(state.closed.values()).chain(running) {
             all.insert(&saved.id, saved);
         }
-        let wanted = |saved: &&&Saved| cwd.as_ref().is_none_or(|cwd| *cwd == saved.cwd);
-        let listed = all.values().filter(wanted).map(|s| shapes::listed(s));
-        Ok(json!({ "sessions": listed.collect::<Vec<_>>() }))
+        let is_listed = |saved: &&&StoredSession| cwd.as_ref().is_none_or(|cwd| *cwd == saved.cwd);
+        let entries = all
+            .values()
+            .filter(is_listed)
+            .map(|s| shapes::list_entry(s));
+        Ok(json!({ "sessions": entries.collect::<Vec<_>>() }))
     }
 
     /// Closes a session. A session that is not running is already closed.
-    fn close(&self, params: &Value) -> Answer {
+    fn close(&self, params: &Value) -> RpcResult {
         let id = text(params, "sessionId")?;
-        let mut state = self.without_work(self.state(), id);
+        let mut state = self.cancel_work_and_wait(self.state(), id);
         if let Some(session) = state.sessions.remove(id) {
             self.store.save(&session.saved);
             state.closed.insert(id.to_owned(), session.saved);
@@ -230,16 +233,16 @@ impl Server {
         Ok(json!({}))
     }
 
-    fn delete(&self, params: &Value) -> Answer {
+    fn delete(&self, params: &Value) -> RpcResult {
         let id = text(params, "sessionId")?;
-        let mut state = self.without_work(self.state(), id);
+        let mut state = self.cancel_work_and_wait(self.state(), id);
         state.sessions.remove(id);
         state.closed.remove(id);
         self.store.delete(id);
         Ok(json!({}))
     }
 
-    fn set_config_option(&self, params: &Value) -> Answer {
+    fn set_config_option(&self, params: &Value) -> RpcResult {
         let option = text(params, "configId")?;
         let kind = text(params, "type")?;
         let value = params.get("value").unwrap_or(&Value::Null);
@@ -256,7 +259,7 @@ impl Server {
         option: &str,
         kind: &str,
         value: &Value,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), RpcError> {
         let word = value.as_str().filter(|_| kind == "id");
         let modes = self
             .scenario
@@ -276,7 +279,7 @@ impl Server {
         };
         if !fits {
             let why = format!("unknown option `{option}`, or invalid value");
-            return Err(Refusal::params(why));
+            return Err(RpcError::params(why));
         }
         session.config.insert(option.to_owned(), value.clone());
         Ok(())

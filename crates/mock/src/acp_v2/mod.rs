@@ -5,8 +5,8 @@
 //! work.
 
 mod methods;
+mod output;
 mod shapes;
-mod stage;
 
 use std::collections::HashMap;
 use std::io;
@@ -16,25 +16,25 @@ use std::sync::mpsc::Sender;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde_json::{Value, json};
 
-use crate::Play;
+use crate::AgentConfig;
 use crate::acp::content;
 use crate::mailbox::Mailbox;
-use crate::rpc::{INVALID_REQUEST, Incoming, Peer, Refusal, Signal};
+use crate::rpc::{INVALID_REQUEST, Incoming, RpcError, RpcPeer, TurnSignal};
 use crate::scenario::Scenario;
-use crate::store::{Saved, Store, fresh_id, now};
-use crate::turn::{End, Player};
-use stage::DraftStage;
+use crate::store::{SessionStore, StoredSession, fresh_id, now};
+use crate::turn::{TurnEnd, TurnRunner};
+use output::DraftOutput;
 
 pub const PROTOCOL: u64 = 2;
 const AUTH_REQUIRED: i64 = -32000;
 const NOT_FOUND: i64 = -32002;
 const UNSUPPORTED_VERSION: i64 = -32022;
 
-pub struct Server {
+pub struct DraftServer {
     scenario: Scenario,
     args: Vec<String>,
-    peer: Peer,
-    store: Store,
+    peer: RpcPeer,
+    store: SessionStore,
     state: Mutex<State>,
     work_over: Condvar,
 }
@@ -45,31 +45,31 @@ struct State {
     authenticated: bool,
     sessions: HashMap<String, Session>,
     /// Sessions that are no longer running but can be resumed.
-    closed: HashMap<String, Saved>,
+    closed: HashMap<String, StoredSession>,
 }
 
 struct Session {
-    saved: Saved,
+    saved: StoredSession,
     config: HashMap<String, Value>,
     /// Channel to the running work.
-    active: Option<Sender<Signal>>,
+    active: Option<Sender<TurnSignal>>,
     /// Whether the work never ends, so that waiting for it is pointless.
     hanging: bool,
 }
 
-pub fn run(play: Play, peer: Peer) -> io::Result<()> {
-    let server = Arc::new(Server {
-        scenario: play.scenario,
-        args: play.args,
+pub fn run(config: AgentConfig, peer: RpcPeer) -> io::Result<()> {
+    let server = Arc::new(DraftServer {
+        scenario: config.scenario,
+        args: config.args,
         peer,
-        store: Store::new(play.state),
+        store: SessionStore::new(config.state),
         state: Mutex::new(State::default()),
         work_over: Condvar::new(),
     });
     server.peer.serve(|incoming| server.handle(incoming))
 }
 
-impl Server {
+impl DraftServer {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -77,26 +77,28 @@ impl Server {
     fn handle(self: &Arc<Self>, incoming: Incoming) {
         match incoming {
             Incoming::Request { id, method, params } => {
-                let answer = self.known(&method).and_then(|()| match method.as_str() {
-                    "session/prompt" => self.prompt(&id, &params).map(|()| None),
-                    _ => self.answer(&method, &params).map(Some),
-                });
+                let answer = self
+                    .check_supported(&method)
+                    .and_then(|()| match method.as_str() {
+                        "session/prompt" => self.prompt(&id, &params).map(|()| None),
+                        _ => self.answer(&method, &params).map(Some),
+                    });
                 match answer {
                     Ok(Some(result)) => self.peer.respond(&id, Ok(result)),
                     Ok(None) => {}
-                    Err(refusal) => self.peer.respond(&id, Err(refusal)),
+                    Err(error) => self.peer.respond(&id, Err(error)),
                 }
             }
             Incoming::Notification { method, params } if method == "session/cancel" => {
                 let state = self.state();
                 let id = params.get("sessionId").and_then(Value::as_str);
                 let session = id.and_then(|id| state.sessions.get(id));
-                if let Some(ear) = session.and_then(|session| session.active.as_ref()) {
-                    let _ = ear.send(Signal::Cancel);
+                if let Some(sender) = session.and_then(|session| session.active.as_ref()) {
+                    let _ = sender.send(TurnSignal::Cancel);
                 }
             }
-            Incoming::Response { id, outcome } => self.peer.reply(&id, outcome),
-            Incoming::Notification { .. } | Incoming::Bad { .. } => {}
+            Incoming::Response { id, outcome } => self.peer.handle_response(&id, outcome),
+            Incoming::Notification { .. } | Incoming::Invalid { .. } => {}
         }
     }
 
@@ -106,16 +108,16 @@ impl Server {
     }
 
     /// Adds the message to the conversation, answers, and starts to work.
-    fn prompt(self: &Arc<Self>, request: &Value, params: &Value) -> Result<(), Refusal> {
+    fn prompt(self: &Arc<Self>, request: &Value, params: &Value) -> Result<(), RpcError> {
         let prompt = content::prompt(params, &self.scenario.capabilities)?;
         let mailbox = Mailbox::new();
         let mut state = self.state();
         let session = methods::session(&mut state, params)?;
         if session.active.is_some() {
             let why = "the session is working on another prompt";
-            return Err(Refusal::new(INVALID_REQUEST, why));
+            return Err(RpcError::new(INVALID_REQUEST, why));
         }
-        session.active = Some(mailbox.ear());
+        session.active = Some(mailbox.sender());
         let message = fresh_id("msg");
         let inserted = json!({
             "sessionUpdate": "user_message",
@@ -144,39 +146,39 @@ impl Server {
         }
         saved.prompts.push(prompt.text.clone());
         saved.history.push(inserted.clone());
-        let stage = DraftStage::new(Arc::clone(self), mailbox, saved);
+        let output = DraftOutput::new(Arc::clone(self), mailbox, saved);
         drop(state);
-        self.update(&stage.session, inserted);
+        self.update(&output.session, inserted);
         self.peer
             .respond(request, Ok(json!({ "messageId": message })));
         let server = Arc::clone(self);
-        std::thread::spawn(move || server.work(stage, &prompt.text, words));
+        std::thread::spawn(move || server.work(output, &prompt.text, words));
         Ok(())
     }
 
-    fn work(&self, mut stage: DraftStage, prompt: &str, mut words: Vec<(String, String)>) {
-        self.update(&stage.session, shapes::state("running"));
+    fn work(&self, mut output: DraftOutput, prompt: &str, mut words: Vec<(String, String)>) {
+        self.update(&output.session, shapes::state("running"));
         let end = match self.scenario.turn(prompt) {
             None => Ok(()),
             Some((turn, groups)) => {
                 words.extend(groups);
-                let mut player = Player {
-                    stage: &mut stage,
+                let mut runner = TurnRunner {
+                    output: &mut output,
                     words,
                     args: &self.args,
                 };
-                player.play(&turn.steps)
+                runner.run(&turn.steps)
             }
         };
         let mut idle = shapes::state("idle");
         let reason = match end {
             Ok(()) => "end_turn".to_owned(),
-            Err(End::Stop(reason)) => reason,
-            Err(End::Cancelled | End::RequestCancelled) => {
-                stage.give_up();
+            Err(TurnEnd::Stop(reason)) => reason,
+            Err(TurnEnd::Cancelled | TurnEnd::RequestCancelled) => {
+                output.report_cancelled_calls();
                 "cancelled".to_owned()
             }
-            Err(End::Error { code, message }) => {
+            Err(TurnEnd::Error { code, message }) => {
                 shapes::put(
                     &mut idle,
                     "error",
@@ -184,25 +186,25 @@ impl Server {
                 );
                 "error".to_owned()
             }
-            Err(End::Silence) => return,
+            Err(TurnEnd::NoResponse) => return,
         };
         shapes::put(&mut idle, "stopReason", json!(reason));
         // Free the session before that becomes visible.
         let mut state = self.state();
-        if let Some(session) = state.sessions.get_mut(&stage.session) {
+        if let Some(session) = state.sessions.get_mut(&output.session) {
             session.active = None;
             session.saved.updated_at = now();
-            session.saved.history.append(&mut stage.history);
+            session.saved.history.append(&mut output.history);
             self.store.save(&session.saved);
         }
-        self.update(&stage.session, idle);
+        self.update(&output.session, idle);
         drop(state);
         self.work_over.notify_all();
     }
 
     /// Cancels the work of a session and waits until that was reported. Does not wait for work that
     /// hangs.
-    fn without_work<'s>(
+    fn cancel_work_and_wait<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
         id: &str,
@@ -211,8 +213,8 @@ impl Server {
             let session = state.sessions.get(id);
             session.is_some_and(|session| session.active.is_some() && !session.hanging)
         };
-        if let Some(ear) = state.sessions.get(id).and_then(|s| s.active.as_ref()) {
-            let _ = ear.send(Signal::Cancel);
+        if let Some(sender) = state.sessions.get(id).and_then(|s| s.active.as_ref()) {
+            let _ = sender.send(TurnSignal::Cancel);
         }
         while is_at_work(&state) {
             self.work_over.wait(&mut state);

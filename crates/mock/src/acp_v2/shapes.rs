@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::Session;
-use crate::scenario::{AuthMethod, ConfigKind, Named, Scenario};
-use crate::store::Saved;
+use crate::scenario::{AuthMethod, ConfigKind, NamedOption, Scenario};
+use crate::store::StoredSession;
 
 /// Id of the option for modes. In the draft, modes are ordinary options.
 pub const MODE_OPTION: &str = "mode";
@@ -29,18 +29,18 @@ pub fn initialized(scenario: &Scenario, with_terminal: bool) -> Value {
     let can = &scenario.capabilities;
     let methods = scenario.auth.methods.iter();
     let methods = methods.filter(|method| !method.terminal || with_terminal);
-    let given = |names: &[(&str, bool)]| {
+    let supported = |names: &[(&str, bool)]| {
         let names = names.iter().filter(|(_, on)| *on);
         let members: Map<String, Value> = names
             .map(|(name, _)| ((*name).to_owned(), json!({})))
             .collect();
         Value::Object(members)
     };
-    let mut session = given(&[
+    let mut session = supported(&[
         ("delete", can.delete),
         ("additionalDirectories", can.additional_directories),
     ]);
-    let prompt = given(&[
+    let prompt = supported(&[
         ("image", can.image),
         ("audio", can.audio),
         ("embeddedContext", can.embedded_context),
@@ -63,19 +63,19 @@ fn auth_method(method: &AuthMethod) -> Value {
         true => "terminal",
         false => "agent",
     };
-    let mut told = json!({ "type": kind, "methodId": method.id, "name": method.name });
+    let mut fields = json!({ "type": kind, "methodId": method.id, "name": method.name });
     if let Some(description) = &method.description {
-        put(&mut told, "description", json!(description));
+        put(&mut fields, "description", json!(description));
     }
     if method.terminal {
         let env = method.env.iter();
         let env: Vec<Value> = env
             .map(|(name, value)| json!({ "name": name, "value": value }))
             .collect();
-        put(&mut told, "args", json!(method.args));
-        put(&mut told, "env", json!(env));
+        put(&mut fields, "args", json!(method.args));
+        put(&mut fields, "env", json!(env));
     }
-    told
+    fields
 }
 
 pub fn has_options(scenario: &Scenario) -> bool {
@@ -118,7 +118,7 @@ pub fn settings(scenario: &Scenario, session: &Session) -> Map<String, Value> {
 
 pub fn options(scenario: &Scenario, session: &Session) -> Vec<Value> {
     let current = |id: &str| session.config.get(id).cloned().unwrap_or(Value::Null);
-    let choice = |entry: &Named| {
+    let choice = |entry: &NamedOption| {
         let mut choice = json!({ "value": entry.id, "name": entry.name });
         if let Some(description) = &entry.description {
             put(&mut choice, "description", json!(description));
@@ -138,39 +138,43 @@ pub fn options(scenario: &Scenario, session: &Session) -> Vec<Value> {
         }));
     }
     for option in &scenario.config_options {
-        let mut told = json!({
+        let mut fields = json!({
             "configId": option.id,
             "name": option.name,
             "currentValue": current(&option.id),
         });
         if let Some(category) = &option.category {
-            put(&mut told, "category", json!(category));
+            put(&mut fields, "category", json!(category));
         }
         match &option.kind {
             ConfigKind::Select { options, .. } => {
                 let choices: Vec<Value> = options.iter().map(choice).collect();
-                put(&mut told, "type", json!("select"));
-                put(&mut told, "options", json!(choices));
+                put(&mut fields, "type", json!("select"));
+                put(&mut fields, "options", json!(choices));
             }
-            ConfigKind::Boolean { .. } => put(&mut told, "type", json!("boolean")),
+            ConfigKind::Boolean { .. } => put(&mut fields, "type", json!("boolean")),
         }
-        all.push(told);
+        all.push(fields);
     }
     all
 }
 
 /// Entry of a session in a list.
-pub fn listed(saved: &Saved) -> Value {
-    let mut told = json!({
+pub fn list_entry(saved: &StoredSession) -> Value {
+    let mut fields = json!({
         "sessionId": saved.id,
         "cwd": saved.cwd,
         "updatedAt": saved.updated_at,
     });
     if let Some(title) = &saved.title {
-        put(&mut told, "title", json!(title));
+        put(&mut fields, "title", json!(title));
     }
     if !saved.directories.is_empty() {
-        put(&mut told, "additionalDirectories", json!(saved.directories));
+        put(
+            &mut fields,
+            "additionalDirectories",
+            json!(saved.directories),
+        );
     }
-    told
+    fields
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::words::Words;
+use super::args::ParsedArgs;
 
 pub const VARIABLE: &str = "MOCK_AOI_TOKEN";
 
@@ -11,7 +11,7 @@ pub fn file() -> Option<PathBuf> {
     Some(PathBuf::from(home).join(".config/mock-aoi/token"))
 }
 
-pub fn found(words: &Words) -> Option<String> {
+pub fn found(words: &ParsedArgs) -> Option<String> {
     let flag = words.value("--token").map(str::to_owned);
     let variable = || std::env::var(VARIABLE).ok();
     let file = || std::fs::read_to_string(file()?).ok();

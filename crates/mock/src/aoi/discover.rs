@@ -2,38 +2,45 @@
 
 use serde_json::{Value, json};
 
+use super::args::{OutputMode, ParsedArgs};
+use super::changes::Quirk;
 use super::credentials;
 use super::schema;
-use super::stream::{Failure, Stop, Stream};
-use super::surface::{AOI_VERSION, COMMANDS, Command, Effect, SCHEMA_NAME, TOOL, TOOL_VERSION};
-use super::twist::Quirk;
+use super::stream::{EarlyExit, EventWriter, ToolError};
+use super::surface::{
+    AOI_VERSION, COMMANDS, CommandEffect, CommandSpec, SCHEMA_NAME, TOOL, TOOL_VERSION,
+};
 use super::versions;
-use super::words::{Mode, Words};
 
 /// Prints a document, or emits it as an event if a stream is requested.
-pub fn print(stream: &mut Stream, words: &Words, kind: &str, document: Value) -> Result<(), Stop> {
+pub fn print(
+    stream: &mut EventWriter,
+    words: &ParsedArgs,
+    kind: &str,
+    document: Value,
+) -> Result<(), EarlyExit> {
     let is_stream = words.value("--output") == Some("jsonl");
-    if !is_stream || stream.mode != Mode::Jsonl {
+    if !is_stream || stream.mode != OutputMode::Jsonl {
         stream.document(document)?;
         return stream.flush();
     }
     stream.meta(json!({}))?;
-    let document = stream.changed(document);
+    let document = stream.apply_changes(document);
     stream.domain(json!({ "type": "document", "kind": kind, "document": document }))?;
     stream.summary(true, json!({}))
 }
 
-pub fn input_schema(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
+pub fn input_schema(stream: &mut EventWriter, words: &ParsedArgs) -> Result<(), EarlyExit> {
     let command = words.value("--command").unwrap_or("import");
     if !matches!(command, "import" | "rank") {
         let message = "Only `import` and `rank` read structured input.";
-        return Err(Failure::new("usage", "NO_INPUT_SCHEMA", message).into());
+        return Err(ToolError::new("usage", "NO_INPUT_SCHEMA", message).into());
     }
     print(stream, words, "input-schema", schema::input(command))
 }
 
 pub fn capabilities(quirks: &[Quirk]) -> Value {
-    let versions = versions::offered(quirks);
+    let versions = versions::supported(quirks);
     let default = versions.last().copied();
     let commands: Vec<Value> = COMMANDS.iter().map(describe).collect();
     json!({
@@ -48,7 +55,7 @@ pub fn capabilities(quirks: &[Quirk]) -> Value {
     })
 }
 
-fn describe(command: &Command) -> Value {
+fn describe(command: &CommandSpec) -> Value {
     let is_unbounded = command.name == "watch";
     let mut events = vec!["aoi:meta"];
     events.extend(command.events);
@@ -65,21 +72,21 @@ fn describe(command: &Command) -> Value {
         events.push("aoi:heartbeat");
     }
     events.extend(["aoi:warning", "aoi:error", "aoi:summary"]);
-    let mut said = json!({
+    let mut capabilities_document = json!({
         "name": command.name,
-        "description": command.what,
-        "read_only": command.effect == Effect::ReadOnly,
+        "description": command.description,
+        "read_only": command.effect == CommandEffect::ReadOnly,
         "bounded": !is_unbounded,
         "supports_limit": command.has("--limit"),
         "supports_cursor": command.has("--cursor"),
         "event_types": events,
     });
-    let Value::Object(fields) = &mut said else {
-        return said;
+    let Value::Object(fields) = &mut capabilities_document else {
+        return capabilities_document;
     };
     let mut say = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-    if command.effect != Effect::ReadOnly {
-        let is_destructive = command.effect == Effect::Destructive;
+    if command.effect != CommandEffect::ReadOnly {
+        let is_destructive = command.effect == CommandEffect::Destructive;
         say("destructive", is_destructive.into());
         say("requires_confirm", is_destructive.into());
         say("supports_dry_run", command.has("--dry-run").into());
@@ -104,10 +111,14 @@ fn describe(command: &Command) -> Value {
         });
         say("input", input);
     }
-    said
+    capabilities_document
 }
 
-pub fn doctor(stream: &mut Stream, words: &Words, has_state: bool) -> Result<(), Stop> {
+pub fn doctor(
+    stream: &mut EventWriter,
+    words: &ParsedArgs,
+    has_state: bool,
+) -> Result<(), EarlyExit> {
     stream.meta(json!({}))?;
     stream.check("stdout", "writable")?;
     let state = if has_state {

@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::effects::{carry_out, make};
+use super::args::ParsedArgs;
+use super::changes::Quirk;
+use super::effects::{create_item, run_once};
 use super::pipes;
 use super::signals;
-use super::store::Store;
-use super::stream::{Failure, Stop, Stream};
-use super::twist::Quirk;
-use super::words::Words;
+use super::store::ItemStore;
+use super::stream::{EarlyExit, EventWriter, ToolError};
 
 /// Maximum size of the input in bytes.
-const MOST_INPUT: usize = 64 << 20;
+const MAX_INPUT_BYTES: usize = 64 << 20;
 /// Length of a line that a mutant rejects as too long.
 const LONG_LINE: usize = 8 << 10;
 
@@ -22,7 +22,7 @@ enum Line {
     /// A framework event.
     Upstream(Map<String, Value>),
     Ignored,
-    Bad(Failure),
+    Bad(ToolError),
 }
 
 /// What the upstream tool reported about its run.
@@ -37,22 +37,24 @@ struct Upstream {
 struct Input {
     /// Items with their line numbers, from 1.
     data: Vec<(usize, Map<String, Value>)>,
-    bad: Vec<(usize, Failure)>,
+    bad: Vec<(usize, ToolError)>,
     upstream: Upstream,
     bytes: Vec<u8>,
 }
 
 impl Input {
     fn read(
-        stream: &Stream,
-        wanted: fn(&Stream, Map<String, Value>) -> Line,
-    ) -> Result<Input, Stop> {
-        let bytes = pipes::read_stdin(MOST_INPUT).map_err(|error| {
+        stream: &EventWriter,
+        check_item: fn(&EventWriter, Map<String, Value>) -> Line,
+    ) -> Result<Input, EarlyExit> {
+        let bytes = pipes::read_stdin(MAX_INPUT_BYTES).map_err(|error| {
             let message = format!("Cannot read stdin: {}.", error.kind());
-            Stop::from(Failure::new("io", "STDIN_UNREADABLE", message))
+            EarlyExit::from(ToolError::new("io", "STDIN_UNREADABLE", message))
         })?;
         let Some(bytes) = bytes else {
-            return Err(Stop::Interrupted(signals::came().unwrap_or(libc::SIGINT)));
+            return Err(EarlyExit::Interrupted(
+                signals::received().unwrap_or(libc::SIGINT),
+            ));
         };
         let mut input = Input {
             data: Vec::new(),
@@ -63,13 +65,13 @@ impl Input {
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
         let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
         let last = lines.pop();
-        if !stream.quirk(Quirk::LastLineNeedsItsEnd) {
+        if !stream.has_quirk(Quirk::LastLineNeedsItsEnd) {
             lines.extend(last);
         }
         for (at, line) in lines.into_iter().enumerate() {
-            match judge(stream, line, at, wanted) {
+            match classify(stream, line, at, check_item) {
                 Line::Data(item) => input.data.push((at + 1, item)),
-                Line::Upstream(event) => input.upstream.hear(&event),
+                Line::Upstream(event) => input.upstream.record(&event),
                 Line::Ignored => {}
                 Line::Bad(failure) => {
                     let failure = failure.with("line_number", at + 1);
@@ -82,24 +84,24 @@ impl Input {
     }
 
     /// An error of the upstream stream as a whole.
-    fn upstream_failure(&self, stream: &Stream, words: &Words) -> Option<Failure> {
+    fn upstream_failure(&self, stream: &EventWriter, words: &ParsedArgs) -> Option<ToolError> {
         let upstream = &self.upstream;
         let cut = upstream.is_stream && !upstream.has_summary;
-        if cut && !stream.quirk(Quirk::UpstreamCutPasses) {
+        if cut && !stream.has_quirk(Quirk::UpstreamCutPasses) {
             let message = "The stream on stdin ended without a summary.";
-            return Some(Failure::new("validation", "UPSTREAM_INCOMPLETE", message));
+            return Some(ToolError::new("validation", "UPSTREAM_INCOMPLETE", message));
         }
         let failed = upstream.has_errors && !words.has("--continue-on-error");
-        if failed && !stream.quirk(Quirk::UpstreamErrorPasses) {
+        if failed && !stream.has_quirk(Quirk::UpstreamErrorPasses) {
             let message = "The stream on stdin reports a failure.";
-            return Some(Failure::new("validation", "UPSTREAM_FAILED", message));
+            return Some(ToolError::new("validation", "UPSTREAM_FAILED", message));
         }
         None
     }
 }
 
 impl Upstream {
-    fn hear(&mut self, event: &Map<String, Value>) {
+    fn record(&mut self, event: &Map<String, Value>) {
         self.is_stream = true;
         let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
         match text("type") {
@@ -115,60 +117,60 @@ impl Upstream {
 }
 
 fn bad(code: &'static str, message: &str) -> Line {
-    Line::Bad(Failure::new("validation", code, message))
+    Line::Bad(ToolError::new("validation", code, message))
 }
 
-fn judge(
-    stream: &Stream,
+fn classify(
+    stream: &EventWriter,
     line: &[u8],
     at: usize,
-    wanted: fn(&Stream, Map<String, Value>) -> Line,
+    check_item: fn(&EventWriter, Map<String, Value>) -> Line,
 ) -> Line {
     let unnamed = || Line::Data(Map::from_iter([("name".to_owned(), "unnamed".into())]));
     if line.iter().all(u8::is_ascii_whitespace) {
         return Line::Ignored;
     }
-    if line.ends_with(b"\r") && stream.quirk(Quirk::LineFeedsOnly) {
+    if line.ends_with(b"\r") && stream.has_quirk(Quirk::LineFeedsOnly) {
         return bad(
             "INPUT_JSONL_PARSE_ERROR",
             "The line ends with a carriage return.",
         );
     }
-    if line.len() > LONG_LINE && stream.quirk(Quirk::LongLinesFail) {
+    if line.len() > LONG_LINE && stream.has_quirk(Quirk::LongLinesFail) {
         return bad("INPUT_JSONL_PARSE_ERROR", "The line is too long.");
     }
-    let judged = match serde_json::from_slice::<Value>(line) {
+    let parsed = match serde_json::from_slice::<Value>(line) {
         Err(_) => bad("INPUT_JSONL_PARSE_ERROR", "The line is not JSON."),
         Ok(Value::Object(fields)) => {
             let kind = fields
                 .get("type")
                 .and_then(Value::as_str)
                 .unwrap_or_default();
-            match kind.starts_with("aoi:") && !stream.quirk(Quirk::FrameworkIsData) {
+            match kind.starts_with("aoi:") && !stream.has_quirk(Quirk::FrameworkIsData) {
                 true => Line::Upstream(fields),
-                false => wanted(stream, fields),
+                false => check_item(stream, fields),
             }
         }
-        Ok(_) if stream.quirk(Quirk::NonObjectsPass) => unnamed(),
+        Ok(_) if stream.has_quirk(Quirk::NonObjectsPass) => unnamed(),
         Ok(_) => bad("INPUT_NOT_AN_OBJECT", "The line is not a JSON object."),
     };
-    match judged {
-        Line::Bad(mut failure) if stream.quirk(Quirk::QuotesInput) => {
+    match parsed {
+        Line::Bad(mut failure) if stream.has_quirk(Quirk::QuotesInput) => {
             failure.message = format!("Invalid line: {}", String::from_utf8_lossy(line));
             Line::Bad(failure)
         }
-        Line::Bad(_) if stream.quirk(Quirk::BadLinesVanish) => Line::Ignored,
-        Line::Bad(_) if at > 0 && stream.quirk(Quirk::OnlyTheFirstLineIsChecked) => unnamed(),
-        judged => judged,
+        Line::Bad(_) if stream.has_quirk(Quirk::BadLinesVanish) => Line::Ignored,
+        Line::Bad(_) if at > 0 && stream.has_quirk(Quirk::OnlyTheFirstLineIsChecked) => unnamed(),
+        parsed => parsed,
     }
 }
 
 /// Checks an item to import strictly, to detect typos.
-fn item(stream: &Stream, fields: Map<String, Value>) -> Line {
+fn item(stream: &EventWriter, fields: Map<String, Value>) -> Line {
     match fields.get("type") {
         None => {}
         Some(kind) if kind == "item" => {}
-        Some(_) if stream.quirk(Quirk::UnknownTypesFail) => {
+        Some(_) if stream.has_quirk(Quirk::UnknownTypesFail) => {
             return bad("INPUT_TYPE_UNKNOWN", "The type of the event is unknown.");
         }
         Some(Value::String(_)) => return Line::Ignored,
@@ -180,13 +182,13 @@ fn item(stream: &Stream, fields: Map<String, Value>) -> Line {
         .and_then(Value::as_str)
         .unwrap_or_default();
     let note = fields.get("note").is_none_or(Value::is_string);
-    if (name.is_empty() || !note) && !stream.quirk(Quirk::FieldTypesPass) {
+    if (name.is_empty() || !note) && !stream.has_quirk(Quirk::FieldTypesPass) {
         return bad(
             "INPUT_SCHEMA_ERROR",
             "`name` must be a non-empty string, and `note` a string if present.",
         );
     }
-    let lax = stream.quirk(Quirk::UnknownFieldsPass) || stream.quirk(Quirk::FieldTypesPass);
+    let lax = stream.has_quirk(Quirk::UnknownFieldsPass) || stream.has_quirk(Quirk::FieldTypesPass);
     if !lax && fields.keys().any(|name| !known(name)) {
         return bad(
             "INPUT_SCHEMA_ERROR",
@@ -196,7 +198,11 @@ fn item(stream: &Stream, fields: Map<String, Value>) -> Line {
     Line::Data(fields)
 }
 
-pub fn import(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), Stop> {
+pub fn import(
+    stream: &mut EventWriter,
+    words: &ParsedArgs,
+    store: &ItemStore,
+) -> Result<(), EarlyExit> {
     let goes_on = words.has("--continue-on-error");
     let mut input = Input::read(stream, item)?;
     let meta = json!({ "input_mode": "jsonl", "continue_on_error": goes_on });
@@ -206,15 +212,15 @@ pub fn import(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), S
     }
     let first_bad = input.bad.first().map(|(line, _)| *line);
     if let (Some(first), false) = (first_bad, goes_on) {
-        let before = stream.quirk(Quirk::AppliesBeforeTheBadLine);
-        let after = stream.quirk(Quirk::AppliesAfterTheBadLine);
+        let before = stream.has_quirk(Quirk::AppliesBeforeTheBadLine);
+        let after = stream.has_quirk(Quirk::AppliesAfterTheBadLine);
         input
             .data
             .retain(|(line, _)| (before && *line < first) || after);
         apply_quietly(stream, store, &input)?;
         return Err(first_failure(input));
     }
-    if let (Some(first), true) = (first_bad, stream.quirk(Quirk::StopsAtTheFirstBadLine)) {
+    if let (Some(first), true) = (first_bad, stream.has_quirk(Quirk::StopsAtTheFirstBadLine)) {
         input.data.retain(|(line, _)| *line < first);
         input.bad.truncate(1);
     }
@@ -235,36 +241,40 @@ pub fn import(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), S
         .collect();
     let is_whole = input.bad.is_empty() && !input.upstream.has_errors;
     if is_whole {
-        return carry_out(stream, words, store, &[&bytes], |_, held| {
-            let made = items.iter().map(|name| make(store, held, name));
-            made.map(|item| item.map(created)).collect()
+        return run_once(stream, words, store, &[&bytes], |_, lock| {
+            let created_items = items.iter().map(|name| create_item(store, lock, name));
+            created_items.map(|item| item.map(created)).collect()
         });
     }
-    let held = store.hold().map_err(|error| {
+    let lock = store.lock().map_err(|error| {
         let message = format!("Cannot change the items: {}.", error.kind());
-        Stop::from(Failure::new("io", "STATE_UNUSABLE", message))
+        EarlyExit::from(ToolError::new("io", "STATE_UNUSABLE", message))
     })?;
     for name in &items {
-        let item = make(store, &held, name)?;
+        let item = create_item(store, &lock, name)?;
         stream.domain(created(item))?;
     }
     end(stream, input)
 }
 
-fn created(item: super::store::Item) -> Value {
+fn created(item: super::store::StoredItem) -> Value {
     json!({ "type": "created", "id": item.id, "name": item.name })
 }
 
 /// Applies items although the run fails, as a mutant does.
-fn apply_quietly(stream: &mut Stream, store: &Store, input: &Input) -> Result<(), Stop> {
+fn apply_quietly(
+    stream: &mut EventWriter,
+    store: &ItemStore,
+    input: &Input,
+) -> Result<(), EarlyExit> {
     if input.data.is_empty() {
         return Ok(());
     }
-    let Ok(held) = store.hold() else {
+    let Ok(lock) = store.lock() else {
         return Ok(());
     };
     for (_, fields) in &input.data {
-        let item = make(store, &held, &name_of(fields))?;
+        let item = create_item(store, &lock, &name_of(fields))?;
         stream.domain(created(item))?;
     }
     Ok(())
@@ -275,15 +285,15 @@ fn name_of(fields: &Map<String, Value>) -> String {
     name.unwrap_or("unnamed").to_owned()
 }
 
-fn first_failure(input: Input) -> Stop {
+fn first_failure(input: Input) -> EarlyExit {
     let first = input.bad.into_iter().next();
     let failure = first.map(|(_, failure)| failure);
-    let unknown = || Failure::new("internal", "NO_FAILURE", "The failure has no reason.");
+    let unknown = || ToolError::new("internal", "NO_FAILURE", "The failure has no reason.");
     failure.unwrap_or_else(unknown).into()
 }
 
 /// Forwards the warnings of the upstream tool.
-fn warn_of(stream: &mut Stream, input: &Input) -> Result<(), Stop> {
+fn warn_of(stream: &mut EventWriter, input: &Input) -> Result<(), EarlyExit> {
     for code in &input.upstream.warnings {
         let message = format!("The stream on stdin warns: {}.", known_code(code));
         stream.framework(json!({
@@ -309,7 +319,7 @@ fn known_code(code: &str) -> &str {
 }
 
 /// Writes one error for each invalid line, then the summary. The exit code also reports a failure.
-fn end(stream: &mut Stream, input: Input) -> Result<(), Stop> {
+fn end(stream: &mut EventWriter, input: Input) -> Result<(), EarlyExit> {
     let is_partial = !input.bad.is_empty() || input.upstream.has_errors;
     for (_, failure) in &input.bad {
         stream.error(failure)?;
@@ -317,28 +327,28 @@ fn end(stream: &mut Stream, input: Input) -> Result<(), Stop> {
     let ok = !stream.has_errors();
     stream.summary(ok, json!({ "partial": is_partial }))?;
     if !ok {
-        stream.facts.failure = Some("validation");
+        stream.info.failure = Some("validation");
     }
     Ok(())
 }
 
 /// Checks an upstream event: hits are ranked, unknown types are ignored.
-fn hit(stream: &Stream, fields: Map<String, Value>) -> Line {
+fn hit(stream: &EventWriter, fields: Map<String, Value>) -> Line {
     match fields.get("type").and_then(Value::as_str) {
         None => bad("INPUT_SCHEMA_ERROR", "The event has no type."),
         Some("hit") => match fields.get("id").and_then(Value::as_str) {
             Some(id) if !id.is_empty() => Line::Data(fields),
-            _ if stream.quirk(Quirk::FieldTypesPass) => Line::Ignored,
+            _ if stream.has_quirk(Quirk::FieldTypesPass) => Line::Ignored,
             _ => bad("INPUT_SCHEMA_ERROR", "The hit has no id."),
         },
-        Some(_) if stream.quirk(Quirk::UnknownTypesFail) => {
+        Some(_) if stream.has_quirk(Quirk::UnknownTypesFail) => {
             bad("INPUT_TYPE_UNKNOWN", "The type of the event is unknown.")
         }
         Some(_) => Line::Ignored,
     }
 }
 
-pub fn rank(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
+pub fn rank(stream: &mut EventWriter, words: &ParsedArgs) -> Result<(), EarlyExit> {
     let goes_on = words.has("--continue-on-error");
     let mut input = Input::read(stream, hit)?;
     let meta = json!({ "input_mode": "jsonl", "continue_on_error": goes_on });

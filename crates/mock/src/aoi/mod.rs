@@ -5,6 +5,8 @@
 //! versions. It parses its arguments and writes its output itself, because it must not share code
 //! with the linter that tests it.
 
+mod args;
+pub(crate) mod changes;
 mod credentials;
 mod discover;
 mod effects;
@@ -18,9 +20,7 @@ mod store;
 mod stream;
 mod surface;
 mod text;
-pub mod twist;
 mod versions;
-mod words;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,85 +29,83 @@ use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::faults;
-use crate::mutants::aoi::Mutant;
-use crate::variants::aoi::Variant;
+use crate::mutants::aoi::AoiMutant;
+use crate::variants::aoi::AoiVariant;
+use args::ParsedArgs;
+use changes::{Change, Quirk, RunInfo};
 pub(crate) use schema::case as schema_case;
-use store::Store;
-use stream::{Failure, Stop, Stream, complain};
-pub use surface::SCHEMA_NAME;
+use store::ItemStore;
+use stream::{EarlyExit, EventWriter, ToolError, eprint};
 use surface::{TOOL, TOOL_VERSION};
-use twist::{Facts, Quirk, Twist};
-use words::{Mode, Words};
 
 /// Environment variable with the directory of the items.
 const STATE: &str = "MOCK_AOI_STATE";
 
 /// Everything that determines what the tool does.
-pub struct Play {
+pub struct ToolConfig {
     /// Arguments of the tool.
     pub args: Vec<String>,
     /// Directory of the items, if `--state` does not set it.
     pub state: Option<PathBuf>,
     /// Defect to show, if any.
-    pub mutant: Option<&'static Mutant>,
+    pub mutant: Option<&'static AoiMutant>,
     /// Conforming variation to show, if any.
-    pub variant: Option<&'static Variant>,
+    pub variant: Option<&'static AoiVariant>,
 }
 
 /// Runs the tool once. Returns the exit code.
-pub fn run(play: Play) -> u8 {
-    let of_mutant = play.mutant.into_iter().flat_map(|m| &m.made.twists);
-    let of_variant = play.variant.into_iter().flat_map(|v| &v.made.twists);
-    let twists: Vec<&'static Twist> = of_mutant.chain(of_variant).collect();
-    let quirks = twists.iter().filter_map(|twist| match twist {
-        Twist::Quirk(quirk) => Some(*quirk),
+pub fn run(config: ToolConfig) -> u8 {
+    let of_mutant = config.mutant.into_iter().flat_map(|m| &m.data.changes);
+    let of_variant = config.variant.into_iter().flat_map(|v| &v.data.changes);
+    let changes: Vec<&'static Change> = of_mutant.chain(of_variant).collect();
+    let quirks = changes.iter().filter_map(|change| match change {
+        Change::Quirk(quirk) => Some(*quirk),
         _ => None,
     });
     let quirks: Vec<Quirk> = quirks.collect();
-    let mut args = play.args;
-    for twist in &twists {
-        if let Twist::Args(change) = twist {
+    let mut args = config.args;
+    for change in &changes {
+        if let Change::Args(change) = change {
             args = change(args);
         }
     }
-    take_signals(&quirks);
-    let mode = words::mode(&args, &quirks);
+    install_signal_handlers(&quirks);
+    let mode = args::mode(&args, &quirks);
     let named = args.iter().find_map(|word| surface::command(word));
-    let mut facts = Facts {
-        command: meant(named, &args).to_owned(),
+    let mut info = RunInfo {
+        command: affected_command(named, &args).to_owned(),
         args,
         major: versions::newest(),
-        is_machine: mode == Mode::Jsonl,
-        ..Facts::default()
+        ..RunInfo::default()
     };
-    for twist in &twists {
-        if let Twist::Start(start) = twist
-            && let Some(code) = start(&facts)
+    for change in &changes {
+        if let Change::Start(start) = change
+            && let Some(code) = start(&info)
         {
             return code;
         }
     }
-    let words = words::read(&facts.args, &quirks);
+    let words = args::read(&info.args, &quirks);
     if let Ok(Some(command)) = words.as_ref().map(|words| words.command) {
-        facts.command = meant(Some(command), &facts.args).to_owned();
+        info.command = affected_command(Some(command), &info.args).to_owned();
     }
-    let Ok(mut stream) = Stream::new(facts, mode, twists.clone(), quirks.clone()) else {
+    let Ok(mut stream) = EventWriter::new(info, mode, changes.clone(), quirks.clone()) else {
         return 74;
     };
     let result = match &words {
-        Err(mistake) => Err(Failure::new("usage", mistake.code, mistake.message.clone()).into()),
-        Ok(words) => perform(&mut stream, words, play.state, &quirks),
+        Err(error) => Err(ToolError::new("usage", error.code, error.message.clone()).into()),
+        Ok(words) => run_command(&mut stream, words, config.state, &quirks),
     };
-    let code = finish(&mut stream, result, &twists);
-    let exits = twists.iter().filter_map(|twist| match twist {
-        Twist::Exit(change) => Some(change),
+    let code = finish(&mut stream, result, &changes);
+    let exits = changes.iter().filter_map(|change| match change {
+        Change::Exit(change) => Some(change),
         _ => None,
     });
-    exits.fold(code, |code, change| change(&stream.facts, code))
+    exits.fold(code, |code, change| change(&stream.info, code))
 }
 
 /// The command that a change applies to. It also applies to the alias and the flag of a command.
-fn meant(named: Option<&'static surface::Command>, args: &[String]) -> &'static str {
+fn affected_command(named: Option<&'static surface::CommandSpec>, args: &[String]) -> &'static str {
     let has = |flag: &str| args.iter().any(|word| word == flag);
     match named.map(|command| command.name) {
         Some("aoi-schema") => "schema",
@@ -118,49 +116,49 @@ fn meant(named: Option<&'static surface::Command>, args: &[String]) -> &'static 
     }
 }
 
-fn take_signals(quirks: &[Quirk]) {
-    let habits = [
+fn install_signal_handlers(quirks: &[Quirk]) {
+    let handlers = [
         (SIGINT, Quirk::IgnoresInterrupt),
         (SIGTERM, Quirk::IgnoresTerminate),
     ];
-    for (signal, ignores) in habits {
+    for (signal, ignores) in handlers {
         match quirks.contains(&ignores) {
             true => signals::ignore(signal),
             false if quirks.contains(&Quirk::DiesBySignal) => {}
-            false => signals::watch(signal),
+            false => signals::record(signal),
         }
     }
 }
 
-fn perform(
-    stream: &mut Stream,
-    words: &Words,
+fn run_command(
+    stream: &mut EventWriter,
+    words: &ParsedArgs,
     state: Option<PathBuf>,
     quirks: &[Quirk],
-) -> Result<(), Stop> {
+) -> Result<(), EarlyExit> {
     if words.has("--help") || words.has("-h") {
-        return stream.say(&surface::help(words.command));
+        return stream.print(&surface::help(words.command));
     }
     if words.has("--version") {
-        return stream.say(&format!("{TOOL} {TOOL_VERSION}\n"));
+        return stream.print(&format!("{TOOL} {TOOL_VERSION}\n"));
     }
-    let asked = versions::asked(words, quirks);
-    if asked.is_err() && quirks.contains(&Quirk::UnknownVersionAfterData) {
+    let requested = versions::requested(words, quirks);
+    if requested.is_err() && quirks.contains(&Quirk::UnknownVersionAfterData) {
         stream.meta(json!({}))?;
         stream.domain(json!({ "type": "entry", "id": "doc-001", "name": "too early" }))?;
     }
-    stream.facts.major = asked?;
+    stream.info.major = requested?;
     if let Some(text) = words.value("--timeout") {
         let time: Option<f64> = text.parse().ok();
         let time = time.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let Some(time) = time else {
             let message = "`--timeout` must be a number of seconds.";
-            return Err(Failure::new("usage", "TIMEOUT_INVALID", message).into());
+            return Err(ToolError::new("usage", "TIMEOUT_INVALID", message).into());
         };
-        stream.ends_after(time);
+        stream.set_timeout(time);
     }
     let delay = words.number("--delay-ms")?.unwrap_or(0);
-    stream.waits(Duration::from_millis(delay));
+    stream.set_delay(Duration::from_millis(delay));
     let named = words.command.map(|command| command.name);
     let name = match named {
         Some(name) => name,
@@ -168,23 +166,23 @@ fn perform(
         None if words.has("--capabilities") => "capabilities",
         None => {
             let message = "No command given. `--help` lists the commands.";
-            return Err(Failure::new("usage", "COMMAND_MISSING", message).into());
+            return Err(ToolError::new("usage", "COMMAND_MISSING", message).into());
         }
     };
     let is_loud = words.has("--debug") && !words.has("--quiet");
     if is_loud {
-        complain(&format!(
+        eprint(&format!(
             "{TOOL}: debug: `{name}`, schema {}\n",
-            stream.facts.major
+            stream.info.major
         ));
     }
     let state = words.value("--state").map(PathBuf::from).or(state);
     let state = state.or_else(|| std::env::var_os(STATE).map(PathBuf::from));
-    let store = state.map(|dir| Store::new(&dir));
-    let kept = || store.as_ref().ok_or_else(effects::no_store);
+    let store = state.map(|dir| ItemStore::new(&dir));
+    let required_store = || store.as_ref().ok_or_else(effects::no_store);
     match name {
         "schema" | "aoi-schema" => {
-            let schema = schema::events(stream.facts.major);
+            let schema = schema::events(stream.info.major);
             discover::print(stream, words, "schema", schema)
         }
         "capabilities" => discover::print(
@@ -200,65 +198,69 @@ fn perform(
         "get" => source::get(stream, words, store.as_ref()),
         "fetch" => source::fetch(stream, words),
         "watch" => source::watch(stream, words),
-        "create" => effects::create(stream, words, kept()?),
-        "update" => effects::update(stream, words, kept()?),
-        "delete" => effects::delete(stream, words, kept()?),
-        "purge" => effects::purge(stream, words, kept()?),
+        "create" => effects::create(stream, words, required_store()?),
+        "update" => effects::update(stream, words, required_store()?),
+        "delete" => effects::delete(stream, words, required_store()?),
+        "purge" => effects::purge(stream, words, required_store()?),
         "rank" => input::rank(stream, words),
-        "import" => input::import(stream, words, kept()?),
-        _ => Err(Failure::new("internal", "NOT_MADE", "The command is not implemented.").into()),
+        "import" => input::import(stream, words, required_store()?),
+        _ => Err(ToolError::new("internal", "NOT_MADE", "The command is not implemented.").into()),
     }
 }
 
 /// Ends the stream after any result. Returns the exit code.
-fn finish(stream: &mut Stream, result: Result<(), Stop>, twists: &[&'static Twist]) -> u8 {
+fn finish(
+    stream: &mut EventWriter,
+    result: Result<(), EarlyExit>,
+    changes: &[&'static Change],
+) -> u8 {
     let ended = match result {
-        Ok(()) => match stream.facts.failure {
+        Ok(()) => match stream.info.failure {
             None => return 0,
             Some(_) => return 65,
         },
-        Err(Stop::Failed(failure)) => {
-            stream.facts.failure = Some(failure.category);
+        Err(EarlyExit::Failed(failure)) => {
+            stream.info.failure = Some(failure.category);
             let reason = match failure.category {
                 "timeout" => json!({ "reason": "timeout", "partial": true }),
                 _ => json!({}),
             };
             let code = failure.exit();
-            let told = stream
+            let written = stream
                 .meta(json!({}))
                 .and_then(|()| stream.error(&failure))
                 .and_then(|()| stream.summary(false, reason));
-            told.map(|()| code)
+            written.map(|()| code)
         }
-        Err(Stop::Interrupted(signal)) => {
-            stream.facts.signal = Some(signal);
+        Err(EarlyExit::Interrupted(signal)) => {
+            stream.info.signal = Some(signal);
             let reason = json!({ "reason": "interrupted", "partial": true });
-            let told = stream
+            let written = stream
                 .meta(json!({}))
                 .and_then(|()| stream.summary(false, reason));
-            told.map(|()| u8::try_from(128 + signal).unwrap_or(u8::MAX))
+            written.map(|()| u8::try_from(128 + signal).unwrap_or(u8::MAX))
         }
         Err(stop) => Err(stop),
     };
     match ended {
         Ok(code) => code,
-        Err(Stop::Exit(code)) => code,
-        Err(Stop::Gone) => {
-            let manner = twists.iter().find_map(|twist| match twist {
-                Twist::Pipe(manner) => Some(manner),
+        Err(EarlyExit::Exit(code)) => code,
+        Err(EarlyExit::PipeClosed) => {
+            let on_pipe_closed = changes.iter().find_map(|change| match change {
+                Change::Pipe(on_pipe_closed) => Some(on_pipe_closed),
                 _ => None,
             });
-            manner.map_or(141, |manner| manner(&stream.facts))
+            on_pipe_closed.map_or(141, |on_pipe_closed| on_pipe_closed(&stream.info))
         }
-        Err(Stop::Unwritten) => {
-            complain(&format!("{TOOL}: cannot write to stdout\n"));
+        Err(EarlyExit::WriteFailed) => {
+            eprint(&format!("{TOOL}: cannot write to stdout\n"));
             74
         }
-        Err(Stop::Failed(_) | Stop::Interrupted(_)) => 70,
+        Err(EarlyExit::Failed(_) | EarlyExit::Interrupted(_)) => 70,
     }
 }
 
 /// Kills the process with a signal, as some mutants do.
-pub(crate) fn die_by(signal: i32) -> ! {
-    faults::die_by(signal)
+pub(crate) fn kill_self(signal: i32) -> ! {
+    faults::kill_self(signal)
 }

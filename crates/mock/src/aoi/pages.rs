@@ -2,35 +2,41 @@
 
 use serde_json::{Value, json};
 
-use super::stream::{Failure, Stop, Stream};
+use super::args::ParsedArgs;
+use super::changes::Quirk;
+use super::stream::{EarlyExit, EventWriter, ToolError};
 use super::text::hash;
-use super::twist::Quirk;
-use super::words::Words;
 
 /// Maximum limit.
-const MOST: u64 = 1000;
+const MAX_LIMIT: u64 = 1000;
 
 /// A page of a list: its start and its length.
-pub struct Page {
+pub struct ListPage {
     start: usize,
     length: usize,
     topic: String,
 }
 
-impl Page {
-    pub fn asked(stream: &Stream, words: &Words, default: u64, topic: &str) -> Result<Page, Stop> {
-        let has = |quirk: Quirk| stream.quirk(quirk);
+impl ListPage {
+    pub fn requested(
+        stream: &EventWriter,
+        words: &ParsedArgs,
+        default: u64,
+        topic: &str,
+    ) -> Result<ListPage, EarlyExit> {
+        let has = |quirk: Quirk| stream.has_quirk(quirk);
         let limit = match words.value("--limit") {
-            None if has(Quirk::NoDefaultBound) => MOST,
+            None if has(Quirk::NoDefaultBound) => MAX_LIMIT,
             None => default,
-            Some("0") if has(Quirk::LimitZeroIsAll) => MOST,
-            Some(text) if text.starts_with('-') && has(Quirk::LimitNegativeIsAll) => MOST,
+            Some("0") if has(Quirk::LimitZeroIsAll) => MAX_LIMIT,
+            Some(text) if text.starts_with('-') && has(Quirk::LimitNegativeIsAll) => MAX_LIMIT,
             Some(text) => match text.parse() {
-                Ok(limit) if (1..=MOST).contains(&limit) => limit,
-                _ if has(Quirk::OddLimitPasses) => default,
+                Ok(limit) if (1..=MAX_LIMIT).contains(&limit) => limit,
+                _ if has(Quirk::InvalidLimitPasses) => default,
                 _ => {
-                    let message = format!("`--limit` must be a whole number from 1 to {MOST}.");
-                    return Err(Failure::new("usage", "LIMIT_INVALID", message).into());
+                    let message =
+                        format!("`--limit` must be a whole number from 1 to {MAX_LIMIT}.");
+                    return Err(ToolError::new("usage", "LIMIT_INVALID", message).into());
                 }
             },
         };
@@ -42,12 +48,12 @@ impl Page {
                 None if has(Quirk::CursorUnchecked) => 0,
                 None => {
                     let message = "`--cursor` was not issued by this tool for this query.";
-                    return Err(Failure::new("validation", "CURSOR_INVALID", message).into());
+                    return Err(ToolError::new("validation", "CURSOR_INVALID", message).into());
                 }
             },
         };
         let length = limit + u64::from(has(Quirk::LimitPlusOne));
-        Ok(Page {
+        Ok(ListPage {
             start,
             length: usize::try_from(length).unwrap_or(usize::MAX),
             topic: topic.to_owned(),
@@ -55,29 +61,29 @@ impl Page {
     }
 
     /// The part of the list that this page shows.
-    pub fn of<T: Clone>(&self, stream: &Stream, all: &[T]) -> Vec<T> {
+    pub fn of<T: Clone>(&self, stream: &EventWriter, all: &[T]) -> Vec<T> {
         let rest = all.iter().skip(self.start).take(self.length);
         let mut page: Vec<T> = rest.cloned().collect();
-        if self.start > 0 && stream.quirk(Quirk::NewOrderOnLaterPages) {
+        if self.start > 0 && stream.has_quirk(Quirk::NewOrderOnLaterPages) {
             page.reverse();
         }
         page
     }
 
     /// The fields of the summary about the rest of the list.
-    pub fn end(&self, stream: &Stream, shown: usize, total: usize) -> Value {
-        let has = |quirk: Quirk| stream.quirk(quirk);
+    pub fn end(&self, stream: &EventWriter, shown: usize, total: usize) -> Value {
+        let has = |quirk: Quirk| stream.has_quirk(quirk);
         let end = self.start.saturating_add(shown);
-        let is_cut = end < total || (has(Quirk::TruncatedWhenExact) && shown == self.length);
+        let is_truncated = end < total || (has(Quirk::TruncatedWhenExact) && shown == self.length);
         let next = match () {
             () if has(Quirk::CursorSkipsOne) => end + 1,
             () if has(Quirk::CursorRepeatsOne) => end.saturating_sub(1),
             () if has(Quirk::CursorStays) => self.start,
             () => end,
         };
-        let has_next = is_cut || has(Quirk::CursorAfterTheEnd);
+        let has_next = is_truncated || has(Quirk::CursorAfterTheEnd);
         let next = has_next.then(|| cursor(next, &self.topic));
-        json!({ "truncated": is_cut, "next_cursor": next })
+        json!({ "truncated": is_truncated, "next_cursor": next })
     }
 }
 

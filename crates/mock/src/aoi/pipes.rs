@@ -15,25 +15,27 @@ const SLICE: Duration = Duration::from_millis(50);
 /// How long to finish a line for a reader that does not read, after a signal.
 const GRACE: Duration = Duration::from_millis(1500);
 
-pub struct Out(File);
+pub struct StdoutPipe(File);
 
-impl Out {
-    pub fn stdout() -> io::Result<Out> {
-        Ok(Out(File::from(io::stdout().as_fd().try_clone_to_owned()?)))
+impl StdoutPipe {
+    pub fn stdout() -> io::Result<StdoutPipe> {
+        Ok(StdoutPipe(File::from(
+            io::stdout().as_fd().try_clone_to_owned()?,
+        )))
     }
 
-    /// Writes everything. Returns `false` if the reader is slow for longer than `patience`, and
+    /// Writes everything. Returns `false` if the reader is slow for longer than `timeout`, and
     /// writes nothing more then.
-    pub fn write(&mut self, bytes: &[u8], patience: Option<Duration>) -> io::Result<bool> {
+    pub fn write(&mut self, bytes: &[u8], timeout: Option<Duration>) -> io::Result<bool> {
         let mut rest = bytes;
-        let asked = Instant::now();
+        let start = Instant::now();
         let mut stopped = None;
         while !rest.is_empty() {
             if !is_ready(&self.0, libc::POLLOUT)? {
-                if patience.is_some_and(|most| asked.elapsed() > most) {
+                if timeout.is_some_and(|max| start.elapsed() > max) {
                     return Ok(false);
                 }
-                if signals::came().is_some() {
+                if signals::received().is_some() {
                     let since = stopped.get_or_insert_with(Instant::now);
                     if since.elapsed() > GRACE {
                         return Err(ErrorKind::TimedOut.into());
@@ -54,12 +56,12 @@ impl Out {
 }
 
 /// Reads all of stdin. Returns `None` if a signal arrives first.
-pub fn read_stdin(most: usize) -> io::Result<Option<Vec<u8>>> {
+pub fn read_stdin(max: usize) -> io::Result<Option<Vec<u8>>> {
     let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut bytes = Vec::new();
     let mut piece = vec![0; 64 << 10];
     loop {
-        if signals::came().is_some() {
+        if signals::received().is_some() {
             return Ok(None);
         }
         if !is_ready(&stdin, libc::POLLIN)? {
@@ -71,7 +73,7 @@ pub fn read_stdin(most: usize) -> io::Result<Option<Vec<u8>>> {
             Err(error) if is_passing(&error) => {}
             Err(error) => return Err(error),
         }
-        if bytes.len() > most {
+        if bytes.len() > max {
             return Err(ErrorKind::FileTooLarge.into());
         }
     }
@@ -83,14 +85,14 @@ fn is_passing(error: &io::Error) -> bool {
 
 /// Waits briefly until the file can be read or written. Returns whether it can.
 fn is_ready(file: &File, events: i16) -> io::Result<bool> {
-    let mut asked = libc::pollfd {
+    let mut poll = libc::pollfd {
         fd: file.as_raw_fd(),
         events,
         revents: 0,
     };
     let slice = i32::try_from(SLICE.as_millis()).unwrap_or(i32::MAX);
-    // SAFETY: `asked` is one valid structure during the call.
-    match unsafe { libc::poll(&mut asked, 1, slice) } {
+    // SAFETY: `poll` is one valid structure during the call.
+    match unsafe { libc::poll(&mut poll, 1, slice) } {
         0 => Ok(false),
         ready if ready > 0 => Ok(true),
         _ => match io::Error::last_os_error() {

@@ -12,7 +12,7 @@ static FIRST: AtomicI32 = AtomicI32::new(0);
 const SLICE: Duration = Duration::from_millis(10);
 
 /// Records the signal.
-pub fn watch(signal: i32) {
+pub fn record(signal: i32) {
     // SAFETY: the handler only touches an atomic and, on the second signal, `_exit`.
     let _ = unsafe {
         signal_hook::low_level::register(signal, move || {
@@ -32,7 +32,7 @@ pub fn ignore(signal: i32) {
 }
 
 /// The received signal, if any.
-pub fn came() -> Option<i32> {
+pub fn received() -> Option<i32> {
     match FIRST.load(Ordering::Relaxed) {
         signal @ (SIGINT | SIGTERM) => Some(signal),
         _ => None,
@@ -42,7 +42,7 @@ pub fn came() -> Option<i32> {
 /// Sleeps until the time is over or a signal arrives.
 pub fn sleep(time: Duration) {
     let end = Instant::now().checked_add(time);
-    while came().is_none() {
+    while received().is_none() {
         let left = match end {
             Some(end) => end.saturating_duration_since(Instant::now()),
             None => SLICE,

@@ -4,11 +4,11 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
+use super::args::ParsedArgs;
 use super::credentials;
-use super::pages::Page;
-use super::store::Store;
-use super::stream::{Failure, Stop, Stream};
-use super::words::Words;
+use super::pages::ListPage;
+use super::store::ItemStore;
+use super::stream::{EarlyExit, EventWriter, ToolError};
 
 /// Number of documents.
 const DOCUMENTS: usize = 25;
@@ -38,7 +38,7 @@ fn documents() -> Vec<Document> {
     let all = topics
         .iter()
         .flat_map(|topic| places.iter().map(move |place| (topic, place)));
-    let made = all.enumerate().map(|(at, (topic, place))| Document {
+    let data = all.enumerate().map(|(at, (topic, place))| Document {
         id: format!("doc-{:03}", at + 1),
         title: format!("On {topic} in {place}"),
         snippet: format!(
@@ -46,17 +46,17 @@ fn documents() -> Vec<Document> {
              reader can rely on when another program wrote the lines."
         ),
     });
-    made.take(DOCUMENTS).collect()
+    data.take(DOCUMENTS).collect()
 }
 
-pub fn search(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
+pub fn search(stream: &mut EventWriter, words: &ParsedArgs) -> Result<(), EarlyExit> {
     let query = words.operand(0);
     let is_slow = words.number("--delay-ms")?.is_some_and(|delay| delay > 0);
     if query == "busy" {
-        let failure = Failure::new("rate_limited", "TOO_MANY", "Too many requests.");
+        let failure = ToolError::new("rate_limited", "TOO_MANY", "Too many requests.");
         return Err(failure.with("retry_after_ms", 1000).into());
     }
-    let page = Page::asked(stream, words, SEARCH_BOUND, query)?;
+    let page = ListPage::requested(stream, words, SEARCH_BOUND, query)?;
     let found = match query {
         "nothing" => Vec::new(),
         _ => documents(),
@@ -101,12 +101,16 @@ fn host(url: &str) -> Option<String> {
     fits.then(|| format!("{scheme}://{host}"))
 }
 
-pub fn list(stream: &mut Stream, words: &Words, store: Option<&Store>) -> Result<(), Stop> {
-    let page = Page::asked(stream, words, LIST_BOUND, "list")?;
+pub fn list(
+    stream: &mut EventWriter,
+    words: &ParsedArgs,
+    store: Option<&ItemStore>,
+) -> Result<(), EarlyExit> {
+    let page = ListPage::requested(stream, words, LIST_BOUND, "list")?;
     let items: Vec<(String, String)> = match words.has("--documents") {
         true => documents().into_iter().map(|d| (d.id, d.title)).collect(),
         false => {
-            let items = store.map_or_else(Vec::new, Store::items);
+            let items = store.map_or_else(Vec::new, ItemStore::items);
             items.into_iter().map(|i| (i.id, i.name)).collect()
         }
     };
@@ -119,7 +123,11 @@ pub fn list(stream: &mut Stream, words: &Words, store: Option<&Store>) -> Result
     stream.summary(true, end)
 }
 
-pub fn get(stream: &mut Stream, words: &Words, store: Option<&Store>) -> Result<(), Stop> {
+pub fn get(
+    stream: &mut EventWriter,
+    words: &ParsedArgs,
+    store: Option<&ItemStore>,
+) -> Result<(), EarlyExit> {
     let id = words.operand(0);
     let item = store.and_then(|store| store.item(id)).map(|item| item.name);
     let document = || {
@@ -134,14 +142,14 @@ pub fn get(stream: &mut Stream, words: &Words, store: Option<&Store>) -> Result<
     stream.summary(true, json!({}))
 }
 
-pub fn not_found() -> Failure {
-    Failure::new("not_found", "NO_SUCH_ITEM", "No item has that id.")
+pub fn not_found() -> ToolError {
+    ToolError::new("not_found", "NO_SUCH_ITEM", "No item has that id.")
 }
 
-pub fn fetch(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
+pub fn fetch(stream: &mut EventWriter, words: &ParsedArgs) -> Result<(), EarlyExit> {
     if credentials::found(words).is_none() {
         let message = "Interactive login required.";
-        let failure = Failure::new("authn", "INTERACTIVE_REQUIRED", message);
+        let failure = ToolError::new("authn", "INTERACTIVE_REQUIRED", message);
         return Err(failure.with("hint", "mock-aoi auth login").into());
     }
     stream.meta(json!({}))?;
@@ -151,14 +159,14 @@ pub fn fetch(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
     stream.summary(true, json!({}))
 }
 
-pub fn watch(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
+pub fn watch(stream: &mut EventWriter, words: &ParsedArgs) -> Result<(), EarlyExit> {
     let interval = Duration::from_millis(words.number("--interval-ms")?.unwrap_or(100));
     let count = words.number("--count")?;
     stream.meta(json!({}))?;
     let mut sequence: u64 = 0;
     while count.is_none_or(|count| sequence < count) {
         if sequence > 0 {
-            stream.rest(interval)?;
+            stream.sleep(interval)?;
         }
         sequence += 1;
         stream.domain(json!({ "type": "tick", "sequence": sequence }))?;

@@ -8,50 +8,50 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 /// Maximum size of a file in bytes.
-const MOST: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct StoredItem {
     pub id: String,
     pub name: String,
 }
 
-pub struct Store {
+pub struct ItemStore {
     dir: PathBuf,
 }
 
 /// Locks the store for one change. Other processes wait.
-pub struct Held(#[allow(dead_code)] File);
+pub struct StoreLock(#[allow(dead_code)] File);
 
-impl Store {
-    pub fn new(dir: &Path) -> Store {
+impl ItemStore {
+    pub fn new(dir: &Path) -> ItemStore {
         // `~` is expanded here, because no shell does it.
         let dir = match (dir.strip_prefix("~"), std::env::var_os("HOME")) {
             (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
             _ => dir.to_owned(),
         };
-        Store { dir }
+        ItemStore { dir }
     }
 
     /// All items, in the order of their creation.
-    pub fn items(&self) -> Vec<Item> {
+    pub fn items(&self) -> Vec<StoredItem> {
         let Ok(entries) = fs::read_dir(&self.dir) else {
             return Vec::new();
         };
         let names = entries.flatten().map(|entry| entry.file_name());
         let names = names.filter_map(|name| name.into_string().ok());
         let ids = names.filter_map(|name| name.strip_suffix(".json").map(str::to_owned));
-        let mut items: Vec<Item> = ids.filter_map(|id| self.item(&id)).collect();
+        let mut items: Vec<StoredItem> = ids.filter_map(|id| self.item(&id)).collect();
         items.sort_by(|a, b| (a.id.len(), &a.id).cmp(&(b.id.len(), &b.id)));
         items
     }
 
-    pub fn item(&self, id: &str) -> Option<Item> {
+    pub fn item(&self, id: &str) -> Option<StoredItem> {
         let text = read(&self.path(id)?)?;
         let value: Value = serde_json::from_str(&text).ok()?;
         let name = value.get("name")?.as_str()?.to_owned();
         let id = id.to_owned();
-        Some(Item { id, name })
+        Some(StoredItem { id, name })
     }
 
     /// The path of an item. `None` if the id does not have the form of our ids.
@@ -63,7 +63,7 @@ impl Store {
     }
 
     /// Locks the store.
-    pub fn hold(&self) -> io::Result<Held> {
+    pub fn lock(&self) -> io::Result<StoreLock> {
         fs::create_dir_all(self.dir.join("keys"))?;
         let file = File::create(self.dir.join(".lock"))?;
         // SAFETY: takes the descriptor of an open file.
@@ -73,11 +73,11 @@ impl Store {
                 return Err(error);
             }
         }
-        Ok(Held(file))
+        Ok(StoreLock(file))
     }
 
     /// A new id, which was never used before.
-    pub fn next_id(&self, _: &Held) -> io::Result<String> {
+    pub fn next_id(&self, _: &StoreLock) -> io::Result<String> {
         let counter = self.dir.join(".next");
         let next: u64 = read(&counter)
             .and_then(|text| text.trim().parse().ok())
@@ -86,13 +86,13 @@ impl Store {
         Ok(format!("item-{next:04}"))
     }
 
-    pub fn put(&self, _: &Held, item: &Item) -> io::Result<()> {
+    pub fn put(&self, _: &StoreLock, item: &StoredItem) -> io::Result<()> {
         let path = self.path(&item.id).ok_or(ErrorKind::InvalidInput)?;
         let text = json!({ "id": item.id, "name": item.name }).to_string();
         replace(&path, text.as_bytes())
     }
 
-    pub fn remove(&self, _: &Held, id: &str) -> io::Result<()> {
+    pub fn remove(&self, _: &StoreLock, id: &str) -> io::Result<()> {
         fs::remove_file(self.path(id).ok_or(ErrorKind::InvalidInput)?)
     }
 
@@ -100,14 +100,20 @@ impl Store {
     pub fn recall(&self, key: u64) -> Option<(u64, Vec<Value>)> {
         let text = read(&self.key_path(key))?;
         let saved: Value = serde_json::from_str(&text).ok()?;
-        let question = saved.get("question")?.as_u64()?;
+        let fingerprint = saved.get("question")?.as_u64()?;
         let events = saved.get("events")?.as_array()?.clone();
-        Some((question, events))
+        Some((fingerprint, events))
     }
 
     /// Stores the result of a key.
-    pub fn remember(&self, _: &Held, key: u64, question: u64, events: &[Value]) -> io::Result<()> {
-        let text = json!({ "question": question, "events": events }).to_string();
+    pub fn remember(
+        &self,
+        _: &StoreLock,
+        key: u64,
+        fingerprint: u64,
+        events: &[Value],
+    ) -> io::Result<()> {
+        let text = json!({ "question": fingerprint, "events": events }).to_string();
         replace(&self.key_path(key), text.as_bytes())
     }
 
@@ -118,7 +124,7 @@ impl Store {
 
 fn read(path: &Path) -> Option<String> {
     let size = fs::metadata(path).ok()?.len();
-    (size <= MOST).then(|| fs::read_to_string(path).ok())?
+    (size <= MAX_FILE_BYTES).then(|| fs::read_to_string(path).ok())?
 }
 
 /// Replaces a file atomically.

@@ -5,47 +5,51 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::pipes::Out;
+use super::args::OutputMode;
+use super::changes::{Change, Counters, EventFrame, Quirk, RunInfo};
+use super::pipes::StdoutPipe;
 use super::signals;
 use super::surface::{AOI_VERSION, SCHEMA_NAME, TOOL, TOOL_VERSION, VERSIONS};
-use super::text::Style;
-use super::twist::{Facts, Frame, Notes, Quirk, Twist};
+use super::text::JsonStyle;
 use super::versions;
-use super::words::Mode;
 
 /// How long a mutant waits for a slow reader.
-const NO_PATIENCE: Duration = Duration::from_millis(300);
+const SHORT_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Why a run ends early.
-pub enum Stop {
-    Failed(Failure),
+pub enum EarlyExit {
+    Failed(ToolError),
     /// The signal that interrupted the run.
     Interrupted(i32),
     /// The reader has closed stdout.
-    Gone,
+    PipeClosed,
     /// Stdout cannot be written.
-    Unwritten,
+    WriteFailed,
     /// A mutant exits the process.
     Exit(u8),
 }
 
-pub struct Failure {
+pub struct ToolError {
     pub category: &'static str,
     pub code: &'static str,
     pub message: String,
     extra: Vec<(&'static str, Value)>,
 }
 
-impl Failure {
-    pub fn new(category: &'static str, code: &'static str, message: impl Into<String>) -> Failure {
-        Failure {
+impl ToolError {
+    pub fn new(
+        category: &'static str,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> ToolError {
+        ToolError {
             category,
             code,
             message: message.into(),
             extra: Vec::new(),
         }
     }
-    pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Failure {
+    pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> ToolError {
         self.extra.push((name, value.into()));
         self
     }
@@ -86,26 +90,26 @@ impl Failure {
     }
 }
 
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Stop {
-        Stop::Failed(failure)
+impl From<ToolError> for EarlyExit {
+    fn from(failure: ToolError) -> EarlyExit {
+        EarlyExit::Failed(failure)
     }
 }
 
-impl From<super::words::Mistake> for Stop {
-    fn from(mistake: super::words::Mistake) -> Stop {
-        Stop::Failed(Failure::new("usage", mistake.code, mistake.message))
+impl From<super::args::UsageError> for EarlyExit {
+    fn from(error: super::args::UsageError) -> EarlyExit {
+        EarlyExit::Failed(ToolError::new("usage", error.code, error.message))
     }
 }
 
-pub struct Stream {
-    pub facts: Facts,
-    pub mode: Mode,
-    twists: Vec<&'static Twist>,
+pub struct EventWriter {
+    pub info: RunInfo,
+    pub mode: OutputMode,
+    changes: Vec<&'static Change>,
     quirks: Vec<Quirk>,
-    notes: Notes,
-    style: Style,
-    out: Out,
+    notes: Counters,
+    style: JsonStyle,
+    out: StdoutPipe,
     started: Instant,
     deadline: Option<Instant>,
     /// Delay before each result.
@@ -116,28 +120,28 @@ pub struct Stream {
     warnings: u64,
     errors: u64,
     /// Events that `--output json` prints at the end.
-    kept: Vec<Value>,
+    buffered_events: Vec<Value>,
     /// Output that a mutant holds back.
-    held: Vec<u8>,
+    held_output: Vec<u8>,
 }
 
-impl Stream {
+impl EventWriter {
     pub fn new(
-        facts: Facts,
-        mode: Mode,
-        twists: Vec<&'static Twist>,
+        info: RunInfo,
+        mode: OutputMode,
+        changes: Vec<&'static Change>,
         quirks: Vec<Quirk>,
-    ) -> std::io::Result<Stream> {
+    ) -> std::io::Result<EventWriter> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let nanos = now.map_or(0, |now| now.as_nanos());
-        Ok(Stream {
-            facts,
+        Ok(EventWriter {
+            info,
             mode,
-            twists,
-            style: Style::of(&quirks),
+            changes,
+            style: JsonStyle::of(&quirks),
             quirks,
-            notes: Notes::new(),
-            out: Out::stdout()?,
+            notes: Counters::new(),
+            out: StdoutPipe::stdout()?,
             started: Instant::now(),
             deadline: None,
             delay: Duration::ZERO,
@@ -146,25 +150,25 @@ impl Stream {
             count: 0,
             warnings: 0,
             errors: 0,
-            kept: Vec::new(),
-            held: Vec::new(),
+            buffered_events: Vec::new(),
+            held_output: Vec::new(),
         })
     }
 
-    pub fn quirk(&self, quirk: Quirk) -> bool {
+    pub fn has_quirk(&self, quirk: Quirk) -> bool {
         self.quirks.contains(&quirk)
     }
 
-    pub fn ends_after(&mut self, time: Duration) {
+    pub fn set_timeout(&mut self, time: Duration) {
         self.deadline = self.started.checked_add(time);
     }
 
-    pub fn waits(&mut self, time: Duration) {
+    pub fn set_delay(&mut self, time: Duration) {
         self.delay = time;
     }
 
     /// Sleeps between two events.
-    pub fn rest(&mut self, time: Duration) -> Result<(), Stop> {
+    pub fn sleep(&mut self, time: Duration) -> Result<(), EarlyExit> {
         let left = self
             .deadline
             .map(|end| end.saturating_duration_since(Instant::now()));
@@ -172,23 +176,23 @@ impl Stream {
         if !time.is_zero() {
             signals::sleep(time);
         }
-        self.go_on()
+        self.check_stop()
     }
 
     /// Fails if a signal or the deadline ends the run here.
-    pub fn go_on(&mut self) -> Result<(), Stop> {
-        if let Some(signal) = signals::came() {
-            return Err(Stop::Interrupted(signal));
+    pub fn check_stop(&mut self) -> Result<(), EarlyExit> {
+        if let Some(signal) = signals::received() {
+            return Err(EarlyExit::Interrupted(signal));
         }
         let is_late = self.deadline.is_some_and(|end| Instant::now() >= end);
-        if is_late && !self.quirk(Quirk::TimeoutIgnored) {
+        if is_late && !self.has_quirk(Quirk::TimeoutIgnored) {
             let message = "Timed out (`--timeout`).";
-            return Err(Failure::new("timeout", "TIMED_OUT", message).into());
+            return Err(ToolError::new("timeout", "TIMED_OUT", message).into());
         }
         Ok(())
     }
 
-    pub fn meta(&mut self, extra: Value) -> Result<(), Stop> {
+    pub fn meta(&mut self, extra: Value) -> Result<(), EarlyExit> {
         if self.has_meta {
             return Ok(());
         }
@@ -199,8 +203,8 @@ impl Stream {
             "tool_version": TOOL_VERSION,
             "aoi_version": AOI_VERSION,
             "schema_name": SCHEMA_NAME,
-            "schema_version": versions::full(self.facts.major).unwrap_or(VERSIONS[1]),
-            "command": self.facts.command,
+            "schema_version": versions::full(self.info.major).unwrap_or(VERSIONS[1]),
+            "command": self.info.command,
             "trace_id": self.trace,
             "timestamp": crate::iso8601(SystemTime::now()),
             "args_redacted": true,
@@ -212,19 +216,19 @@ impl Stream {
     }
 
     /// Emits a domain event in the format of the requested version.
-    pub fn domain(&mut self, event: Value) -> Result<(), Stop> {
-        self.rest(self.delay)?;
+    pub fn domain(&mut self, event: Value) -> Result<(), EarlyExit> {
+        self.sleep(self.delay)?;
         self.count += 1;
-        let major = match self.facts.major {
-            _ if self.quirk(Quirk::EventsOfVersionOne) => 1,
-            _ if self.quirk(Quirk::EventsOfVersionTwo) => 2,
+        let major = match self.info.major {
+            _ if self.has_quirk(Quirk::EventsOfVersionOne) => 1,
+            _ if self.has_quirk(Quirk::EventsOfVersionTwo) => 2,
             major => major,
         };
         self.send(versions::shape(major, event))
     }
 
-    pub fn check(&mut self, name: &str, detail: &str) -> Result<(), Stop> {
-        self.rest(self.delay)?;
+    pub fn check(&mut self, name: &str, detail: &str) -> Result<(), EarlyExit> {
+        self.sleep(self.delay)?;
         self.count += 1;
         self.send(json!({
             "type": "aoi:check", "name": name, "ok": true, "severity": "info", "detail": detail,
@@ -232,14 +236,14 @@ impl Stream {
     }
 
     /// Emits a framework event that is not a result.
-    pub fn framework(&mut self, event: Value) -> Result<(), Stop> {
+    pub fn framework(&mut self, event: Value) -> Result<(), EarlyExit> {
         if event.get("type").and_then(Value::as_str) == Some("aoi:warning") {
             self.warnings += 1;
         }
         self.send(event)
     }
 
-    pub fn error(&mut self, failure: &Failure) -> Result<(), Stop> {
+    pub fn error(&mut self, failure: &ToolError) -> Result<(), EarlyExit> {
         self.errors += 1;
         self.send(failure.event())
     }
@@ -248,7 +252,7 @@ impl Stream {
         self.errors > 0
     }
 
-    pub fn summary(&mut self, ok: bool, extra: Value) -> Result<(), Stop> {
+    pub fn summary(&mut self, ok: bool, extra: Value) -> Result<(), EarlyExit> {
         let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut event = json!({
             "type": "aoi:summary",
@@ -266,8 +270,8 @@ impl Stream {
             fields.extend(extra);
         }
         self.send(event)?;
-        if self.mode == Mode::Json {
-            let (events, summary) = (std::mem::take(&mut self.kept), "aoi:summary");
+        if self.mode == OutputMode::Json {
+            let (events, summary) = (std::mem::take(&mut self.buffered_events), "aoi:summary");
             let is_summary = |event: &Value| event.get("type").is_some_and(|t| t == summary);
             let (last, events): (Vec<_>, Vec<_>) = events.into_iter().partition(is_summary);
             let last = last.into_iter().next_back();
@@ -277,77 +281,79 @@ impl Stream {
     }
 
     /// Prints a discovery document.
-    pub fn document(&mut self, document: Value) -> Result<(), Stop> {
-        let mut frame = Frame::Json(document);
-        for twist in self.twists.clone() {
-            frame = match (twist, frame) {
-                (Twist::Document(change), Frame::Json(document)) => change(&self.facts, document),
+    pub fn document(&mut self, document: Value) -> Result<(), EarlyExit> {
+        let mut frame = EventFrame::Json(document);
+        for change in self.changes.clone() {
+            frame = match (change, frame) {
+                (Change::Document(change), EventFrame::Json(document)) => {
+                    change(&self.info, document)
+                }
                 (_, frame) => frame,
             };
         }
         match frame {
-            Frame::Json(document) => {
+            EventFrame::Json(document) => {
                 let mut line = self.style.document(&document).into_bytes();
                 line.push(b'\n');
                 self.write(&line)
             }
-            Frame::Raw(bytes) => self.write(&bytes),
-            Frame::Exit(code) => Err(Stop::Exit(code)),
+            EventFrame::Raw(bytes) => self.write(&bytes),
+            EventFrame::Exit(code) => Err(EarlyExit::Exit(code)),
         }
     }
 
     /// A discovery document after all changes, to be emitted as an event.
-    pub fn changed(&self, document: Value) -> Value {
+    pub fn apply_changes(&self, document: Value) -> Value {
         let mut document = document;
-        for twist in &self.twists {
-            if let Twist::Document(change) = twist
-                && let Frame::Json(changed) = change(&self.facts, document.clone())
+        for change in &self.changes {
+            if let Change::Document(change) = change
+                && let EventFrame::Json(apply_changes) = change(&self.info, document.clone())
             {
-                document = changed;
+                document = apply_changes;
             }
         }
         document
     }
 
     /// Prints text for people.
-    pub fn say(&mut self, text: &str) -> Result<(), Stop> {
+    pub fn print(&mut self, text: &str) -> Result<(), EarlyExit> {
         self.write(text.as_bytes())
     }
 
-    fn send(&mut self, event: Value) -> Result<(), Stop> {
+    fn send(&mut self, event: Value) -> Result<(), EarlyExit> {
         match self.mode {
-            Mode::Jsonl => {}
-            Mode::Json => {
-                self.kept.push(event);
+            OutputMode::Jsonl => {}
+            OutputMode::Json => {
+                self.buffered_events.push(event);
                 return Ok(());
             }
-            Mode::Human => return self.tell(&event),
+            OutputMode::Human => return self.print_event(&event),
         }
-        let mut frames = vec![Frame::Json(event)];
-        for twist in self.twists.clone() {
-            let Twist::Event(change) = twist else {
+        let mut frames = vec![EventFrame::Json(event)];
+        for change in self.changes.clone() {
+            let Change::Event(change) = change else {
                 continue;
             };
-            let mut changed = Vec::new();
+            let mut apply_changes = Vec::new();
             for frame in frames {
                 match frame {
-                    Frame::Json(event) => {
-                        changed.extend(change(&self.facts, &mut self.notes, event));
+                    EventFrame::Json(event) => {
+                        apply_changes.extend(change(&self.info, &mut self.notes, event));
                     }
-                    other => changed.push(other),
+                    other => apply_changes.push(other),
                 }
             }
-            frames = changed;
+            frames = apply_changes;
         }
         for frame in frames {
             let mut line = match frame {
-                Frame::Json(event) => self.style.line(&event),
-                Frame::Raw(bytes) => bytes,
-                Frame::Exit(code) => return Err(Stop::Exit(code)),
+                EventFrame::Json(event) => self.style.line(&event),
+                EventFrame::Raw(bytes) => bytes,
+                EventFrame::Exit(code) => return Err(EarlyExit::Exit(code)),
             };
-            for twist in &self.twists {
-                if let Twist::Line(change) = twist {
-                    line = change(&self.facts, line);
+            for change in &self.changes {
+                if let Change::Line(change) = change {
+                    line = change(&self.info, line);
                 }
             }
             self.write(&line)?;
@@ -356,11 +362,11 @@ impl Stream {
     }
 
     /// Prints an event as text.
-    fn tell(&mut self, event: &Value) -> Result<(), Stop> {
+    fn print_event(&mut self, event: &Value) -> Result<(), EarlyExit> {
         let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
         match text("type") {
             "aoi:error" => {
-                complain(&format!("{TOOL}: {}\n", text("message")));
+                eprint(&format!("{TOOL}: {}\n", text("message")));
                 Ok(())
             }
             kind if kind.starts_with("aoi:") && kind != "aoi:plan" && kind != "aoi:check" => Ok(()),
@@ -373,38 +379,38 @@ impl Stream {
         }
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
-        if self.quirk(Quirk::BuffersAll) && signals::came().is_none() {
-            self.held.extend_from_slice(bytes);
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EarlyExit> {
+        if self.has_quirk(Quirk::BuffersAll) && signals::received().is_none() {
+            self.held_output.extend_from_slice(bytes);
             return Ok(());
         }
         let is_last = memchr::memmem::find(bytes, b"aoi:summary").is_some();
-        let patience = is_last && self.quirk(Quirk::SummaryWithoutPatience);
-        match self.out.write(bytes, patience.then_some(NO_PATIENCE)) {
+        let patience = is_last && self.has_quirk(Quirk::SummaryWithoutPatience);
+        match self.out.write(bytes, patience.then_some(SHORT_TIMEOUT)) {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-                if self.quirk(Quirk::WritesIntoClosedPipe) {
+                if self.has_quirk(Quirk::WritesIntoClosedPipe) {
                     return Ok(());
                 }
-                self.facts.gone = true;
-                Err(Stop::Gone)
+                self.info.pipe_closed = true;
+                Err(EarlyExit::PipeClosed)
             }
             Err(_) => {
-                self.facts.unwritten = true;
-                Err(Stop::Unwritten)
+                self.info.write_failed = true;
+                Err(EarlyExit::WriteFailed)
             }
         }
     }
 
     /// Writes the output that a mutant held back.
-    pub fn flush(&mut self) -> Result<(), Stop> {
-        let held = std::mem::take(&mut self.held);
+    pub fn flush(&mut self) -> Result<(), EarlyExit> {
+        let held_output = std::mem::take(&mut self.held_output);
         self.quirks.retain(|quirk| *quirk != Quirk::BuffersAll);
-        self.write(&held)
+        self.write(&held_output)
     }
 }
 
 /// Prints a message to stderr. A closed stderr is ignored.
-pub fn complain(text: &str) {
+pub fn eprint(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -11,22 +11,22 @@ pub struct Flag {
     pub name: &'static str,
     /// Placeholder of its value. `None` for a switch.
     pub value: Option<&'static str>,
-    pub what: &'static str,
+    pub description: &'static str,
 }
 
-const fn switch(name: &'static str, what: &'static str) -> Flag {
+const fn switch(name: &'static str, description: &'static str) -> Flag {
     Flag {
         name,
         value: None,
-        what,
+        description,
     }
 }
 
-const fn valued(name: &'static str, value: &'static str, what: &'static str) -> Flag {
+const fn valued(name: &'static str, value: &'static str, description: &'static str) -> Flag {
     Flag {
         name,
         value: Some(value),
-        what,
+        description,
     }
 }
 
@@ -62,53 +62,53 @@ pub static GLOBAL: &[Flag] = &[
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum CommandEffect {
     ReadOnly,
     Mutating,
     Destructive,
 }
 
-pub struct Command {
+pub struct CommandSpec {
     pub name: &'static str,
-    pub what: &'static str,
+    pub description: &'static str,
     pub operands: &'static [&'static str],
     /// Whether further operands are allowed.
     pub takes_more: bool,
     pub flags: &'static [Flag],
-    pub effect: Effect,
+    pub effect: CommandEffect,
     /// Domain events, in addition to the framework events.
     pub events: &'static [&'static str],
 }
 
-impl Command {
-    const fn reads(name: &'static str, what: &'static str) -> Command {
-        Command {
+impl CommandSpec {
+    const fn reads(name: &'static str, description: &'static str) -> CommandSpec {
+        CommandSpec {
             name,
-            what,
+            description,
             operands: &[],
             takes_more: false,
             flags: &[],
-            effect: Effect::ReadOnly,
+            effect: CommandEffect::ReadOnly,
             events: &[],
         }
     }
-    const fn of(mut self, operands: &'static [&'static str]) -> Command {
+    const fn with_operands(mut self, operands: &'static [&'static str]) -> CommandSpec {
         self.operands = operands;
         self
     }
-    const fn of_any(mut self) -> Command {
+    const fn with_any_operands(mut self) -> CommandSpec {
         self.takes_more = true;
         self
     }
-    const fn with(mut self, flags: &'static [Flag]) -> Command {
+    const fn with(mut self, flags: &'static [Flag]) -> CommandSpec {
         self.flags = flags;
         self
     }
-    const fn says(mut self, events: &'static [&'static str]) -> Command {
+    const fn emits(mut self, events: &'static [&'static str]) -> CommandSpec {
         self.events = events;
         self
     }
-    const fn does(mut self, effect: Effect) -> Command {
+    const fn with_effect(mut self, effect: CommandEffect) -> CommandSpec {
         self.effect = effect;
         self
     }
@@ -130,20 +130,21 @@ const CONFIRM: Flag = switch("--confirm", "confirm the deletion (required)");
 const INPUT: Flag = valued("--input-jsonl", "-", "read JSON lines from stdin");
 const CONTINUE: Flag = switch("--continue-on-error", "continue after an invalid line");
 
-pub static COMMANDS: &[Command] = &[
-    Command::reads("schema", "print the event schema (no login, no network)").says(&["document"]),
-    Command::reads("aoi-schema", "alias of `schema`").says(&["document"]),
-    Command::reads(
+pub static COMMANDS: &[CommandSpec] = &[
+    CommandSpec::reads("schema", "print the event schema (no login, no network)")
+        .emits(&["document"]),
+    CommandSpec::reads("aoi-schema", "alias of `schema`").emits(&["document"]),
+    CommandSpec::reads(
         "capabilities",
         "print the capabilities (no login, no network)",
     )
-    .says(&["document"]),
-    Command::reads("input-schema", "print the input schema of a command")
+    .emits(&["document"]),
+    CommandSpec::reads("input-schema", "print the input schema of a command")
         .with(&[valued("--command", "NAME", "import or rank")])
-        .says(&["document"]),
-    Command::reads("doctor", "check whether the tool is ready"),
-    Command::reads("search", "search documents (default limit 20)")
-        .of(&["QUERY"])
+        .emits(&["document"]),
+    CommandSpec::reads("doctor", "check whether the tool is ready"),
+    CommandSpec::reads("search", "search documents (default limit 20)")
+        .with_operands(&["QUERY"])
         .with(&[
             LIMIT,
             CURSOR,
@@ -155,53 +156,53 @@ pub static COMMANDS: &[Command] = &[
                 "address of the service; only its host is shown",
             ),
         ])
-        .says(&["hit"]),
-    Command::reads("list", "list the items (default limit 100)")
+        .emits(&["hit"]),
+    CommandSpec::reads("list", "list the items (default limit 100)")
         .with(&[
             LIMIT,
             CURSOR,
             switch("--documents", "list documents instead of items"),
         ])
-        .says(&["entry"]),
-    Command::reads("get", "show one item or document")
-        .of(&["ID"])
-        .says(&["entry"]),
-    Command::reads("create", "create an item")
-        .of(&["NAME"])
+        .emits(&["entry"]),
+    CommandSpec::reads("get", "show one item or document")
+        .with_operands(&["ID"])
+        .emits(&["entry"]),
+    CommandSpec::reads("create", "create an item")
+        .with_operands(&["NAME"])
         .with(&[KEY, DRY_RUN])
-        .does(Effect::Mutating)
-        .says(&["created"]),
-    Command::reads("update", "rename an item")
-        .of(&["ID", "NAME"])
+        .with_effect(CommandEffect::Mutating)
+        .emits(&["created"]),
+    CommandSpec::reads("update", "rename an item")
+        .with_operands(&["ID", "NAME"])
         .with(&[KEY, DRY_RUN])
-        .does(Effect::Mutating)
-        .says(&["updated"]),
-    Command::reads("delete", "delete an item; requires --confirm")
-        .of(&["ID"])
+        .with_effect(CommandEffect::Mutating)
+        .emits(&["updated"]),
+    CommandSpec::reads("delete", "delete an item; requires --confirm")
+        .with_operands(&["ID"])
         .with(&[CONFIRM, KEY, DRY_RUN])
-        .does(Effect::Destructive)
-        .says(&["deleted"]),
-    Command::reads(
+        .with_effect(CommandEffect::Destructive)
+        .emits(&["deleted"]),
+    CommandSpec::reads(
         "purge",
         "delete these items, or all; requires --confirm and a count",
     )
-    .of_any()
+    .with_any_operands()
     .with(&[
         CONFIRM,
         valued("--confirm-count", "N", "number of items to delete"),
         KEY,
         DRY_RUN,
     ])
-    .does(Effect::Destructive)
-    .says(&["deleted"]),
-    Command::reads("rank", "sort the hits of an AOI stream on stdin")
+    .with_effect(CommandEffect::Destructive)
+    .emits(&["deleted"]),
+    CommandSpec::reads("rank", "sort the hits of an AOI stream on stdin")
         .with(&[INPUT, CONTINUE])
-        .says(&["ranked"]),
-    Command::reads("import", "create an item from each line on stdin")
+        .emits(&["ranked"]),
+    CommandSpec::reads("import", "create an item from each line on stdin")
         .with(&[INPUT, CONTINUE, KEY, DRY_RUN])
-        .does(Effect::Mutating)
-        .says(&["created"]),
-    Command::reads(
+        .with_effect(CommandEffect::Mutating)
+        .emits(&["created"]),
+    CommandSpec::reads(
         "watch",
         "emit an unbounded stream of ticks until interrupted",
     )
@@ -209,13 +210,13 @@ pub static COMMANDS: &[Command] = &[
         valued("--interval-ms", "N", "time between two ticks"),
         valued("--count", "N", "stop after this number of ticks"),
     ])
-    .says(&["tick"]),
-    Command::reads("fetch", "fetch documents (requires a login)")
+    .emits(&["tick"]),
+    CommandSpec::reads("fetch", "fetch documents (requires a login)")
         .with(&[TOKEN])
-        .says(&["entry"]),
+        .emits(&["entry"]),
 ];
 
-pub fn command(name: &str) -> Option<&'static Command> {
+pub fn command(name: &str) -> Option<&'static CommandSpec> {
     COMMANDS.iter().find(|command| command.name == name)
 }
 
@@ -225,23 +226,23 @@ pub fn flag(name: &str) -> Option<&'static Flag> {
     GLOBAL.iter().chain(own).find(|flag| flag.name == name)
 }
 
-pub fn help(named: Option<&Command>) -> String {
+pub fn help(named: Option<&CommandSpec>) -> String {
     let mut text = String::new();
     let row = |flag: &Flag| {
         let left = format!("{} {}", flag.name, flag.value.unwrap_or_default());
-        format!("  {left:<30} {}\n", flag.what)
+        format!("  {left:<30} {}\n", flag.description)
     };
     match named {
         Some(command) => {
             let operands = command.operands.join(" ");
             text += &format!("Usage: {TOOL} {} {operands} [OPTIONS]\n\n", command.name);
-            text += &format!("{}.\n\nOptions:\n", command.what);
+            text += &format!("{}.\n\nOptions:\n", command.description);
             text.extend(command.flags.iter().map(row));
         }
         None => {
             text += &format!("Usage: {TOOL} COMMAND [OPTIONS]\n\nCommands:\n");
             let rows = COMMANDS.iter();
-            text.extend(rows.map(|c| format!("  {:<30} {}\n", c.name, c.what)));
+            text.extend(rows.map(|c| format!("  {:<30} {}\n", c.name, c.description)));
             text += "\nOptions:\n";
         }
     }

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::twist::Quirk;
+use super::changes::Quirk;
 
 /// How JSON is written. All styles are equivalent to a parser.
 #[derive(Clone, Copy, Default)]
-pub struct Style {
+pub struct JsonStyle {
     is_spaced: bool,
     is_escaped: bool,
     order: Order,
@@ -15,20 +15,20 @@ pub struct Style {
 #[derive(Clone, Copy, Default)]
 enum Order {
     #[default]
-    Given,
+    Original,
     Sorted,
     Reversed,
 }
 
-impl Style {
-    pub fn of(quirks: &[Quirk]) -> Style {
-        Style {
+impl JsonStyle {
+    pub fn of(quirks: &[Quirk]) -> JsonStyle {
+        JsonStyle {
             is_spaced: quirks.contains(&Quirk::Spaced),
             is_escaped: quirks.contains(&Quirk::Escaped),
             order: match () {
                 () if quirks.contains(&Quirk::Sorted) => Order::Sorted,
                 () if quirks.contains(&Quirk::Reversed) => Order::Reversed,
-                () => Order::Given,
+                () => Order::Original,
             },
         }
     }
@@ -64,7 +64,7 @@ impl Style {
     fn object(self, fields: &Map<String, Value>, text: &mut String) {
         let mut fields: Vec<_> = fields.iter().collect();
         match self.order {
-            Order::Given => {}
+            Order::Original => {}
             Order::Sorted => fields.sort_by_key(|(name, _)| name.as_str()),
             Order::Reversed => fields.reverse(),
         }

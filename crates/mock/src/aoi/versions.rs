@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::stream::Failure;
+use super::args::ParsedArgs;
+use super::changes::Quirk;
+use super::stream::ToolError;
 use super::surface::{SCHEMA_NAME, VERSIONS};
-use super::twist::Quirk;
-use super::words::Words;
 
 /// The full version of a major version.
 pub fn full(major: u64) -> Option<&'static str> {
-    let wanted = format!("{major}.");
-    VERSIONS.into_iter().find(|v| v.starts_with(&wanted))
+    let prefix = format!("{major}.");
+    VERSIONS.into_iter().find(|v| v.starts_with(&prefix))
 }
 
 pub fn major(version: &str) -> u64 {
@@ -23,15 +23,15 @@ pub fn newest() -> u64 {
 }
 
 /// The major version that the command line requests.
-pub fn asked(words: &Words, quirks: &[Quirk]) -> Result<u64, Failure> {
+pub fn requested(words: &ParsedArgs, quirks: &[Quirk]) -> Result<u64, ToolError> {
     let has = |quirk: Quirk| quirks.contains(&quirk);
     let unsupported = || {
-        let offered: Vec<&str> = offered(quirks);
+        let supported: Vec<&str> = supported(quirks);
         let message = format!(
             "Unsupported schema version; supported versions: {}.",
-            offered.join(", ")
+            supported.join(", ")
         );
-        Failure::new("usage", "SCHEMA_VERSION_UNSUPPORTED", message).with("supported", offered)
+        ToolError::new("usage", "SCHEMA_VERSION_UNSUPPORTED", message).with("supported", supported)
     };
     let named = match words.value("--accept-schema") {
         None => None,
@@ -39,7 +39,7 @@ pub fn asked(words: &Words, quirks: &[Quirk]) -> Result<u64, Failure> {
             let (name, version) = text.split_once('@').unwrap_or((text, ""));
             if name != SCHEMA_NAME && !has(Quirk::OtherSchemaNamePasses) {
                 let message = format!("Unknown schema name; expected {SCHEMA_NAME}.");
-                return Err(Failure::new("usage", "SCHEMA_UNKNOWN", message));
+                return Err(ToolError::new("usage", "SCHEMA_UNKNOWN", message));
             }
             Some(version)
         }
@@ -47,9 +47,9 @@ pub fn asked(words: &Words, quirks: &[Quirk]) -> Result<u64, Failure> {
     let Some(version) = words.value("--schema-version").or(named) else {
         return Ok(newest());
     };
-    let found = offered(quirks).into_iter().find(|offered| {
-        *offered == version
-            || (!has(Quirk::ShortVersionFails) && major(offered).to_string() == version)
+    let found = supported(quirks).into_iter().find(|supported| {
+        *supported == version
+            || (!has(Quirk::ShortVersionFails) && major(supported).to_string() == version)
     });
     match found {
         Some(found) => Ok(major(found)),
@@ -58,7 +58,7 @@ pub fn asked(words: &Words, quirks: &[Quirk]) -> Result<u64, Failure> {
     }
 }
 
-pub fn offered(quirks: &[Quirk]) -> Vec<&'static str> {
+pub fn supported(quirks: &[Quirk]) -> Vec<&'static str> {
     let one = quirks.contains(&Quirk::OneVersion);
     let skipped = if one { VERSIONS.len() - 1 } else { 0 };
     VERSIONS.into_iter().skip(skipped).collect()

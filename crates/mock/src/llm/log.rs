@@ -6,15 +6,15 @@ use std::time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use super::ask::{Dialect, Question, Said};
+use super::request::{ChatMessage, Dialect, ModelRequest};
 
 /// Maximum number of message bytes in the log. Each request contains the whole conversation, so the
 /// messages of the oldest requests are dropped above this limit.
-const KEPT_BYTES: usize = 256 << 20;
+const MAX_LOG_BYTES: usize = 256 << 20;
 
 /// One request and the outcome of its response.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct LoggedRequest {
     /// Time of the request.
     pub at: Instant,
     /// Wire format of the request.
@@ -22,7 +22,7 @@ pub struct Asked {
     /// Name of the requested model.
     pub model: String,
     /// Messages of the conversation. Empty if they were dropped to save memory.
-    pub messages: Arc<[Said]>,
+    pub messages: Arc<[ChatMessage]>,
     /// Names of the tools that the request offers.
     pub tools: Arc<[String]>,
     /// Whether the response is streamed.
@@ -35,18 +35,18 @@ pub struct Asked {
     pub finished: bool,
 }
 
-impl Asked {
+impl LoggedRequest {
     /// The latest text of the user.
     pub fn last_user_text(&self) -> &str {
-        let user = |said: &&Said| said.role == super::ask::Role::User;
+        let user = |message: &&ChatMessage| message.role == super::request::ChatRole::User;
         let last = self.messages.iter().rfind(user);
-        last.map_or("", |said| said.text.as_str())
+        last.map_or("", |message| message.text.as_str())
     }
 }
 
 #[derive(Default)]
-struct Kept {
-    asked: Vec<Asked>,
+struct LogData {
+    entries: Vec<LoggedRequest>,
     bytes: usize,
     /// Number of the oldest entries whose messages were dropped.
     emptied: usize,
@@ -54,32 +54,34 @@ struct Kept {
 
 /// Handle to the log. Clones share the same log.
 #[derive(Clone)]
-pub struct Log {
-    kept: Arc<Mutex<Kept>>,
+pub struct RequestLog {
+    data: Arc<Mutex<LogData>>,
     version: watch::Sender<u64>,
 }
 
-impl Log {
+impl RequestLog {
     pub(super) fn new() -> Self {
-        Log {
-            kept: Arc::default(),
+        RequestLog {
+            data: Arc::default(),
             version: watch::Sender::new(0),
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock()
+    fn data(&self) -> MutexGuard<'_, LogData> {
+        self.data.lock()
     }
 
     /// All requests so far, oldest first.
-    pub fn all(&self) -> Vec<Asked> {
-        self.kept().asked.clone()
+    pub fn all(&self) -> Vec<LoggedRequest> {
+        self.data().entries.clone()
     }
 
+    /// Number of requests so far.
     pub fn len(&self) -> usize {
-        self.kept().asked.len()
+        self.data().entries.len()
     }
 
+    /// Whether the log is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -90,11 +92,11 @@ impl Log {
     }
 
     /// Waits until the log satisfies a condition, and returns it.
-    pub async fn until(&self, wanted: impl Fn(&[Asked]) -> bool) -> Vec<Asked> {
+    pub async fn until(&self, condition: impl Fn(&[LoggedRequest]) -> bool) -> Vec<LoggedRequest> {
         let mut version = self.subscribe();
         loop {
             let all = self.all();
-            if wanted(&all) {
+            if condition(&all) {
                 return all;
             }
             // The channel stays open, because `self` holds a sender.
@@ -102,45 +104,49 @@ impl Log {
         }
     }
 
-    pub(super) fn ask(&self, question: &Question) -> usize {
-        let tools = question.tools.iter().map(|tool| tool.name.clone());
-        let asked = Asked {
+    pub(super) fn add(&self, request: &ModelRequest) -> usize {
+        let tools = request.tools.iter().map(|tool| tool.name.clone());
+        let entry = LoggedRequest {
             at: Instant::now(),
-            dialect: question.dialect,
-            model: question.model.clone(),
-            messages: question.messages.clone().into(),
+            dialect: request.dialect,
+            model: request.model.clone(),
+            messages: request.messages.clone().into(),
             tools: tools.collect(),
-            streamed: question.stream,
+            streamed: request.stream,
             status: 0,
             dropped: false,
             finished: false,
         };
-        let mut kept = self.kept();
-        kept.bytes = kept.bytes.saturating_add(weight(&asked));
-        kept.asked.push(asked);
-        let index = kept.asked.len() - 1;
-        while kept.bytes > KEPT_BYTES && kept.emptied < index {
-            let oldest = kept.emptied;
-            kept.emptied += 1;
-            if let Some(asked) = kept.asked.get_mut(oldest) {
-                let freed = weight(asked);
-                asked.messages = Arc::default();
-                kept.bytes = kept.bytes.saturating_sub(freed);
+        let mut data = self.data();
+        data.bytes = data.bytes.saturating_add(message_bytes(&entry));
+        data.entries.push(entry);
+        let index = data.entries.len() - 1;
+        while data.bytes > MAX_LOG_BYTES && data.emptied < index {
+            let oldest = data.emptied;
+            data.emptied += 1;
+            if let Some(entry) = data.entries.get_mut(oldest) {
+                let freed = message_bytes(entry);
+                entry.messages = Arc::default();
+                data.bytes = data.bytes.saturating_sub(freed);
             }
         }
-        drop(kept);
+        drop(data);
         self.version.send_modify(|version| *version += 1);
         index
     }
 
-    pub(super) fn note(&self, index: usize, note: impl FnOnce(&mut Asked)) {
-        if let Some(asked) = self.kept().asked.get_mut(index) {
-            note(asked);
+    pub(super) fn update(&self, index: usize, change: impl FnOnce(&mut LoggedRequest)) {
+        if let Some(entry) = self.data().entries.get_mut(index) {
+            change(entry);
         }
         self.version.send_modify(|version| *version += 1);
     }
 }
 
-fn weight(asked: &Asked) -> usize {
-    asked.messages.iter().map(|said| said.text.len()).sum()
+fn message_bytes(entry: &LoggedRequest) -> usize {
+    entry
+        .messages
+        .iter()
+        .map(|message| message.text.len())
+        .sum()
 }

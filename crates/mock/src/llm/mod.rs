@@ -4,11 +4,11 @@
 //! time. It implements Anthropic Messages, OpenAI Responses and Chat Completions, and Gemini
 //! generateContent, with and without streaming. It logs every request.
 
-mod ask;
 mod dialects;
 mod log;
 mod plan;
 mod read;
+mod request;
 mod script;
 mod serve;
 
@@ -21,38 +21,38 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
-pub use ask::{Dialect, Role, Said};
-pub use log::{Asked, Log};
+pub use log::{LoggedRequest, RequestLog};
 pub use plan::NO_TOOL;
 pub use read::{FORMAT, parse};
+pub use request::{ChatMessage, ChatRole, Dialect};
 pub use script::Script;
 
-use serve::Desk;
+use serve::ModelHandler;
 
 /// Maximum number of open connections. Further connections wait.
-const MOST_CONNECTIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 
 /// Running mock model. Dropping it closes every connection.
-pub struct Server {
+pub struct ModelServer {
     address: SocketAddr,
-    log: Log,
+    log: RequestLog,
     accepting: JoinHandle<()>,
 }
 
-impl Server {
+impl ModelServer {
     /// Starts on any free port.
-    pub async fn start(script: Script) -> io::Result<Server> {
-        Server::start_at(script, 0).await
+    pub async fn start(script: Script) -> io::Result<ModelServer> {
+        ModelServer::start_at(script, 0).await
     }
 
     /// Starts on the given port of 127.0.0.1. Port 0 means any free port.
-    pub async fn start_at(script: Script, port: u16) -> io::Result<Server> {
+    pub async fn start_at(script: Script, port: u16) -> io::Result<ModelServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
-        let log = Log::new();
-        let desk = Arc::new(Desk::new(script, log.clone()));
-        let accepting = tokio::spawn(accept(listener, desk));
-        Ok(Server {
+        let log = RequestLog::new();
+        let handler = Arc::new(ModelHandler::new(script, log.clone()));
+        let accepting = tokio::spawn(accept(listener, handler));
+        Ok(ModelServer {
             address,
             log,
             accepting,
@@ -65,31 +65,31 @@ impl Server {
     }
 
     /// Log of all requests.
-    pub fn log(&self) -> &Log {
+    pub fn log(&self) -> &RequestLog {
         &self.log
     }
 }
 
-impl Drop for Server {
+impl Drop for ModelServer {
     fn drop(&mut self) {
         self.accepting.abort();
     }
 }
 
 /// Accepts connections until it is aborted, which also aborts the connections in its `JoinSet`.
-async fn accept(listener: TcpListener, desk: Arc<Desk>) {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+async fn accept(listener: TcpListener, handler: Arc<ModelHandler>) {
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else {
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
             return;
         };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let desk = Arc::clone(&desk);
+                let handler = Arc::clone(&handler);
                 connections.spawn(async move {
-                    desk.serve(stream).await;
-                    drop(place);
+                    handler.serve(stream).await;
+                    drop(permit);
                 });
             }
             // Most likely the process has run out of file descriptors. Wait until some are closed.

@@ -4,27 +4,27 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::ask::{Offered, Question};
-use super::script::{Candidate, Chunks, Fault, Rule, Step, Stop};
-use crate::scenario::{Words, fill};
+use super::request::{ModelRequest, ToolDefinition};
+use super::script::{Candidate, Chunks, ModelError, ReplyStep, ScriptRule, StopReason};
+use crate::scenario::{Placeholders, fill_placeholders};
 
 /// Text of the reply if the request does not offer the tool of the script.
 pub const NO_TOOL: &str = "no such tool";
 /// Maximum depth of a sample value for a schema of the client.
-const DEEPEST_SAMPLE: usize = 16;
+const MAX_SAMPLE_DEPTH: usize = 16;
 
 #[derive(Debug)]
-pub struct Plan {
-    pub parts: Vec<Part>,
+pub struct ReplyPlan {
+    pub parts: Vec<ReplyPart>,
     pub input: u64,
     pub output: u64,
-    pub stop: Stop,
+    pub stop: StopReason,
 }
 
 #[derive(Debug)]
-pub enum Part {
-    Text(Vec<Chunk>),
-    Thought(Vec<Chunk>),
+pub enum ReplyPart {
+    Text(Vec<TimedChunk>),
+    Thought(Vec<TimedChunk>),
     Call {
         name: String,
         free_form: bool,
@@ -33,48 +33,52 @@ pub enum Part {
     Pause(Duration),
     Hang,
     /// Error that ends the reply.
-    Error(Fault),
+    Error(ModelError),
 }
 
 /// Piece of text, and the time to wait before it is sent.
 #[derive(Debug)]
-pub struct Chunk {
+pub struct TimedChunk {
     pub text: String,
     pub wait: Duration,
 }
 
-impl Plan {
-    pub fn new(rule: Option<&Rule>, question: &Question) -> Plan {
-        let mut plan = Plan {
+impl ReplyPlan {
+    pub fn new(rule: Option<&ScriptRule>, request: &ModelRequest) -> ReplyPlan {
+        let mut plan = ReplyPlan {
             parts: Vec::new(),
-            input: question.tokens(),
+            input: request.tokens(),
             output: 0,
-            stop: Stop::EndTurn,
+            stop: StopReason::EndTurn,
         };
         let steps = rule.map_or(&[][..], |rule| &rule.reply);
-        let words = words(question);
+        let words = words(request);
         let mut usage = None;
         for step in steps {
             match step {
-                Step::Text(text) => plan.parts.push(Part::Text(chunks(text, &words))),
-                Step::Thought(text) => plan.parts.push(Part::Thought(chunks(text, &words))),
-                Step::Call(candidates) => plan.parts.push(call(candidates, question, &words)),
-                Step::Usage { input, output } => usage = Some((*input, *output)),
-                Step::Stop(stop) => plan.stop = *stop,
-                Step::DelayMs(ms) => plan.parts.push(Part::Pause(Duration::from_millis(*ms))),
-                Step::Error(fault) => plan.parts.push(Part::Error(fault.clone())),
-                Step::Hang => plan.parts.push(Part::Hang),
+                ReplyStep::Text(text) => plan.parts.push(ReplyPart::Text(chunks(text, &words))),
+                ReplyStep::Thought(text) => {
+                    plan.parts.push(ReplyPart::Thought(chunks(text, &words)))
+                }
+                ReplyStep::Call(candidates) => plan.parts.push(call(candidates, request, &words)),
+                ReplyStep::Usage { input, output } => usage = Some((*input, *output)),
+                ReplyStep::Stop(stop) => plan.stop = *stop,
+                ReplyStep::DelayMs(ms) => plan
+                    .parts
+                    .push(ReplyPart::Pause(Duration::from_millis(*ms))),
+                ReplyStep::Error(error) => plan.parts.push(ReplyPart::Error(error.clone())),
+                ReplyStep::Hang => plan.parts.push(ReplyPart::Hang),
             }
         }
         // A client that requested JSON cannot read text.
-        if let Some(schema) = &question.json
+        if let Some(schema) = &request.json
             && !plan
                 .parts
                 .iter()
-                .any(|part| matches!(part, Part::Error(_) | Part::Hang))
+                .any(|part| matches!(part, ReplyPart::Error(_) | ReplyPart::Hang))
         {
-            let sample = sample(schema, DEEPEST_SAMPLE).to_string();
-            plan.parts = vec![said(sample)];
+            let sample = sample(schema, MAX_SAMPLE_DEPTH).to_string();
+            plan.parts = vec![text_part(sample)];
         }
         plan.output = plan.words().max(1);
         if let Some((input, output)) = usage {
@@ -84,87 +88,87 @@ impl Plan {
     }
 
     fn words(&self) -> u64 {
-        let bytes: usize = self.parts.iter().map(Part::bytes).sum();
+        let bytes: usize = self.parts.iter().map(ReplyPart::bytes).sum();
         (bytes / 4) as u64
     }
 
     pub fn calls(&self) -> bool {
         self.parts
             .iter()
-            .any(|part| matches!(part, Part::Call { .. }))
+            .any(|part| matches!(part, ReplyPart::Call { .. }))
     }
 
     /// The error of a reply that has no content before it.
-    pub fn refusal(&self) -> Option<&Fault> {
+    pub fn leading_error(&self) -> Option<&ModelError> {
         let first = self
             .parts
             .iter()
-            .find(|part| !matches!(part, Part::Pause(_)));
+            .find(|part| !matches!(part, ReplyPart::Pause(_)));
         match first {
-            Some(Part::Error(fault)) => Some(fault),
+            Some(ReplyPart::Error(error)) => Some(error),
             _ => None,
         }
     }
 
     /// Time until a response without streaming is sent, or `None` if it hangs.
-    pub fn takes(&self) -> Option<Duration> {
+    pub fn total_delay(&self) -> Option<Duration> {
         let mut total = Duration::ZERO;
         for part in &self.parts {
             total = total.saturating_add(match part {
-                Part::Text(chunks) | Part::Thought(chunks) => {
+                ReplyPart::Text(chunks) | ReplyPart::Thought(chunks) => {
                     chunks.iter().map(|chunk| chunk.wait).sum()
                 }
-                Part::Pause(pause) => *pause,
-                Part::Hang => return None,
-                Part::Error(_) => return Some(total),
-                Part::Call { .. } => Duration::ZERO,
+                ReplyPart::Pause(pause) => *pause,
+                ReplyPart::Hang => return None,
+                ReplyPart::Error(_) => return Some(total),
+                ReplyPart::Call { .. } => Duration::ZERO,
             });
         }
         Some(total)
     }
 }
 
-impl Part {
+impl ReplyPart {
     fn bytes(&self) -> usize {
         match self {
-            Part::Text(chunks) | Part::Thought(chunks) => {
+            ReplyPart::Text(chunks) | ReplyPart::Thought(chunks) => {
                 chunks.iter().map(|chunk| chunk.text.len()).sum()
             }
-            Part::Call { name, args, .. } => name.len() + args.to_string().len(),
-            Part::Pause(_) | Part::Hang | Part::Error(_) => 0,
+            ReplyPart::Call { name, args, .. } => name.len() + args.to_string().len(),
+            ReplyPart::Pause(_) | ReplyPart::Hang | ReplyPart::Error(_) => 0,
         }
     }
 }
 
 /// All text of a part.
-pub fn joined(chunks: &[Chunk]) -> String {
+pub fn joined(chunks: &[TimedChunk]) -> String {
     chunks.iter().map(|chunk| chunk.text.as_str()).collect()
 }
 
-fn said(text: String) -> Part {
+fn text_part(text: String) -> ReplyPart {
     let wait = Duration::ZERO;
-    Part::Text(vec![Chunk { text, wait }])
+    ReplyPart::Text(vec![TimedChunk { text, wait }])
 }
 
-fn words(question: &Question) -> Words {
-    let tools: Vec<&str> = question.tools.iter().map(|t| t.name.as_str()).collect();
-    let prompt = question.prompt_texts().next().unwrap_or_default();
+fn words(request: &ModelRequest) -> Placeholders {
+    let tools: Vec<&str> = request.tools.iter().map(|t| t.name.as_str()).collect();
+    let prompt = request.prompt_texts().next().unwrap_or_default();
     let words = [
-        ("cwd", question.cwd().to_owned()),
+        ("cwd", request.cwd().to_owned()),
         ("prompt", prompt.to_owned()),
-        ("earlier", question.earlier_texts().join(" | ")),
-        ("result", question.result().to_owned()),
+        ("earlier", request.earlier_texts().join(" | ")),
+        ("result", request.result().to_owned()),
         ("tools", tools.join(" ")),
-        ("model", question.model.clone()),
+        ("model", request.model.clone()),
     ];
     words.map(|(name, value)| (name.to_owned(), value)).to_vec()
 }
 
-fn chunks(chunks: &Chunks, words: &Words) -> Vec<Chunk> {
+fn chunks(chunks: &Chunks, words: &Placeholders) -> Vec<TimedChunk> {
     let every = Duration::from_millis(chunks.every_ms);
     let all = (0..chunks.repeat).flat_map(|_| &chunks.chunks);
-    let timed = all.enumerate().map(|(index, text)| Chunk {
-        text: fill(text, words),
+    let timed = all.enumerate().map(|(index, text)| TimedChunk {
+        text: fill_placeholders(text, words),
         wait: if index == 0 { Duration::ZERO } else { every },
     });
     timed.collect()
@@ -172,31 +176,31 @@ fn chunks(chunks: &Chunks, words: &Words) -> Vec<Chunk> {
 
 /// Calls the first candidate that the request offers. The order of the script decides, not that of
 /// the request.
-fn call(candidates: &[Candidate], question: &Question, words: &Words) -> Part {
-    let offered = |candidate: &Candidate| -> Option<Offered> {
-        let tools = || question.tools.iter();
+fn call(candidates: &[Candidate], request: &ModelRequest, words: &Placeholders) -> ReplyPart {
+    let offered = |candidate: &Candidate| -> Option<ToolDefinition> {
+        let tools = || request.tools.iter();
         let mut names = candidate.names.iter();
-        let tool = names.find_map(|name| tools().find(|tool| name.fits(&tool.name)));
+        let tool = names.find_map(|name| tools().find(|tool| name.matches(&tool.name)));
         tool.cloned()
     };
     let found = candidates
         .iter()
         .find_map(|candidate| Some((offered(candidate)?, candidate)));
     match found {
-        Some((tool, candidate)) => Part::Call {
+        Some((tool, candidate)) => ReplyPart::Call {
             name: tool.name,
             free_form: tool.free_form,
             args: filled(&candidate.args, words),
         },
-        None => said(NO_TOOL.to_owned()),
+        None => text_part(NO_TOOL.to_owned()),
     }
 }
 
 /// Fills in the words in all strings of a value. The recursion is bounded, because the reader
 /// limits the depth of scripts.
-fn filled(value: &Value, words: &Words) -> Value {
+fn filled(value: &Value, words: &Placeholders) -> Value {
     match value {
-        Value::String(text) => Value::String(fill(text, words)),
+        Value::String(text) => Value::String(fill_placeholders(text, words)),
         Value::Array(items) => items.iter().map(|item| filled(item, words)).collect(),
         Value::Object(entries) => {
             let entries = entries.iter();

@@ -3,8 +3,11 @@
 use regress::Regex;
 use serde_json::Value as Json;
 
-use super::script::{Candidate, Chunks, Fault, Name, Rule, Script, Step, Stop, Text, When};
-use agentproto_manifest::fields::{self, Mistake, Notes};
+use super::script::{
+    Candidate, Chunks, ModelError, Name, ReplyStep, RuleCondition, Script, ScriptRule, StopReason,
+    TextCondition,
+};
+use agentproto_manifest::fields::{self, FieldError, FieldReader};
 use agentproto_manifest::{Node, Span, Value};
 use agentproto_text::{closest_of, one_of};
 
@@ -15,96 +18,98 @@ const STEPS: [&str; 8] = [
     "text", "thought", "call", "usage", "stop", "error", "delay_ms", "hang",
 ];
 /// Maximum number of chunks, so that a typo in a script does not fill the memory.
-const MOST_CHUNKS: usize = 100_000;
-const LONGEST_PAUSE_MS: u64 = 3_600_000;
+const MAX_CHUNKS: usize = 100_000;
+const MAX_PAUSE_MS: u64 = 3_600_000;
 
 /// Parses a script, or returns all its mistakes.
-pub fn parse(text: &str) -> Result<Script, Vec<Mistake>> {
+pub fn parse(text: &str) -> Result<Script, Vec<FieldError>> {
     let what = "a model script must be a mapping with `script`, `name` and `rules`";
     fields::read(text, what, script)
 }
 
-fn script(root: &Node, notes: &mut Notes) -> Script {
+fn script(root: &Node, reader: &mut FieldReader) -> Script {
     let what = "a model script";
-    notes.keys(root, what, &["script", "name", "description", "rules"]);
-    let format = notes.need(root, "script", what);
+    reader.check_keys(root, what, &["script", "name", "description", "rules"]);
+    let format = reader.required_string(root, "script", what);
     if let Some(node) = root.get("script")
         && format != FORMAT
     {
-        notes.wrong(node.span, format!("`script` must be `{FORMAT}`"));
+        reader.error(node.span, format!("`script` must be `{FORMAT}`"));
     }
     if !root.has("rules") {
-        notes.wrong(root.span, "a model script needs `rules`");
+        reader.error(root.span, "a model script needs `rules`");
     }
-    let items = notes.items(root, "rules");
+    let items = reader.items(root, "rules");
     Script {
-        name: notes.need(root, "name", what),
-        description: notes.string(root, "description").unwrap_or_default(),
-        rules: items.iter().map(|node| rule(node, notes)).collect(),
+        name: reader.required_string(root, "name", what),
+        description: reader.string(root, "description").unwrap_or_default(),
+        rules: items.iter().map(|node| rule(node, reader)).collect(),
     }
 }
 
-fn rule(node: &Node, notes: &mut Notes) -> Rule {
-    notes.keys(node, "a rule", &["when", "times", "reply"]);
+fn rule(node: &Node, reader: &mut FieldReader) -> ScriptRule {
+    reader.check_keys(node, "a rule", &["when", "times", "reply"]);
     if node.is_map() && !node.has("reply") {
-        notes.wrong(node.span, "a rule needs `reply`");
+        reader.error(node.span, "a rule needs `reply`");
     }
-    let any = When {
-        text: Text::Any,
+    let any = RuleCondition {
+        text: TextCondition::Any,
         tool_result: false,
     };
-    let times = notes.number(node, "times", 1, u64::from(u32::MAX));
-    let items = notes.items(node, "reply");
-    Rule {
-        when: node.get("when").map_or(any, |when| self::when(when, notes)),
+    let times = reader.number(node, "times", 1, u64::from(u32::MAX));
+    let items = reader.items(node, "reply");
+    ScriptRule {
+        when: node
+            .get("when")
+            .map_or(any, |when| self::when(when, reader)),
         times: times.and_then(|n| u32::try_from(n).ok()),
         reply: items
             .iter()
-            .filter_map(|step| self::step(step, notes))
+            .filter_map(|step| self::step(step, reader))
             .collect(),
     }
 }
 
-fn when(node: &Node, notes: &mut Notes) -> When {
+fn when(node: &Node, reader: &mut FieldReader) -> RuleCondition {
     if node.as_str() == Some("any") {
-        return When {
-            text: Text::Any,
+        return RuleCondition {
+            text: TextCondition::Any,
             tool_result: false,
         };
     }
     if !node.is_map() || node.entries().is_empty() {
-        notes.wrong(
+        reader.error(
             node.span,
             "`when` must be `any`, or a mapping with `contains` or `regex`, `tool_result`, or both",
         );
     } else {
-        notes.keys(node, "`when`", &["contains", "regex", "tool_result"]);
+        reader.check_keys(node, "`when`", &["contains", "regex", "tool_result"]);
     }
     if node.has("contains") && node.has("regex") {
-        notes.wrong(
+        reader.error(
             node.span,
             "`when` must not have both `contains` and `regex`",
         );
     }
-    let text = if let Some(part) = notes.string(node, "contains") {
-        Text::Contains(part)
-    } else if let Some(pattern) = notes.string(node, "regex") {
+    let text = if let Some(part) = reader.string(node, "contains") {
+        TextCondition::Contains(part)
+    } else if let Some(pattern) = reader.string(node, "regex") {
         let span = node.get("regex").map_or(node.span, |value| value.span);
-        regex(&pattern, span, notes).map_or(Text::Any, Text::Regex)
+        regex(&pattern, span, reader).map_or(TextCondition::Any, TextCondition::Regex)
     } else {
-        Text::Any
+        TextCondition::Any
     };
-    When {
+    RuleCondition {
         text,
-        tool_result: notes.flag(node, "tool_result", false),
+        tool_result: reader.bool_or(node, "tool_result", false),
     }
 }
 
-fn regex(pattern: &str, span: Span, notes: &mut Notes) -> Option<Box<Regex>> {
+fn regex(pattern: &str, span: Span, reader: &mut FieldReader) -> Option<Box<Regex>> {
     match Regex::new(pattern) {
         Ok(regex) => Some(Box::new(regex)),
         Err(error) => {
-            notes.wrong(
+            reader.error(
                 span,
                 format!("not a valid ECMAScript regular expression: {error}"),
             );
@@ -113,9 +118,9 @@ fn regex(pattern: &str, span: Span, notes: &mut Notes) -> Option<Box<Regex>> {
     }
 }
 
-fn step(node: &Node, notes: &mut Notes) -> Option<Step> {
+fn step(node: &Node, reader: &mut FieldReader) -> Option<ReplyStep> {
     let [entry] = node.entries() else {
-        notes.wrong(
+        reader.error(
             node.span,
             "a step of a reply must be a mapping with one key, such as `text: hello`",
         );
@@ -123,130 +128,130 @@ fn step(node: &Node, notes: &mut Notes) -> Option<Step> {
     };
     let (name, value) = (entry.key.as_str(), &entry.value);
     Some(match name {
-        "text" => Step::Text(chunks(value, name, notes)),
-        "thought" => Step::Thought(chunks(value, name, notes)),
-        "call" => Step::Call(candidates(node, value, notes)),
+        "text" => ReplyStep::Text(chunks(value, name, reader)),
+        "thought" => ReplyStep::Thought(chunks(value, name, reader)),
+        "call" => ReplyStep::Call(candidates(node, value, reader)),
         "usage" => {
-            notes.keys(value, "`usage`", &["input", "output"]);
+            reader.check_keys(value, "`usage`", &["input", "output"]);
             let most = u64::from(u32::MAX);
-            Step::Usage {
-                input: notes.number(value, "input", 0, most).unwrap_or(0),
-                output: notes.number(value, "output", 0, most).unwrap_or(0),
+            ReplyStep::Usage {
+                input: reader.number(value, "input", 0, most).unwrap_or(0),
+                output: reader.number(value, "output", 0, most).unwrap_or(0),
             }
         }
-        "stop" => Step::Stop(stop(node, notes)),
-        "error" => Step::Error(fault(value, notes)),
-        "delay_ms" => Step::DelayMs(notes.number_in(value, name, 0, LONGEST_PAUSE_MS)?),
+        "stop" => ReplyStep::Stop(stop(node, reader)),
+        "error" => ReplyStep::Error(error(value, reader)),
+        "delay_ms" => ReplyStep::DelayMs(reader.number_in(value, name, 0, MAX_PAUSE_MS)?),
         "hang" => {
             if !value.is_true() {
-                notes.wrong(value.span, "`hang` must be true");
+                reader.error(value.span, "`hang` must be true");
             }
-            Step::Hang
+            ReplyStep::Hang
         }
         _ => {
             let hint = match closest_of(name, STEPS) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("expected {}", one_of(&STEPS)),
             };
-            notes.wrong(entry.key_span, format!("unknown step `{name}`; {hint}"));
+            reader.error(entry.key_span, format!("unknown step `{name}`; {hint}"));
             return None;
         }
     })
 }
 
-fn chunks(value: &Node, name: &str, notes: &mut Notes) -> Chunks {
+fn chunks(value: &Node, name: &str, reader: &mut FieldReader) -> Chunks {
     let plain = |chunks| Chunks {
         chunks,
         every_ms: 0,
         repeat: 1,
     };
     if !value.is_map() {
-        return plain(notes.texts(value, name));
+        return plain(reader.strings_in(value, name));
     }
-    notes.keys(
+    reader.check_keys(
         value,
         &format!("`{name}`"),
         &["chunks", "every_ms", "repeat"],
     );
     if !value.has("chunks") {
-        notes.wrong(value.span, format!("`{name}` needs `chunks`"));
+        reader.error(value.span, format!("`{name}` needs `chunks`"));
     }
-    let every = notes.number(value, "every_ms", 0, LONGEST_PAUSE_MS);
-    let repeat = notes.number(value, "repeat", 1, MOST_CHUNKS as u64);
+    let every = reader.number(value, "every_ms", 0, MAX_PAUSE_MS);
+    let repeat = reader.number(value, "repeat", 1, MAX_CHUNKS as u64);
     let found = Chunks {
-        chunks: notes.list(value, "chunks"),
+        chunks: reader.strings(value, "chunks"),
         every_ms: every.unwrap_or(0),
         repeat: repeat.and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
     };
-    if found.chunks.len().saturating_mul(found.repeat as usize) > MOST_CHUNKS {
-        notes.wrong(value.span, format!("more than {MOST_CHUNKS} chunks"));
+    if found.chunks.len().saturating_mul(found.repeat as usize) > MAX_CHUNKS {
+        reader.error(value.span, format!("more than {MAX_CHUNKS} chunks"));
         return plain(Vec::new());
     }
     found
 }
 
-fn candidates(node: &Node, value: &Node, notes: &mut Notes) -> Vec<Candidate> {
+fn candidates(node: &Node, value: &Node, reader: &mut FieldReader) -> Vec<Candidate> {
     if value.is_map() {
-        return vec![candidate(value, notes)];
+        return vec![candidate(value, reader)];
     }
-    let items = notes.items(node, "call");
+    let items = reader.items(node, "call");
     if value.is_seq() && items.is_empty() {
-        notes.wrong(value.span, "`call` needs at least one tool");
+        reader.error(value.span, "`call` needs at least one tool");
     }
-    items.iter().map(|item| candidate(item, notes)).collect()
+    items.iter().map(|item| candidate(item, reader)).collect()
 }
 
-fn candidate(node: &Node, notes: &mut Notes) -> Candidate {
-    notes.keys(node, "a tool call", &["tool", "args"]);
+fn candidate(node: &Node, reader: &mut FieldReader) -> Candidate {
+    reader.check_keys(node, "a tool call", &["tool", "args"]);
     if node.is_map() && !node.has("tool") {
-        notes.wrong(node.span, "a tool call needs `tool`");
+        reader.error(node.span, "a tool call needs `tool`");
     }
     let mut names = Vec::new();
-    for text in notes.list(node, "tool") {
+    for text in reader.strings(node, "tool") {
         let pattern = text.strip_prefix('/').and_then(|t| t.strip_suffix('/'));
         let span = node.get("tool").map_or(node.span, |value| value.span);
         match pattern {
-            Some(pattern) => names.extend(regex(pattern, span, notes).map(Name::Pattern)),
+            Some(pattern) => names.extend(regex(pattern, span, reader).map(Name::Pattern)),
             None => names.push(Name::Exact(text)),
         }
     }
     if let Some(args) = node.get("args")
         && !matches!(args.value, Value::Map(_) | Value::Str(_))
     {
-        notes.wrong(
+        reader.error(
             args.span,
             "`args` must be a mapping, or a string for a free-form tool",
         );
     }
-    let args = notes.json(node, "args");
+    let args = reader.json(node, "args");
     Candidate {
         names,
         args: args.unwrap_or_else(|| Json::Object(serde_json::Map::new())),
     }
 }
 
-fn stop(node: &Node, notes: &mut Notes) -> Stop {
-    let words = Stop::ALL.map(|(word, _)| word);
-    let word = notes.word(node, "stop", "end_turn", &words);
-    let found = Stop::ALL.iter().find(|(known, _)| *known == word);
-    found.map_or(Stop::EndTurn, |(_, stop)| *stop)
+fn stop(node: &Node, reader: &mut FieldReader) -> StopReason {
+    let words = StopReason::ALL.map(|(word, _)| word);
+    let word = reader.one_of(node, "stop", "end_turn", &words);
+    let found = StopReason::ALL.iter().find(|(known, _)| *known == word);
+    found.map_or(StopReason::EndTurn, |(_, stop)| *stop)
 }
 
-fn fault(value: &Node, notes: &mut Notes) -> Fault {
+fn error(value: &Node, reader: &mut FieldReader) -> ModelError {
     let status = |number: Option<u64>| {
         let number = number.and_then(|n| u16::try_from(n).ok());
         number.unwrap_or(500)
     };
     let (status, message) = if value.is_map() {
-        notes.keys(value, "`error`", &["status", "message"]);
+        reader.check_keys(value, "`error`", &["status", "message"]);
         if !value.has("status") {
-            notes.wrong(value.span, "`error` needs `status`");
+            reader.error(value.span, "`error` needs `status`");
         }
-        let number = notes.number(value, "status", 400, 599);
-        (status(number), notes.string(value, "message"))
+        let number = reader.number(value, "status", 400, 599);
+        (status(number), reader.string(value, "message"))
     } else {
-        (status(notes.number_in(value, "error", 400, 599)), None)
+        (status(reader.number_in(value, "error", 400, 599)), None)
     };
     let message = message.unwrap_or_else(|| format!("the script requests status {status}"));
-    Fault { status, message }
+    ModelError { status, message }
 }

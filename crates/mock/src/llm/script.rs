@@ -5,42 +5,46 @@
 use regress::Regex;
 use serde_json::Value;
 
-use super::ask::Question;
+use super::request::ModelRequest;
 
 /// Maximum text length in bytes for regular expressions, because the regex engine backtracks.
-const LONGEST_MATCHED: usize = 8192;
+const MAX_MATCHED_BYTES: usize = 8192;
 
+/// A parsed model script.
 #[derive(Debug, Default)]
 pub struct Script {
+    /// Name of the script.
     pub name: String,
+    /// What the script is for, in one sentence.
     pub description: String,
-    pub rules: Vec<Rule>,
+    /// Rules for replies, in the order in which they are tried.
+    pub rules: Vec<ScriptRule>,
 }
 
 #[derive(Debug)]
-pub struct Rule {
-    pub when: When,
+pub struct ScriptRule {
+    pub when: RuleCondition,
     /// Maximum number of uses before the rule is skipped.
     pub times: Option<u32>,
-    pub reply: Vec<Step>,
+    pub reply: Vec<ReplyStep>,
 }
 
 #[derive(Debug)]
-pub struct When {
-    pub text: Text,
+pub struct RuleCondition {
+    pub text: TextCondition,
     /// Whether the rule applies after a tool result, instead of after a new prompt.
     pub tool_result: bool,
 }
 
 #[derive(Debug)]
-pub enum Text {
+pub enum TextCondition {
     Any,
     Contains(String),
     Regex(Box<Regex>),
 }
 
 #[derive(Debug)]
-pub enum Step {
+pub enum ReplyStep {
     Text(Chunks),
     Thought(Chunks),
     /// One tool call, with the first candidate that the request offers.
@@ -49,8 +53,8 @@ pub enum Step {
         input: u64,
         output: u64,
     },
-    Stop(Stop),
-    Error(Fault),
+    Stop(StopReason),
+    Error(ModelError),
     DelayMs(u64),
     /// Sends nothing more and keeps the connection open.
     Hang,
@@ -76,23 +80,23 @@ pub enum Name {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     EndTurn,
     MaxTokens,
-    Refusal,
+    RpcError,
 }
 
-impl Stop {
-    pub const ALL: [(&str, Stop); 3] = [
-        ("end_turn", Stop::EndTurn),
-        ("max_tokens", Stop::MaxTokens),
-        ("refusal", Stop::Refusal),
+impl StopReason {
+    pub const ALL: [(&str, StopReason); 3] = [
+        ("end_turn", StopReason::EndTurn),
+        ("max_tokens", StopReason::MaxTokens),
+        ("refusal", StopReason::RpcError),
     ];
 }
 
 /// Error of the model, as the client sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ModelError {
     pub status: u16,
     pub message: String,
 }
@@ -112,9 +116,9 @@ impl Script {
 
     /// Finds the rule for a request. The latest user text that matches a rule decides. If none
     /// matches, the first rule for any text is used. `used` is the number of uses of each rule.
-    pub fn rule(&self, question: &Question, used: &[u32]) -> Option<usize> {
-        let after_tool = question.after_tool();
-        let open = |index: usize, rule: &Rule| {
+    pub fn rule(&self, request: &ModelRequest, used: &[u32]) -> Option<usize> {
+        let after_tool = request.after_tool();
+        let open = |index: usize, rule: &ScriptRule| {
             let spent = used.get(index).copied().unwrap_or(0);
             rule.when.tool_result == after_tool && rule.times.is_none_or(|most| spent < most)
         };
@@ -122,32 +126,32 @@ impl Script {
             let all = self.rules.iter().enumerate();
             all.filter(|(index, rule)| open(*index, rule))
         };
-        let named = question.prompt_texts().find_map(|text| {
+        let named = request.prompt_texts().find_map(|text| {
             let mut rules = rules();
             rules.find(|(_, rule)| rule.when.text.names(text))
         });
-        let any = || rules().find(|(_, rule)| matches!(rule.when.text, Text::Any));
+        let any = || rules().find(|(_, rule)| matches!(rule.when.text, TextCondition::Any));
         named.or_else(any).map(|(index, _)| index)
     }
 }
 
-impl Text {
+impl TextCondition {
     /// Whether the condition matches this text explicitly. `any` does not.
     fn names(&self, text: &str) -> bool {
         match self {
-            Text::Any => false,
-            Text::Contains(part) => text.to_lowercase().contains(&part.to_lowercase()),
-            Text::Regex(_) if text.len() > LONGEST_MATCHED => false,
-            Text::Regex(regex) => regex.find(text).is_some(),
+            TextCondition::Any => false,
+            TextCondition::Contains(part) => text.to_lowercase().contains(&part.to_lowercase()),
+            TextCondition::Regex(_) if text.len() > MAX_MATCHED_BYTES => false,
+            TextCondition::Regex(regex) => regex.find(text).is_some(),
         }
     }
 }
 
 impl Name {
-    pub fn fits(&self, tool: &str) -> bool {
+    pub fn matches(&self, tool: &str) -> bool {
         match self {
             Name::Exact(name) => name == tool,
-            Name::Pattern(_) if tool.len() > LONGEST_MATCHED => false,
+            Name::Pattern(_) if tool.len() > MAX_MATCHED_BYTES => false,
             Name::Pattern(regex) => regex.find(tool).is_some(),
         }
     }

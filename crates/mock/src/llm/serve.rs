@@ -21,15 +21,15 @@ use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use super::ask::{Dialect, Question};
-use super::dialects::{self, Out, Telling};
-use super::log::Log;
-use super::plan::{Part, Plan};
-use super::script::{Fault, Script};
+use super::dialects::{self, ResponseContext, StreamItem};
+use super::log::RequestLog;
+use super::plan::{ReplyPart, ReplyPlan};
+use super::request::{Dialect, ModelRequest};
+use super::script::{ModelError, Script};
 
-const LONGEST_HEAD: usize = 64 << 10;
+const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Maximum size of a request body in bytes. Clients send whole conversations, including images.
-const LONGEST_BODY: usize = 32 << 20;
+const MAX_BODY_BYTES: usize = 32 << 20;
 /// Maximum time from the end of a response to the end of the next request head.
 const IDLE: Duration = Duration::from_secs(300);
 /// Maximum time for reading a body.
@@ -37,22 +37,22 @@ const READING: Duration = Duration::from_secs(30);
 /// Maximum time for which a client may accept no data.
 const WRITING: Duration = Duration::from_secs(30);
 /// Maximum duration of a hang, even if the client keeps the connection open.
-const LONGEST_HANG: Duration = Duration::from_secs(3600);
+const MAX_HANG: Duration = Duration::from_secs(3600);
 /// Name of the model in the list of models.
 const MODEL: &str = "mock-model";
 
 /// HTTP response. An error instead of a response, or in its body, closes the connection.
-type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
+type HttpResponse = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
-pub struct Desk {
+pub struct ModelHandler {
     pub script: Script,
-    pub log: Log,
+    pub log: RequestLog,
     number: AtomicU64,
     used: Mutex<Vec<u32>>,
 }
 
 /// Endpoint that a path names.
-enum Place {
+enum Endpoint {
     Ask(Dialect),
     Count(Dialect),
     Models,
@@ -60,10 +60,10 @@ enum Place {
     Unknown,
 }
 
-impl Desk {
-    pub fn new(script: Script, log: Log) -> Self {
+impl ModelHandler {
+    pub fn new(script: Script, log: RequestLog) -> Self {
         let used = vec![0; script.rules.len()];
-        Desk {
+        ModelHandler {
             script,
             log,
             number: AtomicU64::new(1),
@@ -75,20 +75,20 @@ impl Desk {
         // Events are small, and the client waits for each one.
         let _ = stream.set_nodelay(true);
         let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(WRITING));
-        let desk = &*self;
+        let handler = &*self;
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(IDLE)
-            .max_buf_size(LONGEST_HEAD)
-            .max_header_size(LONGEST_HEAD)
+            .max_buf_size(MAX_HEAD_BYTES)
+            .max_header_size(MAX_HEAD_BYTES)
             .serve_connection(
                 TokioIo::new(stream),
-                service_fn(move |request| desk.answer(request)),
+                service_fn(move |request| handler.answer(request)),
             );
         let _ = serving.await;
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> io::Result<Answer> {
+    async fn answer(&self, request: Request<Incoming>) -> io::Result<HttpResponse> {
         let (head, body) = request.into_parts();
         let (method, path) = (head.method.as_str(), head.uri.path());
         let dialect = dialect_of(path);
@@ -105,106 +105,106 @@ impl Desk {
             serde_json::from_slice(&body)
                 .map_err(|error| format!("the body is not valid JSON: {error}"))
         };
-        match place(method, path) {
-            Place::Health => whole(200, &json!({})),
-            Place::Models => whole(200, &models(path)),
-            Place::Unknown => {
+        match endpoint(method, path) {
+            Endpoint::Health => json_body(200, &json!({})),
+            Endpoint::Models => json_body(200, &models(path)),
+            Endpoint::Unknown => {
                 let message = format!("the mock model has no endpoint {path}");
                 fail(dialect, 404, message)
             }
-            Place::Ask(_) | Place::Count(_) if method != "POST" => {
+            Endpoint::Ask(_) | Endpoint::Count(_) if method != "POST" => {
                 fail(dialect, 405, "only POST is allowed".to_owned())
             }
-            Place::Ask(dialect) => match json() {
+            Endpoint::Ask(dialect) => match json() {
                 Ok(body) => self.ask(&head.uri, dialect, &body).await,
                 Err(message) => fail(dialect, 400, message),
             },
-            Place::Count(dialect) => match json() {
+            Endpoint::Count(dialect) => match json() {
                 Ok(body) => {
                     let body = body.get("generateContentRequest").unwrap_or(&body);
-                    let tokens = Question::read(dialect, body).tokens();
+                    let tokens = ModelRequest::read(dialect, body).tokens();
                     let answer = match dialect {
                         Dialect::Gemini => json!({"totalTokens": tokens}),
                         _ => json!({"input_tokens": tokens}),
                     };
-                    whole(200, &answer)
+                    json_body(200, &answer)
                 }
                 Err(message) => fail(dialect, 400, message),
             },
         }
     }
 
-    async fn ask(&self, uri: &Uri, dialect: Dialect, body: &Value) -> io::Result<Answer> {
-        let mut question = Question::read(dialect, body);
+    async fn ask(&self, uri: &Uri, dialect: Dialect, body: &Value) -> io::Result<HttpResponse> {
+        let mut request = ModelRequest::read(dialect, body);
         if dialect == Dialect::Gemini {
-            question.model = gemini_model(uri.path());
-            question.stream = uri.path().ends_with(":streamGenerateContent");
+            request.model = gemini_model(uri.path());
+            request.stream = uri.path().ends_with(":streamGenerateContent");
         }
         let mut entry = Entry {
             log: self.log.clone(),
-            index: self.log.ask(&question),
+            index: self.log.add(&request),
             finished: false,
         };
-        let plan = self.plan(&question);
-        let telling = Telling {
+        let plan = self.plan(&request);
+        let context = ResponseContext {
             plan: &plan,
-            question: &question,
+            request: &request,
             number: self.number.fetch_add(1, Ordering::Relaxed),
         };
         // Gemini streams an array unless the query requests server-sent events.
         let sse = dialect != Dialect::Gemini || has(uri.query().unwrap_or_default(), "alt=sse");
-        if question.stream && sse && plan.refusal().is_none() {
+        if request.stream && sse && plan.leading_error().is_none() {
             entry.status(200);
-            return stream(telling.stream(), entry);
+            return stream(context.stream(), entry);
         }
-        let takes = plan.takes();
-        sleep(takes.unwrap_or(LONGEST_HANG)).await;
-        if takes.is_none() {
+        let total_delay = plan.total_delay();
+        sleep(total_delay.unwrap_or(MAX_HANG)).await;
+        if total_delay.is_none() {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let faults = plan.parts.iter().find_map(|part| match part {
-            Part::Error(fault) => Some(fault),
+            ReplyPart::Error(error) => Some(error),
             _ => None,
         });
         let (status, body) = match faults {
-            Some(fault) => (fault.status, dialects::error(dialect, fault)),
-            None if question.stream => (200, json!([telling.whole()])),
-            None => (200, telling.whole()),
+            Some(error) => (error.status, dialects::error(dialect, error)),
+            None if request.stream => (200, json!([context.json_body()])),
+            None => (200, context.json_body()),
         };
         entry.status(status);
         entry.finished = true;
-        whole(status, &body)
+        json_body(status, &body)
     }
 
-    fn plan(&self, question: &Question) -> Plan {
+    fn plan(&self, request: &ModelRequest) -> ReplyPlan {
         let mut used = self.used.lock();
-        let index = self.script.rule(question, &used);
+        let index = self.script.rule(request, &used);
         if let Some(count) = index.and_then(|index| used.get_mut(index)) {
             *count = count.saturating_add(1);
         }
         drop(used);
         let rule = index.and_then(|index| self.script.rules.get(index));
-        Plan::new(rule, question)
+        ReplyPlan::new(rule, request)
     }
 }
 
 /// Log entry of a request. The outcome of its response is recorded when this is dropped.
 struct Entry {
-    log: Log,
+    log: RequestLog,
     index: usize,
     finished: bool,
 }
 
 impl Entry {
     fn status(&self, status: u16) {
-        self.log.note(self.index, |asked| asked.status = status);
+        self.log.update(self.index, |entry| entry.status = status);
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.log.note(self.index, |asked| {
-            (asked.finished, asked.dropped) = (self.finished, !self.finished);
+        self.log.update(self.index, |entry| {
+            (entry.finished, entry.dropped) = (self.finished, !self.finished);
         });
     }
 }
@@ -215,10 +215,10 @@ async fn read(headers: &HeaderMap, body: Incoming) -> Result<Bytes, (u16, &'stat
     if coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Err((415, "compressed bodies are not supported"));
     }
-    if body.size_hint().lower() > LONGEST_BODY as u64 {
+    if body.size_hint().lower() > MAX_BODY_BYTES as u64 {
         return Err((413, "the body is too long"));
     }
-    match timeout(READING, Limited::new(body, LONGEST_BODY).collect()).await {
+    match timeout(READING, Limited::new(body, MAX_BODY_BYTES).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err((413, "the body is too long")),
         Ok(Err(_)) => Err((400, "the body cannot be read")),
@@ -226,20 +226,20 @@ async fn read(headers: &HeaderMap, body: Incoming) -> Result<Bytes, (u16, &'stat
     }
 }
 
-fn stream(outs: Vec<Out>, entry: Entry) -> io::Result<Answer> {
+fn stream(outs: Vec<StreamItem>, entry: Entry) -> io::Result<HttpResponse> {
     let events = unfold((outs.into_iter(), entry), async |(mut outs, mut entry)| {
         let text = loop {
             match outs.next() {
-                Some(Out::Wait(pause)) => sleep(pause).await,
-                Some(Out::Hang) => {
-                    sleep(LONGEST_HANG).await;
+                Some(StreamItem::Wait(pause)) => sleep(pause).await,
+                Some(StreamItem::Hang) => {
+                    sleep(MAX_HANG).await;
                     return Some((Err(io::ErrorKind::TimedOut.into()), (outs, entry)));
                 }
-                Some(Out::Event(Some(name), data)) => {
+                Some(StreamItem::Event(Some(name), data)) => {
                     break format!("event: {name}\ndata: {data}\n\n");
                 }
-                Some(Out::Event(None, data)) => break format!("data: {data}\n\n"),
-                Some(Out::Done) => break "data: [DONE]\n\n".to_owned(),
+                Some(StreamItem::Event(None, data)) => break format!("data: {data}\n\n"),
+                Some(StreamItem::Done) => break "data: [DONE]\n\n".to_owned(),
                 None => {
                     entry.finished = true;
                     return None;
@@ -255,7 +255,7 @@ fn stream(outs: Vec<Out>, entry: Entry) -> io::Result<Answer> {
     answer.map_err(io::Error::other)
 }
 
-fn whole(status: u16, body: &Value) -> io::Result<Answer> {
+fn json_body(status: u16, body: &Value) -> io::Result<HttpResponse> {
     let body = body.to_string().map_err(|never| match never {});
     let answer = Response::builder()
         .status(status)
@@ -264,34 +264,34 @@ fn whole(status: u16, body: &Value) -> io::Result<Answer> {
     answer.map_err(io::Error::other)
 }
 
-fn fail(dialect: Dialect, status: u16, message: String) -> io::Result<Answer> {
-    let body = dialects::error(dialect, &Fault { status, message });
-    whole(status, &body)
+fn fail(dialect: Dialect, status: u16, message: String) -> io::Result<HttpResponse> {
+    let body = dialects::error(dialect, &ModelError { status, message });
+    json_body(status, &body)
 }
 
 /// Finds the endpoint of a path. Only the end of the path counts, because clients are configured
 /// with and without `/v1` in the base URL.
-fn place(method: &str, path: &str) -> Place {
+fn endpoint(method: &str, path: &str) -> Endpoint {
     let path = path.trim_end_matches('/');
-    let asked = |end: &str| path.ends_with(end);
+    let has_suffix = |end: &str| path.ends_with(end);
     if path.is_empty() {
-        Place::Health
-    } else if asked("/messages") {
-        Place::Ask(Dialect::Anthropic)
-    } else if asked("/messages/count_tokens") {
-        Place::Count(Dialect::Anthropic)
-    } else if asked("/responses") {
-        Place::Ask(Dialect::Responses)
-    } else if asked("/chat/completions") {
-        Place::Ask(Dialect::Chat)
-    } else if asked(":generateContent") || asked(":streamGenerateContent") {
-        Place::Ask(Dialect::Gemini)
-    } else if asked(":countTokens") {
-        Place::Count(Dialect::Gemini)
-    } else if asked("/models") && matches!(method, "GET" | "HEAD") {
-        Place::Models
+        Endpoint::Health
+    } else if has_suffix("/messages") {
+        Endpoint::Ask(Dialect::Anthropic)
+    } else if has_suffix("/messages/count_tokens") {
+        Endpoint::Count(Dialect::Anthropic)
+    } else if has_suffix("/responses") {
+        Endpoint::Ask(Dialect::Responses)
+    } else if has_suffix("/chat/completions") {
+        Endpoint::Ask(Dialect::Chat)
+    } else if has_suffix(":generateContent") || has_suffix(":streamGenerateContent") {
+        Endpoint::Ask(Dialect::Gemini)
+    } else if has_suffix(":countTokens") {
+        Endpoint::Count(Dialect::Gemini)
+    } else if has_suffix("/models") && matches!(method, "GET" | "HEAD") {
+        Endpoint::Models
     } else {
-        Place::Unknown
+        Endpoint::Unknown
     }
 }
 

@@ -5,7 +5,7 @@
 //! Progress is reported in `mock/event` notifications, each with the id of its request. With the
 //! argument `--no-events`, the text is sent in progress notifications instead.
 
-mod stage;
+mod output;
 mod tools;
 
 use std::collections::HashMap;
@@ -16,13 +16,13 @@ use std::sync::mpsc::Sender;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
-use crate::Play;
+use crate::AgentConfig;
 use crate::mailbox::Mailbox;
-use crate::rpc::{Answer, INVALID_REQUEST, Incoming, Peer, Refusal, Signal};
+use crate::rpc::{INVALID_REQUEST, Incoming, RpcError, RpcPeer, RpcResult, TurnSignal};
 use crate::scenario::Scenario;
-use crate::store::{Saved, Store, fresh_id, now};
-use crate::turn::{End, Player};
-use stage::McpStage;
+use crate::store::{SessionStore, StoredSession, fresh_id, now};
+use crate::turn::{TurnEnd, TurnRunner};
+use output::McpOutput;
 
 /// Supported revisions, newest first.
 pub const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -39,41 +39,41 @@ const LEVELS: [&str; 8] = [
     "debug",
 ];
 
-pub struct Server {
+pub struct McpServer {
     scenario: Scenario,
     args: Vec<String>,
-    peer: Peer,
-    store: Store,
+    peer: RpcPeer,
+    store: SessionStore,
     events: bool,
     state: Mutex<State>,
 }
 
 struct State {
     /// Negotiated values, `None` before `initialize`.
-    agreed: Option<Agreed>,
+    negotiated: Option<Negotiated>,
     /// Index of the least severe level that is sent.
-    loudest: usize,
-    conversations: HashMap<String, Saved>,
+    max_level: usize,
+    conversations: HashMap<String, StoredSession>,
     /// Running calls with their request ids.
-    calls: Vec<(Value, Sender<Signal>)>,
+    calls: Vec<(Value, Sender<TurnSignal>)>,
 }
 
 #[derive(Clone, Copy)]
-struct Agreed {
+struct Negotiated {
     revision: &'static str,
     forms: bool,
 }
 
-pub fn run(play: Play, peer: Peer) -> io::Result<()> {
-    let server = Arc::new(Server {
-        events: !play.args.iter().any(|arg| arg == "--no-events"),
-        scenario: play.scenario,
-        args: play.args,
+pub fn run(config: AgentConfig, peer: RpcPeer) -> io::Result<()> {
+    let server = Arc::new(McpServer {
+        events: !config.args.iter().any(|arg| arg == "--no-events"),
+        scenario: config.scenario,
+        args: config.args,
         peer,
-        store: Store::new(play.state),
+        store: SessionStore::new(config.state),
         state: Mutex::new(State {
-            agreed: None,
-            loudest: LEVELS.len() - 2,
+            negotiated: None,
+            max_level: LEVELS.len() - 2,
             conversations: HashMap::new(),
             calls: Vec::new(),
         }),
@@ -81,7 +81,7 @@ pub fn run(play: Play, peer: Peer) -> io::Result<()> {
     server.peer.serve(|incoming| server.handle(incoming))
 }
 
-impl Server {
+impl McpServer {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -92,7 +92,7 @@ impl Server {
                 let answer = match method.as_str() {
                     "tools/call" => match self.call(&id, &params) {
                         Ok(()) => return,
-                        Err(refusal) => Err(refusal),
+                        Err(error) => Err(error),
                     },
                     _ => self.simple(&method, &params),
                 };
@@ -103,13 +103,13 @@ impl Server {
                     && let Some(request) = params.get("requestId")
                 {
                     let state = self.state();
-                    for (_, ear) in state.calls.iter().filter(|(id, _)| id == request) {
-                        let _ = ear.send(Signal::Cancel);
+                    for (_, sender) in state.calls.iter().filter(|(id, _)| id == request) {
+                        let _ = sender.send(TurnSignal::Cancel);
                     }
                 }
             }
-            Incoming::Response { id, outcome } => self.peer.reply(&id, outcome),
-            Incoming::Bad { .. } => {}
+            Incoming::Response { id, outcome } => self.peer.handle_response(&id, outcome),
+            Incoming::Invalid { .. } => {}
         }
     }
 
@@ -133,19 +133,19 @@ impl Server {
             .collect();
         let cwd = std::env::current_dir().ok();
         let record = json!({"args": self.args, "env": env, "cwd": cwd, "initialize": params});
-        let beside = format!("{file}.new");
-        let written = std::fs::write(&beside, record.to_string());
-        if let Err(error) = written.and_then(|()| std::fs::rename(&beside, file)) {
+        let temporary = format!("{file}.new");
+        let written = std::fs::write(&temporary, record.to_string());
+        if let Err(error) = written.and_then(|()| std::fs::rename(&temporary, file)) {
             eprintln!("mock: cannot record to {file}: {error}");
         }
     }
 
-    fn ready(&self) -> Result<Agreed, Refusal> {
-        let agreed = self.state().agreed;
-        agreed.ok_or_else(|| Refusal::new(INVALID_REQUEST, "`initialize` must be sent first"))
+    fn check_initialized(&self) -> Result<Negotiated, RpcError> {
+        let negotiated = self.state().negotiated;
+        negotiated.ok_or_else(|| RpcError::new(INVALID_REQUEST, "`initialize` must be sent first"))
     }
 
-    fn simple(&self, method: &str, params: &Value) -> Answer {
+    fn simple(&self, method: &str, params: &Value) -> RpcResult {
         match method {
             "initialize" => {
                 self.record(params);
@@ -153,40 +153,40 @@ impl Server {
             }
             "ping" => Ok(json!({})),
             "tools/list" => {
-                let agreed = self.ready()?;
+                let negotiated = self.check_initialized()?;
                 match params.get("cursor") {
-                    None | Some(Value::Null) => Ok(tools::list(agreed.revision)),
-                    Some(_) => Err(Refusal::params("unknown cursor")),
+                    None | Some(Value::Null) => Ok(tools::list(negotiated.revision)),
+                    Some(_) => Err(RpcError::params("unknown cursor")),
                 }
             }
             "logging/setLevel" => {
-                self.ready()?;
+                self.check_initialized()?;
                 let level = params.get("level").and_then(Value::as_str);
                 let index = LEVELS.iter().position(|known| Some(*known) == level);
                 let index =
-                    index.ok_or_else(|| Refusal::params("`level` must be a syslog level"))?;
-                self.state().loudest = index;
+                    index.ok_or_else(|| RpcError::params("`level` must be a syslog level"))?;
+                self.state().max_level = index;
                 Ok(json!({}))
             }
-            _ => Err(Refusal::unknown(method)),
+            _ => Err(RpcError::unknown(method)),
         }
     }
 
-    fn initialize(&self, params: &Value) -> Answer {
-        let Some(wanted) = params.get("protocolVersion").and_then(Value::as_str) else {
-            return Err(Refusal::params("`protocolVersion` must be a string"));
+    fn initialize(&self, params: &Value) -> RpcResult {
+        let Some(requested) = params.get("protocolVersion").and_then(Value::as_str) else {
+            return Err(RpcError::params("`protocolVersion` must be a string"));
         };
         let Some(offers) = params.get("capabilities").filter(|c| c.is_object()) else {
-            return Err(Refusal::params("`capabilities` must be an object"));
+            return Err(RpcError::params("`capabilities` must be an object"));
         };
         let [newest, ..] = REVISIONS;
-        let known = REVISIONS.into_iter().find(|known| *known == wanted);
+        let known = REVISIONS.into_iter().find(|known| *known == requested);
         let revision = known.unwrap_or(newest);
         // An empty object means forms, as in revisions before there were other modes.
         let forms = offers.get("elicitation").is_some_and(|offer| {
             offer.get("form").is_some() || offer.as_object().is_some_and(|map| map.is_empty())
         });
-        self.state().agreed = Some(Agreed { revision, forms });
+        self.state().negotiated = Some(Negotiated { revision, forms });
         Ok(json!({
             "protocolVersion": revision,
             "capabilities": { "tools": {}, "logging": {} },
@@ -201,24 +201,28 @@ impl Server {
 
     /// Starts a turn. Invalid arguments are reported in the tool result, so that a model can
     /// correct them. An unknown tool is a protocol error.
-    fn call(self: &Arc<Self>, request: &Value, params: &Value) -> Result<(), Refusal> {
-        let agreed = self.ready()?;
+    fn call(self: &Arc<Self>, request: &Value, params: &Value) -> Result<(), RpcError> {
+        let negotiated = self.check_initialized()?;
         let Some(name) = params.get("name").and_then(Value::as_str) else {
-            return Err(Refusal::params("`name` must be a string"));
+            return Err(RpcError::params("`name` must be a string"));
         };
         let no_arguments = json!({});
         let arguments = params.get("arguments").unwrap_or(&no_arguments);
         let word = |key: &str| arguments.get(key).and_then(Value::as_str);
         let (prompt, mut saved) = match (name, word("prompt"), word("session_id")) {
-            ("start", Some(prompt), _) => (prompt, self.fresh()),
-            ("reply", Some(prompt), Some(session)) => match self.known(session) {
+            ("start", Some(prompt), _) => (prompt, self.new_conversation()),
+            ("reply", Some(prompt), Some(session)) => match self.find_conversation(session) {
                 Some(saved) => (prompt, saved),
-                None => return self.complain(request, "unknown session_id"),
+                None => return self.respond_with_tool_error(request, "unknown session_id"),
             },
-            ("start" | "reply", None, _) => return self.complain(request, "`prompt` is missing"),
-            ("reply", ..) => return self.complain(request, "`session_id` is missing"),
+            ("start" | "reply", None, _) => {
+                return self.respond_with_tool_error(request, "`prompt` is missing");
+            }
+            ("reply", ..) => {
+                return self.respond_with_tool_error(request, "`session_id` is missing");
+            }
             _ => {
-                return Err(Refusal::params(format!("unknown tool `{name}`")));
+                return Err(RpcError::params(format!("unknown tool `{name}`")));
             }
         };
         saved.turns += 1;
@@ -231,73 +235,84 @@ impl Server {
         ];
         saved.prompts.push(prompt.to_owned());
         let mailbox = Mailbox::new();
-        self.state().calls.push((request.clone(), mailbox.ear()));
+        self.state().calls.push((request.clone(), mailbox.sender()));
         let token = params.pointer("/_meta/progressToken").cloned();
-        let mut stage = McpStage::new(Arc::clone(self), agreed, mailbox, request, token, &saved);
+        let mut output = McpOutput::new(
+            Arc::clone(self),
+            negotiated,
+            mailbox,
+            request,
+            token,
+            &saved,
+        );
         let (server, prompt) = (Arc::clone(self), prompt.to_owned());
         std::thread::spawn(move || {
             let end = match server.scenario.turn(&prompt) {
                 None => Ok(()),
                 Some((turn, groups)) => {
                     words.extend(groups);
-                    let mut player = Player {
-                        stage: &mut stage,
+                    let mut runner = TurnRunner {
+                        output: &mut output,
                         words,
                         args: &server.args,
                     };
-                    player.play(&turn.steps)
+                    runner.run(&turn.steps)
                 }
             };
-            server.finish(&stage, end, saved);
+            server.finish(&output, end, saved);
         });
         Ok(())
     }
 
-    fn finish(&self, stage: &McpStage, end: Result<(), End>, mut saved: Saved) {
+    fn finish(&self, output: &McpOutput, end: Result<(), TurnEnd>, mut saved: StoredSession) {
         let reason = match &end {
             Ok(()) => "end_turn",
-            Err(End::Stop(reason)) => reason,
+            Err(TurnEnd::Stop(reason)) => reason,
             _ => "cancelled",
         };
         // A cancelled request gets no response.
         let answer = match &end {
-            Ok(()) | Err(End::Stop(_)) => Some(Ok(tools::result(&stage.said, &saved.id, reason))),
-            Err(End::Error { code, message }) => Some(Err(Refusal::new(*code, message.clone()))),
-            Err(End::Cancelled | End::RequestCancelled | End::Silence) => None,
+            Ok(()) | Err(TurnEnd::Stop(_)) => {
+                Some(Ok(tools::result(&output.full_text, &saved.id, reason)))
+            }
+            Err(TurnEnd::Error { code, message }) => {
+                Some(Err(RpcError::new(*code, message.clone())))
+            }
+            Err(TurnEnd::Cancelled | TurnEnd::RequestCancelled | TurnEnd::NoResponse) => None,
         };
         saved.updated_at = now();
         self.store.save(&saved);
         let mut state = self.state();
         state.conversations.insert(saved.id.clone(), saved);
-        state.calls.retain(|(id, _)| *id != stage.request);
+        state.calls.retain(|(id, _)| *id != output.request);
         if let Some(answer) = answer {
-            self.peer.respond(&stage.request, answer);
+            self.peer.respond(&output.request, answer);
         }
     }
 
-    fn fresh(&self) -> Saved {
+    fn new_conversation(&self) -> StoredSession {
         let cwd = std::env::current_dir().unwrap_or_default();
-        Saved {
+        StoredSession {
             id: fresh_id("mock"),
             cwd: cwd.to_string_lossy().into_owned(),
-            ..Saved::default()
+            ..StoredSession::default()
         }
     }
 
-    fn known(&self, session: &str) -> Option<Saved> {
+    fn find_conversation(&self, session: &str) -> Option<StoredSession> {
         let saved = self.state().conversations.get(session).cloned();
         saved.or_else(|| self.store.load(session))
     }
 
-    fn complain(&self, request: &Value, text: &str) -> Result<(), Refusal> {
-        self.peer.respond(request, Ok(tools::mistake(text)));
+    fn respond_with_tool_error(&self, request: &Value, text: &str) -> Result<(), RpcError> {
+        self.peer.respond(request, Ok(tools::error_result(text)));
         Ok(())
     }
 
     /// Sends a log message, unless the client set a more severe level.
     fn log(&self, level: &str, text: &str) {
         let index = LEVELS.iter().position(|known| *known == level);
-        if index.is_some_and(|index| index <= self.state().loudest) {
+        if index.is_some_and(|index| index <= self.state().max_level) {
             let params = json!({ "level": level, "logger": "mock", "data": text });
             self.peer.notify("notifications/message", params);
         }

@@ -46,15 +46,15 @@ fn tool(revision: &str, name: &str, description: &str, input: Value) -> Value {
     Value::Object(map)
 }
 
-pub fn result(said: &str, session: &str, reason: &str) -> Value {
+pub fn result(full_text: &str, session: &str, reason: &str) -> Value {
     json!({
-        "content": [{ "type": "text", "text": said }],
-        "structuredContent": { "session_id": session, "text": said, "stop_reason": reason },
+        "content": [{ "type": "text", "text": full_text }],
+        "structuredContent": { "session_id": session, "text": full_text, "stop_reason": reason },
         "isError": false,
     })
 }
 
 /// Result that reports what is wrong with the call.
-pub fn mistake(text: &str) -> Value {
+pub fn error_result(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }], "isError": true })
 }

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::combine::*;
 use super::tools::*;
-use super::{Frame, Mutant, Sent};
+use super::{AgentMutant, MessageFrame, MessageSummary};
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AgentMutant> {
     let groups = [opening(), prompts(), reports(), transport()];
     groups.into_iter().flatten().collect()
 }
@@ -18,38 +18,38 @@ fn state(message: &Value) -> &str {
     }
 }
 
-fn in_state(name: &'static str) -> impl When {
-    move |_: &Sent, message: &Value| state(message) == name
+fn in_state(name: &'static str) -> impl MessageMatcher {
+    move |_: &MessageSummary, message: &Value| state(message) == name
 }
 
-fn shows_terminal() -> impl When {
-    |sent: &Sent, _: &Value| {
+fn shows_terminal() -> impl MessageMatcher {
+    |summary: &MessageSummary, _: &Value| {
         matches!(
-            sent.update.as_str(),
+            summary.update.as_str(),
             "terminal_update" | "terminal_output_chunk"
         )
     }
 }
 
-fn opening() -> Vec<Mutant> {
+fn opening() -> Vec<AgentMutant> {
     vec![
-        wrong("v2-01-no-info", "V2-01")
-            .says("The response to initialize has no `info`.")
-            .out(answers("initialize"), removes("/result/info")),
-        wrong("v2-02-no-logout", "V2-02")
-            .says("There are auth methods, but auth/logout is not implemented.")
+        mutant("v2-01-no-info", "V2-01")
+            .describe("The response to initialize has no `info`.")
+            .outgoing(answers("initialize"), removes("/result/info")),
+        mutant("v2-02-no-logout", "V2-02")
+            .describe("There are auth methods, but auth/logout is not implemented.")
             .scenario("auth")
-            .heard_as(method("auth/logout"), refuses(-32601)),
-        wrong("v2-03-no-list", "V2-03")
-            .says("There are sessions, but session/list is not implemented.")
-            .heard_as(method("session/list"), refuses(-32601)),
-        wrong("v2-03-no-close", "V2-03")
-            .says("There are sessions, but session/close is not implemented.")
-            .heard_as(method("session/close"), refuses(-32601)),
-        wrong("v2-16-env-twice", "V2-16")
-            .says("The environment of a terminal login contains a duplicate variable.")
+            .replace_incoming(method("auth/logout"), rejects(-32601)),
+        mutant("v2-03-no-list", "V2-03")
+            .describe("There are sessions, but session/list is not implemented.")
+            .replace_incoming(method("session/list"), rejects(-32601)),
+        mutant("v2-03-no-close", "V2-03")
+            .describe("There are sessions, but session/close is not implemented.")
+            .replace_incoming(method("session/close"), rejects(-32601)),
+        mutant("v2-16-env-twice", "V2-16")
+            .describe("The environment of a terminal login contains a duplicate variable.")
             .scenario("auth")
-            .out(
+            .outgoing(
                 answers("initialize"),
                 edits_each("/result/authMethods", |method| {
                     if let Some(Value::Array(env)) = method.get_mut("env")
@@ -59,52 +59,52 @@ fn opening() -> Vec<Mutant> {
                     }
                 }),
             ),
-        wrong("v2-21-always-two", "V2-21")
-            .says("initialize with version 1 is answered with version 2.")
-            .heard(method("initialize"), sets("/params/protocolVersion", 2)),
+        mutant("v2-21-always-two", "V2-21")
+            .describe("initialize with version 1 is answered with version 2.")
+            .incoming(method("initialize"), sets("/params/protocolVersion", 2)),
     ]
 }
 
-fn prompts() -> Vec<Mutant> {
+fn prompts() -> Vec<AgentMutant> {
     vec![
-        wrong("v2-04-stop-reason", "V2-04")
-            .says("The response to a prompt has a stopReason, as in version 1.")
-            .out(
+        mutant("v2-04-stop-reason", "V2-04")
+            .describe("The response to a prompt has a stopReason, as in version 1.")
+            .outgoing(
                 answers("session/prompt"),
                 sets("/result/stopReason", "end_turn"),
             ),
-        wrong("v2-05-no-echo", "V2-05")
-            .says("The user's message is not reported.")
-            .out_as(updates("user_message"), drops()),
-        wrong("v2-05-other-id", "V2-05")
-            .says("The user's message is reported with an id that differs from the response.")
-            .out(
+        mutant("v2-05-no-echo", "V2-05")
+            .describe("The user's message is not reported.")
+            .replace_outgoing(updates("user_message"), drops()),
+        mutant("v2-05-other-id", "V2-05")
+            .describe("The user's message is reported with an id that differs from the response.")
+            .outgoing(
                 updates("user_message"),
                 sets("/params/update/messageId", "another"),
             ),
-        wrong("v2-06-no-running", "V2-06")
-            .says("The state running is never reported.")
-            .out_as(in_state("running"), drops()),
-        wrong("v2-07-no-idle", "V2-07")
-            .says("The end of the work is not reported.")
-            .out_as(
+        mutant("v2-06-no-running", "V2-06")
+            .describe("The state running is never reported.")
+            .replace_outgoing(in_state("running"), drops()),
+        mutant("v2-07-no-idle", "V2-07")
+            .describe("The end of the work is not reported.")
+            .replace_outgoing(
                 both(
                     |_, message| state(message) == "idle" && !text(message, REASON).is_empty(),
                     not(is(REASON, "cancelled")),
                 ),
                 drops(),
             ),
-        wrong("v2-18-no-reason", "V2-18")
-            .says("The state idle has no stopReason.")
-            .out(is(REASON, "end_turn"), removes(REASON)),
-        wrong("v2-09-deaf", "V2-09")
-            .says("session/cancel has no effect.")
-            .heard_as(method("session/cancel"), ignores()),
-        wrong("v2-09-end-turn", "V2-09")
-            .says("Cancelled work ends with the stop reason end_turn.")
-            .out(is(REASON, "cancelled"), sets(REASON, "end_turn")),
-        wrong("v2-09-late-words", "V2-09")
-            .says("Text of cancelled work is sent after the state idle.")
+        mutant("v2-18-no-reason", "V2-18")
+            .describe("The state idle has no stopReason.")
+            .outgoing(is(REASON, "end_turn"), removes(REASON)),
+        mutant("v2-09-deaf", "V2-09")
+            .describe("session/cancel has no effect.")
+            .replace_incoming(method("session/cancel"), ignores()),
+        mutant("v2-09-end-turn", "V2-09")
+            .describe("Cancelled work ends with the stop reason end_turn.")
+            .outgoing(is(REASON, "cancelled"), sets(REASON, "end_turn")),
+        mutant("v2-09-late-words", "V2-09")
+            .describe("Text of cancelled work is sent after the state idle.")
             .tamper_out(|_, _, message| {
                 let over = text(&message, REASON) == "cancelled";
                 let mut late = message.clone();
@@ -119,34 +119,34 @@ fn prompts() -> Vec<Mutant> {
                 );
                 let mut frames = send(message);
                 if over {
-                    frames.push(Frame::Json(late));
+                    frames.push(MessageFrame::Json(late));
                 }
                 frames
             }),
-        wrong("v2-15-says-running", "V2-15")
-            .says("The state stays running while the agent waits for the user.")
-            .out_as(in_state("requires_action"), drops()),
-        wrong("v2-11-no-replay", "V2-11")
-            .says("session/resume replays nothing.")
-            .heard(
+        mutant("v2-15-says-running", "V2-15")
+            .describe("The state stays running while the agent waits for the user.")
+            .replace_outgoing(in_state("requires_action"), drops()),
+        mutant("v2-11-no-replay", "V2-11")
+            .describe("session/resume replays nothing.")
+            .incoming(
                 both(
                     method("session/resume"),
                     is("/params/replayFrom/type", "start"),
                 ),
                 removes("/params/replayFrom"),
             ),
-        wrong("v2-11-late-replay", "V2-11")
-            .says("session/resume is answered before the replay.")
-            .tamper_out(|context, sent, message| {
-                if sent.answers("session/resume") {
+        mutant("v2-11-late-replay", "V2-11")
+            .describe("session/resume is answered before the replay.")
+            .tamper_out(|context, summary, message| {
+                if summary.answers("session/resume") {
                     let held = context.notes.remove("replay");
                     let mut frames = send(message);
                     let held = held.as_ref().and_then(Value::as_array);
-                    frames.extend(held.into_iter().flatten().cloned().map(Frame::Json));
+                    frames.extend(held.into_iter().flatten().cloned().map(MessageFrame::Json));
                     return frames;
                 }
                 let replays = context.is_open("session/resume") && state(&message).is_empty();
-                if !replays || sent.method != "session/update" {
+                if !replays || summary.method != "session/update" {
                     return send(message);
                 }
                 let held = context.notes.entry("replay").or_insert_with(|| json!([]));
@@ -155,17 +155,17 @@ fn prompts() -> Vec<Mutant> {
                 }
                 Vec::new()
             }),
-        wrong("v2-19-no-state", "V2-19")
-            .says("session/resume reports no state.")
+        mutant("v2-19-no-state", "V2-19")
+            .describe("session/resume reports no state.")
             .tamper_out(|context, _, message| {
                 match context.is_open("session/resume") && !state(&message).is_empty() {
                     true => Vec::new(),
                     false => send(message),
                 }
             }),
-        wrong("v2-20-any-cursor", "V2-20")
-            .says("session/resume accepts an unknown cursor.")
-            .heard(
+        mutant("v2-20-any-cursor", "V2-20")
+            .describe("session/resume accepts an unknown cursor.")
+            .incoming(
                 both(
                     method("session/resume"),
                     not(is("/params/replayFrom/type", "start")),
@@ -177,45 +177,45 @@ fn prompts() -> Vec<Mutant> {
 
 const REASON: &str = "/params/update/stopReason";
 
-fn reports() -> Vec<Mutant> {
+fn reports() -> Vec<AgentMutant> {
     vec![
-        wrong("v2-08-no-message-id", "V2-08")
-            .says("Message chunks have no messageId.")
-            .out(
+        mutant("v2-08-no-message-id", "V2-08")
+            .describe("Message chunks have no messageId.")
+            .outgoing(
                 updates("agent_message_chunk"),
                 removes("/params/update/messageId"),
             ),
-        wrong("v2-10-odd-reason", "V2-10")
-            .says("A custom stop reason does not start with _.")
-            .out(is(REASON, "end_turn"), sets(REASON, "finished")),
-        wrong("v2-10-odd-kind", "V2-10")
-            .says("A custom tool kind does not start with _.")
-            .out(
+        mutant("v2-10-odd-reason", "V2-10")
+            .describe("A custom stop reason does not start with _.")
+            .outgoing(is(REASON, "end_turn"), sets(REASON, "finished")),
+        mutant("v2-10-odd-kind", "V2-10")
+            .describe("A custom tool kind does not start with _.")
+            .outgoing(
                 both(updates("tool_call_update"), has("/params/update/kind")),
                 sets("/params/update/kind", "lookup"),
             ),
-        wrong("v2-12-one-terminal", "V2-12")
-            .says("Every terminal has the same id.")
-            .out(
+        mutant("v2-12-one-terminal", "V2-12")
+            .describe("Every terminal has the same id.")
+            .outgoing(
                 shows_terminal(),
                 sets("/params/update/terminalId", "terminal"),
             ),
-        wrong("v2-13-relative-cwd", "V2-13")
-            .says("The directory of a command is a relative path.")
-            .out(
+        mutant("v2-13-relative-cwd", "V2-13")
+            .describe("The directory of a command is a relative path.")
+            .outgoing(
                 both(shows_terminal(), has("/params/update/cwd")),
                 sets("/params/update/cwd", "."),
             ),
-        wrong("v2-14-no-plan-id", "V2-14")
-            .says("A plan has no id.")
-            .out(
+        mutant("v2-14-no-plan-id", "V2-14")
+            .describe("A plan has no id.")
+            .outgoing(
                 updates("plan_update"),
                 removes("/params/update/plan/planId"),
             ),
-        wrong("v2-14-part", "V2-14")
-            .says("The second update of a plan contains only the changes.")
-            .tamper_out(|context, sent, message| {
-                let later = sent.update == "plan_update" && !context.first("plan");
+        mutant("v2-14-part", "V2-14")
+            .describe("The second update of a plan contains only the changes.")
+            .tamper_out(|context, summary, message| {
+                let later = summary.update == "plan_update" && !context.first("plan");
                 change(message, later, |m| {
                     let entries = m.pointer_mut("/params/update/plan/entries");
                     if let Some(Value::Array(entries)) = entries {
@@ -226,23 +226,23 @@ fn reports() -> Vec<Mutant> {
     ]
 }
 
-fn transport() -> Vec<Mutant> {
+fn transport() -> Vec<AgentMutant> {
     vec![
-        wrong("v2-tr-03-noise", "V2-TR-03")
-            .says("A line of text is written between the messages.")
-            .tamper_out(|_, sent, message| {
+        mutant("v2-tr-03-noise", "V2-TR-03")
+            .describe("A line of text is written between the messages.")
+            .tamper_out(|_, summary, message| {
                 let mut frames = Vec::new();
-                if sent.answers("session/new") {
+                if summary.answers("session/new") {
                     frames.push(raw("session is open\n"));
                 }
-                frames.push(Frame::Json(message));
+                frames.push(MessageFrame::Json(message));
                 frames
             }),
-        wrong("v2-tr-05-no-jsonrpc", "V2-TR-05")
-            .says("Updates have no `jsonrpc`.")
-            .out(method("session/update"), removes("/jsonrpc")),
-        wrong("v2-tr-09-twice", "V2-TR-09")
-            .says("A prompt is answered twice.")
-            .out_as(answers("session/prompt"), twice()),
+        mutant("v2-tr-05-no-jsonrpc", "V2-TR-05")
+            .describe("Updates have no `jsonrpc`.")
+            .outgoing(method("session/update"), removes("/jsonrpc")),
+        mutant("v2-tr-09-twice", "V2-TR-09")
+            .describe("A prompt is answered twice.")
+            .replace_outgoing(answers("session/prompt"), twice()),
     ]
 }

@@ -16,22 +16,24 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::Kind;
+use crate::AgentKind;
 
 /// How a mutant differs from the conforming mock.
-pub struct Speech {
+pub struct AgentDefect {
     /// Scenario in which the defect is visible.
     pub scenario: &'static str,
     pub(super) tamper: Tamper,
 }
 
-pub type Mutant = crate::model::Mutant<Speech>;
+/// Mutant of a mock agent.
+pub type AgentMutant = crate::model::Mutant<AgentDefect>;
 
 /// Function on an outgoing message. Returns what is written instead.
-type Outwards = Box<dyn Fn(&mut Context, &Sent, Value) -> tools::Frames + Send + Sync>;
+type OnOutgoing =
+    Box<dyn Fn(&mut TamperContext, &MessageSummary, Value) -> tools::MessageFrames + Send + Sync>;
 /// Function on an incoming message. Returns what the mock receives instead, and what is written
 /// before that.
-type Inwards = Box<dyn Fn(&mut Context, Value) -> tools::Heard + Send + Sync>;
+type OnIncoming = Box<dyn Fn(&mut TamperContext, Value) -> tools::Received + Send + Sync>;
 
 /// Function on an input line. Returns the line that is read instead, if any.
 type ReadLine = fn(Vec<u8>) -> Option<Vec<u8>>;
@@ -40,35 +42,42 @@ type ReadLine = fn(Vec<u8>) -> Option<Vec<u8>>;
 /// message would otherwise not reach the mock.
 #[derive(Default)]
 pub(super) struct Tamper {
-    pub out: Option<Outwards>,
-    pub heard: Option<Inwards>,
+    pub outgoing: Option<OnOutgoing>,
+    pub incoming: Option<OnIncoming>,
     pub line: Option<ReadLine>,
     /// Called at the end of stdin.
     pub end: Option<fn()>,
 }
 
 impl Tamper {
-    pub fn out(
-        out: impl Fn(&mut Context, &Sent, Value) -> tools::Frames + Send + Sync + 'static,
+    pub fn outgoing(
+        outgoing: impl Fn(&mut TamperContext, &MessageSummary, Value) -> tools::MessageFrames
+        + Send
+        + Sync
+        + 'static,
     ) -> Tamper {
         Tamper {
-            out: Some(Box::new(out)),
+            outgoing: Some(Box::new(outgoing)),
             ..Tamper::default()
         }
     }
 
     pub fn both(
-        out: impl Fn(&mut Context, &Sent, Value) -> tools::Frames + Send + Sync + 'static,
-        heard: impl Fn(&mut Context, Value) -> tools::Heard + Send + Sync + 'static,
+        outgoing: impl Fn(&mut TamperContext, &MessageSummary, Value) -> tools::MessageFrames
+        + Send
+        + Sync
+        + 'static,
+        incoming: impl Fn(&mut TamperContext, Value) -> tools::Received + Send + Sync + 'static,
     ) -> Tamper {
         Tamper {
-            heard: Some(Box::new(heard)),
-            ..Tamper::out(out)
+            incoming: Some(Box::new(incoming)),
+            ..Tamper::outgoing(outgoing)
         }
     }
 }
 
-pub enum Frame {
+/// What is written in place of a message.
+pub(crate) enum MessageFrame {
     Json(Value),
     Raw(Vec<u8>),
     /// Exits the process after everything before it is written.
@@ -77,20 +86,20 @@ pub enum Frame {
 
 /// Summary of a message.
 #[derive(Default)]
-pub(super) struct Sent {
+pub(super) struct MessageSummary {
     /// Method of the message, or of the request that it answers.
     pub method: String,
     /// Type of a `session/update`.
     pub update: String,
     /// Parameters of the request that it answers.
-    pub asked: Value,
+    pub request_params: Value,
     pub is_result: bool,
     pub is_error: bool,
 }
 
 /// State that a mutant can read and store.
 #[derive(Default)]
-pub(super) struct Context {
+pub(super) struct TamperContext {
     /// Unanswered requests of the client.
     open: HashMap<String, (String, Value)>,
     /// Storage for the mutant itself.
@@ -99,9 +108,9 @@ pub(super) struct Context {
     pub more: bool,
 }
 
-impl Context {
+impl TamperContext {
     /// Stores a request until it is answered.
-    pub fn hear(&mut self, message: &Value) {
+    pub fn remember_request(&mut self, message: &Value) {
         let method = message.get("method").and_then(Value::as_str);
         if let (Some(id), Some(method)) = (message.get("id"), method) {
             let params = message.get("params").cloned().unwrap_or_default();
@@ -109,7 +118,7 @@ impl Context {
                 .insert(id.to_string(), (method.to_owned(), params));
         }
     }
-    pub fn answered(&mut self, id: &Value) {
+    pub fn forget_request(&mut self, id: &Value) {
         self.open.remove(&id.to_string());
     }
     pub fn is_open(&self, method: &str) -> bool {
@@ -121,33 +130,33 @@ impl Context {
     }
 }
 
-impl Sent {
-    pub fn of(message: &Value, context: &Context) -> Sent {
+impl MessageSummary {
+    pub fn of(message: &Value, context: &TamperContext) -> MessageSummary {
         let text = |value: Option<&Value>| {
             let text = value.and_then(Value::as_str);
             text.unwrap_or_default().to_owned()
         };
         let id = message.get("id").cloned().unwrap_or(Value::Null);
         let open = context.open.get(&id.to_string());
-        let (method, asked) = match (message.get("method"), open) {
+        let (method, request_params) = match (message.get("method"), open) {
             (None, Some((method, params))) => (method.clone(), params.clone()),
             (method, _) => (text(method), Value::Null),
         };
-        Sent {
+        MessageSummary {
             method,
             update: text(message.pointer("/params/update/sessionUpdate")),
-            asked,
+            request_params,
             is_result: message.get("result").is_some(),
             is_error: message.get("error").is_some(),
         }
     }
 
     /// Summary of an incoming message, which has only its method.
-    pub fn heard(message: &Value) -> Sent {
+    pub fn of_incoming(message: &Value) -> MessageSummary {
         let method = message.get("method").and_then(Value::as_str);
-        Sent {
+        MessageSummary {
             method: method.unwrap_or_default().to_owned(),
-            ..Sent::default()
+            ..MessageSummary::default()
         }
     }
 
@@ -157,17 +166,17 @@ impl Sent {
     }
 }
 
-static ACP: LazyLock<Vec<Mutant>> = LazyLock::new(acp::mutants);
-static ACP_V2: LazyLock<Vec<Mutant>> = LazyLock::new(acp_v2::mutants);
-static MCP: LazyLock<Vec<Mutant>> = LazyLock::new(mcp::mutants);
+static ACP: LazyLock<Vec<AgentMutant>> = LazyLock::new(acp::mutants);
+static ACP_V2: LazyLock<Vec<AgentMutant>> = LazyLock::new(acp_v2::mutants);
+static MCP: LazyLock<Vec<AgentMutant>> = LazyLock::new(mcp::mutants);
 
 /// Mutants of a mock agent. The REPL has none, because its protocol has no requirements to violate.
-pub fn of(kind: Kind) -> impl Iterator<Item = &'static Mutant> {
-    let all: &'static [Mutant] = match kind {
-        Kind::Acp => &ACP,
-        Kind::AcpV2 => &ACP_V2,
-        Kind::Mcp => &MCP,
-        Kind::Repl => &[],
+pub fn of(kind: AgentKind) -> impl Iterator<Item = &'static AgentMutant> {
+    let all: &'static [AgentMutant] = match kind {
+        AgentKind::Acp => &ACP,
+        AgentKind::AcpV2 => &ACP_V2,
+        AgentKind::Mcp => &MCP,
+        AgentKind::Repl => &[],
     };
     all.iter()
 }

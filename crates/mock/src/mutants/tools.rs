@@ -2,47 +2,47 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Context, Frame};
+use super::{MessageFrame, TamperContext};
 
 /// What is written, one message per line.
-pub type Frames = Vec<Frame>;
+pub type MessageFrames = Vec<MessageFrame>;
 /// What the mock receives, and what is written before that.
-pub type Heard = (Option<Value>, Frames);
+pub type Received = (Option<Value>, MessageFrames);
 
-pub fn send(message: Value) -> Frames {
-    vec![Frame::Json(message)]
+pub fn send(message: Value) -> MessageFrames {
+    vec![MessageFrame::Json(message)]
 }
 
 /// Changes the message if `when` is true, and sends it.
-pub fn change(mut message: Value, when: bool, change: impl FnOnce(&mut Value)) -> Frames {
+pub fn change(mut message: Value, when: bool, change: impl FnOnce(&mut Value)) -> MessageFrames {
     if when {
         change(&mut message);
     }
     send(message)
 }
 
-pub fn raw(bytes: impl Into<Vec<u8>>) -> Frame {
-    Frame::Raw(bytes.into())
+pub fn raw(bytes: impl Into<Vec<u8>>) -> MessageFrame {
+    MessageFrame::Raw(bytes.into())
 }
 
 /// Sets a member, and creates missing objects on the path.
 pub fn set(message: &mut Value, path: &str, value: impl Into<Value>) {
-    let mut place = message;
+    let mut target = message;
     for key in path.split('/').skip(1) {
-        if !place.is_object() && !place.is_array() {
-            *place = Value::Object(Map::new());
+        if !target.is_object() && !target.is_array() {
+            *target = Value::Object(Map::new());
         }
-        let next = match place {
+        let next = match target {
             Value::Object(map) => Some(map.entry(key).or_insert(Value::Null)),
             Value::Array(list) => key.parse().ok().and_then(|at: usize| list.get_mut(at)),
             _ => None,
         };
         match next {
-            Some(next) => place = next,
+            Some(next) => target = next,
             None => return,
         }
     }
-    *place = value.into();
+    *target = value.into();
 }
 
 pub fn remove(message: &mut Value, path: &str) {
@@ -91,17 +91,17 @@ pub fn chunk(session: &str, words: &str) -> Value {
 }
 
 /// Passes the message on unchanged.
-pub fn pass(message: Value) -> Heard {
+pub fn pass(message: Value) -> Received {
     (Some(message), Vec::new())
 }
 
 /// Drops the message.
-pub fn swallow() -> Heard {
+pub fn drop_message() -> Received {
     (None, Vec::new())
 }
 
 /// Remembers the method of the latest request to the client.
-pub fn note_request(context: &mut Context, message: &Value) {
+pub fn note_request(context: &mut TamperContext, message: &Value) {
     if is_request(message)
         && let Some(method) = message.get("method")
     {
@@ -110,18 +110,18 @@ pub fn note_request(context: &mut Context, message: &Value) {
 }
 
 /// Drops the error response to the latest request to the client.
-pub fn lose_error(context: &mut Context, message: Value, method: &str) -> Heard {
-    let asked = context.notes.get("asks").and_then(Value::as_str);
-    let lost = asked.is_some_and(|asked| asked.starts_with(method));
+pub fn drop_error(context: &mut TamperContext, message: Value, method: &str) -> Received {
+    let method_name = context.notes.get("asks").and_then(Value::as_str);
+    let lost = method_name.is_some_and(|method_name| method_name.starts_with(method));
     let reply = message.get("method").is_none() && message.get("error").is_some();
     match lost && reply {
-        true => swallow(),
+        true => drop_message(),
         false => pass(message),
     }
 }
 
 /// Changes the message if `when` is true, and passes it on.
-pub fn alter(mut message: Value, when: bool, change: impl FnOnce(&mut Value)) -> Heard {
+pub fn alter(mut message: Value, when: bool, change: impl FnOnce(&mut Value)) -> Received {
     if when {
         change(&mut message);
     }
@@ -137,13 +137,13 @@ pub fn is_request(message: &Value) -> bool {
 }
 
 /// Answers instead of the mock, and drops the message.
-pub fn answer(message: &Value, result: Value) -> Heard {
+pub fn answer(message: &Value, result: Value) -> Received {
     let id = message.get("id").cloned().unwrap_or(Value::Null);
     let frame = json!({ "jsonrpc": "2.0", "id": id, "result": result });
     (None, send(frame))
 }
 
-pub fn refuse(message: &Value, code: i64) -> Heard {
+pub fn reject(message: &Value, code: i64) -> Received {
     let id = message.get("id").cloned().unwrap_or(Value::Null);
     let error = json!({ "code": code, "message": "no" });
     (

@@ -11,7 +11,7 @@
 //!
 //! `--resume ID` continues a conversation that an earlier process saved.
 
-mod stage;
+mod output;
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
@@ -19,16 +19,16 @@ use std::sync::mpsc::{Sender, channel};
 
 use serde_json::{Value, json};
 
-use crate::Play;
+use crate::AgentConfig;
 use crate::mailbox::Mailbox;
-use crate::rpc::{Peer, Signal};
+use crate::rpc::{RpcPeer, TurnSignal};
 use crate::scenario::Scenario;
-use crate::store::{Saved, Store, now};
-use crate::turn::Player;
-use stage::{Form, ReplStage};
+use crate::store::{SessionStore, StoredSession, now};
+use crate::turn::TurnRunner;
+use output::{OutputFormat, ReplOutput};
 
 /// Maximum length of a prompt in bytes. The rest is cut off.
-const LONGEST_PROMPT: u64 = 64 << 20;
+const MAX_PROMPT_BYTES: u64 = 64 << 20;
 
 /// Arguments that the mock interprets. All others are kept only for `show argv`.
 #[derive(Debug, Default)]
@@ -75,21 +75,21 @@ impl Arguments {
 struct Repl {
     scenario: Scenario,
     args: Vec<String>,
-    peer: Peer,
-    store: Store,
-    form: Form,
+    peer: RpcPeer,
+    store: SessionStore,
+    format: OutputFormat,
 }
 
 /// Runs the mock, and returns the exit code.
-pub fn run(play: Play, peer: Peer) -> io::Result<u8> {
-    let arguments = Arguments::read(&play.args);
-    let store = Store::new(play.state);
+pub fn run(config: AgentConfig, peer: RpcPeer) -> io::Result<u8> {
+    let arguments = Arguments::read(&config.args);
+    let store = SessionStore::new(config.state);
     let cwd = std::env::current_dir().unwrap_or_default();
     let mut saved = match &arguments.resume {
-        None => Saved {
+        None => StoredSession {
             id: uuid(),
             cwd: cwd.to_string_lossy().into_owned(),
-            ..Saved::default()
+            ..StoredSession::default()
         },
         Some(id) => match store.load(id) {
             Some(saved) => saved,
@@ -99,19 +99,19 @@ pub fn run(play: Play, peer: Peer) -> io::Result<u8> {
             }
         },
     };
-    let form = match (arguments.text_out, arguments.gemini) {
-        (true, _) => Form::Text,
-        (_, true) => Form::Gemini,
-        _ => Form::Claude {
+    let format = match (arguments.text_out, arguments.gemini) {
+        (true, _) => OutputFormat::Text,
+        (_, true) => OutputFormat::Gemini,
+        _ => OutputFormat::Claude {
             partial: arguments.partial,
         },
     };
     let repl = Repl {
-        scenario: play.scenario,
-        args: play.args,
+        scenario: config.scenario,
+        args: config.args,
         peer,
         store,
-        form,
+        format,
     };
     if arguments.lines_in {
         return Ok(repl.converse(&mut saved));
@@ -121,7 +121,7 @@ pub fn run(play: Play, peer: Peer) -> io::Result<u8> {
         None => {
             let mut text = Vec::new();
             let input = io::stdin().lock();
-            input.take(LONGEST_PROMPT).read_to_end(&mut text)?;
+            input.take(MAX_PROMPT_BYTES).read_to_end(&mut text)?;
             String::from_utf8_lossy(&text).trim_end().to_owned()
         }
     };
@@ -143,55 +143,55 @@ fn uuid() -> String {
 }
 
 /// Event for the loop that runs the turns.
-enum Heard {
+enum LoopEvent {
     Prompt(String),
     Interrupt(Value),
     /// The turn has ended with this exit code.
-    Done(u8),
+    TurnEnded(u8),
     /// The input has ended.
-    End,
+    InputEnded,
 }
 
 impl Repl {
     /// Runs one turn per input line, until the input ends.
-    fn converse(&self, saved: &mut Saved) -> u8 {
-        let (teller, heard) = channel();
-        let reader = teller.clone();
-        std::thread::spawn(move || listen(&reader));
+    fn converse(&self, saved: &mut StoredSession) -> u8 {
+        let (sender, events) = channel();
+        let reader = sender.clone();
+        std::thread::spawn(move || read_input(&reader));
         let mut code = 0;
-        let mut ahead = VecDeque::new();
-        let mut over = false;
+        let mut queued = VecDeque::new();
+        let mut input_ended = false;
         loop {
-            let Some(prompt) = ahead.pop_front() else {
-                match heard.recv() {
-                    Ok(Heard::Prompt(prompt)) => ahead.push_back(prompt),
-                    Ok(Heard::End) | Err(_) => return code,
+            let Some(prompt) = queued.pop_front() else {
+                match events.recv() {
+                    Ok(LoopEvent::Prompt(prompt)) => queued.push_back(prompt),
+                    Ok(LoopEvent::InputEnded) | Err(_) => return code,
                     // An interruption between turns has no effect.
-                    Ok(Heard::Interrupt(_) | Heard::Done(_)) => {}
+                    Ok(LoopEvent::Interrupt(_) | LoopEvent::TurnEnded(_)) => {}
                 }
                 continue;
             };
             let mailbox = Mailbox::new();
-            let ear = mailbox.ear();
+            let turn = mailbox.sender();
             std::thread::scope(|scope| {
-                let done = teller.clone();
+                let done = sender.clone();
                 let saved = &mut *saved;
                 scope.spawn(move || {
                     let code = self.turn(&prompt, saved, mailbox);
-                    let _ = done.send(Heard::Done(code));
+                    let _ = done.send(LoopEvent::TurnEnded(code));
                 });
                 loop {
-                    match heard.recv() {
-                        Ok(Heard::Prompt(next)) => ahead.push_back(next),
-                        Ok(Heard::Interrupt(id)) => {
-                            self.say(&json!({
+                    match events.recv() {
+                        Ok(LoopEvent::Prompt(next)) => queued.push_back(next),
+                        Ok(LoopEvent::Interrupt(id)) => {
+                            self.print_line(&json!({
                                 "type": "control_response",
                                 "response": { "subtype": "success", "request_id": id },
                             }));
-                            let _ = ear.send(Signal::Cancel);
+                            let _ = turn.send(TurnSignal::Cancel);
                         }
-                        Ok(Heard::End) => over = true,
-                        Ok(Heard::Done(ended)) => {
+                        Ok(LoopEvent::InputEnded) => input_ended = true,
+                        Ok(LoopEvent::TurnEnded(ended)) => {
                             code = ended;
                             return;
                         }
@@ -199,17 +199,17 @@ impl Repl {
                     }
                 }
             });
-            if over && ahead.is_empty() {
+            if input_ended && queued.is_empty() {
                 return code;
             }
         }
     }
 
-    fn say(&self, line: &Value) {
+    fn print_line(&self, line: &Value) {
         self.peer.raw(|out| writeln!(out, "{line}"));
     }
 
-    fn turn(&self, prompt: &str, saved: &mut Saved, mailbox: Mailbox) -> u8 {
+    fn turn(&self, prompt: &str, saved: &mut StoredSession, mailbox: Mailbox) -> u8 {
         saved.turns += 1;
         let mut words = vec![
             ("prompt".to_owned(), prompt.to_owned()),
@@ -219,21 +219,21 @@ impl Repl {
             ("previous".to_owned(), saved.prompts.join(" | ")),
         ];
         saved.prompts.push(prompt.to_owned());
-        let mut stage = ReplStage::new(self, mailbox, saved);
-        stage.open(prompt);
+        let mut output = ReplOutput::new(self, mailbox, saved);
+        output.open(prompt);
         let end = match self.scenario.turn(prompt) {
             None => Ok(()),
             Some((turn, groups)) => {
                 words.extend(groups);
-                let mut player = Player {
-                    stage: &mut stage,
+                let mut runner = TurnRunner {
+                    output: &mut output,
                     words,
                     args: &self.args,
                 };
-                player.play(&turn.steps)
+                runner.run(&turn.steps)
             }
         };
-        let code = stage.close(end);
+        let code = output.close(end);
         saved.updated_at = now();
         self.store.save(saved);
         code
@@ -241,27 +241,27 @@ impl Repl {
 }
 
 /// Reads `stream-json` input. Ignores lines that are neither prompts nor interruptions.
-fn listen(teller: &Sender<Heard>) {
+fn read_input(sender: &Sender<LoopEvent>) {
     for line in io::stdin().lock().split(b'\n') {
         let Ok(line) = line else { break };
         let Ok(line) = serde_json::from_slice::<Value>(&line) else {
             continue;
         };
-        let heard = match line.get("type").and_then(Value::as_str) {
-            Some("user") => Heard::Prompt(prompt_of(&line)),
+        let events = match line.get("type").and_then(Value::as_str) {
+            Some("user") => LoopEvent::Prompt(prompt_of(&line)),
             Some("control_request")
                 if line.pointer("/request/subtype") == Some(&json!("interrupt")) =>
             {
                 let id = line.get("request_id").cloned();
-                Heard::Interrupt(id.unwrap_or(Value::Null))
+                LoopEvent::Interrupt(id.unwrap_or(Value::Null))
             }
             _ => continue,
         };
-        if teller.send(heard).is_err() {
+        if sender.send(events).is_err() {
             return;
         }
     }
-    let _ = teller.send(Heard::End);
+    let _ = sender.send(LoopEvent::InputEnded);
 }
 
 /// Text of a user line: a string, or the text blocks of a list.

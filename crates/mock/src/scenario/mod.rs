@@ -7,31 +7,34 @@ mod names;
 mod read;
 mod steps;
 
-pub use agentproto_manifest::fields::Mistake;
+pub use agentproto_manifest::fields::FieldError;
 pub use names::{Embedded, default_of, embedded};
 pub use read::parse;
 
 use serde_json::Value;
 
 /// Maximum prompt length in bytes for regular expressions, because the regex engine backtracks.
-const LONGEST_MATCHED: usize = 8192;
+const MAX_MATCHED_BYTES: usize = 8192;
 
+/// A parsed scenario.
 #[derive(Debug, Default)]
 pub struct Scenario {
+    /// Name, as used on the command line.
     pub name: String,
+    /// What the scenario is for, in one sentence.
     pub description: String,
-    pub agent: AgentInfo,
-    pub capabilities: Capabilities,
-    pub auth: Auth,
-    pub modes: Option<Modes>,
-    pub config_options: Vec<ConfigOption>,
-    pub commands: Vec<Command>,
-    pub process: Process,
-    pub turns: Vec<Turn>,
+    pub(crate) agent: AgentInfo,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) auth: Auth,
+    pub(crate) modes: Option<SessionModes>,
+    pub(crate) config_options: Vec<ConfigOption>,
+    pub(crate) commands: Vec<SlashCommand>,
+    pub(crate) process: ProcessBehavior,
+    pub(crate) turns: Vec<ScenarioTurn>,
 }
 
 #[derive(Debug)]
-pub struct AgentInfo {
+pub(crate) struct AgentInfo {
     pub name: String,
     pub title: String,
     pub version: String,
@@ -49,7 +52,7 @@ impl Default for AgentInfo {
 
 /// Advertised capabilities. The agent rejects methods that it does not advertise.
 #[derive(Debug)]
-pub struct Capabilities {
+pub(crate) struct Capabilities {
     pub load: bool,
     pub resume: bool,
     pub list: bool,
@@ -84,7 +87,7 @@ impl Default for Capabilities {
 }
 
 #[derive(Debug, Default)]
-pub struct Auth {
+pub(crate) struct Auth {
     /// Whether a session requires an authenticated client.
     pub required: bool,
     pub logout: bool,
@@ -92,7 +95,7 @@ pub struct Auth {
 }
 
 #[derive(Debug)]
-pub struct AuthMethod {
+pub(crate) struct AuthMethod {
     pub id: String,
     pub name: String,
     pub description: Option<String>,
@@ -103,21 +106,21 @@ pub struct AuthMethod {
 }
 
 #[derive(Debug)]
-pub struct Modes {
+pub(crate) struct SessionModes {
     pub current: String,
-    pub available: Vec<Named>,
+    pub available: Vec<NamedOption>,
 }
 
 /// Id with a display name.
 #[derive(Clone, Debug)]
-pub struct Named {
+pub(crate) struct NamedOption {
     pub id: String,
     pub name: String,
     pub description: Option<String>,
 }
 
 #[derive(Debug)]
-pub struct ConfigOption {
+pub(crate) struct ConfigOption {
     pub id: String,
     pub name: String,
     pub description: Option<String>,
@@ -126,10 +129,10 @@ pub struct ConfigOption {
 }
 
 #[derive(Debug)]
-pub enum ConfigKind {
+pub(crate) enum ConfigKind {
     Select {
         current: String,
-        options: Vec<Named>,
+        options: Vec<NamedOption>,
     },
     Boolean {
         current: bool,
@@ -137,7 +140,7 @@ pub enum ConfigKind {
 }
 
 #[derive(Debug)]
-pub struct Command {
+pub(crate) struct SlashCommand {
     pub name: String,
     pub description: String,
     pub hint: Option<String>,
@@ -145,7 +148,7 @@ pub struct Command {
 
 /// Behavior of the process outside the protocol.
 #[derive(Debug, Default)]
-pub struct Process {
+pub(crate) struct ProcessBehavior {
     pub start_delay_ms: u64,
     pub banner: Option<String>,
     pub stderr: Option<String>,
@@ -155,13 +158,13 @@ pub struct Process {
 }
 
 #[derive(Debug)]
-pub struct Turn {
-    pub when: When,
-    pub steps: Vec<Step>,
+pub(crate) struct ScenarioTurn {
+    pub when: PromptMatcher,
+    pub steps: Vec<ScenarioStep>,
 }
 
 #[derive(Debug)]
-pub enum When {
+pub(crate) enum PromptMatcher {
     Any,
     Exact(String),
     Contains(String),
@@ -169,7 +172,7 @@ pub enum When {
 }
 
 #[derive(Debug)]
-pub enum Step {
+pub(crate) enum ScenarioStep {
     Text(Vec<String>),
     Thought(Vec<String>),
     Echo {
@@ -179,13 +182,13 @@ pub enum Step {
     ToolCall(ToolCall),
     ToolUpdate(ToolUpdate),
     Plan(Vec<PlanEntry>),
-    Permission(Box<Permission>),
+    Permission(Box<PermissionRequest>),
     FsRead(FsRead),
     FsWrite {
         path: String,
         content: String,
     },
-    Terminal(Terminal),
+    Terminal(TerminalCommand),
     Elicitation(Box<Elicitation>),
     DelayMs(u64),
     Env(String),
@@ -207,13 +210,13 @@ pub enum Step {
     },
     Repeat {
         times: u64,
-        steps: Vec<Step>,
+        steps: Vec<ScenarioStep>,
     },
-    Fault(Fault),
+    Misbehavior(Misbehavior),
 }
 
 #[derive(Debug)]
-pub struct ToolCall {
+pub(crate) struct ToolCall {
     pub id: String,
     pub title: String,
     pub kind: String,
@@ -225,7 +228,7 @@ pub struct ToolCall {
 }
 
 #[derive(Debug)]
-pub struct ToolUpdate {
+pub(crate) struct ToolUpdate {
     pub id: String,
     pub status: String,
     pub text: Option<String>,
@@ -233,39 +236,39 @@ pub struct ToolUpdate {
 }
 
 #[derive(Debug)]
-pub struct PlanEntry {
+pub(crate) struct PlanEntry {
     pub content: String,
     pub priority: String,
     pub status: String,
 }
 
 #[derive(Debug)]
-pub struct Permission {
+pub(crate) struct PermissionRequest {
     /// Id of the tool call that needs the permission. The tool call is reported before.
     pub id: String,
     pub title: String,
     pub options: Vec<PermissionOption>,
-    pub on_allow: Vec<Step>,
-    pub on_reject: Vec<Step>,
-    pub on_error: Vec<Step>,
+    pub on_allow: Vec<ScenarioStep>,
+    pub on_reject: Vec<ScenarioStep>,
+    pub on_error: Vec<ScenarioStep>,
 }
 
 #[derive(Clone, Debug)]
-pub struct PermissionOption {
+pub(crate) struct PermissionOption {
     pub id: String,
     pub name: String,
     pub kind: String,
 }
 
 #[derive(Debug)]
-pub struct FsRead {
+pub(crate) struct FsRead {
     pub path: String,
     pub line: Option<u64>,
     pub limit: Option<u64>,
 }
 
 #[derive(Debug)]
-pub struct Terminal {
+pub(crate) struct TerminalCommand {
     pub command: String,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
@@ -275,7 +278,7 @@ pub struct Terminal {
 }
 
 #[derive(Debug)]
-pub struct Usage {
+pub(crate) struct Usage {
     pub used: u64,
     pub size: u64,
     pub cost: Option<f64>,
@@ -283,20 +286,20 @@ pub struct Usage {
 }
 
 #[derive(Debug)]
-pub struct Elicitation {
+pub(crate) struct Elicitation {
     pub message: String,
     /// URL to open for the user, instead of a form.
     pub url: Option<String>,
     /// Name and type of each form field.
     pub fields: Vec<(String, String)>,
-    pub on_accept: Vec<Step>,
-    pub on_decline: Vec<Step>,
-    pub on_cancel: Vec<Step>,
+    pub on_accept: Vec<ScenarioStep>,
+    pub on_decline: Vec<ScenarioStep>,
+    pub on_cancel: Vec<ScenarioStep>,
 }
 
 /// Misbehavior that no real agent should show.
 #[derive(Debug)]
-pub enum Fault {
+pub(crate) enum Misbehavior {
     Exit(u8),
     Signal(i32),
     Garbage(String),
@@ -313,25 +316,25 @@ pub enum Fault {
 }
 
 /// Names and values that replace `{name}` in the texts of a scenario.
-pub type Words = Vec<(String, String)>;
+pub(crate) type Placeholders = Vec<(String, String)>;
 
 impl Scenario {
     /// Finds the first turn that matches a prompt, with the named groups of its pattern.
-    pub fn turn(&self, prompt: &str) -> Option<(&Turn, Words)> {
+    pub(crate) fn turn(&self, prompt: &str) -> Option<(&ScenarioTurn, Placeholders)> {
         self.turns
             .iter()
-            .find_map(|turn| Some((turn, turn.when.fits(prompt)?)))
+            .find_map(|turn| Some((turn, turn.when.matches(prompt)?)))
     }
 }
 
-impl When {
-    fn fits(&self, prompt: &str) -> Option<Words> {
-        let fits = match self {
-            When::Any => true,
-            When::Exact(text) => prompt.trim() == text.trim(),
-            When::Contains(text) => prompt.to_lowercase().contains(&text.to_lowercase()),
-            When::Regex(_) if prompt.len() > LONGEST_MATCHED => false,
-            When::Regex(regex) => {
+impl PromptMatcher {
+    fn matches(&self, prompt: &str) -> Option<Placeholders> {
+        let matches = match self {
+            PromptMatcher::Any => true,
+            PromptMatcher::Exact(text) => prompt.trim() == text.trim(),
+            PromptMatcher::Contains(text) => prompt.to_lowercase().contains(&text.to_lowercase()),
+            PromptMatcher::Regex(_) if prompt.len() > MAX_MATCHED_BYTES => false,
+            PromptMatcher::Regex(regex) => {
                 let found = regex.find(prompt)?;
                 let words = found.named_groups().filter_map(|(name, range)| {
                     let text = prompt.get(range?)?;
@@ -340,12 +343,12 @@ impl When {
                 return Some(words.collect());
             }
         };
-        fits.then(Words::new)
+        matches.then(Placeholders::new)
     }
 }
 
 /// Replaces `{word}` with its value. Unknown words are left unchanged.
-pub fn fill(text: &str, words: &Words) -> String {
+pub(crate) fn fill_placeholders(text: &str, words: &Placeholders) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
@@ -376,8 +379,8 @@ mod tests {
     #[test]
     fn only_known_words_are_filled_in() {
         let words = vec![("a".to_owned(), "1".to_owned())];
-        assert_eq!(fill("{a}{b}{a", &words), "1{b}{a");
-        assert_eq!(fill("{{a}}", &words), "{1}");
+        assert_eq!(fill_placeholders("{a}{b}{a", &words), "1{b}{a");
+        assert_eq!(fill_placeholders("{{a}}", &words), "{1}");
     }
 
     #[test]
@@ -393,8 +396,8 @@ mod tests {
             Some(vec![("name".to_owned(), "HOME".to_owned())])
         );
         let (turn, _) = scenario.turn("use a tool").unwrap();
-        assert!(matches!(turn.when, When::Contains(_)));
+        assert!(matches!(turn.when, PromptMatcher::Contains(_)));
         let (turn, _) = scenario.turn("show env A B").unwrap();
-        assert!(matches!(turn.when, When::Any));
+        assert!(matches!(turn.when, PromptMatcher::Any));
     }
 }

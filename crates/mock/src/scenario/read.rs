@@ -2,11 +2,11 @@
 
 use super::steps::steps;
 use super::{
-    Auth, AuthMethod, Capabilities, Command, ConfigKind, ConfigOption, Modes, Named, Process,
-    Scenario, Turn, When,
+    Auth, AuthMethod, Capabilities, ConfigKind, ConfigOption, NamedOption, ProcessBehavior,
+    PromptMatcher, Scenario, ScenarioTurn, SessionModes, SlashCommand,
 };
 use agentproto_manifest::Node;
-use agentproto_manifest::fields::{self, Mistake, Notes};
+use agentproto_manifest::fields::{self, FieldError, FieldReader};
 use agentproto_text::one_of;
 
 /// First value of a scenario file, which distinguishes it from other YAML files.
@@ -15,13 +15,13 @@ pub const FORMAT: &str = "agentproto.scenario/v1";
 const CATEGORIES: [&str; 4] = ["mode", "model", "model_config", "thought_level"];
 
 /// Parses a scenario, or returns all its mistakes.
-pub fn parse(text: &str) -> Result<Scenario, Vec<Mistake>> {
+pub fn parse(text: &str) -> Result<Scenario, Vec<FieldError>> {
     let what = "a scenario must be a mapping with `scenario` and `turns`";
     fields::read(text, what, scenario)
 }
 
-fn scenario(root: &Node, notes: &mut Notes) -> Scenario {
-    notes.keys(
+fn scenario(root: &Node, reader: &mut FieldReader) -> Scenario {
+    reader.check_keys(
         root,
         "a scenario",
         &[
@@ -38,53 +38,53 @@ fn scenario(root: &Node, notes: &mut Notes) -> Scenario {
             "turns",
         ],
     );
-    let format = notes.need(root, "scenario", "a scenario file");
+    let format = reader.required_string(root, "scenario", "a scenario file");
     if let Some(node) = root.get("scenario")
         && format != FORMAT
     {
-        notes.wrong(node.span, format!("`scenario` must be `{FORMAT}`"));
+        reader.error(node.span, format!("`scenario` must be `{FORMAT}`"));
     }
     let mut scenario = Scenario {
-        name: notes.need(root, "name", "a scenario"),
-        description: notes.string(root, "description").unwrap_or_default(),
-        config_options: config_options(root, notes),
-        commands: commands(root, notes),
+        name: reader.required_string(root, "name", "a scenario"),
+        description: reader.string(root, "description").unwrap_or_default(),
+        config_options: config_options(root, reader),
+        commands: commands(root, reader),
         ..Scenario::default()
     };
     if let Some(node) = root.get("agent") {
-        notes.keys(node, "`agent`", &["name", "title", "version"]);
+        reader.check_keys(node, "`agent`", &["name", "title", "version"]);
         let agent = &mut scenario.agent;
         for (key, place) in [
             ("name", &mut agent.name),
             ("title", &mut agent.title),
             ("version", &mut agent.version),
         ] {
-            if let Some(text) = notes.string(node, key) {
+            if let Some(text) = reader.string(node, key) {
                 *place = text;
             }
         }
     }
     if let Some(node) = root.get("capabilities") {
-        scenario.capabilities = capabilities(node, notes);
+        scenario.capabilities = capabilities(node, reader);
     }
     if let Some(node) = root.get("auth") {
-        scenario.auth = auth(node, notes);
+        scenario.auth = auth(node, reader);
     }
     if let Some(node) = root.get("modes") {
-        scenario.modes = Some(modes(node, notes));
+        scenario.modes = Some(modes(node, reader));
     }
     if let Some(node) = root.get("process") {
-        scenario.process = process(node, notes);
+        scenario.process = process(node, reader);
     }
     if !root.has("turns") {
-        notes.wrong(root.span, "a scenario needs `turns`");
+        reader.error(root.span, "a scenario needs `turns`");
     }
-    scenario.turns = turns(root, notes);
+    scenario.turns = turns(root, reader);
     scenario
 }
 
-fn capabilities(node: &Node, notes: &mut Notes) -> Capabilities {
-    notes.keys(
+fn capabilities(node: &Node, reader: &mut FieldReader) -> Capabilities {
+    reader.check_keys(
         node,
         "`capabilities`",
         &[
@@ -103,53 +103,53 @@ fn capabilities(node: &Node, notes: &mut Notes) -> Capabilities {
     );
     let default = Capabilities::default();
     Capabilities {
-        load: notes.flag(node, "load", default.load),
-        resume: notes.flag(node, "resume", default.resume),
-        list: notes.flag(node, "list", default.list),
-        close: notes.flag(node, "close", default.close),
-        delete: notes.flag(node, "delete", default.delete),
-        additional_directories: notes.flag(
+        load: reader.bool_or(node, "load", default.load),
+        resume: reader.bool_or(node, "resume", default.resume),
+        list: reader.bool_or(node, "list", default.list),
+        close: reader.bool_or(node, "close", default.close),
+        delete: reader.bool_or(node, "delete", default.delete),
+        additional_directories: reader.bool_or(
             node,
             "additional_directories",
             default.additional_directories,
         ),
-        image: notes.flag(node, "image", default.image),
-        audio: notes.flag(node, "audio", default.audio),
-        embedded_context: notes.flag(node, "embedded_context", default.embedded_context),
-        mcp_http: notes.flag(node, "mcp_http", default.mcp_http),
-        list_page: notes
+        image: reader.bool_or(node, "image", default.image),
+        audio: reader.bool_or(node, "audio", default.audio),
+        embedded_context: reader.bool_or(node, "embedded_context", default.embedded_context),
+        mcp_http: reader.bool_or(node, "mcp_http", default.mcp_http),
+        list_page: reader
             .number(node, "list_page", 1, 1000)
             .and_then(|n| usize::try_from(n).ok())
             .unwrap_or(default.list_page),
     }
 }
 
-fn auth(node: &Node, notes: &mut Notes) -> Auth {
-    notes.keys(node, "`auth`", &["required", "logout", "methods"]);
-    let methods = notes.items(node, "methods").iter().map(|node| {
+fn auth(node: &Node, reader: &mut FieldReader) -> Auth {
+    reader.check_keys(node, "`auth`", &["required", "logout", "methods"]);
+    let methods = reader.items(node, "methods").iter().map(|node| {
         let what = "an auth method";
-        notes.keys(
+        reader.check_keys(
             node,
             what,
             &["id", "name", "description", "type", "args", "env"],
         );
         AuthMethod {
-            id: notes.need(node, "id", what),
-            name: notes.need(node, "name", what),
-            description: notes.string(node, "description"),
-            terminal: notes.word(node, "type", "agent", &["agent", "terminal"]) == "terminal",
-            args: notes.list(node, "args"),
-            env: notes.pairs(node, "env"),
+            id: reader.required_string(node, "id", what),
+            name: reader.required_string(node, "name", what),
+            description: reader.string(node, "description"),
+            terminal: reader.one_of(node, "type", "agent", &["agent", "terminal"]) == "terminal",
+            args: reader.strings(node, "args"),
+            env: reader.pairs(node, "env"),
         }
     });
     let methods: Vec<AuthMethod> = methods.collect();
     let auth = Auth {
-        required: notes.flag(node, "required", false),
-        logout: notes.flag(node, "logout", false),
+        required: reader.bool_or(node, "required", false),
+        logout: reader.bool_or(node, "logout", false),
         methods,
     };
     if auth.required && auth.methods.is_empty() {
-        notes.wrong(
+        reader.error(
             node.span,
             "`auth.required` needs at least one entry in `methods`",
         );
@@ -157,28 +157,28 @@ fn auth(node: &Node, notes: &mut Notes) -> Auth {
     auth
 }
 
-fn modes(node: &Node, notes: &mut Notes) -> Modes {
-    notes.keys(node, "`modes`", &["current", "available"]);
-    let available = notes.items(node, "available");
-    let available = available.iter().map(|n| named(n, "a mode", "id", notes));
+fn modes(node: &Node, reader: &mut FieldReader) -> SessionModes {
+    reader.check_keys(node, "`modes`", &["current", "available"]);
+    let available = reader.items(node, "available");
+    let available = available.iter().map(|n| named(n, "a mode", "id", reader));
     let available: Vec<_> = available.collect();
-    let current = notes.need(node, "current", "`modes`");
+    let current = reader.required_string(node, "current", "`modes`");
     if !available.iter().any(|mode| mode.id == current) {
         let ids: Vec<&str> = available.iter().map(|m| m.id.as_str()).collect();
         let span = node.get("current").map_or(node.span, |n| n.span);
-        notes.wrong(span, format!("`modes.current` must be {}", one_of(&ids)));
+        reader.error(span, format!("`modes.current` must be {}", one_of(&ids)));
     }
-    Modes { current, available }
+    SessionModes { current, available }
 }
 
-fn config_options(root: &Node, notes: &mut Notes) -> Vec<ConfigOption> {
-    let items = notes.items(root, "config_options");
-    items.iter().map(|n| config_option(n, notes)).collect()
+fn config_options(root: &Node, reader: &mut FieldReader) -> Vec<ConfigOption> {
+    let items = reader.items(root, "config_options");
+    items.iter().map(|n| config_option(n, reader)).collect()
 }
 
-fn config_option(node: &Node, notes: &mut Notes) -> ConfigOption {
+fn config_option(node: &Node, reader: &mut FieldReader) -> ConfigOption {
     let what = "a config option";
-    notes.keys(
+    reader.check_keys(
         node,
         what,
         &[
@@ -191,61 +191,61 @@ fn config_option(node: &Node, notes: &mut Notes) -> ConfigOption {
             "options",
         ],
     );
-    let category = notes.string(node, "category");
+    let category = reader.string(node, "category");
     if let (Some(category), Some(value)) = (&category, node.get("category"))
         && !category.starts_with('_')
         && !CATEGORIES.contains(&category.as_str())
     {
         let known = one_of(&CATEGORIES);
-        notes.wrong(
+        reader.error(
             value.span,
             format!("`category` must be {known}, or start with `_`"),
         );
     }
-    let kind = match notes
-        .word(node, "type", "select", &["select", "boolean"])
+    let kind = match reader
+        .one_of(node, "type", "select", &["select", "boolean"])
         .as_str()
     {
         "boolean" => ConfigKind::Boolean {
-            current: notes.flag(node, "current", false),
+            current: reader.bool_or(node, "current", false),
         },
         _ => {
-            let options = notes.items(node, "options");
-            let options = options.iter().map(|n| named(n, "a value", "value", notes));
+            let options = reader.items(node, "options");
+            let options = options.iter().map(|n| named(n, "a value", "value", reader));
             let options: Vec<_> = options.collect();
-            let current = notes.need(node, "current", "a select option");
+            let current = reader.required_string(node, "current", "a select option");
             if !options.iter().any(|option| option.id == current) {
                 let span = node.get("current").map_or(node.span, |n| n.span);
-                notes.wrong(span, "`current` must be one of `options`");
+                reader.error(span, "`current` must be one of `options`");
             }
             ConfigKind::Select { current, options }
         }
     };
-    let id = notes.need(node, "id", what);
+    let id = reader.required_string(node, "id", what);
     ConfigOption {
-        name: notes.string(node, "name").unwrap_or_else(|| id.clone()),
+        name: reader.string(node, "name").unwrap_or_else(|| id.clone()),
         id,
-        description: notes.string(node, "description"),
+        description: reader.string(node, "description"),
         category,
         kind,
     }
 }
 
-fn commands(root: &Node, notes: &mut Notes) -> Vec<Command> {
-    let items = notes.items(root, "commands").iter().map(|node| {
+fn commands(root: &Node, reader: &mut FieldReader) -> Vec<SlashCommand> {
+    let items = reader.items(root, "commands").iter().map(|node| {
         let what = "a command";
-        notes.keys(node, what, &["name", "description", "hint"]);
-        Command {
-            name: notes.need(node, "name", what),
-            description: notes.need(node, "description", what),
-            hint: notes.string(node, "hint"),
+        reader.check_keys(node, what, &["name", "description", "hint"]);
+        SlashCommand {
+            name: reader.required_string(node, "name", what),
+            description: reader.required_string(node, "description", what),
+            hint: reader.string(node, "hint"),
         }
     });
     items.collect()
 }
 
-fn process(node: &Node, notes: &mut Notes) -> Process {
-    notes.keys(
+fn process(node: &Node, reader: &mut FieldReader) -> ProcessBehavior {
+    reader.check_keys(
         node,
         "`process`",
         &[
@@ -257,70 +257,72 @@ fn process(node: &Node, notes: &mut Notes) -> Process {
             "ignore_eof",
         ],
     );
-    Process {
-        start_delay_ms: notes
+    ProcessBehavior {
+        start_delay_ms: reader
             .number(node, "start_delay_ms", 0, 3_600_000)
             .unwrap_or(0),
-        banner: notes.string(node, "banner"),
-        stderr: notes.string(node, "stderr"),
-        exit_at_start: notes
+        banner: reader.string(node, "banner"),
+        stderr: reader.string(node, "stderr"),
+        exit_at_start: reader
             .number(node, "exit_at_start", 0, 255)
             .and_then(|n| u8::try_from(n).ok()),
-        ignore_sigterm: notes.flag(node, "ignore_sigterm", false),
-        ignore_eof: notes.flag(node, "ignore_eof", false),
+        ignore_sigterm: reader.bool_or(node, "ignore_sigterm", false),
+        ignore_eof: reader.bool_or(node, "ignore_eof", false),
     }
 }
 
-fn turns(root: &Node, notes: &mut Notes) -> Vec<Turn> {
-    let items = notes.items(root, "turns").iter().map(|node| {
-        notes.keys(node, "a turn", &["when", "steps"]);
+fn turns(root: &Node, reader: &mut FieldReader) -> Vec<ScenarioTurn> {
+    let items = reader.items(root, "turns").iter().map(|node| {
+        reader.check_keys(node, "a turn", &["when", "steps"]);
         if node.is_map() && !node.has("steps") {
-            notes.wrong(node.span, "a turn needs `steps`");
+            reader.error(node.span, "a turn needs `steps`");
         }
-        Turn {
-            when: node.get("when").map_or(When::Any, |n| when(n, notes)),
-            steps: steps(node, "steps", notes),
+        ScenarioTurn {
+            when: node
+                .get("when")
+                .map_or(PromptMatcher::Any, |n| when(n, reader)),
+            steps: steps(node, "steps", reader),
         }
     });
     items.collect()
 }
 
-fn when(node: &Node, notes: &mut Notes) -> When {
+fn when(node: &Node, reader: &mut FieldReader) -> PromptMatcher {
     if node.as_str() == Some("any") {
-        return When::Any;
+        return PromptMatcher::Any;
     }
     let [entry] = node.entries() else {
-        notes.wrong(
+        reader.error(
             node.span,
             "`when` must be `any`, or one of `{exact: …}`, `{contains: …}` and `{regex: …}`",
         );
-        return When::Any;
+        return PromptMatcher::Any;
     };
-    notes.keys(node, "`when`", &["exact", "contains", "regex"]);
-    let text = notes.string(node, &entry.key).unwrap_or_default();
+    reader.check_keys(node, "`when`", &["exact", "contains", "regex"]);
+    let text = reader.string(node, &entry.key).unwrap_or_default();
     match entry.key.as_str() {
-        "exact" => When::Exact(text),
-        "contains" => When::Contains(text),
+        "exact" => PromptMatcher::Exact(text),
+        "contains" => PromptMatcher::Contains(text),
         "regex" => match regress::Regex::new(&text) {
-            Ok(regex) => When::Regex(Box::new(regex)),
+            Ok(regex) => PromptMatcher::Regex(Box::new(regex)),
             Err(error) => {
-                notes.wrong(
+                reader.error(
                     entry.value.span,
                     format!("not a valid ECMAScript regular expression: {error}"),
                 );
-                When::Any
+                PromptMatcher::Any
             }
         },
-        _ => When::Any,
+        _ => PromptMatcher::Any,
     }
 }
 
-fn named(node: &Node, what: &str, id: &str, notes: &mut Notes) -> Named {
-    notes.keys(node, what, &[id, "name", "description"]);
-    let key = notes.need(node, id, what);
-    Named {
-        name: notes.string(node, "name").unwrap_or_else(|| key.clone()),
+fn named(node: &Node, what: &str, id: &str, reader: &mut FieldReader) -> NamedOption {
+    reader.check_keys(node, what, &[id, "name", "description"]);
+    let key = reader.required_string(node, id, what);
+    NamedOption {
+        name: reader.string(node, "name").unwrap_or_else(|| key.clone()),
         id: key,
-        description: notes.string(node, "description"),
+        description: reader.string(node, "description"),
     }
 }

@@ -1,10 +1,10 @@
 //! The steps of a turn. Each step is a mapping with one key, which is its name.
 
 use super::{
-    Elicitation, Fault, FsRead, Permission, PermissionOption, PlanEntry, Step, Terminal, ToolCall,
-    ToolUpdate, Usage,
+    Elicitation, FsRead, Misbehavior, PermissionOption, PermissionRequest, PlanEntry, ScenarioStep,
+    TerminalCommand, ToolCall, ToolUpdate, Usage,
 };
-use agentproto_manifest::fields::Notes;
+use agentproto_manifest::fields::FieldReader;
 use agentproto_manifest::{Node, Value};
 use agentproto_text::closest_of;
 
@@ -68,17 +68,17 @@ const REASONS: [&str; 5] = [
     "cancelled",
 ];
 /// Limits that keep a typo in a scenario from filling the disk or the memory.
-const MOST_BYTES: u64 = 4 << 30;
-const MOST_EVENTS: u64 = 100_000_000;
+const MAX_BYTES: u64 = 4 << 30;
+const MAX_EVENTS: u64 = 100_000_000;
 
-pub fn steps(node: &Node, key: &str, notes: &mut Notes) -> Vec<Step> {
-    let items = notes.items(node, key);
-    items.iter().filter_map(|item| step(item, notes)).collect()
+pub fn steps(node: &Node, key: &str, reader: &mut FieldReader) -> Vec<ScenarioStep> {
+    let items = reader.items(node, key);
+    items.iter().filter_map(|item| step(item, reader)).collect()
 }
 
-fn step(node: &Node, notes: &mut Notes) -> Option<Step> {
+fn step(node: &Node, reader: &mut FieldReader) -> Option<ScenarioStep> {
     let [entry] = node.entries() else {
-        notes.wrong(
+        reader.error(
             node.span,
             "a step must be a mapping with one key, such as `text: hello`",
         );
@@ -90,79 +90,79 @@ fn step(node: &Node, notes: &mut Notes) -> Option<Step> {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "`agentproto schema --name scenario` lists the steps".to_owned(),
         };
-        notes.wrong(entry.key_span, format!("unknown step `{name}`; {hint}"));
+        reader.error(entry.key_span, format!("unknown step `{name}`; {hint}"));
         return None;
     }
-    if let Some(fault) = fault(name, node, value, notes) {
-        return Some(Step::Fault(fault));
+    if let Some(fault) = fault(name, node, value, reader) {
+        return Some(ScenarioStep::Misbehavior(fault));
     }
     Some(match name {
-        "text" => Step::Text(notes.texts(value, name)),
-        "thought" => Step::Thought(notes.texts(value, name)),
-        "echo" => echo(value, notes),
-        "tool_call" => Step::ToolCall(tool_call(value, notes)),
-        "tool_update" => Step::ToolUpdate(tool_update(value, notes)),
-        "plan" => plan(node, notes),
-        "permission" => Step::Permission(Box::new(permission(value, notes))),
-        "fs_read" => fs_read(value, notes),
+        "text" => ScenarioStep::Text(reader.strings_in(value, name)),
+        "thought" => ScenarioStep::Thought(reader.strings_in(value, name)),
+        "echo" => echo(value, reader),
+        "tool_call" => ScenarioStep::ToolCall(tool_call(value, reader)),
+        "tool_update" => ScenarioStep::ToolUpdate(tool_update(value, reader)),
+        "plan" => plan(node, reader),
+        "permission" => ScenarioStep::Permission(Box::new(permission(value, reader))),
+        "fs_read" => fs_read(value, reader),
         "fs_write" => {
-            notes.keys(value, "`fs_write`", &["path", "content"]);
-            Step::FsWrite {
-                path: notes.need(value, "path", "`fs_write`"),
-                content: notes.need(value, "content", "`fs_write`"),
+            reader.check_keys(value, "`fs_write`", &["path", "content"]);
+            ScenarioStep::FsWrite {
+                path: reader.required_string(value, "path", "`fs_write`"),
+                content: reader.required_string(value, "content", "`fs_write`"),
             }
         }
-        "terminal" => Step::Terminal(terminal(value, notes)),
-        "elicitation" => Step::Elicitation(Box::new(elicitation(value, notes))),
-        "delay_ms" => Step::DelayMs(notes.number_in(value, name, 0, 3_600_000)?),
-        "env" => Step::Env(notes.string(node, name)?),
-        "argv" => switch(node, name, notes).then_some(Step::Argv)?,
-        "cwd" => switch(node, name, notes).then_some(Step::Cwd)?,
+        "terminal" => ScenarioStep::Terminal(terminal(value, reader)),
+        "elicitation" => ScenarioStep::Elicitation(Box::new(elicitation(value, reader))),
+        "delay_ms" => ScenarioStep::DelayMs(reader.number_in(value, name, 0, 3_600_000)?),
+        "env" => ScenarioStep::Env(reader.string(node, name)?),
+        "argv" => switch(node, name, reader).then_some(ScenarioStep::Argv)?,
+        "cwd" => switch(node, name, reader).then_some(ScenarioStep::Cwd)?,
         "error" => {
-            notes.keys(value, "`error`", &["code", "message"]);
+            reader.check_keys(value, "`error`", &["code", "message"]);
             let code = value.get("code").map(Node::as_int);
             if code == Some(None) {
-                notes.wrong(value.span, "`error.code` must be an integer");
+                reader.error(value.span, "`error.code` must be an integer");
             }
-            Step::Error {
+            ScenarioStep::Error {
                 code: code.flatten().unwrap_or(-32603),
-                message: notes.need(value, "message", "`error`"),
+                message: reader.required_string(value, "message", "`error`"),
             }
         }
-        "stop_reason" => Step::Stop(notes.word(node, name, "end_turn", &REASONS)),
-        "mode" => Step::Mode(notes.string(node, name)?),
-        "title" => Step::Title(notes.string(node, name)?),
+        "stop_reason" => ScenarioStep::Stop(reader.one_of(node, name, "end_turn", &REASONS)),
+        "mode" => ScenarioStep::Mode(reader.string(node, name)?),
+        "title" => ScenarioStep::Title(reader.string(node, name)?),
         "usage" => {
-            notes.keys(value, "`usage`", &["used", "size", "cost", "currency"]);
+            reader.check_keys(value, "`usage`", &["used", "size", "cost", "currency"]);
             let cost = value.get("cost").map(|node| (node, amount(node)));
             if let Some((node, None)) = cost {
-                notes.wrong(node.span, "`cost` must be a non-negative number");
+                reader.error(node.span, "`cost` must be a non-negative number");
             }
-            Step::Usage(Usage {
-                used: notes.number(value, "used", 0, MOST_BYTES).unwrap_or(0),
-                size: notes.number(value, "size", 0, MOST_BYTES).unwrap_or(0),
+            ScenarioStep::Usage(Usage {
+                used: reader.number(value, "used", 0, MAX_BYTES).unwrap_or(0),
+                size: reader.number(value, "size", 0, MAX_BYTES).unwrap_or(0),
                 cost: cost.and_then(|(_, amount)| amount),
-                currency: notes
+                currency: reader
                     .string(value, "currency")
                     .unwrap_or_else(|| "USD".to_owned()),
             })
         }
         "compaction" => {
-            notes.keys(value, "`compaction`", &["summary"]);
-            Step::Compaction(notes.need(value, "summary", "`compaction`"))
+            reader.check_keys(value, "`compaction`", &["summary"]);
+            ScenarioStep::Compaction(reader.required_string(value, "summary", "`compaction`"))
         }
         "notice" => {
-            notes.keys(value, "`notice`", &["severity", "title"]);
-            Step::Notice {
-                severity: notes.word(value, "severity", "info", &["info", "warning", "error"]),
-                title: notes.need(value, "title", "`notice`"),
+            reader.check_keys(value, "`notice`", &["severity", "title"]);
+            ScenarioStep::Notice {
+                severity: reader.one_of(value, "severity", "info", &["info", "warning", "error"]),
+                title: reader.required_string(value, "title", "`notice`"),
             }
         }
         "repeat" => {
-            notes.keys(value, "`repeat`", &["times", "steps"]);
-            Step::Repeat {
-                times: notes.number(value, "times", 0, MOST_EVENTS).unwrap_or(0),
-                steps: steps(value, "steps", notes),
+            reader.check_keys(value, "`repeat`", &["times", "steps"]);
+            ScenarioStep::Repeat {
+                times: reader.number(value, "times", 0, MAX_EVENTS).unwrap_or(0),
+                steps: steps(value, "steps", reader),
             }
         }
         _ => return None,
@@ -170,37 +170,37 @@ fn step(node: &Node, notes: &mut Notes) -> Option<Step> {
 }
 
 /// Parses the steps that misbehave.
-fn fault(name: &str, node: &Node, value: &Node, notes: &mut Notes) -> Option<Fault> {
+fn fault(name: &str, node: &Node, value: &Node, reader: &mut FieldReader) -> Option<Misbehavior> {
     Some(match name {
         "exit" => {
-            let code = notes.number_in(value, name, 0, 255)?;
-            Fault::Exit(u8::try_from(code).ok()?)
+            let code = reader.number_in(value, name, 0, 255)?;
+            Misbehavior::Exit(u8::try_from(code).ok()?)
         }
         "signal" => {
-            let word = notes.word(node, name, "KILL", &["KILL", "SEGV", "ABRT", "TERM"]);
-            Fault::Signal(match word.as_str() {
+            let word = reader.one_of(node, name, "KILL", &["KILL", "SEGV", "ABRT", "TERM"]);
+            Misbehavior::Signal(match word.as_str() {
                 "SEGV" => libc::SIGSEGV,
                 "ABRT" => libc::SIGABRT,
                 "TERM" => libc::SIGTERM,
                 _ => libc::SIGKILL,
             })
         }
-        "garbage" => Fault::Garbage(notes.string(node, name)?),
-        "invalid_utf8" => switch(node, name, notes).then_some(Fault::InvalidUtf8)?,
-        "half_line" => switch(node, name, notes).then_some(Fault::HalfLine)?,
-        "flood_events" => Fault::FloodEvents(notes.number_in(value, name, 1, MOST_EVENTS)?),
-        "flood_bytes" => Fault::FloodBytes(notes.number_in(value, name, 1, MOST_BYTES)?),
-        "huge_line" => Fault::HugeLine(notes.number_in(value, name, 1, MOST_BYTES)?),
-        "stderr_flood" => Fault::StderrFlood(notes.number_in(value, name, 1, MOST_BYTES)?),
-        "hang" => switch(node, name, notes).then_some(Fault::Hang)?,
-        "answer_twice" => switch(node, name, notes).then_some(Fault::AnswerTwice)?,
-        "ignore_sigterm" => switch(node, name, notes).then_some(Fault::IgnoreSigterm)?,
+        "garbage" => Misbehavior::Garbage(reader.string(node, name)?),
+        "invalid_utf8" => switch(node, name, reader).then_some(Misbehavior::InvalidUtf8)?,
+        "half_line" => switch(node, name, reader).then_some(Misbehavior::HalfLine)?,
+        "flood_events" => Misbehavior::FloodEvents(reader.number_in(value, name, 1, MAX_EVENTS)?),
+        "flood_bytes" => Misbehavior::FloodBytes(reader.number_in(value, name, 1, MAX_BYTES)?),
+        "huge_line" => Misbehavior::HugeLine(reader.number_in(value, name, 1, MAX_BYTES)?),
+        "stderr_flood" => Misbehavior::StderrFlood(reader.number_in(value, name, 1, MAX_BYTES)?),
+        "hang" => switch(node, name, reader).then_some(Misbehavior::Hang)?,
+        "answer_twice" => switch(node, name, reader).then_some(Misbehavior::AnswerTwice)?,
+        "ignore_sigterm" => switch(node, name, reader).then_some(Misbehavior::IgnoreSigterm)?,
         "daemon" => {
-            notes.keys(value, "`daemon`", &["seconds", "hold_output"]);
-            let seconds = notes.number(value, "seconds", 1, 600).unwrap_or(60);
-            Fault::Daemon {
+            reader.check_keys(value, "`daemon`", &["seconds", "hold_output"]);
+            let seconds = reader.number(value, "seconds", 1, 600).unwrap_or(60);
+            Misbehavior::Daemon {
                 seconds: u32::try_from(seconds).unwrap_or(60),
-                hold_output: notes.flag(value, "hold_output", false),
+                hold_output: reader.bool_or(value, "hold_output", false),
             }
         }
         _ => return None,
@@ -208,62 +208,62 @@ fn fault(name: &str, node: &Node, value: &Node, notes: &mut Notes) -> Option<Fau
 }
 
 /// Reads a step without an argument, which is written as `name: true`.
-fn switch(node: &Node, name: &str, notes: &mut Notes) -> bool {
+fn switch(node: &Node, name: &str, reader: &mut FieldReader) -> bool {
     let on = node.get(name).is_some_and(Node::is_true);
     if !on {
-        notes.wrong(node.span, format!("write `{name}: true`"));
+        reader.error(node.span, format!("write `{name}: true`"));
     }
     on
 }
 
-fn echo(value: &Node, notes: &mut Notes) -> Step {
+fn echo(value: &Node, reader: &mut FieldReader) -> ScenarioStep {
     let simple = value.is_true();
     if !simple {
-        notes.keys(value, "`echo`", &["prefix", "chunks"]);
+        reader.check_keys(value, "`echo`", &["prefix", "chunks"]);
     }
-    let chunks = notes.number(value, "chunks", 1, 1000).unwrap_or(3);
-    Step::Echo {
-        prefix: notes.string(value, "prefix").unwrap_or_default(),
+    let chunks = reader.number(value, "chunks", 1, 1000).unwrap_or(3);
+    ScenarioStep::Echo {
+        prefix: reader.string(value, "prefix").unwrap_or_default(),
         chunks: usize::try_from(chunks).unwrap_or(3),
     }
 }
 
-fn tool_call(value: &Node, notes: &mut Notes) -> ToolCall {
+fn tool_call(value: &Node, reader: &mut FieldReader) -> ToolCall {
     let what = "`tool_call`";
-    notes.keys(
+    reader.check_keys(
         value,
         what,
         &["id", "title", "kind", "status", "input", "path", "line"],
     );
     ToolCall {
-        id: notes.need(value, "id", what),
-        title: notes.need(value, "title", what),
-        kind: notes.word(value, "kind", "other", &KINDS),
-        status: notes.word(value, "status", "pending", &STATUSES),
-        input: notes.json(value, "input"),
-        path: notes.string(value, "path"),
-        line: notes.number(value, "line", 1, u64::from(u32::MAX)),
+        id: reader.required_string(value, "id", what),
+        title: reader.required_string(value, "title", what),
+        kind: reader.one_of(value, "kind", "other", &KINDS),
+        status: reader.one_of(value, "status", "pending", &STATUSES),
+        input: reader.json(value, "input"),
+        path: reader.string(value, "path"),
+        line: reader.number(value, "line", 1, u64::from(u32::MAX)),
     }
 }
 
-fn tool_update(value: &Node, notes: &mut Notes) -> ToolUpdate {
+fn tool_update(value: &Node, reader: &mut FieldReader) -> ToolUpdate {
     let what = "`tool_update`";
-    notes.keys(value, what, &["id", "status", "text", "output"]);
+    reader.check_keys(value, what, &["id", "status", "text", "output"]);
     ToolUpdate {
-        id: notes.need(value, "id", what),
-        status: notes.word(value, "status", "completed", &STATUSES),
-        text: notes.string(value, "text"),
-        output: notes.json(value, "output"),
+        id: reader.required_string(value, "id", what),
+        status: reader.one_of(value, "status", "completed", &STATUSES),
+        text: reader.string(value, "text"),
+        output: reader.json(value, "output"),
     }
 }
 
-fn plan(node: &Node, notes: &mut Notes) -> Step {
-    let entries = notes.items(node, "plan").iter().map(|item| {
-        notes.keys(item, "a plan entry", &["content", "priority", "status"]);
+fn plan(node: &Node, reader: &mut FieldReader) -> ScenarioStep {
+    let entries = reader.items(node, "plan").iter().map(|item| {
+        reader.check_keys(item, "a plan entry", &["content", "priority", "status"]);
         PlanEntry {
-            content: notes.need(item, "content", "a plan entry"),
-            priority: notes.word(item, "priority", "medium", &["high", "medium", "low"]),
-            status: notes.word(
+            content: reader.required_string(item, "content", "a plan entry"),
+            priority: reader.one_of(item, "priority", "medium", &["high", "medium", "low"]),
+            status: reader.one_of(
                 item,
                 "status",
                 "pending",
@@ -271,12 +271,12 @@ fn plan(node: &Node, notes: &mut Notes) -> Step {
             ),
         }
     });
-    Step::Plan(entries.collect())
+    ScenarioStep::Plan(entries.collect())
 }
 
-fn permission(value: &Node, notes: &mut Notes) -> Permission {
+fn permission(value: &Node, reader: &mut FieldReader) -> PermissionRequest {
     let what = "`permission`";
-    notes.keys(
+    reader.check_keys(
         value,
         what,
         &[
@@ -290,12 +290,12 @@ fn permission(value: &Node, notes: &mut Notes) -> Permission {
     );
     let kinds = ["allow_once", "allow_always", "reject_once", "reject_always"];
     let mut options: Vec<PermissionOption> = Vec::new();
-    for item in notes.items(value, "options") {
-        notes.keys(item, "a permission option", &["id", "name", "kind"]);
+    for item in reader.items(value, "options") {
+        reader.check_keys(item, "a permission option", &["id", "name", "kind"]);
         options.push(PermissionOption {
-            id: notes.need(item, "id", "a permission option"),
-            name: notes.need(item, "name", "a permission option"),
-            kind: notes.word(item, "kind", "allow_once", &kinds),
+            id: reader.required_string(item, "id", "a permission option"),
+            name: reader.required_string(item, "name", "a permission option"),
+            kind: reader.one_of(item, "kind", "allow_once", &kinds),
         });
     }
     if options.is_empty() {
@@ -311,13 +311,13 @@ fn permission(value: &Node, notes: &mut Notes) -> Permission {
             kind: kind.to_owned(),
         }));
     }
-    Permission {
-        id: notes.need(value, "id", what),
-        title: notes.need(value, "title", what),
+    PermissionRequest {
+        id: reader.required_string(value, "id", what),
+        title: reader.required_string(value, "title", what),
         options,
-        on_allow: steps(value, "on_allow", notes),
-        on_reject: steps(value, "on_reject", notes),
-        on_error: steps(value, "on_error", notes),
+        on_allow: steps(value, "on_allow", reader),
+        on_reject: steps(value, "on_reject", reader),
+        on_error: steps(value, "on_error", reader),
     }
 }
 
@@ -329,35 +329,35 @@ fn amount(node: &Node) -> Option<f64> {
     (number.is_finite() && number >= 0.0).then_some(number)
 }
 
-fn fs_read(value: &Node, notes: &mut Notes) -> Step {
-    notes.keys(value, "`fs_read`", &["path", "line", "limit"]);
+fn fs_read(value: &Node, reader: &mut FieldReader) -> ScenarioStep {
+    reader.check_keys(value, "`fs_read`", &["path", "line", "limit"]);
     let most = u64::from(u32::MAX);
-    Step::FsRead(FsRead {
-        path: notes.need(value, "path", "`fs_read`"),
-        line: notes.number(value, "line", 1, most),
-        limit: notes.number(value, "limit", 0, most),
+    ScenarioStep::FsRead(FsRead {
+        path: reader.required_string(value, "path", "`fs_read`"),
+        line: reader.number(value, "line", 1, most),
+        limit: reader.number(value, "limit", 0, most),
     })
 }
 
-fn terminal(value: &Node, notes: &mut Notes) -> Terminal {
+fn terminal(value: &Node, reader: &mut FieldReader) -> TerminalCommand {
     let what = "`terminal`";
-    notes.keys(
+    reader.check_keys(
         value,
         what,
         &["command", "args", "env", "output_byte_limit", "kill"],
     );
-    Terminal {
-        command: notes.need(value, "command", what),
-        args: notes.list(value, "args"),
-        env: notes.pairs(value, "env"),
-        output_byte_limit: notes.number(value, "output_byte_limit", 0, MOST_BYTES),
-        kill: notes.flag(value, "kill", false),
+    TerminalCommand {
+        command: reader.required_string(value, "command", what),
+        args: reader.strings(value, "args"),
+        env: reader.pairs(value, "env"),
+        output_byte_limit: reader.number(value, "output_byte_limit", 0, MAX_BYTES),
+        kill: reader.bool_or(value, "kill", false),
     }
 }
 
-fn elicitation(value: &Node, notes: &mut Notes) -> Elicitation {
+fn elicitation(value: &Node, reader: &mut FieldReader) -> Elicitation {
     let what = "`elicitation`";
-    notes.keys(
+    reader.check_keys(
         value,
         what,
         &[
@@ -373,19 +373,19 @@ fn elicitation(value: &Node, notes: &mut Notes) -> Elicitation {
     let mut fields = Vec::new();
     if let Some(node) = value.get("fields") {
         if !matches!(node.value, Value::Map(_)) {
-            notes.wrong(node.span, "`fields` must map field names to types");
+            reader.error(node.span, "`fields` must map field names to types");
         }
         for entry in node.entries() {
-            let kind = notes.word(node, &entry.key, "string", &types);
+            let kind = reader.one_of(node, &entry.key, "string", &types);
             fields.push((entry.key.to_string(), kind));
         }
     }
     Elicitation {
-        message: notes.need(value, "message", what),
-        url: notes.string(value, "url"),
+        message: reader.required_string(value, "message", what),
+        url: reader.string(value, "url"),
         fields,
-        on_accept: steps(value, "on_accept", notes),
-        on_decline: steps(value, "on_decline", notes),
-        on_cancel: steps(value, "on_cancel", notes),
+        on_accept: steps(value, "on_accept", reader),
+        on_decline: steps(value, "on_decline", reader),
+        on_cancel: steps(value, "on_cancel", reader),
     }
 }

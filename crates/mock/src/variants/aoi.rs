@@ -5,135 +5,141 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use crate::aoi::changes::{Change, Counters, EventFrame, Quirk, RunInfo};
 use crate::aoi::schema_case;
-use crate::aoi::twist::{Facts, Frame, Notes, Quirk, Twist};
 
 /// AOI tool that behaves unusually but conforms.
-pub struct Bent {
+pub struct AoiVariation {
     /// Ids of the checks that may warn about this variant.
-    pub warns: &'static [&'static str],
-    pub(crate) twists: Vec<Twist>,
+    pub expected_warnings: &'static [&'static str],
+    pub(crate) changes: Vec<Change>,
 }
 
-pub type Variant = crate::model::Variant<Bent>;
+/// Conforming variant of the AOI tool.
+pub type AoiVariant = crate::model::Variant<AoiVariation>;
 
-fn bent(name: &'static str, what: &'static str, twist: Twist) -> Variant {
-    let made = Bent {
-        warns: &[],
-        twists: vec![twist],
+fn variant(name: &'static str, description: &'static str, change: Change) -> AoiVariant {
+    let data = AoiVariation {
+        expected_warnings: &[],
+        changes: vec![change],
     };
-    Variant { name, what, made }
-}
-
-impl Variant {
-    fn and(mut self, twist: Twist) -> Variant {
-        self.made.twists.push(twist);
-        self
-    }
-    fn warns(mut self, rules: &'static [&'static str]) -> Variant {
-        self.made.warns = rules;
-        self
+    AoiVariant {
+        name,
+        description,
+        data,
     }
 }
 
-pub static VARIANTS: LazyLock<Vec<Variant>> = LazyLock::new(|| {
+impl AoiVariant {
+    fn and(mut self, change: Change) -> AoiVariant {
+        self.data.changes.push(change);
+        self
+    }
+    fn expected_warnings(mut self, rules: &'static [&'static str]) -> AoiVariant {
+        self.data.expected_warnings = rules;
+        self
+    }
+}
+
+/// All variants of the AOI tool.
+pub static VARIANTS: LazyLock<Vec<AoiVariant>> = LazyLock::new(|| {
     vec![
-        bent(
+        variant(
             "sorted-keys",
             "The fields of an event are in alphabetical order.",
-            Twist::Quirk(Quirk::Sorted),
+            Change::Quirk(Quirk::Sorted),
         ),
-        bent(
+        variant(
             "reversed-keys",
             "The type is the last field of an event.",
-            Twist::Quirk(Quirk::Reversed),
+            Change::Quirk(Quirk::Reversed),
         ),
-        bent(
+        variant(
             "spaced",
             "There are spaces around colons and commas.",
-            Twist::Quirk(Quirk::Spaced),
+            Change::Quirk(Quirk::Spaced),
         ),
-        bent(
+        variant(
             "escaped",
             "Every character is written as an escape sequence.",
-            Twist::Quirk(Quirk::Escaped),
+            Change::Quirk(Quirk::Escaped),
         ),
-        bent(
+        variant(
             "minimal-summary",
             "The summary has only required fields.",
-            Twist::Event(Box::new(minimal_summary)),
+            Change::Event(Box::new(minimal_summary)),
         ),
-        bent(
+        variant(
             "extra-fields",
             "Events have unknown additional fields.",
-            Twist::Event(Box::new(extra_fields)),
+            Change::Event(Box::new(extra_fields)),
         ),
-        bent(
+        variant(
             "format-flag",
             "The output is chosen with `--format`, and there is no `--output`.",
-            Twist::Quirk(Quirk::FormatFlag),
+            Change::Quirk(Quirk::FormatFlag),
         ),
-        bent(
+        variant(
             "human-default",
             "The default output is human-readable.",
-            Twist::Quirk(Quirk::HumanDefault),
+            Change::Quirk(Quirk::HumanDefault),
         ),
-        bent(
+        variant(
             "chatty",
             "It writes colored log lines to stderr.",
-            Twist::Start(Box::new(|_| {
+            Change::Start(Box::new(|_| {
                 let words = "\u{1b}[2m12:00:00\u{1b}[0m INFO mock-aoi – reading its cache ✓\n";
                 let _ = std::io::Write::write_all(&mut std::io::stderr(), words.as_bytes());
                 None
             })),
         ),
-        bent(
+        variant(
             "slow-start",
             "It waits for 400 ms before it starts.",
-            Twist::Start(Box::new(|_| {
+            Change::Start(Box::new(|_| {
                 std::thread::sleep(Duration::from_millis(400));
                 None
             })),
         ),
-        bent(
+        variant(
             "summary-text",
             "Searches end with a custom event `summary_text`.",
-            Twist::Event(Box::new(summary_text)),
+            Change::Event(Box::new(summary_text)),
         )
-        .and(Twist::Document(Box::new(declare_summary_text))),
-        bent(
+        .and(Change::Document(Box::new(declare_summary_text))),
+        variant(
             "unicode",
             "Titles and messages contain characters of many scripts.",
-            Twist::Event(Box::new(unicode)),
+            Change::Event(Box::new(unicode)),
         ),
-        bent(
+        variant(
             "bare",
             "It has no optional features: no cursor, no dry run, no idempotency key, no limit.",
-            Twist::Args(Box::new(refuse_options)),
+            Change::Args(Box::new(refuse_options)),
         )
-        .and(Twist::Document(Box::new(declare_no_options)))
-        .warns(&["AOI-07.key", "AOI-adv.dry-run"]),
-        bent(
+        .and(Change::Document(Box::new(declare_no_options)))
+        .expected_warnings(&["AOI-07.key", "AOI-adv.dry-run"]),
+        variant(
             "schema-map",
             "The schema is a map from event types to schemas.",
-            Twist::Document(Box::new(schema_map)),
+            Change::Document(Box::new(schema_map)),
         )
-        .warns(&["AOI-01.schema-map"]),
-        bent(
+        .expected_warnings(&["AOI-01.schema-map"]),
+        variant(
             "one-version",
             "There is only one schema version.",
-            Twist::Quirk(Quirk::OneVersion),
+            Change::Quirk(Quirk::OneVersion),
         ),
-        bent(
+        variant(
             "exit-120",
             "It exits with code 120 when the pipe closes, and writes nothing.",
-            Twist::Pipe(Box::new(|_| 120)),
+            Change::Pipe(Box::new(|_| 120)),
         )
-        .warns(&["AOI-10.pipe-exit"]),
-        bent(
+        .expected_warnings(&["AOI-10.pipe-exit"]),
+        variant(
             "dies-of-a-closed-pipe",
             "It is killed by SIGPIPE when the pipe closes, as most tools are.",
-            Twist::Pipe(Box::new(|_| crate::aoi::die_by(libc::SIGPIPE))),
+            Change::Pipe(Box::new(|_| crate::aoi::kill_self(libc::SIGPIPE))),
         ),
     ]
 });
@@ -145,13 +151,13 @@ fn kind(event: &Value) -> &str {
         .unwrap_or_default()
 }
 
-fn send(event: Value) -> Vec<Frame> {
-    vec![Frame::Json(event)]
+fn send(event: Value) -> Vec<EventFrame> {
+    vec![EventFrame::Json(event)]
 }
 
 /// Keeps the fields that every summary needs, and those about pages, idempotency keys and
 /// interruptions.
-fn minimal_summary(_: &Facts, _: &mut Notes, event: Value) -> Vec<Frame> {
+fn minimal_summary(_: &RunInfo, _: &mut Counters, event: Value) -> Vec<EventFrame> {
     match event {
         Value::Object(fields) if fields.get("type") == Some(&Value::from("aoi:summary")) => {
             let needed = |name: &str, value: &Value| match name {
@@ -160,16 +166,16 @@ fn minimal_summary(_: &Facts, _: &mut Notes, event: Value) -> Vec<Frame> {
                 "next_cursor" => value.is_string(),
                 _ => false,
             };
-            let kept = fields
+            let required = fields
                 .into_iter()
                 .filter(|(name, value)| needed(name, value));
-            send(Value::Object(kept.collect()))
+            send(Value::Object(required.collect()))
         }
         event => send(event),
     }
 }
 
-fn extra_fields(_: &Facts, _: &mut Notes, mut event: Value) -> Vec<Frame> {
+fn extra_fields(_: &RunInfo, _: &mut Counters, mut event: Value) -> Vec<EventFrame> {
     if let Value::Object(fields) = &mut event {
         fields.insert(
             "x_build".to_owned(),
@@ -181,11 +187,11 @@ fn extra_fields(_: &Facts, _: &mut Notes, mut event: Value) -> Vec<Frame> {
 }
 
 /// Adds one result before the summary, and counts it.
-fn summary_text(facts: &Facts, _: &mut Notes, mut event: Value) -> Vec<Frame> {
-    if facts.command != "search"
+fn summary_text(info: &RunInfo, _: &mut Counters, mut event: Value) -> Vec<EventFrame> {
+    if info.command != "search"
         || kind(&event) != "aoi:summary"
-        || facts.failure.is_some()
-        || facts.signal.is_some()
+        || info.failure.is_some()
+        || info.signal.is_some()
     {
         return send(event);
     }
@@ -197,10 +203,10 @@ fn summary_text(facts: &Facts, _: &mut Notes, mut event: Value) -> Vec<Frame> {
         fields.insert("count".to_owned(), (count + 1).into());
     }
     let text = json!({ "type": "summary_text", "text": "All about agents, in short." });
-    vec![Frame::Json(text), Frame::Json(event)]
+    vec![EventFrame::Json(text), EventFrame::Json(event)]
 }
 
-fn declare_summary_text(_: &Facts, mut document: Value) -> Frame {
+fn declare_summary_text(_: &RunInfo, mut document: Value) -> EventFrame {
     let name = "summary_text";
     let schema = json!({
         "type": "object",
@@ -224,10 +230,10 @@ fn declare_summary_text(_: &Facts, mut document: Value) -> Frame {
             kinds.push(name.into());
         }
     }
-    Frame::Json(document)
+    EventFrame::Json(document)
 }
 
-fn unicode(_: &Facts, _: &mut Notes, mut event: Value) -> Vec<Frame> {
+fn unicode(_: &RunInfo, _: &mut Counters, mut event: Value) -> Vec<EventFrame> {
     if let Value::Object(fields) = &mut event {
         for name in ["title", "snippet", "heading", "text", "message", "detail"] {
             if let Some(Value::String(text)) = fields.get_mut(name) {
@@ -259,7 +265,7 @@ fn refuse_options(args: Vec<String>) -> Vec<String> {
     args.into_iter().map(unknown).collect()
 }
 
-fn declare_no_options(_: &Facts, mut document: Value) -> Frame {
+fn declare_no_options(_: &RunInfo, mut document: Value) -> EventFrame {
     let commands = document.get_mut("commands").and_then(Value::as_array_mut);
     if let Some(commands) = commands {
         commands.retain(|command| command.get("name") != Some(&Value::from("purge")));
@@ -277,13 +283,13 @@ fn declare_no_options(_: &Facts, mut document: Value) -> Frame {
             }
         }
     }
-    Frame::Json(document)
+    EventFrame::Json(document)
 }
 
-fn schema_map(_: &Facts, document: Value) -> Frame {
+fn schema_map(_: &RunInfo, document: Value) -> EventFrame {
     let kinds = document.get("$defs").and_then(Value::as_object);
     let Some(kinds) = kinds.filter(|_| document.get("allOf").is_some()) else {
-        return Frame::Json(document);
+        return EventFrame::Json(document);
     };
     let dialect = document.get("$schema").cloned().unwrap_or_default();
     let mut map = Map::new();
@@ -294,5 +300,5 @@ fn schema_map(_: &Facts, document: Value) -> Frame {
         }
         map.insert(kind.clone(), schema);
     }
-    Frame::Json(Value::Object(map))
+    EventFrame::Json(Value::Object(map))
 }

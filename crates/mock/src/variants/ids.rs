@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Variant, looks};
+use super::{AgentVariant, with_tamper};
 use crate::mutants::Tamper;
 use crate::mutants::tools::*;
 
-pub fn variants() -> Vec<Variant> {
+pub fn variants() -> Vec<AgentVariant> {
     vec![
-        looks(
+        with_tamper(
             "unicode-ids",
             "Ids contain letters of many scripts.",
             Tamper::both(
@@ -20,7 +20,7 @@ pub fn variants() -> Vec<Variant> {
                 },
             ),
         ),
-        looks(
+        with_tamper(
             "long-ids",
             "Ids have four thousand characters.",
             Tamper::both(
@@ -32,7 +32,7 @@ pub fn variants() -> Vec<Variant> {
                 },
             ),
         ),
-        looks(
+        with_tamper(
             "number-ids",
             "Ids are strings of digits.",
             Tamper::both(
@@ -40,26 +40,30 @@ pub fn variants() -> Vec<Variant> {
                 |_, message| pass(known(message, letters)),
             ),
         ),
-        looks(
+        with_tamper(
             "odd-ids",
             "Ids contain quotes, slashes, spaces and braces.",
             Tamper::both(
-                |_, _, message| send(renamed(message, |id| format!("{ODD}{id}"))),
-                |_, message| pass(known(message, |id| Some(id.strip_prefix(ODD)?.to_owned()))),
+                |_, _, message| send(renamed(message, |id| format!("{UNUSUAL}{id}"))),
+                |_, message| {
+                    pass(known(message, |id| {
+                        Some(id.strip_prefix(UNUSUAL)?.to_owned())
+                    }))
+                },
             ),
         ),
-        looks(
+        with_tamper(
             "text-request-ids",
             "The ids of the agent's own requests are UUIDs.",
             text_requests(),
         ),
-        looks(
+        with_tamper(
             "text-request-ids",
             "The ids of the server's own requests are UUIDs.",
             text_requests(),
         )
         .of_mcp(),
-        looks(
+        with_tamper(
             "high-request-ids",
             "The ids of the agent's own requests start at two to the power of 52.",
             Tamper::both(
@@ -84,10 +88,10 @@ pub fn variants() -> Vec<Variant> {
                 },
             ),
         ),
-        looks(
+        with_tamper(
             "no-message-ids",
             "Chunks have no message id.",
-            Tamper::out(|_, _, mut message| {
+            Tamper::outgoing(|_, _, mut message| {
                 remove(&mut message, "/params/update/messageId");
                 send(message)
             }),
@@ -96,7 +100,7 @@ pub fn variants() -> Vec<Variant> {
 }
 
 const UNICODE: &str = "Sitzung-ß-会話-🦊-";
-const ODD: &str = "a \"b\" \\ /../ {c} %20 ";
+const UNUSUAL: &str = "a \"b\" \\ /../ {c} %20 ";
 const HIGH: u64 = 1 << 52;
 const UUID: &str = "6f9619ff-8b86-4d01-b42d-";
 
@@ -147,7 +151,7 @@ fn letters(id: &str) -> Option<String> {
 }
 
 /// Places of ids in the messages of the agent.
-const PLACES: [&str; 6] = [
+const ID_PATHS: [&str; 6] = [
     "/params/sessionId",
     "/result/sessionId",
     "/params/update/toolCallId",
@@ -158,13 +162,13 @@ const PLACES: [&str; 6] = [
 
 /// Renames every id in a message.
 fn renamed(mut message: Value, name: impl Fn(String) -> String) -> Value {
-    let rename = |place: Option<&mut Value>| {
-        if let Some(Value::String(id)) = place {
+    let rename = |path: Option<&mut Value>| {
+        if let Some(Value::String(id)) = path {
             *id = name(std::mem::take(id));
         }
     };
-    for place in PLACES {
-        rename(message.pointer_mut(place));
+    for path in ID_PATHS {
+        rename(message.pointer_mut(path));
     }
     each(&mut message, "/result/sessions", |session| {
         rename(session.pointer_mut("/sessionId"));
@@ -175,10 +179,10 @@ fn renamed(mut message: Value, name: impl Fn(String) -> String) -> Value {
 /// Replaces the session id in a client's message with the mock's own id. An unknown id is left
 /// unchanged.
 fn known(mut message: Value, name: impl Fn(&str) -> Option<String>) -> Value {
-    if let Some(place) = message.pointer_mut("/params/sessionId")
-        && let Some(own) = place.as_str().and_then(name)
+    if let Some(path) = message.pointer_mut("/params/sessionId")
+        && let Some(own) = path.as_str().and_then(name)
     {
-        *place = json!(own);
+        *path = json!(own);
     }
     message
 }

@@ -4,128 +4,142 @@
 //! failure for a variant has a bug.
 
 pub mod aoi;
-mod hand;
 mod ids;
-mod manners;
+mod messages;
+mod process;
+mod serialization;
 mod shapes;
-mod talk;
 
 use std::sync::LazyLock;
 
-use crate::Kind;
+use crate::AgentKind;
 use crate::mutants::Tamper;
-pub use hand::Hand;
+pub use serialization::Serialization;
 
 /// How a variant differs from the default mock.
-pub struct Look {
+pub struct AgentVariation {
     /// Protocol of the variant.
-    pub kind: Kind,
+    pub kind: AgentKind,
     /// Scenario of the variant, unless another one is requested.
     pub scenario: &'static str,
     pub(super) tamper: Option<Tamper>,
-    pub(super) hand: Hand,
+    pub(super) serialization: Serialization,
 }
 
-pub type Variant = crate::model::Variant<Look>;
+/// Variant of a mock agent.
+pub type AgentVariant = crate::model::Variant<AgentVariation>;
 
 /// Variant that only uses another scenario.
-fn plays(name: &'static str, scenario: &'static str, what: &'static str) -> Variant {
-    let made = Look {
-        kind: Kind::Acp,
+fn with_scenario(
+    name: &'static str,
+    scenario: &'static str,
+    description: &'static str,
+) -> AgentVariant {
+    let data = AgentVariation {
+        kind: AgentKind::Acp,
         scenario,
         tamper: None,
-        hand: Hand::PLAIN,
+        serialization: Serialization::PLAIN,
     };
-    Variant { name, what, made }
+    AgentVariant {
+        name,
+        description,
+        data,
+    }
 }
 
 /// Variant of the default scenario that changes its messages.
-fn looks(name: &'static str, what: &'static str, tamper: Tamper) -> Variant {
-    let mut variant = plays(name, "default", what);
-    variant.made.tamper = Some(tamper);
+fn with_tamper(name: &'static str, description: &'static str, tamper: Tamper) -> AgentVariant {
+    let mut variant = with_scenario(name, "default", description);
+    variant.data.tamper = Some(tamper);
     variant
 }
 
 /// Variant of the default scenario that serializes its messages differently.
-fn writes(kind: Kind, name: &'static str, what: &'static str, hand: Hand) -> Variant {
-    let mut variant = plays(name, "default", what);
-    variant.made.kind = kind;
-    variant.made.hand = hand;
+fn with_serialization(
+    kind: AgentKind,
+    name: &'static str,
+    description: &'static str,
+    serialization: Serialization,
+) -> AgentVariant {
+    let mut variant = with_scenario(name, "default", description);
+    variant.data.kind = kind;
+    variant.data.serialization = serialization;
     variant
 }
 
-impl Variant {
-    fn in_scenario(mut self, scenario: &'static str) -> Variant {
-        self.made.scenario = scenario;
+impl AgentVariant {
+    fn in_scenario(mut self, scenario: &'static str) -> AgentVariant {
+        self.data.scenario = scenario;
         self
     }
-    fn of_mcp(mut self) -> Variant {
-        self.made.kind = Kind::Mcp;
+    fn of_mcp(mut self) -> AgentVariant {
+        self.data.kind = AgentKind::Mcp;
         self
     }
 }
 
-fn scenarios() -> Vec<Variant> {
+fn scenarios() -> Vec<AgentVariant> {
     vec![
-        plays("bare", "bare", "Has no optional capabilities."),
-        plays("rich", "rich", "Has all optional capabilities."),
-        plays(
+        with_scenario("bare", "bare", "Has no optional capabilities."),
+        with_scenario("rich", "rich", "Has all optional capabilities."),
+        with_scenario(
             "locked",
             "auth",
             "Requires a login before a session can be opened.",
         ),
-        plays(
+        with_scenario(
             "many-settings",
             "modes",
             "Has three modes and three options, and the agent also changes them.",
         ),
-        plays(
+        with_scenario(
             "news",
             "updates",
             "Sends a title, token counts, a cost, a notice and a compaction in every turn.",
         ),
-        plays(
+        with_scenario(
             "asks-twice",
             "permission-twice",
             "Asks for permission twice in a turn.",
         ),
-        plays(
+        with_scenario(
             "asks-by-link",
             "elicitation-url",
             "Sends the user to two web pages in every turn.",
         ),
-        plays(
+        with_scenario(
             "busy",
             "tools",
             "Makes three tool calls in every turn. One of them fails.",
         ),
-        plays(
+        with_scenario(
             "planner",
             "plan",
             "Sends a plan and completes it in every turn.",
         ),
-        plays("failing", "error", "Every turn ends with an error."),
+        with_scenario("failing", "error", "Every turn ends with an error."),
     ]
 }
 
-static ALL: LazyLock<Vec<Variant>> = LazyLock::new(|| {
+static ALL: LazyLock<Vec<AgentVariant>> = LazyLock::new(|| {
     let groups = [
-        hand::variants(),
+        serialization::variants(),
         ids::variants(),
         shapes::variants(),
-        talk::variants(),
-        manners::variants(),
+        messages::variants(),
+        process::variants(),
         scenarios(),
     ];
     groups.into_iter().flatten().collect()
 });
 
 /// All variants of all mock agents.
-pub fn all() -> impl Iterator<Item = &'static Variant> {
+pub fn all() -> impl Iterator<Item = &'static AgentVariant> {
     ALL.iter()
 }
 
 /// Variants of one mock agent.
-pub fn of(kind: Kind) -> impl Iterator<Item = &'static Variant> {
+pub fn of(kind: AgentKind) -> impl Iterator<Item = &'static AgentVariant> {
     all().filter(move |variant| variant.kind == kind)
 }

@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Variant, looks};
+use super::{AgentVariant, with_tamper};
 use crate::mutants::Tamper;
 use crate::mutants::tools::*;
 
-pub fn variants() -> Vec<Variant> {
+pub fn variants() -> Vec<AgentVariant> {
     vec![
-        looks(
+        with_tamper(
             "meta",
             "Every object that may have `_meta` has it.",
-            Tamper::out(|_, _, mut message| {
+            Tamper::outgoing(|_, _, mut message| {
                 for root in ["/params", "/result"] {
                     if let Some(value) = message.pointer_mut(root) {
                         mark(value);
@@ -20,48 +20,48 @@ pub fn variants() -> Vec<Variant> {
                 send(message)
             }),
         ),
-        looks(
+        with_tamper(
             "traced",
             "Every update has a W3C trace context.",
-            Tamper::out(|_, sent, message| {
-                change(message, sent.method == "session/update", |m| {
+            Tamper::outgoing(|_, summary, message| {
+                change(message, summary.method == "session/update", |m| {
                     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
                     set(m, "/params/_meta/traceparent", trace);
                     set(m, "/params/_meta/tracestate", "mock=1");
                 })
             }),
         ),
-        looks(
+        with_tamper(
             "nulls",
             "Optional members are null instead of being omitted.",
-            Tamper::out(|_, sent, mut message| {
-                for place in nulls(&sent.method, &sent.update, sent.is_result) {
-                    if message.pointer(place).is_none() {
-                        set(&mut message, place, Value::Null);
+            Tamper::outgoing(|_, summary, mut message| {
+                for path in nulls(&summary.method, &summary.update, summary.is_result) {
+                    if message.pointer(path).is_none() {
+                        set(&mut message, path, Value::Null);
                     }
                 }
                 send(message)
             }),
         ),
-        looks(
+        with_tamper(
             "null-capabilities",
             "Unsupported capabilities are null.",
-            Tamper::out(|_, sent, message| {
-                change(message, sent.answers("initialize"), |m| {
+            Tamper::outgoing(|_, summary, message| {
+                change(message, summary.answers("initialize"), |m| {
                     for name in ["list", "delete", "additionalDirectories", "resume", "close"] {
-                        let place = format!("{CAPABILITIES}/sessionCapabilities/{name}");
-                        set(m, &place, Value::Null);
+                        let path = format!("{CAPABILITIES}/sessionCapabilities/{name}");
+                        set(m, &path, Value::Null);
                     }
                     set(m, &format!("{CAPABILITIES}/auth/logout"), Value::Null);
                 })
             }),
         )
         .in_scenario("bare"),
-        looks(
+        with_tamper(
             "terse",
             "The response to initialize omits everything that has a default.",
-            Tamper::out(|_, sent, message| {
-                change(message, sent.answers("initialize"), |m| {
+            Tamper::outgoing(|_, summary, message| {
+                change(message, summary.answers("initialize"), |m| {
                     set(m, CAPABILITIES, json!({}));
                     remove(m, "/result/authMethods");
                     remove(m, "/result/agentInfo/title");
@@ -69,31 +69,31 @@ pub fn variants() -> Vec<Variant> {
             }),
         )
         .in_scenario("bare"),
-        looks(
+        with_tamper(
             "null-load",
             "session/load is answered with null.",
-            Tamper::out(|_, sent, message| {
-                change(message, sent.answers("session/load"), |m| {
+            Tamper::outgoing(|_, summary, message| {
+                change(message, summary.answers("session/load"), |m| {
                     set(m, "/result", Value::Null);
                 })
             }),
         )
         .in_scenario("tools"),
-        looks(
+        with_tamper(
             "other-name",
             "It has another name, title and version.",
-            Tamper::out(|_, sent, message| {
-                change(message, sent.answers("initialize"), |m| {
+            Tamper::outgoing(|_, summary, message| {
+                change(message, summary.answers("initialize"), |m| {
                     let version = "2026.11-rc.1+build 7 (日本)";
                     let info = json!({ "name": "@acme/Ägent v2", "title": "", "version": version });
                     set(m, "/result/agentInfo", info);
                 })
             }),
         ),
-        looks(
+        with_tamper(
             "grouped-options",
             "The values of options are in groups.",
-            Tamper::out(|_, _, mut message| {
+            Tamper::outgoing(|_, _, mut message| {
                 each_option(&mut message, |option| {
                     if let Some(Value::Array(values)) = option.get("options").cloned() {
                         let group = |id: &str, values: &[Value]| json!({ "group": id, "name": id, "options": values });
@@ -105,19 +105,19 @@ pub fn variants() -> Vec<Variant> {
                 send(message)
             }),
         ),
-        looks(
+        with_tamper(
             "options-only",
             "It has options but no modes.",
             Tamper::both(
-                |_, sent, mut message| {
+                |_, summary, mut message| {
                     remove(&mut message, "/result/modes");
                     // An option for the mode requires `modes`, so remove it as well.
-                    for place in OPTIONS {
-                        if let Some(Value::Array(options)) = message.pointer_mut(place) {
+                    for path in OPTIONS {
+                        if let Some(Value::Array(options)) = message.pointer_mut(path) {
                             options.retain(|option| text(option, "/category") != "mode");
                         }
                     }
-                    match sent.update == "current_mode_update" {
+                    match summary.update == "current_mode_update" {
                         true => Vec::new(),
                         false => send(message),
                     }
@@ -125,10 +125,10 @@ pub fn variants() -> Vec<Variant> {
                 |_, message| without(message, "session/set_mode"),
             ),
         ),
-        looks(
+        with_tamper(
             "own-categories",
             "Options have no category or a custom one.",
-            Tamper::out(|_, _, mut message| {
+            Tamper::outgoing(|_, _, mut message| {
                 each_option(&mut message, |option| match text(option, "/category") {
                     "mode" => {}
                     "" => set(option, "/category", "_mock/more"),
@@ -137,11 +137,11 @@ pub fn variants() -> Vec<Variant> {
                 send(message)
             }),
         ),
-        looks(
+        with_tamper(
             "explained-errors",
             "Errors have long messages and data of different types.",
-            Tamper::out(|_, sent, message| {
-                change(message, sent.is_error, |m| {
+            Tamper::outgoing(|_, summary, message| {
+                change(message, summary.is_error, |m| {
                     let long = format!(
                         "{}\nSee the log. {}",
                         text(m, "/error/message"),
@@ -156,7 +156,7 @@ pub fn variants() -> Vec<Variant> {
                 })
             }),
         ),
-        looks(
+        with_tamper(
             "cursors",
             "The list of sessions is split into pages with opaque cursors.",
             Tamper::both(
@@ -190,16 +190,16 @@ const CAPABILITIES: &str = "/result/agentCapabilities";
 const OPTIONS: [&str; 2] = ["/result/configOptions", "/params/update/configOptions"];
 const CURSOR: &str = "eyJ/+ ";
 
-fn without(message: Value, method: &str) -> Heard {
+fn without(message: Value, method: &str) -> Received {
     match calls(&message, method) {
-        true => refuse(&message, -32601),
+        true => reject(&message, -32601),
         false => pass(message),
     }
 }
 
 fn each_option(message: &mut Value, mut change: impl FnMut(&mut Value)) {
-    for place in OPTIONS {
-        each(message, place, &mut change);
+    for path in OPTIONS {
+        each(message, path, &mut change);
     }
 }
 

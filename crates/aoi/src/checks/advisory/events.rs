@@ -4,85 +4,86 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::capture::{Capture, End};
-use crate::checks::tally::Tally;
-use crate::model::{Check, TOOL};
+use crate::capture::{Capture, ExitKind};
+use crate::checks::tally::RuleTally;
+use crate::model::{CheckId, TOOL};
 use crate::rules::{Level, Rule, Topic};
-use crate::run::Reader;
-use crate::session::Session;
-use crate::stream::{Line, Stream};
+use crate::run::ReadMode;
+use crate::session::LintSession;
+use crate::stream::{EventLine, EventStream};
 
 pub(super) static TIMESTAMP: Rule = Rule {
     id: "AOI-adv.timestamp",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Open,
     section: "§8.1",
-    demands: "A `timestamp` is in ISO 8601 format",
+    requirement: "A `timestamp` is in ISO 8601 format",
     why: "Other formats are ambiguous.",
     hint: "Use the format 2026-01-31T12:00:00Z.",
     topic: Topic::Json,
-    register: &["AOI-8.1-07"],
+    requirement_ids: &["AOI-8.1-07"],
 };
 
 pub(super) static TRACE_ID: Rule = Rule {
     id: "AOI-adv.trace-id",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Open,
     section: "§8.1",
-    demands: "All events of one run that have a `trace_id` have the same one",
+    requirement: "All events of one run that have a `trace_id` have the same one",
     why: "The id links the events of one run.",
     hint: "Create it once, at the start of the run.",
     topic: Topic::Json,
-    register: &["AOI-8.1-08"],
+    requirement_ids: &["AOI-8.1-08"],
 };
 
 pub(super) static EXIT: Rule = Rule {
     id: "AOI-adv.exit-category",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Should,
     section: "§6",
-    demands: "The exit code matches the category of the error, according to sysexits",
+    requirement: "The exit code matches the category of the error, according to sysexits",
     why: "A shell script sees only the exit code.",
     hint: "Use 64 for usage, 65 for validation, 70 for internal, 74 for io, 77 for authz, 78 for \
            config, and 75 or 124 for timeout.",
     topic: Topic::Errors,
-    register: &["AOI-6-03", "AOI-6-04", "AOI-6-06", "AOI-6-08", "AOI-6-09"],
+    requirement_ids: &["AOI-6-03", "AOI-6-04", "AOI-6-06", "AOI-6-08", "AOI-6-09"],
 };
 
 pub(super) static RETRY: Rule = Rule {
     id: "AOI-adv.retry-hint",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Should,
     section: "§9.1",
-    demands: "An aoi:error of category rate_limited says when to retry",
+    requirement: "An aoi:error of category rate_limited says when to retry",
     why: "Otherwise a caller guesses, and is throttled again.",
     hint: "Add retry_after_ms, from the header of the service if it sends one.",
     topic: Topic::Errors,
-    register: &["AOI-9.1-08"],
+    requirement_ids: &["AOI-9.1-08"],
 };
 
 pub(super) static HIT: Rule = Rule {
     id: "AOI-adv.hit-fields",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Should,
     section: "§8.3",
-    demands: "A `hit` has an id, path or URL, a rank or score, and a snippet or text. A `match` \
+    requirement: "A `hit` has an id, path or URL, a rank or score, and a snippet or text. A `match` \
               has a path, a line number and its text",
     why: "A result that cannot be looked up or compared has to be searched for again.",
-    hint: "Add the missing fields, under these names.",
+    hint: "Add the missing field. A `hit` needs `id`, `path` or `url`, `rank` or `score`, and \
+           `snippet` or `text`. A `match` needs `path`, `line_number` and `text`.",
     topic: Topic::Ids,
-    register: &["AOI-8.3-04", "AOI-8.3-05"],
+    requirement_ids: &["AOI-8.3-04", "AOI-8.3-05"],
 };
 
-pub fn conclude(session: &Session) {
+pub fn evaluate(session: &LintSession) {
     let captures = session.captures();
     let [mut timestamp, mut trace, mut exit, mut retry, mut hit] =
-        std::array::from_fn::<Tally, 5, _>(|_| Tally::default());
+        std::array::from_fn::<RuleTally, 5, _>(|_| RuleTally::default());
     let read = captures
         .iter()
         .filter(|run| run.is_machine && run.was_read());
     for run in read {
-        let stream = Stream::read(&run.stdout);
+        let stream = EventStream::parse(&run.stdout);
         for line in &stream.lines {
             timestamps(run, line, &mut timestamp);
             // Older versions may use other field names.
@@ -94,7 +95,7 @@ pub fn conclude(session: &Session) {
         traces(run, &stream, &mut trace);
         exits(run, &stream, &mut exit);
     }
-    let judge = session.judge(TOOL);
+    let reporter = session.reporter(TOOL);
     for (tally, rule, none) in [
         (timestamp, &TIMESTAMP, "no event has a timestamp"),
         (trace, &TRACE_ID, "no run has two events with a trace_id"),
@@ -106,23 +107,25 @@ pub fn conclude(session: &Session) {
         (retry, &RETRY, "no error was of category rate_limited"),
         (hit, &HIT, "no run printed hits or matches"),
     ] {
-        tally.settle(judge, rule, |judge, rule| judge.not_applicable(rule, none));
+        tally.report(reporter, rule, |reporter, rule| {
+            reporter.not_applicable(rule, none)
+        });
     }
     heartbeats(session, &captures);
 }
 
-fn timestamps(run: &Arc<Capture>, line: &Line, tally: &mut Tally) {
+fn timestamps(run: &Arc<Capture>, line: &EventLine, tally: &mut RuleTally) {
     let Some(value) = line.get("timestamp") else {
         return;
     };
     let fits = value.as_str().is_some_and(is_iso_8601);
-    let wrong = (!fits).then(|| {
+    let violation = (!fits).then(|| {
         format!(
             "`{}`, line {}: {value} is not in ISO 8601 format",
             run.probe, line.number
         )
     });
-    tally.see(run, wrong, "every timestamp is in ISO 8601 format");
+    tally.record(run, violation, "every timestamp is in ISO 8601 format");
 }
 
 /// A date, or a date and time: 2026-01-31, 2026-01-31T12:00:00.5+01:00, 20260131T120000Z.
@@ -138,10 +141,10 @@ fn is_iso_8601(text: &str) -> bool {
     let dated = match parts.as_slice() {
         [whole] => digits(whole, 8),
         [year, month, day] => {
-            let within = |text: &str, most: u8| {
+            let run_mutation = |text: &str, most: u8| {
                 digits(text, 2) && text.parse().is_ok_and(|n: u8| (1..=most).contains(&n))
             };
-            digits(year, 4) && within(month, 12) && within(day, 31)
+            digits(year, 4) && run_mutation(month, 12) && run_mutation(day, 31)
         }
         _ => false,
     };
@@ -165,7 +168,7 @@ fn is_time(text: &str) -> bool {
     shaped(whole) && fraction.get(1..).is_none_or(in_numbers) && zoned
 }
 
-fn traces(run: &Arc<Capture>, stream: &Stream, tally: &mut Tally) {
+fn traces(run: &Arc<Capture>, stream: &EventStream, tally: &mut RuleTally) {
     let ids: Vec<&Value> = stream
         .lines
         .iter()
@@ -175,9 +178,9 @@ fn traces(run: &Arc<Capture>, stream: &Stream, tally: &mut Tally) {
         return;
     };
     let other = rest.iter().find(|id| *id != first);
-    let wrong =
+    let violation =
         other.map(|other| format!("`{}`: different trace ids {first} and {other}", run.probe));
-    tally.see(run, wrong, "the run has one trace_id");
+    tally.record(run, violation, "the run has one trace_id");
 }
 
 /// The exit codes of `sysexits` for a category, if the spec names them.
@@ -195,42 +198,43 @@ fn statuses(category: &str) -> &'static [i32] {
     }
 }
 
-fn exits(run: &Arc<Capture>, stream: &Stream, tally: &mut Tally) {
-    let errors: Vec<&Line> = stream.errors().collect();
-    let ([error], End::Code(code)) = (errors.as_slice(), run.end) else {
+fn exits(run: &Arc<Capture>, stream: &EventStream, tally: &mut RuleTally) {
+    let errors: Vec<&EventLine> = stream.errors().collect();
+    let ([error], ExitKind::Code(code)) = (errors.as_slice(), run.end) else {
         return;
     };
     let category = error.get("category").and_then(Value::as_str);
     let fitting = category.map(statuses).unwrap_or_default();
-    if fitting.is_empty() || code == 0 || run.was_cut() {
+    if fitting.is_empty() || code == 0 || run.is_incomplete() {
         return;
     }
-    let wrong = (!fitting.contains(&code)).then(|| {
+    let violation = (!fitting.contains(&code)).then(|| {
         let category = category.unwrap_or_default();
         format!("`{}`: exit {code} for category {category}", run.probe)
     });
-    tally.see(run, wrong, "the exit code matches the category");
+    tally.record(run, violation, "the exit code matches the category");
 }
 
-fn retries(run: &Arc<Capture>, line: &Line, tally: &mut Tally) {
+fn retries(run: &Arc<Capture>, line: &EventLine, tally: &mut RuleTally) {
     let is_one = line.kind() == Some("aoi:error")
         && line.get("category").and_then(Value::as_str) == Some("rate_limited");
     if !is_one {
         return;
     }
     let fields = line.json.as_ref().and_then(Value::as_object);
-    let told = fields.is_some_and(|fields| fields.keys().any(|name| name.contains("retry_")));
+    let has_retry_field =
+        fields.is_some_and(|fields| fields.keys().any(|name| name.contains("retry_")));
     let hinted = line.get("hint").is_some_and(Value::is_string);
-    let wrong = (!told && !hinted).then(|| {
+    let violation = (!has_retry_field && !hinted).then(|| {
         format!(
             "`{}`: the error has neither retry_after_ms nor a hint",
             run.probe
         )
     });
-    tally.see(run, wrong, "the error says when to retry");
+    tally.record(run, violation, "the error says when to retry");
 }
 
-fn hits(run: &Arc<Capture>, line: &Line, tally: &mut Tally) {
+fn hits(run: &Arc<Capture>, line: &EventLine, tally: &mut RuleTally) {
     let groups: &[&[&str]] = match line.kind() {
         Some("hit") => &[
             &["id", "path", "url"],
@@ -241,35 +245,39 @@ fn hits(run: &Arc<Capture>, line: &Line, tally: &mut Tally) {
         _ => return,
     };
     let lacks = |names: &&&[&str]| !names.iter().any(|name| line.get(name).is_some());
-    let wrong = groups.iter().find(lacks).map(|names| {
+    let violation = groups.iter().find(lacks).map(|names| {
         let kind = line.kind().unwrap_or_default();
-        format!("`{}`: `{kind}` has no {}", run.probe, names.join(" or "))
+        format!(
+            "`{}`: `{kind}` has no `{}`",
+            run.probe,
+            names.join("` or `")
+        )
     });
-    tally.see(run, wrong, "results have the required fields");
+    tally.record(run, violation, "results have the required fields");
 }
 
 pub(super) static HEARTBEAT: Rule = Rule {
     id: "AOI-adv.heartbeat",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Open,
     section: "§4.2",
-    demands: "An unbounded stream that declares aoi:heartbeat emits one within two seconds",
+    requirement: "An unbounded stream that declares aoi:heartbeat emits one within two seconds",
     why: "A caller that waits for it assumes that the stream is dead.",
     hint: "Emit heartbeats at a fixed interval, or do not declare them.",
     topic: Topic::Signals,
-    register: &["AOI-4.2-02", "AOI-8.3-09"],
+    requirement_ids: &["AOI-4.2-02", "AOI-8.3-09"],
 };
 
-fn heartbeats(session: &Session, captures: &[Arc<Capture>]) {
+fn heartbeats(session: &LintSession, captures: &[Arc<Capture>]) {
     for command in session.commands().iter().filter(|c| c.unbounded) {
-        let judge = session.judge(&command.name);
+        let reporter = session.reporter(&command.name);
         let entry = session
             .declared
             .get()
             .and_then(|declared| declared.command(&command.name));
         let kinds = entry.and_then(|entry| entry.get("event_types")?.as_array());
         if !kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "aoi:heartbeat")) {
-            judge.not_applicable(&HEARTBEAT, "the command does not declare aoi:heartbeat");
+            reporter.not_applicable(&HEARTBEAT, "the command does not declare aoi:heartbeat");
             continue;
         }
         // The last run counts, because the command is watched again if it printed nothing at first.
@@ -277,22 +285,24 @@ fn heartbeats(session: &Session, captures: &[Arc<Capture>]) {
             .iter()
             .rfind(|run| run.command == command.name && is_watched(run));
         let Some(run) = watched else {
-            judge.not_verified(&HEARTBEAT, "the command was not watched for two seconds");
+            reporter.not_verified(&HEARTBEAT, "the command was not watched for two seconds");
             continue;
         };
-        let count = Stream::read(&run.stdout).of("aoi:heartbeat").count();
-        let wrong = (count == 0).then(|| "no heartbeat within two seconds".to_owned());
-        judge.held(
+        let count = EventStream::parse(&run.stdout)
+            .of_type("aoi:heartbeat")
+            .count();
+        let violation = (count == 0).then(|| "no heartbeat within two seconds".to_owned());
+        reporter.decide(
             &HEARTBEAT,
             &format!("{count} heartbeats within two seconds"),
-            wrong,
+            violation,
             run,
         );
     }
 }
 
 fn is_watched(run: &Capture) -> bool {
-    matches!(run.reader, Reader::Watch { .. }) && run.acted
+    matches!(run.reader, ReadMode::Watch { .. }) && run.action_done
 }
 
 #[cfg(test)]

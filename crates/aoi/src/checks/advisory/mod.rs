@@ -6,7 +6,7 @@ mod events;
 mod surface;
 
 use crate::rules::Rule;
-use crate::session::Session;
+use crate::session::LintSession;
 use documents::{
     AOI_VERSIONS, COMMANDS, DRY_RUN, ID, MANIFEST, ONE_OF, OUTPUT_CLOSED, RESERVED, UNBOUNDED, VERB,
 };
@@ -46,12 +46,12 @@ pub const RULES: &[&Rule] = &[
 ];
 
 /// Checks that need runs of their own.
-pub async fn check(session: &Session) {
+pub async fn check(session: &LintSession) {
     surface::check(session).await;
 }
 
 /// Checks that evaluate the runs of other checks and the discovery documents.
-pub fn conclude(session: &Session) {
-    events::conclude(session);
-    documents::conclude(session);
+pub fn evaluate(session: &LintSession) {
+    events::evaluate(session);
+    documents::evaluate(session);
 }

@@ -6,17 +6,17 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::Value;
 
-use crate::capture::{Capture, End};
-use crate::checks::{is_harmless, is_read_only, plain};
-use crate::model::{Check, TOOL};
+use crate::capture::{Capture, ExitKind};
+use crate::checks::{is_harmless, is_read_only, ok_run};
+use crate::model::{CheckId, TOOL};
 use crate::observe::succeeded;
-use crate::probe::{Command, Input as Reads};
+use crate::probe::{JsonlInput, ProbeCommand};
 use crate::rules::{Level, Rule, Topic};
-use crate::run::Input;
-use crate::session::{How, Judge, Session, with_options};
-use crate::stream::Stream;
+use crate::run::StdinSource;
+use crate::session::{LintSession, Reporter, RunOptions, with_options};
+use crate::stream::EventStream;
 
-pub async fn check(session: &Session) {
+pub async fn check(session: &LintSession) {
     tokio::join!(
         help(session),
         version(session),
@@ -32,89 +32,89 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-async fn human(session: &Session, probe: &str, line: &[&str]) -> Arc<Capture> {
-    let how = How {
-        human: true,
-        ..How::default()
+async fn human(session: &LintSession, probe: &str, line: &[&str]) -> Arc<Capture> {
+    let how = RunOptions {
+        no_machine_args: true,
+        ..RunOptions::default()
     };
     session.run(TOOL, probe, &words(line), how).await
 }
 
 pub(super) static HELP: Rule = Rule {
     id: "AOI-adv.help",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Must,
     section: "§16.1",
-    demands: "`--help` and `-h` print help and exit 0",
+    requirement: "`--help` and `-h` print help and exit 0",
     why: "People and programs start there, and discovery without a manifest depends on it.",
     hint: "Handle both before reading anything else, print to stdout and exit 0.",
-    topic: Topic::Surface,
-    register: &["AOI-16.1-01"],
+    topic: Topic::Help,
+    requirement_ids: &["AOI-16.1-01"],
 };
 
 /// Checks `--help` and `-h`. A tool that ignores its arguments prints the same as for `--version`.
-async fn help(session: &Session) {
+async fn help(session: &LintSession) {
     let (long, short, other) = tokio::join!(
         human(session, "--help", &["--help"]),
         human(session, "-h", &["-h"]),
         human(session, "--version", &["--version"]),
     );
-    let wrong = |run: &Capture| {
+    let violation = |run: &Capture| {
         let nothing = run.stdout.is_empty() && run.stderr.is_empty();
         match run.end {
-            End::Code(0) if nothing => Some(format!("`{}` prints nothing", run.probe)),
-            End::Code(0) if run.stdout == other.stdout && !run.stdout.is_empty() => {
+            ExitKind::Code(0) if nothing => Some(format!("`{}` prints nothing", run.probe)),
+            ExitKind::Code(0) if run.stdout == other.stdout && !run.stdout.is_empty() => {
                 Some(format!("`{}` prints the same as `--version`", run.probe))
             }
-            End::Code(0) => None,
-            end => Some(format!("`{}`: {}", run.probe, end.told())),
+            ExitKind::Code(0) => None,
+            end => Some(format!("`{}`: {}", run.probe, end.describe())),
         }
     };
-    let judge = session.judge(TOOL);
-    match (wrong(&long), wrong(&short)) {
-        (Some(why), _) => judge.broken(&HELP, why, &long),
-        (None, Some(why)) => judge.broken(&HELP, why, &short),
-        (None, None) => judge.pass(&HELP, "both exit 0 and print help"),
+    let reporter = session.reporter(TOOL);
+    match (violation(&long), violation(&short)) {
+        (Some(why), _) => reporter.violation(&HELP, why, &long),
+        (None, Some(why)) => reporter.violation(&HELP, why, &short),
+        (None, None) => reporter.pass(&HELP, "both exit 0 and print help"),
     }
 }
 
 pub(super) static VERSION: Rule = Rule {
     id: "AOI-adv.version",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Should,
     section: "§16.1",
-    demands: "`--version` prints the version of the tool and exits 0",
+    requirement: "`--version` prints the version of the tool and exits 0",
     why: "A report about a tool needs its version.",
     hint: "Print the name and version of the release.",
-    topic: Topic::Surface,
-    register: &["AOI-16.1-02"],
+    topic: Topic::Help,
+    requirement_ids: &["AOI-16.1-02"],
 };
 
-async fn version(session: &Session) {
+async fn version(session: &LintSession) {
     let run = human(session, "--version", &["--version"]).await;
     let has_number = run.stdout.iter().any(u8::is_ascii_digit);
-    let wrong = match run.end {
-        End::Code(0) if has_number => None,
-        End::Code(0) => Some("the output contains no version".to_owned()),
-        end => Some(end.told()),
+    let violation = match run.end {
+        ExitKind::Code(0) if has_number => None,
+        ExitKind::Code(0) => Some("the output contains no version".to_owned()),
+        end => Some(end.describe()),
     };
-    let judge = session.judge(TOOL);
-    judge.held(
+    let reporter = session.reporter(TOOL);
+    reporter.decide(
         &VERSION,
         "`--version` prints a version and exits 0",
-        wrong,
+        violation,
         &run,
     );
 }
 
 /// The first read-only command that terminates and succeeds.
-async fn sample(session: &Session) -> Option<(&Command, Vec<String>, How)> {
+async fn sample(session: &LintSession) -> Option<(&ProbeCommand, Vec<String>, RunOptions)> {
     for command in session.commands() {
         let fits = is_read_only(session, command) && !command.unbounded && !command.needs_auth;
         if !fits {
             continue;
         }
-        let (words, how) = plain(session, command);
+        let (words, how) = ok_run(session, command);
         let run = session
             .run(&command.name, "ok, for comparison", &words, how.clone())
             .await;
@@ -127,42 +127,43 @@ async fn sample(session: &Session) -> Option<(&Command, Vec<String>, How)> {
 
 pub(super) static NO_COLOR: Rule = Rule {
     id: "AOI-adv.no-color",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Should,
     section: "§16.1",
-    demands: "`--no-color` is accepted",
+    requirement: "`--no-color` is accepted",
     why: "Callers add it to every command, and fail if a tool rejects it.",
     hint: "Accept the flag, and ignore it in machine mode.",
     topic: Topic::Surface,
-    register: &["AOI-16.1-12"],
+    requirement_ids: &["AOI-16.1-12"],
 };
 
-async fn no_color(session: &Session) {
-    let judge = session.judge(TOOL);
+async fn no_color(session: &LintSession) {
+    let reporter = session.reporter(TOOL);
     let Some((command, mut words, how)) = sample(session).await else {
-        return judge.not_verified(&NO_COLOR, "no read-only command succeeds");
+        return reporter.not_verified(&NO_COLOR, "no read-only command succeeds");
     };
     words.push("--no-color".to_owned());
     let run = session.run(&command.name, "--no-color", &words, how).await;
-    let wrong = (!succeeded(&run)).then(|| format!("`{}`: {}", command.name, run.end.told()));
-    judge.held(&NO_COLOR, "`--no-color` is accepted", wrong, &run);
+    let violation =
+        (!succeeded(&run)).then(|| format!("`{}`: {}", command.name, run.end.describe()));
+    reporter.decide(&NO_COLOR, "`--no-color` is accepted", violation, &run);
 }
 
 pub(super) static MACHINE_FLAG: Rule = Rule {
     id: "AOI-adv.machine-flag",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Must,
     section: "§1, §16.1",
-    demands: "`--output jsonl` or `--format jsonl` selects machine mode, unless the tool has no \
+    requirement: "`--output jsonl` or `--format jsonl` selects machine mode, unless the tool has no \
               other mode",
     why: "A caller that knows the spec can call any tool without reading its manual.",
     hint: "Accept one of the two in addition to the existing flag.",
     topic: Topic::Surface,
-    register: &["AOI-1-02", "AOI-16.1-03", "AOI-16.4-03"],
+    requirement_ids: &["AOI-1-02", "AOI-16.1-03", "AOI-16.4-03"],
 };
 
-async fn machine_flag(session: &Session) {
-    let judge = session.judge(TOOL);
+async fn machine_flag(session: &LintSession) {
+    let reporter = session.reporter(TOOL);
     let usual =
         |flag: &str, value: &str| ["--output", "--format"].contains(&flag) && value == "jsonl";
     let args = &session.probe.machine_args;
@@ -176,26 +177,26 @@ async fn machine_flag(session: &Session) {
         .any(|(flag, value)| usual(flag, value));
     if pairs || joined {
         return match sample(session).await {
-            Some(_) => judge.pass(&MACHINE_FLAG, "a run with the flag prints an AOI stream"),
-            None => judge.not_verified(&MACHINE_FLAG, "no read-only command succeeds"),
+            Some(_) => reporter.pass(&MACHINE_FLAG, "a run with the flag prints an AOI stream"),
+            None => reporter.not_verified(&MACHINE_FLAG, "no read-only command succeeds"),
         };
     }
     if args.is_empty() {
-        return judge.not_applicable(&MACHINE_FLAG, "machine mode is the only mode");
+        return reporter.not_applicable(&MACHINE_FLAG, "machine mode is the only mode");
     }
     let Some((command, words, how)) = sample(session).await else {
-        return judge.not_verified(&MACHINE_FLAG, "no read-only command succeeds");
+        return reporter.not_verified(&MACHINE_FLAG, "no read-only command succeeds");
     };
     let mut last = None;
     for flag in ["--output", "--format"] {
         let words = with_options(&words, &[flag.to_owned(), "jsonl".to_owned()]);
-        let how = How {
-            human: true,
+        let how = RunOptions {
+            no_machine_args: true,
             ..how.clone()
         };
         let run = session.run(&command.name, flag, &words, how).await;
         if succeeded(&run) {
-            return judge.pass(&MACHINE_FLAG, format!("`{flag} jsonl` also works"));
+            return reporter.pass(&MACHINE_FLAG, format!("`{flag} jsonl` also works"));
         }
         last = Some(run);
     }
@@ -204,11 +205,11 @@ async fn machine_flag(session: &Session) {
             "machine mode needs `{}`; neither `--output jsonl` nor `--format jsonl` works",
             args.join(" ")
         );
-        judge.broken(&MACHINE_FLAG, message, &run);
+        reporter.violation(&MACHINE_FLAG, message, &run);
     }
 }
 
-async fn timeouts(session: &Session) {
+async fn timeouts(session: &LintSession) {
     let commands = session.commands().iter();
     let slow = commands.filter(|c| c.slow.is_some() && is_harmless(session, c));
     join_all(slow.map(|command| timeout(session, command))).await;
@@ -216,70 +217,75 @@ async fn timeouts(session: &Session) {
 
 pub(super) static TIMEOUT: Rule = Rule {
     id: "AOI-adv.timeout",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Should,
     section: "§16.1",
-    demands: "`--timeout SECONDS` ends a run that takes longer, with a failure",
+    requirement: "`--timeout SECONDS` ends a run that takes longer, with a failure",
     why: "A caller that sets a time limit must not wait longer.",
     hint: "After the given time, emit an aoi:error of category timeout and exit 75 or 124.",
     topic: Topic::Surface,
-    register: &["AOI-16.1-05", "AOI-15-02"],
+    requirement_ids: &["AOI-16.1-05", "AOI-15-02"],
 };
 
 /// Runs the `slow` command line with a much shorter timeout.
-async fn timeout(session: &Session, command: &Command) {
-    let judge = session.judge(&command.name);
+async fn timeout(session: &LintSession, command: &ProbeCommand) {
+    let reporter = session.reporter(&command.name);
     let slow = command.slow.clone().unwrap_or_default();
-    let line = session.fill(&slow, &[], session.common());
+    let line = session.fill(&slow, &[], session.shared_dirs());
     let name = &command.name;
-    let slow = How {
+    let slow = RunOptions {
         slow: true,
-        ..How::default()
+        ..RunOptions::default()
     };
     let whole = session.run(name, "slow, to its end", &line, slow.clone());
     let whole = whole.await;
     if !succeeded(&whole) {
-        return judge.not_verified(&TIMEOUT, "the `slow` run does not succeed");
+        return reporter.not_verified(&TIMEOUT, "the `slow` run does not succeed");
     }
     // Run time without delays by a busy machine.
-    let takes = whole.elapsed.saturating_sub(whole.starved);
+    let takes = whole.elapsed.saturating_sub(whole.delay);
     for (bound, needs) in [("0.1", 200), ("1", 2000)] {
         if takes < Duration::from_millis(needs) {
             continue;
         }
         let words = with_options(&line, &["--timeout".to_owned(), bound.to_owned()]);
         let probe = format!("--timeout {bound}");
-        let fairly = session.run_fairly(name, &probe, &words, slow.clone(), succeeded);
-        let run = fairly.await;
+        let retried = session.run_with_retries(name, &probe, &words, slow.clone(), succeeded);
+        let run = retried.await;
         if is_usage(&run) {
             // The tool may accept whole seconds only.
             if bound == "1" {
-                judge.broken(&TIMEOUT, "`--timeout` is rejected", &run);
+                reporter.violation(&TIMEOUT, "`--timeout` is rejected", &run);
                 return;
             }
             continue;
         }
         let late = run.elapsed >= whole.elapsed && run.end.is_success();
-        let wrong = (run.end.is_success() || late)
+        let violation = (run.end.is_success() || late)
             .then(|| format!("`{probe}`: the command ignored the timeout and finished"));
-        return judge.held(&TIMEOUT, "the command fails after the timeout", wrong, &run);
+        return reporter.decide(
+            &TIMEOUT,
+            "the command fails after the timeout",
+            violation,
+            &run,
+        );
     }
-    judge.not_verified(
+    reporter.not_verified(
         &TIMEOUT,
         "the `slow` run is too short for a timeout that the tool accepts",
     );
 }
 
 fn is_usage(run: &Capture) -> bool {
-    let stream = Stream::read(&run.stdout);
+    let stream = EventStream::parse(&run.stdout);
     let is_one = |line: &Value| line.as_str() == Some("usage");
-    let told = stream
+    let is_reported = stream
         .errors()
         .any(|line| line.get("category").is_some_and(is_one));
-    told || run.end == End::Code(64) || run.end == End::Code(2)
+    is_reported || run.end == ExitKind::Code(64) || run.end == ExitKind::Code(2)
 }
 
-async fn inputs(session: &Session) {
+async fn inputs(session: &LintSession) {
     let commands = session.commands().iter();
     let reading = commands.filter_map(|command| Some((command, command.input.as_ref()?)));
     join_all(reading.map(|(command, input)| async move {
@@ -293,37 +299,37 @@ async fn inputs(session: &Session) {
 
 pub(super) static INPUT_SCHEMA: Rule = Rule {
     id: "AOI-adv.input-schema",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Should,
     section: "§12.1",
-    demands: "`input-schema --output json --command NAME` prints the JSON Schema of the input of \
+    requirement: "`input-schema --output json --command NAME` prints the JSON Schema of the input of \
               a command",
     why: "Callers must know which input lines are valid.",
     hint: "Print the schema that the command uses to validate its input.",
     topic: Topic::Input,
-    register: &["AOI-12.1-02", "AOI-16.2-02"],
+    requirement_ids: &["AOI-12.1-02", "AOI-16.2-02"],
 };
 
 pub(super) static INPUT_OPEN: Rule = Rule {
     id: "AOI-adv.input-schema-open",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Should,
     section: "§10.3",
-    demands: "The input schema forbids unknown fields",
+    requirement: "The input schema forbids unknown fields",
     why: "If a misspelled field is accepted, its value is lost.",
     hint: "Set `additionalProperties: false`.",
     topic: Topic::Input,
-    register: &["AOI-10.3-02"],
+    requirement_ids: &["AOI-10.3-02"],
 };
 
-async fn input_schema(session: &Session, command: &Command) {
-    let judge = session.judge(&command.name);
+async fn input_schema(session: &LintSession, command: &ProbeCommand) {
+    let reporter = session.reporter(&command.name);
     let has_format = session.probe.machine_args.iter().any(|w| w == "--format");
     let output = if has_format { "--format" } else { "--output" };
     let line = ["input-schema", output, "json", "--command", &command.name];
-    let how = How {
-        human: true,
-        ..How::default()
+    let how = RunOptions {
+        no_machine_args: true,
+        ..RunOptions::default()
     };
     let run = session.run(TOOL, "input-schema", &words(&line), how).await;
     let document = serde_json::from_slice::<Value>(&run.stdout).ok();
@@ -332,58 +338,63 @@ async fn input_schema(session: &Session, command: &Command) {
         let message = format!(
             "`input-schema --command {}` prints no JSON object: {}",
             command.name,
-            run.end.told()
+            run.end.describe()
         );
-        judge.broken(&INPUT_SCHEMA, message, &run);
-        return judge.not_applicable(&INPUT_OPEN, "the command has no input schema");
+        reporter.violation(&INPUT_SCHEMA, message, &run);
+        return reporter.not_applicable(&INPUT_OPEN, "the command has no input schema");
     };
-    let wrong = jsonschema::meta::validate(&document)
+    let violation = jsonschema::meta::validate(&document)
         .err()
         .map(|error| format!("not a valid JSON Schema: {error}"));
-    judge.held(&INPUT_SCHEMA, "the output is a JSON Schema", wrong, &run);
+    reporter.decide(
+        &INPUT_SCHEMA,
+        "the output is a JSON Schema",
+        violation,
+        &run,
+    );
     let closes = |key: &str| document.get(key) == Some(&Value::Bool(false));
     let is_closed = closes("additionalProperties") || closes("unevaluatedProperties");
     // A combined schema may close each of its parts.
     let branches = ["oneOf", "anyOf", "allOf", "if", "$ref"];
     if !is_closed && branches.iter().any(|key| document.get(*key).is_some()) {
         let why = "the schema combines several schemas, each of which may forbid unknown fields";
-        return judge.not_applicable(&INPUT_OPEN, why);
+        return reporter.not_applicable(&INPUT_OPEN, why);
     }
-    let wrong = (!is_closed).then(|| "`additionalProperties` is not false".to_owned());
-    judge.held(&INPUT_OPEN, "unknown fields are rejected", wrong, &run);
+    let violation = (!is_closed).then(|| "`additionalProperties` is not false".to_owned());
+    reporter.decide(&INPUT_OPEN, "unknown fields are rejected", violation, &run);
 }
 
 pub(super) static UPSTREAM_ERROR: Rule = Rule {
     id: "AOI-adv.upstream-error",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Should,
     section: "§13",
-    demands: "An aoi:error from an upstream tool leads to ok: false in the summary",
+    requirement: "An aoi:error from an upstream tool leads to ok: false in the summary",
     why: "An error in the middle of a pipeline must reach its end.",
     hint: "Record that an aoi:error arrived, unless --continue-on-error is set.",
     topic: Topic::Input,
-    register: &["AOI-13-02", "AOI-13-04", "AOI-13-07"],
+    requirement_ids: &["AOI-13-02", "AOI-13-04", "AOI-13-07"],
 };
 
 pub(super) static UPSTREAM_WARNING: Rule = Rule {
     id: "AOI-adv.upstream-warning",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Should,
     section: "§13",
-    demands: "An aoi:warning from an upstream tool is forwarded or counted",
+    requirement: "An aoi:warning from an upstream tool is forwarded or counted",
     why: "A reader at the end of a pipeline sees nothing else of its start.",
     hint: "Emit it again, or add it to warning_count.",
     topic: Topic::Input,
-    register: &["AOI-13-02", "AOI-13-06"],
+    requirement_ids: &["AOI-13-02", "AOI-13-06"],
 };
 
 /// Checks that errors and warnings of an upstream tool are passed on.
-async fn upstream(session: &Session, command: &Command, input: &Reads) {
-    let judge = session.judge(&command.name);
+async fn upstream(session: &LintSession, command: &ProbeCommand, input: &JsonlInput) {
+    let reporter = session.reporter(&command.name);
     let rules = [&UPSTREAM_ERROR, &UPSTREAM_WARNING];
     let not = |why: &str| {
         for rule in rules {
-            judge.not_applicable(rule, why);
+            reporter.not_applicable(rule, why);
         }
     };
     if !input.upstream {
@@ -392,11 +403,11 @@ async fn upstream(session: &Session, command: &Command, input: &Reads) {
     if !is_harmless(session, command) {
         return not("not tested on commands that change something");
     }
-    let (line, _) = plain(session, command);
+    let (line, _) = ok_run(session, command);
     let run = |probe: &'static str, event: Option<&str>, ok: bool| {
-        let how = How {
-            input: Input::Bytes(piped(input, event, ok)),
-            ..How::default()
+        let how = RunOptions {
+            input: StdinSource::Bytes(piped(input, event, ok)),
+            ..RunOptions::default()
         };
         let line = line.clone();
         async move { session.run(&command.name, probe, &line, how).await }
@@ -410,40 +421,40 @@ async fn upstream(session: &Session, command: &Command, input: &Reads) {
     );
     if !succeeded(&whole) {
         for rule in rules {
-            judge.not_verified(rule, "the command fails on a complete stream");
+            reporter.not_verified(rule, "the command fails on a complete stream");
         }
         return;
     }
-    let wrong =
+    let violation =
         succeeded(&failed).then(|| "the upstream tool reported an error, but `ok` is true".into());
-    judge.held(
+    reporter.decide(
         &UPSTREAM_ERROR,
         "an upstream error leads to ok: false",
-        wrong,
+        violation,
         &failed,
     );
-    judge_warning(judge, &whole, &warned);
+    check_warning(reporter, &whole, &warned);
 }
 
-fn judge_warning(judge: Judge, whole: &Capture, warned: &Arc<Capture>) {
+fn check_warning(reporter: Reporter, whole: &Capture, warned: &Arc<Capture>) {
     let count = |run: &Capture| {
-        let stream = Stream::read(&run.stdout);
-        let said = stream.summary().and_then(|line| line.get("warning_count"));
-        let said = said.and_then(Value::as_u64).unwrap_or(0);
-        said.max(stream.of("aoi:warning").count() as u64)
+        let stream = EventStream::parse(&run.stdout);
+        let reported = stream.summary().and_then(|line| line.get("warning_count"));
+        let reported = reported.and_then(Value::as_u64).unwrap_or(0);
+        reported.max(stream.of_type("aoi:warning").count() as u64)
     };
-    let wrong = (count(warned) <= count(whole))
+    let violation = (count(warned) <= count(whole))
         .then(|| "the upstream warning is neither forwarded nor counted".to_owned());
-    judge.held(
+    reporter.decide(
         &UPSTREAM_WARNING,
         "the upstream warning is forwarded or counted",
-        wrong,
+        violation,
         warned,
     );
 }
 
 /// A stream of another tool, with one additional event.
-fn piped(input: &Reads, event: Option<&str>, ok: bool) -> Vec<u8> {
+fn piped(input: &JsonlInput, event: Option<&str>, ok: bool) -> Vec<u8> {
     let mut lines = vec![r#"{"type":"aoi:meta","tool":"upstream","aoi_version":"0.2"}"#.to_owned()];
     lines.extend(input.good.iter().cloned());
     lines.extend(event.map(str::to_owned));
@@ -451,61 +462,68 @@ fn piped(input: &Reads, event: Option<&str>, ok: bool) -> Vec<u8> {
     lines.push(format!(
         r#"{{"type":"aoi:summary","ok":{ok},"count":{count}}}"#
     ));
-    crate::observe::joined(&lines)
+    crate::observe::join_lines(&lines)
 }
 
-async fn codes(session: &Session) {
+async fn codes(session: &LintSession) {
     let commands = session.commands().iter();
-    let bent = commands.filter(|command| is_read_only(session, command));
-    join_all(bent.map(|command| code(session, command))).await;
+    let read_only = commands.filter(|command| is_read_only(session, command));
+    join_all(read_only.map(|command| code(session, command))).await;
 }
 
 pub(super) static CODE: Rule = Rule {
     id: "AOI-adv.code-unstable",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Should,
     section: "§9.1",
-    demands: "The same mistake always has the same error code",
+    requirement: "The same mistake always has the same error code",
     why: "Callers branch on the code.",
     hint: "Use one constant for each kind of failure.",
     topic: Topic::Errors,
-    register: &["AOI-9.1-16"],
+    requirement_ids: &["AOI-9.1-16"],
 };
 
 /// Makes the same mistake twice, and compares the codes.
-async fn code(session: &Session, command: &Command) {
-    let judge = session.judge(&command.name);
+async fn code(session: &LintSession, command: &ProbeCommand) {
+    let reporter = session.reporter(&command.name);
     let mut lines = command.malformed.clone();
     if lines.is_empty() {
-        let (mut words, _) = plain(session, command);
+        let (mut words, _) = ok_run(session, command);
         words.push("--aoi-lint-unknown".to_owned());
         lines.push(words);
     }
-    let mut told = 0;
+    let mut compared = 0;
     for line in &lines {
-        let line = session.fill(line, &[], session.common());
-        let run = || session.run(&command.name, "malformed: twice", &line, How::default());
+        let line = session.fill(line, &[], session.shared_dirs());
+        let run = || {
+            session.run(
+                &command.name,
+                "malformed: twice",
+                &line,
+                RunOptions::default(),
+            )
+        };
         let (first, second) = tokio::join!(run(), run());
         let (Some(one), Some(other)) = (code_of(&first), code_of(&second)) else {
             continue;
         };
         if one != other {
             let message = format!("the same arguments returned {one} and {other}");
-            return judge.broken(&CODE, message, &second);
+            return reporter.violation(&CODE, message, &second);
         }
-        told += 1;
+        compared += 1;
     }
-    match told {
-        0 => judge.not_applicable(&CODE, "invalid usage has no error code in the stream"),
-        _ => judge.pass(
+    match compared {
+        0 => reporter.not_applicable(&CODE, "invalid usage has no error code in the stream"),
+        _ => reporter.pass(
             &CODE,
-            format!("{told} mistakes, each with the same code twice"),
+            format!("{compared} mistakes, each with the same code twice"),
         ),
     }
 }
 
 fn code_of(run: &Capture) -> Option<String> {
-    let stream = Stream::read(&run.stdout);
+    let stream = EventStream::parse(&run.stdout);
     let line = stream.errors().next()?;
     line.get("code")?.as_str().map(str::to_owned)
 }

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::canary;
-use crate::schema::shortened;
+use crate::schema::shorten;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Document {
+pub enum DiscoveryOutput {
     Json(Value),
     /// Events instead of the requested document: their number.
     Stream(usize),
@@ -16,23 +16,23 @@ pub enum Document {
 }
 
 /// Parses stdout as one JSON document. The second value is whether it contains escape sequences.
-pub fn read(stdout: &[u8]) -> (Document, bool) {
-    let coloured = stdout.contains(&0x1b);
-    let bytes = match coloured {
-        true => without_colours(stdout),
+pub fn read(stdout: &[u8]) -> (DiscoveryOutput, bool) {
+    let has_escapes = stdout.contains(&0x1b);
+    let bytes = match has_escapes {
+        true => without_escapes(stdout),
         false => stdout.to_vec(),
     };
-    (parse(&bytes), coloured)
+    (parse(&bytes), has_escapes)
 }
 
-fn parse(bytes: &[u8]) -> Document {
+fn parse(bytes: &[u8]) -> DiscoveryOutput {
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Document::Empty;
+        return DiscoveryOutput::Empty;
     }
     if let Ok(value) = serde_json::from_slice::<Value>(bytes) {
         return match is_event(&value) {
-            true => Document::Stream(1),
-            false => Document::Json(value),
+            true => DiscoveryOutput::Stream(1),
+            false => DiscoveryOutput::Json(value),
         };
     }
     let lines = bytes.split(|byte| *byte == b'\n');
@@ -40,11 +40,11 @@ fn parse(bytes: &[u8]) -> Document {
     let event =
         |line: &&[u8]| serde_json::from_slice::<Value>(line).is_ok_and(|value| is_event(&value));
     if lines.first().is_some_and(event) {
-        return Document::Stream(lines.len());
+        return DiscoveryOutput::Stream(lines.len());
     }
     let first = lines.first().copied().unwrap_or_default();
     let first = String::from_utf8_lossy(first);
-    Document::Other(shortened(&canary::masked(&first)))
+    DiscoveryOutput::Other(shorten(&canary::masked(&first)))
 }
 
 /// Whether the value is a framework event. A schema has no such `type`.
@@ -53,7 +53,7 @@ fn is_event(value: &Value) -> bool {
     kind.is_some_and(|kind| kind.starts_with("aoi:"))
 }
 
-fn without_colours(bytes: &[u8]) -> Vec<u8> {
+fn without_escapes(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes.iter().copied();
     while let Some(byte) = rest.next() {
@@ -70,10 +70,17 @@ fn without_colours(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Fields of a capability manifest that do not have the type that §17 shows.
-pub fn odd_shape(manifest: &Value) -> Vec<String> {
-    let mut odd = Vec::new();
+pub fn invalid_fields(manifest: &Value) -> Vec<String> {
+    let mut invalid = Vec::new();
     for key in ["tool", "tool_version"] {
-        expect(manifest, key, "", "a non-empty string", is_text, &mut odd);
+        expect(
+            manifest,
+            key,
+            "",
+            "a non-empty string",
+            is_text,
+            &mut invalid,
+        );
     }
     for key in ["aoi_versions", "outputs"] {
         expect(
@@ -82,25 +89,32 @@ pub fn odd_shape(manifest: &Value) -> Vec<String> {
             "",
             "a list of non-empty strings",
             is_texts,
-            &mut odd,
+            &mut invalid,
         );
     }
     for (key, what) in [
         ("schemas", "a list of objects"),
         ("commands", "a list of objects"),
     ] {
-        expect(manifest, key, "", what, is_objects, &mut odd);
+        expect(manifest, key, "", what, is_objects, &mut invalid);
     }
     for (index, schema) in list(manifest, "schemas").iter().enumerate() {
         let at = format!("schemas/{index}/");
-        expect(schema, "name", &at, "a non-empty string", is_text, &mut odd);
+        expect(
+            schema,
+            "name",
+            &at,
+            "a non-empty string",
+            is_text,
+            &mut invalid,
+        );
         expect(
             schema,
             "versions",
             &at,
             "a list of non-empty strings",
             is_texts,
-            &mut odd,
+            &mut invalid,
         );
         expect(
             schema,
@@ -108,7 +122,7 @@ pub fn odd_shape(manifest: &Value) -> Vec<String> {
             &at,
             "a non-empty string",
             is_text,
-            &mut odd,
+            &mut invalid,
         );
         if let (Some(default), Some(versions)) = (schema.get("default"), schema.get("versions"))
             && is_text(default)
@@ -117,7 +131,7 @@ pub fn odd_shape(manifest: &Value) -> Vec<String> {
                 .as_array()
                 .is_some_and(|all| !all.contains(default))
         {
-            odd.push(format!("`{at}default` is not in `versions`"));
+            invalid.push(format!("`{at}default` is not in `versions`"));
         }
     }
     for (index, command) in list(manifest, "commands").iter().enumerate() {
@@ -125,7 +139,7 @@ pub fn odd_shape(manifest: &Value) -> Vec<String> {
         let at = match name {
             Some(name) if !name.is_empty() => format!("commands/{name}/"),
             _ => {
-                odd.push(format!("`commands/{index}` has no `name`"));
+                invalid.push(format!("`commands/{index}` has no `name`"));
                 format!("commands/{index}/")
             }
         };
@@ -144,7 +158,7 @@ pub fn odd_shape(manifest: &Value) -> Vec<String> {
                 &at,
                 "true or false",
                 Value::is_boolean,
-                &mut odd,
+                &mut invalid,
             );
         }
         expect(
@@ -153,10 +167,10 @@ pub fn odd_shape(manifest: &Value) -> Vec<String> {
             &at,
             "a list of non-empty strings",
             is_texts,
-            &mut odd,
+            &mut invalid,
         );
     }
-    odd
+    invalid
 }
 
 fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
@@ -170,10 +184,10 @@ fn expect(
     at: &str,
     what: &str,
     holds: fn(&Value) -> bool,
-    odd: &mut Vec<String>,
+    invalid: &mut Vec<String>,
 ) {
     if value.get(key).is_some_and(|found| !holds(found)) {
-        odd.push(format!("`{at}{key}` is not {what}"));
+        invalid.push(format!("`{at}{key}` is not {what}"));
     }
 }
 
@@ -199,18 +213,27 @@ mod tests {
     #[test]
     fn documents_streams_and_prose_are_distinguished() {
         let of = |text: &str| read(text.as_bytes());
-        assert_eq!(of("{\"a\":1}\n"), (Document::Json(json!({"a": 1})), false));
-        let coloured = "{\u{1b}[34m\"a\"\u{1b}[0m: 1}";
-        assert_eq!(of(coloured), (Document::Json(json!({"a": 1})), true));
+        assert_eq!(
+            of("{\"a\":1}\n"),
+            (DiscoveryOutput::Json(json!({"a": 1})), false)
+        );
+        let has_escapes = "{\u{1b}[34m\"a\"\u{1b}[0m: 1}";
+        assert_eq!(
+            of(has_escapes),
+            (DiscoveryOutput::Json(json!({"a": 1})), true)
+        );
         let stream = "{\"type\":\"aoi:meta\"}\n{\"type\":\"x\"}\n";
-        assert_eq!(of(stream), (Document::Stream(2), false));
-        assert_eq!(of(" \n"), (Document::Empty, false));
-        assert_eq!(of("hi\n{}\n").0, Document::Other("hi".to_owned()));
-        assert_eq!(of("{}\n{}\n").0, Document::Other("{}".to_owned()));
+        assert_eq!(of(stream), (DiscoveryOutput::Stream(2), false));
+        assert_eq!(of(" \n"), (DiscoveryOutput::Empty, false));
+        assert_eq!(of("hi\n{}\n").0, DiscoveryOutput::Other("hi".to_owned()));
+        assert_eq!(of("{}\n{}\n").0, DiscoveryOutput::Other("{}".to_owned()));
         // A schema also has a `type`.
-        assert!(matches!(of("{\"type\":\"object\"}").0, Document::Json(_)));
-        assert_eq!(of("\u{1b}").0, Document::Empty);
-        assert_eq!(of("\u{1b}[").0, Document::Empty);
+        assert!(matches!(
+            of("{\"type\":\"object\"}").0,
+            DiscoveryOutput::Json(_)
+        ));
+        assert_eq!(of("\u{1b}").0, DiscoveryOutput::Empty);
+        assert_eq!(of("\u{1b}[").0, DiscoveryOutput::Empty);
     }
 
     /// AOI-17-01.
@@ -222,9 +245,9 @@ mod tests {
             "schemas": [{ "name": "a.b", "versions": ["1.0.0"], "default": "1.0.0" }],
             "commands": [{ "name": "search", "read_only": true, "event_types": ["hit"] }],
         });
-        assert_eq!(odd_shape(&good), Vec::<String>::new());
-        assert_eq!(odd_shape(&json!({})), Vec::<String>::new());
-        for (pointer, odd) in [
+        assert_eq!(invalid_fields(&good), Vec::<String>::new());
+        assert_eq!(invalid_fields(&json!({})), Vec::<String>::new());
+        for (pointer, invalid) in [
             ("/tool", json!(3)),
             ("/aoi_versions", json!("0.2")),
             ("/schemas/0/versions", json!([1])),
@@ -235,8 +258,13 @@ mod tests {
             ("/commands/0/event_types", json!("hit")),
         ] {
             let mut bad = good.clone();
-            *bad.pointer_mut(pointer).expect("there") = odd;
-            assert_eq!(odd_shape(&bad).len(), 1, "{pointer}: {:?}", odd_shape(&bad));
+            *bad.pointer_mut(pointer).expect("there") = invalid;
+            assert_eq!(
+                invalid_fields(&bad).len(),
+                1,
+                "{pointer}: {:?}",
+                invalid_fields(&bad)
+            );
         }
     }
 }

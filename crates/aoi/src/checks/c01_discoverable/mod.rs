@@ -2,28 +2,28 @@
 
 mod capabilities;
 mod document;
+mod invocations;
 mod schema_document;
-mod ways;
 
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
 use serde_json::Value;
 
-use super::{c13_versioned, when};
-use crate::model::{Check, TOOL};
+use super::{c13_versioned, run_if};
+use crate::model::{CheckId, TOOL};
 use crate::rules::{Level, Rule, Topic};
-use crate::session::{Declared, Session};
+use crate::session::{Declarations, LintSession};
 use capabilities::{
     CAPABILITIES_FAIL, CAPABILITIES_NOT_JSON, CAPABILITIES_NOT_OBJECT, CAPABILITIES_SHAPE,
-    judge_capabilities,
+    check_capabilities,
 };
-use document::Document;
+use document::DiscoveryOutput;
+use invocations::{DiscoveryRules, DiscoveryRun, InvocationKind};
 use schema_document::{
     SCHEMA_ANSI, SCHEMA_FILE_ID, SCHEMA_INVALID, SCHEMA_IS_STREAM, SCHEMA_MAP, SCHEMA_NAME,
-    SCHEMA_NOT_JSON, SCHEMA_REFERENCE, SCHEMA_REMOTE, SCHEMA_UNSTABLE, judge_schema,
+    SCHEMA_NOT_JSON, SCHEMA_REFERENCE, SCHEMA_REMOTE, SCHEMA_UNSTABLE, check_schema,
 };
-use ways::{Answer, Kind, Subject};
 
 pub const RULES: &[&Rule] = &[
     &SCHEMA_FAILS,
@@ -59,14 +59,14 @@ const ALONE: &str = "An agent calls discovery before it has logged in, and often
 
 static SCHEMA_FAILS: Rule = Rule {
     id: "AOI-01.schema-fails",
-    check: Check::Number(1),
+    check: CheckId::Number(1),
     level: Level::Must,
     section: "§3.2",
-    demands: "`schema --output json` exits 0 without a query, configuration or sidecar file",
+    requirement: "`schema --output json` exits 0 without a query, configuration or sidecar file",
     why: "Callers start here to learn what the tool prints.",
     hint: EMBED,
     topic: Topic::Discovery,
-    register: &[
+    requirement_ids: &[
         "AOI-3-01",
         "AOI-3.1-02",
         "AOI-3.1-03",
@@ -80,54 +80,54 @@ static SCHEMA_FAILS: Rule = Rule {
 
 static SCHEMA_HANGS: Rule = Rule {
     id: "AOI-01.schema-hangs",
-    check: Check::Number(1),
+    check: CheckId::Number(1),
     level: Level::Must,
     section: "§3.2",
-    demands: "`schema --output json` terminates",
+    requirement: "`schema --output json` terminates",
     why: "A caller that waits forever learns nothing.",
     hint: "Print the schema without waiting for a terminal, a network or a lock.",
     topic: Topic::Discovery,
-    register: &["AOI-3-01"],
+    requirement_ids: &["AOI-3-01"],
 };
 
 static SCHEMA_NETWORK: Rule = Rule {
     id: "AOI-01.schema-network",
-    check: Check::Number(1),
+    check: CheckId::Number(1),
     level: Level::Must,
     section: "§3.2",
-    demands: "`schema` works without a network",
+    requirement: "`schema` works without a network",
     why: ALONE,
     hint: EMBED,
     topic: Topic::Discovery,
-    register: &["AOI-3-01", "AOI-3.2-03"],
+    requirement_ids: &["AOI-3-01", "AOI-3.2-03"],
 };
 
 static SCHEMA_CREDENTIALS: Rule = Rule {
     id: "AOI-01.schema-credentials",
-    check: Check::Number(1),
+    check: CheckId::Number(1),
     level: Level::Must,
     section: "§3.2",
-    demands: "`schema` works without a login, without secrets in the environment and without \
+    requirement: "`schema` works without a login, without secrets in the environment and without \
               credential files",
     why: ALONE,
     hint: "Handle `schema` before looking for credentials.",
     topic: Topic::Discovery,
-    register: &["AOI-3-01", "AOI-3.2-01", "AOI-3.2-04"],
+    requirement_ids: &["AOI-3-01", "AOI-3.2-01", "AOI-3.2-04"],
 };
 
 static SCHEMA_FORMS: Rule = Rule {
     id: "AOI-01.schema-forms-differ",
-    check: Check::Number(1),
+    check: CheckId::Number(1),
     level: Level::Must,
     section: "§3",
-    demands: "If `schema` and `--schema` both exist, they print the same document",
+    requirement: "If `schema` and `--schema` both exist, they print the same document",
     why: "With two different documents, a caller cannot know which one is valid.",
     hint: "Use the same code for both.",
     topic: Topic::Discovery,
-    register: &["AOI-3-05", "AOI-3-04"],
+    requirement_ids: &["AOI-3-05", "AOI-3-04"],
 };
 
-const SCHEMA: Subject = Subject {
+const SCHEMA: DiscoveryRules = DiscoveryRules {
     word: "schema",
     fails: &SCHEMA_FAILS,
     hangs: &SCHEMA_HANGS,
@@ -138,54 +138,54 @@ const SCHEMA: Subject = Subject {
 
 static CAPABILITIES_HANG: Rule = Rule {
     id: "AOI-01.capabilities-hangs",
-    check: Check::Number(1),
+    check: CheckId::Number(1),
     level: Level::Must,
     section: "§3",
-    demands: "`capabilities --output json` terminates",
+    requirement: "`capabilities --output json` terminates",
     why: "A caller that waits forever learns nothing.",
     hint: "Print the capabilities without waiting for a terminal, a network or a lock.",
     topic: Topic::Discovery,
-    register: &["AOI-3-02"],
+    requirement_ids: &["AOI-3-02"],
 };
 
 static CAPABILITIES_NETWORK: Rule = Rule {
     id: "AOI-01.capabilities-network",
-    check: Check::Number(1),
+    check: CheckId::Number(1),
     level: Level::Must,
     section: "§3",
-    demands: "`capabilities` works without a network",
+    requirement: "`capabilities` works without a network",
     why: ALONE,
     hint: EMBED,
     topic: Topic::Discovery,
-    register: &["AOI-3-02"],
+    requirement_ids: &["AOI-3-02"],
 };
 
 static CAPABILITIES_CREDENTIALS: Rule = Rule {
     id: "AOI-01.capabilities-credentials",
-    check: Check::Number(1),
+    check: CheckId::Number(1),
     level: Level::Must,
     section: "§3",
-    demands: "`capabilities` works without a login, without secrets in the environment and \
+    requirement: "`capabilities` works without a login, without secrets in the environment and \
               without credential files",
     why: ALONE,
     hint: "Handle `capabilities` before looking for credentials.",
     topic: Topic::Discovery,
-    register: &["AOI-3-02"],
+    requirement_ids: &["AOI-3-02"],
 };
 
 static CAPABILITIES_FORMS: Rule = Rule {
     id: "AOI-01.capabilities-forms-differ",
-    check: Check::Number(1),
+    check: CheckId::Number(1),
     level: Level::Must,
     section: "§3",
-    demands: "If `capabilities` and `--capabilities` both exist, they print the same document",
+    requirement: "If `capabilities` and `--capabilities` both exist, they print the same document",
     why: "With two different documents, a caller cannot know which one is valid.",
     hint: "Use the same code for both.",
     topic: Topic::Discovery,
-    register: &["AOI-3-05", "AOI-3-04"],
+    requirement_ids: &["AOI-3-05", "AOI-3-04"],
 };
 
-const CAPABILITIES: Subject = Subject {
+const CAPABILITIES: DiscoveryRules = DiscoveryRules {
     word: "capabilities",
     fails: &CAPABILITIES_FAIL,
     hangs: &CAPABILITIES_HANG,
@@ -195,33 +195,33 @@ const CAPABILITIES: Subject = Subject {
 };
 
 /// Runs discovery. The other checks use the documents that it returns.
-pub async fn check(session: &Session) {
+pub async fn check(session: &LintSession) {
     let (schema, capabilities) = tokio::join!(
-        ways::find(session, &SCHEMA),
-        ways::find(session, &CAPABILITIES)
+        invocations::discover(session, &SCHEMA),
+        invocations::discover(session, &CAPABILITIES)
     );
-    let manifest = capabilities.as_ref().and_then(Answer::json).cloned();
+    let manifest = capabilities.as_ref().and_then(DiscoveryRun::json).cloned();
     // Other checks need the documents, but not the verdicts on them.
-    let is_judged = session.wants(1) || session.wants_advisory();
+    let is_checked = session.is_selected(1) || session.is_advisory_selected();
     let by_version = async {
-        match is_judged || session.wants(4) || session.wants(13) {
+        match is_checked || session.is_selected(4) || session.is_selected(13) {
             true => by_version(session, schema.as_ref(), manifest.as_ref()).await,
             false => BTreeMap::new(),
         }
     };
     let (by_version, (), ()) = tokio::join!(
         by_version,
-        when(is_judged, judge_schema(session, schema.as_ref())),
-        when(
-            is_judged,
-            judge_capabilities(session, capabilities.as_ref(), schema.as_ref())
+        run_if(is_checked, check_schema(session, schema.as_ref())),
+        run_if(
+            is_checked,
+            check_capabilities(session, capabilities.as_ref(), schema.as_ref())
         ),
     );
-    let mut declared = Declared {
+    let mut declared = Declarations {
         capabilities: manifest.filter(Value::is_object),
         schemas: by_version,
     };
-    if let Some(document) = schema.as_ref().and_then(Answer::json) {
+    if let Some(document) = schema.as_ref().and_then(DiscoveryRun::json) {
         declared.schemas.insert(String::new(), document.clone());
     }
     let _ = session.declared.set(declared);
@@ -229,8 +229,8 @@ pub async fn check(session: &Session) {
 
 /// The schema of each version that can be requested.
 async fn by_version(
-    session: &Session,
-    schema: Option<&Answer>,
+    session: &LintSession,
+    schema: Option<&DiscoveryRun>,
     manifest: Option<&Value>,
 ) -> BTreeMap<String, Value> {
     let Some(way) = schema.filter(|answer| answer.json().is_some()) else {
@@ -241,9 +241,9 @@ async fn by_version(
     let runs = versions.into_iter().map(|version| {
         let words = [way.words.clone(), vec![flag.clone(), version.clone()]].concat();
         async move {
-            let run = ways::ask(session, &words, None).await;
+            let run = invocations::run_isolated(session, &words, None).await;
             match document::read(&run.stdout).0 {
-                Document::Json(value) if run.end.is_success() => Some((version, value)),
+                DiscoveryOutput::Json(value) if run.end.is_success() => Some((version, value)),
                 _ => None,
             }
         }
@@ -252,56 +252,61 @@ async fn by_version(
 }
 
 /// Reports a discovery run that exited 0, depending on which parts of the isolation work.
-fn answered(session: &Session, topic: &Subject, answer: &Answer) {
-    let judge = session.judge(TOOL);
+fn report_success(session: &LintSession, topic: &DiscoveryRules, answer: &DiscoveryRun) {
+    let reporter = session.reporter(TOOL);
     let line = answer.words.join(" ");
-    judge.pass(topic.fails, format!("`{line}` exits 0"));
-    judge.pass(topic.hangs, "it terminates");
+    reporter.pass(topic.fails, format!("`{line}` exits 0"));
+    reporter.pass(topic.hangs, "it terminates");
     if answer.json().is_none() {
         let why = "stdout has no JSON document that could have come from a network";
-        judge.not_verified(topic.network, why);
-        return judge.not_verified(topic.credentials, why);
+        reporter.not_verified(topic.network, why);
+        return reporter.not_verified(topic.credentials, why);
     }
-    match &session.isolation.no_network_walls {
-        Some(why) => judge.not_verified(topic.network, format!("no isolation: {why}")),
-        None => judge.pass(topic.network, "it works without a network"),
+    match &session.isolation.no_network_isolation {
+        Some(why) => reporter.not_verified(topic.network, format!("no isolation: {why}")),
+        None => reporter.pass(topic.network, "it works without a network"),
     }
-    let sockets = session.isolation.no_socket_walls.as_ref();
-    match session.isolation.no_credential_walls.as_ref().or(sockets) {
-        Some(why) => judge.not_verified(topic.credentials, format!("no isolation: {why}")),
-        None => judge.pass(topic.credentials, "it works without credentials"),
+    let sockets = session.isolation.no_socket_isolation.as_ref();
+    match session
+        .isolation
+        .no_credential_isolation
+        .as_ref()
+        .or(sockets)
+    {
+        Some(why) => reporter.not_verified(topic.credentials, format!("no isolation: {why}")),
+        None => reporter.pass(topic.credentials, "it works without credentials"),
     }
 }
 
 /// Compares the flag and the subcommand, if both exist.
-async fn forms(session: &Session, topic: &Subject, answer: &Answer) {
-    let judge = session.judge(TOOL);
-    if answer.kind == Kind::Flag {
-        if let Some(run) = ways::failing_command(session, topic).await {
+async fn compare_forms(session: &LintSession, topic: &DiscoveryRules, answer: &DiscoveryRun) {
+    let reporter = session.reporter(TOOL);
+    if answer.kind == InvocationKind::Flag {
+        if let Some(run) = invocations::failing_command(session, topic).await {
             let message = format!(
                 "`{}` works, but the subcommand does not: {}",
                 answer.words.join(" "),
-                run.end.told()
+                run.end.describe()
             );
-            return judge.broken(topic.forms, message, &run);
+            return reporter.violation(topic.forms, message, &run);
         }
-        return judge.not_applicable(topic.forms, "only the flag exists");
+        return reporter.not_applicable(topic.forms, "only the flag exists");
     }
-    let Some(flag) = ways::by_flag(session, topic).await else {
+    let Some(flag) = invocations::by_flag(session, topic).await else {
         let why = format!("the flag `--{}` does not exist", topic.word);
-        return judge.not_applicable(topic.forms, why);
+        return reporter.not_applicable(topic.forms, why);
     };
     if flag.json() == answer.json() {
-        return judge.pass(
+        return reporter.pass(
             topic.forms,
             "the flag and the subcommand print the same document",
         );
     }
-    if ways::ignores_flags(session, &flag).await {
+    if invocations::ignores_flags(session, &flag).await {
         let why = format!("`--{}` is treated like an unknown flag", topic.word);
-        return judge.not_applicable(topic.forms, why);
+        return reporter.not_applicable(topic.forms, why);
     }
     let (one, other) = (answer.words.join(" "), flag.words.join(" "));
     let message = format!("`{one}` and `{other}` print different documents");
-    judge.broken(topic.forms, message, &flag.capture);
+    reporter.violation(topic.forms, message, &flag.capture);
 }

@@ -1,12 +1,12 @@
 //! Classifies a line that is not JSON, for the message.
 
-use crate::trace;
+use crate::stack_trace;
 
 /// What the line looks like. `None` if it looks like invalid JSON.
 pub fn kind(line: &[u8]) -> Option<&'static str> {
     let text = String::from_utf8_lossy(line);
     let plain = text.trim();
-    if trace::find(line).is_some() {
+    if stack_trace::find(line).is_some() {
         return Some("a stack trace");
     }
     if plain.starts_with(['{', '[', '"', '}', ']']) && !is_log(plain) {
@@ -40,7 +40,7 @@ fn is_log(text: &str) -> bool {
 }
 
 /// The first 60 characters, escaped.
-pub fn shown(line: &[u8]) -> String {
+pub fn excerpt(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let cut: String = text.chars().take(60).collect();
     format!("{cut:?}")

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::capture::Capture;
-use crate::checks::tally::Tally;
-use crate::model::Check;
-use crate::probe::Command;
+use crate::checks::tally::RuleTally;
+use crate::model::CheckId;
+use crate::probe::ProbeCommand;
 use crate::rules::{Level, Rule, Topic};
-use crate::session::Judge;
-use crate::stream::Stream;
+use crate::session::Reporter;
+use crate::stream::EventStream;
 
 /// What a `count` counts.
 #[derive(Debug, PartialEq, Eq)]
-enum Reading {
+enum CountBasis {
     /// Domain events and checks, as in the examples of the spec.
     Results,
     /// Every event, as an SDK does.
@@ -25,53 +25,56 @@ enum Reading {
 
 pub(super) static COUNT: Rule = Rule {
     id: "AOI-03.count",
-    check: Check::Number(3),
+    check: CheckId::Number(3),
     level: Level::Must,
     section: "§19",
-    demands: "`count` is the number of results, that is, domain events and checks",
+    requirement: "`count` is the number of results, that is, domain events and checks",
     why: "A caller compares it with what it received, to detect losses.",
     hint: "Count each domain event and aoi:check when it is written. Do not count meta, summary, \
            warnings and errors.",
     topic: Topic::Summary,
-    register: &["AOI-8.3-13", "AOI-19-01", "AOI-19-03"],
+    requirement_ids: &["AOI-8.3-13", "AOI-19-01", "AOI-19-03"],
 };
 
 pub(super) static COUNT_ALL: Rule = Rule {
     id: "AOI-03.count-all-events",
-    check: Check::Number(3),
+    check: CheckId::Number(3),
     level: Level::Open,
     section: "§19",
-    demands: "`count` does not include framework events",
+    requirement: "`count` does not include framework events",
     why: "The examples of the spec count results only. A public SDK counts every event, so \
           callers see both.",
     hint: "If an SDK maintains the count, check whether it includes meta and summary.",
     topic: Topic::Summary,
-    register: &["AOI-19-01"],
+    requirement_ids: &["AOI-19-01"],
 };
 
 pub(super) static ERRORS: Rule = Rule {
     id: "AOI-03.error-count",
-    check: Check::Number(3),
+    check: CheckId::Number(3),
     level: Level::Must,
     section: "§8.3",
-    demands: "`error_count` and `warning_count` match the emitted events. A failed check may \
+    requirement: "`error_count` and `warning_count` match the emitted events. A failed check may \
               count as an error",
     why: "A caller that reads only the summary must see that something went wrong.",
     hint: "Count each aoi:error and aoi:warning when it is written.",
     topic: Topic::Summary,
-    register: &["AOI-8.3-13", "AOI-19-03"],
+    requirement_ids: &["AOI-8.3-13", "AOI-19-03"],
 };
 
-pub fn judge(judge: Judge, command: &Command, all: &[(&Arc<Capture>, Stream)]) {
-    let (mut count, mut narrow, mut errors) =
-        (Tally::default(), Tally::default(), Tally::default());
+pub fn check(reporter: Reporter, command: &ProbeCommand, all: &[(&Arc<Capture>, EventStream)]) {
+    let (mut count, mut narrow, mut errors) = (
+        RuleTally::default(),
+        RuleTally::default(),
+        RuleTally::default(),
+    );
     for (run, stream) in all {
         let Some(summary) = stream.summary() else {
             continue;
         };
         // Streams with other defects are left out, because every count would be wrong.
         if stream.lines.iter().any(|line| line.kind().is_none())
-            || stream.of("aoi:summary").count() > 1
+            || stream.of_type("aoi:summary").count() > 1
         {
             continue;
         }
@@ -81,69 +84,69 @@ pub fn judge(judge: Judge, command: &Command, all: &[(&Arc<Capture>, Stream)]) {
             summary.get("count").and_then(Value::as_u64),
         ) {
             (None | Some(Value::Null), _) => {}
-            (Some(other), None) => count.wrong(run, || {
+            (Some(other), None) => count.violation(run, || {
                 at(format!(
                     "`count` must be a non-negative integer, found {other}"
                 ))
             }),
-            (_, Some(said)) => match reading(stream, said) {
-                Reading::Results => {
-                    count.held(format!("`count` is {said}, which matches the results"));
-                    narrow.held("`count` does not include framework events");
+            (_, Some(reported)) => match count_basis(stream, reported) {
+                CountBasis::Results => {
+                    count.pass(format!("`count` is {reported}, which matches the results"));
+                    narrow.pass("`count` does not include framework events");
                 }
-                Reading::Everything => {
-                    count.held(format!("`count` is {said}, including framework events"));
-                    narrow.wrong(run, || {
+                CountBasis::Everything => {
+                    count.pass(format!("`count` is {reported}, including framework events"));
+                    narrow.violation(run, || {
                         at(format!(
-                            "`count` is {said} and includes framework events; expected {}, \
+                            "`count` is {reported} and includes framework events; expected {}, \
                              the number of results",
                             results(stream)
                         ))
                     });
                 }
                 // With input, `count` may be the number of accepted lines.
-                Reading::None if command.input.is_some() => {}
-                Reading::None => count.wrong(run, || {
+                CountBasis::None if command.input.is_some() => {}
+                CountBasis::None => count.violation(run, || {
                     at(format!(
-                        "`count` is {said}, but the stream has {} results",
+                        "`count` is {reported}, but the stream has {} results",
                         results(stream)
                     ))
                 }),
             },
         }
-        match problems(
+        match compare_problem_counts(
             stream,
             summary.get("error_count"),
             summary.get("warning_count"),
         ) {
-            Problems::Unsaid => {}
-            Problems::Fit => errors.held("the counts match the errors and warnings"),
-            Problems::Wrong(what) => errors.wrong(run, || at(what)),
+            ProblemCounts::Missing => {}
+            ProblemCounts::Match => errors.pass("the counts match the errors and warnings"),
+            ProblemCounts::Mismatch(what) => errors.violation(run, || at(what)),
         }
     }
     for (tally, rule) in [(count, &COUNT), (narrow, &COUNT_ALL)] {
-        tally.settle(judge, rule, |judge, rule| {
-            judge.not_applicable(rule, "no summary has a `count`");
+        tally.report(reporter, rule, |reporter, rule| {
+            reporter.not_applicable(rule, "no summary has a `count`");
         });
     }
-    errors.settle(judge, &ERRORS, |judge, rule| {
-        judge.not_applicable(rule, "no summary counts errors or warnings");
+    errors.report(reporter, &ERRORS, |reporter, rule| {
+        reporter.not_applicable(rule, "no summary counts errors or warnings");
     });
 }
 
-fn number(stream: &Stream, kind: &str) -> u64 {
-    stream.of(kind).count() as u64
+fn number(stream: &EventStream, kind: &str) -> u64 {
+    stream.of_type(kind).count() as u64
 }
 
-fn results(stream: &Stream) -> u64 {
+fn results(stream: &EventStream) -> u64 {
     stream.domain().count() as u64 + number(stream, "aoi:check")
 }
 
-fn reading(stream: &Stream, said: u64) -> Reading {
+fn count_basis(stream: &EventStream, reported: u64) -> CountBasis {
     let results = results(stream);
     let plans = number(stream, "aoi:plan");
-    if said == results || said == results + plans {
-        return Reading::Results;
+    if reported == results || reported == results + plans {
+        return CountBasis::Results;
     }
     let signs = number(stream, "aoi:progress") + number(stream, "aoi:heartbeat");
     let every = stream.lines.len() as u64;
@@ -151,56 +154,62 @@ fn reading(stream: &Stream, said: u64) -> Reading {
     let known = known
         .iter()
         .flat_map(|all| [*all, all.saturating_sub(signs)]);
-    match known.into_iter().any(|all| all == said) {
-        true => Reading::Everything,
-        false => Reading::None,
+    match known.into_iter().any(|all| all == reported) {
+        true => CountBasis::Everything,
+        false => CountBasis::None,
     }
 }
 
-enum Problems {
-    Unsaid,
-    Fit,
-    Wrong(String),
+enum ProblemCounts {
+    Missing,
+    Match,
+    Mismatch(String),
 }
 
 /// Compares both counts. A failed check may count as an error or as a warning, whatever its
 /// severity.
-fn problems(stream: &Stream, errors: Option<&Value>, warnings: Option<&Value>) -> Problems {
-    let failed = stream.of("aoi:check").filter(|line| {
+fn compare_problem_counts(
+    stream: &EventStream,
+    errors: Option<&Value>,
+    warnings: Option<&Value>,
+) -> ProblemCounts {
+    let failed = stream.of_type("aoi:check").filter(|line| {
         let is_bad = line.get("ok") == Some(&Value::Bool(false));
         is_bad || line.get("severity").and_then(Value::as_str) == Some("warning")
     });
     let failed = failed.count() as u64;
-    let mut seen = Problems::Unsaid;
-    for (name, said, kind) in [
+    let mut result = ProblemCounts::Missing;
+    for (name, reported, kind) in [
         ("error_count", errors, "aoi:error"),
         ("warning_count", warnings, "aoi:warning"),
     ] {
-        let Some(said) = said.filter(|said| !said.is_null()) else {
+        let Some(reported) = reported.filter(|reported| !reported.is_null()) else {
             continue;
         };
-        let came = number(stream, kind);
-        match said.as_u64() {
-            Some(said) if (came..=came + failed).contains(&said) => seen = Problems::Fit,
+        let received = number(stream, kind);
+        match reported.as_u64() {
+            Some(reported) if (received..=received + failed).contains(&reported) => {
+                result = ProblemCounts::Match
+            }
             _ => {
-                return Problems::Wrong(format!(
-                    "`{name}` is {said}, but the stream has {came} {kind} events"
+                return ProblemCounts::Mismatch(format!(
+                    "`{name}` is {reported}, but the stream has {received} {kind} events"
                 ));
             }
         }
     }
-    seen
+    result
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn stream(kinds: &[&str]) -> Stream {
+    fn stream(kinds: &[&str]) -> EventStream {
         let lines = kinds
             .iter()
             .map(|kind| format!("{{\"type\":\"{kind}\"}}\n"));
-        Stream::read(lines.collect::<String>().as_bytes())
+        EventStream::parse(lines.collect::<String>().as_bytes())
     }
 
     #[test]
@@ -213,22 +222,26 @@ mod tests {
             "aoi:check",
             "aoi:summary",
         ]);
-        assert_eq!(reading(&plain, 3), Reading::Results);
-        assert_eq!(reading(&plain, 6), Reading::Everything);
-        assert_eq!(reading(&plain, 5), Reading::Everything);
-        assert_eq!(reading(&plain, 4), Reading::None);
-        assert_eq!(reading(&plain, 0), Reading::None);
+        assert_eq!(count_basis(&plain, 3), CountBasis::Results);
+        assert_eq!(count_basis(&plain, 6), CountBasis::Everything);
+        assert_eq!(count_basis(&plain, 5), CountBasis::Everything);
+        assert_eq!(count_basis(&plain, 4), CountBasis::None);
+        assert_eq!(count_basis(&plain, 0), CountBasis::None);
         let planned = stream(&["aoi:meta", "aoi:plan", "aoi:plan", "aoi:summary"]);
-        assert_eq!(reading(&planned, 0), Reading::Results);
-        assert_eq!(reading(&planned, 2), Reading::Results);
+        assert_eq!(count_basis(&planned, 0), CountBasis::Results);
+        assert_eq!(count_basis(&planned, 2), CountBasis::Results);
     }
 
     #[test]
     fn a_truncated_stream_has_no_summary() {
         let whole = "{\"type\":\"aoi:meta\"}\n{\"type\":\"aoi:summary\",\"ok\":true}\n";
-        assert_eq!(Stream::read(whole.as_bytes()).ok(), Some(true));
+        assert_eq!(EventStream::parse(whole.as_bytes()).ok(), Some(true));
         for cut in 1..whole.len() - 2 {
-            assert_eq!(Stream::read(&whole.as_bytes()[..cut]).ok(), None, "{cut}");
+            assert_eq!(
+                EventStream::parse(&whole.as_bytes()[..cut]).ok(),
+                None,
+                "{cut}"
+            );
         }
     }
 }

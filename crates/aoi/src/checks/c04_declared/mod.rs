@@ -9,11 +9,11 @@ use serde_json::Value;
 use super::c13_versioned;
 use crate::canary;
 use crate::capture::Capture;
-use crate::model::{Check, TOOL};
+use crate::model::{CheckId, TOOL};
 use crate::rules::{Level, Rule, Topic};
-use crate::schema::{EventSchema, Fit, shortened};
-use crate::session::Session;
-use crate::stream::{Line, Stream};
+use crate::schema::{EventSchema, Validity, shorten};
+use crate::session::LintSession;
+use crate::stream::{EventLine, EventStream};
 
 pub const RULES: &[&Rule] = &[
     &META,
@@ -35,14 +35,14 @@ const TEST: &str = "Validate every event against the schema in your tests.";
 
 static META: Rule = Rule {
     id: "AOI-04.meta",
-    check: Check::Number(4),
+    check: CheckId::Number(4),
     level: Level::Must,
     section: "§18.2",
-    demands: "Every aoi:meta is valid according to the declared schema",
+    requirement: "Every aoi:meta is valid according to the declared schema",
     why: TYPES,
     hint: TEST,
     topic: Topic::Json,
-    register: &[
+    requirement_ids: &[
         "AOI-1.1-01",
         "AOI-8.1-02",
         "AOI-8.1-04",
@@ -53,50 +53,50 @@ static META: Rule = Rule {
 
 static SUMMARY: Rule = Rule {
     id: "AOI-04.summary",
-    check: Check::Number(4),
+    check: CheckId::Number(4),
     level: Level::Must,
     section: "§18.2",
-    demands: "Every aoi:summary is valid according to the declared schema",
+    requirement: "Every aoi:summary is valid according to the declared schema",
     why: TYPES,
     hint: TEST,
     topic: Topic::Json,
-    register: &["AOI-1.1-01", "AOI-8.3-13", "AOI-18.2-04"],
+    requirement_ids: &["AOI-1.1-01", "AOI-8.3-13", "AOI-18.2-04"],
 };
 
 static WARNING: Rule = Rule {
     id: "AOI-04.warning",
-    check: Check::Number(4),
+    check: CheckId::Number(4),
     level: Level::Must,
     section: "§18.2",
-    demands: "Every aoi:warning is valid according to the declared schema",
+    requirement: "Every aoi:warning is valid according to the declared schema",
     why: TYPES,
     hint: TEST,
     topic: Topic::Json,
-    register: &["AOI-2-11", "AOI-8.3-10", "AOI-18.2-04"],
+    requirement_ids: &["AOI-2-11", "AOI-8.3-10", "AOI-18.2-04"],
 };
 
 static ERROR: Rule = Rule {
     id: "AOI-04.error",
-    check: Check::Number(4),
+    check: CheckId::Number(4),
     level: Level::Must,
     section: "§18.2",
-    demands: "Every aoi:error is valid according to the declared schema",
+    requirement: "Every aoi:error is valid according to the declared schema",
     why: TYPES,
     hint: TEST,
     topic: Topic::Json,
-    register: &["AOI-8.3-11", "AOI-18.2-04"],
+    requirement_ids: &["AOI-8.3-11", "AOI-18.2-04"],
 };
 
 static CHECK: Rule = Rule {
     id: "AOI-04.check",
-    check: Check::Number(4),
+    check: CheckId::Number(4),
     level: Level::Must,
     section: "§18.2",
-    demands: "Every aoi:check is valid according to the declared schema",
+    requirement: "Every aoi:check is valid according to the declared schema",
     why: TYPES,
     hint: TEST,
     topic: Topic::Json,
-    register: &["AOI-8.3-06", "AOI-16.2-04", "AOI-18.2-04", "AOI-19-03"],
+    requirement_ids: &["AOI-8.3-06", "AOI-16.2-04", "AOI-18.2-04", "AOI-19-03"],
 };
 
 /// The event types that §18.2 names, each with its rule.
@@ -109,7 +109,7 @@ const CLASSES: [(&str, &Rule); 5] = [
 ];
 
 /// Maximum number of events checked per run.
-const MOST: usize = 20_000;
+const MAX_EVENTS: usize = 20_000;
 
 /// Number of events per type that are used to test whether the schema rejects invalid ones.
 const TRIES: u32 = 3;
@@ -126,38 +126,38 @@ fn framework() -> Option<&'static EventSchema> {
 }
 
 /// The first violation, and its run.
-type Wrong = Option<(String, Arc<Capture>)>;
+type Violation = Option<(String, Arc<Capture>)>;
 
 /// One rule over the runs of one command.
 #[derive(Default)]
-struct Tally {
-    seen: usize,
-    wrong: Wrong,
+struct EventTally {
+    checked: usize,
+    violation: Violation,
     tries: u32,
     /// Whether the schema rejects an invalid variant of an event.
-    telling: bool,
+    discriminates_events: bool,
 }
 
-impl Tally {
-    fn note(&mut self, message: impl FnOnce() -> String, run: &Arc<Capture>) {
-        if self.wrong.is_none() {
-            let message = shortened(&canary::masked(&message()));
-            self.wrong = Some((message, Arc::clone(run)));
+impl EventTally {
+    fn record(&mut self, message: impl FnOnce() -> String, run: &Arc<Capture>) {
+        if self.violation.is_none() {
+            let message = shorten(&canary::masked(&message()));
+            self.violation = Some((message, Arc::clone(run)));
         }
     }
 }
 
 #[derive(Default)]
-struct Looked {
-    classes: [Tally; CLASSES.len()],
-    domain: Tally,
-    undeclared: Tally,
-    unlisted: Tally,
-    framework: Tally,
+struct CommandTallies {
+    classes: [EventTally; CLASSES.len()],
+    domain: EventTally,
+    undeclared: EventTally,
+    unlisted: EventTally,
+    framework: EventTally,
 }
 
 /// Evaluates all runs. Call it after the last one.
-pub fn check(session: &Session) {
+pub fn check(session: &LintSession) {
     let declared = session.declared.get();
     let schemas: BTreeMap<&str, EventSchema> = declared
         .into_iter()
@@ -166,57 +166,57 @@ pub fn check(session: &Session) {
             Some((version.as_str(), EventSchema::read(document).ok()?))
         })
         .collect();
-    let mut by_command: BTreeMap<String, Looked> = BTreeMap::new();
+    let mut by_command: BTreeMap<String, CommandTallies> = BTreeMap::new();
     for run in session.captures() {
-        let stream = Stream::read(&run.stdout);
+        let stream = EventStream::parse(&run.stdout);
         if !run.is_machine || stream.lines.is_empty() || c13_versioned::is_legacy(&stream) {
             continue;
         }
-        let looked = by_command.entry(run.command.clone()).or_default();
+        let tallies = by_command.entry(run.command.clone()).or_default();
         let schema = schemas.get(run.version.as_deref().unwrap_or_default());
         let listed = declared.and_then(|d| d.command(&run.command)?.get("event_types")?.as_array());
-        for line in stream.lines.iter().take(MOST) {
+        for line in stream.lines.iter().take(MAX_EVENTS) {
             if let (Some(kind), Some(event)) = (line.kind(), &line.json) {
-                look(looked, &run, line, kind, event, schema, listed);
+                check_event(tallies, &run, line, kind, event, schema, listed);
             }
         }
     }
     let has_schema = schemas.contains_key("");
     vacuous(session, by_command.values(), has_schema);
-    for (command, looked) in by_command {
-        judge(session, &command, looked, has_schema);
+    for (command, tallies) in by_command {
+        report(session, &command, tallies, has_schema);
     }
 }
 
-fn look(
-    looked: &mut Looked,
+fn check_event(
+    tallies: &mut CommandTallies,
     run: &Arc<Capture>,
-    line: &Line,
+    line: &EventLine,
     kind: &str,
     event: &Value,
     schema: Option<&EventSchema>,
     listed: Option<&Vec<Value>>,
 ) {
-    let place = || format!("line {} of the run `{}`", line.number, run.probe);
+    let position = || format!("line {} of the run `{}`", line.number, run.probe);
     let is_framework = kind.starts_with("aoi:");
-    if let (true, Some(text)) = (is_framework, framework()) {
-        looked.framework.seen += 1;
-        if let Fit::Breaks(why) = text.judge(event) {
-            looked
+    if let (true, Some(spec)) = (is_framework, framework()) {
+        tallies.framework.checked += 1;
+        if let Validity::Invalid(why) = spec.validate(event) {
+            tallies
                 .framework
-                .note(|| format!("{}: {kind}: {why}", place()), run);
+                .record(|| format!("{}: {kind}: {why}", position()), run);
         }
     }
     if let Some(listed) = listed {
         // Some lists contain domain types only.
-        let names = |wanted: &str| listed.iter().any(|name| name.as_str() == Some(wanted));
+        let names = |kind: &str| listed.iter().any(|name| name.as_str() == Some(kind));
         let all = listed.iter().filter_map(Value::as_str);
         let counts = !is_framework || { all }.any(|name| name.starts_with("aoi:"));
         if counts {
-            looked.unlisted.seen += 1;
+            tallies.unlisted.checked += 1;
             if !names(kind) {
-                let message = || format!("{}: `{kind}` is not in `event_types`", place());
-                looked.unlisted.note(message, run);
+                let message = || format!("{}: `{kind}` is not in `event_types`", position());
+                tallies.unlisted.record(message, run);
             }
         }
     }
@@ -224,172 +224,176 @@ fn look(
         return;
     };
     if let Some(types) = &schema.types {
-        looked.undeclared.seen += 1;
+        tallies.undeclared.checked += 1;
         if !types.contains(kind) {
-            let message = || format!("{}: the schema does not define `{kind}`", place());
-            return looked.undeclared.note(message, run);
+            let message = || format!("{}: the schema does not define `{kind}`", position());
+            return tallies.undeclared.record(message, run);
         }
     }
     let class = CLASSES.iter().position(|(name, _)| *name == kind);
-    let tally = match class.and_then(|class| looked.classes.get_mut(class)) {
+    let tally = match class.and_then(|class| tallies.classes.get_mut(class)) {
         Some(tally) => tally,
         // Check 13 covers runs with a requested version.
         None if run.version.is_some() => return,
-        None => &mut looked.domain,
+        None => &mut tallies.domain,
     };
-    tally.seen += 1;
-    match schema.judge(event) {
-        Fit::Fits if !tally.telling && tally.tries < TRIES => {
+    tally.checked += 1;
+    match schema.validate(event) {
+        Validity::Valid if !tally.discriminates_events && tally.tries < TRIES => {
             tally.tries += 1;
-            tally.telling = schema.discriminates(event);
+            tally.discriminates_events = schema.discriminates(event);
         }
-        Fit::Fits => {}
-        Fit::Breaks(why) => tally.note(|| format!("{}: {kind}: {why}", place()), run),
-        Fit::Undefined => {
-            let message = || format!("{}: the schema has no definition for `{kind}`", place());
-            tally.note(message, run);
+        Validity::Valid => {}
+        Validity::Invalid(why) => tally.record(|| format!("{}: {kind}: {why}", position()), run),
+        Validity::Undefined => {
+            let message = || format!("{}: the schema has no definition for `{kind}`", position());
+            tally.record(message, run);
         }
     }
 }
 
 static VACUOUS: Rule = Rule {
     id: "AOI-04.vacuous",
-    check: Check::Number(4),
+    check: CheckId::Number(4),
     level: Level::Open,
     section: "§18.2",
-    demands: "The declared schema rejects invalid events",
+    requirement: "The declared schema rejects invalid events",
     why: TYPES,
     hint: "Require `type` and the fields of each type. A schema that allows everything describes \
            nothing.",
     topic: Topic::Json,
-    register: &["AOI-1.1-01"],
+    requirement_ids: &["AOI-1.1-01"],
 };
 
 /// Checks that the schema rejects something. A schema that accepts every event proves nothing.
-fn vacuous<'l>(session: &Session, all: impl Iterator<Item = &'l Looked>, has_schema: bool) {
-    let judge = session.judge(TOOL);
+fn vacuous<'l>(
+    session: &LintSession,
+    all: impl Iterator<Item = &'l CommandTallies>,
+    has_schema: bool,
+) {
+    let reporter = session.reporter(TOOL);
     if !has_schema {
-        return judge.skip(&VACUOUS, "the schema is missing or invalid (check 1)");
+        return reporter.skip(&VACUOUS, "the schema is missing or invalid (check 1)");
     }
-    let classes: Vec<&Tally> = all.flat_map(|looked| &looked.classes).collect();
-    let seen: usize = classes.iter().map(|tally| tally.seen).sum();
-    if classes.iter().any(|tally| tally.telling) {
-        return judge.pass(
+    let classes: Vec<&EventTally> = all.flat_map(|tallies| &tallies.classes).collect();
+    let checked: usize = classes.iter().map(|tally| tally.checked).sum();
+    if classes.iter().any(|tally| tally.discriminates_events) {
+        return reporter.pass(
             &VACUOUS,
             "the schema rejects events with a missing field or a field of another type",
         );
     }
-    let refused = classes.iter().any(|tally| tally.wrong.is_some());
+    let refused = classes.iter().any(|tally| tally.violation.is_some());
     let runs = session.captures();
     match runs.iter().find(|run| run.command == TOOL) {
-        _ if seen == 0 => {
-            judge.not_verified(&VACUOUS, "no event was printed to test the schema with")
+        _ if checked == 0 => {
+            reporter.not_verified(&VACUOUS, "no event was printed to test the schema with")
         }
-        _ if refused => judge.pass(&VACUOUS, "the schema rejects printed events"),
+        _ if refused => reporter.pass(&VACUOUS, "the schema rejects printed events"),
         Some(run) => {
             let message = "the schema rejects no event, even with a field missing or of another \
                            type";
-            judge.broken(&VACUOUS, message, run);
+            reporter.violation(&VACUOUS, message, run);
         }
-        None => judge.not_verified(&VACUOUS, "the schema rejects no event"),
+        None => reporter.not_verified(&VACUOUS, "the schema rejects no event"),
     }
 }
 
 static DOMAIN: Rule = Rule {
     id: "AOI-04.domain",
-    check: Check::Number(4),
+    check: CheckId::Number(4),
     level: Level::Should,
     section: "§1.1",
-    demands: "Every domain event is valid according to the declared schema",
+    requirement: "Every domain event is valid according to the declared schema",
     why: TYPES,
     hint: TEST,
     topic: Topic::Json,
-    register: &["AOI-1.1-01", "AOI-8.3-03"],
+    requirement_ids: &["AOI-1.1-01", "AOI-8.3-03"],
 };
 
 static UNDECLARED: Rule = Rule {
     id: "AOI-04.undeclared-type",
-    check: Check::Number(4),
+    check: CheckId::Number(4),
     level: Level::Must,
     section: "§1.1, §8.2",
-    demands: "The declared schema defines the type of every printed event",
+    requirement: "The declared schema defines the type of every printed event",
     why: TYPES,
     hint: "Add the type to the schema, or use a type that the schema defines.",
     topic: Topic::Json,
-    register: &["AOI-1.1-01"],
+    requirement_ids: &["AOI-1.1-01"],
 };
 
 static UNLISTED: Rule = Rule {
     id: "AOI-04.unlisted-type",
-    check: Check::Number(4),
+    check: CheckId::Number(4),
     level: Level::Should,
     section: "§17",
-    demands: "`event_types` of a command lists every type that the command prints",
+    requirement: "`event_types` of a command lists every type that the command prints",
     why: TYPES,
     hint: "Add the type to `event_types` in `capabilities`.",
     topic: Topic::Json,
-    register: &["AOI-1.1-01"],
+    requirement_ids: &["AOI-1.1-01"],
 };
 
 static FRAMEWORK: Rule = Rule {
     id: "AOI-04.framework",
-    check: Check::Number(4),
+    check: CheckId::Number(4),
     level: Level::Must,
     section: "§8.3, §9",
-    demands: "The fields of framework events have the types that the spec defines",
+    requirement: "The fields of framework events have the types that the spec defines",
     why: TYPES,
     hint: "Compare the event with §8.3 and §9.",
     topic: Topic::Json,
-    register: &["AOI-8.3-13", "AOI-8.3-06", "AOI-8.3-11"],
+    requirement_ids: &["AOI-8.3-13", "AOI-8.3-06", "AOI-8.3-11"],
 };
 
-fn judge(session: &Session, command: &str, looked: Looked, has_schema: bool) {
-    let judge = session.judge(command);
+fn report(session: &LintSession, command: &str, tallies: CommandTallies, has_schema: bool) {
+    let reporter = session.reporter(command);
     let none = "the schema is missing or invalid (check 1)";
-    let plain = |rule: &Rule, tally: Tally, proof: &str, why: &str| match tally.wrong {
-        Some((message, run)) => judge.broken(rule, message, &run),
-        None if tally.seen == 0 => judge.not_applicable(rule, why),
-        None => judge.pass(rule, format!("{} events: {proof}", tally.seen)),
+    let plain = |rule: &Rule, tally: EventTally, proof: &str, why: &str| match tally.violation {
+        Some((message, run)) => reporter.violation(rule, message, &run),
+        None if tally.checked == 0 => reporter.not_applicable(rule, why),
+        None => reporter.pass(rule, format!("{} events: {proof}", tally.checked)),
     };
     plain(
         &FRAMEWORK,
-        looked.framework,
+        tallies.framework,
         "their fields have the types that the spec defines",
         "no framework event was printed",
     );
     plain(
         &UNLISTED,
-        looked.unlisted,
+        tallies.unlisted,
         "their types are in `event_types`",
         "`capabilities` lists no `event_types` for the command",
     );
     if !has_schema {
         for (_, rule) in CLASSES {
-            judge.skip(rule, none);
+            reporter.skip(rule, none);
         }
-        judge.skip(&DOMAIN, none);
-        return judge.skip(&UNDECLARED, none);
+        reporter.skip(&DOMAIN, none);
+        return reporter.skip(&UNDECLARED, none);
     }
     plain(
         &UNDECLARED,
-        looked.undeclared,
+        tallies.undeclared,
         "the schema defines their types",
         "the schema does not restrict the types",
     );
-    let classes = CLASSES.into_iter().zip(looked.classes);
-    let domain = (("a domain event", &DOMAIN), looked.domain);
+    let classes = CLASSES.into_iter().zip(tallies.classes);
+    let domain = (("a domain event", &DOMAIN), tallies.domain);
     for ((kind, rule), tally) in classes.chain([domain]) {
-        match tally.wrong {
-            Some((message, run)) => judge.broken(rule, message, &run),
-            None if tally.seen == 0 => {
-                judge.not_applicable(rule, format!("no run printed {kind}"));
+        match tally.violation {
+            Some((message, run)) => reporter.violation(rule, message, &run),
+            None if tally.checked == 0 => {
+                reporter.not_applicable(rule, format!("no run printed {kind}"));
             }
-            None if !tally.telling => {
+            None if !tally.discriminates_events => {
                 let why = "the schema accepts such events even with a field missing or of another \
                            type";
-                judge.not_verified(rule, why);
+                reporter.not_verified(rule, why);
             }
-            None => judge.pass(rule, format!("{} events are valid", tally.seen)),
+            None => reporter.pass(rule, format!("{} events are valid", tally.checked)),
         }
     }
 }
@@ -416,7 +420,7 @@ mod tests {
             json!({ "type": "aoi:warning" }),
             json!({ "type": "summary", "ok": "a text of the domain" }),
         ] {
-            assert_eq!(schema.judge(&event), Fit::Fits, "{event}");
+            assert_eq!(schema.validate(&event), Validity::Valid, "{event}");
         }
         for event in [
             json!({ "type": "aoi:meta", "tool": 3 }),
@@ -426,7 +430,10 @@ mod tests {
             json!({ "type": "aoi:error", "code": "X", "category": "io", "message": "" }),
             json!({ "type": "aoi:warning", "message": ["x"] }),
         ] {
-            assert!(matches!(schema.judge(&event), Fit::Breaks(_)), "{event}");
+            assert!(
+                matches!(schema.validate(&event), Validity::Invalid(_)),
+                "{event}"
+            );
         }
     }
 }

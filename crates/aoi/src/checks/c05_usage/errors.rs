@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::capture::{Capture, End};
-use crate::checks::tally::Tally;
-use crate::model::Check;
+use crate::capture::{Capture, ExitKind};
+use crate::checks::tally::RuleTally;
+use crate::model::CheckId;
 use crate::rules::{Level, Rule, Topic};
-use crate::session::Judge;
-use crate::stream::{Line, Stream};
+use crate::session::Reporter;
+use crate::stream::{EventLine, EventStream};
 
 /// The categories, and their `retryable`. `None` if it depends.
 const CATEGORIES: [(&str, Option<bool>); 14] = [
@@ -31,28 +31,28 @@ const CATEGORIES: [(&str, Option<bool>); 14] = [
 
 pub(super) static FIELDS: Rule = Rule {
     id: "AOI-05.error-fields",
-    check: Check::Number(5),
+    check: CheckId::Number(5),
     level: Level::Must,
     section: "§9",
-    demands: "Every aoi:error has the strings category, code and message, and the boolean \
+    requirement: "Every aoi:error has the strings category, code and message, and the boolean \
               retryable",
     why: "A caller uses them to decide whether to retry, to ask a human or to give up.",
     hint: "Create every aoi:error with one function that requires all four fields.",
     topic: Topic::Errors,
-    register: &["AOI-8.3-11", "AOI-9-03", "AOI-18.2-05"],
+    requirement_ids: &["AOI-8.3-11", "AOI-9-03", "AOI-18.2-05"],
 };
 
 pub(super) static CATEGORY: Rule = Rule {
     id: "AOI-05.category-unknown",
-    check: Check::Number(5),
+    check: CheckId::Number(5),
     level: Level::Should,
     section: "§9.1",
-    demands: "The category of an error is one of the 14 in the spec",
+    requirement: "The category of an error is one of the 14 in the spec",
     why: "Callers branch on the category, and do not know your own.",
     hint: "Map your own codes to usage, validation, authn, authz, not_found, conflict, \
            rate_limited, temporary, timeout, cancelled, partial, internal, config or io.",
     topic: Topic::Errors,
-    register: &[
+    requirement_ids: &[
         "AOI-9-02",
         "AOI-9.1-01",
         "AOI-9.1-02",
@@ -73,27 +73,27 @@ pub(super) static CATEGORY: Rule = Rule {
 
 pub(super) static CODE: Rule = Rule {
     id: "AOI-05.code-form",
-    check: Check::Number(5),
+    check: CheckId::Number(5),
     level: Level::Should,
     section: "§9.1",
-    demands: "The code of an error is in UPPER_SNAKE_CASE",
+    requirement: "The code of an error is in UPPER_SNAKE_CASE",
     why: "Codes are compared as strings, so they need one form.",
     hint: "Use codes such as FILE_NOT_FOUND.",
     topic: Topic::Errors,
-    register: &["AOI-9.1-16"],
+    requirement_ids: &["AOI-9.1-16"],
 };
 
 pub(super) static RETRY: Rule = Rule {
     id: "AOI-05.retryable-contradicts",
-    check: Check::Number(5),
+    check: CheckId::Number(5),
     level: Level::Should,
     section: "§9.1",
-    demands: "`retryable` agrees with the category",
+    requirement: "`retryable` agrees with the category",
     why: "A caller that retries a usage error retries it forever.",
     hint: "Use false for usage, validation, authz, not_found and config, and true for \
            rate_limited, temporary and timeout.",
     topic: Topic::Errors,
-    register: &[
+    requirement_ids: &[
         "AOI-9.1-01",
         "AOI-9.1-02",
         "AOI-9.1-04",
@@ -107,70 +107,71 @@ pub(super) static RETRY: Rule = Rule {
 
 pub(super) static STRUCTURED: Rule = Rule {
     id: "AOI-05.unstructured",
-    check: Check::Number(5),
+    check: CheckId::Number(5),
     level: Level::Should,
     section: "§2",
-    demands: "A failure after the start of the stream is reported in an aoi:error",
+    requirement: "A failure after the start of the stream is reported in an aoi:error",
     why: "An exit code alone does not tell what is wrong.",
     hint: "Write an aoi:error before the summary of a failure.",
     topic: Topic::Errors,
-    register: &["AOI-2-12"],
+    requirement_ids: &["AOI-2-12"],
 };
 
-pub fn judge(judge: Judge, runs: &[&Arc<Capture>]) {
+pub fn check(reporter: Reporter, runs: &[&Arc<Capture>]) {
     let [
         mut fields,
         mut category,
         mut code,
         mut retry,
         mut structured,
-    ] = std::array::from_fn::<Tally, 5, _>(|_| Tally::default());
+    ] = std::array::from_fn::<RuleTally, 5, _>(|_| RuleTally::default());
     for run in runs.iter().filter(|run| run.is_machine) {
-        let stream = Stream::read(&run.stdout);
+        let stream = EventStream::parse(&run.stdout);
         for error in stream.errors() {
             let at = |what: String| format!("`{}`, line {}: {what}", run.probe, error.number);
-            fields.see(
+            fields.record(
                 run,
                 missing(error).map(at),
                 "every aoi:error has its four fields",
             );
-            if let Some(said) = text(error, "category") {
-                let known = CATEGORIES.iter().find(|(name, _)| *name == said);
-                let wrong = known
+            if let Some(value) = text(error, "category") {
+                let known = CATEGORIES.iter().find(|(name, _)| *name == value);
+                let violation = known
                     .is_none()
-                    .then(|| at(format!("unknown category {said:?}")));
-                category.see(run, wrong, "known category");
+                    .then(|| at(format!("unknown category {value:?}")));
+                category.record(run, violation, "known category");
                 let expected = known.and_then(|(_, retryable)| *retryable);
-                let told = error.get("retryable").and_then(Value::as_bool);
-                if let (Some(expected), Some(told)) = (expected, told) {
-                    let wrong = (told != expected).then(|| {
+                let retryable = error.get("retryable").and_then(Value::as_bool);
+                if let (Some(expected), Some(retryable)) = (expected, retryable) {
+                    let violation = (retryable != expected).then(|| {
                         at(format!(
-                            "`retryable` is {told} for category {said:?}; expected {expected}"
+                            "`retryable` is {retryable} for category {value:?}; expected {expected}"
                         ))
                     });
-                    retry.see(run, wrong, "`retryable` agrees with the category");
+                    retry.record(run, violation, "`retryable` agrees with the category");
                 }
             }
-            if let Some(said) = text(error, "code") {
-                let wrong = (!is_upper_snake(said))
-                    .then(|| at(format!("the code {said:?} is not in UPPER_SNAKE_CASE")));
-                code.see(run, wrong, "the code is in UPPER_SNAKE_CASE");
+            if let Some(value) = text(error, "code") {
+                let violation = (!is_upper_snake(value))
+                    .then(|| at(format!("the code {value:?} is not in UPPER_SNAKE_CASE")));
+                code.record(run, violation, "the code is in UPPER_SNAKE_CASE");
             }
         }
-        let failed = matches!(run.end, End::Code(1..)) && !run.was_cut() && run.was_read();
+        let failed =
+            matches!(run.end, ExitKind::Code(1..)) && !run.is_incomplete() && run.was_read();
         if failed && stream.meta().is_some() {
             let bad_check = stream
-                .of("aoi:check")
+                .of_type("aoi:check")
                 .any(|line| line.get("ok") == Some(&false.into()));
-            let told = stream.errors().next().is_some() || bad_check;
-            let wrong = (!told).then(|| {
+            let is_reported = stream.errors().next().is_some() || bad_check;
+            let violation = (!is_reported).then(|| {
                 format!(
                     "`{}`: {} without an aoi:error that says why",
                     run.probe,
-                    run.end.told()
+                    run.end.describe()
                 )
             });
-            structured.see(run, wrong, "the failure has an aoi:error");
+            structured.record(run, violation, "the failure has an aoi:error");
         }
     }
     for (tally, rule) in [
@@ -179,27 +180,27 @@ pub fn judge(judge: Judge, runs: &[&Arc<Capture>]) {
         (code, &CODE),
         (retry, &RETRY),
     ] {
-        tally.settle(judge, rule, |judge, rule| {
-            judge.not_applicable(
+        tally.report(reporter, rule, |reporter, rule| {
+            reporter.not_applicable(
                 rule,
                 "no run of the command has an aoi:error with this field",
             );
         });
     }
-    structured.settle(judge, &STRUCTURED, |judge, rule| {
-        judge.not_applicable(
+    structured.report(reporter, &STRUCTURED, |reporter, rule| {
+        reporter.not_applicable(
             rule,
             "no run of the command failed after its stream had started",
         );
     });
 }
 
-fn text<'l>(error: &'l Line, key: &str) -> Option<&'l str> {
+fn text<'l>(error: &'l EventLine, key: &str) -> Option<&'l str> {
     error.get(key)?.as_str()
 }
 
 /// The first missing or invalid field of an error.
-fn missing(error: &Line) -> Option<String> {
+fn missing(error: &EventLine) -> Option<String> {
     for key in ["category", "code", "message"] {
         match error.get(key) {
             Some(Value::String(_)) => {}
@@ -229,8 +230,8 @@ fn is_upper_snake(code: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn error(text: &str) -> Line {
-        Stream::read(text.as_bytes()).lines.remove(0)
+    fn error(text: &str) -> EventLine {
+        EventStream::parse(text.as_bytes()).lines.remove(0)
     }
 
     #[test]
@@ -245,8 +246,8 @@ mod tests {
             (r#""retryable":false"#, r#""retryable":"false""#),
             (r#","retryable":false"#, ""),
         ] {
-            let bent = whole.replace(part, other);
-            assert!(missing(&error(&bent)).is_some(), "{bent}");
+            let changed = whole.replace(part, other);
+            assert!(missing(&error(&changed)).is_some(), "{changed}");
         }
     }
 

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 
-use super::tally::Tally;
-use super::{MALFORMED, is_read_only, plain, unknown_flag};
-use crate::capture::{Capture, End};
-use crate::model::{Check, TOOL};
-use crate::probe::Command;
+use super::tally::RuleTally;
+use super::{MALFORMED, is_read_only, ok_run, unknown_flag};
+use crate::capture::{Capture, ExitKind};
+use crate::model::{CheckId, TOOL};
+use crate::probe::ProbeCommand;
 use crate::rules::{Level, Rule, Topic};
-use crate::session::{How, Judge, Session, with_options};
-use crate::stream::Stream;
-use crate::trace;
+use crate::session::{LintSession, Reporter, RunOptions, with_options};
+use crate::stack_trace;
+use crate::stream::EventStream;
 use errors::{CATEGORY, CODE, FIELDS, RETRY, STRUCTURED};
 
 pub const RULES: &[&Rule] = &[
@@ -38,7 +38,7 @@ const UNKNOWN_FLAG: &str = "malformed: an unknown flag";
 
 const UNKNOWN_COMMAND: &str = "malformed: an unknown command";
 
-const LISTED: &str = "malformed: usage from the probe file";
+const FROM_PROBE_FILE: &str = "malformed: usage from the probe file";
 
 const BAD_LIMIT: &str = "malformed: a limit that is not a number";
 
@@ -46,36 +46,40 @@ const NO_LIMIT: &str = "malformed: a limit without its value";
 
 const BAD_OUTPUT: &str = "malformed: an unknown format";
 
-pub async fn check(session: &Session) {
+pub async fn check(session: &LintSession) {
     let commands = join_all(
         session
             .commands()
             .iter()
-            .map(|command| bend(session, command)),
+            .map(|command| run_invalid(session, command)),
     );
-    tokio::join!(commands, bend_tool(session), bend_changes(session));
+    tokio::join!(
+        commands,
+        run_invalid_tool_usage(session),
+        run_invalid_mutations(session)
+    );
 }
 
 /// Runs a command with invalid arguments. Commands that may change something are left out, because
 /// a tool that ignores unknown flags would make the change.
-async fn bend(session: &Session, command: &Command) {
+async fn run_invalid(session: &LintSession, command: &ProbeCommand) {
     if !is_read_only(session, command) {
         return;
     }
     let name = &command.name;
-    let (words, how) = plain(session, command);
+    let (words, how) = ok_run(session, command);
     let with = |more: &[&str]| {
         let more: Vec<String> = more.iter().map(|word| (*word).to_owned()).collect();
         with_options(&words, &more)
     };
     let mut runs = vec![(UNKNOWN_FLAG, with(&[&unknown_flag(session)]), how.clone())];
     for listed in &command.malformed {
-        let words = session.fill(listed, &[], session.common());
-        runs.push((LISTED, words, how.clone()));
+        let words = session.fill(listed, &[], session.shared_dirs());
+        runs.push((FROM_PROBE_FILE, words, how.clone()));
     }
     // These runs add the machine-mode options themselves, because those must not come last.
-    let human = How {
-        human: true,
+    let human = RunOptions {
+        no_machine_args: true,
         ..how.clone()
     };
     if let Some(limit) = &command.limit {
@@ -85,7 +89,7 @@ async fn bend(session: &Session, command: &Command) {
         let last = with_options(&words, &last);
         runs.push((NO_LIMIT, last, human.clone()));
     }
-    if let Some(mode) = nonsense(&session.probe.machine_args) {
+    if let Some(mode) = unknown_format(&session.probe.machine_args) {
         let words = with_options(&words, &mode);
         runs.push((BAD_OUTPUT, words, human));
     }
@@ -96,7 +100,7 @@ async fn bend(session: &Session, command: &Command) {
 }
 
 /// The machine-mode options with an unknown format.
-fn nonsense(machine_args: &[String]) -> Option<Vec<String>> {
+fn unknown_format(machine_args: &[String]) -> Option<Vec<String>> {
     let place = machine_args
         .iter()
         .position(|word| word.ends_with("jsonl"))?;
@@ -112,12 +116,12 @@ fn nonsense(machine_args: &[String]) -> Option<Vec<String>> {
 }
 
 /// Invalid usage of the tool itself.
-async fn bend_tool(session: &Session) {
+async fn run_invalid_tool_usage(session: &LintSession) {
     let unknown = async {
         if has_commands(session) {
             let words = [format!("aoi-lint-{}", session.uniq())];
             session
-                .run(TOOL, UNKNOWN_COMMAND, &words, How::default())
+                .run(TOOL, UNKNOWN_COMMAND, &words, RunOptions::default())
                 .await;
         }
     };
@@ -125,9 +129,9 @@ async fn bend_tool(session: &Session) {
         let declared = session.declared.get();
         if declared.is_some_and(|declared| declared.capabilities.is_some()) {
             let words = ["capabilities", "--output", "json", &unknown_flag(session)];
-            let how = How {
-                human: true,
-                ..How::default()
+            let how = RunOptions {
+                no_machine_args: true,
+                ..RunOptions::default()
             };
             session
                 .run(TOOL, UNKNOWN_FLAG, &words.map(str::to_owned), how)
@@ -139,7 +143,7 @@ async fn bend_tool(session: &Session) {
 
 /// Whether the first word is known to be a command. Otherwise it may be an operand, and any word is
 /// valid.
-fn has_commands(session: &Session) -> bool {
+fn has_commands(session: &LintSession) -> bool {
     let declared = session.declared.get();
     session.commands().iter().any(|command| {
         let is_named = command.ok.first() == Some(&command.name);
@@ -151,7 +155,7 @@ fn has_commands(session: &Session) -> bool {
 
 /// Runs commands that change something with the invalid usage from the probe file, if `sandbox` is
 /// set.
-async fn bend_changes(session: &Session) {
+async fn run_invalid_mutations(session: &LintSession) {
     let listed = session.commands().iter();
     let listed = listed.filter(|command| command.mutating && !command.malformed.is_empty());
     for command in listed {
@@ -160,21 +164,23 @@ async fn bend_changes(session: &Session) {
         }
         let _turn = session.mutations.lock().await;
         for words in &command.malformed {
-            let Ok(world) = session.world() else {
+            let Ok(dirs) = session.new_dirs() else {
                 continue;
             };
-            let words = session.fill(words, &[], &world);
-            let how = How {
-                world: Some(world),
-                ..How::default()
+            let words = session.fill(words, &[], &dirs);
+            let how = RunOptions {
+                dirs: Some(dirs),
+                ..RunOptions::default()
             };
-            session.run(&command.name, LISTED, &words, how).await;
+            session
+                .run(&command.name, FROM_PROBE_FILE, &words, how)
+                .await;
         }
     }
 }
 
 /// Evaluates every run of the session.
-pub fn conclude(session: &Session) {
+pub fn evaluate(session: &LintSession) {
     let captures = session.captures();
     let names = session
         .commands()
@@ -187,96 +193,101 @@ pub fn conclude(session: &Session) {
             .commands()
             .iter()
             .find(|command| command.name == name);
-        judge(session, name, command, &runs);
+        check_command(session, name, command, &runs);
     }
 }
 
 static FLAG: Rule = Rule {
     id: "AOI-05.unknown-flag",
-    check: Check::Number(5),
+    check: CheckId::Number(5),
     level: Level::Must,
     section: "§18.2",
-    demands: "Unknown flags are rejected",
+    requirement: "Unknown flags are rejected",
     why: "A caller that misspells a flag assumes that it took effect, and a filter or a dry run \
           silently does not happen.",
     hint: "Let the argument parser reject unknown flags, and exit 64.",
     topic: Topic::Errors,
-    register: &["AOI-6-02", "AOI-6-03", "AOI-18.2-05"],
+    requirement_ids: &["AOI-6-02", "AOI-6-03", "AOI-18.2-05"],
 };
 
 static COMMAND: Rule = Rule {
     id: "AOI-05.unknown-command",
-    check: Check::Number(5),
+    check: CheckId::Number(5),
     level: Level::Must,
     section: "§18.2",
-    demands: "Unknown commands are rejected",
+    requirement: "Unknown commands are rejected",
     why: "A caller that runs a command that does not exist must get an error, not something else.",
     hint: "Exit 64 if the first word is not a command. Printing the help text is not enough.",
     topic: Topic::Errors,
-    register: &["AOI-6-02", "AOI-6-03", "AOI-18.2-05"],
+    requirement_ids: &["AOI-6-02", "AOI-6-03", "AOI-18.2-05"],
 };
 
 static USAGE: Rule = Rule {
     id: "AOI-05.malformed",
-    check: Check::Number(5),
+    check: CheckId::Number(5),
     level: Level::Must,
     section: "§18.2",
-    demands: "Usage that the probe file lists as `malformed` is rejected",
+    requirement: "Usage that the probe file lists as `malformed` is rejected",
     why: "If a missing operand is guessed, the result answers another question.",
     hint: "Check the operands before doing any work, and exit 64.",
     topic: Topic::Errors,
-    register: &["AOI-6-02", "AOI-18.2-05"],
+    requirement_ids: &["AOI-6-02", "AOI-18.2-05"],
 };
 
 static VALUE: Rule = Rule {
     id: "AOI-05.bad-value",
-    check: Check::Number(5),
+    check: CheckId::Number(5),
     level: Level::Must,
     section: "§18.2",
-    demands: "Invalid and missing flag values are rejected",
+    requirement: "Invalid and missing flag values are rejected",
     why: "If a limit or format is silently replaced, the caller gets something that it did not \
           request.",
     hint: "Parse values strictly, and exit 64 for an invalid one.",
     topic: Topic::Errors,
-    register: &["AOI-6-02", "AOI-18.2-05"],
+    requirement_ids: &["AOI-6-02", "AOI-18.2-05"],
 };
 
-fn judge(session: &Session, name: &str, command: Option<&Command>, runs: &[&Arc<Capture>]) {
-    let judge = session.judge(name);
-    let none = |judge: Judge, rule: &'static Rule| match command {
-        None => judge.not_applicable(rule, "the tool itself was not run"),
+fn check_command(
+    session: &LintSession,
+    name: &str,
+    command: Option<&ProbeCommand>,
+    runs: &[&Arc<Capture>],
+) {
+    let reporter = session.reporter(name);
+    let none = |reporter: Reporter, rule: &'static Rule| match command {
+        None => reporter.not_applicable(rule, "the tool itself was not run"),
         Some(command) if command.mutating => {
-            judge.not_applicable(rule, "not tested on commands that change something");
+            reporter.not_applicable(rule, "not tested on commands that change something");
         }
         Some(command) if !is_read_only(session, command) => {
-            judge.skip(
+            reporter.skip(
                 rule,
                 "the command is not known to be read-only, so its arguments are not changed",
             );
         }
-        Some(_) => judge.not_verified(rule, "no invalid usage of the command was run"),
+        Some(_) => reporter.not_verified(rule, "no invalid usage of the command was run"),
     };
     // An unbounded command that had to be stopped counts as working.
     let succeeds = runs
         .iter()
-        .any(|run| (run.end.is_success() || run.acted) && !super::is_bent(run));
+        .any(|run| (run.end.is_success() || run.action_done) && !super::may_fail(run));
     for (rule, probes) in [
         (&FLAG, &[UNKNOWN_FLAG][..]),
         (&COMMAND, &[UNKNOWN_COMMAND]),
-        (&USAGE, &[LISTED]),
+        (&USAGE, &[FROM_PROBE_FILE]),
         (&VALUE, &[BAD_LIMIT, NO_LIMIT, BAD_OUTPUT]),
     ] {
-        let mut tally = Tally::default();
+        let mut tally = RuleTally::default();
         for run in runs
             .iter()
             .filter(|run| probes.contains(&run.probe.as_str()))
         {
-            refused(run, succeeds || command.is_none(), &mut tally);
+            check_rejected(run, succeeds || command.is_none(), &mut tally);
         }
         let optional = rule != &FLAG;
-        tally.settle(judge, rule, |judge, rule| match optional {
-            true => judge.not_applicable(rule, "the command has no such usage to test"),
-            false => none(judge, rule),
+        tally.report(reporter, rule, |reporter, rule| match optional {
+            true => reporter.not_applicable(rule, "the command has no such usage to test"),
+            false => none(reporter, rule),
         });
     }
     let malformed: Vec<&Arc<Capture>> = runs
@@ -284,25 +295,29 @@ fn judge(session: &Session, name: &str, command: Option<&Command>, runs: &[&Arc<
         .filter(|run| run.probe.starts_with(MALFORMED))
         .copied()
         .collect();
-    manners(judge, &malformed, &none);
-    errors::judge(judge, runs);
+    check_failures(reporter, &malformed, &none);
+    errors::check(reporter, runs);
 }
 
 /// Whether a run that is invalid on purpose failed.
-fn refused(run: &Arc<Capture>, succeeds: bool, tally: &mut Tally) {
+fn check_rejected(run: &Arc<Capture>, succeeds: bool, tally: &mut RuleTally) {
     let what = run.probe.trim_start_matches(MALFORMED);
     match run.end {
-        End::Code(0) => tally.wrong(run, || format!("{what}: exit 0")),
-        End::TimedOut => tally.wrong(run, || format!("{what}: the tool does not exit")),
-        End::Code(code) if succeeds || blames_usage(run) => tally.held(format!("exit {code}")),
+        ExitKind::Code(0) => tally.violation(run, || format!("{what}: exit 0")),
+        ExitKind::TimedOut => tally.violation(run, || format!("{what}: the tool does not exit")),
+        ExitKind::Code(code) if succeeds || reports_usage_error(run) => {
+            tally.pass(format!("exit {code}"))
+        }
         // AOI-05.signal reports it.
-        End::Signal(_) => tally.doubt("the tool was killed by a signal (AOI-05.signal)"),
-        End::Code(_) => tally.doubt("no run of the command succeeds, so any usage would fail"),
+        ExitKind::Signal(_) => tally.unverify("the tool was killed by a signal (AOI-05.signal)"),
+        ExitKind::Code(_) => {
+            tally.unverify("no run of the command succeeds, so any usage would fail")
+        }
     }
 }
 
-fn blames_usage(run: &Capture) -> bool {
-    Stream::read(&run.stdout).errors().any(|error| {
+fn reports_usage_error(run: &Capture) -> bool {
+    EventStream::parse(&run.stdout).errors().any(|error| {
         let category = error.get("category").and_then(|category| category.as_str());
         matches!(category, Some("usage" | "validation"))
     })
@@ -310,101 +325,105 @@ fn blames_usage(run: &Capture) -> bool {
 
 static SIGNAL: Rule = Rule {
     id: "AOI-05.signal",
-    check: Check::Number(5),
+    check: CheckId::Number(5),
     level: Level::Must,
     section: "§6",
-    demands: "Invalid usage does not kill the process with a signal",
+    requirement: "Invalid usage does not kill the process with a signal",
     why: "A crash does not tell what is wrong with the arguments.",
     hint: "Reject invalid usage with an error and an exit code.",
     topic: Topic::Errors,
-    register: &["AOI-6-02"],
+    requirement_ids: &["AOI-6-02"],
 };
 
 static PROSE: Rule = Rule {
     id: "AOI-05.prose",
-    check: Check::Number(5),
+    check: CheckId::Number(5),
     level: Level::Must,
     section: "§2",
-    demands: "Invalid usage prints only events to stdout, or nothing",
+    requirement: "Invalid usage prints only events to stdout, or nothing",
     why: "Callers parse stdout whatever the exit code is.",
     hint: "Print usage to stderr, or as an aoi:error.",
     topic: Topic::Errors,
-    register: &["AOI-2-12", "AOI-2-13"],
+    requirement_ids: &["AOI-2-12", "AOI-2-13"],
 };
 
 static TRACE: Rule = Rule {
     id: "AOI-05.trace",
-    check: Check::Number(5),
+    check: CheckId::Number(5),
     level: Level::Must,
     section: "§2",
-    demands: "Invalid usage prints no stack trace",
+    requirement: "Invalid usage prints no stack trace",
     why: "A stack trace describes the tool's internals, not the caller's mistake.",
     hint: "Catch the parser's exceptions, and report what is wrong in one sentence.",
     topic: Topic::Errors,
-    register: &["AOI-2-12"],
+    requirement_ids: &["AOI-2-12"],
 };
 
 static CRASH: Rule = Rule {
     id: "AOI-05.crash-status",
-    check: Check::Number(5),
+    check: CheckId::Number(5),
     level: Level::Should,
     section: "§6",
-    demands: "The exit code of invalid usage is not that of a crash",
+    requirement: "The exit code of invalid usage is not that of a crash",
     why: "Callers take 101, 134, 139 and all codes above 128 for a panic or a signal.",
     hint: "Exit 64 for usage errors.",
     topic: Topic::Errors,
-    register: &["AOI-6-03"],
+    requirement_ids: &["AOI-6-03"],
 };
 
 static OK_TRUE: Rule = Rule {
     id: "AOI-05.ok-true",
-    check: Check::Number(5),
+    check: CheckId::Number(5),
     level: Level::Must,
     section: "§4.1",
-    demands: "The summary of invalid usage does not have ok: true",
+    requirement: "The summary of invalid usage does not have ok: true",
     why: "A caller that reads only the stream takes the error for a success.",
     hint: "Set ok to false in the summary of a usage error.",
     topic: Topic::Errors,
-    register: &["AOI-6-02"],
+    requirement_ids: &["AOI-6-02"],
 };
 
 /// Checks how invalid usage fails.
-fn manners(judge: Judge, malformed: &[&Arc<Capture>], none: &dyn Fn(Judge, &'static Rule)) {
+fn check_failures(
+    reporter: Reporter,
+    malformed: &[&Arc<Capture>],
+    none: &dyn Fn(Reporter, &'static Rule),
+) {
     let [mut signal, mut prose, mut traces, mut crash, mut ok] =
-        std::array::from_fn::<Tally, 5, _>(|_| Tally::default());
+        std::array::from_fn::<RuleTally, 5, _>(|_| RuleTally::default());
     for run in malformed {
         let what = run.probe.trim_start_matches(MALFORMED);
         let died = match run.end {
-            End::Signal(number) => Some(format!("{what}: killed by signal {number}")),
+            ExitKind::Signal(number) => Some(format!("{what}: killed by signal {number}")),
             _ => None,
         };
-        signal.see(run, died, "the tool exits by itself");
-        let found = trace::find(&run.stderr).or_else(|| trace::find(&run.stdout));
-        let wrong = found
+        signal.record(run, died, "the tool exits by itself");
+        let found = stack_trace::find(&run.stderr).or_else(|| stack_trace::find(&run.stdout));
+        let violation = found
             .map(|trace| format!("{what}: stack trace ({}): {:?}", trace.language, trace.line));
-        traces.see(run, wrong, "no stack trace");
-        if let End::Code(code @ 1..) = run.end {
+        traces.record(run, violation, "no stack trace");
+        if let ExitKind::Code(code @ 1..) = run.end {
             let crashed = (code > 128 || code == 101)
                 .then(|| format!("{what}: exit {code}, which looks like a crash"));
-            crash.see(run, crashed, &format!("exit {code}"));
+            crash.record(run, crashed, &format!("exit {code}"));
         }
         if !run.is_machine {
             continue;
         }
-        let stream = Stream::read(&run.stdout);
-        let odd = stream
+        let stream = EventStream::parse(&run.stdout);
+        let invalid = stream
             .lines
             .iter()
             .find(|line| line.kind().is_none() && !line.bytes.is_empty());
-        let wrong =
-            odd.map(|line| format!("{what}: line {} of stdout is not an event", line.number));
-        prose.see(run, wrong, "stdout has only events, or nothing");
+        let violation =
+            invalid.map(|line| format!("{what}: line {} of stdout is not an event", line.number));
+        prose.record(run, violation, "stdout has only events, or nothing");
         let says_ok = stream
-            .of("aoi:summary")
+            .of_type("aoi:summary")
             .any(|line| line.get("ok") == Some(&true.into()));
-        let wrong = (says_ok && !run.end.is_success())
-            .then(|| format!("{what}: {}, but `ok` is true", run.end.told()));
-        ok.see(run, wrong, "no ok: true");
+        let violation = (says_ok && !run.end.is_success())
+            .then(|| format!("{what}: {}, but `ok` is true", run.end.describe()));
+        ok.record(run, violation, "no ok: true");
     }
     for (tally, rule) in [
         (signal, &SIGNAL),
@@ -413,7 +432,7 @@ fn manners(judge: Judge, malformed: &[&Arc<Capture>], none: &dyn Fn(Judge, &'sta
         (crash, &CRASH),
         (ok, &OK_TRUE),
     ] {
-        tally.settle(judge, rule, none);
+        tally.report(reporter, rule, none);
     }
 }
 
@@ -424,16 +443,16 @@ mod tests {
     #[test]
     fn the_format_is_replaced_by_an_unknown_one() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let odd = |text: &str| nonsense(&words(text)).map(|words| words.join(" "));
+        let invalid = |text: &str| unknown_format(&words(text)).map(|words| words.join(" "));
         assert_eq!(
-            odd("--output jsonl").as_deref(),
+            invalid("--output jsonl").as_deref(),
             Some("--output aoi-lint-nonsense")
         );
         assert_eq!(
-            odd("--format=jsonl -q").as_deref(),
+            invalid("--format=jsonl -q").as_deref(),
             Some("--format=aoi-lint-nonsense -q")
         );
-        assert_eq!(odd("--json"), None);
-        assert_eq!(odd("jsonl"), None);
+        assert_eq!(invalid("--json"), None);
+        assert_eq!(invalid("jsonl"), None);
     }
 }

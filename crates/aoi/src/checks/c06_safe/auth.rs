@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::refusals::{PROMPT, SILENCE, pair, waits};
-use crate::capture::{Capture, End};
-use crate::model::Check;
-use crate::observe::{bare, is_mutating};
-use crate::probe::Command;
+use super::refusals::{PROMPT, SILENCE, variable, wait_message};
+use crate::capture::{Capture, ExitKind};
+use crate::model::CheckId;
+use crate::observe::{is_mutating, unconfirmed};
+use crate::probe::ProbeCommand;
 use crate::rules::{Level, Rule, Topic};
-use crate::run::{Input, World};
-use crate::session::{How, Session};
-use crate::sheet::Sheet;
-use crate::stream::{Line, Stream};
+use crate::run::{RunDirs, StdinSource};
+use crate::session::{LintSession, RunOptions};
+use crate::stream::{EventLine, EventStream};
+use crate::verdicts::Verdicts;
 
-const WANTED: [&Rule; 4] = [&AUTH_ERROR, &AUTH_CATEGORY, &BROWSER, &PROMPT];
+const AUTH_RULES: [&Rule; 4] = [&AUTH_ERROR, &AUTH_CATEGORY, &BROWSER, &PROMPT];
 
 /// Programs that open a web page.
 const BROWSERS: [&str; 9] = [
@@ -35,204 +35,226 @@ const BROWSERS: [&str; 9] = [
     "google-chrome",
 ];
 
-pub async fn check(session: &Session, command: &Command) {
-    let mut sheet = Sheet::new(session.judge(&command.name));
+pub async fn check(session: &LintSession, command: &ProbeCommand) {
+    let mut verdicts = Verdicts::new(session.reporter(&command.name));
     if is_mutating(session, command) && !session.probe.sandbox {
         let why = "the command changes something, and the probe file does not have `sandbox: true`";
-        for rule in WANTED {
-            sheet.skip(rule, why);
+        for rule in AUTH_RULES {
+            verdicts.skip(rule, why);
         }
-        return sheet.settle(&WANTED, why);
+        return verdicts.report(&AUTH_RULES, why);
     }
-    let wire = session.world().and_then(Tripwire::new);
-    match wire {
-        Ok(wire) => look(session, command, &wire, &mut sheet).await,
-        Err(error) => sheet.doubt(
-            &WANTED,
+    let browsers = session.new_dirs().and_then(FakeBrowsers::new);
+    match browsers {
+        Ok(browsers) => check_command(session, command, &browsers, &mut verdicts).await,
+        Err(error) => verdicts.unverify(
+            &AUTH_RULES,
             &format!("cannot create a directory for the run: {error}"),
         ),
     }
-    sheet.settle(&WANTED, "the probe did not get that far");
+    verdicts.report(&AUTH_RULES, "the probe did not get that far");
 }
 
 pub(super) static BROWSER: Rule = Rule {
     id: "AOI-06.browser",
-    check: Check::Number(6),
+    check: CheckId::Number(6),
     level: Level::Must,
     section: "§1.3",
-    demands: "Machine mode does not open a browser",
+    requirement: "Machine mode does not open a browser",
     why: "In machine mode, no user is present who could click.",
     hint: "Start the login in human mode only. In machine mode, emit INTERACTIVE_REQUIRED.",
     topic: Topic::Confirm,
-    register: &["AOI-1.3-02"],
+    requirement_ids: &["AOI-1.3-02"],
 };
 
-async fn look(session: &Session, command: &Command, wire: &Tripwire, sheet: &mut Sheet<'_>) {
-    let run = once(session, command, wire, Input::Null, session.options.limit).await;
-    judge(&run, sheet);
+async fn check_command(
+    session: &LintSession,
+    command: &ProbeCommand,
+    browsers: &FakeBrowsers,
+    verdicts: &mut Verdicts<'_>,
+) {
+    let run = run_once(
+        session,
+        command,
+        browsers,
+        StdinSource::Null,
+        session.options.limit,
+    )
+    .await;
+    check_run(&run, verdicts);
     let mut patience = SILENCE + 3 * run.elapsed;
-    if run.end == End::TimedOut {
-        sheet.broken(
+    if run.end == ExitKind::TimedOut {
+        verdicts.violation(
             &PROMPT,
-            format!("without credentials: {}", waits(&run)),
+            format!("without credentials: {}", wait_message(&run)),
             &run,
         );
         patience = SILENCE;
     }
-    let mut shown = once(session, command, wire, Input::Terminal, patience).await;
-    if shown.end == End::TimedOut && run.end != End::TimedOut {
-        shown = once(session, command, wire, Input::Terminal, 2 * patience).await;
+    let mut shown = run_once(session, command, browsers, StdinSource::Terminal, patience).await;
+    if shown.end == ExitKind::TimedOut && run.end != ExitKind::TimedOut {
+        shown = run_once(
+            session,
+            command,
+            browsers,
+            StdinSource::Terminal,
+            2 * patience,
+        )
+        .await;
     }
     match shown.end {
-        End::TimedOut => {
-            let message = format!("without credentials, on a terminal: {}", waits(&shown));
-            sheet.broken(&PROMPT, message, &shown);
+        ExitKind::TimedOut => {
+            let message = format!(
+                "without credentials, on a terminal: {}",
+                wait_message(&shown)
+            );
+            verdicts.violation(&PROMPT, message, &shown);
         }
-        _ => sheet.pass(&PROMPT, "the command never waits for input"),
+        _ => verdicts.pass(&PROMPT, "the command never waits for input"),
     }
-    match wire.touched() {
-        Some(name) => sheet.broken(&BROWSER, format!("the command started `{name}`"), &run),
-        None => sheet.pass(&BROWSER, "the command started none of the fake browsers"),
+    match browsers.started_browser() {
+        Some(name) => verdicts.violation(&BROWSER, format!("the command started `{name}`"), &run),
+        None => verdicts.pass(&BROWSER, "the command started none of the fake browsers"),
     }
 }
 
-async fn once(
-    session: &Session,
-    command: &Command,
-    wire: &Tripwire,
-    input: Input,
+async fn run_once(
+    session: &LintSession,
+    command: &ProbeCommand,
+    browsers: &FakeBrowsers,
+    input: StdinSource,
     limit: Duration,
 ) -> Arc<Capture> {
-    let call = bare(session, command, &wire.world, None);
+    let call = unconfirmed(session, command, &browsers.dirs, None);
     let what = match input {
-        Input::Terminal => "no credentials, on a terminal",
+        StdinSource::Terminal => "no credentials, on a terminal",
         _ => "no credentials",
     };
-    let mut env = wire.env();
+    let mut env = browsers.env();
     for (name, _) in &session.probe.env {
         if session.probe.credentials.env.contains(name) {
-            env.push(pair(name, ""));
+            env.push(variable(name, ""));
         }
     }
-    let how = How {
+    let how = RunOptions {
         input: match command.input {
             Some(_) => call.input,
             None => input,
         },
         env,
         limit: Some(limit),
-        world: Some(wire.world.clone()),
-        ..How::default()
+        dirs: Some(browsers.dirs.clone()),
+        ..RunOptions::default()
     };
     session.run(&command.name, what, &call.words, how).await
 }
 
 pub(super) static AUTH_ERROR: Rule = Rule {
     id: "AOI-06.interactive-required",
-    check: Check::Number(6),
+    check: CheckId::Number(6),
     level: Level::Must,
     section: "§1.3",
-    demands: "Without credentials, the command emits an aoi:error of category authn \
+    requirement: "Without credentials, the command emits an aoi:error of category authn \
               (INTERACTIVE_REQUIRED) and exits with a non-zero code",
     why: "A caller must be able to tell its operator that a login is needed.",
     hint: "Emit aoi:error with category authn, code INTERACTIVE_REQUIRED, retryable false and a hint, then exit 77.",
     topic: Topic::Confirm,
-    register: &["AOI-1.3-05"],
+    requirement_ids: &["AOI-1.3-05"],
 };
 
 pub(super) static AUTH_CATEGORY: Rule = Rule {
     id: "AOI-06.auth-category",
-    check: Check::Number(6),
+    check: CheckId::Number(6),
     level: Level::Must,
     section: "§9.1",
-    demands: "The error for missing credentials has category authn",
+    requirement: "The error for missing credentials has category authn",
     why: "Portable callers branch on the category.",
     hint: "Set the category to authn. Use authz for credentials with insufficient permissions.",
     topic: Topic::Confirm,
-    register: &["AOI-1.3-05"],
+    requirement_ids: &["AOI-1.3-05"],
 };
 
-fn judge(run: &Arc<Capture>, sheet: &mut Sheet<'_>) {
-    let stream = Stream::read(&run.stdout);
+fn check_run(run: &Arc<Capture>, verdicts: &mut Verdicts<'_>) {
+    let stream = EventStream::parse(&run.stdout);
     let is_error = stream.errors().next().is_some();
-    let said = stream.errors().find(names_login);
+    let login_error = stream.errors().find(names_login);
     match run.end {
-        End::TimedOut => sheet.not_verified(
+        ExitKind::TimedOut => verdicts.not_verified(
             &AUTH_ERROR,
             "the command did not exit within its time limit",
         ),
-        End::Code(0) if !is_error && stream.domain().next().is_some() => {
+        ExitKind::Code(0) if !is_error && stream.domain().next().is_some() => {
             let why = "the command prints results without credentials: it needs none, or it found \
                        some";
             for rule in [&AUTH_ERROR, &AUTH_CATEGORY] {
-                sheet.not_verified(rule, why);
+                verdicts.not_verified(rule, why);
             }
         }
-        End::Code(0) => {
+        ExitKind::Code(0) => {
             let message = "the command has no credentials, but exits 0; expected an aoi:error and \
                            a non-zero exit code";
-            sheet.broken(&AUTH_ERROR, message, run);
+            verdicts.violation(&AUTH_ERROR, message, run);
         }
-        End::Signal(_) => sheet.broken(&AUTH_ERROR, run.end.told(), run),
-        End::Code(_) => match (said, is_error) {
+        ExitKind::Signal(_) => verdicts.violation(&AUTH_ERROR, run.end.describe(), run),
+        ExitKind::Code(_) => match (login_error, is_error) {
             (Some(error), _) => {
                 let proof = "an aoi:error reports the missing login, and the exit code is not 0";
-                sheet.pass(&AUTH_ERROR, proof);
+                verdicts.pass(&AUTH_ERROR, proof);
                 let category = text(error, "category");
-                let wrong = (category != "authn")
+                let violation = (category != "authn")
                     .then(|| format!("the category is `{category}`; expected `authn`"));
-                sheet.held(&AUTH_CATEGORY, "the category is authn", wrong, run);
+                verdicts.decide(&AUTH_CATEGORY, "the category is authn", violation, run);
             }
             (None, true) => {
                 let message = "neither the category nor the code of the aoi:error says that a \
                                login is missing";
-                sheet.broken(&AUTH_ERROR, message, run);
+                verdicts.violation(&AUTH_ERROR, message, run);
             }
             (None, false) => {
                 let message = "no aoi:error says that a login is missing";
-                sheet.broken(&AUTH_ERROR, message, run);
+                verdicts.violation(&AUTH_ERROR, message, run);
             }
         },
     }
-    sheet.not_applicable(&AUTH_CATEGORY, "no aoi:error reports a missing login");
+    verdicts.not_applicable(&AUTH_CATEGORY, "no aoi:error reports a missing login");
 }
 
-fn text<'l>(line: &'l Line, key: &str) -> &'l str {
+fn text<'l>(line: &'l EventLine, key: &str) -> &'l str {
     line.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Whether the error is the one that §1.3 requires for a missing login.
-fn names_login(error: &&Line) -> bool {
+fn names_login(error: &&EventLine) -> bool {
     text(error, "category") == "authn" || text(error, "code") == "INTERACTIVE_REQUIRED"
 }
 
 /// Fake browsers that record that they were started.
-struct Tripwire {
-    world: World,
+struct FakeBrowsers {
+    dirs: RunDirs,
 }
 
-impl Tripwire {
-    fn new(world: World) -> io::Result<Tripwire> {
-        let wire = Tripwire { world };
-        let bin = wire.bin();
+impl FakeBrowsers {
+    fn new(dirs: RunDirs) -> io::Result<FakeBrowsers> {
+        let browsers = FakeBrowsers { dirs };
+        let bin = browsers.bin();
         std::fs::create_dir_all(&bin)?;
-        let note = wire.note();
+        let log = browsers.log_path();
         // The path is ours and contains no quotes.
-        let text = format!("#!/bin/sh\necho \"${{0##*/}}\" >> '{}'\n", note.display());
+        let text = format!("#!/bin/sh\necho \"${{0##*/}}\" >> '{}'\n", log.display());
         for name in BROWSERS {
             let path = bin.join(name);
             std::fs::write(&path, &text)?;
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
         }
-        Ok(wire)
+        Ok(browsers)
     }
 
     fn bin(&self) -> PathBuf {
-        self.world.root.join("browsers")
+        self.dirs.root.join("browsers")
     }
 
-    fn note(&self) -> PathBuf {
-        self.world.root.join("browser-started")
+    fn log_path(&self) -> PathBuf {
+        self.dirs.root.join("browser-started")
     }
 
     fn env(&self) -> Vec<(String, String)> {
@@ -240,15 +262,15 @@ impl Tripwire {
         let usual = std::env::var("PATH").unwrap_or_default();
         let browser = bin.join("x-www-browser");
         vec![
-            pair("PATH", &format!("{}:{usual}", bin.to_string_lossy())),
-            pair("BROWSER", &browser.to_string_lossy()),
+            variable("PATH", &format!("{}:{usual}", bin.to_string_lossy())),
+            variable("BROWSER", &browser.to_string_lossy()),
             // Without a display, many tools do not try to open a browser.
-            pair("DISPLAY", ":99"),
+            variable("DISPLAY", ":99"),
         ]
     }
 
-    fn touched(&self) -> Option<String> {
-        let text = std::fs::read_to_string(self.note()).ok()?;
+    fn started_browser(&self) -> Option<String> {
+        let text = std::fs::read_to_string(self.log_path()).ok()?;
         text.lines().next().map(str::to_owned)
     }
 }

@@ -7,16 +7,16 @@ mod refusals;
 
 use futures::future::join_all;
 
-use crate::model::Check;
+use crate::model::CheckId;
 use crate::observe::{
-    Call, Effect, Sequence, State, declares, is_destructive, is_mutating, manifest_run, refused,
-    succeeded, unseen, within,
+    Effect, Invocation, Mutation, ObservedState, capabilities_run, declares, is_destructive,
+    is_mutating, run_mutation, succeeded, was_rejected, why_unobserved,
 };
-use crate::probe::Command;
+use crate::probe::ProbeCommand;
 use crate::rules::{Level, Rule, Topic};
-use crate::session::{How, Session};
-use crate::sheet::Sheet;
-use crate::stream::Stream;
+use crate::session::{LintSession, RunOptions};
+use crate::stream::EventStream;
+use crate::verdicts::Verdicts;
 use auth::{AUTH_CATEGORY, AUTH_ERROR, BROWSER};
 use read_only::{READ_ONLY, READ_ONLY_STRAYS};
 use refusals::{
@@ -44,7 +44,7 @@ pub const RULES: &[&Rule] = &[
 
 const DRY_RUN: [&Rule; 2] = [&DRY_RUN_PLAN, &DRY_RUN_EFFECT];
 
-pub async fn check(session: &Session) {
+pub async fn check(session: &LintSession) {
     let changing = session
         .commands()
         .iter()
@@ -54,131 +54,131 @@ pub async fn check(session: &Session) {
         .iter()
         .filter(|command| command.needs_auth);
     tokio::join!(
-        join_all(changing.map(|command| changing_one(session, command))),
+        join_all(changing.map(|command| check_mutating(session, command))),
         join_all(needing.map(|command| auth::check(session, command))),
         read_only::check(session),
     );
 }
 
-async fn changing_one(session: &Session, command: &Command) {
-    let mut sheet = Sheet::new(session.judge(&command.name));
+async fn check_mutating(session: &LintSession, command: &ProbeCommand) {
+    let mut verdicts = Verdicts::new(session.reporter(&command.name));
     let destructive = is_destructive(session, command);
-    let mut wanted: Vec<&'static Rule> = vec![&STRAY_WRITES];
+    let mut rules: Vec<&'static Rule> = vec![&STRAY_WRITES];
     let dry_run = match &command.dry_run {
         Some(flag) => Some(flag.clone()),
         None => declares(session, command, "supports_dry_run").then(|| "--dry-run".to_owned()),
     };
     match dry_run {
-        Some(_) => wanted.extend(DRY_RUN),
+        Some(_) => rules.extend(DRY_RUN),
         None => {
             for rule in DRY_RUN {
-                sheet.not_applicable(rule, "the command does not advertise a dry run");
+                verdicts.not_applicable(rule, "the command does not advertise a dry run");
             }
         }
     }
     if !destructive && dry_run.is_none() {
-        return sheet.settle(&[], "");
+        return verdicts.report(&[], "");
     }
     if destructive {
-        declared(session, command, &mut sheet);
-        wanted.extend(REFUSAL);
-        wanted.extend([&PROMPT, &CONFIRMED] as [&'static Rule; 2]);
+        declared(session, command, &mut verdicts);
+        rules.extend(REFUSAL);
+        rules.extend([&PROMPT, &CONFIRMED] as [&'static Rule; 2]);
     }
-    let done = within(session, command, &REFUSES, async |sequence| {
+    let done = run_mutation(session, command, &REFUSES, async |mutation| {
         let probe = Probe {
-            sequence,
+            mutation,
             dry_run: dry_run.as_deref(),
             destructive,
         };
-        probe.all(&mut sheet).await
+        probe.all(&mut verdicts).await
     });
     match done.await {
         Ok(Ok(())) => {}
-        Ok(Err(why)) => sheet.doubt(&wanted, &why),
-        Err(blocked) => blocked.tell(&mut sheet, &wanted),
+        Ok(Err(why)) => verdicts.unverify(&rules, &why),
+        Err(blocked) => blocked.report(&mut verdicts, &rules),
     }
-    sheet.settle(&wanted, "the probe did not get that far");
+    verdicts.report(&rules, "the probe did not get that far");
 }
 
 static DECLARED: Rule = Rule {
     id: "AOI-06.declared",
-    check: Check::Number(6),
+    check: CheckId::Number(6),
     level: Level::Open,
     section: "§17",
-    demands: "A destructive command is declared with destructive: true and requires_confirm: true",
+    requirement: "A destructive command is declared with destructive: true and requires_confirm: true",
     why: "A caller uses the manifest to decide which commands it may try.",
     hint: "Set destructive and requires_confirm to true for the command in `capabilities`.",
     topic: Topic::Confirm,
-    register: &["AOI-17-05"],
+    requirement_ids: &["AOI-17-05"],
 };
 
 /// Checks how `capabilities` declares a destructive command, if it lists the command.
-fn declared(session: &Session, command: &Command, sheet: &mut Sheet) {
+fn declared(session: &LintSession, command: &ProbeCommand, verdicts: &mut Verdicts) {
     let declared = session.declared.get();
     let Some(entry) = declared.and_then(|declared| declared.command(&command.name)) else {
         let why = "`capabilities` has no entry for the command";
-        return sheet.not_applicable(&DECLARED, why);
+        return verdicts.not_applicable(&DECLARED, why);
     };
     let missing: Vec<&str> = ["destructive", "requires_confirm"]
         .into_iter()
         .filter(|key| entry.get(key).and_then(serde_json::Value::as_bool) != Some(true))
         .collect();
-    let source = manifest_run(session);
+    let source = capabilities_run(session);
     match (missing.is_empty(), source) {
-        (true, _) => sheet.pass(&DECLARED, "destructive and requires_confirm are true"),
+        (true, _) => verdicts.pass(&DECLARED, "destructive and requires_confirm are true"),
         (false, Some(run)) => {
             let message = format!(
                 "`capabilities` does not declare `{}` with true for: {}",
                 command.name,
                 missing.join(", ")
             );
-            sheet.broken(&DECLARED, message, &run);
+            verdicts.violation(&DECLARED, message, &run);
         }
-        (false, None) => sheet.not_verified(&DECLARED, "`capabilities` could not be read"),
+        (false, None) => verdicts.not_verified(&DECLARED, "`capabilities` could not be read"),
     }
 }
 
 /// The probes of one command that changes something.
 struct Probe<'p, 's> {
-    sequence: &'p Sequence<'s>,
+    mutation: &'p Mutation<'s>,
     dry_run: Option<&'p str>,
     destructive: bool,
 }
 
 /// The resource that the command is run on, and the state before the run.
-struct Stage {
+struct Setup {
     id: Option<String>,
-    before: State,
+    before: ObservedState,
 }
 
 impl Probe<'_, '_> {
-    async fn all(&self, sheet: &mut Sheet<'_>) -> Result<(), String> {
-        let mut stage = self.stage().await?;
+    async fn all(&self, verdicts: &mut Verdicts<'_>) -> Result<(), String> {
+        let mut setup = self.setup().await?;
         if self.destructive {
-            self.refusals(sheet, &mut stage).await?;
-            self.count(sheet, &mut stage).await?;
+            self.refusals(verdicts, &mut setup).await?;
+            self.count(verdicts, &mut setup).await?;
         }
-        self.plan(sheet, &mut stage).await?;
-        self.control(sheet, &stage).await
+        self.plan(verdicts, &mut setup).await?;
+        self.check_confirmed(verdicts, &setup).await
     }
 
-    async fn stage(&self) -> Result<Stage, String> {
-        let id = self.sequence.target().await?;
-        let before = self.sequence.observe().await?;
-        Ok(Stage { id, before })
+    async fn setup(&self) -> Result<Setup, String> {
+        let id = self.mutation.target().await?;
+        let before = self.mutation.observe().await?;
+        Ok(Setup { id, before })
     }
 }
 
 static DRY_RUN_PLAN: Rule = Rule {
     id: "AOI-06.dry-run-plan",
-    check: Check::Number(6),
+    check: CheckId::Number(6),
     level: Level::Must,
     section: "§14.2",
-    demands: "An advertised dry run exits 0 and emits at least one aoi:plan",
+    requirement: "An advertised dry run exits 0 and emits at least one aoi:plan",
     why: "A caller shows the plan to the person who decides.",
     hint: "Emit an aoi:plan with action and target for each planned change.",
     topic: Topic::Confirm,
-    register: &[
+    requirement_ids: &[
         "AOI-14.2-01",
         "AOI-14.2-02",
         "AOI-8.3-07",
@@ -189,66 +189,84 @@ static DRY_RUN_PLAN: Rule = Rule {
 
 static DRY_RUN_EFFECT: Rule = Rule {
     id: "AOI-06.dry-run-effect",
-    check: Check::Number(6),
+    check: CheckId::Number(6),
     level: Level::Must,
     section: "§14.2",
-    demands: "A dry run changes nothing",
+    requirement: "A dry run changes nothing",
     why: "A caller requests a dry run because nothing may happen yet.",
     hint: "Return before the first write, not before the last.",
     topic: Topic::Confirm,
-    register: &["AOI-16.1-08", "AOI-18.2-06"],
+    requirement_ids: &["AOI-16.1-08", "AOI-18.2-06"],
 };
 
 impl Probe<'_, '_> {
-    async fn plan(&self, sheet: &mut Sheet<'_>, stage: &mut Stage) -> Result<(), String> {
+    async fn plan(&self, verdicts: &mut Verdicts<'_>, setup: &mut Setup) -> Result<(), String> {
         let Some(flag) = self.dry_run else {
             return Ok(());
         };
         let flag = [flag.to_owned()];
-        let id = stage.id.clone();
-        let call = self.sequence.bare(id.as_deref()).with(&flag);
-        let mut run = self.sequence.run("dry run", &call, How::default()).await;
-        if self.destructive && refused(&run) {
+        let id = setup.id.clone();
+        let call = self.mutation.unconfirmed(id.as_deref()).with(&flag);
+        let mut run = self
+            .mutation
+            .run("dry run", &call, RunOptions::default())
+            .await;
+        if self.destructive && was_rejected(&run) {
             // Some tools require both flags.
-            self.unchanged(sheet, &DRY_RUN_EFFECT, &run, stage).await?;
-            let call = self.sequence.confirmed(stage.id.as_deref()).with(&flag);
+            self.unchanged(verdicts, &DRY_RUN_EFFECT, &run, setup)
+                .await?;
+            let call = self.mutation.confirmed(setup.id.as_deref()).with(&flag);
             run = self
-                .sequence
-                .run("dry run, confirmed", &call, How::default())
+                .mutation
+                .run("dry run, confirmed", &call, RunOptions::default())
                 .await;
         }
-        let stream = Stream::read(&run.stdout);
-        let wrong = match stream.of("aoi:plan").count() {
-            _ if !run.end.is_success() => Some(format!("the dry run failed: {}", run.end.told())),
+        let stream = EventStream::parse(&run.stdout);
+        let violation = match stream.of_type("aoi:plan").count() {
+            _ if !run.end.is_success() => {
+                Some(format!("the dry run failed: {}", run.end.describe()))
+            }
             _ if stream.ok() == Some(false) => Some("the dry run has ok: false".to_owned()),
             0 => Some("the dry run emits no aoi:plan".to_owned()),
             _ => None,
         };
-        sheet.held(&DRY_RUN_PLAN, "the dry run emits an aoi:plan", wrong, &run);
-        self.unchanged(sheet, &DRY_RUN_EFFECT, &run, stage).await
+        verdicts.decide(
+            &DRY_RUN_PLAN,
+            "the dry run emits an aoi:plan",
+            violation,
+            &run,
+        );
+        self.unchanged(verdicts, &DRY_RUN_EFFECT, &run, setup).await
     }
 }
 
 static CONFIRMED: Rule = Rule {
     id: "AOI-06.confirmed",
-    check: Check::Number(6),
+    check: CheckId::Number(6),
     level: Level::Must,
     section: "§14.3",
-    demands: "With its confirmation, a destructive command does what it reports",
+    requirement: "With its confirmation, a destructive command does what it reports",
     why: "Rejecting the unconfirmed command means something only if the confirmed one has an \
           effect. A success without an effect misleads the caller.",
     hint: "Report ok: true only after the resource is deleted.",
     topic: Topic::Confirm,
-    register: &["AOI-16.1-10"],
+    requirement_ids: &["AOI-16.1-10"],
 };
 
 impl Probe<'_, '_> {
     /// Runs the same arguments with the confirmation, which must have the effect.
-    async fn control(&self, sheet: &mut Sheet<'_>, stage: &Stage) -> Result<(), String> {
-        let call = self.sequence.confirmed(stage.id.as_deref());
-        let run = self.sequence.run("confirmed", &call, How::default()).await;
-        let after = self.sequence.observe().await?;
-        let effect = stage.before.effect(&after);
+    async fn check_confirmed(
+        &self,
+        verdicts: &mut Verdicts<'_>,
+        setup: &Setup,
+    ) -> Result<(), String> {
+        let call = self.mutation.confirmed(setup.id.as_deref());
+        let run = self
+            .mutation
+            .run("confirmed", &call, RunOptions::default())
+            .await;
+        let after = self.mutation.observe().await?;
+        let effect = setup.before.effect(&after);
         let needs = match self.destructive {
             true => [&REFUSAL[..], &DRY_RUN[..]].concat(),
             false => DRY_RUN.to_vec(),
@@ -268,37 +286,41 @@ impl Probe<'_, '_> {
         if !succeeded(&run) {
             let why = format!(
                 "the confirmed command fails as well ({}), so its rejection proves nothing",
-                run.end.told()
+                run.end.describe()
             );
-            sheet.doubt(&without, &why);
+            verdicts.unverify(&without, &why);
             if self.destructive {
-                sheet.not_verified(&CONFIRMED, why);
+                verdicts.not_verified(&CONFIRMED, why);
             }
             return Ok(());
         }
-        let still =
-            |id: &str| stage.before.mentions(id) == Some(true) && after.mentions(id) == Some(true);
+        let still = |id: &str| {
+            setup.before.contains_id(id) == Some(true) && after.contains_id(id) == Some(true)
+        };
         match effect {
-            Effect::Some { told, .. } if self.destructive => sheet.pass(&CONFIRMED, told),
+            Effect::Some { summary, .. } if self.destructive => verdicts.pass(&CONFIRMED, summary),
             Effect::Some { .. } => {}
-            Effect::Unseen if self.destructive => {
-                sheet.not_verified(&CONFIRMED, unseen(self.sequence.session, UNSEEN));
+            Effect::Unknown if self.destructive => {
+                verdicts.not_verified(
+                    &CONFIRMED,
+                    why_unobserved(self.mutation.session, NO_OBSERVE),
+                );
             }
-            Effect::Unseen => {}
+            Effect::Unknown => {}
             Effect::None => {
                 let why = "the confirmed command changes nothing in `observe`, so its rejection \
                            proves nothing";
-                sheet.doubt(&without, why);
-                match stage
+                verdicts.unverify(&without, why);
+                match setup
                     .id
                     .as_deref()
                     .filter(|id| self.destructive && still(id))
                 {
                     Some(id) => {
                         let message = format!("`ok` is true, but `{id}` still exists");
-                        sheet.broken(&CONFIRMED, message, &run);
+                        verdicts.violation(&CONFIRMED, message, &run);
                     }
-                    None if self.destructive => sheet.not_verified(&CONFIRMED, why),
+                    None if self.destructive => verdicts.not_verified(&CONFIRMED, why),
                     None => {}
                 }
             }
@@ -307,8 +329,8 @@ impl Probe<'_, '_> {
     }
 }
 
-fn has_count(call: &Call) -> bool {
+fn has_count(call: &Invocation) -> bool {
     call.words.iter().any(|word| word == "--confirm-count")
 }
 
-const UNSEEN: &str = "the probe file has no `observe`, so changes elsewhere cannot be detected";
+const NO_OBSERVE: &str = "the probe file has no `observe`, so changes elsewhere cannot be detected";

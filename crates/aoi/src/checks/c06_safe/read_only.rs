@@ -3,134 +3,146 @@
 use std::sync::Arc;
 
 use crate::capture::Capture;
-use crate::model::Check;
-use crate::observe::{Effect, Sequence, State, declares, is_mutating, unseen, within};
-use crate::probe::Command;
+use crate::model::CheckId;
+use crate::observe::{
+    Effect, Mutation, ObservedState, declares, is_mutating, run_mutation, why_unobserved,
+};
+use crate::probe::ProbeCommand;
 use crate::rules::{Level, Rule, Topic};
-use crate::session::{How, Session};
-use crate::sheet::Sheet;
+use crate::session::{LintSession, RunOptions};
+use crate::verdicts::Verdicts;
 
 const RULES: [&Rule; 2] = [&READ_ONLY, &READ_ONLY_STRAYS];
 
-pub async fn check(session: &Session) {
+pub async fn check(session: &LintSession) {
     for command in session.commands() {
-        let said = declares(session, command, "read_only") || command.read_only == Some(true);
+        let is_declared =
+            declares(session, command, "read_only") || command.read_only == Some(true);
         // Commands that only the probe file calls mutating run with their confirmation. Undeclared
         // ones are left out.
-        if !said || command.unbounded || command.needs_auth {
+        if !is_declared || command.unbounded || command.needs_auth {
             continue;
         }
-        let mut sheet = Sheet::new(session.judge(&command.name));
-        let looked = within(session, command, &READ_ONLY, async |sequence| {
-            look(sequence, command, &mut sheet).await
+        let mut verdicts = Verdicts::new(session.reporter(&command.name));
+        let looked = run_mutation(session, command, &READ_ONLY, async |mutation| {
+            check_command(mutation, command, &mut verdicts).await
         });
         match looked.await {
             Ok(Ok(())) => {}
-            Ok(Err(why)) => sheet.doubt(&RULES, &why),
-            Err(blocked) => blocked.tell(&mut sheet, &RULES),
+            Ok(Err(why)) => verdicts.unverify(&RULES, &why),
+            Err(blocked) => blocked.report(&mut verdicts, &RULES),
         }
-        sheet.settle(&RULES, "the probe did not get that far");
+        verdicts.report(&RULES, "the probe did not get that far");
     }
 }
 
 pub(super) static READ_ONLY: Rule = Rule {
     id: "AOI-adv.read-only-changes",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Must,
     section: "§14.1",
-    demands: "Commands that are declared read-only change nothing",
+    requirement: "Commands that are declared read-only change nothing",
     why: "Callers run read-only commands without asking anybody.",
     hint: "Declare read_only: false for commands that change something, or remove the change.",
     topic: Topic::Confirm,
-    register: &["AOI-14.1-01", "AOI-14.1-02"],
+    requirement_ids: &["AOI-14.1-01", "AOI-14.1-02"],
 };
 
 pub(super) static READ_ONLY_STRAYS: Rule = Rule {
     id: "AOI-adv.read-only-strays",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Should,
     section: "§14.1",
-    demands: "Commands that are declared read-only leave no files in the home and working \
+    requirement: "Commands that are declared read-only leave no files in the home and working \
               directory, except caches and logs",
     why: "A directory that a command only reads, such as a repository, must stay as it is.",
     hint: "Write to XDG_CACHE_HOME, XDG_STATE_HOME or TMPDIR, or declare read_only: false. List \
            other caches and logs under `caches` in the probe file.",
     topic: Topic::Confirm,
-    register: &["AOI-14.1-01"],
+    requirement_ids: &["AOI-14.1-01"],
 };
 
-async fn look(
-    sequence: &Sequence<'_>,
-    command: &Command,
-    sheet: &mut Sheet<'_>,
+async fn check_command(
+    mutation: &Mutation<'_>,
+    command: &ProbeCommand,
+    verdicts: &mut Verdicts<'_>,
 ) -> Result<(), String> {
-    let id = sequence.target().await?;
-    let before = sequence.observe().await?;
-    let call = match is_mutating(sequence.session, command) {
-        true => sequence.confirmed(id.as_deref()),
-        false => sequence.bare(id.as_deref()),
+    let id = mutation.target().await?;
+    let before = mutation.observe().await?;
+    let call = match is_mutating(mutation.session, command) {
+        true => mutation.confirmed(id.as_deref()),
+        false => mutation.unconfirmed(id.as_deref()),
     };
-    let run = sequence.run("read-only", &call, How::default()).await;
+    let run = mutation
+        .run("read-only", &call, RunOptions::default())
+        .await;
     // Take the snapshot before `observe`, which may be a run of the tool as well.
-    let left = before.left(&sequence.files());
-    let after = sequence.observe().await?;
+    let left = before.leftover_files(&mutation.files());
+    let after = mutation.observe().await?;
     match before.effect(&after) {
-        Effect::Some { told, .. } => {
-            sheet.broken(&READ_ONLY, format!("declared read-only, but {told}"), &run);
+        Effect::Some { summary, .. } => {
+            verdicts.violation(
+                &READ_ONLY,
+                format!("declared read-only, but {summary}"),
+                &run,
+            );
             // The files are part of the reported change.
-            sheet.not_applicable(&READ_ONLY_STRAYS, "the command is not read-only");
+            verdicts.not_applicable(&READ_ONLY_STRAYS, "the command is not read-only");
             return Ok(());
         }
-        Effect::None => sheet.pass(
+        Effect::None => verdicts.pass(
             &READ_ONLY,
             "the output of `observe` is the same before and after",
         ),
-        Effect::Unseen => {
-            sheet.not_verified(&READ_ONLY, unseen(sequence.session, super::UNSEEN));
+        Effect::Unknown => {
+            verdicts.not_verified(
+                &READ_ONLY,
+                why_unobserved(mutation.session, super::NO_OBSERVE),
+            );
         }
     }
-    strays(sequence, left, sheet, &run).await
+    check_leftover_files(mutation, left, verdicts, &run).await
 }
 
 /// Files that the command leaves in its home or working directory. Files that `--help` also leaves
 /// there are ignored, because every run creates them.
-async fn strays(
-    sequence: &Sequence<'_>,
+async fn check_leftover_files(
+    mutation: &Mutation<'_>,
     mut left: Vec<String>,
-    sheet: &mut Sheet<'_>,
+    verdicts: &mut Verdicts<'_>,
     run: &Arc<Capture>,
 ) -> Result<(), String> {
     if !left.is_empty() {
-        let usual = usual(sequence).await?;
-        left.retain(|path| !usual.contains(path));
+        let usual_files = usual_files(mutation).await?;
+        left.retain(|path| !usual_files.contains(path));
     }
-    let wrong = (!left.is_empty()).then(|| {
-        let paths = State::shown(&left);
+    let violation = (!left.is_empty()).then(|| {
+        let paths = ObservedState::first_three(&left);
         format!("declared read-only, but leaves files behind: {paths}")
     });
     let proof = "the home and working directory are the same before and after";
-    sheet.held(&READ_ONLY_STRAYS, proof, wrong, run);
+    verdicts.decide(&READ_ONLY_STRAYS, proof, violation, run);
     Ok(())
 }
 
 /// Files that `--help` and `capabilities` leave behind in new directories.
-async fn usual(sequence: &Sequence<'_>) -> Result<Vec<String>, String> {
-    let session = sequence.session;
-    let world = session
-        .world()
+async fn usual_files(mutation: &Mutation<'_>) -> Result<Vec<String>, String> {
+    let session = mutation.session;
+    let dirs = session
+        .new_dirs()
         .map_err(|error| format!("cannot create a directory for the run: {error}"))?;
-    let fresh = Sequence {
+    let fresh = Mutation {
         session,
-        command: sequence.command,
-        world,
+        command: mutation.command,
+        dirs,
     };
     let before = fresh.files();
     for line in [&["--help"][..], &["capabilities", "--output", "json"]] {
         let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
-        let how = How {
-            human: true,
-            world: Some(fresh.world.clone()),
-            ..How::default()
+        let how = RunOptions {
+            no_machine_args: true,
+            dirs: Some(fresh.dirs.clone()),
+            ..RunOptions::default()
         };
         session
             .run(
@@ -141,5 +153,5 @@ async fn usual(sequence: &Sequence<'_>) -> Result<Vec<String>, String> {
             )
             .await;
     }
-    Ok(State::blind(before).left(&fresh.files()))
+    Ok(ObservedState::files_only(before).leftover_files(&fresh.files()))
 }

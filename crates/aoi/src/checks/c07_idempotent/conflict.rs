@@ -1,19 +1,19 @@
 //! A known key with other arguments, and two concurrent runs with the same key.
 
 use super::{Probe, key};
-use crate::model::Check;
-use crate::observe::{Call, Effect, ids, refused, succeeded};
+use crate::model::CheckId;
+use crate::observe::{Effect, Invocation, ids, succeeded, was_rejected};
 use crate::rules::{Level, Rule, Topic};
-use crate::run::Input;
-use crate::session::How;
-use crate::sheet::Sheet;
-use crate::stream::Stream;
+use crate::run::StdinSource;
+use crate::session::RunOptions;
+use crate::stream::EventStream;
+use crate::verdicts::Verdicts;
 
 impl Probe<'_, '_> {
     /// The same command with other content, if the probe file allows it.
-    pub(super) fn other_words(&self) -> Option<Call> {
-        let command = self.sequence.command;
-        if let Some(call) = self.sequence.other() {
+    pub(super) fn other_words(&self) -> Option<Invocation> {
+        let command = self.mutation.command;
+        if let Some(call) = self.mutation.other() {
             return Some(call);
         }
         let lines = command.input.iter().flat_map(|input| &input.good);
@@ -23,73 +23,73 @@ impl Probe<'_, '_> {
             .chain(lines)
             .any(|word| word.contains("{uniq}"));
         if varies && !self.has_target() {
-            return Some(self.sequence.confirmed(None));
+            return Some(self.mutation.confirmed(None));
         }
         let input = command
             .input
             .as_ref()
             .filter(|input| input.good.len() > 1)?;
-        let mut call = self.sequence.confirmed(None);
+        let mut call = self.mutation.confirmed(None);
         let first = input.good.first()?.clone();
-        call.input = Input::Bytes(crate::observe::joined(&[first]));
+        call.input = StdinSource::Bytes(crate::observe::join_lines(&[first]));
         Some(call)
     }
 }
 
 pub(super) static CONFLICT: Rule = Rule {
     id: "AOI-07.key-conflict",
-    check: Check::Number(7),
+    check: CheckId::Number(7),
     level: Level::Should,
     section: "§9.1",
-    demands: "A known key with other arguments is rejected with category conflict",
+    requirement: "A known key with other arguments is rejected with category conflict",
     why: "Otherwise the caller takes the result of another write for its own.",
     hint: "Store a fingerprint of the input with the key. If it differs, fail with category \
            conflict.",
     topic: Topic::Idempotency,
-    register: &["AOI-9.1-06"],
+    requirement_ids: &["AOI-9.1-06"],
 };
 
 impl Probe<'_, '_> {
     pub(super) async fn conflict(
         &self,
-        sheet: &mut Sheet<'_>,
-        call: &Call,
+        verdicts: &mut Verdicts<'_>,
+        call: &Invocation,
         known: &str,
     ) -> Result<(), String> {
         let (other, before) = match self.has_target() {
             true => self.fresh().await?,
             false => match self.other_words() {
-                Some(other) => (other, self.sequence.observe().await?),
+                Some(other) => (other, self.mutation.observe().await?),
                 None => {
                     let why = "`ok` has neither {uniq} nor a target, so the arguments cannot be \
                                varied";
-                    sheet.not_applicable(&CONFLICT, why);
+                    verdicts.not_applicable(&CONFLICT, why);
                     return Ok(());
                 }
             },
         };
-        if other.words == call.words && self.sequence.command.input.is_none() {
-            sheet.not_applicable(&CONFLICT, "the arguments in `ok` cannot be varied");
+        if other.words == call.words && self.mutation.command.input.is_none() {
+            verdicts.not_applicable(&CONFLICT, "the arguments in `ok` cannot be varied");
             return Ok(());
         }
         let done = self
-            .act(
+            .run_and_observe(
                 "a known key, other arguments",
                 &self.keyed(&other, known),
                 &before,
             )
             .await?;
-        let stream = Stream::read(&done.run.stdout);
+        let stream = EventStream::parse(&done.run.stdout);
         let categories: Vec<&str> = stream
             .errors()
             .filter_map(|line| line.get("category")?.as_str())
             .collect();
         let fits = |category: &&str| matches!(*category, "conflict" | "validation" | "usage");
-        let wrong = match &done.effect {
-            Effect::Some { told, .. } => Some(format!(
-                "a known key with other arguments has an effect: {told}"
+        let violation = match &done.effect {
+            Effect::Some { summary, .. } => Some(format!(
+                "a known key with other arguments has an effect: {summary}"
             )),
-            _ if !refused(&done.run) => {
+            _ if !was_rejected(&done.run) => {
                 Some("a known key with other arguments is accepted".to_owned())
             }
             _ if categories.is_empty() || categories.iter().any(fits) => None,
@@ -98,10 +98,10 @@ impl Probe<'_, '_> {
                 categories.join(", ")
             )),
         };
-        sheet.held(
+        verdicts.decide(
             &CONFLICT,
             "a known key with other arguments is rejected",
-            wrong,
+            violation,
             &done.run,
         );
         Ok(())
@@ -110,50 +110,50 @@ impl Probe<'_, '_> {
 
 pub(super) static RACE: Rule = Rule {
     id: "AOI-adv.idempotent-race",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Open,
     section: "§14.4",
-    demands: "Two concurrent runs with the same key have one effect",
+    requirement: "Two concurrent runs with the same key have one effect",
     why: "A retry often starts while the first attempt is still running.",
     hint: "Lock the key before doing any work.",
     topic: Topic::Idempotency,
-    register: &["AOI-14.4-01"],
+    requirement_ids: &["AOI-14.4-01"],
 };
 
 impl Probe<'_, '_> {
-    pub(super) async fn race(&self, sheet: &mut Sheet<'_>) -> Result<(), String> {
+    pub(super) async fn race(&self, verdicts: &mut Verdicts<'_>) -> Result<(), String> {
         let (call, before) = self.fresh().await?;
-        let call = self.keyed(&call, &key(self.sequence.session));
+        let call = self.keyed(&call, &key(self.mutation.session));
         let (one, two) = tokio::join!(
-            self.sequence
-                .run("two concurrent runs", &call, How::default()),
-            self.sequence
-                .run("two concurrent runs", &call, How::default()),
+            self.mutation
+                .run("two concurrent runs", &call, RunOptions::default()),
+            self.mutation
+                .run("two concurrent runs", &call, RunOptions::default()),
         );
-        let after = self.sequence.observe().await?;
-        let command = self.sequence.command;
-        let told = ids(command, &Stream::read(&one.stdout)).len();
+        let after = self.mutation.observe().await?;
+        let command = self.mutation.command;
+        let id_count = ids(command, &EventStream::parse(&one.stdout)).len();
         match before.effect(&after) {
             _ if !succeeded(&one) && !succeeded(&two) => {
-                sheet.broken(&RACE, "two concurrent runs with one key both fail", &one);
+                verdicts.violation(&RACE, "two concurrent runs with one key both fail", &one);
             }
             Effect::Some {
                 count: Some(count), ..
-            } if told > 0 => {
-                let told = told.max(ids(command, &Stream::read(&two.stdout)).len());
-                let wrong = (count > told).then(|| {
+            } if id_count > 0 => {
+                let id_count = id_count.max(ids(command, &EventStream::parse(&two.stdout)).len());
+                let violation = (count > id_count).then(|| {
                     format!(
-                        "two concurrent runs with one key have {count} effects; expected {told}"
+                        "two concurrent runs with one key have {count} effects; expected {id_count}"
                     )
                 });
-                sheet.held(
+                verdicts.decide(
                     &RACE,
                     "two concurrent runs with one key have one effect",
-                    wrong,
+                    violation,
                     &one,
                 );
             }
-            _ => sheet.not_verified(&RACE, "the number of effects cannot be counted"),
+            _ => verdicts.not_verified(&RACE, "the number of effects cannot be counted"),
         }
         Ok(())
     }

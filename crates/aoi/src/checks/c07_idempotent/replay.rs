@@ -4,113 +4,119 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Done, NATURAL, Probe, key};
+use super::{KeyedRun, NATURAL, Probe, key};
 use crate::capture::Capture;
-use crate::model::Check;
-use crate::observe::{Effect, changes, ids, plain, succeeded};
+use crate::model::CheckId;
+use crate::observe::{Effect, changes, ids, succeeded, without_volatile_fields};
 use crate::rules::{Level, Rule, Topic};
-use crate::session::How;
-use crate::sheet::Sheet;
-use crate::stream::Stream;
+use crate::session::RunOptions;
+use crate::stream::EventStream;
+use crate::verdicts::Verdicts;
 
 pub(super) static REPLAY: Rule = Rule {
     id: "AOI-07.replay",
-    check: Check::Number(7),
+    check: CheckId::Number(7),
     level: Level::Must,
     section: "§14.4",
-    demands: "The same arguments with the same key succeed again",
+    requirement: "The same arguments with the same key succeed again",
     why: "A retry that fails looks like a write that failed.",
     hint: "If the key is known, return the stored result.",
     topic: Topic::Idempotency,
-    register: &["AOI-16.1-09", "AOI-18.2-07"],
+    requirement_ids: &["AOI-16.1-09", "AOI-18.2-07"],
 };
 
 pub(super) static RESULT: Rule = Rule {
     id: "AOI-07.replay-result",
-    check: Check::Number(7),
+    check: CheckId::Number(7),
     level: Level::Must,
     section: "§14.4",
-    demands: "A replay reports the same ids as the first run",
+    requirement: "A replay reports the same ids as the first run",
     why: "The caller needs the id from the response that it lost.",
     hint: "Store the events of the first run with the key, and emit them again.",
     topic: Topic::Idempotency,
-    register: &["AOI-18.2-07"],
+    requirement_ids: &["AOI-18.2-07"],
 };
 
 pub(super) static DETAILS: Rule = Rule {
     id: "AOI-07.replay-details",
-    check: Check::Number(7),
+    check: CheckId::Number(7),
     level: Level::Open,
     section: "§14.4",
-    demands: "A replay emits the same events as the first run, apart from times and similar fields",
+    requirement: "A replay emits the same events as the first run, apart from times and similar fields",
     why: "A caller that compares both responses expects them to be equal.",
     hint: "Emit the stored events. Mark the replay in the summary, not in the events.",
     topic: Topic::Idempotency,
-    register: &["AOI-18.2-07"],
+    requirement_ids: &["AOI-18.2-07"],
 };
 
 pub(super) static EFFECT: Rule = Rule {
     id: "AOI-07.replay-effect",
-    check: Check::Number(7),
+    check: CheckId::Number(7),
     level: Level::Must,
     section: "§14.4",
-    demands: "A replay has no second effect",
+    requirement: "A replay has no second effect",
     why: "Preventing a second effect is the purpose of the key.",
     hint: "Store the key and the result in the same transaction as the change.",
     topic: Topic::Idempotency,
-    register: &["AOI-14.4-01", "AOI-18.2-07"],
+    requirement_ids: &["AOI-14.4-01", "AOI-18.2-07"],
 };
 
 impl Probe<'_, '_> {
-    pub(super) fn replay(&self, sheet: &mut Sheet<'_>, first: &Done, again: &Done) {
-        let command = self.sequence.command;
+    pub(super) fn replay(&self, verdicts: &mut Verdicts<'_>, first: &KeyedRun, again: &KeyedRun) {
+        let command = self.mutation.command;
         let run = &again.run;
         match &again.effect {
-            Effect::Some { told, .. } => {
-                let message = format!("the same key has a second effect: {told}");
-                sheet.broken(&EFFECT, message, run);
+            Effect::Some { summary, .. } => {
+                let message = format!("the same key has a second effect: {summary}");
+                verdicts.violation(&EFFECT, message, run);
             }
-            Effect::None => sheet.pass(
+            Effect::None => verdicts.pass(
                 &EFFECT,
                 "the output of `observe` is the same after the replay",
             ),
-            Effect::Unseen => sheet.not_verified(&EFFECT, self.unseen()),
+            Effect::Unknown => verdicts.not_verified(&EFFECT, self.why_unobserved()),
         }
         if !succeeded(run) {
             let message = format!(
                 "the same arguments with the same key fail: {}",
-                run.end.told()
+                run.end.describe()
             );
-            sheet.broken(&REPLAY, message, run);
-            sheet.doubt(&[&RESULT, &DETAILS], "the replay failed");
+            verdicts.violation(&REPLAY, message, run);
+            verdicts.unverify(&[&RESULT, &DETAILS], "the replay failed");
             return;
         }
-        sheet.pass(&REPLAY, "the replay succeeds");
-        let (old, new) = (Stream::read(&first.run.stdout), Stream::read(&run.stdout));
+        verdicts.pass(&REPLAY, "the replay succeeds");
+        let (old, new) = (
+            EventStream::parse(&first.run.stdout),
+            EventStream::parse(&run.stdout),
+        );
         let (before, after) = (ids(command, &old), ids(command, &new));
         if before.iter().flatten().next().is_none() {
             let why = "the first run reports no id to compare";
-            return sheet.doubt(&[&RESULT, &DETAILS], why);
+            return verdicts.unverify(&[&RESULT, &DETAILS], why);
         }
-        let wrong = (before != after).then(|| {
+        let violation = (before != after).then(|| {
             format!(
                 "ids of the first run: {}; ids of the replay: {}",
-                shown(&before),
-                shown(&after)
+                join_ids(&before),
+                join_ids(&after)
             )
         });
-        let same = wrong.is_none();
-        sheet.held(&RESULT, "the replay reports the same ids", wrong, run);
-        let details = |stream: &Stream| -> Vec<Value> {
-            changes(command, stream).into_iter().map(plain).collect()
+        let same = violation.is_none();
+        verdicts.decide(&RESULT, "the replay reports the same ids", violation, run);
+        let details = |stream: &EventStream| -> Vec<Value> {
+            changes(command, stream)
+                .into_iter()
+                .map(without_volatile_fields)
+                .collect()
         };
         match same {
-            false => sheet.not_verified(&DETAILS, "the ids already differ"),
+            false => verdicts.not_verified(&DETAILS, "the ids already differ"),
             true => {
                 let differ = details(&old) != details(&new);
-                let wrong =
+                let violation =
                     differ.then(|| "fields of the events differ from the first run".to_owned());
-                sheet.held(&DETAILS, "the events are the same", wrong, run);
+                verdicts.decide(&DETAILS, "the events are the same", violation, run);
             }
         }
     }
@@ -118,28 +124,28 @@ impl Probe<'_, '_> {
 
 pub(super) static OTHER_KEY: Rule = Rule {
     id: "AOI-07.other-key",
-    check: Check::Number(7),
+    check: CheckId::Number(7),
     level: Level::Must,
     section: "§14.4",
-    demands: "Another key is a separate write",
+    requirement: "Another key is a separate write",
     why: "A tool that treats every key like the first one loses writes.",
     hint: "Look up the exact key, and do the work if it is new.",
     topic: Topic::Idempotency,
-    register: &["AOI-16.1-09"],
+    requirement_ids: &["AOI-16.1-09"],
 };
 
 impl Probe<'_, '_> {
     /// Returns whether the input seems to act as the key.
     pub(super) async fn other_key(
         &self,
-        sheet: &mut Sheet<'_>,
-        other: &Done,
+        verdicts: &mut Verdicts<'_>,
+        other: &KeyedRun,
     ) -> Result<bool, String> {
         let proof = "a new key is a separate write";
         match &other.effect {
             _ if !succeeded(&other.run) => {
-                let end = other.run.end.told();
-                sheet.broken(
+                let end = other.run.end.describe();
+                verdicts.violation(
                     &OTHER_KEY,
                     format!("the command fails with a new key: {end}"),
                     &other.run,
@@ -147,40 +153,40 @@ impl Probe<'_, '_> {
                 Ok(false)
             }
             Effect::Some { .. } => {
-                sheet.pass(&OTHER_KEY, proof);
+                verdicts.pass(&OTHER_KEY, proof);
                 Ok(false)
             }
-            Effect::Unseen => {
-                sheet.not_verified(&OTHER_KEY, self.unseen());
+            Effect::Unknown => {
+                verdicts.not_verified(&OTHER_KEY, self.why_unobserved());
                 Ok(false)
             }
             Effect::None => {
                 let Some(call) = self.other_words() else {
                     let why = "a new key changes nothing, and `ok` has no {uniq} to vary the \
                                arguments";
-                    sheet.not_verified(&OTHER_KEY, why);
+                    verdicts.not_verified(&OTHER_KEY, why);
                     return Ok(true);
                 };
-                let call = self.keyed(&call, &key(self.sequence.session));
+                let call = self.keyed(&call, &key(self.mutation.session));
                 let third = self
-                    .act("another key, other arguments", &call, &other.after)
+                    .run_and_observe("another key, other arguments", &call, &other.after)
                     .await?;
                 match third.effect {
                     Effect::Some { .. } => {
-                        sheet.pass(
+                        verdicts.pass(
                             &OTHER_KEY,
                             "the input acts as the key; other input is written",
                         );
                         Ok(true)
                     }
-                    Effect::Unseen => {
-                        sheet.not_verified(&OTHER_KEY, self.unseen());
+                    Effect::Unknown => {
+                        verdicts.not_verified(&OTHER_KEY, self.why_unobserved());
                         Ok(false)
                     }
                     Effect::None => {
                         let message = "neither a new key nor other arguments have an effect after \
                                        the first run";
-                        sheet.broken(&OTHER_KEY, message, &third.run);
+                        verdicts.violation(&OTHER_KEY, message, &third.run);
                         Ok(false)
                     }
                 }
@@ -189,32 +195,32 @@ impl Probe<'_, '_> {
     }
 
     /// Checks whether `capabilities` or `--help` mentions the natural key.
-    pub(super) async fn documented(&self, sheet: &mut Sheet<'_>, seen: &Arc<Capture>) {
-        let command = self.sequence.command;
-        let session = self.sequence.session;
+    pub(super) async fn documented(&self, verdicts: &mut Verdicts<'_>, run: &Arc<Capture>) {
+        let command = self.mutation.command;
+        let session = self.mutation.session;
         let declared = session.declared.get();
         let entry = declared.and_then(|declared| declared.command(&command.name));
         let mut text = entry.map(Value::to_string).unwrap_or_default();
         let name = command.ok.first().unwrap_or(&command.name).clone();
-        let how = How {
-            human: true,
-            ..How::default()
+        let how = RunOptions {
+            no_machine_args: true,
+            ..RunOptions::default()
         };
         let words = [name, "--help".to_owned()];
         let help = session.run(&command.name, "--help", &words, how).await;
         text.push_str(&String::from_utf8_lossy(&help.stdout));
         let text = text.to_lowercase().replace(['_', '-'], " ");
         let known = ["natural key", "upsert", "already exists", "same name"];
-        let wrong = (!known.iter().any(|word| text.contains(word))).then(|| {
+        let violation = (!known.iter().any(|word| text.contains(word))).then(|| {
             "the same arguments again change nothing, but neither `capabilities` nor --help \
              mentions a natural key"
                 .to_owned()
         });
-        sheet.held(&NATURAL, "the natural key is documented", wrong, seen);
+        verdicts.decide(&NATURAL, "the natural key is documented", violation, run);
     }
 }
 
-fn shown(ids: &[Option<String>]) -> String {
+fn join_ids(ids: &[Option<String>]) -> String {
     let ids: Vec<&str> = ids
         .iter()
         .map(|id| id.as_deref().unwrap_or("none"))

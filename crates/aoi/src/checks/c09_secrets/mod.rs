@@ -1,6 +1,6 @@
 //! Check 9: secrets are not printed, however they are passed and however the run ends.
 
-mod plant;
+mod baits;
 mod probes;
 
 use std::collections::BTreeMap;
@@ -11,18 +11,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures::future::join_all;
 use serde_json::Value;
 
-use super::tally::Tally;
-use super::{is_harmless, is_read_only, plain, unknown_flag};
+use super::tally::RuleTally;
+use super::{is_harmless, is_read_only, ok_run, unknown_flag};
 use crate::canary;
 use crate::capture::Capture;
-use crate::model::Check;
-use crate::observe::Blocked;
-use crate::probe::Command;
+use crate::model::CheckId;
+use crate::observe::ProbeBlocked;
+use crate::probe::ProbeCommand;
 use crate::rules::{Level, Rule, Topic};
-use crate::run::{Output, Reader, World};
-use crate::session::{How, Session, with_options};
-use crate::stream::Stream;
-use plant::{Bait, FLAG, HEADER, Planted, QUERY, USERINFO};
+use crate::run::{ReadMode, RunDirs, StdoutTarget};
+use crate::session::{LintSession, RunOptions, with_options};
+use crate::stream::EventStream;
+use baits::{Bait, FLAG, HEADER, QUERY, Secret, USERINFO};
 use probes::{CONFIG, ENVIRONMENT, STDIN, bad_line, changes, environment, in_config};
 
 pub const RULES: &[&Rule] = &[
@@ -49,50 +49,50 @@ const WHY: &str =
 struct Probe {
     name: &'static str,
     words: Vec<String>,
-    planted: Vec<Planted>,
+    secrets: Vec<Secret>,
     /// Whether to check the run only if it fails. A value that the tool accepts may be shown.
     only_refused: bool,
-    how: How,
+    how: RunOptions,
     /// Files that the probe itself wrote.
     own: Vec<PathBuf>,
 }
 
 /// The outcome of one probe.
-struct Result {
+struct ProbeResult {
     probe: Probe,
     run: Arc<Capture>,
-    world: World,
+    dirs: RunDirs,
 }
 
-pub async fn check(session: &Session) {
+pub async fn check(session: &LintSession) {
     let numbers = AtomicU64::new(0);
     let numbers = &numbers;
     join_all(
         session
             .commands()
             .iter()
-            .map(|command| judge(session, command, numbers)),
+            .map(|command| check_command(session, command, numbers)),
     )
     .await;
 }
 
 static ARGV: Rule = Rule {
     id: "AOI-09.argv",
-    check: Check::Number(9),
+    check: CheckId::Number(9),
     level: Level::Must,
     section: "§8.3",
-    demands: "aoi:meta does not repeat the command line",
+    requirement: "aoi:meta does not repeat the command line",
     why: "The caller knows what it passed, and later readers of the stream need not know.",
     hint: "Write `command`, and `args_redacted: true` if something was left out.",
     topic: Topic::Secrets,
-    register: &["AOI-8.3-02", "AOI-11-01", "AOI-11-08"],
+    requirement_ids: &["AOI-8.3-02", "AOI-11-01", "AOI-11-08"],
 };
 
-async fn judge(session: &Session, command: &Command, numbers: &AtomicU64) {
-    let judge = session.judge(&command.name);
-    let mut tallies: BTreeMap<&str, Tally> = RULES
+async fn check_command(session: &LintSession, command: &ProbeCommand, numbers: &AtomicU64) {
+    let reporter = session.reporter(&command.name);
+    let mut tallies: BTreeMap<&str, RuleTally> = RULES
         .iter()
-        .map(|rule| (rule.id, Tally::default()))
+        .map(|rule| (rule.id, RuleTally::default()))
         .collect();
     let mut accepted: BTreeMap<&str, bool> = BTreeMap::new();
     let mut blocked = None;
@@ -107,42 +107,46 @@ async fn judge(session: &Session, command: &Command, numbers: &AtomicU64) {
     };
     let vain = fails_anyway(session, command, &results).await;
     for result in &results {
-        for (rule, wrong) in leaks(result) {
+        for (rule, violation) in leaks(result) {
             let Some(tally) = tallies.get_mut(rule.id) else {
                 continue;
             };
             let fine = result.run.end.is_success();
             *accepted.entry(rule.id).or_default() |= fine;
-            match wrong {
-                Some(message) => tally.wrong(&result.run, || message),
-                None => tally.held("the secret is not printed"),
+            match violation {
+                Some(message) => tally.violation(&result.run, || message),
+                None => tally.pass("the secret is not printed"),
             }
         }
     }
     for rule in RULES.iter().copied().filter(|rule| *rule != &ARGV) {
         let mut tally = tallies.remove(rule.id).unwrap_or_default();
-        if accepted.get(rule.id) == Some(&false) && !tally.is_broken() {
-            tally = Tally::default();
+        if accepted.get(rule.id) == Some(&false) && !tally.is_violated() {
+            tally = RuleTally::default();
             match vain {
-                true => {
-                    tally.doubt("the `ok` run fails as well, so the secrets were not processed")
-                }
+                true => tally.unverify(
+                    "the plain run (`ok`) fails as well, so the secrets were not processed",
+                ),
                 false => {
-                    tally.held("the secret is not printed when it is rejected; no run accepts it")
+                    tally.pass("the secret is not printed when it is rejected; no run accepts it")
                 }
             }
         }
-        tally.settle(judge, rule, |judge, rule| match &blocked {
-            Some(Blocked::Skip(why)) => judge.skip(rule, why),
-            Some(Blocked::NotVerified(why)) => judge.not_verified(rule, why),
-            None => judge.not_applicable(rule, "the command does not take such a secret"),
+        tally.report(reporter, rule, |reporter, rule| match &blocked {
+            Some(ProbeBlocked::Skip(why)) => reporter.skip(rule, why),
+            Some(ProbeBlocked::NotVerified(why)) => reporter.not_verified(rule, why),
+            None => reporter.not_applicable(rule, "the command does not take such a secret"),
         });
     }
 }
 
 /// Whether the command fails for a reason other than the added secrets. A command that needs a
 /// login may fail.
-async fn fails_anyway(session: &Session, command: &Command, results: &[Result]) -> bool {
+async fn fails_anyway(
+    session: &LintSession,
+    command: &ProbeCommand,
+    results: &[ProbeResult],
+) -> bool {
     let accepted = results.iter().any(|result| result.run.end.is_success());
     if accepted || command.needs_auth || command.unbounded || results.is_empty() {
         return false;
@@ -151,45 +155,49 @@ async fn fails_anyway(session: &Session, command: &Command, results: &[Result]) 
         // The run with secrets in its environment has unchanged arguments.
         return true;
     }
-    let (words, how) = plain(session, command);
+    let (words, how) = ok_run(session, command);
     let run = session.run(&command.name, "ok, for comparison", &words, how);
     !run.await.end.is_success()
 }
 
 static INTERRUPTED: Rule = Rule {
     id: "AOI-09.on-signal",
-    check: Check::Number(9),
+    check: CheckId::Number(9),
     level: Level::Must,
     section: "§11",
-    demands: "An interrupted run does not print secrets from its command line",
+    requirement: "An interrupted run does not print secrets from its command line",
     why: WHY,
     hint: HINT,
     topic: Topic::Secrets,
-    register: &["AOI-11-02"],
+    requirement_ids: &["AOI-11-02"],
 };
 
-async fn all(session: &Session, command: &Command, numbers: &AtomicU64) -> Vec<Result> {
-    let (words, how) = plain(session, command);
+async fn all(
+    session: &LintSession,
+    command: &ProbeCommand,
+    numbers: &AtomicU64,
+) -> Vec<ProbeResult> {
+    let (words, how) = ok_run(session, command);
     let number = || numbers.fetch_add(1, Ordering::Relaxed);
     let with = |more: &[String]| with_options(&words, more);
-    let probe = |name, bait: Bait, how: &How| Probe {
+    let probe = |name, bait: Bait, how: &RunOptions| Probe {
         name,
         words: bait.words,
-        planted: bait.planted,
+        secrets: bait.secrets,
         only_refused: false,
         how: how.clone(),
         own: Vec::new(),
     };
-    let bait = |more: &[String]| plant::bait(&with(more), &mut number());
+    let bait = |more: &[String]| baits::bait(&with(more), &mut number());
     let debug = "--debug".to_owned();
     let mut probes = Vec::new();
     let may_bend = is_read_only(session, command);
     if may_bend {
-        for more in plant::usual() {
+        for more in baits::usual_arguments() {
             probes.push(probe("a secret in a common flag", bait(&more), &how));
         }
         let operand = [&words[..], &["password={canary}".to_owned()]].concat();
-        let operand = plant::bait(&operand, &mut number());
+        let operand = baits::bait(&operand, &mut number());
         probes.push(Probe {
             only_refused: true,
             ..probe("a secret in an operand", operand, &how)
@@ -212,18 +220,18 @@ async fn all(session: &Session, command: &Command, numbers: &AtomicU64) -> Vec<R
             .as_ref()
             .or(command.unbounded.then_some(&command.ok))
         {
-            let slow = session.fill(slow, &[], session.common());
-            let cancelled = How {
-                reader: Reader::Signal {
+            let slow = session.fill(slow, &[], session.shared_dirs());
+            let cancelled = RunOptions {
+                reader: ReadMode::Signal {
                     number: libc::SIGINT,
                     group: false,
                 },
-                output: Output::Pipe,
+                output: StdoutTarget::Pipe,
                 ..how.clone()
             };
-            let mut bait = plant::bait(&with_options(&slow, secret), &mut number());
-            for planted in &mut bait.planted {
-                planted.rule = &INTERRUPTED;
+            let mut bait = baits::bait(&with_options(&slow, secret), &mut number());
+            for secret in &mut bait.secrets {
+                secret.rule = &INTERRUPTED;
             }
             probes.push(probe("a secret and SIGINT", bait, &cancelled));
         }
@@ -237,7 +245,7 @@ async fn all(session: &Session, command: &Command, numbers: &AtomicU64) -> Vec<R
     let runs = probes
         .into_iter()
         .map(|probe| start(session, command, probe));
-    let mut results: Vec<Result> = join_all(runs).await.into_iter().flatten().collect();
+    let mut results: Vec<ProbeResult> = join_all(runs).await.into_iter().flatten().collect();
     results.extend(in_config(session, command, &words, &how, number()).await);
     if command.input.is_some() {
         results.extend(start(session, command, bad_line(&words, number())).await);
@@ -245,81 +253,85 @@ async fn all(session: &Session, command: &Command, numbers: &AtomicU64) -> Vec<R
     results
 }
 
-async fn start(session: &Session, command: &Command, mut probe: Probe) -> Option<Result> {
-    let world = match probe.how.world.take() {
-        Some(world) => world,
-        None => session.world().ok()?,
+async fn start(
+    session: &LintSession,
+    command: &ProbeCommand,
+    mut probe: Probe,
+) -> Option<ProbeResult> {
+    let dirs = match probe.how.dirs.take() {
+        Some(dirs) => dirs,
+        None => session.new_dirs().ok()?,
     };
-    let how = How {
-        world: Some(world.clone()),
+    let how = RunOptions {
+        dirs: Some(dirs.clone()),
         canaries: true,
         ..probe.how.clone()
     };
     let run = session
         .run(&command.name, probe.name, &probe.words, how)
         .await;
-    Some(Result { probe, run, world })
+    Some(ProbeResult { probe, run, dirs })
 }
 
 static OPERAND: Rule = Rule {
     id: "AOI-09.rejected-operand",
-    check: Check::Number(9),
+    check: CheckId::Number(9),
     level: Level::Should,
     section: "§11",
-    demands: "A rejected operand such as `password=…` is not quoted",
+    requirement: "A rejected operand such as `password=…` is not quoted",
     why: WHY,
     hint: "Report the position of the operand, not its value.",
     topic: Topic::Secrets,
-    register: &["AOI-11-02"],
+    requirement_ids: &["AOI-11-02"],
 };
 
 static WRITTEN: Rule = Rule {
     id: "AOI-09.written-file",
-    check: Check::Number(9),
+    check: CheckId::Number(9),
     level: Level::Should,
     section: "§11",
-    demands: "A run does not write secrets from its command line to files",
+    requirement: "A run does not write secrets from its command line to files",
     why: "Other users read logs and caches, and the files remain.",
     hint: HINT,
     topic: Topic::Secrets,
-    register: &["AOI-11-02"],
+    requirement_ids: &["AOI-11-02"],
 };
 
 /// The verdicts of a run: for each relevant rule, a violation or a pass.
-fn leaks(result: &Result) -> Vec<(&'static Rule, Option<String>)> {
+fn leaks(result: &ProbeResult) -> Vec<(&'static Rule, Option<String>)> {
     let (probe, run) = (&result.probe, &result.run);
     let mut found = Vec::new();
     if probe.only_refused && run.end.is_success() {
         return found;
     }
-    if run.probe.ends_with("SIGINT") && !run.acted {
+    if run.probe.ends_with("SIGINT") && !run.action_done {
         return found;
     }
-    for planted in &probe.planted {
+    for secret in &probe.secrets {
         let rule = if probe.name.ends_with("operand") {
             &OPERAND
         } else {
-            planted.rule
+            secret.rule
         };
         let shown = [("stdout", &run.stdout), ("stderr", &run.stderr)]
             .into_iter()
             .find_map(|(stream, bytes)| {
-                canary::found(&planted.canary, bytes).map(|how| (stream, how))
+                canary::leaked_form(&secret.canary, bytes).map(|how| (stream, how))
             });
         let message = shown.map(|(stream, how)| {
             format!(
                 "`{}`: the secret in {} is printed on {stream} {how}",
-                run.probe, planted.place
+                run.probe, secret.position
             )
         });
         found.push((rule, message));
     }
-    let left = plant::left_in(&result.world, &probe.planted, &probe.own);
+    let left = baits::leaked_file(&result.dirs, &probe.secrets, &probe.own);
     let message = left.map(|(path, which)| {
         let place = probe
-            .planted
+            .secrets
             .get(which)
-            .map_or("", |planted| &planted.place);
+            .map_or("", |secret| &secret.position);
         format!(
             "`{}`: the secret in {place} is written to the file {}",
             run.probe,
@@ -331,10 +343,10 @@ fn leaks(result: &Result) -> Vec<(&'static Rule, Option<String>)> {
 }
 
 /// Checks whether aoi:meta repeats the arguments of its run.
-pub fn conclude(session: &Session) {
+pub fn evaluate(session: &LintSession) {
     let captures = session.captures();
     for command in session.commands() {
-        let mut tally = Tally::default();
+        let mut tally = RuleTally::default();
         let own = captures
             .iter()
             .filter(|run| run.command == command.name && run.is_machine);
@@ -345,22 +357,22 @@ pub fn conclude(session: &Session) {
                 .skip(session.argv.len())
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect();
-            let stream = Stream::read(&run.stdout);
+            let stream = EventStream::parse(&run.stdout);
             let Some(meta) = stream.meta().and_then(|line| line.json.as_ref()) else {
                 continue;
             };
             if words.len() > 1 {
-                let wrong = repeats(meta, &words).then(|| {
+                let violation = repeats(meta, &words).then(|| {
                     format!(
                         "`{}`: aoi:meta contains the arguments of the command line",
                         run.probe
                     )
                 });
-                tally.see(run, wrong, "aoi:meta does not repeat the command line");
+                tally.record(run, violation, "aoi:meta does not repeat the command line");
             }
         }
-        tally.settle(session.judge(&command.name), &ARGV, |judge, rule| {
-            judge.not_applicable(rule, "no run of the command has an aoi:meta");
+        tally.report(session.reporter(&command.name), &ARGV, |reporter, rule| {
+            reporter.not_applicable(rule, "no run of the command has an aoi:meta");
         });
     }
 }

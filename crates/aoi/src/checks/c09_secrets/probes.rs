@@ -2,33 +2,33 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::plant::{FLAG, Planted};
-use super::{HINT, Probe, Result, WHY, plant, start};
+use super::baits::{FLAG, Secret};
+use super::{HINT, Probe, ProbeResult, WHY, baits, start};
 use crate::canary;
-use crate::model::Check;
-use crate::observe::{Blocked, within};
-use crate::probe::Command;
+use crate::model::CheckId;
+use crate::observe::{ProbeBlocked, run_mutation};
+use crate::probe::ProbeCommand;
 use crate::rules::{Level, Rule, Topic};
-use crate::run::Input;
-use crate::session::{How, Session, with_options};
+use crate::run::StdinSource;
+use crate::session::{LintSession, RunOptions, with_options};
 
 pub(super) static ENVIRONMENT: Rule = Rule {
     id: "AOI-09.environment",
-    check: Check::Number(9),
+    check: CheckId::Number(9),
     level: Level::Must,
     section: "§11",
-    demands: "Values of environment variables are not printed, with or without --debug",
+    requirement: "Values of environment variables are not printed, with or without --debug",
     why: WHY,
     hint: HINT,
     topic: Topic::Secrets,
-    register: &["AOI-8.3-02", "AOI-11-06", "AOI-16.1-13"],
+    requirement_ids: &["AOI-8.3-02", "AOI-11-06", "AOI-16.1-13"],
 };
 
 /// A probe with secrets in environment variables, some of which are common to all tools.
 pub(super) fn environment(
-    session: &Session,
+    session: &LintSession,
     words: &[String],
-    how: &How,
+    how: &RunOptions,
     number: &dyn Fn() -> u64,
 ) -> Probe {
     let program = session.argv.first().map(std::path::Path::new);
@@ -54,20 +54,20 @@ pub(super) fn environment(
     names.extend(session.probe.credentials.env.iter().cloned());
     names.dedup();
     let mut how = how.clone();
-    let mut planted = Vec::new();
+    let mut secrets = Vec::new();
     for name in names {
         let canary = canary::new(number());
         how.env.push((name.clone(), canary.clone()));
-        planted.push(Planted {
+        secrets.push(Secret {
             rule: &ENVIRONMENT,
             canary,
-            place: name,
+            position: name,
         });
     }
     Probe {
         name: "secrets in the environment",
         words: words.to_vec(),
-        planted,
+        secrets,
         only_refused: false,
         how,
         own: Vec::new(),
@@ -76,14 +76,14 @@ pub(super) fn environment(
 
 pub(super) static STDIN: Rule = Rule {
     id: "AOI-09.stdin",
-    check: Check::Number(9),
+    check: CheckId::Number(9),
     level: Level::Must,
     section: "§11",
-    demands: "A rejected input line that looks like a secret is not quoted",
+    requirement: "A rejected input line that looks like a secret is not quoted",
     why: WHY,
     hint: "Report the number of the line, not its content.",
     topic: Topic::Secrets,
-    register: &["AOI-11-02"],
+    requirement_ids: &["AOI-11-02"],
 };
 
 /// A probe with an input line that is not JSON and looks like a secret.
@@ -92,14 +92,14 @@ pub(super) fn bad_line(words: &[String], number: u64) -> Probe {
     Probe {
         name: "malformed: a secret in an input line",
         words: words.to_vec(),
-        how: How {
-            input: Input::Bytes(format!("password={canary}\n").into_bytes()),
-            ..How::default()
+        how: RunOptions {
+            input: StdinSource::Bytes(format!("password={canary}\n").into_bytes()),
+            ..RunOptions::default()
         },
-        planted: vec![Planted {
+        secrets: vec![Secret {
             rule: &STDIN,
             canary,
-            place: "an input line".to_owned(),
+            position: "an input line".to_owned(),
         }],
         only_refused: true,
         own: Vec::new(),
@@ -108,42 +108,42 @@ pub(super) fn bad_line(words: &[String], number: u64) -> Probe {
 
 pub(super) static CONFIG: Rule = Rule {
     id: "AOI-09.config-file",
-    check: Check::Number(9),
+    check: CheckId::Number(9),
     level: Level::Must,
     section: "§11",
-    demands: "The content of credential files is not printed",
+    requirement: "The content of credential files is not printed",
     why: WHY,
     hint: HINT,
     topic: Topic::Secrets,
-    register: &["AOI-11-07"],
+    requirement_ids: &["AOI-11-07"],
 };
 
 /// A probe with a secret in the tool's credential files.
 pub(super) async fn in_config(
-    session: &Session,
-    command: &Command,
+    session: &LintSession,
+    command: &ProbeCommand,
     words: &[String],
-    how: &How,
+    how: &RunOptions,
     number: u64,
-) -> Option<Result> {
+) -> Option<ProbeResult> {
     let files = &session.probe.credentials.files;
     if files.is_empty() || command.unbounded {
         return None;
     }
-    let world = session.world().ok()?;
+    let dirs = session.new_dirs().ok()?;
     let canary = canary::new(number);
-    let own = plant::in_files(&world, files, &canary);
+    let own = baits::in_files(&dirs, files, &canary);
     let probe = Probe {
         name: "a secret in a credential file",
         words: words.to_vec(),
-        planted: vec![Planted {
+        secrets: vec![Secret {
             rule: &CONFIG,
             canary,
-            place: "a credential file".to_owned(),
+            position: "a credential file".to_owned(),
         }],
         only_refused: false,
-        how: How {
-            world: Some(world),
+        how: RunOptions {
+            dirs: Some(dirs),
             ..how.clone()
         },
         own,
@@ -157,27 +157,27 @@ pub(super) async fn in_config(
 /// Probes of a command that changes something, in their own directories. A tool that ignores an
 /// unknown flag may make the change.
 pub(super) async fn changes(
-    session: &Session,
-    command: &Command,
+    session: &LintSession,
+    command: &ProbeCommand,
     numbers: &AtomicU64,
-) -> std::result::Result<Vec<Result>, Blocked> {
-    let done = within(session, command, &FLAG, async |sequence| {
+) -> Result<Vec<ProbeResult>, ProbeBlocked> {
+    let done = run_mutation(session, command, &FLAG, async |mutation| {
         let number = || numbers.fetch_add(1, Ordering::Relaxed);
-        let target = sequence.target().await?;
-        let call = sequence.confirmed(target.as_deref());
-        let how = How {
+        let target = mutation.target().await?;
+        let call = mutation.confirmed(target.as_deref());
+        let how = RunOptions {
             input: call.input.clone(),
-            world: Some(sequence.world.clone()),
-            ..How::default()
+            dirs: Some(mutation.dirs.clone()),
+            ..RunOptions::default()
         };
-        let bait = |more: &[String]| plant::bait(&with_options(&call.words, more), &mut number());
+        let bait = |more: &[String]| baits::bait(&with_options(&call.words, more), &mut number());
         let mut probes: Vec<Probe> = Vec::new();
-        for more in plant::few().iter().chain(&command.secrets) {
+        for more in baits::few_arguments().iter().chain(&command.secrets) {
             let bait = bait(more);
             probes.push(Probe {
                 name: "a secret in a flag of a mutating command",
                 words: bait.words,
-                planted: bait.planted,
+                secrets: bait.secrets,
                 only_refused: false,
                 how: how.clone(),
                 own: Vec::new(),
@@ -186,7 +186,7 @@ pub(super) async fn changes(
         probes.push(environment(session, &call.words, &how, &number));
         if command.input.is_some() {
             let mut probe = bad_line(&call.words, number());
-            probe.how.world = Some(sequence.world.clone());
+            probe.how.dirs = Some(mutation.dirs.clone());
             probes.push(probe);
         }
         let mut results = Vec::new();
@@ -195,5 +195,5 @@ pub(super) async fn changes(
         }
         Ok::<_, String>(results)
     });
-    done.await?.map_err(Blocked::NotVerified)
+    done.await?.map_err(ProbeBlocked::NotVerified)
 }

@@ -1,7 +1,7 @@
 //! Check 10: readers that close the pipe, and callers that cancel.
 
-mod marks;
 mod pipes;
+mod signal_verdicts;
 mod signals;
 mod unbounded;
 
@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 
-use super::{is_harmless, plain};
+use super::{is_harmless, ok_run};
 use crate::capture::Capture;
-use crate::probe::Command;
+use crate::probe::ProbeCommand;
 use crate::rules::Rule;
-use crate::session::{How, Session};
-use marks::{EXIT, HANGS, IGNORED, LAST, OK_TRUE, REASON, SUMMARY, TORN, TRACE, ZERO};
+use crate::session::{LintSession, RunOptions};
 use pipes::{PIPE_EXIT, PIPE_HANGS, PIPE_MESSAGE, PIPE_TRACE, STDERR};
+use signal_verdicts::{EXIT, HANGS, IGNORED, LAST, OK_TRUE, REASON, SUMMARY, TORN, TRACE, ZERO};
 use unbounded::{ENDS, SILENT};
 
 pub const RULES: &[&Rule] = &[
@@ -42,55 +42,55 @@ pub const RULES: &[&Rule] = &[
 const TRIES: usize = 3;
 
 /// A command and the arguments of its runs.
-struct Plain<'s> {
-    session: &'s Session,
-    command: &'s Command,
+struct PipeProbe<'s> {
+    session: &'s LintSession,
+    command: &'s ProbeCommand,
     words: Vec<String>,
-    how: How,
+    how: RunOptions,
     /// The complete run. `None` for an unbounded command.
     run: Option<Arc<Capture>>,
 }
 
-impl Plain<'_> {
-    async fn start(&self, probe: &str, how: How) -> Arc<Capture> {
+impl PipeProbe<'_> {
+    async fn start(&self, probe: &str, how: RunOptions) -> Arc<Capture> {
         self.session
             .run(&self.command.name, probe, &self.words, how)
             .await
     }
 
     /// Starts a run, which is repeated if the result is odd and a busy machine may be the cause.
-    async fn start_fairly(
+    async fn start_with_retries(
         &self,
         probe: &str,
-        how: How,
-        odd: impl Fn(&Capture) -> bool,
+        how: RunOptions,
+        is_suspicious: impl Fn(&Capture) -> bool,
     ) -> Arc<Capture> {
         self.session
-            .run_fairly(&self.command.name, probe, &self.words, how, odd)
+            .run_with_retries(&self.command.name, probe, &self.words, how, is_suspicious)
             .await
     }
 }
 
-pub async fn check(session: &Session) {
+pub async fn check(session: &LintSession) {
     join_all(
         session
             .commands()
             .iter()
-            .map(|command| judge(session, command)),
+            .map(|command| check_command(session, command)),
     )
     .await;
 }
 
-async fn judge(session: &Session, command: &Command) {
-    let judge = session.judge(&command.name);
+async fn check_command(session: &LintSession, command: &ProbeCommand) {
+    let reporter = session.reporter(&command.name);
     if !is_harmless(session, command) {
         for rule in RULES.iter().copied() {
-            judge.not_applicable(rule, "not tested on commands that change something");
+            reporter.not_applicable(rule, "not tested on commands that change something");
         }
         return;
     }
-    let (words, how) = plain(session, command);
-    let mut plain = Plain {
+    let (words, how) = ok_run(session, command);
+    let mut probe = PipeProbe {
         session,
         command,
         words,
@@ -98,24 +98,24 @@ async fn judge(session: &Session, command: &Command) {
         run: None,
     };
     if !command.unbounded {
-        let run = plain.start("ok, for comparison", how).await;
+        let run = probe.start("ok, for comparison", how).await;
         if !run.end.is_success() || run.stdout.is_empty() {
             for rule in RULES.iter().copied() {
                 match command.needs_auth {
-                    true => judge.skip(
+                    true => reporter.skip(
                         rule,
                         "the command needs a login, and the runs have no credentials",
                     ),
-                    false => judge.not_verified(rule, "the `ok` run does not succeed"),
+                    false => reporter.not_verified(rule, "the plain run (`ok`) does not succeed"),
                 }
             }
             return;
         }
-        plain.run = Some(run);
+        probe.run = Some(run);
     }
     tokio::join!(
-        pipes::stdout(&plain),
-        pipes::stderr(&plain),
-        signals::check(&plain),
+        pipes::stdout(&probe),
+        pipes::stderr(&probe),
+        signals::check(&probe),
     );
 }

@@ -10,14 +10,14 @@ use futures::future::join_all;
 use serde_json::Value;
 
 use crate::capture::Capture;
-use crate::model::Check;
-use crate::observe::{self, declares, is_mutating, within};
-use crate::probe::{Command, Limit};
+use crate::model::CheckId;
+use crate::observe::{self, declares, is_mutating, run_mutation};
+use crate::probe::{ProbeCommand, ResultLimit};
 use crate::rules::{Level, Rule, Topic};
-use crate::run::World;
-use crate::session::{How, Session, with_options};
-use crate::sheet::Sheet;
-use crate::stream::{self, Line, Stream};
+use crate::run::RunDirs;
+use crate::session::{LintSession, RunOptions, with_options};
+use crate::stream::{self, EventLine, EventStream};
+use crate::verdicts::Verdicts;
 use cursors::{BAD_CURSOR, BAD_CURSOR_CATEGORY, CURSORS, WALK};
 use streaming::{STREAMS, streams};
 
@@ -31,7 +31,7 @@ pub const RULES: &[&Rule] = &[
     &WALK,
     &BAD_CURSOR,
     &BAD_CURSOR_CATEGORY,
-    &ODD_LIMIT,
+    &INVALID_LIMIT,
     &STREAMS,
     &DEFAULT_BOUND,
 ];
@@ -45,10 +45,10 @@ const DATA: [&Rule; 8] = [
     &NEXT_CURSOR,
     &CURSOR_END,
     &WALK,
-    &ODD_LIMIT,
+    &INVALID_LIMIT,
 ];
 
-pub async fn check(session: &Session) {
+pub async fn check(session: &LintSession) {
     join_all(
         session
             .commands()
@@ -58,64 +58,65 @@ pub async fn check(session: &Session) {
     .await;
 }
 
-async fn one(session: &Session, command: &Command) {
-    let mut sheet = Sheet::new(session.judge(&command.name));
+async fn one(session: &LintSession, command: &ProbeCommand) {
+    let mut verdicts = Verdicts::new(session.reporter(&command.name));
     if !is_mutating(session, command) && !command.unbounded && !command.needs_auth {
-        streams(session, command, &mut sheet).await;
+        streams(session, command, &mut verdicts).await;
     }
     let Some(limit) = &command.limit else {
         let declared = ["supports_limit", "supports_cursor"];
         if declared.iter().any(|key| declares(session, command, key)) {
             let why = "a limit or cursor is declared, but the probe file has no `limit` for the \
                        command";
-            sheet.skip(&AT_MOST, why);
+            verdicts.skip(&AT_MOST, why);
         }
-        return sheet.settle(&[], "");
+        return verdicts.report(&[], "");
     };
     if is_mutating(session, command) {
         let why = "pages are not tested on commands that change something";
-        DATA.iter().for_each(|rule| sheet.not_applicable(rule, why));
-        return sheet.settle(&[], "");
+        DATA.iter()
+            .for_each(|rule| verdicts.not_applicable(rule, why));
+        return verdicts.report(&[], "");
     }
-    let mut pages = Pages::new(session, command, limit, session.common());
+    let mut pages = Pages::new(session, command, limit, session.shared_dirs());
     let full = pages.all().await;
     let too_few = full
         .as_ref()
         .map_or(true, |full| (full.ids.len() as u64) < limit.total);
-    let mut wanted = DATA.to_vec();
-    wanted.push(&DEFAULT_BOUND);
+    let mut rules = DATA.to_vec();
+    rules.push(&DEFAULT_BOUND);
     match pages.cursor {
-        Some(_) => wanted.extend(CURSORS),
+        Some(_) => rules.extend(CURSORS),
         None => {
             for rule in CURSORS {
-                sheet.not_applicable(rule, "the command does not declare a cursor");
+                verdicts.not_applicable(rule, "the command does not declare a cursor");
             }
-            wanted.retain(|rule| !CURSORS.contains(rule));
+            rules.retain(|rule| !CURSORS.contains(rule));
         }
     }
     if too_few && session.probe.sandbox && !session.probe.setup.is_empty() {
         // The results may be created by `setup`.
-        let done = within(session, command, &AT_MOST, async |sequence| {
-            let mut pages = Pages::new(session, command, limit, &sequence.world);
+        let done = run_mutation(session, command, &AT_MOST, async |mutation| {
+            let mut pages = Pages::new(session, command, limit, &mutation.dirs);
             let full = pages.all().await;
-            pages.judge(full, &mut sheet).await;
+            pages.check(full, &mut verdicts).await;
         });
         if let Err(blocked) = done.await {
-            blocked.tell(&mut sheet, &wanted);
+            blocked.report(&mut verdicts, &rules);
         }
     } else {
-        pages.judge(full, &mut sheet).await;
+        pages.check(full, &mut verdicts).await;
     }
-    sheet.settle(&wanted, "the probe did not get that far");
+    verdicts.report(&rules, "the probe did not get that far");
 }
 
 /// One command with a limit, and the directories of its runs.
 struct Pages<'p> {
-    session: &'p Session,
-    command: &'p Command,
-    limit: &'p Limit,
+    session: &'p LintSession,
+    command: &'p ProbeCommand,
+    limit: &'p ResultLimit,
     cursor: Option<String>,
-    world: &'p World,
+    dirs: &'p RunDirs,
     words: Vec<String>,
 }
 
@@ -127,7 +128,7 @@ struct Full {
 /// One page of results.
 struct Page {
     run: Arc<Capture>,
-    stream: Stream,
+    stream: EventStream,
     ids: Vec<String>,
 }
 
@@ -151,10 +152,10 @@ impl Page {
 
 impl<'p> Pages<'p> {
     fn new(
-        session: &'p Session,
-        command: &'p Command,
-        limit: &'p Limit,
-        world: &'p World,
+        session: &'p LintSession,
+        command: &'p ProbeCommand,
+        limit: &'p ResultLimit,
+        dirs: &'p RunDirs,
     ) -> Pages<'p> {
         let declared = declares(session, command, "supports_cursor");
         let cursor = match &limit.cursor_flag {
@@ -162,25 +163,25 @@ impl<'p> Pages<'p> {
             None => declared.then(|| "--cursor".to_owned()),
         };
         Pages {
-            words: observe::bare(session, command, world, None).words,
+            words: observe::unconfirmed(session, command, dirs, None).words,
             session,
             command,
             limit,
             cursor,
-            world,
+            dirs,
         }
     }
 
     async fn page(&self, what: &str, more: &[&str]) -> Page {
         let more: Vec<String> = more.iter().map(|word| (*word).to_owned()).collect();
         let words = with_options(&self.words, &more);
-        let how = How {
-            world: Some(self.world.clone()),
-            ..How::default()
+        let how = RunOptions {
+            dirs: Some(self.dirs.clone()),
+            ..RunOptions::default()
         };
         let name = &self.command.name;
         let run = self.session.run(name, what, &words, how).await;
-        let stream = Stream::read(&run.stdout);
+        let stream = EventStream::parse(&run.stdout);
         let ids = self.ids(&stream);
         Page { run, stream, ids }
     }
@@ -192,8 +193,8 @@ impl<'p> Pages<'p> {
     }
 
     /// The ids of the results. If no event has an id, the whole event serves as one.
-    fn ids(&self, stream: &Stream) -> Vec<String> {
-        let of = |line: &Line| stream::id(line.json.as_ref()?, &self.limit.id);
+    fn ids(&self, stream: &EventStream) -> Vec<String> {
+        let of = |line: &EventLine| stream::id(line.json.as_ref()?, &self.limit.id);
         let named: Vec<String> = stream.domain().filter_map(of).collect();
         match named.is_empty() {
             false => named,
@@ -218,25 +219,25 @@ impl<'p> Pages<'p> {
             }
             last = format!(
                 "a limit of {count} does not return everything: {}",
-                page.run.end.told()
+                page.run.end.describe()
             );
         }
         Err(last)
     }
 
-    async fn judge(&mut self, full: Result<Full, String>, sheet: &mut Sheet<'_>) {
-        self.bad_cursor(sheet).await;
+    async fn check(&mut self, full: Result<Full, String>, verdicts: &mut Verdicts<'_>) {
+        self.bad_cursor(verdicts).await;
         let full = match full {
             Ok(full) => full,
             Err(why) => {
-                self.short(sheet).await;
-                return sheet.doubt(&self.data(), &why);
+                self.short(verdicts).await;
+                return verdicts.unverify(&self.data(), &why);
             }
         };
         let total = full.ids.len() as u64;
         if total < 2 {
             let why = format!("there are only {total} results, so nothing can be truncated");
-            return sheet.doubt(&self.data(), &why);
+            return verdicts.unverify(&self.data(), &why);
         }
         let page = self.limit.page.min(total - 1).max(1);
         let mut counts = vec![1, page, total, total + 1];
@@ -247,18 +248,18 @@ impl<'p> Pages<'p> {
         }
         let some = join_all(counts.iter().map(|count| self.limited(*count))).await;
         for (count, page) in counts.iter().zip(&some) {
-            self.one_page(*count, page, &full, sheet);
+            self.one_page(*count, page, &full, verdicts);
         }
-        self.odd(&full, sheet).await;
-        self.unlimited(&full, sheet).await;
+        self.invalid_limits(&full, verdicts).await;
+        self.unlimited(&full, verdicts).await;
         if self.cursor.is_some() {
-            self.walk(page, &full, sheet).await;
+            self.walk(page, &full, verdicts).await;
         }
         let later = self.all().await;
         let is_same = later.as_ref().is_ok_and(|later| later.ids == full.ids);
         if !is_same {
             let why = "the results changed during the test";
-            sheet.withdraw(&self.data(), why);
+            verdicts.discard(&self.data(), why);
         }
     }
 
@@ -270,7 +271,7 @@ impl<'p> Pages<'p> {
     }
 
     /// Even if the number of results is unknown, a page can exceed its limit.
-    async fn short(&self, sheet: &mut Sheet<'_>) {
+    async fn short(&self, verdicts: &mut Verdicts<'_>) {
         let flag = &self.limit.flag;
         for count in [1, self.limit.page] {
             let page = self.limited(count).await;
@@ -278,7 +279,7 @@ impl<'p> Pages<'p> {
             let is_counted = self.limit.unit == "events" && page.run.end.is_success();
             if is_counted && hits as u64 > count {
                 let message = format!("`{flag} {count}` returns {hits} results");
-                return sheet.broken(&AT_MOST, message, &page.run);
+                return verdicts.violation(&AT_MOST, message, &page.run);
             }
         }
     }
@@ -286,14 +287,14 @@ impl<'p> Pages<'p> {
 
 static AT_MOST: Rule = Rule {
     id: "AOI-11.limit",
-    check: Check::Number(11),
+    check: CheckId::Number(11),
     level: Level::Must,
     section: "§15",
-    demands: "The number of results never exceeds the limit",
+    requirement: "The number of results never exceeds the limit",
     why: "A caller with room for ten results cannot take eleven.",
     hint: "Count the emitted results, and stop at the limit.",
     topic: Topic::Bounds,
-    register: &[
+    requirement_ids: &[
         "AOI-15-01",
         "AOI-15-02",
         "AOI-16.1-06",
@@ -304,152 +305,157 @@ static AT_MOST: Rule = Rule {
 
 static TRUNCATED: Rule = Rule {
     id: "AOI-11.truncated",
-    check: Check::Number(11),
+    check: CheckId::Number(11),
     level: Level::Must,
     section: "§15",
-    demands: "If results are left out, summary.truncated is true",
+    requirement: "If results are left out, summary.truncated is true",
     why: "Otherwise a caller takes a part for the whole.",
     hint: "Fetch one result more than the limit. If it exists, set truncated to true.",
     topic: Topic::Bounds,
-    register: &["AOI-15-03", "AOI-18.2-11"],
+    requirement_ids: &["AOI-15-03", "AOI-18.2-11"],
 };
 
 static TRUNCATED_FALSELY: Rule = Rule {
     id: "AOI-11.truncated-falsely",
-    check: Check::Number(11),
+    check: CheckId::Number(11),
     level: Level::Must,
     section: "§15",
-    demands: "If no results are left out, summary.truncated is not true",
+    requirement: "If no results are left out, summary.truncated is not true",
     why: "Otherwise a caller requests more, again and again.",
     hint: "Set truncated based on the remaining results, not on whether the page is full.",
     topic: Topic::Bounds,
-    register: &["AOI-15-03", "AOI-18.2-11"],
+    requirement_ids: &["AOI-15-03", "AOI-18.2-11"],
 };
 
 static TRUNCATED_TYPE: Rule = Rule {
     id: "AOI-11.truncated-type",
-    check: Check::Number(11),
+    check: CheckId::Number(11),
     level: Level::Must,
     section: "§15",
-    demands: "If summary.truncated is present, it is a boolean",
+    requirement: "If summary.truncated is present, it is a boolean",
     why: "The string \"false\" is true in many languages.",
     hint: "Write true or false without quotes.",
     topic: Topic::Bounds,
-    register: &["AOI-15-03"],
+    requirement_ids: &["AOI-15-03"],
 };
 
 static NEXT_CURSOR: Rule = Rule {
     id: "AOI-11.next-cursor",
-    check: Check::Number(11),
+    check: CheckId::Number(11),
     level: Level::Should,
     section: "§15",
-    demands: "If results are left out and cursors are supported, summary.next_cursor is set",
+    requirement: "If results are left out and cursors are supported, summary.next_cursor is set",
     why: "Otherwise the remaining results cannot be fetched.",
     hint: "Set next_cursor whenever truncated is true.",
     topic: Topic::Bounds,
-    register: &["AOI-15-04"],
+    requirement_ids: &["AOI-15-04"],
 };
 
 static CURSOR_END: Rule = Rule {
     id: "AOI-11.cursor-end",
-    check: Check::Number(11),
+    check: CheckId::Number(11),
     level: Level::Must,
     section: "§15",
-    demands: "The page with the last result has no next_cursor",
+    requirement: "The page with the last result has no next_cursor",
     why: "Otherwise a caller that follows cursors never finishes.",
     hint: "After the last result, set next_cursor to null or omit it.",
     topic: Topic::Bounds,
-    register: &["AOI-15-04", "AOI-18.2-11"],
+    requirement_ids: &["AOI-15-04", "AOI-18.2-11"],
 };
 
 impl Pages<'_> {
-    fn one_page(&self, count: u64, page: &Page, full: &Full, sheet: &mut Sheet<'_>) {
+    fn one_page(&self, count: u64, page: &Page, full: &Full, verdicts: &mut Verdicts<'_>) {
         let run = &page.run;
         let flag = &self.limit.flag;
         if !run.end.is_success() {
-            let why = format!("`{flag} {count}` failed: {}", run.end.told());
-            return sheet.doubt(&[&AT_MOST, &TRUNCATED, &TRUNCATED_FALSELY], &why);
+            let why = format!("`{flag} {count}` failed: {}", run.end.describe());
+            return verdicts.unverify(&[&AT_MOST, &TRUNCATED, &TRUNCATED_FALSELY], &why);
         }
         let hits = page.ids.len();
         let total = full.ids.len();
         match self.limit.unit.as_str() {
             "events" => {
-                let wrong = (hits as u64 > count)
+                let violation = (hits as u64 > count)
                     .then(|| format!("`{flag} {count}` returns {hits} results"));
-                sheet.held(&AT_MOST, "no page exceeds its limit", wrong, run);
+                verdicts.decide(&AT_MOST, "no page exceeds its limit", violation, run);
             }
-            unit => sheet.not_applicable(&AT_MOST, format!("the limit counts {unit}")),
+            unit => verdicts.not_applicable(&AT_MOST, format!("the limit counts {unit}")),
         }
-        let said = page.summary("truncated");
-        if let Some(said) = said {
-            let wrong = (!said.is_boolean())
-                .then(|| format!("`truncated` must be a boolean, found {said}"));
-            sheet.held(&TRUNCATED_TYPE, "truncated is a boolean", wrong, run);
+        let reported = page.summary("truncated");
+        if let Some(reported) = reported {
+            let violation = (!reported.is_boolean())
+                .then(|| format!("`truncated` must be a boolean, found {reported}"));
+            verdicts.decide(&TRUNCATED_TYPE, "truncated is a boolean", violation, run);
         }
         if hits < total {
-            let wrong = (said != Some(&Value::Bool(true))).then(|| {
-                let said = said.map_or_else(|| "missing".to_owned(), Value::to_string);
+            let violation = (reported != Some(&Value::Bool(true))).then(|| {
+                let reported = reported.map_or_else(|| "missing".to_owned(), Value::to_string);
                 format!(
-                    "`{flag} {count}` returns {hits} of {total} results, but `truncated` is {said}"
+                    "`{flag} {count}` returns {hits} of {total} results, but `truncated` is {reported}"
                 )
             });
-            sheet.held(&TRUNCATED, "truncation is reported", wrong, run);
+            verdicts.decide(&TRUNCATED, "truncation is reported", violation, run);
             if self.cursor.is_some() {
-                let wrong = page
+                let violation = page
                     .next()
                     .is_none()
                     .then(|| format!("{hits} of {total} results, but no next_cursor"));
-                sheet.held(&NEXT_CURSOR, "next_cursor is set", wrong, run);
+                verdicts.decide(&NEXT_CURSOR, "next_cursor is set", violation, run);
             }
         } else {
-            let wrong = page.is_truncated().then(|| {
+            let violation = page.is_truncated().then(|| {
                 format!("`{flag} {count}` returns all {total} results, but `truncated` is true")
             });
-            sheet.held(
+            verdicts.decide(
                 &TRUNCATED_FALSELY,
                 "complete results are not reported as truncated",
-                wrong,
+                violation,
                 run,
             );
             if self.cursor.is_some() {
-                let wrong = page.next().filter(|_| !page.is_truncated()).map(|_| {
+                let violation = page.next().filter(|_| !page.is_truncated()).map(|_| {
                     format!("`{flag} {count}` returns all {total} results, but also a next_cursor")
                 });
-                sheet.held(&CURSOR_END, "the last page has no next_cursor", wrong, run);
+                verdicts.decide(
+                    &CURSOR_END,
+                    "the last page has no next_cursor",
+                    violation,
+                    run,
+                );
             }
         }
     }
 }
 
-static ODD_LIMIT: Rule = Rule {
+static INVALID_LIMIT: Rule = Rule {
     id: "AOI-11.odd-limit",
-    check: Check::Number(11),
+    check: CheckId::Number(11),
     level: Level::Must,
     section: "§15",
-    demands: "A limit of 0, a negative limit or a limit that is not a number never returns \
+    requirement: "A limit of 0, a negative limit or a limit that is not a number never returns \
               everything",
     why: "A mistake in a number must not remove the limit.",
     hint: "Reject limits below 1 with category usage.",
     topic: Topic::Bounds,
-    register: &["AOI-16.1-06", "AOI-15-02"],
+    requirement_ids: &["AOI-16.1-06", "AOI-15-02"],
 };
 
 impl Pages<'_> {
-    async fn odd(&self, full: &Full, sheet: &mut Sheet<'_>) {
+    async fn invalid_limits(&self, full: &Full, verdicts: &mut Verdicts<'_>) {
         let flag = &self.limit.flag;
-        let odd = ["0", "-1", "abc"];
-        let pages = odd.map(|word| async move {
+        let invalid_limits = ["0", "-1", "abc"];
+        let pages = invalid_limits.map(|word| async move {
             let what = format!("limit {word}");
             (word, self.page(&what, &[flag, word]).await)
         });
         for (word, page) in join_all(pages).await {
             let all = page.run.end.is_success() && page.ids.len() >= full.ids.len();
-            let wrong =
+            let violation =
                 all.then(|| format!("`{flag} {word}` returns all {} results", page.ids.len()));
-            sheet.held(
-                &ODD_LIMIT,
+            verdicts.decide(
+                &INVALID_LIMIT,
                 "no invalid limit returns everything",
-                wrong,
+                violation,
                 &page.run,
             );
         }
@@ -458,35 +464,38 @@ impl Pages<'_> {
 
 static DEFAULT_BOUND: Rule = Rule {
     id: "AOI-adv.default-bound",
-    check: Check::Advisory,
+    check: CheckId::Advisory,
     level: Level::Should,
     section: "§15",
-    demands: "The number of results is limited even without a limit flag",
+    requirement: "The number of results is limited even without a limit flag",
     why: "The first call often has no limit.",
     hint: "Apply a default limit, and report truncated.",
     topic: Topic::Bounds,
-    register: &["AOI-15-01", "AOI-16.3-01"],
+    requirement_ids: &["AOI-15-01", "AOI-16.3-01"],
 };
 
 impl Pages<'_> {
     /// If the default limit is not documented, only missing results show that it exists.
-    async fn unlimited(&self, full: &Full, sheet: &mut Sheet<'_>) {
+    async fn unlimited(&self, full: &Full, verdicts: &mut Verdicts<'_>) {
         let page = self.page("no limit", &[]).await;
         let (hits, total) = (page.ids.len() as u64, full.ids.len() as u64);
         if !page.run.end.is_success() {
-            let why = format!("the command fails without a limit: {}", page.run.end.told());
-            return sheet.not_verified(&DEFAULT_BOUND, why);
+            let why = format!(
+                "the command fails without a limit: {}",
+                page.run.end.describe()
+            );
+            return verdicts.not_verified(&DEFAULT_BOUND, why);
         }
-        let told = self.limit.default.filter(|_| self.limit.unit == "events");
-        match told {
+        let documented = self.limit.default.filter(|_| self.limit.unit == "events");
+        match documented {
             Some(bound) if hits > bound => {
                 let message = format!(
                     "without a limit, the command returns {hits} results; the documented default \
                      limit is {bound}"
                 );
-                sheet.broken(&DEFAULT_BOUND, message, &page.run);
+                verdicts.violation(&DEFAULT_BOUND, message, &page.run);
             }
-            _ if hits < total => sheet.pass(
+            _ if hits < total => verdicts.pass(
                 &DEFAULT_BOUND,
                 "the results are limited without a limit flag",
             ),
@@ -494,12 +503,12 @@ impl Pages<'_> {
                 let why = format!(
                     "there are {total} results, which is within the default limit of {bound}"
                 );
-                sheet.not_verified(&DEFAULT_BOUND, why);
+                verdicts.not_verified(&DEFAULT_BOUND, why);
             }
             None => {
                 let why = "without a limit, the command returns everything, but its default limit \
                            may be larger; add it to the probe file (`limit.default`)";
-                sheet.not_verified(&DEFAULT_BOUND, why);
+                verdicts.not_verified(&DEFAULT_BOUND, why);
             }
         }
     }

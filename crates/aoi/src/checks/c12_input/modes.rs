@@ -2,77 +2,77 @@
 
 use serde_json::Value;
 
-use crate::model::Check;
-use crate::observe::{is_mutating, manifest_run};
-use crate::probe::{Command, Input, Mode};
+use crate::model::CheckId;
+use crate::observe::{capabilities_run, is_mutating};
+use crate::probe::{InputMode, JsonlInput, ProbeCommand};
 use crate::rules::{Level, Rule, Topic};
-use crate::session::{How, Session};
-use crate::sheet::Sheet;
+use crate::session::{LintSession, RunOptions};
+use crate::verdicts::Verdicts;
 
-pub struct Modes {
+pub struct InputModes {
     fail_fast: Option<Vec<String>>,
     tolerant: Option<Vec<String>>,
     /// Mode without arguments that select one.
-    pub default: Option<Mode>,
+    pub default: Option<InputMode>,
     /// Default mode according to `capabilities`.
-    pub declared: Option<Mode>,
+    pub declared: Option<InputMode>,
     none: Vec<String>,
 }
 
 pub(super) static MODE: Rule = Rule {
     id: "AOI-12.mode",
-    check: Check::Number(12),
+    check: CheckId::Number(12),
     level: Level::Must,
     section: "§12.2",
-    demands: "The tool documents whether an invalid line stops the command or is skipped",
+    requirement: "The tool documents whether an invalid line stops the command or is skipped",
     why: "A caller must know whether some of its lines may already be processed.",
     hint: "Document it in `capabilities` (input.malformed: fail_fast, tolerant or configurable) \
            and in --help.",
     topic: Topic::Input,
-    register: &["AOI-12.2-01", "AOI-12.2-04", "AOI-18.2-12"],
+    requirement_ids: &["AOI-12.2-01", "AOI-12.2-04", "AOI-18.2-12"],
 };
 
 pub(super) static DEFAULT: Rule = Rule {
     id: "AOI-12.default-mode",
-    check: Check::Number(12),
+    check: CheckId::Number(12),
     level: Level::Open,
     section: "§12.2",
-    demands: "If a command has both modes, fail-fast is the default",
+    requirement: "If a command has both modes, fail-fast is the default",
     why: "Continuing after errors must be an explicit choice of the caller.",
     hint: "Continue only with --continue-on-error.",
     topic: Topic::Input,
-    register: &["AOI-12.2-05", "AOI-12.2-06"],
+    requirement_ids: &["AOI-12.2-05", "AOI-12.2-06"],
 };
 
-impl Modes {
-    pub fn of(session: &Session, command: &Command, input: &Input) -> Modes {
+impl InputModes {
+    pub fn of(session: &LintSession, command: &ProbeCommand, input: &JsonlInput) -> InputModes {
         let declared = session.declared.get();
         let entry = declared.and_then(|declared| declared.command(&command.name));
-        let said = entry.map_or_else(Said::default, said);
-        let mut modes = Modes {
+        let declared_mode = entry.map_or_else(DeclaredMode::default, declared_mode);
+        let mut modes = InputModes {
             fail_fast: input.fail_fast.clone(),
             tolerant: input.tolerant.clone(),
-            default: input.default.or(said.default),
-            declared: said.default,
+            default: input.default.or(declared_mode.default),
+            declared: declared_mode.default,
             none: Vec::new(),
         };
         // The default mode needs no arguments.
         match modes.default {
-            Some(Mode::FailFast) => modes.fail_fast.get_or_insert_default(),
-            Some(Mode::Tolerant) => modes.tolerant.get_or_insert_default(),
+            Some(InputMode::FailFast) => modes.fail_fast.get_or_insert_default(),
+            Some(InputMode::Tolerant) => modes.tolerant.get_or_insert_default(),
             None => &mut modes.none,
         };
-        if let (None, Some(flag)) = (&modes.tolerant, said.continue_flag) {
+        if let (None, Some(flag)) = (&modes.tolerant, declared_mode.continue_flag) {
             modes.tolerant = Some(vec![flag]);
         }
         modes
     }
 
     /// Arguments that select a mode, if the command has it.
-    pub fn words(&self, mode: Mode) -> Option<&[String]> {
+    pub fn words(&self, mode: InputMode) -> Option<&[String]> {
         match mode {
-            Mode::FailFast => self.fail_fast.as_deref(),
-            Mode::Tolerant => self.tolerant.as_deref(),
+            InputMode::FailFast => self.fail_fast.as_deref(),
+            InputMode::Tolerant => self.tolerant.as_deref(),
         }
     }
 
@@ -81,16 +81,21 @@ impl Modes {
         &self.none
     }
 
-    pub async fn judge(&self, session: &Session, command: &Command, sheet: &mut Sheet<'_>) {
-        self.manifest(session, command, sheet);
+    pub async fn check(
+        &self,
+        session: &LintSession,
+        command: &ProbeCommand,
+        verdicts: &mut Verdicts<'_>,
+    ) {
+        self.manifest(session, command, verdicts);
         let both = self.fail_fast.is_some() && self.tolerant.is_some();
         if self.fail_fast.is_some() || self.tolerant.is_some() {
-            sheet.pass(&MODE, "the mode is documented");
+            verdicts.pass(&MODE, "the mode is documented");
         } else {
             let name = command.ok.first().unwrap_or(&command.name).clone();
-            let how = How {
-                human: true,
-                ..How::default()
+            let how = RunOptions {
+                no_machine_args: true,
+                ..RunOptions::default()
             };
             let words = [name, "--help".to_owned()];
             let help = session.run(&command.name, "--help", &words, how).await;
@@ -100,32 +105,32 @@ impl Modes {
                 Some(word) => {
                     let why =
                         format!("--help mentions `{word}`; add the `modes` to the probe file");
-                    sheet.skip(&MODE, why);
+                    verdicts.skip(&MODE, why);
                 }
                 None => {
                     let message = "neither `capabilities` nor --help nor the probe file documents \
                                    how invalid lines are handled";
-                    sheet.broken(&MODE, message, &help);
+                    verdicts.violation(&MODE, message, &help);
                 }
             }
         }
         if !both {
-            return sheet.not_applicable(&DEFAULT, "the command has only one mode");
+            return verdicts.not_applicable(&DEFAULT, "the command has only one mode");
         }
         let kind = match is_mutating(session, command) {
             true => "a command that changes something",
             false => "a transform",
         };
         match self.default {
-            Some(Mode::FailFast) => sheet.pass(&DEFAULT, "the default mode is fail-fast"),
-            None => sheet.skip(&DEFAULT, "the probe file does not specify the default mode"),
-            Some(Mode::Tolerant) => {
+            Some(InputMode::FailFast) => verdicts.pass(&DEFAULT, "the default mode is fail-fast"),
+            None => verdicts.skip(&DEFAULT, "the probe file does not specify the default mode"),
+            Some(InputMode::Tolerant) => {
                 let captures = session.captures();
                 let run = captures.iter().find(|run| run.command == command.name);
                 let message = format!("{kind} continues after errors by default");
                 match run {
-                    Some(run) => sheet.broken(&DEFAULT, message, run),
-                    None => sheet.not_verified(&DEFAULT, message),
+                    Some(run) => verdicts.violation(&DEFAULT, message, run),
+                    None => verdicts.not_verified(&DEFAULT, message),
                 }
             }
         }
@@ -134,48 +139,50 @@ impl Modes {
 
 pub(super) static MODE_MANIFEST: Rule = Rule {
     id: "AOI-12.mode-manifest",
-    check: Check::Number(12),
+    check: CheckId::Number(12),
     level: Level::Open,
     section: "§16.2",
-    demands: "`capabilities` documents the input mode of a command, including invalid lines",
+    requirement: "`capabilities` documents the input mode of a command, including invalid lines",
     why: "Programs do not read --help.",
     hint: "Add `input` with malformed and default to the command in `capabilities`.",
     topic: Topic::Input,
-    register: &["AOI-12.2-01", "AOI-12.2-04"],
+    requirement_ids: &["AOI-12.2-01", "AOI-12.2-04"],
 };
 
-impl Modes {
-    fn manifest(&self, session: &Session, command: &Command, sheet: &mut Sheet<'_>) {
+impl InputModes {
+    fn manifest(&self, session: &LintSession, command: &ProbeCommand, verdicts: &mut Verdicts<'_>) {
         let declared = session.declared.get();
         let Some(entry) = declared.and_then(|declared| declared.command(&command.name)) else {
             let why = "`capabilities` has no entry for the command";
-            return sheet.not_applicable(&MODE_MANIFEST, why);
+            return verdicts.not_applicable(&MODE_MANIFEST, why);
         };
-        let said = said(entry);
-        let source = manifest_run(session);
-        match (said.is_any, source) {
-            (true, _) => sheet.pass(&MODE_MANIFEST, "`capabilities` documents it"),
+        let declared_mode = declared_mode(entry);
+        let source = capabilities_run(session);
+        match (declared_mode.is_any, source) {
+            (true, _) => verdicts.pass(&MODE_MANIFEST, "`capabilities` documents it"),
             (false, Some(run)) => {
                 let name = &command.name;
                 let message =
                     format!("`capabilities` does not document how `{name}` handles invalid lines");
-                sheet.broken(&MODE_MANIFEST, message, &run);
+                verdicts.violation(&MODE_MANIFEST, message, &run);
             }
-            (false, None) => sheet.not_verified(&MODE_MANIFEST, "`capabilities` could not be read"),
+            (false, None) => {
+                verdicts.not_verified(&MODE_MANIFEST, "`capabilities` could not be read")
+            }
         }
     }
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct Said {
-    default: Option<Mode>,
+struct DeclaredMode {
+    default: Option<InputMode>,
     continue_flag: Option<String>,
     /// Whether the mode is documented at all.
     is_any: bool,
 }
 
 /// Reads the mode from an entry of `capabilities`. The spec defines no field names for it.
-fn said(entry: &Value) -> Said {
+fn declared_mode(entry: &Value) -> DeclaredMode {
     let places = [Some(entry), entry.get("input")];
     let text = |keys: &[&str]| {
         let mut found = places
@@ -187,8 +194,8 @@ fn said(entry: &Value) -> Said {
     let mode = |word: &str| {
         let word = word.to_lowercase().replace('-', "_");
         match word.as_str() {
-            "fail_fast" | "failfast" | "whole_input" => Some(Mode::FailFast),
-            "tolerant" | "per_line" | "continue" | "continue_on_error" => Some(Mode::Tolerant),
+            "fail_fast" | "failfast" | "whole_input" => Some(InputMode::FailFast),
+            "tolerant" | "per_line" | "continue" | "continue_on_error" => Some(InputMode::Tolerant),
             _ => None,
         }
     };
@@ -203,7 +210,7 @@ fn said(entry: &Value) -> Said {
     let is_any = named.is_some();
     let fixed = named.and_then(|word| mode(&word));
     let default = text(&["default", "default_mode", "malformed_default"]);
-    Said {
+    DeclaredMode {
         default: fixed.or_else(|| default.and_then(|word| mode(&word))),
         continue_flag: text(&["continue_flag"]),
         is_any,
@@ -221,14 +228,17 @@ mod tests {
         let entry = json!({ "input": {
             "malformed": "configurable", "default": "fail_fast", "continue_flag": "--go-on",
         } });
-        let expected = Said {
-            default: Some(Mode::FailFast),
+        let expected = DeclaredMode {
+            default: Some(InputMode::FailFast),
             continue_flag: Some("--go-on".to_owned()),
             is_any: true,
         };
-        assert_eq!(said(&entry), expected);
+        assert_eq!(declared_mode(&entry), expected);
         let entry = json!({ "malformed_input": "per-line" });
-        assert_eq!(said(&entry).default, Some(Mode::Tolerant));
-        assert_eq!(said(&json!({ "name": "import" })), Said::default());
+        assert_eq!(declared_mode(&entry).default, Some(InputMode::Tolerant));
+        assert_eq!(
+            declared_mode(&json!({ "name": "import" })),
+            DeclaredMode::default()
+        );
     }
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::offers::{Offer, agrees, offers};
-use super::{BRANCH, ONE_PLACE};
+use super::declared::{DeclaredSchema, declared_schemas, matches_version};
+use super::{SINGLE_SOURCE, WHY_VERSIONS};
 use crate::canary;
 use crate::capture::Capture;
-use crate::model::Check;
+use crate::model::CheckId;
 use crate::rules::{Level, Rule, Topic};
-use crate::schema::shortened;
-use crate::session::Session;
-use crate::stream::Stream;
+use crate::schema::shorten;
+use crate::session::LintSession;
+use crate::stream::EventStream;
 
 /// One aoi:meta, and its run.
 struct Meta {
@@ -23,10 +23,10 @@ struct Meta {
 }
 
 /// Evaluates all runs. Call it after the last one.
-pub fn check(session: &Session) {
+pub fn check(session: &LintSession) {
     let mut by_command: BTreeMap<String, Vec<Meta>> = BTreeMap::new();
     for run in session.captures() {
-        let stream = Stream::read(&run.stdout);
+        let stream = EventStream::parse(&run.stdout);
         if !run.is_machine || is_legacy(&stream) {
             continue;
         }
@@ -39,113 +39,113 @@ pub fn check(session: &Session) {
     }
     let manifest = session.declared.get();
     let manifest = manifest.and_then(|declared| declared.capabilities.as_ref());
-    let offers = offers(manifest);
+    let schemas = declared_schemas(manifest);
     for (command, metas) in &by_command {
-        judge(session, command, metas, &offers);
+        check_command(session, command, metas, &schemas);
     }
 }
 
 /// Whether the stream uses the syntax without prefixes, which check 2 reports once.
-pub fn is_legacy(stream: &Stream) -> bool {
+pub fn is_legacy(stream: &EventStream) -> bool {
     let first = stream.lines.first();
     first.is_some_and(|line| line.kind() == Some("meta") && line.get("aoi_version").is_some())
 }
 
-type Looked<'m> = Option<(String, &'m Capture)>;
+type FirstViolation<'m> = Option<(String, &'m Capture)>;
 
 pub(super) static MISSING: Rule = Rule {
     id: "AOI-13.version-missing",
-    check: Check::Number(13),
+    check: CheckId::Number(13),
     level: Level::Must,
     section: "§5, §18.2",
-    demands: "aoi:meta has a `schema_version`",
-    why: BRANCH,
+    requirement: "aoi:meta has a `schema_version`",
+    why: WHY_VERSIONS,
     hint: "Put `schema_version` into aoi:meta.",
     topic: Topic::Versions,
-    register: &["AOI-5-02", "AOI-8.1-03", "AOI-18.2-13"],
+    requirement_ids: &["AOI-5-02", "AOI-8.1-03", "AOI-18.2-13"],
 };
 
 pub(super) static TYPE: Rule = Rule {
     id: "AOI-13.version-type",
-    check: Check::Number(13),
+    check: CheckId::Number(13),
     level: Level::Must,
     section: "§5",
-    demands: "`schema_version` is a string",
+    requirement: "`schema_version` is a string",
     why: "The number 1.10 equals 1.1.",
     hint: "Write it in quotes.",
     topic: Topic::Versions,
-    register: &["AOI-8.1-03"],
+    requirement_ids: &["AOI-8.1-03"],
 };
 
 pub(super) static FORM: Rule = Rule {
     id: "AOI-13.version-form",
-    check: Check::Number(13),
+    check: CheckId::Number(13),
     level: Level::Must,
     section: "§5.1",
-    demands: "`schema_version` starts with a major version number, such as 1.0.0",
+    requirement: "`schema_version` starts with a major version number, such as 1.0.0",
     why: "The major version number indicates breaking changes.",
     hint: "Use major.minor.patch.",
     topic: Topic::Versions,
-    register: &["AOI-8.1-03"],
+    requirement_ids: &["AOI-8.1-03"],
 };
 
 pub(super) static UNDECLARED: Rule = Rule {
     id: "AOI-13.version-undeclared",
-    check: Check::Number(13),
+    check: CheckId::Number(13),
     level: Level::Must,
     section: "§17",
-    demands: "The schema name and version in aoi:meta are listed in `capabilities`",
+    requirement: "The schema name and version in aoi:meta are listed in `capabilities`",
     why: "A caller is prepared for the declared versions.",
-    hint: ONE_PLACE,
+    hint: SINGLE_SOURCE,
     topic: Topic::Versions,
-    register: &["AOI-17-03", "AOI-8.1-02"],
+    requirement_ids: &["AOI-17-03", "AOI-8.1-02"],
 };
 
 pub(super) static DEFAULT: Rule = Rule {
     id: "AOI-13.default-differs",
-    check: Check::Number(13),
+    check: CheckId::Number(13),
     level: Level::Must,
     section: "§17",
-    demands: "Without a requested version, the version is the `default` in `capabilities`",
+    requirement: "Without a requested version, the version is the `default` in `capabilities`",
     why: "Callers that request no version rely on the default.",
-    hint: ONE_PLACE,
+    hint: SINGLE_SOURCE,
     topic: Topic::Versions,
-    register: &["AOI-17-03"],
+    requirement_ids: &["AOI-17-03"],
 };
 
 pub(super) static CONFLATED: Rule = Rule {
     id: "AOI-13.conflated",
-    check: Check::Number(13),
+    check: CheckId::Number(13),
     level: Level::Open,
     section: "§5",
-    demands: "The schema version differs from the tool version and the AOI version",
+    requirement: "The schema version differs from the tool version and the AOI version",
     why: "If they change together, every release looks like a schema change, or none does.",
     hint: "Give the schema its own version. A single release only shows that the versions are \
            equal.",
     topic: Topic::Versions,
-    register: &["AOI-5-01"],
+    requirement_ids: &["AOI-5-01"],
 };
 
 pub(super) static INCOMPLETE: Rule = Rule {
     id: "AOI-13.meta-incomplete",
-    check: Check::Number(13),
+    check: CheckId::Number(13),
     level: Level::Should,
     section: "§5",
-    demands: "aoi:meta has `tool_version`, `aoi_version` and `schema_name`",
+    requirement: "aoi:meta has `tool_version`, `aoi_version` and `schema_name`",
     why: "The three versions are independent, and the name identifies the schema.",
     hint: "Add the missing fields to aoi:meta.",
     topic: Topic::Versions,
-    register: &["AOI-5-02", "AOI-8.1-02", "AOI-8.1-05", "AOI-8.1-06"],
+    requirement_ids: &["AOI-5-02", "AOI-8.1-02", "AOI-8.1-05", "AOI-8.1-06"],
 };
 
-fn judge(session: &Session, command: &str, metas: &[Meta], offers: &[Offer]) {
-    let mut missing: Looked = None;
-    let mut kind: Looked = None;
-    let mut form: Looked = None;
-    let mut undeclared: Looked = None;
-    let mut default: Looked = None;
-    let mut conflated: Looked = None;
-    let mut incomplete: Looked = None;
+fn check_command(session: &LintSession, command: &str, metas: &[Meta], schemas: &[DeclaredSchema]) {
+    let mut missing: FirstViolation = None;
+    let mut kind: FirstViolation = None;
+    let mut form: FirstViolation = None;
+    let mut undeclared: FirstViolation = None;
+    let mut default: FirstViolation = None;
+    let mut conflated: FirstViolation = None;
+    let mut incomplete: FirstViolation = None;
     let (mut versions, mut by_default) = (0, 0);
     for meta in metas {
         let run: &Capture = &meta.run;
@@ -193,26 +193,32 @@ fn judge(session: &Session, command: &str, metas: &[Meta], offers: &[Offer]) {
             );
             continue;
         }
-        let own: Vec<&Offer> = offers
+        let own: Vec<&DeclaredSchema> = schemas
             .iter()
             .filter(|offer| match (offer.name.as_deref(), text("schema_name")) {
-                (Some(declared), Some(said)) => declared == said,
+                (Some(declared), Some(reported)) => declared == reported,
                 _ => true,
             })
             .collect();
         let listed = own.iter().flat_map(|offer| &offer.versions);
-        if !offers.is_empty() && !listed.clone().any(|listed| agrees(listed, version)) {
+        if !schemas.is_empty()
+            && !listed
+                .clone()
+                .any(|listed| matches_version(listed, version))
+        {
             let name = text("schema_name").unwrap_or("(no name)");
             let message = format!("schema `{name}` {version} is not in `capabilities`");
             set(&mut undeclared, message, run);
         }
         let is_default = meta.ok && run.version.is_none();
-        if let (true, Some(wanted)) = (is_default, own.iter().find_map(|o| o.default.as_ref())) {
+        if let (true, Some(default_version)) =
+            (is_default, own.iter().find_map(|o| o.default.as_ref()))
+        {
             by_default += 1;
-            if !agrees(wanted, version) {
+            if !matches_version(default_version, version) {
                 let message = format!(
                     "without a requested version, the version is {version}, but the declared \
-                     default is {wanted}"
+                     default is {default_version}"
                 );
                 set(&mut default, message, run);
             }
@@ -222,12 +228,14 @@ fn judge(session: &Session, command: &str, metas: &[Meta], offers: &[Offer]) {
             set(&mut conflated, message, run);
         }
     }
-    let judge = session.judge(command);
+    let reporter = session.reporter(command);
     let row =
-        |rule: &'static Rule, proof: &str, wrong: Looked, looked: usize, why: &str| match wrong {
-            Some((message, run)) => judge.broken(rule, message, run),
-            None if looked == 0 => judge.not_applicable(rule, why),
-            None => judge.pass(rule, proof),
+        |rule: &'static Rule, proof: &str, violation: FirstViolation, looked: usize, why: &str| {
+            match violation {
+                Some((message, run)) => reporter.violation(rule, message, run),
+                None if looked == 0 => reporter.not_applicable(rule, why),
+                None => reporter.pass(rule, proof),
+            }
         };
     row(
         &MISSING,
@@ -239,7 +247,7 @@ fn judge(session: &Session, command: &str, metas: &[Meta], offers: &[Offer]) {
     let none = "no aoi:meta has a schema_version";
     row(&TYPE, "schema_version is a string", kind, versions, none);
     row(&FORM, "schema_version is a version", form, versions, none);
-    let listed = versions * usize::from(!offers.is_empty());
+    let listed = versions * usize::from(!schemas.is_empty());
     row(
         &UNDECLARED,
         "schema_version is declared",
@@ -270,9 +278,9 @@ fn judge(session: &Session, command: &str, metas: &[Meta], offers: &[Offer]) {
     );
 }
 
-fn set<'m>(slot: &mut Looked<'m>, message: String, run: &'m Capture) {
+fn set<'m>(slot: &mut FirstViolation<'m>, message: String, run: &'m Capture) {
     if slot.is_none() {
-        *slot = Some((shortened(&canary::masked(&message)), run));
+        *slot = Some((shorten(&canary::masked(&message)), run));
     }
 }
 

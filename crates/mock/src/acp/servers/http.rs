@@ -6,34 +6,34 @@ use std::time::Duration;
 use serde_json::Value;
 use ureq::http::Request;
 
-use crate::rpc::Refusal;
+use crate::rpc::RpcError;
 
 /// Timeout of one call.
-const PATIENCE: Duration = Duration::from_secs(5);
-const LONGEST_ANSWER: u64 = 1 << 20;
+const TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_RESPONSE_BYTES: u64 = 1 << 20;
 
-pub struct Address {
+pub struct ServerAddress {
     name: String,
     request: Request<()>,
 }
 
-pub fn address(server: &Value) -> Result<Address, Refusal> {
+pub fn address(server: &Value) -> Result<ServerAddress, RpcError> {
     let word = |key: &str| {
         let text = server.get(key).and_then(Value::as_str);
-        text.ok_or_else(|| Refusal::params(format!("an MCP server has no `{key}`")))
+        text.ok_or_else(|| RpcError::params(format!("an MCP server has no `{key}`")))
     };
     let (name, url) = (word("name")?, word("url")?);
     if !url.starts_with("http://") {
-        return Err(Refusal::params("the mock supports only http:// URLs"));
+        return Err(RpcError::params("the mock supports only http:// URLs"));
     }
     let Some(Value::Array(list)) = server.get("headers") else {
-        return Err(Refusal::params("an MCP server has no `headers`"));
+        return Err(RpcError::params("an MCP server has no `headers`"));
     };
     let mut request = Request::post(url);
     for header in list {
         let part = |key: &str| header.get(key).and_then(Value::as_str);
         let (Some(name), Some(value)) = (part("name"), part("value")) else {
-            return Err(Refusal::params(
+            return Err(RpcError::params(
                 "every entry of `headers` must have a name and a value",
             ));
         };
@@ -44,15 +44,15 @@ pub fn address(server: &Value) -> Result<Address, Refusal> {
         .header("accept", "application/json, text/event-stream")
         .header("connection", "close")
         .body(());
-    Ok(Address {
+    Ok(ServerAddress {
         name: name.to_owned(),
         request: request
-            .map_err(|error| Refusal::params(format!("invalid MCP server: {error}")))?,
+            .map_err(|error| RpcError::params(format!("invalid MCP server: {error}")))?,
     })
 }
 
 /// Sends one message in the background, and ignores the response.
-pub fn greet(address: &Address, message: &Value) {
+pub fn send_initialize(address: &ServerAddress, message: &Value) {
     let (name, body) = (address.name.clone(), message.to_string());
     let request = address.request.clone().map(|()| body);
     std::thread::spawn(move || {
@@ -64,7 +64,7 @@ pub fn greet(address: &Address, message: &Value) {
 
 fn post(request: Request<String>) -> Result<(), ureq::Error> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_global(Some(PATIENCE))
+        .timeout_global(Some(TIMEOUT))
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
@@ -72,6 +72,6 @@ fn post(request: Request<String>) -> Result<(), ureq::Error> {
         .build()
         .into();
     let answer = agent.run(request)?.into_body().into_reader();
-    io::copy(&mut answer.take(LONGEST_ANSWER), &mut io::sink())?;
+    io::copy(&mut answer.take(MAX_RESPONSE_BYTES), &mut io::sink())?;
     Ok(())
 }

@@ -4,30 +4,35 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Out, Telling};
-use crate::llm::plan::{Chunk, Part, joined};
-use crate::llm::script::Stop;
+use super::{ResponseContext, StreamItem};
+use crate::llm::plan::{ReplyPart, TimedChunk, joined};
+use crate::llm::script::StopReason;
 
-fn stop_reason(telling: &Telling) -> &'static str {
-    match telling.plan.stop {
-        Stop::MaxTokens => "max_tokens",
-        Stop::Refusal => "refusal",
-        Stop::EndTurn if telling.plan.calls() => "tool_use",
-        Stop::EndTurn => "end_turn",
+fn stop_reason(context: &ResponseContext) -> &'static str {
+    match context.plan.stop {
+        StopReason::MaxTokens => "max_tokens",
+        StopReason::RpcError => "refusal",
+        StopReason::EndTurn if context.plan.calls() => "tool_use",
+        StopReason::EndTurn => "end_turn",
     }
 }
 
-fn message(telling: &Telling, content: Vec<Value>, stop: Option<&str>, output: u64) -> Value {
+fn message(
+    context: &ResponseContext,
+    content: Vec<Value>,
+    stop: Option<&str>,
+    output: u64,
+) -> Value {
     json!({
-        "id": telling.id("msg_"),
+        "id": context.id("msg_"),
         "type": "message",
         "role": "assistant",
-        "model": telling.model(),
+        "model": context.model(),
         "content": content,
         "stop_reason": stop,
         "stop_sequence": null,
         "usage": {
-            "input_tokens": telling.plan.input,
+            "input_tokens": context.plan.input,
             "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": 0,
             "output_tokens": output,
@@ -44,46 +49,48 @@ fn input(args: &Value) -> Value {
     }
 }
 
-pub fn whole(telling: &Telling) -> Value {
+pub fn json_body(context: &ResponseContext) -> Value {
     let mut content = Vec::new();
-    for part in &telling.plan.parts {
+    for part in &context.plan.parts {
         match part {
-            Part::Text(chunks) => content.push(json!({"type": "text", "text": joined(chunks)})),
-            Part::Thought(chunks) => content.push(
+            ReplyPart::Text(chunks) => {
+                content.push(json!({"type": "text", "text": joined(chunks)}))
+            }
+            ReplyPart::Thought(chunks) => content.push(
                 json!({"type": "thinking", "thinking": joined(chunks), "signature": "bW9jaw=="}),
             ),
-            Part::Call { name, args, .. } => content.push(json!({
+            ReplyPart::Call { name, args, .. } => content.push(json!({
                 "type": "tool_use",
-                "id": telling.call_id("toolu_", content.len()),
+                "id": context.call_id("toolu_", content.len()),
                 "name": name,
                 "input": input(args),
             })),
-            Part::Pause(_) | Part::Hang | Part::Error(_) => {}
+            ReplyPart::Pause(_) | ReplyPart::Hang | ReplyPart::Error(_) => {}
         }
     }
     message(
-        telling,
+        context,
         content,
-        Some(stop_reason(telling)),
-        telling.plan.output,
+        Some(stop_reason(context)),
+        context.plan.output,
     )
 }
 
-pub fn stream(telling: &Telling) -> Vec<Out> {
+pub fn stream(context: &ResponseContext) -> Vec<StreamItem> {
     let mut out = Events(Vec::new(), 0);
     out.push(
         "message_start",
-        json!({"message": message(telling, Vec::new(), None, 1)}),
+        json!({"message": message(context, Vec::new(), None, 1)}),
     );
     out.push("ping", json!({}));
-    for part in &telling.plan.parts {
+    for part in &context.plan.parts {
         match part {
-            Part::Text(chunks) => {
+            ReplyPart::Text(chunks) => {
                 out.open(json!({"type": "text", "text": ""}));
                 out.deltas(chunks, |text| json!({"type": "text_delta", "text": text}));
                 out.close();
             }
-            Part::Thought(chunks) => {
+            ReplyPart::Thought(chunks) => {
                 out.open(json!({"type": "thinking", "thinking": "", "signature": ""}));
                 out.deltas(
                     chunks,
@@ -92,21 +99,21 @@ pub fn stream(telling: &Telling) -> Vec<Out> {
                 out.delta(json!({"type": "signature_delta", "signature": "bW9jaw=="}));
                 out.close();
             }
-            Part::Call { name, args, .. } => {
-                let id = telling.call_id("toolu_", out.1);
+            ReplyPart::Call { name, args, .. } => {
+                let id = context.call_id("toolu_", out.1);
                 out.open(json!({"type": "tool_use", "id": id, "name": name, "input": {}}));
                 let text = input(args).to_string();
                 out.delta(json!({"type": "input_json_delta", "partial_json": text}));
                 out.close();
             }
-            Part::Pause(pause) => out.wait(*pause),
-            Part::Hang => {
-                out.0.push(Out::Hang);
+            ReplyPart::Pause(pause) => out.wait(*pause),
+            ReplyPart::Hang => {
+                out.0.push(StreamItem::Hang);
                 return out.0;
             }
-            Part::Error(fault) => {
-                let error = error(fault.status, &fault.message);
-                out.0.push(Out::Event(Some("error"), error));
+            ReplyPart::Error(failure) => {
+                let error = error(failure.status, &failure.message);
+                out.0.push(StreamItem::Event(Some("error"), error));
                 return out.0;
             }
         }
@@ -114,8 +121,8 @@ pub fn stream(telling: &Telling) -> Vec<Out> {
     out.push(
         "message_delta",
         json!({
-            "delta": {"stop_reason": stop_reason(telling), "stop_sequence": null},
-            "usage": {"input_tokens": telling.plan.input, "output_tokens": telling.plan.output},
+            "delta": {"stop_reason": stop_reason(context), "stop_sequence": null},
+            "usage": {"input_tokens": context.plan.input, "output_tokens": context.plan.output},
         }),
     );
     out.push("message_stop", json!({}));
@@ -123,7 +130,7 @@ pub fn stream(telling: &Telling) -> Vec<Out> {
 }
 
 /// The events, and the index of the next content block.
-struct Events(Vec<Out>, usize);
+struct Events(Vec<StreamItem>, usize);
 
 impl Events {
     fn push(&mut self, name: &'static str, rest: Value) {
@@ -131,12 +138,12 @@ impl Events {
         if let (Value::Object(data), Value::Object(rest)) = (&mut data, rest) {
             data.extend(rest);
         }
-        self.0.push(Out::Event(Some(name), data));
+        self.0.push(StreamItem::Event(Some(name), data));
     }
 
     fn wait(&mut self, pause: Duration) {
         if !pause.is_zero() {
-            self.0.push(Out::Wait(pause));
+            self.0.push(StreamItem::Wait(pause));
         }
     }
 
@@ -156,7 +163,7 @@ impl Events {
         );
     }
 
-    fn deltas(&mut self, chunks: &[Chunk], delta: impl Fn(&str) -> Value) {
+    fn deltas(&mut self, chunks: &[TimedChunk], delta: impl Fn(&str) -> Value) {
         for chunk in chunks {
             self.wait(chunk.wait);
             self.delta(delta(&chunk.text));

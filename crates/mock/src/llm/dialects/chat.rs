@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::{CREATED, Out, Telling, argument_text, openai_error};
-use crate::llm::plan::{Part, joined};
-use crate::llm::script::Stop;
+use super::{CREATED, ResponseContext, StreamItem, argument_text, openai_error};
+use crate::llm::plan::{ReplyPart, joined};
+use crate::llm::script::StopReason;
 
-fn finish_reason(telling: &Telling) -> &'static str {
-    match telling.plan.stop {
-        Stop::MaxTokens => "length",
-        Stop::Refusal => "content_filter",
-        Stop::EndTurn if telling.plan.calls() => "tool_calls",
-        Stop::EndTurn => "stop",
+fn finish_reason(context: &ResponseContext) -> &'static str {
+    match context.plan.stop {
+        StopReason::MaxTokens => "length",
+        StopReason::RpcError => "content_filter",
+        StopReason::EndTurn if context.plan.calls() => "tool_calls",
+        StopReason::EndTurn => "stop",
     }
 }
 
-fn usage(telling: &Telling) -> Value {
-    let (input, output) = (telling.plan.input, telling.plan.output);
+fn usage(context: &ResponseContext) -> Value {
+    let (input, output) = (context.plan.input, context.plan.output);
     json!({
         "prompt_tokens": input,
         "completion_tokens": output,
@@ -31,22 +31,22 @@ fn arguments(args: &Value) -> String {
     }
 }
 
-pub fn whole(telling: &Telling) -> Value {
+pub fn json_body(context: &ResponseContext) -> Value {
     let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
-    for part in &telling.plan.parts {
+    for part in &context.plan.parts {
         match part {
-            Part::Text(chunks) => text.push_str(&joined(chunks)),
-            Part::Thought(chunks) => thought.push_str(&joined(chunks)),
-            Part::Call { name, args, .. } => calls.push(json!({
-                "id": telling.call_id("call_", calls.len()),
+            ReplyPart::Text(chunks) => text.push_str(&joined(chunks)),
+            ReplyPart::Thought(chunks) => thought.push_str(&joined(chunks)),
+            ReplyPart::Call { name, args, .. } => calls.push(json!({
+                "id": context.call_id("call_", calls.len()),
                 "type": "function",
                 "function": {"name": name, "arguments": arguments(args)},
             })),
-            Part::Pause(_) | Part::Hang | Part::Error(_) => {}
+            ReplyPart::Pause(_) | ReplyPart::Hang | ReplyPart::Error(_) => {}
         }
     }
-    let said = !text.is_empty() || calls.is_empty();
-    let mut message = json!({"role": "assistant", "content": said.then_some(text)});
+    let has_content = !text.is_empty() || calls.is_empty();
+    let mut message = json!({"role": "assistant", "content": has_content.then_some(text)});
     if let Some(message) = message.as_object_mut() {
         if !thought.is_empty() {
             message.insert("reasoning_content".to_owned(), json!(thought));
@@ -56,26 +56,26 @@ pub fn whole(telling: &Telling) -> Value {
         }
     }
     json!({
-        "id": telling.id("chatcmpl-"),
+        "id": context.id("chatcmpl-"),
         "object": "chat.completion",
         "created": CREATED,
-        "model": telling.model(),
-        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason(telling)}],
-        "usage": usage(telling),
+        "model": context.model(),
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason(context)}],
+        "usage": usage(context),
     })
 }
 
-pub fn stream(telling: &Telling) -> Vec<Out> {
+pub fn stream(context: &ResponseContext) -> Vec<StreamItem> {
     let event = |choices: Value, usage: Value| {
         let data = json!({
-            "id": telling.id("chatcmpl-"),
+            "id": context.id("chatcmpl-"),
             "object": "chat.completion.chunk",
             "created": CREATED,
-            "model": telling.model(),
+            "model": context.model(),
             "choices": choices,
             "usage": usage,
         });
-        Out::Event(None, data)
+        StreamItem::Event(None, data)
     };
     let delta = |delta: Value, finish: Option<&str>| {
         event(
@@ -85,22 +85,22 @@ pub fn stream(telling: &Telling) -> Vec<Out> {
     };
     let mut out = vec![delta(json!({"role": "assistant", "content": ""}), None)];
     let mut calls = 0;
-    for part in &telling.plan.parts {
+    for part in &context.plan.parts {
         match part {
-            Part::Text(chunks) | Part::Thought(chunks) => {
+            ReplyPart::Text(chunks) | ReplyPart::Thought(chunks) => {
                 let key = match part {
-                    Part::Text(_) => "content",
+                    ReplyPart::Text(_) => "content",
                     _ => "reasoning_content",
                 };
                 for chunk in chunks {
                     if !chunk.wait.is_zero() {
-                        out.push(Out::Wait(chunk.wait));
+                        out.push(StreamItem::Wait(chunk.wait));
                     }
                     out.push(delta(json!({key: chunk.text}), None));
                 }
             }
-            Part::Call { name, args, .. } => {
-                let id = telling.call_id("call_", calls);
+            ReplyPart::Call { name, args, .. } => {
+                let id = context.call_id("call_", calls);
                 let function = json!({"name": name, "arguments": ""});
                 let start =
                     json!({"index": calls, "id": id, "type": "function", "function": function});
@@ -109,21 +109,24 @@ pub fn stream(telling: &Telling) -> Vec<Out> {
                 out.push(delta(json!({"tool_calls": [rest]}), None));
                 calls += 1;
             }
-            Part::Pause(pause) => out.push(Out::Wait(*pause)),
-            Part::Hang => {
-                out.push(Out::Hang);
+            ReplyPart::Pause(pause) => out.push(StreamItem::Wait(*pause)),
+            ReplyPart::Hang => {
+                out.push(StreamItem::Hang);
                 return out;
             }
-            Part::Error(fault) => {
-                out.push(Out::Event(None, openai_error(fault.status, &fault.message)));
+            ReplyPart::Error(error) => {
+                out.push(StreamItem::Event(
+                    None,
+                    openai_error(error.status, &error.message),
+                ));
                 return out;
             }
         }
     }
-    out.push(delta(json!({}), Some(finish_reason(telling))));
-    if telling.question.stream_usage {
-        out.push(event(json!([]), usage(telling)));
+    out.push(delta(json!({}), Some(finish_reason(context))));
+    if context.request.stream_usage {
+        out.push(event(json!([]), usage(context)));
     }
-    out.push(Out::Done);
+    out.push(StreamItem::Done);
     out
 }

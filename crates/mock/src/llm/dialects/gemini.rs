@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::{Out, Telling};
-use crate::llm::plan::{Part, joined};
-use crate::llm::script::Stop;
+use super::{ResponseContext, StreamItem};
+use crate::llm::plan::{ReplyPart, joined};
+use crate::llm::script::StopReason;
 
-fn finish_reason(telling: &Telling) -> &'static str {
-    match telling.plan.stop {
-        Stop::MaxTokens => "MAX_TOKENS",
-        Stop::Refusal => "SAFETY",
-        Stop::EndTurn => "STOP",
+fn finish_reason(context: &ResponseContext) -> &'static str {
+    match context.plan.stop {
+        StopReason::MaxTokens => "MAX_TOKENS",
+        StopReason::RpcError => "SAFETY",
+        StopReason::EndTurn => "STOP",
     }
 }
 
-fn answer(telling: &Telling, parts: Vec<Value>, finish: Option<&str>) -> Value {
-    let (input, output) = (telling.plan.input, telling.plan.output);
+fn answer(context: &ResponseContext, parts: Vec<Value>, finish: Option<&str>) -> Value {
+    let (input, output) = (context.plan.input, context.plan.output);
     let mut candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});
     if let (Some(candidate), Some(finish)) = (candidate.as_object_mut(), finish) {
         candidate.insert("finishReason".to_owned(), json!(finish));
@@ -27,69 +27,74 @@ fn answer(telling: &Telling, parts: Vec<Value>, finish: Option<&str>) -> Value {
             "candidatesTokenCount": output,
             "totalTokenCount": input.saturating_add(output),
         },
-        "modelVersion": telling.model(),
-        "responseId": telling.id("resp-"),
+        "modelVersion": context.model(),
+        "responseId": context.id("resp-"),
     })
 }
 
-fn call(telling: &Telling, index: usize, name: &str, args: &Value) -> Value {
+fn call(context: &ResponseContext, index: usize, name: &str, args: &Value) -> Value {
     let args = match args {
         Value::String(text) => json!({"input": text}),
         other => other.clone(),
     };
-    json!({"functionCall": {"id": telling.call_id("call-", index), "name": name, "args": args}})
+    json!({"functionCall": {"id": context.call_id("call-", index), "name": name, "args": args}})
 }
 
-pub fn whole(telling: &Telling) -> Value {
+pub fn json_body(context: &ResponseContext) -> Value {
     let mut parts = Vec::new();
-    for part in &telling.plan.parts {
+    for part in &context.plan.parts {
         match part {
-            Part::Text(chunks) => parts.push(json!({"text": joined(chunks)})),
-            Part::Thought(chunks) => parts.push(json!({"text": joined(chunks), "thought": true})),
-            Part::Call { name, args, .. } => parts.push(call(telling, parts.len(), name, args)),
-            Part::Pause(_) | Part::Hang | Part::Error(_) => {}
+            ReplyPart::Text(chunks) => parts.push(json!({"text": joined(chunks)})),
+            ReplyPart::Thought(chunks) => {
+                parts.push(json!({"text": joined(chunks), "thought": true}))
+            }
+            ReplyPart::Call { name, args, .. } => {
+                parts.push(call(context, parts.len(), name, args))
+            }
+            ReplyPart::Pause(_) | ReplyPart::Hang | ReplyPart::Error(_) => {}
         }
     }
-    answer(telling, parts, Some(finish_reason(telling)))
+    answer(context, parts, Some(finish_reason(context)))
 }
 
-pub fn stream(telling: &Telling) -> Vec<Out> {
+pub fn stream(context: &ResponseContext) -> Vec<StreamItem> {
     let mut out = Vec::new();
     let mut calls = 0;
-    for part in &telling.plan.parts {
+    for part in &context.plan.parts {
         match part {
-            Part::Text(chunks) | Part::Thought(chunks) => {
+            ReplyPart::Text(chunks) | ReplyPart::Thought(chunks) => {
                 for chunk in chunks {
                     if !chunk.wait.is_zero() {
-                        out.push(Out::Wait(chunk.wait));
+                        out.push(StreamItem::Wait(chunk.wait));
                     }
                     let piece = match part {
-                        Part::Text(_) => json!({"text": chunk.text}),
+                        ReplyPart::Text(_) => json!({"text": chunk.text}),
                         _ => json!({"text": chunk.text, "thought": true}),
                     };
-                    out.push(Out::Event(None, answer(telling, vec![piece], None)));
+                    out.push(StreamItem::Event(None, answer(context, vec![piece], None)));
                 }
             }
-            Part::Call { name, args, .. } => {
-                let piece = call(telling, calls, name, args);
-                out.push(Out::Event(None, answer(telling, vec![piece], None)));
+            ReplyPart::Call { name, args, .. } => {
+                let piece = call(context, calls, name, args);
+                out.push(StreamItem::Event(None, answer(context, vec![piece], None)));
                 calls += 1;
             }
-            Part::Pause(pause) => out.push(Out::Wait(*pause)),
-            Part::Hang => {
-                out.push(Out::Hang);
+            ReplyPart::Pause(pause) => out.push(StreamItem::Wait(*pause)),
+            ReplyPart::Hang => {
+                out.push(StreamItem::Hang);
                 return out;
             }
-            Part::Error(fault) => {
-                out.push(Out::Event(None, error(fault.status, &fault.message)));
+            ReplyPart::Error(failure) => {
+                let error = error(failure.status, &failure.message);
+                out.push(StreamItem::Event(None, error));
                 return out;
             }
         }
     }
     let last = vec![json!({"text": ""})];
-    out.push(Out::Event(
+    out.push(StreamItem::Event(
         None,
-        answer(telling, last, Some(finish_reason(telling))),
+        answer(context, last, Some(finish_reason(context))),
     ));
     out
 }

@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::ask::{Dialect, Question};
-use super::plan::Plan;
-use super::script::Fault;
+use super::plan::ReplyPlan;
+use super::request::{Dialect, ModelRequest};
+use super::script::ModelError;
 
 /// Creation time in all responses. It is fixed, so that responses are reproducible.
 const CREATED: u64 = 1_700_000_000;
 
 /// One item of a stream.
 #[derive(Debug)]
-pub enum Out {
+pub enum StreamItem {
     /// Server-sent event.
     Event(Option<&'static str>, Value),
     /// Line that ends an OpenAI stream.
@@ -28,14 +28,14 @@ pub enum Out {
 }
 
 /// Data for building a response.
-pub struct Telling<'a> {
-    pub plan: &'a Plan,
-    pub question: &'a Question,
+pub struct ResponseContext<'a> {
+    pub plan: &'a ReplyPlan,
+    pub request: &'a ModelRequest,
     /// Request number, so that clients can distinguish responses.
     pub number: u64,
 }
 
-impl Telling<'_> {
+impl ResponseContext<'_> {
     fn id(&self, prefix: &str) -> String {
         format!("{prefix}{:08}", self.number)
     }
@@ -45,11 +45,11 @@ impl Telling<'_> {
     }
 
     fn model(&self) -> &str {
-        &self.question.model
+        &self.request.model
     }
 
-    pub fn stream(&self) -> Vec<Out> {
-        match self.question.dialect {
+    pub fn stream(&self) -> Vec<StreamItem> {
+        match self.request.dialect {
             Dialect::Anthropic => anthropic::stream(self),
             Dialect::Responses => responses::stream(self),
             Dialect::Chat => chat::stream(self),
@@ -57,19 +57,19 @@ impl Telling<'_> {
         }
     }
 
-    pub fn whole(&self) -> Value {
-        match self.question.dialect {
-            Dialect::Anthropic => anthropic::whole(self),
-            Dialect::Responses => responses::whole(self),
-            Dialect::Chat => chat::whole(self),
-            Dialect::Gemini => gemini::whole(self),
+    pub fn json_body(&self) -> Value {
+        match self.request.dialect {
+            Dialect::Anthropic => anthropic::json_body(self),
+            Dialect::Responses => responses::json_body(self),
+            Dialect::Chat => chat::json_body(self),
+            Dialect::Gemini => gemini::json_body(self),
         }
     }
 }
 
 /// Error in the format of the vendor.
-pub fn error(dialect: Dialect, fault: &Fault) -> Value {
-    let (status, message) = (fault.status, &fault.message);
+pub fn error(dialect: Dialect, error: &ModelError) -> Value {
+    let (status, message) = (error.status, &error.message);
     match dialect {
         Dialect::Anthropic => anthropic::error(status, message),
         Dialect::Responses | Dialect::Chat => openai_error(status, message),

@@ -4,31 +4,31 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{CREATED, Out, Telling, argument_text, free_text};
-use crate::llm::plan::{Chunk, Part, joined};
-use crate::llm::script::{Fault, Stop};
+use super::{CREATED, ResponseContext, StreamItem, argument_text, free_text};
+use crate::llm::plan::{ReplyPart, TimedChunk, joined};
+use crate::llm::script::{ModelError, StopReason};
 
-fn response(telling: &Telling, status: &str, output: &[Value]) -> Value {
-    let (input, said) = (telling.plan.input, telling.plan.output);
+fn response(context: &ResponseContext, status: &str, output: &[Value]) -> Value {
+    let (input, output_tokens) = (context.plan.input, context.plan.output);
     let over = status == "completed" || status == "incomplete";
     let usage = json!({
         "input_tokens": input,
         "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": said,
+        "output_tokens": output_tokens,
         "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": input.saturating_add(said),
+        "total_tokens": input.saturating_add(output_tokens),
     });
-    let why = match telling.plan.stop {
-        Stop::MaxTokens => json!({"reason": "max_output_tokens"}),
-        Stop::Refusal => json!({"reason": "content_filter"}),
-        Stop::EndTurn => Value::Null,
+    let why = match context.plan.stop {
+        StopReason::MaxTokens => json!({"reason": "max_output_tokens"}),
+        StopReason::RpcError => json!({"reason": "content_filter"}),
+        StopReason::EndTurn => Value::Null,
     };
     json!({
-        "id": telling.id("resp_"),
+        "id": context.id("resp_"),
         "object": "response",
         "created_at": CREATED,
         "status": status,
-        "model": telling.model(),
+        "model": context.model(),
         "output": output,
         "parallel_tool_calls": true,
         "tool_choice": "auto",
@@ -39,30 +39,30 @@ fn response(telling: &Telling, status: &str, output: &[Value]) -> Value {
     })
 }
 
-fn end_status(telling: &Telling) -> &'static str {
-    match telling.plan.stop {
-        Stop::EndTurn => "completed",
-        Stop::MaxTokens | Stop::Refusal => "incomplete",
+fn end_status(context: &ResponseContext) -> &'static str {
+    match context.plan.stop {
+        StopReason::EndTurn => "completed",
+        StopReason::MaxTokens | StopReason::RpcError => "incomplete",
     }
 }
 
 /// Item of the output in its final state.
-fn item(telling: &Telling, index: usize, part: &Part) -> Option<Value> {
-    let id = |prefix: &str| telling.call_id(prefix, index);
+fn item(context: &ResponseContext, index: usize, part: &ReplyPart) -> Option<Value> {
+    let id = |prefix: &str| context.call_id(prefix, index);
     Some(match part {
-        Part::Text(chunks) => json!({
+        ReplyPart::Text(chunks) => json!({
             "type": "message",
             "id": id("msg_"),
             "status": "completed",
             "role": "assistant",
             "content": [{"type": "output_text", "text": joined(chunks), "annotations": []}],
         }),
-        Part::Thought(chunks) => json!({
+        ReplyPart::Thought(chunks) => json!({
             "type": "reasoning",
             "id": id("rs_"),
             "summary": [{"type": "summary_text", "text": joined(chunks)}],
         }),
-        Part::Call {
+        ReplyPart::Call {
             name,
             free_form: true,
             args,
@@ -74,7 +74,7 @@ fn item(telling: &Telling, index: usize, part: &Part) -> Option<Value> {
             "name": name,
             "input": free_text(args),
         }),
-        Part::Call { name, args, .. } => json!({
+        ReplyPart::Call { name, args, .. } => json!({
             "type": "function_call",
             "id": id("fc_"),
             "call_id": id("call_"),
@@ -82,57 +82,57 @@ fn item(telling: &Telling, index: usize, part: &Part) -> Option<Value> {
             "name": name,
             "arguments": argument_text(args),
         }),
-        Part::Pause(_) | Part::Hang | Part::Error(_) => return None,
+        ReplyPart::Pause(_) | ReplyPart::Hang | ReplyPart::Error(_) => return None,
     })
 }
 
-pub fn whole(telling: &Telling) -> Value {
+pub fn json_body(context: &ResponseContext) -> Value {
     let mut output = Vec::new();
-    for part in &telling.plan.parts {
-        output.extend(item(telling, output.len(), part));
+    for part in &context.plan.parts {
+        output.extend(item(context, output.len(), part));
     }
-    response(telling, end_status(telling), &output)
+    response(context, end_status(context), &output)
 }
 
-pub fn stream(telling: &Telling) -> Vec<Out> {
+pub fn stream(context: &ResponseContext) -> Vec<StreamItem> {
     let mut out = Events(Vec::new(), 0);
-    let started = response(telling, "in_progress", &[]);
+    let started = response(context, "in_progress", &[]);
     out.push("response.created", json!({"response": started}));
     out.push("response.in_progress", json!({"response": started}));
     let mut output: Vec<Value> = Vec::new();
-    for part in &telling.plan.parts {
+    for part in &context.plan.parts {
         match part {
-            Part::Pause(pause) => out.wait(*pause),
-            Part::Hang => {
-                out.0.push(Out::Hang);
+            ReplyPart::Pause(pause) => out.wait(*pause),
+            ReplyPart::Hang => {
+                out.0.push(StreamItem::Hang);
                 return out.0;
             }
-            Part::Error(fault) => {
-                out.failed(telling, &output, fault);
+            ReplyPart::Error(error) => {
+                out.failed(context, &output, error);
                 return out.0;
             }
             _ => {
-                if let Some(item) = item(telling, output.len(), part) {
+                if let Some(item) = item(context, output.len(), part) {
                     out.item(output.len(), part, &item);
                     output.push(item);
                 }
             }
         }
     }
-    let status = end_status(telling);
+    let status = end_status(context);
     let name = match status {
         "completed" => "response.completed",
         _ => "response.incomplete",
     };
     out.push(
         name,
-        json!({"response": response(telling, status, &output)}),
+        json!({"response": response(context, status, &output)}),
     );
     out.0
 }
 
 /// The events, and the sequence number of the next one.
-struct Events(Vec<Out>, u64);
+struct Events(Vec<StreamItem>, u64);
 
 impl Events {
     fn push(&mut self, name: &'static str, rest: Value) {
@@ -141,17 +141,17 @@ impl Events {
             data.extend(rest);
         }
         self.1 += 1;
-        self.0.push(Out::Event(Some(name), data));
+        self.0.push(StreamItem::Event(Some(name), data));
     }
 
     fn wait(&mut self, pause: Duration) {
         if !pause.is_zero() {
-            self.0.push(Out::Wait(pause));
+            self.0.push(StreamItem::Wait(pause));
         }
     }
 
     /// Sends all events of an item. The first event has the item without its content.
-    fn item(&mut self, index: usize, part: &Part, item: &Value) {
+    fn item(&mut self, index: usize, part: &ReplyPart, item: &Value) {
         let id = item.get("id").cloned().unwrap_or(Value::Null);
         let at = |rest: Value| {
             let mut all = json!({"item_id": id, "output_index": index});
@@ -174,10 +174,10 @@ impl Events {
                 }
             }
         }
-        let place = json!({"output_index": index, "item": start});
-        self.push("response.output_item.added", place);
+        let fields = json!({"output_index": index, "item": start});
+        self.push("response.output_item.added", fields);
         match part {
-            Part::Text(chunks) => {
+            ReplyPart::Text(chunks) => {
                 let part =
                     |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
                 let text = joined(chunks);
@@ -191,7 +191,7 @@ impl Events {
                 let last = at(json!({"content_index": 0, "part": part(&text)}));
                 self.push("response.content_part.done", last);
             }
-            Part::Thought(chunks) => {
+            ReplyPart::Thought(chunks) => {
                 let part = |text: &str| json!({"type": "summary_text", "text": text});
                 let text = joined(chunks);
                 let first = at(json!({"summary_index": 0, "part": part("")}));
@@ -204,7 +204,7 @@ impl Events {
                 let last = at(json!({"summary_index": 0, "part": part(&text)}));
                 self.push("response.reasoning_summary_part.done", last);
             }
-            Part::Call {
+            ReplyPart::Call {
                 free_form: true,
                 args,
                 ..
@@ -215,35 +215,35 @@ impl Events {
                 let done = at(json!({"input": text}));
                 self.push("response.custom_tool_call_input.done", done);
             }
-            Part::Call { args, .. } => {
+            ReplyPart::Call { args, .. } => {
                 let text = argument_text(args);
                 let delta = at(json!({"delta": text}));
                 self.push("response.function_call_arguments.delta", delta);
                 let done = at(json!({"arguments": text}));
                 self.push("response.function_call_arguments.done", done);
             }
-            Part::Pause(_) | Part::Hang | Part::Error(_) => {}
+            ReplyPart::Pause(_) | ReplyPart::Hang | ReplyPart::Error(_) => {}
         }
-        let place = json!({"output_index": index, "item": item});
-        self.push("response.output_item.done", place);
+        let fields = json!({"output_index": index, "item": item});
+        self.push("response.output_item.done", fields);
     }
 
-    fn deltas(&mut self, name: &'static str, chunks: &[Chunk], event: impl Fn(&str) -> Value) {
+    fn deltas(&mut self, name: &'static str, chunks: &[TimedChunk], event: impl Fn(&str) -> Value) {
         for chunk in chunks {
             self.wait(chunk.wait);
             self.push(name, event(&chunk.text));
         }
     }
 
-    fn failed(&mut self, telling: &Telling, output: &[Value], fault: &Fault) {
-        let mut failed = response(telling, "failed", output);
+    fn failed(&mut self, context: &ResponseContext, output: &[Value], error: &ModelError) {
+        let mut failed = response(context, "failed", output);
         if let Some(failed) = failed.as_object_mut() {
-            let code = match fault.status {
+            let code = match error.status {
                 429 => "rate_limit_exceeded",
                 503 | 529 => "server_is_overloaded",
                 _ => "server_error",
             };
-            let error = json!({"code": code, "message": fault.message});
+            let error = json!({"code": code, "message": error.message});
             failed.insert("error".to_owned(), error);
         }
         self.push("response.failed", json!({"response": failed}));

@@ -12,9 +12,9 @@ mod transport;
 mod turns;
 mod updates;
 
-use super::Mutant;
+use super::AgentMutant;
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AgentMutant> {
     let groups = [
         transport::mutants(),
         process::mutants(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::mutants::Mutant;
+use crate::mutants::AgentMutant;
 use crate::mutants::combine::*;
 use crate::mutants::tools::*;
 
@@ -16,22 +16,22 @@ fn options(message: &mut Value) -> Option<&mut Vec<Value>> {
 }
 
 /// Edits every config option in a message.
-fn edits_options(edit: impl Edit) -> impl Edit {
+fn edits_options(edit: impl MessageEdit) -> impl MessageEdit {
     move |message: &mut Value| options(message).into_iter().flatten().for_each(&edit)
 }
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AgentMutant> {
     vec![
-        wrong("acp-mo-01-unknown-current", "MO-01")
-            .says("The current mode is not one of the available modes.")
+        mutant("acp-mo-01-unknown-current", "MO-01")
+            .describe("The current mode is not one of the available modes.")
             .scenario("modes")
-            .out(answers("session/new"), |m| {
+            .outgoing(answers("session/new"), |m| {
                 if m.pointer("/result/modes").is_some() {
                     set(m, "/result/modes/currentModeId", "nobody-knows");
                 }
             }),
-        wrong("acp-mo-01-same-ids", "MO-01")
-            .says("All modes have the same id.")
+        mutant("acp-mo-01-same-ids", "MO-01")
+            .describe("All modes have the same id.")
             .scenario("modes")
             .tamper_out(|_, _, mut message| {
                 let current = text(&message, "/result/modes/currentModeId").to_owned();
@@ -40,29 +40,29 @@ pub fn mutants() -> Vec<Mutant> {
                 });
                 send(message)
             }),
-        wrong("acp-mo-02-refuses", "MO-02")
-            .says("A listed mode cannot be set.")
+        mutant("acp-mo-02-refuses", "MO-02")
+            .describe("A listed mode cannot be set.")
             .scenario("modes")
-            .heard_as(method("session/set_mode"), refuses(-32602)),
-        wrong("acp-mo-03-any-mode", "MO-03")
-            .says("An unknown mode can be set.")
+            .replace_incoming(method("session/set_mode"), rejects(-32602)),
+        mutant("acp-mo-03-any-mode", "MO-03")
+            .describe("An unknown mode can be set.")
             .scenario("modes")
-            .heard_as(method("session/set_mode"), replies(json!({}))),
-        wrong("acp-mo-04-mode-id", "MO-04")
-            .says("A mode update has `modeId` instead of `currentModeId`.")
+            .replace_incoming(method("session/set_mode"), replies(json!({}))),
+        mutant("acp-mo-04-mode-id", "MO-04")
+            .describe("A mode update has `modeId` instead of `currentModeId`.")
             .scenario("modes")
-            .out(
+            .outgoing(
                 updates("current_mode_update"),
                 renames("/params/update", "currentModeId", "modeId"),
             ),
-        wrong("acp-co-01-no-current", "CO-01")
-            .says("Config options have no current value.")
+        mutant("acp-co-01-no-current", "CO-01")
+            .describe("Config options have no current value.")
             .scenario("modes")
-            .out(any(), edits_options(removes("/currentValue"))),
-        wrong("acp-co-02-unknown-current", "CO-02")
-            .says("The current value of a select is not one of its options.")
+            .outgoing(any(), edits_options(removes("/currentValue"))),
+        mutant("acp-co-02-unknown-current", "CO-02")
+            .describe("The current value of a select is not one of its options.")
             .scenario("modes")
-            .out(
+            .outgoing(
                 any(),
                 edits_options(|option| {
                     if text(option, "/type") == "select" {
@@ -70,36 +70,36 @@ pub fn mutants() -> Vec<Mutant> {
                     }
                 }),
             ),
-        wrong("acp-co-02-same-ids", "CO-02")
-            .says("All config options have the same id.")
+        mutant("acp-co-02-same-ids", "CO-02")
+            .describe("All config options have the same id.")
             .scenario("modes")
-            .out(any(), edits_options(sets("/id", "mode"))),
-        wrong("acp-co-03-boolean-unasked", "CO-03")
-            .says("Boolean options are sent to clients that do not support them.")
+            .outgoing(any(), edits_options(sets("/id", "mode"))),
+        mutant("acp-co-03-boolean-unasked", "CO-03")
+            .describe("Boolean options are sent to clients that do not support them.")
             .scenario("modes")
-            .heard(
+            .incoming(
                 method("initialize"),
                 sets(
                     "/params/clientCapabilities/session/configOptions/boolean",
                     json!({}),
                 ),
             ),
-        wrong("acp-co-04-partial", "CO-04")
-            .says("The response to setting an option contains only that option.")
+        mutant("acp-co-04-partial", "CO-04")
+            .describe("The response to setting an option contains only that option.")
             .scenario("modes")
-            .tamper_out(|_, sent, message| {
-                let changed = text(&sent.asked, "/configId").to_owned();
-                let answered = sent.answers("session/set_config_option");
+            .tamper_out(|_, summary, message| {
+                let changed = text(&summary.request_params, "/configId").to_owned();
+                let answered = summary.answers("session/set_config_option");
                 change(message, answered, |m| {
                     if let Some(list) = options(m) {
                         list.retain(|option| text(option, "/id") == changed);
                     }
                 })
             }),
-        wrong("acp-co-04-not-applied", "CO-04")
-            .says("The response to setting an option contains the old value.")
+        mutant("acp-co-04-not-applied", "CO-04")
+            .describe("The response to setting an option contains the old value.")
             .scenario("modes")
-            .out(
+            .outgoing(
                 answers("session/set_config_option"),
                 edits_options(|option| {
                     let first = option.pointer("/options/0/value").cloned();
@@ -108,10 +108,10 @@ pub fn mutants() -> Vec<Mutant> {
                     }
                 }),
             ),
-        wrong("acp-co-05-any-value", "CO-05")
-            .says("An option can be set to an unknown value.")
+        mutant("acp-co-05-any-value", "CO-05")
+            .describe("An option can be set to an unknown value.")
             .scenario("modes")
-            .heard_as(
+            .replace_incoming(
                 both(method("session/set_config_option"), |_, message| {
                     message
                         .pointer("/params/value")
@@ -123,18 +123,18 @@ pub fn mutants() -> Vec<Mutant> {
                 }),
                 replies(json!({ "configOptions": [] })),
             ),
-        wrong("acp-co-06-partial-update", "CO-06")
-            .says("An update of the options contains only the first one.")
+        mutant("acp-co-06-partial-update", "CO-06")
+            .describe("An update of the options contains only the first one.")
             .scenario("modes")
-            .out(updates("config_option_update"), |m| {
+            .outgoing(updates("config_option_update"), |m| {
                 if let Some(list) = options(m) {
                     list.truncate(1);
                 }
             }),
-        wrong("acp-co-07-out-of-step", "CO-07")
-            .says("The option that mirrors the mode never changes.")
+        mutant("acp-co-07-out-of-step", "CO-07")
+            .describe("The option that mirrors the mode never changes.")
             .scenario("modes")
-            .out(
+            .outgoing(
                 any(),
                 edits_options(|option| {
                     if text(option, "/category") == "mode" {
@@ -143,9 +143,9 @@ pub fn mutants() -> Vec<Mutant> {
                     }
                 }),
             ),
-        wrong("acp-co-08-odd-category", "CO-08")
-            .says("Config options have a category that the protocol does not define.")
+        mutant("acp-co-08-odd-category", "CO-08")
+            .describe("Config options have a category that the protocol does not define.")
             .scenario("modes")
-            .out(any(), edits_options(sets("/category", "colour"))),
+            .outgoing(any(), edits_options(sets("/category", "color"))),
     ]
 }

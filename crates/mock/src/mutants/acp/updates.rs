@@ -2,32 +2,32 @@
 
 use serde_json::{Value, json};
 
-use crate::mutants::Mutant;
+use crate::mutants::AgentMutant;
 use crate::mutants::combine::*;
 use crate::mutants::tools::*;
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AgentMutant> {
     vec![
-        wrong("acp-up-01-unknown-variant", "UP-01")
-            .says("Text is sent in updates of the type `agent_message`.")
-            .out(
+        mutant("acp-up-01-unknown-variant", "UP-01")
+            .describe("Text is sent in updates of the type `agent_message`.")
+            .outgoing(
                 updates("agent_message_chunk"),
                 sets("/params/update/sessionUpdate", "agent_message"),
             ),
-        wrong("acp-up-01-bare-text", "UP-01")
-            .says("The content of text chunks is a string.")
-            .out(updates("agent_message_chunk"), |m| {
+        mutant("acp-up-01-bare-text", "UP-01")
+            .describe("The content of text chunks is a string.")
+            .outgoing(updates("agent_message_chunk"), |m| {
                 let words = text(m, "/params/update/content/text").to_owned();
                 set(m, "/params/update/content", words);
             }),
-        wrong("acp-tc-01-no-title", "TC-01")
-            .says("Tool calls have no title.")
-            .out(updates("tool_call"), removes("/params/update/title")),
-        wrong("acp-tc-02-same-id", "TC-02")
-            .says("Every tool call has the same id.")
-            .tamper_out(|_, sent, message| {
-                let tool = sent.update.starts_with("tool_call");
-                let permission = sent.method == "session/request_permission";
+        mutant("acp-tc-01-no-title", "TC-01")
+            .describe("Tool calls have no title.")
+            .outgoing(updates("tool_call"), removes("/params/update/title")),
+        mutant("acp-tc-02-same-id", "TC-02")
+            .describe("Every tool call has the same id.")
+            .tamper_out(|_, summary, message| {
+                let tool = summary.update.starts_with("tool_call");
+                let permission = summary.method == "session/request_permission";
                 change(message, tool || permission, |m| {
                     let path = match tool {
                         true => "/params/update/toolCallId",
@@ -36,29 +36,29 @@ pub fn mutants() -> Vec<Mutant> {
                     set(m, path, "call");
                 })
             }),
-        wrong("acp-tc-03-unknown-call", "TC-03")
-            .says("Tool call updates name calls that were never reported.")
-            .out(
+        mutant("acp-tc-03-unknown-call", "TC-03")
+            .describe("Tool call updates name calls that were never reported.")
+            .outgoing(
                 updates("tool_call_update"),
                 sets("/params/update/toolCallId", "nobody-knows"),
             ),
-        wrong("acp-tc-04-odd-kind", "TC-04")
-            .says("Tool calls have the kind `shell`.")
-            .out(updates("tool_call"), sets("/params/update/kind", "shell")),
-        wrong("acp-tc-04-odd-status", "TC-04")
-            .says("Finished tool calls have the status `done`.")
-            .out(
+        mutant("acp-tc-04-odd-kind", "TC-04")
+            .describe("Tool calls have the kind `shell`.")
+            .outgoing(updates("tool_call"), sets("/params/update/kind", "shell")),
+        mutant("acp-tc-04-odd-status", "TC-04")
+            .describe("Finished tool calls have the status `done`.")
+            .outgoing(
                 both(
                     updates("tool_call_update"),
                     is("/params/update/status", "completed"),
                 ),
                 sets("/params/update/status", "done"),
             ),
-        wrong("acp-tc-05-starts-again", "TC-05")
-            .says("A finished tool call changes back to `in_progress`.")
-            .tamper_out(|_, sent, message| {
+        mutant("acp-tc-05-starts-again", "TC-05")
+            .describe("A finished tool call changes back to `in_progress`.")
+            .tamper_out(|_, summary, message| {
                 let finished = text(&message, "/params/update/status") == "completed";
-                if sent.update != "tool_call_update" || !finished {
+                if summary.update != "tool_call_update" || !finished {
                     return send(message);
                 }
                 let mut again = message.clone();
@@ -68,18 +68,18 @@ pub fn mutants() -> Vec<Mutant> {
                 frames.extend(send(message));
                 frames
             }),
-        wrong("acp-tc-06-no-progress", "TC-06")
-            .says("A tool call that was allowed is never `in_progress`.")
-            .out_as(
+        mutant("acp-tc-06-no-progress", "TC-06")
+            .describe("A tool call that was allowed is never `in_progress`.")
+            .replace_outgoing(
                 both(
                     updates("tool_call_update"),
                     is("/params/update/status", "in_progress"),
                 ),
                 drops(),
             ),
-        wrong("acp-tc-07-left-open", "TC-07")
-            .says("Tool calls never finish.")
-            .out_as(
+        mutant("acp-tc-07-left-open", "TC-07")
+            .describe("Tool calls never finish.")
+            .replace_outgoing(
                 both(updates("tool_call_update"), |_, message| {
                     matches!(
                         text(message, "/params/update/status"),
@@ -88,15 +88,15 @@ pub fn mutants() -> Vec<Mutant> {
                 }),
                 drops(),
             ),
-        wrong("acp-tc-08-relative-place", "TC-08")
-            .says("The locations of tool calls are relative paths.")
-            .out(
+        mutant("acp-tc-08-relative-place", "TC-08")
+            .describe("The locations of tool calls are relative paths.")
+            .outgoing(
                 updates("tool_call"),
                 edits_each("/params/update/locations", sets("/path", "notes.txt")),
             ),
-        wrong("acp-tc-08-relative-diff", "TC-08")
-            .says("The paths of diffs are relative.")
-            .out(
+        mutant("acp-tc-08-relative-diff", "TC-08")
+            .describe("The paths of diffs are relative.")
+            .outgoing(
                 updates("tool_call"),
                 edits_each("/params/update/content", |content| {
                     if text(content, "/type") == "diff" {
@@ -104,16 +104,16 @@ pub fn mutants() -> Vec<Mutant> {
                     }
                 }),
             ),
-        wrong("acp-tc-09-line-zero", "TC-09")
-            .says("Line numbers in tool call locations start at 0.")
+        mutant("acp-tc-09-line-zero", "TC-09")
+            .describe("Line numbers in tool call locations start at 0.")
             .scenario("tools")
-            .out(
+            .outgoing(
                 updates("tool_call"),
                 edits_each("/params/update/locations", sets("/line", 0)),
             ),
-        wrong("acp-tc-10-unknown-terminal", "TC-10")
-            .says("Tool calls contain a terminal that was never created.")
-            .out(
+        mutant("acp-tc-10-unknown-terminal", "TC-10")
+            .describe("Tool calls contain a terminal that was never created.")
+            .outgoing(
                 updates("tool_call_update"),
                 edits_each("/params/update/content", |content| {
                     if text(content, "/type") == "terminal" {
@@ -121,9 +121,9 @@ pub fn mutants() -> Vec<Mutant> {
                     }
                 }),
             ),
-        wrong("acp-up-01-bare-content", "UP-01")
-            .says("The content of tool calls is a list of text blocks without a wrapper.")
-            .out(
+        mutant("acp-up-01-bare-content", "UP-01")
+            .describe("The content of tool calls is a list of text blocks without a wrapper.")
+            .outgoing(
                 updates("tool_call_update"),
                 edits_each("/params/update/content", |content| {
                     if let Some(inner) = content.get("content").cloned() {
@@ -131,58 +131,58 @@ pub fn mutants() -> Vec<Mutant> {
                     }
                 }),
             ),
-        wrong("acp-pe-01-no-call", "PE-01")
-            .says("A permission request has no tool call.")
-            .out(
+        mutant("acp-pe-01-no-call", "PE-01")
+            .describe("A permission request has no tool call.")
+            .outgoing(
                 method("session/request_permission"),
                 removes("/params/toolCall"),
             ),
-        wrong("acp-pe-02-same-option-ids", "PE-02")
-            .says("The options of a permission request have the same id.")
-            .out(
+        mutant("acp-pe-02-same-option-ids", "PE-02")
+            .describe("The options of a permission request have the same id.")
+            .outgoing(
                 any(),
                 edits_each("/params/options", sets("/optionId", "allow-once")),
             ),
-        wrong("acp-pe-02-no-options", "PE-02")
-            .says("A permission request has no options.")
-            .out(
+        mutant("acp-pe-02-no-options", "PE-02")
+            .describe("A permission request has no options.")
+            .outgoing(
                 method("session/request_permission"),
                 sets("/params/options", json!([])),
             ),
-        wrong("acp-pe-02-odd-kind", "PE-02")
-            .says("The options of a permission request have the kind `yes`.")
-            .out(any(), edits_each("/params/options", sets("/kind", "yes"))),
-        wrong("acp-pe-03-acts-anyway", "PE-03")
-            .says("A rejected tool call is executed anyway.")
-            .heard(
-                begins("/result/outcome/optionId", "reject"),
+        mutant("acp-pe-02-odd-kind", "PE-02")
+            .describe("The options of a permission request have the kind `yes`.")
+            .outgoing(any(), edits_each("/params/options", sets("/kind", "yes"))),
+        mutant("acp-pe-03-acts-anyway", "PE-03")
+            .describe("A rejected tool call is executed anyway.")
+            .incoming(
+                starts_with("/result/outcome/optionId", "reject"),
                 sets("/result/outcome/optionId", "allow-once"),
             ),
-        wrong("acp-pe-04-gives-up", "PE-04")
-            .says("The turn hangs if the client answers a permission request with an error.")
+        mutant("acp-pe-04-gives-up", "PE-04")
+            .describe("The turn hangs if the client answers a permission request with an error.")
             .tamper_out(|context, _, message| {
                 note_request(context, &message);
                 send(message)
             })
             .tamper_in(|context, message| {
-                lose_error(context, message, "session/request_permission")
+                drop_error(context, message, "session/request_permission")
             }),
-        wrong("acp-pl-01-odd-priority", "PL-01")
-            .says("Plan entries have the priority `urgent`.")
-            .out(
+        mutant("acp-pl-01-odd-priority", "PL-01")
+            .describe("Plan entries have the priority `urgent`.")
+            .outgoing(
                 updates("plan"),
                 edits_each("/params/update/entries", sets("/priority", "urgent")),
             ),
-        wrong("acp-pl-01-no-status", "PL-01")
-            .says("Plan entries have no status.")
-            .out(
+        mutant("acp-pl-01-no-status", "PL-01")
+            .describe("Plan entries have no status.")
+            .outgoing(
                 updates("plan"),
                 edits_each("/params/update/entries", removes("/status")),
             ),
-        wrong("acp-pl-02-only-changes", "PL-02")
-            .says("A later plan update has only the first entry.")
-            .tamper_out(|context, sent, message| {
-                let later = sent.update == "plan" && !context.first("plan");
+        mutant("acp-pl-02-only-changes", "PL-02")
+            .describe("A later plan update has only the first entry.")
+            .tamper_out(|context, summary, message| {
+                let later = summary.update == "plan" && !context.first("plan");
                 change(message, later, |m| {
                     let entries = m.pointer_mut("/params/update/entries");
                     if let Some(Value::Array(entries)) = entries {
@@ -190,34 +190,34 @@ pub fn mutants() -> Vec<Mutant> {
                     }
                 })
             }),
-        wrong("acp-sl-01-no-description", "SL-01")
-            .says("Commands have no description.")
+        mutant("acp-sl-01-no-description", "SL-01")
+            .describe("Commands have no description.")
             .scenario("modes")
-            .out(
+            .outgoing(
                 updates("available_commands_update"),
                 edits_each("/params/update/availableCommands", removes("/description")),
             ),
-        wrong("acp-sl-02-slash", "SL-02")
-            .says("The names of commands start with a slash.")
+        mutant("acp-sl-02-slash", "SL-02")
+            .describe("The names of commands start with a slash.")
             .scenario("modes")
-            .out(
+            .outgoing(
                 updates("available_commands_update"),
                 edits_each("/params/update/availableCommands", |command| {
                     let name = format!("/{}", text(command, "/name"));
                     set(command, "/name", name);
                 }),
             ),
-        wrong("acp-no-01-notice-unasked", "NO-01")
-            .says("Notices are sent to clients that do not support them.")
+        mutant("acp-no-01-notice-unasked", "NO-01")
+            .describe("Notices are sent to clients that do not support them.")
             .scenario("updates")
-            .heard(
+            .incoming(
                 method("initialize"),
                 sets("/params/clientCapabilities/session/notices", json!({})),
             ),
-        wrong("acp-no-02-compaction-unasked", "NO-02")
-            .says("Compaction updates are sent to clients that do not support them.")
+        mutant("acp-no-02-compaction-unasked", "NO-02")
+            .describe("Compaction updates are sent to clients that do not support them.")
             .scenario("updates")
-            .heard(
+            .incoming(
                 method("initialize"),
                 sets("/params/clientCapabilities/session/compaction", json!({})),
             ),

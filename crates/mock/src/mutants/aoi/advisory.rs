@@ -12,65 +12,65 @@ const UPSTREAM_ERROR: &str =
     "{\"type\":\"aoi:meta\"}\n{\"type\":\"aoi:error\"}\n{\"type\":\"aoi:summary\",\"ok\":false}\n";
 const UPSTREAM_WARNING: &str = "{\"type\":\"aoi:meta\"}\n{\"type\":\"aoi:warning\",\"code\":\"OLD\"}\n{\"type\":\"aoi:summary\",\"ok\":true}\n";
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AoiMutant> {
     vec![
-        wrong("aoi-advisory-help-fails", "AOI-adv.help")
-            .says("`--help` exits with code 1.")
+        mutant("aoi-advisory-help-fails", "AOI-adv.help")
+            .describe("`--help` exits with code 1.")
             .run(HELP)
-            .exit(|facts, code| if facts.has("--help") { 1 } else { code }),
-        wrong("aoi-advisory-short-help-unknown", "AOI-adv.help")
-            .says("`-h` is unknown.")
+            .exit(|info, code| if info.has("--help") { 1 } else { code }),
+        mutant("aoi-advisory-short-help-unknown", "AOI-adv.help")
+            .describe("`-h` is unknown.")
             .run(&["-h"])
             .word("-h", "-H"),
-        wrong("aoi-advisory-no-version", "AOI-adv.version")
-            .says("`--version` is unknown.")
+        mutant("aoi-advisory-no-version", "AOI-adv.version")
+            .describe("`--version` is unknown.")
             .run(&["--version"])
             .word("--version", "--vversion")
-            .warns(),
-        wrong("aoi-advisory-no-color-unknown", "AOI-adv.no-color")
-            .says("`--no-color` is unknown.")
+            .expect_warning(),
+        mutant("aoi-advisory-no-color-unknown", "AOI-adv.no-color")
+            .describe("`--no-color` is unknown.")
             .run(&["search", "x", "--no-color"])
             .word("--no-color", "--no-hue")
-            .warns(),
-        wrong("aoi-advisory-timeout-ignored", "AOI-adv.timeout")
-            .says("`--timeout` has no effect.")
+            .expect_warning(),
+        mutant("aoi-advisory-timeout-ignored", "AOI-adv.timeout")
+            .describe("`--timeout` has no effect.")
             .run(&["search", "x", "--delay-ms", "20", "--timeout", "0.1"])
             .quirk(Quirk::TimeoutIgnored)
-            .warns(),
-        wrong("aoi-13-meta-no-tool-version", "AOI-13.meta-incomplete")
-            .says("The meta event does not contain the version of the tool.")
+            .expect_warning(),
+        mutant("aoi-13-meta-no-tool-version", "AOI-13.meta-incomplete")
+            .describe("The meta event does not contain the version of the tool.")
             .event("aoi:meta", removes("tool_version"))
             .documents(|_, document| not_required(document, "tool_version"))
-            .warns(),
-        wrong("aoi-13-meta-no-aoi-version", "AOI-13.meta-incomplete")
-            .says("The meta event does not contain the AOI version.")
+            .expect_warning(),
+        mutant("aoi-13-meta-no-aoi-version", "AOI-13.meta-incomplete")
+            .describe("The meta event does not contain the AOI version.")
             .event("aoi:meta", removes("aoi_version"))
             .documents(|_, document| not_required(document, "aoi_version"))
-            .warns(),
-        wrong("aoi-advisory-timestamp", "AOI-adv.timestamp")
-            .says("The timestamp is not ISO 8601.")
+            .expect_warning(),
+        mutant("aoi-advisory-timestamp", "AOI-adv.timestamp")
+            .describe("The timestamp is not ISO 8601.")
             .event("aoi:meta", sets("timestamp", "last Tuesday"))
-            .warns(),
-        wrong("aoi-advisory-trace-id-changes", "AOI-adv.trace-id")
-            .says("The summary has a different trace id.")
+            .expect_warning(),
+        mutant("aoi-advisory-trace-id-changes", "AOI-adv.trace-id")
+            .describe("The summary has a different trace id.")
             .event("aoi:summary", sets("trace_id", "run-other"))
-            .warns(),
-        wrong("aoi-09-meta-shows-argv", "AOI-09.argv")
-            .says("The meta event contains the whole command line.")
-            .events(|facts, _, event| {
+            .expect_warning(),
+        mutant("aoi-09-meta-shows-argv", "AOI-09.argv")
+            .describe("The meta event contains the whole command line.")
+            .events(|info, _, event| {
                 let secret = ["--token", "--header", "--url"]
                     .iter()
-                    .any(|flag| facts.value(flag).is_some());
+                    .any(|flag| info.value(flag).is_some());
                 match secret {
                     true => send(event),
-                    false => on("aoi:meta", event, |e| set(e, "argv", json!(facts.args))),
+                    false => on("aoi:meta", event, |e| set(e, "argv", json!(info.args))),
                 }
             }),
-        wrong(
+        mutant(
             "aoi-advisory-schema-defines-summary",
             "AOI-adv.reserved-in-schema",
         )
-        .says("The schema defines a custom event type `summary`.")
+        .describe("The schema defines a custom event type `summary`.")
         .run(SCHEMA)
         .document(|document| {
             if let Some(Value::Object(kinds)) = document.pointer_mut("/$defs") {
@@ -80,30 +80,30 @@ pub fn mutants() -> Vec<Mutant> {
                 kinds.push("summary".into());
             }
         }),
-        wrong("aoi-advisory-code-unstable", "AOI-adv.code-unstable")
-            .says("The code of an error changes with each run.")
+        mutant("aoi-advisory-code-unstable", "AOI-adv.code-unstable")
+            .describe("The code of an error changes with each run.")
             .run(&["get", "absent"])
             .events(|_, _, event| {
                 let code = format!("E_{}", std::process::id());
                 on("aoi:error", event, |e| set(e, "code", code))
             })
-            .warns(),
-        wrong("aoi-advisory-exit-disagrees", "AOI-adv.exit-category")
-            .says("A usage error has the exit code of invalid data.")
+            .expect_warning(),
+        mutant("aoi-advisory-exit-disagrees", "AOI-adv.exit-category")
+            .describe("A usage error has the exit code of invalid data.")
             .run(&["search", "x", "--no-such-flag"])
             .exit(|_, code| if code == 64 { 65 } else { code })
-            .warns(),
-        wrong("aoi-advisory-events-closed", "AOI-adv.output-closed")
-            .says("The schema forbids unknown fields in events.")
+            .expect_warning(),
+        mutant("aoi-advisory-events-closed", "AOI-adv.output-closed")
+            .describe("The schema forbids unknown fields in events.")
             .run(SCHEMA)
             .document(|document| {
                 if let Some(hit) = document.pointer_mut("/$defs/hit") {
                     set(hit, "additionalProperties", false);
                 }
             })
-            .warns(),
-        wrong("aoi-12-input-open", "AOI-12.unknown-field")
-            .says("The input may contain unknown fields.")
+            .expect_warning(),
+        mutant("aoi-12-input-open", "AOI-12.unknown-field")
+            .describe("The input may contain unknown fields.")
             .run(&["import", "--input-jsonl", "-"])
             .quirk(Quirk::UnknownFieldsPass)
             .document(|document| {
@@ -111,85 +111,85 @@ pub fn mutants() -> Vec<Mutant> {
                     remove(document, "additionalProperties");
                 }
             })
-            .input("{\"name\":\"a\",\"colour\":\"red\"}\n")
-            .warns(),
-        wrong("aoi-advisory-opaque-schema", "AOI-adv.opaque-one-of")
-            .says("The schema is one big `oneOf`.")
+            .input("{\"name\":\"a\",\"color\":\"red\"}\n")
+            .expect_warning(),
+        mutant("aoi-advisory-opaque-schema", "AOI-adv.opaque-one-of")
+            .describe("The schema is one big `oneOf`.")
             .run(SCHEMA)
             .documents(|_, mut document| {
                 let kinds = document.get("$defs").and_then(Value::as_object);
                 let Some(kinds) = kinds else {
-                    return Frame::Json(document);
+                    return EventFrame::Json(document);
                 };
                 let one = |kind: &String| json!({ "$ref": format!("#/$defs/{kind}") });
                 let all: Vec<Value> = kinds.keys().map(one).collect();
                 remove(&mut document, "allOf");
                 set(&mut document, "oneOf", all);
-                Frame::Json(document)
+                EventFrame::Json(document)
             })
-            .warns(),
-        wrong("aoi-advisory-no-input-schema", "AOI-adv.input-schema")
-            .says("There is no input schema.")
+            .expect_warning(),
+        mutant("aoi-advisory-no-input-schema", "AOI-adv.input-schema")
+            .describe("There is no input schema.")
             .run(&["input-schema"])
-            .start(|facts| (facts.command == "input-schema").then_some(64))
-            .warns(),
-        wrong(
+            .start(|info| (info.command == "input-schema").then_some(64))
+            .expect_warning(),
+        mutant(
             "aoi-advisory-upstream-error-ignored",
             "AOI-adv.upstream-error",
         )
-        .says("An upstream error has no effect.")
+        .describe("An upstream error has no effect.")
         .run(&["rank"])
         .quirk(Quirk::UpstreamErrorPasses)
         .input(UPSTREAM_ERROR)
-        .warns(),
-        wrong("aoi-12-rank-unknown-types", "AOI-12.unknown-type")
-            .says("`rank` stops at an event of an unknown type.")
+        .expect_warning(),
+        mutant("aoi-12-rank-unknown-types", "AOI-12.unknown-type")
+            .describe("`rank` stops at an event of an unknown type.")
             .run(&["rank"])
             .quirk(Quirk::UnknownTypesFail)
             .input("{\"type\":\"weather\"}\n")
-            .warns(),
-        wrong("aoi-advisory-search-writes", "AOI-adv.read-only-strays")
-            .says("A search leaves a file behind.")
-            .start(|facts| {
-                if facts.command == "search" {
+            .expect_warning(),
+        mutant("aoi-advisory-search-writes", "AOI-adv.read-only-strays")
+            .describe("A search leaves a file behind.")
+            .start(|info| {
+                if info.command == "search" {
                     let _ = std::fs::write("last-search.txt", "searched\n");
                 }
                 None
             })
-            .warns(),
-        wrong("aoi-advisory-count-unchecked", "AOI-adv.confirm-count")
-            .says("`purge` does not check the expected number of items.")
+            .expect_warning(),
+        mutant("aoi-advisory-count-unchecked", "AOI-adv.confirm-count")
+            .describe("`purge` does not check the expected number of items.")
             .run(&["purge", "--confirm"])
             .quirk(Quirk::CountUnchecked)
             .after(ONE_ITEM)
-            .warns(),
-        wrong("aoi-advisory-no-default-bound", "AOI-adv.default-bound")
-            .says("A search without a limit returns everything.")
+            .expect_warning(),
+        mutant("aoi-advisory-no-default-bound", "AOI-adv.default-bound")
+            .describe("A search without a limit returns everything.")
             .quirk(Quirk::NoDefaultBound)
-            .warns(),
-        wrong("aoi-advisory-no-heartbeat", "AOI-adv.heartbeat")
-            .says("`watch` declares heartbeats but sends none.")
+            .expect_warning(),
+        mutant("aoi-advisory-no-heartbeat", "AOI-adv.heartbeat")
+            .describe("`watch` declares heartbeats but sends none.")
             .run(&["watch", "--count", "5", "--interval-ms", "1"])
             .drops("aoi:heartbeat")
-            .warns(),
-        wrong("aoi-advisory-unbounded-unsaid", "AOI-adv.unbounded")
-            .says("`watch` is declared as bounded.")
+            .expect_warning(),
+        mutant("aoi-advisory-unbounded-unsaid", "AOI-adv.unbounded")
+            .describe("`watch` is declared as bounded.")
             .run(CAPABILITIES)
             .command("watch", |watch| {
                 set(watch, "bounded", true);
                 remove(watch, "unbounded");
             }),
-        wrong("aoi-advisory-aoi-versions", "AOI-adv.aoi-versions")
-            .says("The capabilities do not list AOI 0.2.")
+        mutant("aoi-advisory-aoi-versions", "AOI-adv.aoi-versions")
+            .describe("The capabilities do not list AOI 0.2.")
             .run(CAPABILITIES)
             .document(|document| {
                 if document.get("aoi_versions").is_some() {
                     set(document, "aoi_versions", json!(["0.1"]));
                 }
             })
-            .warns(),
-        wrong("aoi-advisory-command-undeclared", "AOI-adv.commands")
-            .says("The command `search` is missing from the capabilities.")
+            .expect_warning(),
+        mutant("aoi-advisory-command-undeclared", "AOI-adv.commands")
+            .describe("The command `search` is missing from the capabilities.")
             .run(CAPABILITIES)
             .document(|document| {
                 let commands = document.get_mut("commands").and_then(Value::as_array_mut);
@@ -197,24 +197,26 @@ pub fn mutants() -> Vec<Mutant> {
                     commands.retain(|command| text(command, "name") != "search");
                 }
             })
-            .warns(),
-        wrong("aoi-04-event-undeclared", "AOI-04.unlisted-type")
-            .says("The capabilities do not list the event type of the hits of `search`.")
+            .expect_warning(),
+        mutant("aoi-04-event-undeclared", "AOI-04.unlisted-type")
+            .describe("The capabilities do not list the event type of the hits of `search`.")
             .run(CAPABILITIES)
             .command(
                 "search",
                 sets("event_types", json!(["aoi:meta", "aoi:summary"])),
             )
-            .warns(),
-        wrong(
+            .expect_warning(),
+        mutant(
             "aoi-advisory-create-is-read-only",
             "AOI-adv.read-only-changes",
         )
-        .says("`create` is declared as read-only.")
+        .describe("`create` is declared as read-only.")
         .run(CAPABILITIES)
         .command("create", sets("read_only", true)),
-        wrong("aoi-advisory-other-flag", "AOI-adv.machine-flag")
-            .says("Machine mode has a custom flag, and both `--output` and `--format` are unknown.")
+        mutant("aoi-advisory-other-flag", "AOI-adv.machine-flag")
+            .describe(
+                "Machine mode has a custom flag, and both `--output` and `--format` are unknown.",
+            )
             .run(&["search", "x", "--output", "jsonl"])
             .args(|args| {
                 let renamed = |word: String| match word.as_str() {
@@ -224,40 +226,40 @@ pub fn mutants() -> Vec<Mutant> {
                 };
                 args.into_iter().flat_map(renamed).collect()
             }),
-        wrong(
+        mutant(
             "aoi-advisory-input-schema-open",
             "AOI-adv.input-schema-open",
         )
-        .says("The input schema allows unknown fields, but the command rejects them.")
+        .describe("The input schema allows unknown fields, but the command rejects them.")
         .run(&["input-schema", "--command", "import"])
         .document(|document| {
             if text(document, "title") == "An item to make" {
                 remove(document, "additionalProperties");
             }
         })
-        .warns(),
-        wrong(
+        .expect_warning(),
+        mutant(
             "aoi-advisory-upstream-warning-lost",
             "AOI-adv.upstream-warning",
         )
-        .says("An upstream warning is neither passed on nor counted.")
+        .describe("An upstream warning is neither passed on nor counted.")
         .run(&["rank"])
         .events(
-            |facts, _, event| match (facts.command.as_str(), text(&event, "type")) {
+            |info, _, event| match (info.command.as_str(), text(&event, "type")) {
                 ("rank", "aoi:warning") => Vec::new(),
                 ("rank", "aoi:summary") => on("aoi:summary", event, |e| set(e, "warning_count", 0)),
                 _ => send(event),
             },
         )
         .input(UPSTREAM_WARNING)
-        .warns(),
-        wrong("aoi-advisory-no-retry-hint", "AOI-adv.retry-hint")
-            .says("A rate-limited run does not say when to try again.")
+        .expect_warning(),
+        mutant("aoi-advisory-no-retry-hint", "AOI-adv.retry-hint")
+            .describe("A rate-limited run does not say when to try again.")
             .run(&["search", "busy"])
             .event("aoi:error", removes("retry_after_ms"))
-            .warns(),
-        wrong("aoi-advisory-bare-hits", "AOI-adv.hit-fields")
-            .says("Hits have neither a rank nor a score.")
+            .expect_warning(),
+        mutant("aoi-advisory-bare-hits", "AOI-adv.hit-fields")
+            .describe("Hits have neither a rank nor a score.")
             .event("hit", |e| {
                 remove(e, "rank");
                 remove(e, "score");
@@ -267,19 +269,19 @@ pub fn mutants() -> Vec<Mutant> {
                     required.retain(|known| known != "rank" && known != "score");
                 }
             })
-            .warns(),
-        wrong("aoi-advisory-manifest-thin", "AOI-adv.manifest-fields")
-            .says("The capabilities do not list the outputs.")
+            .expect_warning(),
+        mutant("aoi-advisory-manifest-thin", "AOI-adv.manifest-fields")
+            .describe("The capabilities do not list the outputs.")
             .run(CAPABILITIES)
             .document(removes("outputs"))
-            .warns(),
-        wrong("aoi-advisory-no-dry-run", "AOI-adv.dry-run")
-            .says("The capabilities do not list the dry run of `create`.")
+            .expect_warning(),
+        mutant("aoi-advisory-no-dry-run", "AOI-adv.dry-run")
+            .describe("The capabilities do not list the dry run of `create`.")
             .run(CAPABILITIES)
             .command("create", removes("supports_dry_run"))
-            .warns(),
-        wrong("aoi-advisory-odd-verb", "AOI-adv.verb")
-            .says("A command is called `mv`.")
+            .expect_warning(),
+        mutant("aoi-advisory-odd-verb", "AOI-adv.verb")
+            .describe("A command is called `mv`.")
             .run(CAPABILITIES)
             .document(|document| {
                 let commands = document.get_mut("commands").and_then(Value::as_array_mut);
@@ -287,14 +289,14 @@ pub fn mutants() -> Vec<Mutant> {
                     commands.push(json!({ "name": "mv", "read_only": false, "bounded": true }));
                 }
             })
-            .warns(),
-        wrong("aoi-advisory-no-schema-id", "AOI-adv.schema-id")
-            .says("The schema has no `$id`.")
+            .expect_warning(),
+        mutant("aoi-advisory-no-schema-id", "AOI-adv.schema-id")
+            .describe("The schema has no `$id`.")
             .run(SCHEMA)
             .document(removes("$id"))
-            .warns(),
-        wrong("aoi-02-crlf", "AOI-02.crlf")
-            .says("Lines end in CR and LF.")
+            .expect_warning(),
+        mutant("aoi-02-crlf", "AOI-02.crlf")
+            .describe("Lines end in CR and LF.")
             .lines(|_, mut line| {
                 if line.last() == Some(&b'\n') {
                     line.pop();
@@ -302,34 +304,34 @@ pub fn mutants() -> Vec<Mutant> {
                 }
                 line
             })
-            .warns(),
-        wrong("aoi-02-blank-line", "AOI-02.blank-line")
-            .says("There is a blank line between the events.")
+            .expect_warning(),
+        mutant("aoi-02-blank-line", "AOI-02.blank-line")
+            .describe("There is a blank line between the events.")
             .before("hit", "\n")
-            .warns(),
-        wrong(
+            .expect_warning(),
+        mutant(
             "aoi-02-unknown-framework-type",
             "AOI-02.unknown-framework-type",
         )
-        .says("There is an event `aoi:note`, which the framework does not define.")
+        .describe("There is an event `aoi:note`, which the framework does not define.")
         .before("hit", "{\"type\":\"aoi:note\"}\n")
-        .warns(),
-        wrong("aoi-02-big-number", "AOI-02.big-integer")
-            .says("Hits contain a number that does not fit into a double.")
+        .expect_warning(),
+        mutant("aoi-02-big-number", "AOI-02.big-integer")
+            .describe("Hits contain a number that does not fit into a double.")
             .event("hit", sets("bytes", 9_007_199_254_740_993_u64))
-            .warns(),
-        wrong("aoi-02-long-line", "AOI-02.long-line")
-            .says("A line is longer than a million bytes.")
+            .expect_warning(),
+        mutant("aoi-02-long-line", "AOI-02.long-line")
+            .describe("A line is longer than a million bytes.")
             .run(&["get", "doc-001"])
             .event("entry", |e| set(e, "body", "x".repeat(2 << 20)))
-            .warns(),
+            .expect_warning(),
     ]
 }
 
 /// Makes a field of the meta event optional in the schema.
-fn not_required(mut document: Value, name: &str) -> Frame {
+fn not_required(mut document: Value, name: &str) -> EventFrame {
     if let Some(Value::Array(required)) = document.pointer_mut("/$defs/aoi:meta/required") {
         required.retain(|known| known != name);
     }
-    Frame::Json(document)
+    EventFrame::Json(document)
 }

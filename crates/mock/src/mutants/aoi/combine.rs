@@ -2,71 +2,76 @@
 
 use serde_json::Value;
 
-use super::tools::{self, Facts, Frame, Frames, Notes, Quirk, SEARCH, Twist};
-use super::{Broken, Mutant, PLAIN, Place};
-use crate::model::Verdict;
+use super::tools::{self, Change, Counters, EventFrame, EventFrames, Quirk, RunInfo, SEARCH};
+use super::{AoiDefect, AoiMutant, PLAIN, RunCondition};
+use crate::model::ExpectedVerdict;
 
 /// Change of an event or a document.
-pub(super) trait Edit: Fn(&mut Value) + Send + Sync + 'static {}
-impl<F: Fn(&mut Value) + Send + Sync + 'static> Edit for F {}
+pub(super) trait EventEdit: Fn(&mut Value) + Send + Sync + 'static {}
+impl<F: Fn(&mut Value) + Send + Sync + 'static> EventEdit for F {}
 
 /// Condition on a run.
-pub(super) trait Runs: Fn(&Facts) -> bool + Send + Sync + 'static {}
-impl<F: Fn(&Facts) -> bool + Send + Sync + 'static> Runs for F {}
+pub(super) trait RunMatcher: Fn(&RunInfo) -> bool + Send + Sync + 'static {}
+impl<F: Fn(&RunInfo) -> bool + Send + Sync + 'static> RunMatcher for F {}
 
 /// Creates a mutant that is visible in a search and has no defect yet.
-pub(super) fn wrong(id: &'static str, rule: &'static str) -> Mutant {
-    let made = Broken {
-        shows: SEARCH,
-        scene: PLAIN,
-        twists: Vec::new(),
+pub(super) fn mutant(id: &'static str, rule: &'static str) -> AoiMutant {
+    let data = AoiDefect {
+        run_args: SEARCH,
+        setup: PLAIN,
+        changes: Vec::new(),
     };
-    Mutant::new(id, rule, made)
+    AoiMutant::new(id, rule, data)
 }
 
 /// Functions that set the run in which the defect is visible.
-impl Mutant {
+impl AoiMutant {
     /// Sets the arguments of the run.
-    pub(super) fn run(mut self, args: &'static [&'static str]) -> Mutant {
-        self.made.shows = args;
+    pub(super) fn run(mut self, args: &'static [&'static str]) -> AoiMutant {
+        self.data.run_args = args;
         self
     }
-    pub(super) fn proves_nothing(mut self) -> Mutant {
-        self.verdict = Verdict::NotVerified;
+    pub(super) fn expect_not_verified(mut self) -> AoiMutant {
+        self.verdict = ExpectedVerdict::NotVerified;
         self
     }
-    pub(super) fn input(mut self, input: &'static str) -> Mutant {
-        self.made.scene.input = Some(input);
+    pub(super) fn input(mut self, input: &'static str) -> AoiMutant {
+        self.data.setup.input = Some(input);
         self
     }
-    pub(super) fn after(mut self, before: &'static [&'static [&'static str]]) -> Mutant {
-        self.made.scene.before = before;
+    pub(super) fn after(mut self, before: &'static [&'static [&'static str]]) -> AoiMutant {
+        self.data.setup.before = before;
         self
     }
-    pub(super) fn env(mut self, name: &'static str, value: &'static str) -> Mutant {
-        self.made.scene.env = Some((name, value));
+    pub(super) fn env(mut self, name: &'static str, value: &'static str) -> AoiMutant {
+        self.data.setup.env = Some((name, value));
         self
     }
-    pub(super) fn at(mut self, place: Place) -> Mutant {
-        self.made.scene.place = place;
+    pub(super) fn at(mut self, condition: RunCondition) -> AoiMutant {
+        self.data.setup.condition = condition;
         self
     }
-    pub(super) fn hangs(mut self) -> Mutant {
-        self.made.scene.hangs = true;
+    pub(super) fn hangs(mut self) -> AoiMutant {
+        self.data.setup.hangs = true;
         self
     }
 }
 
 /// Functions that add a defect.
-impl Mutant {
+impl AoiMutant {
     /// Edits events of one type.
-    pub(super) fn event(self, kind: &'static str, edit: impl Edit) -> Mutant {
+    pub(super) fn event(self, kind: &'static str, edit: impl EventEdit) -> AoiMutant {
         self.event_if(|_| true, kind, edit)
     }
 
     /// Like `event`, but only in some runs.
-    pub(super) fn event_if(self, runs: impl Runs, kind: &'static str, edit: impl Edit) -> Mutant {
-        self.events(move |facts, _, event| match runs(facts) {
+    pub(super) fn event_if(
+        self,
+        runs: impl RunMatcher,
+        kind: &'static str,
+        edit: impl EventEdit,
+    ) -> AoiMutant {
+        self.events(move |info, _, event| match runs(info) {
             true => tools::on(kind, event, &edit),
             false => tools::send(event),
         })
@@ -76,8 +81,8 @@ impl Mutant {
     pub(super) fn instead(
         self,
         kind: &'static str,
-        put: impl Fn(Value) -> Frames + Send + Sync + 'static,
-    ) -> Mutant {
+        put: impl Fn(Value) -> EventFrames + Send + Sync + 'static,
+    ) -> AoiMutant {
         self.events(move |_, _, event| match tools::is(&event, kind) {
             true => put(event),
             false => tools::send(event),
@@ -87,57 +92,57 @@ impl Mutant {
     /// Replaces all events of some runs.
     pub(super) fn instead_if(
         self,
-        runs: impl Runs,
-        put: impl Fn(Value) -> Frames + Send + Sync + 'static,
-    ) -> Mutant {
-        self.events(move |facts, _, event| match runs(facts) {
+        runs: impl RunMatcher,
+        put: impl Fn(Value) -> EventFrames + Send + Sync + 'static,
+    ) -> AoiMutant {
+        self.events(move |info, _, event| match runs(info) {
             true => put(event),
             false => tools::send(event),
         })
     }
 
-    pub(super) fn drops(self, kind: &'static str) -> Mutant {
+    pub(super) fn drops(self, kind: &'static str) -> AoiMutant {
         self.instead(kind, |_| Vec::new())
     }
 
-    pub(super) fn drops_if(self, runs: impl Runs, kind: &'static str) -> Mutant {
+    pub(super) fn drops_if(self, runs: impl RunMatcher, kind: &'static str) -> AoiMutant {
         self.events(
-            move |facts, _, event| match tools::is(&event, kind) && runs(facts) {
+            move |info, _, event| match tools::is(&event, kind) && runs(info) {
                 true => Vec::new(),
                 false => tools::send(event),
             },
         )
     }
 
-    pub(super) fn twice(self, kind: &'static str) -> Mutant {
+    pub(super) fn twice(self, kind: &'static str) -> AoiMutant {
         self.instead(kind, |event| {
-            vec![Frame::Json(event.clone()), Frame::Json(event)]
+            vec![EventFrame::Json(event.clone()), EventFrame::Json(event)]
         })
     }
 
     /// Writes text before the first event of one type.
-    pub(super) fn before(self, kind: &'static str, words: &'static str) -> Mutant {
-        self.events(move |_, notes, event| tools::before(kind, words, notes, event))
+    pub(super) fn before(self, kind: &'static str, words: &'static str) -> AoiMutant {
+        self.events(move |_, counters, event| tools::before(kind, words, counters, event))
     }
 
     /// Changes the text of the lines that contain hits.
     pub(super) fn hit_lines(
         self,
         change: impl Fn(String) -> String + Send + Sync + 'static,
-    ) -> Mutant {
+    ) -> AoiMutant {
         self.lines(move |_, line| tools::hits(line, &change))
     }
 
     /// Edits the documents of the discovery commands.
-    pub(super) fn document(self, edit: impl Edit) -> Mutant {
+    pub(super) fn document(self, edit: impl EventEdit) -> AoiMutant {
         self.documents(move |_, mut document| {
             edit(&mut document);
-            Frame::Json(document)
+            EventFrame::Json(document)
         })
     }
 
     /// Edits one command in the capabilities.
-    pub(super) fn command(self, name: &'static str, edit: impl Edit) -> Mutant {
+    pub(super) fn command(self, name: &'static str, edit: impl EventEdit) -> AoiMutant {
         self.each_command(move |command| {
             if tools::text(command, "name") == name {
                 edit(command);
@@ -146,7 +151,7 @@ impl Mutant {
     }
 
     /// Edits every command in the capabilities.
-    pub(super) fn each_command(self, edit: impl Edit) -> Mutant {
+    pub(super) fn each_command(self, edit: impl EventEdit) -> AoiMutant {
         self.document(move |document| {
             let commands = document.get_mut("commands").and_then(Value::as_array_mut);
             commands.into_iter().flatten().for_each(&edit);
@@ -154,12 +159,12 @@ impl Mutant {
     }
 
     /// Ignores a flag and its value, if it has one.
-    pub(super) fn without(self, flag: &'static str, has_value: bool) -> Mutant {
+    pub(super) fn without(self, flag: &'static str, has_value: bool) -> AoiMutant {
         self.args(move |args| tools::without(args, flag, has_value))
     }
 
     /// Replaces one argument with another.
-    pub(super) fn word(self, word: &'static str, other: &'static str) -> Mutant {
+    pub(super) fn word(self, word: &'static str, other: &'static str) -> AoiMutant {
         self.args(move |mut args| {
             for arg in args.iter_mut().filter(|arg| *arg == word) {
                 *arg = other.to_owned();
@@ -168,77 +173,80 @@ impl Mutant {
         })
     }
 
-    pub(super) fn quirk(self, quirk: Quirk) -> Mutant {
-        self.twist(Twist::Quirk(quirk))
+    pub(super) fn quirk(self, quirk: Quirk) -> AoiMutant {
+        self.change(Change::Quirk(quirk))
     }
     pub(super) fn args(
         self,
         read: impl Fn(Vec<String>) -> Vec<String> + Send + Sync + 'static,
-    ) -> Mutant {
-        self.twist(Twist::Args(Box::new(read)))
+    ) -> AoiMutant {
+        self.change(Change::Args(Box::new(read)))
     }
     pub(super) fn start(
         self,
-        start: impl Fn(&Facts) -> Option<u8> + Send + Sync + 'static,
-    ) -> Mutant {
-        self.twist(Twist::Start(Box::new(start)))
+        start: impl Fn(&RunInfo) -> Option<u8> + Send + Sync + 'static,
+    ) -> AoiMutant {
+        self.change(Change::Start(Box::new(start)))
     }
     pub(super) fn events(
         self,
-        put: impl Fn(&Facts, &mut Notes, Value) -> Frames + Send + Sync + 'static,
-    ) -> Mutant {
-        self.twist(Twist::Event(Box::new(put)))
+        put: impl Fn(&RunInfo, &mut Counters, Value) -> EventFrames + Send + Sync + 'static,
+    ) -> AoiMutant {
+        self.change(Change::Event(Box::new(put)))
     }
     pub(super) fn lines(
         self,
-        put: impl Fn(&Facts, Vec<u8>) -> Vec<u8> + Send + Sync + 'static,
-    ) -> Mutant {
-        self.twist(Twist::Line(Box::new(put)))
+        put: impl Fn(&RunInfo, Vec<u8>) -> Vec<u8> + Send + Sync + 'static,
+    ) -> AoiMutant {
+        self.change(Change::Line(Box::new(put)))
     }
     pub(super) fn documents(
         self,
-        put: impl Fn(&Facts, Value) -> Frame + Send + Sync + 'static,
-    ) -> Mutant {
-        self.twist(Twist::Document(Box::new(put)))
+        put: impl Fn(&RunInfo, Value) -> EventFrame + Send + Sync + 'static,
+    ) -> AoiMutant {
+        self.change(Change::Document(Box::new(put)))
     }
-    pub(super) fn pipe(self, end: impl Fn(&Facts) -> u8 + Send + Sync + 'static) -> Mutant {
-        self.twist(Twist::Pipe(Box::new(end)))
+    pub(super) fn pipe(self, end: impl Fn(&RunInfo) -> u8 + Send + Sync + 'static) -> AoiMutant {
+        self.change(Change::Pipe(Box::new(end)))
     }
-    pub(super) fn exit(self, end: impl Fn(&Facts, u8) -> u8 + Send + Sync + 'static) -> Mutant {
-        self.twist(Twist::Exit(Box::new(end)))
+    pub(super) fn exit(
+        self,
+        end: impl Fn(&RunInfo, u8) -> u8 + Send + Sync + 'static,
+    ) -> AoiMutant {
+        self.change(Change::Exit(Box::new(end)))
     }
 
-    fn twist(mut self, twist: Twist) -> Mutant {
-        self.made.twists.push(twist);
+    fn change(mut self, change: Change) -> AoiMutant {
+        self.data.changes.push(change);
         self
     }
 }
 
-pub(super) fn sets(name: &'static str, value: impl Into<Value>) -> impl Edit {
+pub(super) fn sets(name: &'static str, value: impl Into<Value>) -> impl EventEdit {
     let value = value.into();
     move |event: &mut Value| tools::set(event, name, value.clone())
 }
 
-pub(super) fn removes(name: &'static str) -> impl Edit {
+pub(super) fn removes(name: &'static str) -> impl EventEdit {
     move |event: &mut Value| tools::remove(event, name)
 }
 
 /// Runs of a command.
-pub(super) fn of(command: &'static str) -> impl Runs {
-    move |facts: &Facts| facts.command == command
+pub(super) fn of_command(command: &'static str) -> impl RunMatcher {
+    move |info: &RunInfo| info.command == command
 }
 
 /// Runs with this argument.
-pub(super) fn given(word: &'static str) -> impl Runs {
-    move |facts: &Facts| facts.has(word)
+pub(super) fn with_argument(word: &'static str) -> impl RunMatcher {
+    move |info: &RunInfo| info.has(word)
 }
 
 /// Runs that ended with an error of this category.
-pub(super) fn failed(category: &'static str) -> impl Runs {
-    move |facts: &Facts| facts.failure == Some(category)
+pub(super) fn failed(category: &'static str) -> impl RunMatcher {
+    move |info: &RunInfo| info.failure == Some(category)
 }
 
 /// Runs that were stopped by a signal.
-pub(super) fn stopped(facts: &Facts) -> bool {
-    facts.signal.is_some()
+pub(super) fn was_signaled(info: &RunInfo) -> bool {
+    info.signal.is_some()
 }

@@ -12,130 +12,130 @@ use super::tools::*;
 const SCHEMA: &[&str] = &["schema", "--output", "json"];
 const CAPABILITIES: &[&str] = &["capabilities", "--output", "json"];
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AoiMutant> {
     vec![
-        wrong("aoi-01-schema-needs-variable", "AOI-01.schema-credentials")
-            .says("The schema requires a token in the environment.")
+        mutant("aoi-01-schema-needs-variable", "AOI-01.schema-credentials")
+            .describe("The schema requires a token in the environment.")
             .run(SCHEMA)
-            .start(|facts| lacks(&LOGIN, facts, "schema", is_set("MOCK_AOI_TOKEN"))),
-        wrong(
+            .start(|info| reject_if_missing(&LOGIN, info, "schema", is_set("MOCK_AOI_TOKEN"))),
+        mutant(
             "aoi-01-schema-needs-variable-silently",
             "AOI-01.schema-credentials",
         )
-        .says(
+        .describe(
             "Without a token in the environment, the schema command fails without an explanation.",
         )
         .run(SCHEMA)
-        .start(|facts| lacks(&NOTHING, facts, "schema", is_set("MOCK_AOI_TOKEN"))),
-        wrong("aoi-01-schema-needs-home", "AOI-01.schema-credentials")
-            .says("The schema requires a token in the home directory.")
+        .start(|info| reject_if_missing(&NOTHING, info, "schema", is_set("MOCK_AOI_TOKEN"))),
+        mutant("aoi-01-schema-needs-home", "AOI-01.schema-credentials")
+            .describe("The schema requires a token in the home directory.")
             .run(SCHEMA)
-            .start(|facts| {
+            .start(|info| {
                 let home = std::env::var_os("HOME").map(PathBuf::from);
-                lacks(&LOGIN, facts, "schema", home.is_some_and(has_token))
+                reject_if_missing(&LOGIN, info, "schema", home.is_some_and(has_token))
             }),
-        wrong("aoi-01-schema-needs-account", "AOI-01.schema-credentials")
-            .says("The schema requires a token in the home directory from the user database.")
+        mutant("aoi-01-schema-needs-account", "AOI-01.schema-credentials")
+            .describe("The schema requires a token in the home directory from the user database.")
             .run(SCHEMA)
-            .start(|facts| {
-                lacks(
+            .start(|info| {
+                reject_if_missing(
                     &LOGIN,
-                    facts,
+                    info,
                     "schema",
                     account_home().is_some_and(has_token),
                 )
             }),
-        wrong(
+        mutant(
             "aoi-01-capabilities-need-variable",
             "AOI-01.capabilities-credentials",
         )
-        .says("The capabilities require a token in the environment.")
+        .describe("The capabilities require a token in the environment.")
         .run(CAPABILITIES)
-        .start(|facts| lacks(&LOGIN, facts, "capabilities", is_set("MOCK_AOI_TOKEN"))),
-        wrong("aoi-01-schema-needs-tcp", "AOI-01.schema-network")
-            .says("The schema is fetched over the network first.")
+        .start(|info| reject_if_missing(&LOGIN, info, "capabilities", is_set("MOCK_AOI_TOKEN"))),
+        mutant("aoi-01-schema-needs-tcp", "AOI-01.schema-network")
+            .describe("The schema is fetched over the network first.")
             .run(SCHEMA)
-            .start(|facts| match facts.command.as_str() {
-                "schema" => lacks(&NETWORK, facts, "schema", has_route()),
+            .start(|info| match info.command.as_str() {
+                "schema" => reject_if_missing(&NETWORK, info, "schema", has_route()),
                 _ => None,
             })
-            .at(Place::NoNetwork),
-        wrong("aoi-01-schema-needs-udp", "AOI-01.schema-network")
-            .says("The schema is printed only if names can be resolved.")
+            .at(RunCondition::NoNetwork),
+        mutant("aoi-01-schema-needs-udp", "AOI-01.schema-network")
+            .describe("The schema is printed only if names can be resolved.")
             .run(SCHEMA)
-            .start(|facts| match facts.command.as_str() {
-                "schema" => lacks(&NETWORK, facts, "schema", has_datagrams()),
+            .start(|info| match info.command.as_str() {
+                "schema" => reject_if_missing(&NETWORK, info, "schema", has_datagrams()),
                 _ => None,
             })
-            .at(Place::NoNetwork),
-        wrong(
+            .at(RunCondition::NoNetwork),
+        mutant(
             "aoi-01-capabilities-need-network",
             "AOI-01.capabilities-network",
         )
-        .says("The capabilities are requested from a server.")
+        .describe("The capabilities are requested from a server.")
         .run(CAPABILITIES)
-        .start(|facts| match facts.command.as_str() {
-            "capabilities" => lacks(&NETWORK, facts, "capabilities", has_datagrams()),
+        .start(|info| match info.command.as_str() {
+            "capabilities" => reject_if_missing(&NETWORK, info, "capabilities", has_datagrams()),
             _ => None,
         })
-        .at(Place::NoNetwork),
-        wrong("aoi-01-schema-needs-local-service", "AOI-01.schema-network")
-            .says("The schema comes from a service on the loopback address.")
+        .at(RunCondition::NoNetwork),
+        mutant("aoi-01-schema-needs-local-service", "AOI-01.schema-network")
+            .describe("The schema comes from a service on the loopback address.")
             .run(SCHEMA)
-            .start(|facts| match facts.command.as_str() {
-                "schema" => lacks(&NETWORK, facts, "schema", has_service()),
+            .start(|info| match info.command.as_str() {
+                "schema" => reject_if_missing(&NETWORK, info, "schema", has_service()),
                 _ => None,
             }),
-        wrong("aoi-01-schema-needs-daemon", "AOI-01.schema-fails")
-            .says("The schema comes from a daemon behind a socket in /run.")
+        mutant("aoi-01-schema-needs-daemon", "AOI-01.schema-fails")
+            .describe("The schema comes from a daemon behind a socket in /run.")
             .run(SCHEMA)
-            .start(|facts| match facts.command.as_str() {
+            .start(|info| match info.command.as_str() {
                 "schema" => {
                     let daemon = UnixStream::connect("/run/mock-aoi/daemon.sock");
-                    lacks(&DAEMON, facts, "schema", daemon.is_ok())
+                    reject_if_missing(&DAEMON, info, "schema", daemon.is_ok())
                 }
                 _ => None,
             }),
-        wrong("aoi-01-schema-needs-config", "AOI-01.schema-fails")
-            .says("The schema requires a configuration file in the working directory.")
+        mutant("aoi-01-schema-needs-config", "AOI-01.schema-fails")
+            .describe("The schema requires a configuration file in the working directory.")
             .run(SCHEMA)
-            .start(|facts| {
+            .start(|info| {
                 let config = std::path::Path::new("mock-aoi.toml");
-                lacks(&CONFIG, facts, "schema", config.exists())
+                reject_if_missing(&CONFIG, info, "schema", config.exists())
             }),
-        wrong("aoi-01-schema-needs-query", "AOI-01.schema-fails")
-            .says("The schema is printed only together with a query.")
+        mutant("aoi-01-schema-needs-query", "AOI-01.schema-fails")
+            .describe("The schema is printed only together with a query.")
             .run(SCHEMA)
-            .start(|facts| lacks(&QUERY, facts, "schema", facts.has("--query"))),
-        wrong("aoi-01-schema-crashes", "AOI-01.schema-fails")
-            .says("The schema command exits with code 70.")
+            .start(|info| reject_if_missing(&QUERY, info, "schema", info.has("--query"))),
+        mutant("aoi-01-schema-crashes", "AOI-01.schema-fails")
+            .describe("The schema command exits with code 70.")
             .run(SCHEMA)
-            .start(|facts| (facts.command == "schema").then_some(70)),
-        wrong("aoi-01-schema-exits-one", "AOI-01.schema-fails")
-            .says("The schema is printed, but the exit code is 1.")
+            .start(|info| (info.command == "schema").then_some(70)),
+        mutant("aoi-01-schema-exits-one", "AOI-01.schema-fails")
+            .describe("The schema is printed, but the exit code is 1.")
             .run(SCHEMA)
-            .exit(|facts, code| match facts.command.as_str() {
+            .exit(|info, code| match info.command.as_str() {
                 "schema" => 1,
                 _ => code,
             }),
-        wrong("aoi-01-schema-is-silent", "AOI-01.schema-not-json")
-            .says("The schema command prints nothing.")
+        mutant("aoi-01-schema-is-silent", "AOI-01.schema-not-json")
+            .describe("The schema command prints nothing.")
             .run(SCHEMA)
             .schema_as(|_| raw("")),
-        wrong("aoi-01-schema-is-prose", "AOI-01.schema-not-json")
-            .says("The schema command describes the events in prose.")
+        mutant("aoi-01-schema-is-prose", "AOI-01.schema-not-json")
+            .describe("The schema command describes the events in prose.")
             .run(SCHEMA)
             .schema_as(|_| raw("An event has a type and more.\n")),
-        wrong("aoi-01-schema-has-banner", "AOI-01.schema-not-json")
-            .says("The schema comes after a greeting.")
+        mutant("aoi-01-schema-has-banner", "AOI-01.schema-not-json")
+            .describe("The schema comes after a greeting.")
             .run(SCHEMA)
             .schema_as(|d| raw(format!("mock-aoi 3.7.1\n{d:#}\n"))),
-        wrong("aoi-01-schema-twice", "AOI-01.schema-not-json")
-            .says("The schema is printed twice.")
+        mutant("aoi-01-schema-twice", "AOI-01.schema-not-json")
+            .describe("The schema is printed twice.")
             .run(SCHEMA)
             .schema_as(|d| raw(format!("{d:#}\n{d:#}\n"))),
-        wrong("aoi-01-schema-is-stream", "AOI-01.schema-is-stream")
-            .says("The schema is an event stream instead of one object.")
+        mutant("aoi-01-schema-is-stream", "AOI-01.schema-is-stream")
+            .describe("The schema is an event stream instead of one object.")
             .run(SCHEMA)
             .args(|args| match args.iter().any(|word| is_schema(word)) {
                 true => {
@@ -145,51 +145,51 @@ pub fn mutants() -> Vec<Mutant> {
                 }
                 false => args,
             }),
-        wrong("aoi-01-schema-invalid", "AOI-01.schema-invalid")
-            .says("The schema has a type that JSON Schema does not define.")
+        mutant("aoi-01-schema-invalid", "AOI-01.schema-invalid")
+            .describe("The schema has a type that JSON Schema does not define.")
             .run(SCHEMA)
             .schema(sets("type", "objekt")),
-        wrong(
+        mutant(
             "aoi-01-schema-dangling-reference",
             "AOI-01.schema-reference",
         )
-        .says("A reference in the schema has no target.")
+        .describe("A reference in the schema has no target.")
         .run(SCHEMA)
         .schema(sets("not", json!({ "$ref": "#/$defs/absent" }))),
-        wrong(
+        mutant(
             "aoi-01-schema-remote-reference",
             "AOI-01.schema-remote-reference",
         )
-        .says("A part of the schema must be fetched from a server.")
+        .describe("A part of the schema must be fetched from a server.")
         .run(SCHEMA)
         .schema(|d| {
             let remote = "https://schemas.example.com/aoi/hit.json";
             set(d, "anyOf", json!([{ "$ref": remote }, true]));
         }),
-        wrong("aoi-01-schema-file-id", "AOI-01.schema-file-id")
-            .says("The `$id` of the schema is a path on one machine.")
+        mutant("aoi-01-schema-file-id", "AOI-01.schema-file-id")
+            .describe("The `$id` of the schema is a path on one machine.")
             .run(SCHEMA)
             .schema(sets("$id", "file:///opt/mock-aoi/share/schema.json")),
-        wrong("aoi-01-schema-coloured", "AOI-01.schema-ansi")
-            .says("The schema is printed in color.")
+        mutant("aoi-01-schema-coloured", "AOI-01.schema-ansi")
+            .describe("The schema is printed in color.")
             .run(SCHEMA)
             .schema_as(
                 |d| raw(format!("{d:#}\n").replace("\"$id\"", "\u{1b}[34m\"$id\"\u{1b}[0m")),
             ),
-        wrong("aoi-01-schema-hangs", "AOI-01.schema-hangs")
-            .says("The schema command hangs.")
+        mutant("aoi-01-schema-hangs", "AOI-01.schema-hangs")
+            .describe("The schema command hangs.")
             .run(SCHEMA)
-            .start(|facts| match facts.command.as_str() {
+            .start(|info| match info.command.as_str() {
                 "schema" => hang(),
                 _ => None,
             })
             .hangs(),
-        wrong("aoi-01-schema-depends-on-place", "AOI-01.schema-unstable")
-            .says("The schema is different in another directory.")
+        mutant("aoi-01-schema-depends-on-place", "AOI-01.schema-unstable")
+            .describe("The schema is different in another directory.")
             .run(SCHEMA)
             .schema(|d| {
-                let place = std::env::current_dir().unwrap_or_default();
-                let letters: usize = place
+                let condition = std::env::current_dir().unwrap_or_default();
+                let letters: usize = condition
                     .as_os_str()
                     .as_encoded_bytes()
                     .iter()
@@ -197,51 +197,51 @@ pub fn mutants() -> Vec<Mutant> {
                     .sum();
                 set(d, "$comment", format!("made for place {letters}"));
             }),
-        wrong("aoi-01-schema-flag-differs", "AOI-01.schema-forms-differ")
-            .says("The flag `--schema` prints a different schema from the command.")
+        mutant("aoi-01-schema-flag-differs", "AOI-01.schema-forms-differ")
+            .describe("The flag `--schema` prints a different schema from the command.")
             .run(&["--schema", "--output", "json"])
-            .documents(|facts, mut document| {
-                if facts.has("--schema") && document.get("$defs").is_some() {
+            .documents(|info, mut document| {
+                if info.has("--schema") && document.get("$defs").is_some() {
                     remove(&mut document, "allOf");
                 }
-                Frame::Json(document)
+                EventFrame::Json(document)
             }),
-        wrong(
+        mutant(
             "aoi-01-capabilities-flag-differs",
             "AOI-01.capabilities-forms-differ",
         )
-        .says("A command is missing from the output of the flag `--capabilities`.")
+        .describe("A command is missing from the output of the flag `--capabilities`.")
         .run(&["--capabilities", "--output", "json"])
-        .documents(|facts, mut document| {
+        .documents(|info, mut document| {
             let commands = document.get_mut("commands").and_then(Value::as_array_mut);
-            if let (true, Some(commands)) = (facts.has("--capabilities"), commands) {
+            if let (true, Some(commands)) = (info.has("--capabilities"), commands) {
                 commands.pop();
             }
-            Frame::Json(document)
+            EventFrame::Json(document)
         }),
-        wrong("aoi-01-capabilities-fail", "AOI-01.capabilities-fails")
-            .says("The capabilities command exits with code 70.")
+        mutant("aoi-01-capabilities-fail", "AOI-01.capabilities-fails")
+            .describe("The capabilities command exits with code 70.")
             .run(CAPABILITIES)
-            .start(|facts| (facts.command == "capabilities").then_some(70)),
-        wrong(
+            .start(|info| (info.command == "capabilities").then_some(70)),
+        mutant(
             "aoi-01-capabilities-are-prose",
             "AOI-01.capabilities-not-json",
         )
-        .says("The capabilities are a human-readable table.")
+        .describe("The capabilities are a human-readable table.")
         .run(CAPABILITIES)
         .documents(|_, document| match document.get("commands") {
             Some(_) => raw("search  finds\ndelete  removes\n"),
-            None => Frame::Json(document),
+            None => EventFrame::Json(document),
         }),
-        wrong(
+        mutant(
             "aoi-01-capabilities-are-a-list",
             "AOI-01.capabilities-not-object",
         )
-        .says("The capabilities are a list instead of one object.")
+        .describe("The capabilities are a list instead of one object.")
         .run(CAPABILITIES)
         .documents(|_, document| match document.get("commands") {
-            Some(commands) => Frame::Json(commands.clone()),
-            None => Frame::Json(document),
+            Some(commands) => EventFrame::Json(commands.clone()),
+            None => EventFrame::Json(document),
         }),
     ]
 }
@@ -252,58 +252,66 @@ fn is_schema(word: &str) -> bool {
 }
 
 /// Message and exit code of a command that requires something that is missing.
-struct Lack {
-    says: &'static str,
+struct MissingResource {
+    message: &'static str,
     code: u8,
 }
 
-const LOGIN: Lack = Lack {
-    says: "mock-aoi: please log in and try again\n",
+const LOGIN: MissingResource = MissingResource {
+    message: "mock-aoi: please log in and try again\n",
     code: 77,
 };
-const NETWORK: Lack = Lack {
-    says: "mock-aoi: cannot reach the registry: network is unreachable\n",
+const NETWORK: MissingResource = MissingResource {
+    message: "mock-aoi: cannot reach the registry: network is unreachable\n",
     code: 69,
 };
-const DAEMON: Lack = Lack {
-    says: "mock-aoi: the daemon is not running\n",
+const DAEMON: MissingResource = MissingResource {
+    message: "mock-aoi: the daemon is not running\n",
     code: 69,
 };
-const CONFIG: Lack = Lack {
-    says: "mock-aoi: mock-aoi.toml is missing\n",
+const CONFIG: MissingResource = MissingResource {
+    message: "mock-aoi: mock-aoi.toml is missing\n",
     code: 78,
 };
-const QUERY: Lack = Lack {
-    says: "mock-aoi: what is to be looked for?\n",
+const QUERY: MissingResource = MissingResource {
+    message: "mock-aoi: what is to be looked for?\n",
     code: 64,
 };
-const NOTHING: Lack = Lack { says: "", code: 70 };
+const NOTHING: MissingResource = MissingResource {
+    message: "",
+    code: 70,
+};
 
 /// Rejects a command if what it requires is missing.
-fn lacks(lack: &Lack, facts: &Facts, command: &str, has_it: bool) -> Option<u8> {
-    if facts.command != command || has_it {
+fn reject_if_missing(
+    missing: &MissingResource,
+    info: &RunInfo,
+    command: &str,
+    has_it: bool,
+) -> Option<u8> {
+    if info.command != command || has_it {
         return None;
     }
-    stderr(lack.says);
-    Some(lack.code)
+    stderr(missing.message);
+    Some(missing.code)
 }
 
-impl Mutant {
+impl AoiMutant {
     /// Prints something else instead of the schema.
-    fn schema_as(self, put: impl Fn(Value) -> Frame + Send + Sync + 'static) -> Mutant {
-        self.documents(move |facts, document| {
-            match facts.command == "schema" && document.get("$defs").is_some() {
+    fn schema_as(self, put: impl Fn(Value) -> EventFrame + Send + Sync + 'static) -> AoiMutant {
+        self.documents(move |info, document| {
+            match info.command == "schema" && document.get("$defs").is_some() {
                 true => put(document),
-                false => Frame::Json(document),
+                false => EventFrame::Json(document),
             }
         })
     }
 
     /// Edits the schema.
-    fn schema(self, edit: impl Edit) -> Mutant {
+    fn schema(self, edit: impl EventEdit) -> AoiMutant {
         self.schema_as(move |mut schema| {
             edit(&mut schema);
-            Frame::Json(schema)
+            EventFrame::Json(schema)
         })
     }
 }

@@ -8,15 +8,15 @@ const DELETE_CONFIRMED: &[&str] = &["delete", "item-0001", "--confirm"];
 const KEYED: &[&str] = &["create", "a", "--idempotency-key", "k1"];
 const KEYED_ONCE: &[&[&str]] = &[KEYED];
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AoiMutant> {
     vec![
-        wrong("aoi-07-key-ignored", "AOI-07.replay-effect")
-            .says("The idempotency key has no effect.")
+        mutant("aoi-07-key-ignored", "AOI-07.replay-effect")
+            .describe("The idempotency key has no effect.")
             .run(KEYED)
             .without("--idempotency-key", true)
             .after(KEYED_ONCE),
-        wrong("aoi-07-key-unknown", "AOI-07.declared-key")
-            .says("The idempotency key is advertised but unknown.")
+        mutant("aoi-07-key-unknown", "AOI-07.declared-key")
+            .describe("The idempotency key is advertised but unknown.")
             .run(KEYED)
             .args(|mut args| {
                 let flag = args.iter_mut().find(|word| *word == "--idempotency-key");
@@ -25,44 +25,44 @@ pub fn mutants() -> Vec<Mutant> {
                 }
                 args
             }),
-        wrong("aoi-07-doubles-quietly", "AOI-07.replay-effect")
-            .says("A retry returns the result of the first run, but also repeats the effect.")
+        mutant("aoi-07-doubles-quietly", "AOI-07.replay-effect")
+            .describe("A retry returns the result of the first run, but also repeats the effect.")
             .run(KEYED)
             .quirk(Quirk::KeyDoublesQuietly)
             .after(KEYED_ONCE),
-        wrong("aoi-07-new-id", "AOI-07.replay-result")
-            .says("A retry returns a different id from the first run.")
+        mutant("aoi-07-new-id", "AOI-07.replay-result")
+            .describe("A retry returns a different id from the first run.")
             .run(KEYED)
             .quirk(Quirk::KeyReplaysNewId)
             .after(KEYED_ONCE),
-        wrong("aoi-07-replay-fails", "AOI-07.replay")
-            .says("A retry fails with a conflict.")
+        mutant("aoi-07-replay-fails", "AOI-07.replay")
+            .describe("A retry fails with a conflict.")
             .run(KEYED)
             .quirk(Quirk::KeyReplayFails)
             .after(KEYED_ONCE),
-        wrong("aoi-07-replay-is-mute", "AOI-07.replay-result")
-            .says("A retry succeeds without a result.")
+        mutant("aoi-07-replay-is-mute", "AOI-07.replay-result")
+            .describe("A retry succeeds without a result.")
             .run(KEYED)
             .quirk(Quirk::KeyReplayIsMute)
             .after(KEYED_ONCE),
-        wrong("aoi-07-all-keys-are-one", "AOI-07.other-key")
-            .says("All keys are treated as the same key.")
+        mutant("aoi-07-all-keys-are-one", "AOI-07.other-key")
+            .describe("All keys are treated as the same key.")
             .run(&["create", "b", "--idempotency-key", "k2"])
             .quirk(Quirk::KeyIsNeverNew)
             .after(KEYED_ONCE),
-        wrong("aoi-07-names-are-keys", "AOI-07.natural-key")
-            .says("Without a key, two items of the same name are silently merged.")
+        mutant("aoi-07-names-are-keys", "AOI-07.natural-key")
+            .describe("Without a key, two items of the same name are silently merged.")
             .run(CREATE)
             .quirk(Quirk::NaturalKey)
             .after(ONE_ITEM),
-        wrong("aoi-07-key-for-anything", "AOI-07.key-conflict")
-            .says("A key that was used for something else returns the old result.")
+        mutant("aoi-07-key-for-anything", "AOI-07.key-conflict")
+            .describe("A key that was used for something else returns the old result.")
             .run(&["create", "b", "--idempotency-key", "k1"])
             .quirk(Quirk::KeyConflictPasses)
             .after(KEYED_ONCE)
-            .warns(),
-        wrong("aoi-07-import-key-ignored", "AOI-07.replay-effect")
-            .says("`import` ignores its key.")
+            .expect_warning(),
+        mutant("aoi-07-import-key-ignored", "AOI-07.replay-effect")
+            .describe("`import` ignores its key.")
             .run(&["import", "--input-jsonl", "-", "--idempotency-key", "k1"])
             .args(|args| match args.iter().any(|word| word == "import") {
                 true => without(args, "--idempotency-key", true),
@@ -70,76 +70,76 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .input("{\"name\":\"a\"}\n")
             .after(&[&["import", "--input-jsonl", "-", "--idempotency-key", "k1"]]),
-        wrong("aoi-08-created-without-id", "AOI-08.id")
-            .says("The created item has no id.")
+        mutant("aoi-08-created-without-id", "AOI-08.id")
+            .describe("The created item has no id.")
             .run(CREATE)
             .event("created", removes("id")),
-        wrong("aoi-08-created-id-null", "AOI-08.id")
-            .says("The id of the created item is null.")
+        mutant("aoi-08-created-id-null", "AOI-08.id")
+            .describe("The id of the created item is null.")
             .run(CREATE)
             .event("created", sets("id", Value::Null)),
-        wrong("aoi-08-created-id-empty", "AOI-08.id")
-            .says("The id of the created item is empty.")
+        mutant("aoi-08-created-id-empty", "AOI-08.id")
+            .describe("The id of the created item is empty.")
             .run(CREATE)
             .event("created", sets("id", "")),
-        wrong("aoi-08-created-id-object", "AOI-08.id")
-            .says("The id of the created item is an object.")
+        mutant("aoi-08-created-id-object", "AOI-08.id")
+            .describe("The id of the created item is an object.")
             .run(CREATE)
             .events(|_, _, event| {
                 let id = text(&event, "id").to_owned();
                 on("created", event, |e| set(e, "id", json!({ "value": id })))
             }),
-        wrong("aoi-08-created-other-id", "AOI-08.id-found")
-            .says("The id of the created item does not exist.")
+        mutant("aoi-08-created-other-id", "AOI-08.id-found")
+            .describe("The id of the created item does not exist.")
             .run(CREATE)
             .events(|_, _, event| {
                 let id = text(&event, "id").replace("item-", "temp-");
                 on("created", event, |e| set(e, "id", id))
             }),
-        wrong("aoi-08-created-same-id", "AOI-08.id-distinct")
-            .says("All created items have the same id.")
+        mutant("aoi-08-created-same-id", "AOI-08.id-distinct")
+            .describe("All created items have the same id.")
             .run(CREATE)
             .event("created", sets("id", "item-0001"))
             .after(ONE_ITEM),
-        wrong("aoi-08-created-unsaid", "AOI-08.event")
-            .says("`create` does not report the created item.")
+        mutant("aoi-08-created-unsaid", "AOI-08.event")
+            .describe("`create` does not report the created item.")
             .run(CREATE)
-            .events(|facts, _, event| match facts.command == "create" {
+            .events(|info, _, event| match info.command == "create" {
                 true if is(&event, "created") => Vec::new(),
                 true => on("aoi:summary", event, |e| set(e, "count", 0)),
                 false => send(event),
             }),
-        wrong("aoi-08-updated-other-id", "AOI-08.id-target")
-            .says("`update` reports a different item from the one that it changed.")
+        mutant("aoi-08-updated-other-id", "AOI-08.id-target")
+            .describe("`update` reports a different item from the one that it changed.")
             .run(&["update", "item-0001", "b"])
             .event("updated", sets("id", "item-0002"))
             .after(ONE_ITEM),
-        wrong("aoi-08-deleted-without-id", "AOI-08.id")
-            .says("The deleted item has no id.")
+        mutant("aoi-08-deleted-without-id", "AOI-08.id")
+            .describe("The deleted item has no id.")
             .run(DELETE_CONFIRMED)
             .event("deleted", removes("id"))
             .after(ONE_ITEM),
-        wrong("aoi-08-deleted-other-id", "AOI-08.id-target")
-            .says("`delete` reports a different item from the one that it removed.")
+        mutant("aoi-08-deleted-other-id", "AOI-08.id-target")
+            .describe("`delete` reports a different item from the one that it removed.")
             .run(DELETE_CONFIRMED)
             .event("deleted", sets("id", "item-0000"))
             .after(ONE_ITEM),
-        wrong("aoi-08-import-names-one", "AOI-08.count")
-            .says("`import` reports only the first item that it created.")
+        mutant("aoi-08-import-names-one", "AOI-08.count")
+            .describe("`import` reports only the first item that it created.")
             .run(&["import", "--input-jsonl", "-"])
-            .events(|facts, notes, event| match facts.command == "import" {
-                true if is(&event, "created") && !first(notes, "created") => Vec::new(),
+            .events(|info, counters, event| match info.command == "import" {
+                true if is(&event, "created") && !first(counters, "created") => Vec::new(),
                 true if is(&event, "aoi:summary") => {
-                    let said = u64::from(notes.contains_key("created"));
-                    on("aoi:summary", event, |e| set(e, "count", said))
+                    let count = u64::from(counters.contains_key("created"));
+                    on("aoi:summary", event, |e| set(e, "count", count))
                 }
                 _ => send(event),
             })
             .input("{\"name\":\"a\"}\n{\"name\":\"b\"}\n"),
-        wrong("aoi-08-import-without-ids", "AOI-08.id")
-            .says("`import` reports its items without their ids.")
+        mutant("aoi-08-import-without-ids", "AOI-08.id")
+            .describe("`import` reports its items without their ids.")
             .run(&["import", "--input-jsonl", "-"])
-            .event_if(of("import"), "created", removes("id"))
+            .event_if(of_command("import"), "created", removes("id"))
             .input("{\"name\":\"a\"}\n"),
     ]
 }

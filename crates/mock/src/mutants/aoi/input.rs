@@ -10,56 +10,56 @@ const BAD_MIDDLE: &str = "{\"name\":\"a\"}\nnot json\n{\"name\":\"b\"}\n";
 const BAD_TWICE: &str = "{\"name\":\"a\"}\nnot json\n{\"name\":\"b\"}\n[1]\n{\"name\":\"c\"}\n";
 const UPSTREAM: &str = "{\"type\":\"aoi:meta\",\"tool\":\"other\"}\n{\"type\":\"weather\",\"id\":\"w\"}\n{\"name\":\"a\"}\n{\"type\":\"aoi:summary\",\"ok\":true}\n";
 
-fn of_import(facts: &Facts) -> bool {
-    facts.command == "import"
+fn of_import(info: &RunInfo) -> bool {
+    info.command == "import"
 }
 
 const FRAMEWORK: &str =
     "{\"type\":\"aoi:meta\"}\n{\"name\":\"a\"}\n{\"type\":\"aoi:summary\",\"ok\":true}\n";
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AoiMutant> {
     vec![
-        wrong("aoi-12-bad-lines-vanish", "AOI-12.silent-skip")
-            .says("Invalid lines are silently skipped.")
+        mutant("aoi-12-bad-lines-vanish", "AOI-12.silent-skip")
+            .describe("Invalid lines are silently skipped.")
             .run(IMPORT)
             .quirk(Quirk::BadLinesVanish)
             .input(BAD_MIDDLE),
-        wrong("aoi-12-only-first-line-checked", "AOI-12.silent-skip")
-            .says("Only the first line is checked.")
+        mutant("aoi-12-only-first-line-checked", "AOI-12.silent-skip")
+            .describe("Only the first line is checked.")
             .run(IMPORT)
             .quirk(Quirk::OnlyTheFirstLineIsChecked)
             .input(BAD_MIDDLE),
-        wrong("aoi-12-effects-after-bad-line", "AOI-12.after-bad-line")
-            .says("The lines after an invalid one are imported although the import failed.")
+        mutant("aoi-12-effects-after-bad-line", "AOI-12.after-bad-line")
+            .describe("The lines after an invalid one are imported although the import failed.")
             .run(IMPORT)
             .quirk(Quirk::AppliesAfterTheBadLine)
             .input(BAD_MIDDLE),
-        wrong("aoi-12-effects-before-bad-line", "AOI-12.before-bad-line")
-            .says("The lines before an invalid one are imported although the import failed.")
+        mutant("aoi-12-effects-before-bad-line", "AOI-12.before-bad-line")
+            .describe("The lines before an invalid one are imported although the import failed.")
             .run(IMPORT)
             .quirk(Quirk::AppliesBeforeTheBadLine)
             .input(BAD_MIDDLE)
-            .warns(),
-        wrong("aoi-12-tolerant-by-default", "AOI-12.declared-mode")
-            .says("An invalid line does not stop the import, although the tool declares that it does.")
+            .expect_warning(),
+        mutant("aoi-12-tolerant-by-default", "AOI-12.declared-mode")
+            .describe("An invalid line does not stop the import, although the tool declares that it does.")
             .run(IMPORT)
             .args(|args| with(args, "import", "--continue-on-error"))
             .input(BAD_MIDDLE),
-        wrong("aoi-12-never-tolerant", "AOI-12.goes-on")
-            .says("An invalid line stops the import even with `--continue-on-error`.")
+        mutant("aoi-12-never-tolerant", "AOI-12.goes-on")
+            .describe("An invalid line stops the import even with `--continue-on-error`.")
             .run(TOLERANT)
             .args(|args| match args.iter().any(|word| word == "import") {
                 true => without(args, "--continue-on-error", false),
                 false => args,
             })
             .input(BAD_MIDDLE),
-        wrong("aoi-12-tolerant-until-the-first", "AOI-12.goes-on")
-            .says("With `--continue-on-error`, the lines after the first invalid one are lost.")
+        mutant("aoi-12-tolerant-until-the-first", "AOI-12.goes-on")
+            .describe("With `--continue-on-error`, the lines after the first invalid one are lost.")
             .run(TOLERANT)
             .quirk(Quirk::StopsAtTheFirstBadLine)
             .input(BAD_TWICE),
-        wrong("aoi-12-line-number-from-zero", "AOI-12.line-number")
-            .says("Line numbers start at 0.")
+        mutant("aoi-12-line-number-from-zero", "AOI-12.line-number")
+            .describe("Line numbers start at 0.")
             .run(IMPORT)
             .events(|_, _, event| match number(&event, "line_number") {
                 0 => send(event),
@@ -67,97 +67,97 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .documents(|_, document| lines_from_zero(document))
             .input(BAD_MIDDLE),
-        wrong("aoi-12-no-line-number", "AOI-12.line-number-told")
-            .says("The error does not say which line is invalid.")
+        mutant("aoi-12-no-line-number", "AOI-12.line-number-told")
+            .describe("The error does not say which line is invalid.")
             .run(IMPORT)
             .event("aoi:error", removes("line_number"))
             .input(BAD_MIDDLE)
-            .warns(),
-        wrong("aoi-12-last-line-number", "AOI-12.line-number")
-            .says("The error always has the number of the last line.")
+            .expect_warning(),
+        mutant("aoi-12-last-line-number", "AOI-12.line-number")
+            .describe("The error always has the number of the last line.")
             .run(IMPORT)
             .events(|_, _, event| match number(&event, "line_number") {
                 0 => send(event),
                 _ => on("aoi:error", event, |e| set(e, "line_number", 9999)),
             })
             .input(BAD_MIDDLE),
-        wrong("aoi-12-no-error-event", "AOI-12.error")
-            .says("An invalid line makes the import fail without an error event.")
+        mutant("aoi-12-no-error-event", "AOI-12.error")
+            .describe("An invalid line makes the import fail without an error event.")
             .run(IMPORT)
-            .events(|facts, _, event| {
-                match of_import(facts) && facts.failure == Some("validation") {
+            .events(|info, _, event| {
+                match of_import(info) && info.failure == Some("validation") {
                     true if is(&event, "aoi:error") => Vec::new(),
                     true => on("aoi:summary", event, |e| set(e, "error_count", 0)),
                     false => send(event),
                 }
             })
             .input(BAD_MIDDLE),
-        wrong("aoi-12-internal-error", "AOI-12.category")
-            .says("An invalid line is reported as an internal error.")
+        mutant("aoi-12-internal-error", "AOI-12.category")
+            .describe("An invalid line is reported as an internal error.")
             .run(IMPORT)
-            .events(|facts, _, event| {
-                match of_import(facts) && event.get("line_number").is_some() {
+            .events(|info, _, event| {
+                match of_import(info) && event.get("line_number").is_some() {
                     true => on("aoi:error", event, |e| set(e, "category", "internal")),
                     false => send(event),
                 }
             })
             .input(BAD_MIDDLE),
-        wrong("aoi-12-failed-import-ok", "AOI-12.fail-fast")
-            .says("The summary of an import that an invalid line stopped reports a success.")
+        mutant("aoi-12-failed-import-ok", "AOI-12.fail-fast")
+            .describe("The summary of an import that an invalid line stopped reports a success.")
             .run(IMPORT)
-            .events(|facts, _, event| {
-                let stopped = of_import(facts) && facts.failure == Some("validation");
-                match stopped && !facts.has("--continue-on-error") {
+            .events(|info, _, event| {
+                let was_signaled = of_import(info) && info.failure == Some("validation");
+                match was_signaled && !info.has("--continue-on-error") {
                     true => on("aoi:summary", event, |e| set(e, "ok", true)),
                     false => send(event),
                 }
             })
             .input(BAD_MIDDLE),
-        wrong("aoi-12-failed-import-exits-zero", "AOI-12.fail-fast")
-            .says("An import that an invalid line stopped exits with code 0.")
+        mutant("aoi-12-failed-import-exits-zero", "AOI-12.fail-fast")
+            .describe("An import that an invalid line stopped exits with code 0.")
             .run(IMPORT)
-            .exit(|facts, code| {
-                let stopped = of_import(facts) && facts.failure == Some("validation");
-                match stopped && !facts.has("--continue-on-error") {
+            .exit(|info, code| {
+                let was_signaled = of_import(info) && info.failure == Some("validation");
+                match was_signaled && !info.has("--continue-on-error") {
                     true => 0,
                     false => code,
                 }
             })
             .input(BAD_MIDDLE),
-        wrong("aoi-12-not-partial", "AOI-12.partial")
-            .says("An import with invalid lines is not reported as partial.")
+        mutant("aoi-12-not-partial", "AOI-12.partial")
+            .describe("An import with invalid lines is not reported as partial.")
             .run(TOLERANT)
             .event_if(of_import, "aoi:summary", sets("partial", false))
             .input(BAD_MIDDLE),
-        wrong("aoi-12-tolerant-is-ok", "AOI-12.tolerant-ok")
-            .says("A tolerant import with invalid lines is reported as partial but successful.")
+        mutant("aoi-12-tolerant-is-ok", "AOI-12.tolerant-ok")
+            .describe("A tolerant import with invalid lines is reported as partial but successful.")
             .run(TOLERANT)
-            .events(|facts, _, event| {
+            .events(|info, _, event| {
                 let is_partial = event.get("partial") == Some(&Value::Bool(true));
-                match of_import(facts) && is_partial && facts.signal.is_none() {
+                match of_import(info) && is_partial && info.signal.is_none() {
                     true => on("aoi:summary", event, |e| set(e, "ok", true)),
                     false => send(event),
                 }
             })
             .exit(
-                |facts, code| match facts.has("--continue-on-error") && code == 65 {
+                |info, code| match info.has("--continue-on-error") && code == 65 {
                     true => 0,
                     false => code,
                 },
             )
             .input(BAD_MIDDLE)
-            .warns(),
-        wrong("aoi-12-two-errors-per-line", "AOI-12.one-error-each")
-            .says("Each invalid line is reported twice.")
+            .expect_warning(),
+        mutant("aoi-12-two-errors-per-line", "AOI-12.one-error-each")
+            .describe("Each invalid line is reported twice.")
             .run(TOLERANT)
-            .events(|facts, notes, event| match of_import(facts) {
+            .events(|info, counters, event| match of_import(info) {
                 true if is(&event, "aoi:error") && event.get("line_number").is_some() => {
-                    first(notes, "bad");
-                    vec![Frame::Json(event.clone()), Frame::Json(event)]
+                    first(counters, "bad");
+                    vec![EventFrame::Json(event.clone()), EventFrame::Json(event)]
                 }
                 true => {
                     let errors = number(&event, "error_count");
-                    let more = notes.get("bad").copied().unwrap_or_default();
+                    let more = counters.get("bad").copied().unwrap_or_default();
                     on("aoi:summary", event, |e| {
                         set(e, "error_count", errors + more)
                     })
@@ -165,55 +165,55 @@ pub fn mutants() -> Vec<Mutant> {
                 false => send(event),
             })
             .input(BAD_MIDDLE),
-        wrong("aoi-12-lists-pass", "AOI-12.silent-skip")
-            .says("A list is imported as an item.")
+        mutant("aoi-12-lists-pass", "AOI-12.silent-skip")
+            .describe("A list is imported as an item.")
             .run(IMPORT)
             .quirk(Quirk::NonObjectsPass)
             .input("{\"name\":\"a\"}\n[1]\n"),
-        wrong("aoi-12-misspelt-passes", "AOI-12.silent-skip")
-            .says("A line with a misspelled field is imported.")
+        mutant("aoi-12-misspelt-passes", "AOI-12.silent-skip")
+            .describe("A line with a misspelled field is imported.")
             .run(IMPORT)
             .quirk(Quirk::FieldTypesPass)
             .input("{\"nmae\":1}\n"),
-        wrong("aoi-12-last-line-lost", "AOI-12.last-line")
-            .says("A last line without a newline is lost.")
+        mutant("aoi-12-last-line-lost", "AOI-12.last-line")
+            .describe("A last line without a newline is lost.")
             .run(IMPORT)
             .quirk(Quirk::LastLineNeedsItsEnd)
             .input("{\"name\":\"a\"}\n{\"name\":\"b\"}"),
-        wrong("aoi-12-carriage-return", "AOI-12.crlf")
-            .says("Lines that end in CR and LF are rejected.")
+        mutant("aoi-12-carriage-return", "AOI-12.crlf")
+            .describe("Lines that end in CR and LF are rejected.")
             .run(IMPORT)
             .quirk(Quirk::LineFeedsOnly)
             .input("{\"name\":\"a\"}\r\n{\"name\":\"b\"}\r\n"),
-        wrong("aoi-12-long-lines-fail", "AOI-12.long-line")
-            .says("Lines of more than 8 KiB are rejected.")
+        mutant("aoi-12-long-lines-fail", "AOI-12.long-line")
+            .describe("Lines of more than 8 KiB are rejected.")
             .run(IMPORT)
             .quirk(Quirk::LongLinesFail)
             .input(LONG),
-        wrong("aoi-12-framework-is-data", "AOI-12.upstream")
-            .says("The upstream meta event is treated as an invalid item.")
+        mutant("aoi-12-framework-is-data", "AOI-12.upstream")
+            .describe("The upstream meta event is treated as an invalid item.")
             .run(IMPORT)
             .quirk(Quirk::FrameworkIsData)
             .quirk(Quirk::UnknownTypesFail)
             .input(FRAMEWORK),
-        wrong("aoi-12-unknown-types-fail", "AOI-12.unknown-type")
-            .says("An event of an unknown type stops the import.")
+        mutant("aoi-12-unknown-types-fail", "AOI-12.unknown-type")
+            .describe("An event of an unknown type stops the import.")
             .run(IMPORT)
             .quirk(Quirk::UnknownTypesFail)
             .input(UPSTREAM)
-            .warns(),
-        wrong("aoi-12-rank-bad-lines-vanish", "AOI-12.silent-skip")
-            .says("`rank` silently skips invalid lines.")
+            .expect_warning(),
+        mutant("aoi-12-rank-bad-lines-vanish", "AOI-12.silent-skip")
+            .describe("`rank` silently skips invalid lines.")
             .run(&["rank", "--input-jsonl", "-"])
             .quirk(Quirk::BadLinesVanish)
             .input("{\"type\":\"hit\",\"id\":\"a\"}\nnot json\n"),
-        wrong("aoi-12-mode-unsaid", "AOI-12.mode-manifest")
-            .says("The capabilities do not say how invalid lines are handled.")
+        mutant("aoi-12-mode-unsaid", "AOI-12.mode-manifest")
+            .describe("The capabilities do not say how invalid lines are handled.")
             .run(&["capabilities", "--output", "json"])
             .each_command(removes("input"))
-            .warns(),
-        wrong("aoi-12-mode-misstated", "AOI-12.declared-mode")
-            .says("The capabilities say that invalid lines are tolerated by default.")
+            .expect_warning(),
+        mutant("aoi-12-mode-misstated", "AOI-12.declared-mode")
+            .describe("The capabilities say that invalid lines are tolerated by default.")
             .run(&["capabilities", "--output", "json"])
             .each_command(|command| {
                 if let Some(input) = command.get_mut("input") {
@@ -244,9 +244,9 @@ static LONG: &str = {
 };
 
 /// Adapts the schema to line numbers that start at 0.
-fn lines_from_zero(mut document: Value) -> Frame {
+fn lines_from_zero(mut document: Value) -> EventFrame {
     if let Some(line) = document.pointer_mut("/$defs/aoi:error/properties/line_number") {
         *line = json!({ "type": "integer", "minimum": 0 });
     }
-    Frame::Json(document)
+    EventFrame::Json(document)
 }

@@ -21,24 +21,24 @@ mod versions;
 
 use std::sync::LazyLock;
 
-use crate::aoi::twist::Twist;
-pub use crate::model::Verdict;
+use crate::aoi::changes::Change;
+pub use crate::model::ExpectedVerdict;
 
 /// How a mutant differs from the conforming tool.
-pub struct Broken {
+pub struct AoiDefect {
     /// Arguments of a run in which the defect is visible.
-    pub shows: &'static [&'static str],
+    pub run_args: &'static [&'static str],
     /// Environment of that run.
-    pub scene: Scene,
-    pub(crate) twists: Vec<Twist>,
+    pub setup: RunSetup,
+    pub(crate) changes: Vec<Change>,
 }
 
 /// AOI mutant. Its id is `aoi-NN-…` for check NN, otherwise `aoi-advisory-…`.
-pub type Mutant = crate::model::Mutant<Broken>;
+pub type AoiMutant = crate::model::Mutant<AoiDefect>;
 
 /// Environment of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene {
+pub struct RunSetup {
     /// Text on stdin.
     pub input: Option<&'static str>,
     /// Arguments of earlier runs with the same state.
@@ -46,14 +46,14 @@ pub struct Scene {
     /// Name and value of an extra environment variable.
     pub env: Option<(&'static str, &'static str)>,
     /// Special condition of the run.
-    pub place: Place,
+    pub condition: RunCondition,
     /// Whether the mutant does not exit by itself.
     pub hangs: bool,
 }
 
 /// Special condition of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RunCondition {
     /// No special condition.
     Plain,
     /// The reader of stdout has closed the pipe.
@@ -76,22 +76,22 @@ pub enum Place {
     Browser,
 }
 
-const PLAIN: Scene = Scene {
+const PLAIN: RunSetup = RunSetup {
     input: None,
     before: &[],
     env: None,
-    place: Place::Plain,
+    condition: RunCondition::Plain,
     hangs: false,
 };
 
-impl Mutant {
+impl AoiMutant {
     /// Number of the check of §18.2, or `None` for requirements that no check covers.
     pub fn check(&self) -> Option<u8> {
         self.id.strip_prefix("aoi-")?.get(..2)?.parse().ok()
     }
 }
 
-static ALL: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
+static ALL: LazyLock<Vec<AoiMutant>> = LazyLock::new(|| {
     let groups = [
         discover::mutants(),
         typed::mutants(),
@@ -111,6 +111,6 @@ static ALL: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
 });
 
 /// All AOI mutants.
-pub fn all() -> impl Iterator<Item = &'static Mutant> {
+pub fn all() -> impl Iterator<Item = &'static AoiMutant> {
     ALL.iter()
 }

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::tools::*;
 
-const INT: Place = Place::Signal(libc::SIGINT);
-const TERM: Place = Place::Signal(libc::SIGTERM);
+const INT: RunCondition = RunCondition::Signal(libc::SIGINT);
+const TERM: RunCondition = RunCondition::Signal(libc::SIGTERM);
 const WATCH: &[&str] = &["watch", "--interval-ms", "20"];
 
 const PYTHON: &str = "Traceback (most recent call last):\n  File \"cli.py\", line 3, in emit\nBrokenPipeError: [Errno 32] Broken pipe\n";
@@ -18,209 +18,209 @@ const GO: &str = "panic: write |1: broken pipe\n\ngoroutine 1 [running]:\nmain.m
 const INTERRUPT: &str =
     "Traceback (most recent call last):\n  File \"cli.py\", line 9, in main\nKeyboardInterrupt\n";
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AoiMutant> {
     vec![
-        wrong("aoi-10-pipe-python-trace", "AOI-10.pipe-trace")
-            .says("A closed pipe causes a Python traceback.")
+        mutant("aoi-10-pipe-python-trace", "AOI-10.pipe-trace")
+            .describe("A closed pipe causes a Python traceback.")
             .pipe(|_| {
                 stderr(PYTHON);
                 1
             })
-            .at(Place::ClosedPipe),
-        wrong("aoi-10-pipe-rust-panic", "AOI-10.pipe-trace")
-            .says("A closed pipe causes a Rust panic.")
+            .at(RunCondition::ClosedPipe),
+        mutant("aoi-10-pipe-rust-panic", "AOI-10.pipe-trace")
+            .describe("A closed pipe causes a Rust panic.")
             .pipe(|_| {
                 stderr(RUST);
                 101
             })
-            .at(Place::ClosedPipe),
-        wrong("aoi-10-pipe-node-trace", "AOI-10.pipe-trace")
-            .says("A closed pipe causes an unhandled Node error.")
+            .at(RunCondition::ClosedPipe),
+        mutant("aoi-10-pipe-node-trace", "AOI-10.pipe-trace")
+            .describe("A closed pipe causes an unhandled Node error.")
             .pipe(|_| {
                 stderr(NODE);
                 1
             })
-            .at(Place::ClosedPipe),
-        wrong("aoi-10-pipe-go-trace", "AOI-10.pipe-trace")
-            .says("A closed pipe causes a Go stack trace.")
+            .at(RunCondition::ClosedPipe),
+        mutant("aoi-10-pipe-go-trace", "AOI-10.pipe-trace")
+            .describe("A closed pipe causes a Go stack trace.")
             .pipe(|_| {
                 stderr(GO);
                 2
             })
-            .at(Place::ClosedPipe),
-        wrong("aoi-10-pipe-hangs", "AOI-10.pipe-hangs")
-            .says("The process does not exit after the pipe was closed.")
+            .at(RunCondition::ClosedPipe),
+        mutant("aoi-10-pipe-hangs", "AOI-10.pipe-hangs")
+            .describe("The process does not exit after the pipe was closed.")
             .pipe(|_| hang())
-            .at(Place::ClosedPipe)
+            .at(RunCondition::ClosedPipe)
             .hangs(),
-        wrong("aoi-10-watch-outlives-reader", "AOI-10.pipe-hangs")
-            .says("`watch` continues after its reader has exited.")
+        mutant("aoi-10-watch-outlives-reader", "AOI-10.pipe-hangs")
+            .describe("`watch` continues after its reader has exited.")
             .run(WATCH)
             .quirk(Quirk::WritesIntoClosedPipe)
-            .at(Place::ClosedPipe)
+            .at(RunCondition::ClosedPipe)
             .hangs(),
-        wrong("aoi-10-pipe-message", "AOI-10.pipe-message")
-            .says("A closed pipe causes a message on stderr and exit code 1.")
+        mutant("aoi-10-pipe-message", "AOI-10.pipe-message")
+            .describe("A closed pipe causes a message on stderr and exit code 1.")
             .pipe(|_| {
                 stderr("mock-aoi: write error: Broken pipe\n");
                 1
             })
-            .at(Place::ClosedPipe)
-            .warns(),
-        wrong("aoi-10-closed-stderr-panics", "AOI-10.stderr-closed")
-            .says("The process exits with an error if stderr is closed.")
+            .at(RunCondition::ClosedPipe)
+            .expect_warning(),
+        mutant("aoi-10-closed-stderr-panics", "AOI-10.stderr-closed")
+            .describe("The process exits with an error if stderr is closed.")
             .start(|_| {
-                let told = std::io::stderr().write_all(b"mock-aoi: searching\n");
-                told.is_err().then_some(101)
+                let written = std::io::stderr().write_all(b"mock-aoi: searching\n");
+                written.is_err().then_some(101)
             })
-            .at(Place::ClosedStderr),
-        wrong("aoi-10-ignores-interrupt", "AOI-10.signal-ignored")
-            .says("SIGINT is ignored.")
+            .at(RunCondition::ClosedStderr),
+        mutant("aoi-10-ignores-interrupt", "AOI-10.signal-ignored")
+            .describe("SIGINT is ignored.")
             .run(SLOW)
             .quirk(Quirk::IgnoresInterrupt)
             .at(INT),
-        wrong("aoi-10-ignores-terminate", "AOI-10.signal-ignored")
-            .says("SIGTERM is ignored.")
+        mutant("aoi-10-ignores-terminate", "AOI-10.signal-ignored")
+            .describe("SIGTERM is ignored.")
             .run(SLOW)
             .quirk(Quirk::IgnoresTerminate)
             .at(TERM),
-        wrong("aoi-10-interrupt-exits-zero", "AOI-10.signal-exit-zero")
-            .says("The exit code after SIGINT is 0.")
+        mutant("aoi-10-interrupt-exits-zero", "AOI-10.signal-exit-zero")
+            .describe("The exit code after SIGINT is 0.")
             .run(SLOW)
-            .exit(|facts, code| match facts.signal {
+            .exit(|info, code| match info.signal {
                 Some(libc::SIGINT) => 0,
                 _ => code,
             })
             .at(INT),
-        wrong("aoi-10-terminate-exits-zero", "AOI-10.signal-exit-zero")
-            .says("The exit code after SIGTERM is 0.")
+        mutant("aoi-10-terminate-exits-zero", "AOI-10.signal-exit-zero")
+            .describe("The exit code after SIGTERM is 0.")
             .run(SLOW)
-            .exit(|facts, code| match facts.signal {
+            .exit(|info, code| match info.signal {
                 Some(libc::SIGTERM) => 0,
                 _ => code,
             })
             .at(TERM),
-        wrong("aoi-10-interrupt-exits-one", "AOI-10.signal-exit")
-            .says("The exit code after SIGINT is 1.")
+        mutant("aoi-10-interrupt-exits-one", "AOI-10.signal-exit")
+            .describe("The exit code after SIGINT is 1.")
             .run(SLOW)
-            .exit(|facts, code| if facts.signal.is_some() { 1 } else { code })
+            .exit(|info, code| if info.signal.is_some() { 1 } else { code })
             .at(INT),
-        wrong("aoi-10-interrupted-is-ok", "AOI-10.interrupted-ok-true")
-            .says("The summary of an interrupted run reports a success.")
+        mutant("aoi-10-interrupted-is-ok", "AOI-10.interrupted-ok-true")
+            .describe("The summary of an interrupted run reports a success.")
             .run(SLOW)
-            .event_if(stopped, "aoi:summary", sets("ok", true))
+            .event_if(was_signaled, "aoi:summary", sets("ok", true))
             .at(INT),
-        wrong(
+        mutant(
             "aoi-10-interrupted-without-reason",
             "AOI-10.interrupted-reason",
         )
-        .says("The summary of an interrupted run has no reason.")
+        .describe("The summary of an interrupted run has no reason.")
         .run(SLOW)
         .event("aoi:summary", removes("reason"))
         .at(INT),
-        wrong(
+        mutant(
             "aoi-10-interrupted-other-reason",
             "AOI-10.interrupted-reason",
         )
-        .says("The summary of an interrupted run has the wrong reason.")
+        .describe("The summary of an interrupted run has the wrong reason.")
         .run(SLOW)
-        .event_if(stopped, "aoi:summary", sets("reason", "stopped"))
+        .event_if(was_signaled, "aoi:summary", sets("reason", "stopped"))
         .at(TERM),
-        wrong("aoi-10-torn-line", "AOI-10.torn-line")
-            .says("The summary of an interrupted run comes after half a line.")
+        mutant("aoi-10-torn-line", "AOI-10.torn-line")
+            .describe("The summary of an interrupted run comes after half a line.")
             .run(SLOW)
-            .instead_if(stopped, |event| {
-                vec![raw("{\"type\":\"hit\",\"ra"), Frame::Json(event)]
+            .instead_if(was_signaled, |event| {
+                vec![raw("{\"type\":\"hit\",\"ra"), EventFrame::Json(event)]
             })
             .at(INT),
-        wrong("aoi-10-torn-end", "AOI-10.torn-line")
-            .says("An interrupted run ends with half a summary.")
+        mutant("aoi-10-torn-end", "AOI-10.torn-line")
+            .describe("An interrupted run ends with half a summary.")
             .run(SLOW)
-            .instead_if(stopped, |_| {
+            .instead_if(was_signaled, |_| {
                 vec![raw("{\"type\":\"aoi:summary\",\"ok\":fal")]
             })
             .at(TERM),
-        wrong(
+        mutant(
             "aoi-10-interrupted-without-summary",
             "AOI-10.no-interrupted-summary",
         )
-        .says("An interrupted run ends without a summary.")
+        .describe("An interrupted run ends without a summary.")
         .run(SLOW)
-        .instead_if(stopped, |_| Vec::new())
+        .instead_if(was_signaled, |_| Vec::new())
         .at(INT)
-        .warns(),
-        wrong("aoi-10-dies-by-signal", "AOI-10.no-interrupted-summary")
-            .says("A signal kills the process without any output.")
+        .expect_warning(),
+        mutant("aoi-10-dies-by-signal", "AOI-10.no-interrupted-summary")
+            .describe("A signal kills the process without any output.")
             .run(SLOW)
             .quirk(Quirk::DiesBySignal)
             .at(TERM)
-            .warns(),
-        wrong(
+            .expect_warning(),
+        mutant(
             "aoi-10-interrupted-twice",
             "AOI-10.interrupted-summary-last",
         )
-        .says("An interrupted run has two summaries.")
+        .describe("An interrupted run has two summaries.")
         .run(SLOW)
-        .instead_if(stopped, |event| {
-            vec![Frame::Json(event.clone()), Frame::Json(event)]
+        .instead_if(was_signaled, |event| {
+            vec![EventFrame::Json(event.clone()), EventFrame::Json(event)]
         })
         .at(INT),
-        wrong(
+        mutant(
             "aoi-10-goes-on-after-summary",
             "AOI-10.interrupted-summary-last",
         )
-        .says("A result comes after the summary of an interrupted run.")
+        .describe("A result comes after the summary of an interrupted run.")
         .run(SLOW)
-        .instead_if(stopped, |event| {
+        .instead_if(was_signaled, |event| {
             let late = json!({
                 "type": "hit", "rank": 99, "id": "doc-099",
                 "title": "Late", "snippet": "Late", "score": 1,
             });
-            vec![Frame::Json(event), Frame::Json(late)]
+            vec![EventFrame::Json(event), EventFrame::Json(late)]
         })
         .at(INT),
-        wrong("aoi-10-interrupted-trace", "AOI-10.signal-trace")
-            .says("SIGINT causes a Python traceback.")
+        mutant("aoi-10-interrupted-trace", "AOI-10.signal-trace")
+            .describe("SIGINT causes a Python traceback.")
             .run(SLOW)
-            .instead_if(stopped, |event| {
+            .instead_if(was_signaled, |event| {
                 stderr(INTERRUPT);
                 send(event)
             })
             .at(INT),
-        wrong("aoi-10-hangs-after-signal", "AOI-10.signal-hangs")
-            .says("SIGTERM stops the work, but the process does not exit.")
+        mutant("aoi-10-hangs-after-signal", "AOI-10.signal-hangs")
+            .describe("SIGTERM stops the work, but the process does not exit.")
             .run(SLOW)
-            .instead_if(stopped, |_| hang())
+            .instead_if(was_signaled, |_| hang())
             .at(TERM)
             .hangs(),
-        wrong("aoi-10-slow-to-stop", "AOI-10.signal-hangs")
-            .says("After a signal, the process cleans up for eight seconds.")
+        mutant("aoi-10-slow-to-stop", "AOI-10.signal-hangs")
+            .describe("After a signal, the process cleans up for eight seconds.")
             .run(SLOW)
-            .events(|facts, _, event| {
-                if facts.signal.is_some() {
+            .events(|info, _, event| {
+                if info.signal.is_some() {
                     std::thread::sleep(Duration::from_secs(8));
                 }
                 send(event)
             })
             .at(TERM)
             .hangs(),
-        wrong("aoi-10-watch-interrupted-ok", "AOI-10.interrupted-ok-true")
-            .says("The summary of an interrupted `watch` reports a success.")
+        mutant("aoi-10-watch-interrupted-ok", "AOI-10.interrupted-ok-true")
+            .describe("The summary of an interrupted `watch` reports a success.")
             .run(WATCH)
             .event_if(
-                |facts| facts.signal.is_some() && facts.command == "watch",
+                |info| info.signal.is_some() && info.command == "watch",
                 "aoi:summary",
                 sets("ok", true),
             )
             .at(TERM),
-        wrong("aoi-10-watch-says-nothing", "AOI-10.unbounded-silent")
-            .says("`watch` sends nothing.")
+        mutant("aoi-10-watch-says-nothing", "AOI-10.unbounded-silent")
+            .describe("`watch` sends nothing.")
             .run(&["watch", "--count", "2", "--interval-ms", "1"])
-            .events(|facts, _, event| {
-                match facts.command == "watch" && !is(&event, "aoi:summary") {
+            .events(
+                |info, _, event| match info.command == "watch" && !is(&event, "aoi:summary") {
                     true => Vec::new(),
                     false => send(event),
-                }
-            }),
+                },
+            ),
     ]
 }

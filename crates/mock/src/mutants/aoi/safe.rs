@@ -8,25 +8,25 @@ const DELETE: &[&str] = &["delete", "item-0001"];
 const DELETE_CONFIRMED: &[&str] = &["delete", "item-0001", "--confirm"];
 const DELETE_DRY: &[&str] = &["delete", "item-0001", "--dry-run"];
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AoiMutant> {
     vec![
-        wrong("aoi-06-deletes-without-confirm", "AOI-06.refuses")
-            .says("`delete` requires no confirmation.")
+        mutant("aoi-06-deletes-without-confirm", "AOI-06.refuses")
+            .describe("`delete` requires no confirmation.")
             .run(DELETE)
             .args(|args| with(args, "delete", "--confirm"))
             .after(ONE_ITEM),
-        wrong("aoi-06-purges-without-confirm", "AOI-06.refuses")
-            .says("`purge` requires no confirmation.")
+        mutant("aoi-06-purges-without-confirm", "AOI-06.refuses")
+            .describe("`purge` requires no confirmation.")
             .run(&["purge", "--confirm-count", "1"])
             .args(|args| with(args, "purge", "--confirm"))
             .after(ONE_ITEM),
-        wrong("aoi-06-deletes-then-refuses", "AOI-06.no-effect")
-            .says("`delete` removes the item before it asks for a confirmation.")
+        mutant("aoi-06-deletes-then-refuses", "AOI-06.no-effect")
+            .describe("`delete` removes the item before it asks for a confirmation.")
             .run(DELETE)
             .quirk(Quirk::DeletesBeforeRefusal)
             .after(ONE_ITEM),
-        wrong("aoi-06-asks-on-stdin", "AOI-06.piped-yes")
-            .says("A `y` on stdin is accepted as a confirmation.")
+        mutant("aoi-06-asks-on-stdin", "AOI-06.piped-yes")
+            .describe("A `y` on stdin is accepted as a confirmation.")
             .run(DELETE)
             .args(
                 |args| match lacks_confirm(&args) && says_yes(std::io::stdin()) {
@@ -36,8 +36,8 @@ pub fn mutants() -> Vec<Mutant> {
             )
             .input("y\n")
             .after(ONE_ITEM),
-        wrong("aoi-06-ci-is-yes", "AOI-06.environment")
-            .says("If `CI` is set, no confirmation is required.")
+        mutant("aoi-06-ci-is-yes", "AOI-06.environment")
+            .describe("If `CI` is set, no confirmation is required.")
             .run(DELETE)
             .args(|args| match is_set("CI") {
                 true => with(args, "delete", "--confirm"),
@@ -45,8 +45,8 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .env("CI", "1")
             .after(ONE_ITEM),
-        wrong("aoi-06-yes-variable", "AOI-06.environment")
-            .says("If `YES` is set, no confirmation is required.")
+        mutant("aoi-06-yes-variable", "AOI-06.environment")
+            .describe("If `YES` is set, no confirmation is required.")
             .run(DELETE)
             .args(|args| match is_set("YES") {
                 true => with(args, "delete", "--confirm"),
@@ -54,8 +54,8 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .env("YES", "1")
             .after(ONE_ITEM),
-        wrong("aoi-06-asks-on-terminal", "AOI-06.prompt")
-            .says("If there is a terminal, `delete` asks there and waits.")
+        mutant("aoi-06-asks-on-terminal", "AOI-06.prompt")
+            .describe("If there is a terminal, `delete` asks there and waits.")
             .run(DELETE)
             .args(|args| {
                 let tty = std::fs::OpenOptions::new()
@@ -74,11 +74,11 @@ pub fn mutants() -> Vec<Mutant> {
                     false => args,
                 }
             })
-            .at(Place::Terminal)
+            .at(RunCondition::Terminal)
             .hangs()
             .after(ONE_ITEM),
-        wrong("aoi-06-waits-for-a-person", "AOI-06.prompt")
-            .says("Without a confirmation, `delete` waits forever.")
+        mutant("aoi-06-waits-for-a-person", "AOI-06.prompt")
+            .describe("Without a confirmation, `delete` waits forever.")
             .run(DELETE)
             .args(|args| match lacks_confirm(&args) {
                 true => hang(),
@@ -86,49 +86,49 @@ pub fn mutants() -> Vec<Mutant> {
             })
             .hangs()
             .after(ONE_ITEM),
-        wrong("aoi-06-refusal-exits-zero", "AOI-06.refuses")
-            .says("A rejected `delete` exits with code 0.")
+        mutant("aoi-06-refusal-exits-zero", "AOI-06.refuses")
+            .describe("A rejected `delete` exits with code 0.")
             .run(DELETE)
             .exit(
-                |facts, code| match facts.command == "delete" && !facts.has("--confirm") {
+                |info, code| match info.command == "delete" && !info.has("--confirm") {
                     true => 0,
                     false => code,
                 },
             )
             .after(ONE_ITEM),
-        wrong("aoi-06-refusal-is-ok", "AOI-06.refuses")
-            .says("The summary of a rejected `delete` reports a success.")
+        mutant("aoi-06-refusal-is-ok", "AOI-06.refuses")
+            .describe("The summary of a rejected `delete` reports a success.")
             .run(DELETE)
             .event_if(
-                |facts| facts.command == "delete" && facts.failure == Some("usage"),
+                |info| info.command == "delete" && info.failure == Some("usage"),
                 "aoi:summary",
                 sets("ok", true),
             )
             .after(ONE_ITEM),
-        wrong("aoi-06-dry-run-deletes", "AOI-06.dry-run-effect")
-            .says("A dry run of `delete` deletes the item.")
+        mutant("aoi-06-dry-run-deletes", "AOI-06.dry-run-effect")
+            .describe("A dry run of `delete` deletes the item.")
             .run(DELETE_DRY)
             .quirk(Quirk::DryRunActs)
             .after(ONE_ITEM),
-        wrong("aoi-06-dry-run-creates", "AOI-06.dry-run-effect")
-            .says("A dry run of `create` creates an item.")
+        mutant("aoi-06-dry-run-creates", "AOI-06.dry-run-effect")
+            .describe("A dry run of `create` creates an item.")
             .run(&["create", "a", "--dry-run"])
             .args(|args| match args.iter().any(|word| word == "create") {
                 true => without(args, "--dry-run", false),
                 false => args,
             }),
-        wrong("aoi-06-dry-run-without-plan", "AOI-06.dry-run-plan")
-            .says("A dry run has no plan.")
+        mutant("aoi-06-dry-run-without-plan", "AOI-06.dry-run-plan")
+            .describe("A dry run has no plan.")
             .run(DELETE_DRY)
             .drops("aoi:plan")
             .after(ONE_ITEM),
-        wrong("aoi-06-dry-run-fails", "AOI-06.dry-run-plan")
-            .says("A dry run exits with code 1.")
+        mutant("aoi-06-dry-run-fails", "AOI-06.dry-run-plan")
+            .describe("A dry run exits with code 1.")
             .run(DELETE_DRY)
-            .exit(|facts, code| if facts.has("--dry-run") { 1 } else { code })
+            .exit(|info, code| if info.has("--dry-run") { 1 } else { code })
             .after(ONE_ITEM),
-        wrong("aoi-06-dry-run-unknown", "AOI-06.dry-run-plan")
-            .says("`--dry-run` is advertised but unknown.")
+        mutant("aoi-06-dry-run-unknown", "AOI-06.dry-run-plan")
+            .describe("`--dry-run` is advertised but unknown.")
             .run(DELETE_DRY)
             .args(|mut args| {
                 let flag = args.iter_mut().find(|word| *word == "--dry-run");
@@ -138,27 +138,27 @@ pub fn mutants() -> Vec<Mutant> {
                 args
             })
             .after(ONE_ITEM),
-        wrong("aoi-06-confirm-does-nothing", "AOI-06.confirmed")
-            .says("`delete` reports a deletion but does not delete.")
+        mutant("aoi-06-confirm-does-nothing", "AOI-06.confirmed")
+            .describe("`delete` reports a deletion but does not delete.")
             .run(DELETE_CONFIRMED)
             .quirk(Quirk::ConfirmDoesNothing)
             .after(ONE_ITEM)
-            .proves_nothing(),
-        wrong("aoi-06-login-opens-browser", "AOI-06.browser")
-            .says("Without credentials, `fetch` opens a browser.")
+            .expect_not_verified(),
+        mutant("aoi-06-login-opens-browser", "AOI-06.browser")
+            .describe("Without credentials, `fetch` opens a browser.")
             .run(&["fetch"])
-            .start(|facts| {
-                if facts.command == "fetch" && !is_set("MOCK_AOI_TOKEN") {
-                    become_browser();
+            .start(|info| {
+                if info.command == "fetch" && !is_set("MOCK_AOI_TOKEN") {
+                    run_as_browser();
                 }
                 None
             })
-            .at(Place::Browser),
-        wrong("aoi-06-login-waits", "AOI-06.prompt")
-            .says("Without credentials, `fetch` waits for a login.")
+            .at(RunCondition::Browser),
+        mutant("aoi-06-login-waits", "AOI-06.prompt")
+            .describe("Without credentials, `fetch` waits for a login.")
             .run(&["fetch"])
             .start(
-                |facts| match facts.command == "fetch" && !is_set("MOCK_AOI_TOKEN") {
+                |info| match info.command == "fetch" && !is_set("MOCK_AOI_TOKEN") {
                     true => {
                         stderr("Password: ");
                         hang()
@@ -167,19 +167,19 @@ pub fn mutants() -> Vec<Mutant> {
                 },
             )
             .hangs(),
-        wrong("aoi-06-login-error-unnamed", "AOI-06.interactive-required")
-            .says("Without credentials, `fetch` fails without mentioning a login.")
+        mutant("aoi-06-login-error-unnamed", "AOI-06.interactive-required")
+            .describe("Without credentials, `fetch` fails without mentioning a login.")
             .run(&["fetch"])
-            .event_if(of("fetch"), "aoi:error", |e| {
+            .event_if(of_command("fetch"), "aoi:error", |e| {
                 set(e, "category", "internal");
                 set(e, "code", "FAILED");
                 set(e, "message", "It did not work.");
                 remove(e, "hint");
             }),
-        wrong("aoi-06-login-error-of-authz", "AOI-06.auth-category")
-            .says("`fetch` reports a missing login as missing permissions.")
+        mutant("aoi-06-login-error-of-authz", "AOI-06.auth-category")
+            .describe("`fetch` reports a missing login as missing permissions.")
             .run(&["fetch"])
-            .event_if(of("fetch"), "aoi:error", |e| {
+            .event_if(of_command("fetch"), "aoi:error", |e| {
                 set(e, "category", "authz");
                 set(e, "code", "INTERACTIVE_REQUIRED");
             }),
@@ -199,7 +199,7 @@ fn says_yes(answers: impl Read) -> bool {
 }
 
 /// Replaces the process with a browser, if one is installed.
-fn become_browser() {
+fn run_as_browser() {
     let words = [
         c"xdg-open".as_ptr(),
         c"https://login.example.com/".as_ptr(),

@@ -7,83 +7,83 @@ use super::tools::*;
 const ABSENT: &[&str] = &["get", "absent"];
 const SCHEMA: &[&str] = &["schema", "--output", "json"];
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AoiMutant> {
     vec![
-        wrong("aoi-04-meta-tool-number", "AOI-04.meta")
-            .says("The name of the tool is a number.")
+        mutant("aoi-04-meta-tool-number", "AOI-04.meta")
+            .describe("The name of the tool is a number.")
             .event("aoi:meta", sets("tool", 5)),
-        wrong("aoi-04-meta-no-command", "AOI-04.meta")
-            .says("The meta event has no command, which the schema requires.")
+        mutant("aoi-04-meta-no-command", "AOI-04.meta")
+            .describe("The meta event has no command, which the schema requires.")
             .event("aoi:meta", removes("command")),
-        wrong("aoi-04-summary-count-text", "AOI-04.summary")
-            .says("The count is a string.")
+        mutant("aoi-04-summary-count-text", "AOI-04.summary")
+            .describe("The count is a string.")
             .events(|_, _, event| {
                 let count = number(&event, "count").to_string();
                 on("aoi:summary", event, |e| set(e, "count", count))
             }),
-        wrong("aoi-04-summary-elapsed-text", "AOI-04.summary")
-            .says("The elapsed time is a string with a unit.")
+        mutant("aoi-04-summary-elapsed-text", "AOI-04.summary")
+            .describe("The elapsed time is a string with a unit.")
             .event("aoi:summary", sets("elapsed_ms", "3 ms")),
-        wrong("aoi-04-summary-partial-null", "AOI-04.summary")
-            .says("`partial` is null.")
+        mutant("aoi-04-summary-partial-null", "AOI-04.summary")
+            .describe("`partial` is null.")
             .event("aoi:summary", sets("partial", Value::Null)),
-        wrong("aoi-04-warning-no-message", "AOI-04.warning")
-            .says("A warning has no message.")
+        mutant("aoi-04-warning-no-message", "AOI-04.warning")
+            .describe("A warning has no message.")
             .run(&["doctor"])
             .event("aoi:warning", removes("message")),
-        wrong("aoi-04-warning-code-number", "AOI-04.warning")
-            .says("The code of a warning is a number.")
+        mutant("aoi-04-warning-code-number", "AOI-04.warning")
+            .describe("The code of a warning is a number.")
             .run(&["doctor"])
             .event("aoi:warning", sets("code", 3)),
-        wrong("aoi-04-error-hint-list", "AOI-04.error")
-            .says("The hint of an error is a list.")
+        mutant("aoi-04-error-hint-list", "AOI-04.error")
+            .describe("The hint of an error is a list.")
             .run(ABSENT)
             .event("aoi:error", sets("hint", json!(["look"]))),
-        wrong("aoi-04-error-empty-message", "AOI-04.error")
-            .says("The message of an error is empty.")
+        mutant("aoi-04-error-empty-message", "AOI-04.error")
+            .describe("The message of an error is empty.")
             .run(ABSENT)
             .event("aoi:error", sets("message", "")),
-        wrong("aoi-04-check-no-ok", "AOI-04.check")
-            .says("A check event has no result.")
+        mutant("aoi-04-check-no-ok", "AOI-04.check")
+            .describe("A check event has no result.")
             .run(&["doctor"])
             .event("aoi:check", removes("ok")),
-        wrong("aoi-04-check-odd-severity", "AOI-04.check")
-            .says("The severity of a check event is not in the schema.")
+        mutant("aoi-04-check-odd-severity", "AOI-04.check")
+            .describe("The severity of a check event is not in the schema.")
             .run(&["doctor"])
             .event("aoi:check", sets("severity", "meh")),
-        wrong("aoi-04-check-no-name", "AOI-04.check")
-            .says("A check event has no name.")
+        mutant("aoi-04-check-no-name", "AOI-04.check")
+            .describe("A check event has no name.")
             .run(&["doctor"])
             .event("aoi:check", removes("name")),
-        wrong("aoi-04-undeclared-type", "AOI-04.undeclared-type")
-            .says("Hits have the type `result`, which is not in the schema.")
+        mutant("aoi-04-undeclared-type", "AOI-04.undeclared-type")
+            .describe("Hits have the type `result`, which is not in the schema.")
             .event("hit", sets("type", "result")),
-        wrong("aoi-04-schema-wants-more", "AOI-04.summary")
-            .says("The schema requires a total that no summary has.")
+        mutant("aoi-04-schema-wants-more", "AOI-04.summary")
+            .describe("The schema requires a total that no summary has.")
             .run(SCHEMA)
             .document(|document| {
                 if let Some(required) = document.pointer_mut("/$defs/aoi:summary/required") {
                     *required = json!(["type", "ok", "total"]);
                 }
             }),
-        wrong("aoi-04-schema-old-aoi-version", "AOI-04.meta")
-            .says("The schema and the meta event have different AOI versions.")
+        mutant("aoi-04-schema-old-aoi-version", "AOI-04.meta")
+            .describe("The schema and the meta event have different AOI versions.")
             .run(SCHEMA)
             .document(|document| {
                 if let Some(meta) = document.pointer_mut("/$defs/aoi:meta/properties/aoi_version") {
                     *meta = json!({ "const": "0.1" });
                 }
             }),
-        wrong("aoi-04-schema-empty", "AOI-04.vacuous")
-            .says("The schema allows everything.")
+        mutant("aoi-04-schema-empty", "AOI-04.vacuous")
+            .describe("The schema allows everything.")
             .run(SCHEMA)
             .documents(|_, document| match document.get("$defs") {
-                Some(_) => Frame::Json(json!({})),
-                None => Frame::Json(document),
+                Some(_) => EventFrame::Json(json!({})),
+                None => EventFrame::Json(document),
             })
-            .proves_nothing(),
-        wrong("aoi-04-schema-loose", "AOI-04.vacuous")
-            .says("The schema defines its event types but does not apply the definitions.")
+            .expect_not_verified(),
+        mutant("aoi-04-schema-loose", "AOI-04.vacuous")
+            .describe("The schema defines its event types but does not apply the definitions.")
             .run(SCHEMA)
             .document(|document| {
                 if document.get("$defs").is_some() {
@@ -92,10 +92,10 @@ pub fn mutants() -> Vec<Mutant> {
                     remove(document, "$defs");
                 }
             })
-            .proves_nothing(),
-        wrong("aoi-04-hit-without-title", "AOI-04.domain")
-            .says("Hits have no title, which the schema requires.")
+            .expect_not_verified(),
+        mutant("aoi-04-hit-without-title", "AOI-04.domain")
+            .describe("Hits have no title, which the schema requires.")
             .event("hit", removes("title"))
-            .warns(),
+            .expect_warning(),
     ]
 }

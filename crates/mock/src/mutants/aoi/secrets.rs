@@ -22,8 +22,8 @@ const URL: &[&str] = &[
 const UNKNOWN: &[&str] = &["search", "x", "--client-secret", "canary-4f1d9b7c"];
 
 /// Adds data derived from a flag's value to the meta event.
-fn meta(facts: &Facts, flag: &str, event: Value, make: impl FnOnce(&str) -> Value) -> Frames {
-    match facts.value(flag) {
+fn meta(info: &RunInfo, flag: &str, event: Value, make: impl FnOnce(&str) -> Value) -> EventFrames {
+    match info.value(flag) {
         Some(value) => {
             let shown = make(value);
             on("aoi:meta", event, |e| set(e, "source", shown))
@@ -32,56 +32,56 @@ fn meta(facts: &Facts, flag: &str, event: Value, make: impl FnOnce(&str) -> Valu
     }
 }
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AoiMutant> {
     vec![
-        wrong("aoi-09-token-in-meta", "AOI-09.flag-value")
-            .says("The token is in the meta event.")
+        mutant("aoi-09-token-in-meta", "AOI-09.flag-value")
+            .describe("The token is in the meta event.")
             .run(TOKEN)
-            .events(|facts, _, event| meta(facts, "--token", event, |value| value.into())),
-        wrong("aoi-09-inline-token-in-meta", "AOI-09.flag-value")
-            .says("A token after `=` is in the meta event.")
+            .events(|info, _, event| meta(info, "--token", event, |value| value.into())),
+        mutant("aoi-09-inline-token-in-meta", "AOI-09.flag-value")
+            .describe("A token after `=` is in the meta event.")
             .run(&["search", "x", "--token=canary-4f1d9b7c"])
-            .events(|facts, _, event| {
-                let inline = facts.args.iter().find(|word| word.starts_with("--token="));
+            .events(|info, _, event| {
+                let inline = info.args.iter().find(|word| word.starts_with("--token="));
                 match inline {
                     Some(word) => on("aoi:meta", event, |e| set(e, "options", word.as_str())),
                     None => send(event),
                 }
             }),
-        wrong("aoi-09-header-in-meta", "AOI-09.header")
-            .says("The header is in the meta event.")
+        mutant("aoi-09-header-in-meta", "AOI-09.header")
+            .describe("The header is in the meta event.")
             .run(HEADER)
-            .events(|facts, _, event| meta(facts, "--header", event, |value| value.into())),
-        wrong("aoi-09-header-half-masked", "AOI-09.header")
-            .says("Only the scheme of the header is hidden.")
+            .events(|info, _, event| meta(info, "--header", event, |value| value.into())),
+        mutant("aoi-09-header-half-masked", "AOI-09.header")
+            .describe("Only the scheme of the header is hidden.")
             .run(HEADER)
-            .events(|facts, _, event| {
-                meta(facts, "--header", event, |header| {
+            .events(|info, _, event| {
+                meta(info, "--header", event, |header| {
                     header.replace("Bearer", "***").into()
                 })
             }),
-        wrong("aoi-09-url-userinfo", "AOI-09.url-userinfo")
-            .says("The password of the URL is in the meta event.")
+        mutant("aoi-09-url-userinfo", "AOI-09.url-userinfo")
+            .describe("The password of the URL is in the meta event.")
             .run(URL)
-            .events(|facts, _, event| {
-                meta(facts, "--url", event, |url| {
+            .events(|info, _, event| {
+                meta(info, "--url", event, |url| {
                     url.split(['?', '#']).next().into()
                 })
             }),
-        wrong("aoi-09-url-signature", "AOI-09.url-query")
-            .says("The signature of the URL is in the meta event.")
+        mutant("aoi-09-url-signature", "AOI-09.url-query")
+            .describe("The signature of the URL is in the meta event.")
             .run(URL)
-            .events(|facts, _, event| {
-                meta(facts, "--url", event, |url| match url.split_once('?') {
+            .events(|info, _, event| {
+                meta(info, "--url", event, |url| match url.split_once('?') {
                     Some((_, query)) => query.into(),
                     None => "none".into(),
                 })
             }),
-        wrong("aoi-09-url-in-warning", "AOI-09.url-query")
-            .says("A warning contains the whole URL.")
+        mutant("aoi-09-url-in-warning", "AOI-09.url-query")
+            .describe("A warning contains the whole URL.")
             .run(URL)
-            .events(|facts, _, event| {
-                let url = facts.value("--url").filter(|_| is(&event, "aoi:summary"));
+            .events(|info, _, event| {
+                let url = info.value("--url").filter(|_| is(&event, "aoi:summary"));
                 let Some(url) = url else {
                     return send(event);
                 };
@@ -93,55 +93,55 @@ pub fn mutants() -> Vec<Mutant> {
                 frames.extend(on("aoi:summary", event, |e| set(e, "warning_count", count)));
                 frames
             }),
-        wrong("aoi-09-unknown-flag-quoted", "AOI-09.flag-value")
-            .says("The error about an unknown flag contains its value.")
+        mutant("aoi-09-unknown-flag-quoted", "AOI-09.flag-value")
+            .describe("The error about an unknown flag contains its value.")
             .run(UNKNOWN)
             .quirk(Quirk::QuotesFlagValues),
-        wrong("aoi-09-change-shows-token", "AOI-09.flag-value")
-            .says("A mutating command repeats the token in its meta event.")
+        mutant("aoi-09-change-shows-token", "AOI-09.flag-value")
+            .describe("A mutating command repeats the token in its meta event.")
             .run(&["create", "x", "--token", "canary-4f1d9b7c"])
-            .events(|facts, _, event| match facts.command == "create" {
-                true => meta(facts, "--token", event, |value| json!(value)),
+            .events(|info, _, event| match info.command == "create" {
+                true => meta(info, "--token", event, |value| json!(value)),
                 false => send(event),
             }),
-        wrong("aoi-09-operand-quoted", "AOI-09.rejected-operand")
-            .says("The error about an extra operand contains the operand.")
+        mutant("aoi-09-operand-quoted", "AOI-09.rejected-operand")
+            .describe("The error about an extra operand contains the operand.")
             .run(&["search", "x", "password=canary-4f1d9b7c"])
             .quirk(Quirk::QuotesOperands),
-        wrong("aoi-09-rejected-line-on-stderr", "AOI-09.flag-value")
-            .says("A usage error prints the whole command line to stderr.")
+        mutant("aoi-09-rejected-line-on-stderr", "AOI-09.flag-value")
+            .describe("A usage error prints the whole command line to stderr.")
             .run(UNKNOWN)
-            .events(|facts, _, event| {
-                if facts.failure == Some("usage") && is(&event, "aoi:error") {
-                    stderr(&format!("mock-aoi: bad usage: {}\n", facts.args.join(" ")));
+            .events(|info, _, event| {
+                if info.failure == Some("usage") && is(&event, "aoi:error") {
+                    stderr(&format!("mock-aoi: bad usage: {}\n", info.args.join(" ")));
                 }
                 send(event)
             }),
-        wrong("aoi-09-debug-shows-token", "AOI-09.flag-value")
-            .says("With `--debug`, the token is printed to stderr.")
+        mutant("aoi-09-debug-shows-token", "AOI-09.flag-value")
+            .describe("With `--debug`, the token is printed to stderr.")
             .run(&["search", "x", "--token", "canary-4f1d9b7c", "--debug"])
-            .start(|facts| {
-                if let (true, Some(token)) = (facts.has("--debug"), facts.value("--token")) {
+            .start(|info| {
+                if let (true, Some(token)) = (info.has("--debug"), info.value("--token")) {
                     stderr(&format!(
                         "debug: GET /search, Authorization: Bearer {token}\n"
                     ));
                 }
                 None
             }),
-        wrong("aoi-09-log-shows-token", "AOI-09.flag-value")
-            .says("The token is printed to stderr in every run.")
+        mutant("aoi-09-log-shows-token", "AOI-09.flag-value")
+            .describe("The token is printed to stderr in every run.")
             .run(TOKEN)
-            .start(|facts| {
-                if let Some(token) = facts.value("--token") {
+            .start(|info| {
+                if let Some(token) = info.value("--token") {
                     stderr(&format!("using token {token}\n"));
                 }
                 None
             }),
-        wrong("aoi-09-environment-dump", "AOI-09.environment")
-            .says("With `--debug`, the environment is printed to stderr.")
+        mutant("aoi-09-environment-dump", "AOI-09.environment")
+            .describe("With `--debug`, the environment is printed to stderr.")
             .run(&["search", "x", "--debug"])
-            .start(|facts| {
-                if facts.has("--debug") {
+            .start(|info| {
+                if info.has("--debug") {
                     for (name, value) in std::env::vars_os() {
                         let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
                         stderr(&format!("env {name}={value}\n"));
@@ -150,8 +150,8 @@ pub fn mutants() -> Vec<Mutant> {
                 None
             })
             .env("AWS_SECRET_ACCESS_KEY", "canary-4f1d9b7c"),
-        wrong("aoi-09-doctor-shows-variable", "AOI-09.environment")
-            .says("`doctor` shows the token from the environment.")
+        mutant("aoi-09-doctor-shows-variable", "AOI-09.environment")
+            .describe("`doctor` shows the token from the environment.")
             .run(&["doctor"])
             .events(|_, _, event| match std::env::var("MOCK_AOI_TOKEN") {
                 Ok(token) if text(&event, "name") == "credentials" => on("aoi:check", event, |e| {
@@ -160,29 +160,29 @@ pub fn mutants() -> Vec<Mutant> {
                 _ => send(event),
             })
             .env("MOCK_AOI_TOKEN", "canary-4f1d9b7c"),
-        wrong("aoi-09-fetch-shows-variable", "AOI-09.environment")
-            .says("`fetch` shows the token from the environment in its meta event.")
+        mutant("aoi-09-fetch-shows-variable", "AOI-09.environment")
+            .describe("`fetch` shows the token from the environment in its meta event.")
             .run(&["fetch"])
-            .events(|facts, _, event| match std::env::var("MOCK_AOI_TOKEN") {
-                Ok(token) if facts.command == "fetch" => {
+            .events(|info, _, event| match std::env::var("MOCK_AOI_TOKEN") {
+                Ok(token) if info.command == "fetch" => {
                     on("aoi:meta", event, |e| set(e, "account", token))
                 }
                 _ => send(event),
             })
             .env("MOCK_AOI_TOKEN", "canary-4f1d9b7c"),
-        wrong("aoi-09-base64", "AOI-09.flag-value")
-            .says("The token is in the meta event, encoded as base64.")
+        mutant("aoi-09-base64", "AOI-09.flag-value")
+            .describe("The token is in the meta event, encoded as base64.")
             .run(TOKEN)
-            .events(|facts, _, event| {
-                meta(facts, "--token", event, |token| {
+            .events(|info, _, event| {
+                meta(info, "--token", event, |token| {
                     STANDARD.encode(format!("user:{token}")).into()
                 })
             }),
-        wrong("aoi-09-hexadecimal", "AOI-09.flag-value")
-            .says("The token is in the meta event, encoded as hexadecimal digits.")
+        mutant("aoi-09-hexadecimal", "AOI-09.flag-value")
+            .describe("The token is in the meta event, encoded as hexadecimal digits.")
             .run(TOKEN)
-            .events(|facts, _, event| {
-                meta(facts, "--token", event, |token| {
+            .events(|info, _, event| {
+                meta(info, "--token", event, |token| {
                     token
                         .bytes()
                         .map(|byte| format!("{byte:02x}"))
@@ -190,11 +190,11 @@ pub fn mutants() -> Vec<Mutant> {
                         .into()
                 })
             }),
-        wrong("aoi-09-percent", "AOI-09.flag-value")
-            .says("The token is in the meta event, percent-encoded.")
+        mutant("aoi-09-percent", "AOI-09.flag-value")
+            .describe("The token is in the meta event, percent-encoded.")
             .run(TOKEN)
-            .events(|facts, _, event| {
-                meta(facts, "--token", event, |token| {
+            .events(|info, _, event| {
+                meta(info, "--token", event, |token| {
                     token
                         .bytes()
                         .map(|byte| format!("%{byte:02X}"))
@@ -202,45 +202,45 @@ pub fn mutants() -> Vec<Mutant> {
                         .into()
                 })
             }),
-        wrong("aoi-09-reversed", "AOI-09.flag-value")
-            .says("The token is in the meta event, reversed.")
+        mutant("aoi-09-reversed", "AOI-09.flag-value")
+            .describe("The token is in the meta event, reversed.")
             .run(TOKEN)
-            .events(|facts, _, event| {
-                meta(facts, "--token", event, |token| {
+            .events(|info, _, event| {
+                meta(info, "--token", event, |token| {
                     token.chars().rev().collect::<String>().into()
                 })
             }),
-        wrong("aoi-09-half-a-token", "AOI-09.flag-value")
-            .says("All but the last four characters of the token are shown.")
+        mutant("aoi-09-half-a-token", "AOI-09.flag-value")
+            .describe("All but the last four characters of the token are shown.")
             .run(TOKEN)
-            .events(|facts, _, event| {
-                meta(facts, "--token", event, |token| {
+            .events(|info, _, event| {
+                meta(info, "--token", event, |token| {
                     let shown = token.chars().count().saturating_sub(4);
                     format!("{}****", token.chars().take(shown).collect::<String>()).into()
                 })
             }),
-        wrong("aoi-09-token-in-cursor", "AOI-09.flag-value")
-            .says("The cursor contains the token.")
+        mutant("aoi-09-token-in-cursor", "AOI-09.flag-value")
+            .describe("The cursor contains the token.")
             .run(TOKEN)
-            .events(|facts, _, event| match facts.value("--token") {
+            .events(|info, _, event| match info.value("--token") {
                 Some(token) if event.get("next_cursor").is_some_and(Value::is_string) => {
                     let cursor = STANDARD.encode(token);
                     on("aoi:summary", event, |e| set(e, "resume", cursor))
                 }
                 _ => send(event),
             }),
-        wrong("aoi-09-token-in-trace-id", "AOI-09.flag-value")
-            .says("The token is the trace id.")
+        mutant("aoi-09-token-in-trace-id", "AOI-09.flag-value")
+            .describe("The token is the trace id.")
             .run(TOKEN)
-            .events(|facts, _, mut event| {
+            .events(|info, _, mut event| {
                 let has_trace = event.get("trace_id").is_some();
-                if let (Some(token), true) = (facts.value("--token"), has_trace) {
+                if let (Some(token), true) = (info.value("--token"), has_trace) {
                     set(&mut event, "trace_id", token);
                 }
                 send(event)
             }),
-        wrong("aoi-09-interrupted-token", "AOI-09.on-signal")
-            .says("The summary of an interrupted run shows the token.")
+        mutant("aoi-09-interrupted-token", "AOI-09.on-signal")
+            .describe("The summary of an interrupted run shows the token.")
             .run(&[
                 "search",
                 "x",
@@ -250,25 +250,25 @@ pub fn mutants() -> Vec<Mutant> {
                 "canary-4f1d9b7c",
             ])
             .events(
-                |facts, _, event| match (facts.signal, facts.value("--token")) {
+                |info, _, event| match (info.signal, info.value("--token")) {
                     (Some(_), Some(token)) => {
                         on("aoi:summary", event, |e| set(e, "resume_with", token))
                     }
                     _ => send(event),
                 },
             )
-            .at(Place::Signal(libc::SIGINT)),
-        wrong("aoi-09-log-file", "AOI-09.written-file")
-            .says("The token is written to a log file in the working directory.")
+            .at(RunCondition::Signal(libc::SIGINT)),
+        mutant("aoi-09-log-file", "AOI-09.written-file")
+            .describe("The token is written to a log file in the working directory.")
             .run(TOKEN)
-            .start(|facts| {
-                if let Some(token) = facts.value("--token") {
+            .start(|info| {
+                if let Some(token) = info.value("--token") {
                     let _ = std::fs::write("mock-aoi.log", format!("token {token}\n"));
                 }
                 None
             }),
-        wrong("aoi-09-input-quoted", "AOI-09.stdin")
-            .says("The error about an invalid line contains the line.")
+        mutant("aoi-09-input-quoted", "AOI-09.stdin")
+            .describe("The error about an invalid line contains the line.")
             .run(&["import", "--input-jsonl", "-"])
             .quirk(Quirk::QuotesInput)
             .input("password=canary-4f1d9b7c\n"),

@@ -6,128 +6,128 @@ use super::tools::*;
 
 const ABSENT: &[&str] = &["get", "absent"];
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AoiMutant> {
     vec![
-        wrong("aoi-03-no-summary", "AOI-03.summary-last")
-            .says("The stream ends without a summary.")
+        mutant("aoi-03-no-summary", "AOI-03.summary-last")
+            .describe("The stream ends without a summary.")
             .drops("aoi:summary"),
-        wrong("aoi-03-no-summary-when-empty", "AOI-03.summary-last")
-            .says("A search without results ends without a summary.")
+        mutant("aoi-03-no-summary-when-empty", "AOI-03.summary-last")
+            .describe("A search without results ends without a summary.")
             .run(&["search", "nothing"])
-            .events(|facts, _, event| {
+            .events(|info, _, event| {
                 let is_empty = is(&event, "aoi:summary") && number(&event, "count") == 0;
-                match is_empty && facts.command != "fetch" && facts.failure.is_none() {
+                match is_empty && info.command != "fetch" && info.failure.is_none() {
                     true => Vec::new(),
                     false => send(event),
                 }
             }),
-        wrong("aoi-03-no-summary-of-get", "AOI-03.summary-last")
-            .says("`get` prints its entry but no summary.")
+        mutant("aoi-03-no-summary-of-get", "AOI-03.summary-last")
+            .describe("`get` prints its entry but no summary.")
             .run(&["get", "doc-001"])
-            .drops_if(of("get"), "aoi:summary"),
-        wrong("aoi-03-summary-on-stderr", "AOI-03.summary-last")
-            .says("The summary is printed to stderr.")
+            .drops_if(of_command("get"), "aoi:summary"),
+        mutant("aoi-03-summary-on-stderr", "AOI-03.summary-last")
+            .describe("The summary is printed to stderr.")
             .instead("aoi:summary", |event| {
                 stderr(&format!("{event}\n"));
                 Vec::new()
             }),
-        wrong("aoi-03-event-after-summary", "AOI-03.summary-last")
-            .says("An event comes after the summary.")
+        mutant("aoi-03-event-after-summary", "AOI-03.summary-last")
+            .describe("An event comes after the summary.")
             .instead("aoi:summary", |event| {
                 vec![
-                    Frame::Json(event),
-                    Frame::Json(json!({ "type": "aoi:heartbeat" })),
+                    EventFrame::Json(event),
+                    EventFrame::Json(json!({ "type": "aoi:heartbeat" })),
                 ]
             }),
-        wrong("aoi-03-summary-first", "AOI-03.summary-last")
-            .says("The summary comes before the last result.")
+        mutant("aoi-03-summary-first", "AOI-03.summary-last")
+            .describe("The summary comes before the last result.")
             .run(&["get", "doc-001"])
             .events(
                 |_, _, event| match event.get("type").and_then(|t| t.as_str()) {
                     Some("entry") => {
                         let summary = json!({ "type": "aoi:summary", "ok": true, "count": 1 });
-                        vec![Frame::Json(summary), Frame::Json(event)]
+                        vec![EventFrame::Json(summary), EventFrame::Json(event)]
                     }
                     Some("aoi:summary") if event.get("ok") == Some(&true.into()) => Vec::new(),
                     _ => send(event),
                 },
             ),
-        wrong("aoi-03-two-summaries", "AOI-03.summary-last")
-            .says("There are two summaries.")
+        mutant("aoi-03-two-summaries", "AOI-03.summary-last")
+            .describe("There are two summaries.")
             .twice("aoi:summary"),
-        wrong("aoi-03-ok-false-on-success", "AOI-03.ok-not-true")
-            .says("The summary of a successful run reports a failure.")
+        mutant("aoi-03-ok-false-on-success", "AOI-03.ok-not-true")
+            .describe("The summary of a successful run reports a failure.")
             .events(
-                |facts, _, event| match facts.failure.or(facts.signal.map(|_| "")) {
+                |info, _, event| match info.failure.or(info.signal.map(|_| "")) {
                     None => on("aoi:summary", event, |e| set(e, "ok", false)),
                     Some(_) => send(event),
                 },
             ),
-        wrong("aoi-03-no-ok", "AOI-03.ok-not-true")
-            .says("The summary does not say whether the run succeeded.")
+        mutant("aoi-03-no-ok", "AOI-03.ok-not-true")
+            .describe("The summary does not say whether the run succeeded.")
             .event("aoi:summary", removes("ok")),
-        wrong("aoi-03-exit-one-on-success", "AOI-03.exit-not-zero")
-            .says("A successful run exits with code 1.")
+        mutant("aoi-03-exit-one-on-success", "AOI-03.exit-not-zero")
+            .describe("A successful run exits with code 1.")
             .exit(|_, code| if code == 0 { 1 } else { code }),
-        wrong("aoi-03-ok-true-on-failure", "AOI-03.ok-true-on-failure")
-            .says("The summary of a failed run reports a success.")
+        mutant("aoi-03-ok-true-on-failure", "AOI-03.ok-true-on-failure")
+            .describe("The summary of a failed run reports a success.")
             .run(ABSENT)
-            .events(|facts, _, event| match facts.failure {
+            .events(|info, _, event| match info.failure {
                 Some("not_found" | "validation" | "config" | "conflict") => {
                     on("aoi:summary", event, |e| set(e, "ok", true))
                 }
                 _ => send(event),
             }),
-        wrong("aoi-03-exit-zero-on-failure", "AOI-03.exit-zero-on-failure")
-            .says("The exit code for an unknown item is 0.")
+        mutant("aoi-03-exit-zero-on-failure", "AOI-03.exit-zero-on-failure")
+            .describe("The exit code for an unknown item is 0.")
             .run(ABSENT)
-            .exit(|facts, code| match facts.failure {
+            .exit(|info, code| match info.failure {
                 Some("not_found") => 0,
                 _ => code,
             })
-            .warns(),
-        wrong("aoi-03-loses-summary", "AOI-03.summary-lost")
-            .says("The summary is lost when the reader is slow.")
+            .expect_warning(),
+        mutant("aoi-03-loses-summary", "AOI-03.summary-lost")
+            .describe("The summary is lost when the reader is slow.")
             .quirk(Quirk::SummaryWithoutPatience)
-            .at(Place::SlowReader),
-        wrong("aoi-03-full-device-is-fine", "AOI-03.write-error-ignored")
-            .says("The exit code is 0 although the output could not be written.")
-            .exit(|facts, code| if facts.unwritten { 0 } else { code })
-            .at(Place::FullDevice),
-        wrong("aoi-03-two-metas", "AOI-03.meta-twice")
-            .says("There are two meta events.")
+            .at(RunCondition::SlowReader),
+        mutant("aoi-03-full-device-is-fine", "AOI-03.write-error-ignored")
+            .describe("The exit code is 0 although the output could not be written.")
+            .exit(|info, code| if info.write_failed { 0 } else { code })
+            .at(RunCondition::FullDevice),
+        mutant("aoi-03-two-metas", "AOI-03.meta-twice")
+            .describe("There are two meta events.")
             .twice("aoi:meta"),
-        wrong("aoi-03-meta-late", "AOI-03.meta-first")
-            .says("The meta event comes after another one.")
-            .events(|_, notes, event| {
+        mutant("aoi-03-meta-late", "AOI-03.meta-first")
+            .describe("The meta event comes after another one.")
+            .events(|_, counters, event| {
                 let beat = "{\"type\":\"aoi:heartbeat\"}\n";
-                before("aoi:meta", beat, notes, event)
+                before("aoi:meta", beat, counters, event)
             })
-            .warns(),
-        wrong("aoi-03-no-meta", "AOI-03.meta-first")
-            .says("`get` has no meta event.")
+            .expect_warning(),
+        mutant("aoi-03-no-meta", "AOI-03.meta-first")
+            .describe("`get` has no meta event.")
             .run(&["get", "doc-001"])
-            .drops_if(of("get"), "aoi:meta")
-            .warns(),
-        wrong("aoi-03-count-too-high", "AOI-03.count")
-            .says("The count in the summary is one too high.")
+            .drops_if(of_command("get"), "aoi:meta")
+            .expect_warning(),
+        mutant("aoi-03-count-too-high", "AOI-03.count")
+            .describe("The count in the summary is one too high.")
             .events(|_, _, event| {
                 let count = number(&event, "count") + 1;
                 on("aoi:summary", event, |e| set(e, "count", count))
             }),
-        wrong("aoi-03-count-of-total", "AOI-03.count")
-            .says("The summary counts all results instead of those that were returned.")
+        mutant("aoi-03-count-of-total", "AOI-03.count")
+            .describe("The summary counts all results instead of those that were returned.")
             .run(&["search", "x", "--limit", "3"])
             .event_if(
-                |facts| facts.command == "search" && facts.has("--limit"),
+                |info| info.command == "search" && info.has("--limit"),
                 "aoi:summary",
                 sets("count", 25),
             ),
-        wrong("aoi-03-count-zero", "AOI-03.count")
-            .says("The count in the summary is always 0.")
+        mutant("aoi-03-count-zero", "AOI-03.count")
+            .describe("The count in the summary is always 0.")
             .event("aoi:summary", sets("count", 0)),
-        wrong("aoi-03-count-of-all-events", "AOI-03.count-all-events")
-            .says("The count includes meta and summary.")
+        mutant("aoi-03-count-of-all-events", "AOI-03.count-all-events")
+            .describe("The count includes meta and summary.")
             .events(|_, _, event| {
                 let count = number(&event, "count")
                     + number(&event, "warning_count")
@@ -135,23 +135,23 @@ pub fn mutants() -> Vec<Mutant> {
                     + 2;
                 on("aoi:summary", event, |e| set(e, "count", count))
             })
-            .warns(),
-        wrong("aoi-03-error-count", "AOI-03.error-count")
-            .says("Errors are not counted.")
+            .expect_warning(),
+        mutant("aoi-03-error-count", "AOI-03.error-count")
+            .describe("Errors are not counted.")
             .run(ABSENT)
             .event("aoi:summary", sets("error_count", 0)),
-        wrong("aoi-03-warning-count", "AOI-03.error-count")
-            .says("Warnings are not counted.")
+        mutant("aoi-03-warning-count", "AOI-03.error-count")
+            .describe("Warnings are not counted.")
             .run(&["doctor"])
             .event("aoi:summary", sets("warning_count", 0)),
-        wrong("aoi-03-believes-cut-input", "AOI-03.upstream-cut")
-            .says("A stream on stdin without a summary is treated as complete.")
+        mutant("aoi-03-believes-cut-input", "AOI-03.upstream-cut")
+            .describe("A stream on stdin without a summary is treated as complete.")
             .run(&["rank", "--input-jsonl", "-"])
             .quirk(Quirk::UpstreamCutPasses)
             .input("{\"type\":\"aoi:meta\"}\n{\"type\":\"hit\",\"id\":\"doc-001\"}\n")
-            .warns(),
-        wrong("aoi-03-crashes-at-the-end", "AOI-03.summary-last")
-            .says("The process crashes before the summary with exit code 0.")
-            .instead("aoi:summary", |_| vec![Frame::Exit(0)]),
+            .expect_warning(),
+        mutant("aoi-03-crashes-at-the-end", "AOI-03.summary-last")
+            .describe("The process crashes before the summary with exit code 0.")
+            .instead("aoi:summary", |_| vec![EventFrame::Exit(0)]),
     ]
 }

@@ -5,10 +5,10 @@ use std::io::Write;
 use serde_json::Value;
 
 pub(super) use super::combine::*;
-pub use super::{Mutant, Place};
-pub use crate::aoi::twist::{Facts, Frame, Notes, Quirk, Twist};
+pub use super::{AoiMutant, RunCondition};
+pub use crate::aoi::changes::{Change, Counters, EventFrame, Quirk, RunInfo};
 
-pub type Frames = Vec<Frame>;
+pub type EventFrames = Vec<EventFrame>;
 
 /// Run with results.
 pub const SEARCH: &[&str] = &["search", "x"];
@@ -22,16 +22,16 @@ pub fn is(event: &Value, kind: &str) -> bool {
     event.get("type").is_some_and(|found| found == kind)
 }
 
-pub fn send(event: Value) -> Frames {
-    vec![Frame::Json(event)]
+pub fn send(event: Value) -> EventFrames {
+    vec![EventFrame::Json(event)]
 }
 
-pub fn raw(text: impl Into<Vec<u8>>) -> Frame {
-    Frame::Raw(text.into())
+pub fn raw(text: impl Into<Vec<u8>>) -> EventFrame {
+    EventFrame::Raw(text.into())
 }
 
 /// Changes events of one type.
-pub fn on(kind: &str, mut event: Value, change: impl FnOnce(&mut Value)) -> Frames {
+pub fn on(kind: &str, mut event: Value, change: impl FnOnce(&mut Value)) -> EventFrames {
     if is(&event, kind) {
         change(&mut event);
     }
@@ -59,16 +59,16 @@ pub fn number(event: &Value, name: &str) -> u64 {
 }
 
 /// Whether this is the first call with `what`.
-pub fn first(notes: &mut Notes, what: &'static str) -> bool {
-    let times = notes.entry(what).or_default();
+pub fn first(counters: &mut Counters, what: &'static str) -> bool {
+    let times = counters.entry(what).or_default();
     *times += 1;
     *times == 1
 }
 
 /// Writes text before the first event of one type.
-pub fn before(kind: &str, words: &str, notes: &mut Notes, event: Value) -> Frames {
-    match is(&event, kind) && first(notes, "before") {
-        true => vec![raw(words), Frame::Json(event)],
+pub fn before(kind: &str, words: &str, counters: &mut Counters, event: Value) -> EventFrames {
+    match is(&event, kind) && first(counters, "before") {
+        true => vec![raw(words), EventFrame::Json(event)],
         false => send(event),
     }
 }

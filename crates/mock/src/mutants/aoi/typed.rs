@@ -4,70 +4,70 @@ use serde_json::{Value, json};
 
 use super::tools::*;
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AoiMutant> {
     vec![
-        wrong("aoi-02-no-type", "AOI-02.type")
-            .says("Hits have no type.")
+        mutant("aoi-02-no-type", "AOI-02.type")
+            .describe("Hits have no type.")
             .event("hit", removes("type")),
-        wrong("aoi-02-empty-type", "AOI-02.type")
-            .says("The type of a hit is an empty string.")
+        mutant("aoi-02-empty-type", "AOI-02.type")
+            .describe("The type of a hit is an empty string.")
             .event("hit", sets("type", "")),
-        wrong("aoi-02-type-is-number", "AOI-02.type")
-            .says("The type of a hit is a number.")
+        mutant("aoi-02-type-is-number", "AOI-02.type")
+            .describe("The type of a hit is a number.")
             .event("hit", sets("type", 7)),
-        wrong("aoi-02-type-is-null", "AOI-02.type")
-            .says("The type of an entry is null.")
+        mutant("aoi-02-type-is-null", "AOI-02.type")
+            .describe("The type of an entry is null.")
             .run(&["get", "doc-001"])
             .event("entry", sets("type", Value::Null)),
-        wrong("aoi-02-arrays", "AOI-02.object")
-            .says("A hit is a list instead of an object.")
+        mutant("aoi-02-arrays", "AOI-02.object")
+            .describe("A hit is a list instead of an object.")
             .instead("hit", |event| send(json!(["hit", text(&event, "id")]))),
-        wrong("aoi-02-bare-text", "AOI-02.object")
-            .says("There is a JSON string between the events.")
+        mutant("aoi-02-bare-text", "AOI-02.object")
+            .describe("There is a JSON string between the events.")
             .before("hit", "\"loading\"\n"),
-        wrong("aoi-02-banner", "AOI-02.prose")
-            .says("There is a greeting before the events.")
+        mutant("aoi-02-banner", "AOI-02.prose")
+            .describe("There is a greeting before the events.")
             .before("aoi:meta", "mock-aoi 3.7.1, hello\n"),
-        wrong("aoi-02-prose-between", "AOI-02.prose")
-            .says("There is a line of text between the events.")
+        mutant("aoi-02-prose-between", "AOI-02.prose")
+            .describe("There is a line of text between the events.")
             .before("hit", "Searching...\n"),
-        wrong("aoi-02-prose-at-the-end", "AOI-02.prose")
-            .says("There is a line of text before the summary.")
+        mutant("aoi-02-prose-at-the-end", "AOI-02.prose")
+            .describe("There is a line of text before the summary.")
             .before("aoi:summary", "Done.\n"),
-        wrong("aoi-02-progress-bar", "AOI-02.prose")
-            .says("A progress bar is printed to stdout.")
+        mutant("aoi-02-progress-bar", "AOI-02.prose")
+            .describe("A progress bar is printed to stdout.")
             .before("hit", "\r[#####     ] 50%\r\n"),
-        wrong("aoi-02-markdown", "AOI-02.prose")
-            .says("There is a heading before the results.")
+        mutant("aoi-02-markdown", "AOI-02.prose")
+            .describe("There is a heading before the results.")
             .before("hit", "## Results\n"),
-        wrong("aoi-02-plain-warning", "AOI-02.prose")
-            .says("The warning of `doctor` is a line of text.")
+        mutant("aoi-02-plain-warning", "AOI-02.prose")
+            .describe("The warning of `doctor` is a line of text.")
             .run(&["doctor"])
             .instead("aoi:summary", |event| {
-                vec![raw("warning: the clock is late\n"), Frame::Json(event)]
+                vec![raw("warning: the clock is late\n"), EventFrame::Json(event)]
             }),
-        wrong("aoi-02-debug-on-stdout", "AOI-02.prose")
-            .says("With `--debug`, diagnostics are printed to stdout.")
+        mutant("aoi-02-debug-on-stdout", "AOI-02.prose")
+            .describe("With `--debug`, diagnostics are printed to stdout.")
             .run(&["search", "x", "--debug"])
-            .events(|facts, notes, event| match facts.has("--debug") {
-                true => before("hit", "DEBUG cache miss\n", notes, event),
+            .events(|info, counters, event| match info.has("--debug") {
+                true => before("hit", "DEBUG cache miss\n", counters, event),
                 false => send(event),
             }),
-        wrong("aoi-02-trace-on-stdout", "AOI-02.prose")
-            .says("An error prints a stack trace to stdout.")
+        mutant("aoi-02-trace-on-stdout", "AOI-02.prose")
+            .describe("An error prints a stack trace to stdout.")
             .run(&["get", "absent"])
-            .events(|facts, notes, event| match facts.failure {
+            .events(|info, counters, event| match info.failure {
                 Some("not_found") => {
                     let trace = "Traceback (most recent call last):\nKeyError: 'absent'\n";
-                    before("aoi:error", trace, notes, event)
+                    before("aoi:error", trace, counters, event)
                 }
                 _ => send(event),
             }),
-        wrong("aoi-02-coloured", "AOI-02.control")
-            .says("Hits are printed in color.")
+        mutant("aoi-02-coloured", "AOI-02.control")
+            .describe("Hits are printed in color.")
             .hit_lines(|text| format!("\u{1b}[32m{}\u{1b}[0m\n", text.trim_end())),
-        wrong("aoi-02-coloured-when-forced", "AOI-02.control")
-            .says("With `FORCE_COLOR`, hits are printed in color.")
+        mutant("aoi-02-coloured-when-forced", "AOI-02.control")
+            .describe("With `FORCE_COLOR`, hits are printed in color.")
             .lines(
                 |_, line| match is_set("FORCE_COLOR") || is_set("CLICOLOR_FORCE") {
                     true => hits(line, |text| {
@@ -77,8 +77,8 @@ pub fn mutants() -> Vec<Mutant> {
                 },
             )
             .env("FORCE_COLOR", "3"),
-        wrong("aoi-02-coloured-on-terminal", "AOI-02.control")
-            .says("On a terminal, hits are printed in color.")
+        mutant("aoi-02-coloured-on-terminal", "AOI-02.control")
+            .describe("On a terminal, hits are printed in color.")
             .lines(
                 |_, line| match std::io::IsTerminal::is_terminal(&std::io::stdout()) {
                     true => hits(line, |text| {
@@ -87,22 +87,22 @@ pub fn mutants() -> Vec<Mutant> {
                     false => line,
                 },
             )
-            .at(Place::Terminal),
-        wrong(
+            .at(RunCondition::Terminal),
+        mutant(
             "aoi-02-escape-in-message",
             "AOI-02.escaped-colour-in-framework",
         )
-        .says("The message of an error contains escaped color codes.")
+        .describe("The message of an error contains escaped color codes.")
         .run(&["get", "absent"])
         .event(
             "aoi:error",
             sets("message", "\u{1b}[31mThere is no such item.\u{1b}[0m"),
         ),
-        wrong("aoi-02-byte-order-mark", "AOI-02.utf8")
-            .says("The stream starts with a byte order mark.")
+        mutant("aoi-02-byte-order-mark", "AOI-02.utf8")
+            .describe("The stream starts with a byte order mark.")
             .before("aoi:meta", "\u{feff}"),
-        wrong("aoi-02-latin1", "AOI-02.utf8")
-            .says("Hits contain a byte that is not valid UTF-8.")
+        mutant("aoi-02-latin1", "AOI-02.utf8")
+            .describe("Hits contain a byte that is not valid UTF-8.")
             .lines(|_, line| {
                 let mut bytes = hits(line, |text| text.replace("On ", "On@"));
                 bytes
@@ -111,59 +111,59 @@ pub fn mutants() -> Vec<Mutant> {
                     .for_each(|b| *b = 0xe9);
                 bytes
             }),
-        wrong("aoi-02-no-final-newline", "AOI-02.last-line")
-            .says("The last line has no newline.")
-            .lines(|facts, mut line| {
-                if facts.command == "search" && line.windows(11).any(|w| w == b"aoi:summary") {
+        mutant("aoi-02-no-final-newline", "AOI-02.last-line")
+            .describe("The last line has no newline.")
+            .lines(|info, mut line| {
+                if info.command == "search" && line.windows(11).any(|w| w == b"aoi:summary") {
                     line.pop();
                 }
                 line
             }),
-        wrong("aoi-02-duplicate-key", "AOI-02.strict-json")
-            .says("Hits have a duplicate id.")
+        mutant("aoi-02-duplicate-key", "AOI-02.strict-json")
+            .describe("Hits have a duplicate id.")
             .lines(|_, line| hits(line, |text| text.replacen('{', "{\"id\":\"doc-000\",", 1))),
-        wrong("aoi-02-nan", "AOI-02.object")
-            .says("The score of a hit is NaN.")
+        mutant("aoi-02-nan", "AOI-02.object")
+            .describe("The score of a hit is NaN.")
             .hit_lines(|text| text.replacen("\"score\":", "\"score\":NaN,\"points\":", 1)),
-        wrong("aoi-02-infinity", "AOI-02.object")
-            .says("The score of a hit is infinite.")
+        mutant("aoi-02-infinity", "AOI-02.object")
+            .describe("The score of a hit is infinite.")
             .hit_lines(|text| text.replacen("\"score\":", "\"score\":Infinity,\"points\":", 1)),
-        wrong("aoi-02-lone-surrogate", "AOI-02.strict-json")
-            .says("Titles contain a lone surrogate.")
+        mutant("aoi-02-lone-surrogate", "AOI-02.strict-json")
+            .describe("Titles contain a lone surrogate.")
             .hit_lines(|text| text.replacen("On ", "\\ud800 ", 1)),
-        wrong("aoi-02-two-on-a-line", "AOI-02.object")
-            .says("Two objects are on one line.")
+        mutant("aoi-02-two-on-a-line", "AOI-02.object")
+            .describe("Two objects are on one line.")
             .hit_lines(|text| format!("{} {{\"type\":\"hit\"}}\n", text.trim_end())),
-        wrong("aoi-02-pretty-printed", "AOI-02.object")
-            .says("Hits are spread over several lines.")
+        mutant("aoi-02-pretty-printed", "AOI-02.object")
+            .describe("Hits are spread over several lines.")
             .instead("hit", |event| vec![raw(format!("{event:#}\n"))]),
-        wrong("aoi-02-one-big-array", "AOI-02.object")
-            .says("The events are the items of one list.")
+        mutant("aoi-02-one-big-array", "AOI-02.object")
+            .describe("The events are the items of one list.")
             .events(|_, _, event| match text(&event, "type") {
                 "aoi:meta" => vec![raw(format!("[{event},\n"))],
                 "aoi:summary" => vec![raw(format!("{event}]\n"))],
                 _ => vec![raw(format!("{event},\n"))],
             }),
-        wrong("aoi-02-trailing-comma", "AOI-02.object")
-            .says("There is a comma before the last brace of a hit.")
+        mutant("aoi-02-trailing-comma", "AOI-02.object")
+            .describe("There is a comma before the last brace of a hit.")
             .hit_lines(|text| text.replacen("}\n", ",}\n", 1)),
-        wrong("aoi-02-single-quotes", "AOI-02.object")
-            .says("Hits are written in Python syntax with single quotes.")
+        mutant("aoi-02-single-quotes", "AOI-02.object")
+            .describe("Hits are written in Python syntax with single quotes.")
             .hit_lines(|text| text.replace('"', "'")),
-        wrong("aoi-02-nul", "AOI-02.control")
-            .says("A NUL byte ends each hit.")
+        mutant("aoi-02-nul", "AOI-02.control")
+            .describe("A NUL byte ends each hit.")
             .hit_lines(|text| text.replacen("}\n", "}\0\n", 1)),
-        wrong("aoi-02-delete-character", "AOI-02.control")
-            .says("Titles contain a raw DEL character.")
+        mutant("aoi-02-delete-character", "AOI-02.control")
+            .describe("Titles contain a raw DEL character.")
             .hit_lines(|text| text.replacen("On ", "On\u{7f} ", 1)),
-        wrong("aoi-02-reserved-summary", "AOI-02.reserved-type")
-            .says("A custom event has the type `summary`.")
+        mutant("aoi-02-reserved-summary", "AOI-02.reserved-type")
+            .describe("A custom event has the type `summary`.")
             .before("hit", "{\"type\":\"summary\",\"text\":\"about agents\"}\n"),
-        wrong("aoi-02-reserved-error", "AOI-02.reserved-type")
-            .says("A custom event has the type `error`.")
+        mutant("aoi-02-reserved-error", "AOI-02.reserved-type")
+            .describe("A custom event has the type `error`.")
             .before("hit", "{\"type\":\"error\",\"text\":\"a cache miss\"}\n"),
-        wrong("aoi-02-unprefixed", "AOI-02.legacy-unprefixed")
-            .says("Framework events have no prefix, as in older drafts.")
+        mutant("aoi-02-unprefixed", "AOI-02.legacy-unprefixed")
+            .describe("Framework events have no prefix, as in older drafts.")
             .events(|_, _, mut event| {
                 let kind = text(&event, "type").to_owned();
                 if let Some(bare) = kind.strip_prefix("aoi:") {
@@ -171,17 +171,17 @@ pub fn mutants() -> Vec<Mutant> {
                 }
                 send(event)
             }),
-        wrong("aoi-02-deep", "AOI-02.strict-json")
-            .says("Hits contain lists that are nested two hundred levels deep.")
+        mutant("aoi-02-deep", "AOI-02.strict-json")
+            .describe("Hits contain lists that are nested two hundred levels deep.")
             .lines(|_, line| {
                 let nest = format!("\"nest\":{}{},", "[".repeat(200), "]".repeat(200));
                 hits(line, |text| text.replacen('{', &format!("{{{nest}"), 1))
             }),
-        wrong("aoi-02-huge-line", "AOI-02.huge-line")
-            .says("If a version is requested, a line has seventeen million bytes.")
+        mutant("aoi-02-huge-line", "AOI-02.huge-line")
+            .describe("If a version is requested, a line has seventeen million bytes.")
             .run(&["get", "doc-001", "--schema-version", "1"])
             // Once is enough, because reading it takes seconds.
-            .event_if(given("--schema-version"), "entry", |e| {
+            .event_if(with_argument("--schema-version"), "entry", |e| {
                 set(e, "body", "x".repeat(17 << 20))
             }),
     ]

@@ -6,9 +6,9 @@ mod client;
 mod tools;
 mod utilities;
 
-use super::Mutant;
+use super::AgentMutant;
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AgentMutant> {
     let groups = [
         base::mutants(),
         tools::mutants(),

@@ -4,34 +4,37 @@ use serde_json::{Value, json};
 
 use crate::mutants::combine::*;
 use crate::mutants::tools::*;
-use crate::mutants::{Frame, Mutant};
+use crate::mutants::{AgentMutant, MessageFrame};
 
-pub fn mutants() -> Vec<Mutant> {
+pub fn mutants() -> Vec<AgentMutant> {
     vec![
-        wrong("mcp-ping-unanswered", "MCP-PING-01")
-            .says("ping is never answered.")
-            .heard_as(method("ping"), ignores()),
-        wrong("mcp-ping-pong", "MCP-PING-02")
-            .says("ping is answered with a string.")
-            .out(answers("ping"), sets("/result", "pong")),
-        wrong("mcp-progress-stands-still", "MCP-PROG-02")
-            .says("Progress is always 1.")
-            .out(
+        mutant("mcp-ping-unanswered", "MCP-PING-01")
+            .describe("ping is never answered.")
+            .replace_incoming(method("ping"), ignores()),
+        mutant("mcp-ping-pong", "MCP-PING-02")
+            .describe("ping is answered with a string.")
+            .outgoing(answers("ping"), sets("/result", "pong")),
+        mutant("mcp-progress-stands-still", "MCP-PROG-02")
+            .describe("Progress is always 1.")
+            .outgoing(
                 method("notifications/progress"),
                 sets("/params/progress", 1),
             ),
-        wrong("mcp-progress-other-token", "MCP-PROG-01")
-            .says("Progress notifications have an unknown token.")
-            .out(
+        mutant("mcp-progress-other-token", "MCP-PROG-01")
+            .describe("Progress notifications have an unknown token.")
+            .outgoing(
                 method("notifications/progress"),
                 sets("/params/progressToken", "nobody-knows"),
             ),
-        wrong("mcp-progress-after-end", "MCP-PROG-03")
-            .says("Progress notifications are sent after the result.")
-            .tamper_out(|_, sent, message| {
-                let token = sent.asked.pointer("/_meta/progressToken").cloned();
+        mutant("mcp-progress-after-end", "MCP-PROG-03")
+            .describe("Progress notifications are sent after the result.")
+            .tamper_out(|_, summary, message| {
+                let token = summary
+                    .request_params
+                    .pointer("/_meta/progressToken")
+                    .cloned();
                 let mut frames = send(message);
-                if let (true, Some(token)) = (sent.answers("tools/call"), token) {
+                if let (true, Some(token)) = (summary.answers("tools/call"), token) {
                     frames.extend(send(json!({
                         "jsonrpc": "2.0",
                         "method": "notifications/progress",
@@ -40,8 +43,8 @@ pub fn mutants() -> Vec<Mutant> {
                 }
                 frames
             }),
-        wrong("mcp-cancel-answered", "MCP-CANC-01")
-            .says("A cancelled request is answered with an error.")
+        mutant("mcp-cancel-answered", "MCP-CANC-01")
+            .describe("A cancelled request is answered with an error.")
             .tamper_in(|context, message| {
                 let id = message.pointer("/params/requestId").cloned();
                 let is_open = |id: &Value| context.open.contains_key(&id.to_string());
@@ -53,64 +56,64 @@ pub fn mutants() -> Vec<Mutant> {
                 let frame = json!({ "jsonrpc": "2.0", "id": id, "error": error });
                 (Some(message), send(frame))
             }),
-        wrong("mcp-cancel-ignored", "MCP-CANC-02")
-            .says("The work of a cancelled request continues to its end.")
-            .heard_as(method("notifications/cancelled"), ignores()),
-        wrong("mcp-logging-undeclared", "MCP-LOG-01")
-            .says("Log messages are sent, but the capability `logging` is not declared.")
+        mutant("mcp-cancel-ignored", "MCP-CANC-02")
+            .describe("The work of a cancelled request continues to its end.")
+            .replace_incoming(method("notifications/cancelled"), ignores()),
+        mutant("mcp-logging-undeclared", "MCP-LOG-01")
+            .describe("Log messages are sent, but the capability `logging` is not declared.")
             .scenario("updates")
-            .out(
+            .outgoing(
                 answers("initialize"),
                 removes("/result/capabilities/logging"),
             ),
-        wrong("mcp-logging-odd-level", "MCP-LOG-02")
-            .says("Log messages have the level `verbose`.")
+        mutant("mcp-logging-odd-level", "MCP-LOG-02")
+            .describe("Log messages have the level `verbose`.")
             .scenario("updates")
-            .out(
+            .outgoing(
                 method("notifications/message"),
                 sets("/params/level", "verbose"),
             ),
-        wrong("mcp-logging-any-level", "MCP-LOG-03")
-            .says("An unknown log level can be set.")
-            .heard_as(method("logging/setLevel"), replies(json!({}))),
-        wrong("mcp-logging-too-much", "MCP-LOG-04")
-            .says("Log messages below the level are sent.")
+        mutant("mcp-logging-any-level", "MCP-LOG-03")
+            .describe("An unknown log level can be set.")
+            .replace_incoming(method("logging/setLevel"), replies(json!({}))),
+        mutant("mcp-logging-too-much", "MCP-LOG-04")
+            .describe("Log messages below the level are sent.")
             .scenario("updates")
-            .heard(
+            .incoming(
                 both(method("logging/setLevel"), is("/params/level", "emergency")),
                 sets("/params/level", "debug"),
             ),
-        wrong("mcp-cancel-of-nothing-ends", "MCP-CANC-03")
-            .says("A cancellation that names no open request makes the process exit.")
+        mutant("mcp-cancel-of-nothing-ends", "MCP-CANC-03")
+            .describe("A cancellation that names no open request makes the process exit.")
             .tamper_in(|context, message| {
                 let id = message.pointer("/params/requestId");
                 let open = id.is_some_and(|id| context.open.contains_key(&id.to_string()));
                 match calls(&message, "notifications/cancelled") && !open {
-                    true => (None, vec![Frame::Exit(1)]),
+                    true => (None, vec![MessageFrame::Exit(1)]),
                     false => pass(message),
                 }
             }),
-        wrong("mcp-cancel-of-the-client", "MCP-CANC-04")
-            .says("The server cancels requests of the client after it answered them.")
-            .tamper_out(|_, sent, message| {
+        mutant("mcp-cancel-of-the-client", "MCP-CANC-04")
+            .describe("The server cancels requests of the client after it answered them.")
+            .tamper_out(|_, summary, message| {
                 let cancelled = json!({
                     "jsonrpc": "2.0",
                     "method": "notifications/cancelled",
                     "params": { "requestId": message.get("id") },
                 });
-                match sent.answers("tools/list") {
-                    true => vec![Frame::Json(message), Frame::Json(cancelled)],
+                match summary.answers("tools/list") {
+                    true => vec![MessageFrame::Json(message), MessageFrame::Json(cancelled)],
                     false => send(message),
                 }
             }),
-        wrong("mcp-pages-null-cursor", "MCP-PAGE-01")
-            .says("The last page has a `nextCursor` of null.")
-            .out(
+        mutant("mcp-pages-null-cursor", "MCP-PAGE-01")
+            .describe("The last page has a `nextCursor` of null.")
+            .outgoing(
                 answers("tools/list"),
                 sets("/result/nextCursor", Value::Null),
             ),
-        wrong("mcp-pages-any-cursor", "MCP-PAGE-02")
-            .says("An unknown cursor is accepted.")
-            .heard(method("tools/list"), removes("/params/cursor")),
+        mutant("mcp-pages-any-cursor", "MCP-PAGE-02")
+            .describe("An unknown cursor is accepted.")
+            .incoming(method("tools/list"), removes("/params/cursor")),
     ]
 }

@@ -24,11 +24,15 @@ impl Dialect {
     }
 }
 
+/// Author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Role {
+pub enum ChatRole {
+    /// Instructions of the client.
     System,
+    /// The user.
     User,
+    /// The model.
     Assistant,
     /// Earlier tool call of the model. The text is the name of the tool.
     Call,
@@ -36,42 +40,46 @@ pub enum Role {
     Tool,
 }
 
-impl Role {
+impl ChatRole {
+    /// Name in snake case.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
+/// Message of a conversation, in the common form of all dialects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    pub role: Role,
+pub struct ChatMessage {
+    /// Author of the message.
+    pub role: ChatRole,
+    /// Text of the message, or the tool name of a call.
     pub text: String,
 }
 
 /// Tool that the request offers.
 #[derive(Clone, Debug)]
-pub struct Offered {
+pub struct ToolDefinition {
     pub name: String,
     /// Whether the tool takes free text instead of an object (OpenAI's custom tools).
     pub free_form: bool,
 }
 
 #[derive(Debug)]
-pub struct Question {
+pub struct ModelRequest {
     pub dialect: Dialect,
     pub model: String,
     pub stream: bool,
-    pub messages: Vec<Said>,
-    pub tools: Vec<Offered>,
+    pub messages: Vec<ChatMessage>,
+    pub tools: Vec<ToolDefinition>,
     /// Schema of the response, if the client requests JSON instead of text.
     pub json: Option<Value>,
     /// Whether to report usage in a stream. Chat Completions does so only on request.
     pub stream_usage: bool,
 }
 
-impl Question {
-    pub fn read(dialect: Dialect, body: &Value) -> Question {
-        let mut question = Question {
+impl ModelRequest {
+    pub fn read(dialect: Dialect, body: &Value) -> ModelRequest {
+        let mut request = ModelRequest {
             dialect,
             model: string(body, "model"),
             stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
@@ -81,52 +89,52 @@ impl Question {
             stream_usage: body.pointer("/stream_options/include_usage") == Some(&Value::Bool(true)),
         };
         match dialect {
-            Dialect::Anthropic => question.anthropic(body),
-            Dialect::Responses => question.responses(body),
-            Dialect::Chat => question.chat(body),
-            Dialect::Gemini => question.gemini(body),
+            Dialect::Anthropic => request.anthropic(body),
+            Dialect::Responses => request.responses(body),
+            Dialect::Chat => request.chat(body),
+            Dialect::Gemini => request.gemini(body),
         }
-        question
+        request
     }
 
-    fn say(&mut self, role: Role, text: impl Into<String>) {
+    fn push_message(&mut self, role: ChatRole, text: impl Into<String>) {
         let text = text.into();
-        self.messages.push(Said { role, text });
+        self.messages.push(ChatMessage { role, text });
     }
 
-    fn offer(&mut self, tool: &Value, free_form: bool) {
+    fn add_tool(&mut self, tool: &Value, free_form: bool) {
         if let Some(name) = tool.get("name").and_then(Value::as_str) {
             let name = name.to_owned();
-            self.tools.push(Offered { name, free_form });
+            self.tools.push(ToolDefinition { name, free_form });
         }
     }
 
     fn anthropic(&mut self, body: &Value) {
         for text in texts(body.get("system")) {
-            self.say(Role::System, text);
+            self.push_message(ChatRole::System, text);
         }
         for message in list(body, "messages") {
             let role = role(message);
             let content = message.get("content");
             if let Some(text) = content.and_then(Value::as_str) {
-                self.say(role, text);
+                self.push_message(role, text);
             }
             for block in content.and_then(Value::as_array).into_iter().flatten() {
                 match block.get("type").and_then(Value::as_str) {
-                    Some("tool_use") => self.say(Role::Call, string(block, "name")),
+                    Some("tool_use") => self.push_message(ChatRole::Call, string(block, "name")),
                     Some("tool_result") => {
-                        self.say(Role::Tool, texts(block.get("content")).join("\n"));
+                        self.push_message(ChatRole::Tool, texts(block.get("content")).join("\n"));
                     }
                     _ => {
                         if let Some(text) = block.get("text").and_then(Value::as_str) {
-                            self.say(role, text);
+                            self.push_message(role, text);
                         }
                     }
                 }
             }
         }
         for tool in list(body, "tools") {
-            self.offer(tool, false);
+            self.add_tool(tool, false);
         }
         let format = body.pointer("/output_config/format");
         let format = format.or_else(|| body.get("output_format"));
@@ -135,31 +143,33 @@ impl Question {
 
     fn responses(&mut self, body: &Value) {
         for text in texts(body.get("instructions")) {
-            self.say(Role::System, text);
+            self.push_message(ChatRole::System, text);
         }
         if let Some(text) = body.get("input").and_then(Value::as_str) {
-            self.say(Role::User, text);
+            self.push_message(ChatRole::User, text);
         }
         for item in list(body, "input") {
             let kind = item.get("type").and_then(Value::as_str);
             match kind.unwrap_or("message") {
                 "message" => {
                     for text in texts(item.get("content")) {
-                        self.say(role(item), text);
+                        self.push_message(role(item), text);
                     }
                 }
                 kind if kind.ends_with("_call_output") => {
-                    self.say(Role::Tool, texts(item.get("output")).join("\n"));
+                    self.push_message(ChatRole::Tool, texts(item.get("output")).join("\n"));
                 }
-                kind if kind.ends_with("_call") => self.say(Role::Call, string(item, "name")),
+                kind if kind.ends_with("_call") => {
+                    self.push_message(ChatRole::Call, string(item, "name"))
+                }
                 _ => {}
             }
         }
         for tool in list(body, "tools") {
             let kind = tool.get("type").and_then(Value::as_str);
             match kind {
-                Some("function") | None => self.offer(tool, false),
-                Some("custom") => self.offer(tool, true),
+                Some("function") | None => self.add_tool(tool, false),
+                Some("custom") => self.add_tool(tool, true),
                 _ => {}
             }
         }
@@ -169,21 +179,21 @@ impl Question {
     fn chat(&mut self, body: &Value) {
         for message in list(body, "messages") {
             let role = role(message);
-            if role == Role::Tool {
-                self.say(role, texts(message.get("content")).join("\n"));
+            if role == ChatRole::Tool {
+                self.push_message(role, texts(message.get("content")).join("\n"));
             } else {
                 for text in texts(message.get("content")) {
-                    self.say(role, text);
+                    self.push_message(role, text);
                 }
             }
             for call in list(message, "tool_calls") {
                 let name = call.pointer("/function/name").and_then(Value::as_str);
-                self.say(Role::Call, name.unwrap_or_default());
+                self.push_message(ChatRole::Call, name.unwrap_or_default());
             }
         }
         for tool in list(body, "tools") {
             if let Some(function) = tool.get("function") {
-                self.offer(function, false);
+                self.add_tool(function, false);
             }
         }
         self.json = body.pointer("/response_format/json_schema/schema").cloned();
@@ -193,25 +203,25 @@ impl Question {
         let either = |a: &str, b: &str| body.get(a).or_else(|| body.get(b));
         let system = either("systemInstruction", "system_instruction");
         for part in system.map(|s| list(s, "parts")).unwrap_or_default() {
-            self.say(Role::System, string(part, "text"));
+            self.push_message(ChatRole::System, string(part, "text"));
         }
         for content in list(body, "contents") {
             let role = role(content);
             for part in list(content, "parts") {
                 if let Some(call) = part.get("functionCall") {
-                    self.say(Role::Call, string(call, "name"));
+                    self.push_message(ChatRole::Call, string(call, "name"));
                 } else if let Some(result) = part.get("functionResponse") {
                     let output = result.pointer("/response/output");
                     let output = output.or_else(|| result.get("response"));
-                    self.say(Role::Tool, plain(output));
+                    self.push_message(ChatRole::Tool, plain(output));
                 } else if let Some(text) = part.get("text").and_then(Value::as_str) {
-                    self.say(role, text);
+                    self.push_message(role, text);
                 }
             }
         }
         for group in list(body, "tools") {
             for tool in list(group, "functionDeclarations") {
-                self.offer(tool, false);
+                self.add_tool(tool, false);
             }
         }
         let config = either("generationConfig", "generation_config");
@@ -228,48 +238,55 @@ impl Question {
     /// (`<system-reminder>…</system-reminder>`) are ignored.
     pub fn after_tool(&self) -> bool {
         let newest = self.messages.iter().rev();
-        let mut newest = newest.filter(|said| said.role != Role::System && !is_wrapping(said));
-        newest.next().is_some_and(|said| said.role == Role::Tool)
+        let mut newest =
+            newest.filter(|message| message.role != ChatRole::System && !is_wrapping(message));
+        newest
+            .next()
+            .is_some_and(|message| message.role == ChatRole::Tool)
     }
 
     /// The texts of the user's latest turn, latest first.
     pub fn prompt_texts(&self) -> impl Iterator<Item = &str> {
-        let spoken = self.messages.iter().rev();
-        let spoken = spoken.filter(|said| said.role != Role::System && !is_wrapping(said));
-        spoken
-            .skip_while(|said| said.role != Role::User)
-            .take_while(|said| said.role == Role::User)
-            .map(|said| said.text.as_str())
+        let messages = self.messages.iter().rev();
+        let messages =
+            messages.filter(|message| message.role != ChatRole::System && !is_wrapping(message));
+        messages
+            .skip_while(|message| message.role != ChatRole::User)
+            .take_while(|message| message.role == ChatRole::User)
+            .map(|message| message.text.as_str())
     }
 
     /// All earlier texts of the user, without the latest one, oldest first.
     pub fn earlier_texts(&self) -> Vec<&str> {
         let texts = self.messages.iter();
-        let texts = texts.filter(|said| said.role == Role::User && !is_wrapping(said));
-        let mut texts: Vec<&str> = texts.map(|said| said.text.as_str()).collect();
+        let texts = texts.filter(|message| message.role == ChatRole::User && !is_wrapping(message));
+        let mut texts: Vec<&str> = texts.map(|message| message.text.as_str()).collect();
         texts.pop();
         texts
     }
 
     /// The latest tool result.
     pub fn result(&self) -> &str {
-        let found = self.messages.iter().rfind(|said| said.role == Role::Tool);
-        found.map_or("", |said| said.text.as_str())
+        let found = self
+            .messages
+            .iter()
+            .rfind(|message| message.role == ChatRole::Tool);
+        found.map_or("", |message| message.text.as_str())
     }
 
     /// The working directory that the client mentions, or `.` if it mentions none.
     pub fn cwd(&self) -> &str {
-        const SIGNS: [&str; 4] = [
+        const DIRECTORY_MARKERS: [&str; 4] = [
             "working directory",
             "<cwd>",
             "in the directory",
             "workspace director",
         ];
-        let found = self.messages.iter().find_map(|said| {
-            let lower = said.text.to_ascii_lowercase();
-            SIGNS.iter().find_map(|sign| {
+        let found = self.messages.iter().find_map(|message| {
+            let lower = message.text.to_ascii_lowercase();
+            DIRECTORY_MARKERS.iter().find_map(|sign| {
                 let at = lower.find(sign)?.checked_add(sign.len())?;
-                directory(said.text.get(at..)?)
+                directory(message.text.get(at..)?)
             })
         });
         found.unwrap_or(".")
@@ -277,7 +294,7 @@ impl Question {
 
     /// Rough number of tokens, at four bytes per token.
     pub fn tokens(&self) -> u64 {
-        let bytes: usize = self.messages.iter().map(|said| said.text.len()).sum();
+        let bytes: usize = self.messages.iter().map(|message| message.text.len()).sum();
         (bytes / 4).max(1) as u64
     }
 }
@@ -292,8 +309,8 @@ fn directory(text: &str) -> Option<&str> {
 }
 
 /// Whether a program wrote this user text: it is one XML element from start to end.
-fn is_wrapping(said: &Said) -> bool {
-    let text = said.text.trim();
+fn is_wrapping(message: &ChatMessage) -> bool {
+    let text = message.text.trim();
     let name = text.strip_prefix('<').map(|rest| {
         let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_-".contains(c)));
         rest.get(..end.unwrap_or(rest.len())).unwrap_or_default()
@@ -302,15 +319,16 @@ fn is_wrapping(said: &Said) -> bool {
         let rest = text.strip_suffix('>')?;
         rest.strip_suffix(name)?.strip_suffix("</")
     };
-    said.role == Role::User && name.is_some_and(|name| !name.is_empty() && closed(name).is_some())
+    message.role == ChatRole::User
+        && name.is_some_and(|name| !name.is_empty() && closed(name).is_some())
 }
 
-fn role(message: &Value) -> Role {
+fn role(message: &Value) -> ChatRole {
     match message.get("role").and_then(Value::as_str) {
-        Some("assistant" | "model") => Role::Assistant,
-        Some("system" | "developer") => Role::System,
-        Some("tool" | "function") => Role::Tool,
-        _ => Role::User,
+        Some("assistant" | "model") => ChatRole::Assistant,
+        Some("system" | "developer") => ChatRole::System,
+        Some("tool" | "function") => ChatRole::Tool,
+        _ => ChatRole::User,
     }
 }
 

@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Offers, Server, shapes};
+use super::{AcpServer, ClientCapabilities, shapes};
 use crate::faults;
-use crate::mailbox::{Called, Mailbox};
+use crate::mailbox::{CallResult, Mailbox};
 use crate::scenario::{
-    Elicitation, FsRead, Permission, PlanEntry, Terminal, ToolCall, ToolUpdate, Usage,
+    Elicitation, FsRead, PermissionRequest, PlanEntry, TerminalCommand, ToolCall, ToolUpdate, Usage,
 };
-use crate::store::{Saved, fresh_id};
-use crate::turn::{Decision, End, Played, Reply, Stage};
+use crate::store::{StoredSession, fresh_id};
+use crate::turn::{PermissionDecision, TurnEnd, TurnOutput, TurnResult, UserAnswer};
 
-pub struct AcpStage {
-    server: Arc<Server>,
-    offers: Offers,
+pub struct AcpOutput {
+    server: Arc<AcpServer>,
+    client: ClientCapabilities,
     mailbox: Mailbox,
     pub session: String,
     pub request: Value,
@@ -37,19 +37,19 @@ pub struct AcpStage {
 }
 
 /// Maximum number of updates per turn that a later `session/load` can replay.
-const LONGEST_HISTORY: usize = 10_000;
+const MAX_HISTORY: usize = 10_000;
 
-impl AcpStage {
+impl AcpOutput {
     pub fn new(
-        server: Arc<Server>,
-        offers: Offers,
+        server: Arc<AcpServer>,
+        client: ClientCapabilities,
         mailbox: Mailbox,
-        saved: &Saved,
+        saved: &StoredSession,
         request: &Value,
-    ) -> AcpStage {
-        AcpStage {
+    ) -> AcpOutput {
+        AcpOutput {
             server,
-            offers,
+            client,
             mailbox,
             session: saved.id.clone(),
             request: request.clone(),
@@ -63,20 +63,20 @@ impl AcpStage {
         }
     }
 
-    fn call(&self, method: &str, params: Value) -> Called {
+    fn call(&self, method: &str, params: Value) -> CallResult {
         self.mailbox.call(&self.server.peer, method, params)
     }
 
-    fn update(&mut self, update: Value) -> Played {
-        self.mailbox.listen()?;
+    fn update(&mut self, update: Value) -> TurnResult {
+        self.mailbox.check_cancelled()?;
         self.server.update(&self.session, update.clone());
-        if self.history.len() < LONGEST_HISTORY {
+        if self.history.len() < MAX_HISTORY {
             self.history.push(update);
         }
         Ok(())
     }
 
-    fn chunk(&mut self, kind: &'static str, text: &str) -> Played {
+    fn chunk(&mut self, kind: &'static str, text: &str) -> TurnResult {
         let message = match &self.message {
             Some((open, id)) if *open == kind => id.clone(),
             _ => fresh_id("msg"),
@@ -95,7 +95,7 @@ impl AcpStage {
         format!("call-{}-{id}", self.turn)
     }
 
-    fn own_call(&mut self, what: &str) -> String {
+    fn new_call_id(&mut self, what: &str) -> String {
         self.calls += 1;
         format!("call-{}-{what}-{}", self.turn, self.calls)
     }
@@ -105,7 +105,7 @@ impl AcpStage {
         path.to_string_lossy().into_owned()
     }
 
-    fn finish_call(&mut self, id: &str, status: &str, text: &str) -> Played {
+    fn finish_call(&mut self, id: &str, status: &str, text: &str) -> TurnResult {
         self.update(json!({
             "sessionUpdate": "tool_call_update",
             "toolCallId": id,
@@ -114,7 +114,7 @@ impl AcpStage {
         }))
     }
 
-    fn announce(&mut self, call: Value) -> Played {
+    fn announce(&mut self, call: Value) -> TurnResult {
         self.message = None;
         self.update(call)
     }
@@ -125,7 +125,7 @@ impl AcpStage {
         call: &str,
         terminal: &str,
         kill: bool,
-    ) -> Result<Result<String, String>, End> {
+    ) -> Result<Result<String, String>, TurnEnd> {
         self.update(json!({
             "sessionUpdate": "tool_call_update",
             "toolCallId": call,
@@ -160,16 +160,16 @@ fn reason(error: &Value) -> String {
     message.unwrap_or("the client refused").to_owned()
 }
 
-impl Stage for AcpStage {
-    fn text(&mut self, text: &str) -> Played {
+impl TurnOutput for AcpOutput {
+    fn text(&mut self, text: &str) -> TurnResult {
         self.chunk("agent_message_chunk", text)
     }
 
-    fn thought(&mut self, text: &str) -> Played {
+    fn thought(&mut self, text: &str) -> TurnResult {
         self.chunk("agent_thought_chunk", text)
     }
 
-    fn tool_call(&mut self, call: &ToolCall) -> Played {
+    fn tool_call(&mut self, call: &ToolCall) -> TurnResult {
         let mut update = json!({
             "sessionUpdate": "tool_call",
             "toolCallId": self.call_id(&call.id),
@@ -182,17 +182,17 @@ impl Stage for AcpStage {
                 map.insert("rawInput".to_owned(), input.clone());
             }
             if let Some(path) = &call.path {
-                let mut place = json!({ "path": self.absolute(path) });
-                if let (Some(line), Some(place)) = (call.line, place.as_object_mut()) {
-                    place.insert("line".to_owned(), line.into());
+                let mut location = json!({ "path": self.absolute(path) });
+                if let (Some(line), Some(location)) = (call.line, location.as_object_mut()) {
+                    location.insert("line".to_owned(), line.into());
                 }
-                map.insert("locations".to_owned(), json!([place]));
+                map.insert("locations".to_owned(), json!([location]));
             }
         }
         self.announce(update)
     }
 
-    fn tool_update(&mut self, update: &ToolUpdate) -> Played {
+    fn tool_update(&mut self, update: &ToolUpdate) -> TurnResult {
         let mut message = json!({
             "sessionUpdate": "tool_call_update",
             "toolCallId": self.call_id(&update.id),
@@ -210,7 +210,7 @@ impl Stage for AcpStage {
         self.update(message)
     }
 
-    fn plan(&mut self, entries: &[PlanEntry]) -> Played {
+    fn plan(&mut self, entries: &[PlanEntry]) -> TurnResult {
         let entries: Vec<Value> = entries
             .iter()
             .map(|entry| {
@@ -225,7 +225,10 @@ impl Stage for AcpStage {
         self.update(json!({ "sessionUpdate": "plan", "entries": entries }))
     }
 
-    fn permission(&mut self, permission: &Permission) -> Result<Decision, End> {
+    fn permission(
+        &mut self,
+        permission: &PermissionRequest,
+    ) -> Result<PermissionDecision, TurnEnd> {
         let options: Vec<Value> = permission
             .options
             .iter()
@@ -242,29 +245,29 @@ impl Stage for AcpStage {
         });
         let outcome = match self.call("session/request_permission", params)? {
             Ok(result) => result,
-            Err(_) => return Ok(Decision::Failed),
+            Err(_) => return Ok(PermissionDecision::Failed),
         };
         let word = |pointer: &str| outcome.pointer(pointer).and_then(Value::as_str);
         match (word("/outcome/outcome"), word("/outcome/optionId")) {
-            (Some("cancelled"), _) => Err(End::Cancelled),
+            (Some("cancelled"), _) => Err(TurnEnd::Cancelled),
             (Some("selected"), Some(chosen)) => {
                 let option = permission.options.iter().find(|o| o.id == chosen);
                 Ok(match option {
-                    Some(option) if option.kind.starts_with("allow") => Decision::Allowed,
-                    Some(_) => Decision::Rejected,
-                    None => Decision::Failed,
+                    Some(option) if option.kind.starts_with("allow") => PermissionDecision::Allowed,
+                    Some(_) => PermissionDecision::Rejected,
+                    None => PermissionDecision::Failed,
                 })
             }
-            _ => Ok(Decision::Failed),
+            _ => Ok(PermissionDecision::Failed),
         }
     }
 
-    fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, End> {
-        if !self.offers.read {
+    fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, TurnEnd> {
+        if !self.client.read {
             return Ok(Err("The client does not allow reading files.".to_owned()));
         }
         let path = self.absolute(&read.path);
-        let id = self.own_call("read");
+        let id = self.new_call_id("read");
         self.announce(json!({
             "sessionUpdate": "tool_call",
             "toolCallId": id,
@@ -297,12 +300,12 @@ impl Stage for AcpStage {
         Ok(outcome)
     }
 
-    fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, End> {
-        if !self.offers.write {
+    fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, TurnEnd> {
+        if !self.client.write {
             return Ok(Err("The client does not allow writing files.".to_owned()));
         }
         let target = self.absolute(path);
-        let id = self.own_call("write");
+        let id = self.new_call_id("write");
         self.announce(json!({
             "sessionUpdate": "tool_call",
             "toolCallId": id,
@@ -326,11 +329,11 @@ impl Stage for AcpStage {
         }
     }
 
-    fn terminal(&mut self, terminal: &Terminal) -> Result<Result<String, String>, End> {
-        if !self.offers.terminal {
+    fn terminal(&mut self, terminal: &TerminalCommand) -> Result<Result<String, String>, TurnEnd> {
+        if !self.client.terminal {
             return Ok(Err("The client has no terminal.".to_owned()));
         }
-        let call = self.own_call("terminal");
+        let call = self.new_call_id("terminal");
         self.announce(json!({
             "sessionUpdate": "tool_call",
             "toolCallId": call,
@@ -398,39 +401,39 @@ impl Stage for AcpStage {
         }
     }
 
-    fn elicitation(&mut self, question: &Elicitation) -> Result<Reply, End> {
+    fn elicitation(&mut self, question: &Elicitation) -> Result<UserAnswer, TurnEnd> {
         match &question.url {
             Some(url) => self.page(&question.message, url),
             None => self.form(question),
         }
     }
 
-    fn pause(&mut self, time: Duration) -> Played {
+    fn pause(&mut self, time: Duration) -> TurnResult {
         self.mailbox.pause(time)
     }
 
-    fn mode(&mut self, mode: &str) -> Played {
-        self.mailbox.listen()?;
+    fn mode(&mut self, mode: &str) -> TurnResult {
+        self.mailbox.check_cancelled()?;
         self.server.switch_mode(&self.session, mode);
         Ok(())
     }
 
-    fn title(&mut self, title: &str) -> Played {
-        self.mailbox.listen()?;
+    fn title(&mut self, title: &str) -> TurnResult {
+        self.mailbox.check_cancelled()?;
         self.server.rename(&self.session, title);
         Ok(())
     }
 
-    fn usage(&mut self, usage: &Usage) -> Played {
-        self.mailbox.listen()?;
+    fn usage(&mut self, usage: &Usage) -> TurnResult {
+        self.mailbox.check_cancelled()?;
         self.server.update(&self.session, shapes::usage(usage));
         self.used = Some(usage.used);
         Ok(())
     }
 
-    fn compaction(&mut self, summary: &str) -> Played {
-        self.mailbox.listen()?;
-        if self.offers.compaction {
+    fn compaction(&mut self, summary: &str) -> TurnResult {
+        self.mailbox.check_cancelled()?;
+        if self.client.compaction {
             for update in shapes::compaction(&fresh_id("compaction"), summary) {
                 self.server.update(&self.session, update);
             }
@@ -438,9 +441,9 @@ impl Stage for AcpStage {
         Ok(())
     }
 
-    fn notice(&mut self, severity: &str, title: &str) -> Played {
-        self.mailbox.listen()?;
-        if self.offers.notices {
+    fn notice(&mut self, severity: &str, title: &str) -> TurnResult {
+        self.mailbox.check_cancelled()?;
+        if self.client.notices {
             let update = json!({ "sessionUpdate": "notice", "severity": severity, "title": title });
             self.server.update(&self.session, update);
         }
@@ -452,7 +455,7 @@ impl Stage for AcpStage {
         self.server.peer.respond(&self.request, answer);
     }
 
-    fn hang(&mut self) -> End {
+    fn hang(&mut self) -> TurnEnd {
         if let Some(session) = self.server.state().sessions.get_mut(&self.session)
             && let Some(active) = session.active.as_mut()
         {
@@ -460,20 +463,20 @@ impl Stage for AcpStage {
         }
         // A close may already be waiting.
         self.server.turn_over.notify_all();
-        End::Silence
+        TurnEnd::NoResponse
     }
 
     fn raw(&mut self, bytes: &[u8]) {
         self.server.peer.raw(|out| out.write_all(bytes));
     }
 
-    fn huge_line(&mut self, bytes: u64) -> Played {
-        self.mailbox.listen()?;
+    fn huge_line(&mut self, bytes: u64) -> TurnResult {
+        self.mailbox.check_cancelled()?;
         faults::huge_line(&self.server.peer, &self.around_text(), bytes);
         Ok(())
     }
 
-    fn flood(&mut self, events: u64) -> Played {
+    fn flood(&mut self, events: u64) -> TurnResult {
         let around = self.around_text();
         faults::flood(&self.server.peer, &self.mailbox, &around, events)
     }
@@ -483,7 +486,7 @@ impl Stage for AcpStage {
     }
 }
 
-impl AcpStage {
+impl AcpOutput {
     /// JSON before and after the text of a chunk, so that floods need no JSON serializer.
     fn around_text(&self) -> (String, String) {
         let session = Value::from(self.session.as_str());

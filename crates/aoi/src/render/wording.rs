@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use crate::model::{Characteristic, Check, Finding, Pair, Report, TOOL, Verdict};
+use crate::capture::PLAIN_RUN;
+use crate::model::{Characteristic, CheckId, Finding, PairState, Report, TOOL, Verdict};
 use crate::rules::{self, Level, Rule};
 use agentproto_report::row::{self, Reason};
-use agentproto_report::words::time;
+use agentproto_report::words::format_duration;
 use agentproto_text::count;
 
 /// The spec that the tool is checked against.
@@ -24,11 +25,11 @@ pub fn level(level: Level) -> &'static str {
     }
 }
 
-/// `check 3`, or `advisory`.
-pub fn check(check: Check) -> String {
+/// `check 3`, or `outside the 13 checks`.
+pub fn check(check: CheckId) -> String {
     match check {
-        Check::Number(number) => format!("check {number}"),
-        Check::Advisory => "advisory".to_owned(),
+        CheckId::Number(number) => format!("check {number}"),
+        CheckId::Advisory => "outside the 13 checks".to_owned(),
     }
 }
 
@@ -37,20 +38,20 @@ pub fn meaning(verdict: Verdict) -> &'static str {
         Verdict::Pass => "the requirement was met",
         Verdict::Fail => "the requirement was violated",
         Verdict::Warn => "deviates from the spec, but does not fail",
-        Verdict::Skip => "the probe file does not describe how to check this",
+        Verdict::Skip => "not checked; each line says what is missing",
         Verdict::NotApplicable => "does not apply to this tool",
-        Verdict::NotVerified => "no run could have shown a violation",
+        Verdict::NotVerified => "no run could show whether this holds",
         Verdict::Error => "the linter could not check this",
     }
 }
 
 /// The rows of the matrix, with the tool itself first.
-pub fn rows(report: &Report) -> Vec<(&str, [Pair; 10])> {
-    let mut rows: Vec<(&str, [Pair; 10])> = report
+pub fn rows(report: &Report) -> Vec<(&str, [PairState; 10])> {
+    let mut rows: Vec<(&str, [PairState; 10])> = report
         .matrix
         .iter()
         .map(|(command, cells)| {
-            let cell = |c| cells.get(&c).copied().unwrap_or(Pair::NotApplicable);
+            let cell = |c| cells.get(&c).copied().unwrap_or(PairState::NotApplicable);
             (command.as_str(), Characteristic::ALL.map(cell))
         })
         .collect();
@@ -95,26 +96,13 @@ pub fn target(report: &Report) -> String {
     }
 }
 
-/// Overhead of the linter: wall time minus the time in which the tool ran or a probe waited.
+/// `33 runs in 1.6 s`. The JSON report has more details.
 pub fn timing(report: &Report) -> String {
     let timing = &report.timing;
+    let runs = usize::try_from(timing.runs).unwrap_or(usize::MAX);
     #[allow(clippy::cast_precision_loss)]
-    let told = |ms: u64| time(ms as f64);
-    format!(
-        "{} overhead on top of the tool's run time and intended waits ({} of {}); {}, up to {} \
-         at a time, {} in total, {} of it intended waits",
-        told(timing.wall_ms.saturating_sub(timing.busy_ms)),
-        told(timing.busy_ms.min(timing.wall_ms)),
-        told(timing.wall_ms),
-        count(
-            usize::try_from(timing.runs).unwrap_or(usize::MAX),
-            "run",
-            "runs"
-        ),
-        timing.jobs,
-        told(timing.target_ms),
-        told(timing.waits_ms),
-    )
+    let wall = format_duration(timing.wall_ms as f64);
+    format!("{} in {wall}", count(runs, "run", "runs"))
 }
 
 /// Quotes words as a command line for a shell.
@@ -145,8 +133,34 @@ pub fn observed(finding: &Finding) -> Option<String> {
         let n = usize::try_from(n).unwrap_or(usize::MAX);
         format!(", {} on stdout", count(n, "byte", "bytes"))
     });
-    let probe = evidence(finding, "probe").map_or_else(String::new, |p| format!("{p}: "));
+    let probe = match evidence(finding, "probe") {
+        Some(PLAIN_RUN) | None => String::new(),
+        Some(probe) => format!("{}: ", run_name(probe)),
+    };
     Some(format!("{probe}{end}{bytes}"))
+}
+
+/// The name of a run for readers. A name that is an argument of the tool needs no explanation.
+fn run_name(probe: &str) -> String {
+    match probe.starts_with('-') {
+        true => format!("`{probe}`"),
+        false => format!("run \"{probe}\""),
+    }
+}
+
+/// The message without internal names of runs at its start.
+pub fn message(finding: &Finding) -> String {
+    let message = &finding.message;
+    let named = evidence(finding, "probe")
+        .and_then(|probe| Some((probe, message.strip_prefix(&format!("`{probe}`"))?)));
+    match named {
+        None => message.clone(),
+        Some((PLAIN_RUN, rest)) => match rest.strip_prefix(": ") {
+            Some(rest) => rest.to_owned(),
+            None => format!("stdout{rest}"),
+        },
+        Some((probe, rest)) => format!("{}{rest}", run_name(probe)),
+    }
 }
 
 /// Names of the environment variables that were set for the run.
@@ -164,7 +178,10 @@ pub fn reasons(report: &Report, verdict: Verdict) -> Vec<Reason<'_, Finding>> {
 
 /// `rule (command)`.
 pub fn named(row: &Finding) -> String {
-    format!("{} ({})", row.rule, row.command)
+    match row.command.as_str() {
+        TOOL => format!("{} {TOOL}", row.rule),
+        command => format!("{} ({command})", row.rule),
+    }
 }
 
 #[cfg(test)]

@@ -4,153 +4,153 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Plain;
+use super::PipeProbe;
 use super::signals::{is_late, looks_done};
-use crate::capture::{Capture, End};
-use crate::checks::tally::Tally;
-use crate::model::Check;
+use crate::capture::{Capture, ExitKind};
+use crate::checks::tally::RuleTally;
+use crate::model::CheckId;
 use crate::rules::{Level, Rule, Topic};
-use crate::stream::{Line, Stream};
-use crate::trace;
+use crate::stack_trace;
+use crate::stream::{EventLine, EventStream};
 
 /// Verdicts of the runs, by rule.
 #[derive(Default)]
-pub(super) struct Marks {
-    ignored: Tally,
-    hangs: Tally,
-    trace: Tally,
-    zero: Tally,
-    exit: Tally,
-    ok: Tally,
-    torn: Tally,
-    last: Tally,
-    summary: Tally,
-    reason: Tally,
+pub(super) struct SignalVerdicts {
+    ignored: RuleTally,
+    hangs: RuleTally,
+    trace: RuleTally,
+    zero: RuleTally,
+    exit: RuleTally,
+    ok: RuleTally,
+    torn: RuleTally,
+    last: RuleTally,
+    summary: RuleTally,
+    reason: RuleTally,
 }
 
 pub(super) static IGNORED: Rule = Rule {
     id: "AOI-10.signal-ignored",
-    check: Check::Number(10),
+    check: CheckId::Number(10),
     level: Level::Must,
     section: "§7, §18.2",
-    demands: "SIGINT and SIGTERM stop the tool",
+    requirement: "SIGINT and SIGTERM stop the tool",
     why: "Callers cancel with these signals, and no longer want what happens afterwards.",
     hint: "Do not block or ignore the signals. Check for them between two events.",
     topic: Topic::Signals,
-    register: &["AOI-7-02", "AOI-18.2-10"],
+    requirement_ids: &["AOI-7-02", "AOI-18.2-10"],
 };
 
 pub(super) static HANGS: Rule = Rule {
     id: "AOI-10.signal-hangs",
-    check: Check::Number(10),
+    check: CheckId::Number(10),
     level: Level::Must,
     section: "§7",
-    demands: "The tool exits within five seconds after SIGINT or SIGTERM",
+    requirement: "The tool exits within five seconds after SIGINT or SIGTERM",
     why: "A prompt exit is more important than a summary, because the caller sends SIGKILL next.",
     hint: "Limit the time of the cleanup.",
     topic: Topic::Signals,
-    register: &["AOI-7-04"],
+    requirement_ids: &["AOI-7-04"],
 };
 
 pub(super) static TRACE: Rule = Rule {
     id: "AOI-10.signal-trace",
-    check: Check::Number(10),
+    check: CheckId::Number(10),
     level: Level::Must,
     section: "§7",
-    demands: "SIGINT and SIGTERM do not print a stack trace",
+    requirement: "SIGINT and SIGTERM do not print a stack trace",
     why: "A canceled run is not a defect and must not look like one.",
     hint: "Catch KeyboardInterrupt and similar exceptions at the top level.",
     topic: Topic::Signals,
-    register: &["AOI-7-02"],
+    requirement_ids: &["AOI-7-02"],
 };
 
 pub(super) static ZERO: Rule = Rule {
     id: "AOI-10.signal-exit-zero",
-    check: Check::Number(10),
+    check: CheckId::Number(10),
     level: Level::Must,
     section: "§7",
-    demands: "An interrupted run does not exit 0",
+    requirement: "An interrupted run does not exit 0",
     why: "Exit code 0 means that everything was done.",
     hint: "Exit 130 after SIGINT and 143 after SIGTERM, or let the signal kill the process.",
     topic: Topic::Signals,
-    register: &["AOI-7-03"],
+    requirement_ids: &["AOI-7-03"],
 };
 
 pub(super) static EXIT: Rule = Rule {
     id: "AOI-10.signal-exit",
-    check: Check::Number(10),
+    check: CheckId::Number(10),
     level: Level::Should,
     section: "§7",
-    demands: "An interrupted run exits 130 or 143, or is killed by the signal",
+    requirement: "An interrupted run exits 130 or 143, or is killed by the signal",
     why: "A caller uses the exit code to tell cancellation from failure.",
     hint: "Exit 130 after SIGINT and 143 after SIGTERM, or let the signal kill the process.",
     topic: Topic::Signals,
-    register: &["AOI-6-13", "AOI-7-03"],
+    requirement_ids: &["AOI-6-13", "AOI-7-03"],
 };
 
 pub(super) static OK_TRUE: Rule = Rule {
     id: "AOI-10.interrupted-ok-true",
-    check: Check::Number(10),
+    check: CheckId::Number(10),
     level: Level::Must,
     section: "§7",
-    demands: "An interrupted run does not have ok: true",
+    requirement: "An interrupted run does not have ok: true",
     why: "Otherwise a partial result is taken for a complete one.",
     hint: "Write ok: false in the summary of an interrupted run.",
     topic: Topic::Signals,
-    register: &["AOI-4.2-03", "AOI-7-02"],
+    requirement_ids: &["AOI-4.2-03", "AOI-7-02"],
 };
 
 pub(super) static TORN: Rule = Rule {
     id: "AOI-10.torn-line",
-    check: Check::Number(10),
+    check: CheckId::Number(10),
     level: Level::Must,
     section: "§7",
-    demands: "An interrupted run has no truncated line, unless the signal killed the process",
+    requirement: "An interrupted run has no truncated line, unless the signal killed the process",
     why: "A truncated line before the summary makes both unreadable.",
     hint: "Finish the current line before writing the summary, and write each event with a single \
            call.",
     topic: Topic::Signals,
-    register: &["AOI-7-02"],
+    requirement_ids: &["AOI-7-02"],
 };
 
 pub(super) static LAST: Rule = Rule {
     id: "AOI-10.interrupted-summary-last",
-    check: Check::Number(10),
+    check: CheckId::Number(10),
     level: Level::Must,
     section: "§7",
-    demands: "The summary of an interrupted run occurs once and is the last event",
+    requirement: "The summary of an interrupted run occurs once and is the last event",
     why: "The summary marks the end of the stream in interrupted runs as well.",
     hint: "Stop the work before writing the summary.",
     topic: Topic::Signals,
-    register: &["AOI-7-02"],
+    requirement_ids: &["AOI-7-02"],
 };
 
 pub(super) static SUMMARY: Rule = Rule {
     id: "AOI-10.no-interrupted-summary",
-    check: Check::Number(10),
+    check: CheckId::Number(10),
     level: Level::Should,
     section: "§7",
-    demands: "An interrupted run ends with a summary, if that is safe",
+    requirement: "An interrupted run ends with a summary, if that is safe",
     why: "The summary tells a caller how far the work got. Without it, the run looks like a crash.",
     hint: "On SIGINT and SIGTERM, write aoi:summary with ok: false and reason: \"interrupted\".",
     topic: Topic::Signals,
-    register: &["AOI-4.2-03", "AOI-4.2-04", "AOI-7-02"],
+    requirement_ids: &["AOI-4.2-03", "AOI-4.2-04", "AOI-7-02"],
 };
 
 pub(super) static REASON: Rule = Rule {
     id: "AOI-10.interrupted-reason",
-    check: Check::Number(10),
+    check: CheckId::Number(10),
     level: Level::Should,
     section: "§7",
-    demands: "The summary of an interrupted run has reason: \"interrupted\"",
+    requirement: "The summary of an interrupted run has reason: \"interrupted\"",
     why: "A caller that canceled must be able to tell that from a failure.",
     hint: "Set reason to the string \"interrupted\".",
     topic: Topic::Signals,
-    register: &["AOI-4.2-03", "AOI-7-02"],
+    requirement_ids: &["AOI-4.2-03", "AOI-7-02"],
 };
 
-impl Marks {
-    fn all(self) -> [(Tally, &'static crate::rules::Rule); 10] {
+impl SignalVerdicts {
+    fn all(self) -> [(RuleTally, &'static crate::rules::Rule); 10] {
         [
             (self.ignored, &IGNORED),
             (self.hangs, &HANGS),
@@ -165,7 +165,7 @@ impl Marks {
         ]
     }
 
-    pub(super) fn missed(&mut self, why: &str) {
+    pub(super) fn unverify_all(&mut self, why: &str) {
         for tally in [
             &mut self.ignored,
             &mut self.hangs,
@@ -178,89 +178,94 @@ impl Marks {
             &mut self.summary,
             &mut self.reason,
         ] {
-            tally.doubt(why);
+            tally.unverify(why);
         }
     }
 
-    pub(super) fn look(&mut self, run: &Arc<Capture>, number: i32) {
+    pub(super) fn check_run(&mut self, run: &Arc<Capture>, number: i32) {
         let at = |what: &str| format!("`{}`: {what}", run.probe);
-        let found = trace::find(&run.stderr);
-        let wrong = found.map(|trace| {
+        let found = stack_trace::find(&run.stderr);
+        let violation = found.map(|trace| {
             at(&format!(
                 "stack trace ({}): {:?}",
                 trace.language, trace.line
             ))
         });
-        self.trace.see(run, wrong, "no stack trace");
+        self.trace.record(run, violation, "no stack trace");
         let late = is_late(run);
-        let ms = run.after_act.unwrap_or_default().as_millis();
-        let wrong = late.then(|| at(&format!("still running {ms} ms after the signal")));
+        let ms = run.exit_delay.unwrap_or_default().as_millis();
+        let violation = late.then(|| at(&format!("still running {ms} ms after the signal")));
         self.hangs
-            .see(run, wrong, "the tool exits soon after the signal");
-        if run.end == End::TimedOut {
+            .record(run, violation, "the tool exits soon after the signal");
+        if run.end == ExitKind::TimedOut {
             return;
         }
         let ignored = looks_done(run);
-        let wrong = ignored.then(|| at("the tool ignored the signal and finished its work"));
-        self.ignored.see(run, wrong, "the signal stops the tool");
+        let violation = ignored.then(|| at("the tool ignored the signal and finished its work"));
+        self.ignored
+            .record(run, violation, "the signal stops the tool");
         if ignored {
             return;
         }
-        let stream = Stream::read(&run.stdout);
-        self.look_at_end(run, number, &stream);
-        self.look_at_lines(run, &stream);
+        let stream = EventStream::parse(&run.stdout);
+        self.check_end(run, number, &stream);
+        self.check_lines(run, &stream);
     }
 
-    fn look_at_end(&mut self, run: &Arc<Capture>, number: i32, stream: &Stream) {
+    fn check_end(&mut self, run: &Arc<Capture>, number: i32, stream: &EventStream) {
         let at = |what: &str| format!("`{}`: {what}", run.probe);
-        let wrong = run.end.is_success().then(|| at("exit 0"));
-        self.zero.see(run, wrong, &run.end.told());
+        let violation = run.end.is_success().then(|| at("exit 0"));
+        self.zero.record(run, violation, &run.end.describe());
         if !run.end.is_success() {
-            let usual = matches!(run.end, End::Code(130 | 143)) || run.end == End::Signal(number);
-            let wrong = (!usual).then(|| at(&run.end.told()));
-            self.exit.see(run, wrong, &run.end.told());
+            let usual =
+                matches!(run.end, ExitKind::Code(130 | 143)) || run.end == ExitKind::Signal(number);
+            let violation = (!usual).then(|| at(&run.end.describe()));
+            self.exit.record(run, violation, &run.end.describe());
         }
-        let mut summaries = stream.of("aoi:summary");
+        let mut summaries = stream.of_type("aoi:summary");
         let says_ok = summaries.any(|line| line.get("ok") == Some(&Value::Bool(true)));
-        let wrong = says_ok.then(|| at("the summary has ok: true"));
+        let violation = says_ok.then(|| at("the summary has ok: true"));
         self.ok
-            .see(run, wrong, "the summary does not have ok: true");
-        let count = stream.of("aoi:summary").count();
-        let wrong = (count == 0).then(|| at(&format!("no summary, {}", run.end.told())));
-        self.summary.see(run, wrong, "there is a summary");
+            .record(run, violation, "the summary does not have ok: true");
+        let count = stream.of_type("aoi:summary").count();
+        let violation = (count == 0).then(|| at(&format!("no summary, {}", run.end.describe())));
+        self.summary.record(run, violation, "there is a summary");
         if count == 0 {
             return;
         }
-        let wrong = match (count, stream.summary()) {
+        let violation = match (count, stream.summary()) {
             (1, Some(_)) => None,
             (1, None) => Some(at("output follows the summary")),
             (more, _) => Some(at(&format!("{more} summaries; expected one"))),
         };
-        self.last.see(run, wrong, "one summary as the last event");
+        self.last
+            .record(run, violation, "one summary as the last event");
         let reason = stream
-            .of("aoi:summary")
+            .of_type("aoi:summary")
             .last()
             .and_then(|line| line.get("reason"));
-        let wrong = (reason.and_then(Value::as_str) != Some("interrupted")).then(|| match reason {
-            Some(other) => at(&format!(
-                "the reason in the summary is {other}; expected \"interrupted\""
-            )),
-            None => at("the summary has no reason"),
-        });
-        self.reason.see(run, wrong, "the reason is \"interrupted\"");
+        let violation =
+            (reason.and_then(Value::as_str) != Some("interrupted")).then(|| match reason {
+                Some(other) => at(&format!(
+                    "the reason in the summary is {other}; expected \"interrupted\""
+                )),
+                None => at("the summary has no reason"),
+            });
+        self.reason
+            .record(run, violation, "the reason is \"interrupted\"");
     }
 
-    fn look_at_lines(&mut self, run: &Arc<Capture>, stream: &Stream) {
-        let is_odd = |line: &&Line| line.json.is_none() && !line.bytes.is_empty();
+    fn check_lines(&mut self, run: &Arc<Capture>, stream: &EventStream) {
+        let is_invalid = |line: &&EventLine| line.json.is_none() && !line.bytes.is_empty();
         let last = stream.lines.len();
         // A killed process cannot finish its last line.
-        let killed = matches!(run.end, End::Signal(_));
-        let odd = stream
+        let killed = matches!(run.end, ExitKind::Signal(_));
+        let is_suspicious = stream
             .lines
             .iter()
             .filter(|line| !(killed && line.number == last))
-            .find(|line| is_odd(line) || !line.complete);
-        let wrong = odd.map(|line| {
+            .find(|line| is_invalid(line) || !line.complete);
+        let violation = is_suspicious.map(|line| {
             let after = if line.number == last {
                 ""
             } else {
@@ -268,14 +273,14 @@ impl Marks {
             };
             format!("`{}`: line {} is truncated{after}", run.probe, line.number)
         });
-        self.torn.see(run, wrong, "every line is complete");
+        self.torn.record(run, violation, "every line is complete");
     }
 
-    pub(super) fn settle(self, plain: &Plain) {
-        let judge = plain.session.judge(&plain.command.name);
+    pub(super) fn report(self, probe: &PipeProbe) {
+        let reporter = probe.session.reporter(&probe.command.name);
         for (tally, rule) in self.all() {
-            tally.settle(judge, rule, |judge, rule| {
-                judge.not_applicable(rule, "no interrupted run of the command is relevant");
+            tally.report(reporter, rule, |reporter, rule| {
+                reporter.not_applicable(rule, "no interrupted run of the command is relevant");
             });
         }
     }

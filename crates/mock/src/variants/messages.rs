@@ -2,55 +2,55 @@
 
 use serde_json::{Value, json};
 
-use super::{Variant, looks};
+use super::{AgentVariant, with_tamper};
 use crate::mutants::tools::*;
-use crate::mutants::{Frame, Sent, Tamper};
+use crate::mutants::{MessageFrame, MessageSummary, Tamper};
 
-pub fn variants() -> Vec<Variant> {
+pub fn variants() -> Vec<AgentVariant> {
     vec![
-        looks(
+        with_tamper(
             "huge-chunk",
             "The first chunk has a text of one mebibyte.",
-            Tamper::out(|context, sent, message| {
-                let first = is_said(sent) && context.first("huge");
+            Tamper::outgoing(|context, summary, message| {
+                let first = is_text_chunk(summary) && context.first("huge");
                 change(message, first, |m| {
                     let long = format!("{}{}", text(m, TEXT), "lorem ä ".repeat(1 << 17));
                     set(m, TEXT, long);
                 })
             }),
         ),
-        looks(
+        with_tamper(
             "many-chunks",
             "The first chunk is followed by five hundred small ones.",
-            Tamper::out(|context, sent, message| {
-                if !is_said(sent) || !context.first("many") {
+            Tamper::outgoing(|context, summary, message| {
+                if !is_text_chunk(summary) || !context.first("many") {
                     return send(message);
                 }
                 let mut small = message.clone();
                 set(&mut small, TEXT, ".");
-                let small = std::iter::repeat_n(small, 500).map(Frame::Json);
+                let small = std::iter::repeat_n(small, 500).map(MessageFrame::Json);
                 send(message).into_iter().chain(small).collect()
             }),
         ),
-        looks(
+        with_tamper(
             "empty-chunks",
             "Empty chunks are sent between the others.",
-            Tamper::out(|_, sent, message| {
-                if !is_said(sent) {
+            Tamper::outgoing(|_, summary, message| {
+                if !is_text_chunk(summary) {
                     return send(message);
                 }
                 let mut empty = message.clone();
                 set(&mut empty, TEXT, "");
-                vec![Frame::Json(empty), Frame::Json(message)]
+                vec![MessageFrame::Json(empty), MessageFrame::Json(message)]
             }),
         ),
-        looks(
+        with_tamper(
             "thinks-first",
             "Every turn starts with a thought.",
             Tamper::both(
-                |context, sent, message| {
-                    let begun =
-                        sent.update.ends_with("_chunk") || sent.update.starts_with("tool_call");
+                |context, summary, message| {
+                    let begun = summary.update.ends_with("_chunk")
+                        || summary.update.starts_with("tool_call");
                     let session = text(&message, "/params/sessionId").to_owned();
                     match begun && context.notes.remove("asked") == Some(json!(session)) {
                         true => {
@@ -58,7 +58,7 @@ pub fn variants() -> Vec<Variant> {
                                 "sessionUpdate": "agent_thought_chunk",
                                 "content": { "type": "text", "text": "Hm. " },
                             });
-                            vec![update(&session, thought), Frame::Json(message)]
+                            vec![update(&session, thought), MessageFrame::Json(message)]
                         }
                         false => send(message),
                     }
@@ -72,27 +72,27 @@ pub fn variants() -> Vec<Variant> {
                 },
             ),
         ),
-        looks(
+        with_tamper(
             "empty-plan",
             "A plan without entries is sent before each plan.",
-            Tamper::out(|_, sent, message| {
-                if sent.update != "plan" {
+            Tamper::outgoing(|_, summary, message| {
+                if summary.update != "plan" {
                     return send(message);
                 }
                 let mut empty = message.clone();
                 set(&mut empty, "/params/update/entries", json!([]));
-                vec![Frame::Json(empty), Frame::Json(message)]
+                vec![MessageFrame::Json(empty), MessageFrame::Json(message)]
             }),
         ),
-        looks(
+        with_tamper(
             "counts-tokens",
             "Token counts and their cost are sent before the end of each turn and in the response.",
-            Tamper::out(|_, sent, mut message| {
+            Tamper::outgoing(|_, summary, mut message| {
                 if message.pointer("/result/stopReason").is_some() {
                     let usage = json!({ "usage": { "totalTokens": 4_000_000_000_u64 } });
                     set(&mut message, "/result/_meta", usage);
                 }
-                at_the_end(sent, message, |_| {
+                after_result(summary, message, |_| {
                     json!({
                         "sessionUpdate": "usage_update",
                         "used": 4_000_000_000_u64,
@@ -102,11 +102,11 @@ pub fn variants() -> Vec<Variant> {
                 })
             }),
         ),
-        looks(
+        with_tamper(
             "renames-sessions",
             "The session gets a new title at the end of each turn.",
-            Tamper::out(|_, sent, message| {
-                at_the_end(sent, message, |_| {
+            Tamper::outgoing(|_, summary, message| {
+                after_result(summary, message, |_| {
                     json!({
                         "sessionUpdate": "session_info_update",
                         "title": "Über \"alles\" 🦊",
@@ -115,46 +115,50 @@ pub fn variants() -> Vec<Variant> {
                 })
             }),
         ),
-        looks(
+        with_tamper(
             "tells-early",
             "A tool call update is sent before each permission request.",
-            Tamper::out(|_, sent, message| {
-                if sent.method != "session/request_permission" {
+            Tamper::outgoing(|_, summary, message| {
+                if summary.method != "session/request_permission" {
                     return send(message);
                 }
                 let call = message.pointer("/params/toolCall/toolCallId").cloned();
-                let told = json!({
+                let fields = json!({
                     "sessionUpdate": "tool_call_update",
                     "toolCallId": call,
                     "status": "pending",
                     "title": "Edit the notes, if you like",
                 });
                 let session = text(&message, "/params/sessionId").to_owned();
-                vec![update(&session, told), Frame::Json(message)]
+                vec![update(&session, fields), MessageFrame::Json(message)]
             }),
         ),
-        looks(
+        with_tamper(
             "calls-in-full",
             "A permission request repeats all data of its tool call.",
-            Tamper::out(|_, sent, message| {
-                change(message, sent.method == "session/request_permission", |m| {
-                    set(m, "/params/toolCall/kind", "edit");
-                    set(
-                        m,
-                        "/params/toolCall/rawInput",
-                        json!({ "path": "notes.txt" }),
-                    );
-                    let old = json!({ "type": "diff", "path": "/notes.txt", "oldText": null, "newText": "" });
-                    set(m, "/params/toolCall/content", json!([old]));
-                    set(m, "/params/toolCall/locations", json!([]));
-                })
+            Tamper::outgoing(|_, summary, message| {
+                change(
+                    message,
+                    summary.method == "session/request_permission",
+                    |m| {
+                        set(m, "/params/toolCall/kind", "edit");
+                        set(
+                            m,
+                            "/params/toolCall/rawInput",
+                            json!({ "path": "notes.txt" }),
+                        );
+                        let old = json!({ "type": "diff", "path": "/notes.txt", "oldText": null, "newText": "" });
+                        set(m, "/params/toolCall/content", json!([old]));
+                        set(m, "/params/toolCall/locations", json!([]));
+                    },
+                )
             }),
         ),
-        looks(
+        with_tamper(
             "shows-media",
             "Messages also contain an image, a link and an embedded resource.",
-            Tamper::out(|_, sent, message| {
-                if !is_said(sent) {
+            Tamper::outgoing(|_, summary, message| {
+                if !is_text_chunk(summary) {
                     return send(message);
                 }
                 let blocks = [
@@ -165,18 +169,18 @@ pub fn variants() -> Vec<Variant> {
                 let shown = blocks.map(|block| {
                     let mut shown = message.clone();
                     set(&mut shown, "/params/update/content", block);
-                    Frame::Json(shown)
+                    MessageFrame::Json(shown)
                 });
-                std::iter::once(Frame::Json(message.clone()))
+                std::iter::once(MessageFrame::Json(message.clone()))
                     .chain(shown)
                     .collect()
             }),
         ),
-        looks(
+        with_tamper(
             "announces-in-pieces",
             "A tool call is reported without kind, status and input. They follow in an update.",
-            Tamper::out(|_, sent, message| {
-                if sent.update != "tool_call" {
+            Tamper::outgoing(|_, summary, message| {
+                if summary.update != "tool_call" {
                     return send(message);
                 }
                 let mut first = message.clone();
@@ -190,7 +194,7 @@ pub fn variants() -> Vec<Variant> {
                     "tool_call_update",
                 );
                 remove(&mut rest, "/params/update/title");
-                vec![Frame::Json(first), Frame::Json(rest)]
+                vec![MessageFrame::Json(first), MessageFrame::Json(rest)]
             }),
         ),
     ]
@@ -198,21 +202,25 @@ pub fn variants() -> Vec<Variant> {
 
 const TEXT: &str = "/params/update/content/text";
 
-fn is_said(sent: &Sent) -> bool {
-    sent.update == "agent_message_chunk"
+fn is_text_chunk(summary: &MessageSummary) -> bool {
+    summary.update == "agent_message_chunk"
 }
 
-fn update(session: &str, update: Value) -> Frame {
+fn update(session: &str, update: Value) -> MessageFrame {
     let params = json!({ "sessionId": session, "update": update });
-    Frame::Json(json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))
+    MessageFrame::Json(json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))
 }
 
 /// Sends one more update before the end of a turn.
-fn at_the_end(sent: &Sent, message: Value, what: fn(&Sent) -> Value) -> Frames {
-    match sent.answers("session/prompt") {
+fn after_result(
+    summary: &MessageSummary,
+    message: Value,
+    what: fn(&MessageSummary) -> Value,
+) -> MessageFrames {
+    match summary.answers("session/prompt") {
         true => {
-            let session = text(&sent.asked, "/sessionId");
-            vec![update(session, what(sent)), Frame::Json(message)]
+            let session = text(&summary.request_params, "/sessionId");
+            vec![update(session, what(summary)), MessageFrame::Json(message)]
         }
         false => send(message),
     }

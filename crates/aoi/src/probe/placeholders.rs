@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use agentproto_manifest::fields::Notes;
+use agentproto_manifest::fields::FieldReader;
 use agentproto_manifest::{Node, Value};
 use agentproto_text::{closest_of, one_of};
 
@@ -52,7 +52,7 @@ fn name(text: &str) -> Option<&str> {
 }
 
 /// Replaces doubled braces by `OPEN` and `CLOSE`, so that placeholders in them are not filled.
-pub fn hide(text: &mut String) {
+pub fn protect(text: &mut String) {
     let mut from = 0;
     while let Some(found) = next(text, from) {
         from = found.end;
@@ -66,29 +66,29 @@ pub fn hide(text: &mut String) {
 }
 
 /// The word as the tool gets it, with single braces.
-pub fn shown(text: &str) -> Cow<'_, str> {
+pub fn unprotect(text: &str) -> Cow<'_, str> {
     match text.contains([OPEN, CLOSE]) {
         true => Cow::Owned(text.replace(OPEN, "{").replace(CLOSE, "}")),
         false => Cow::Borrowed(text),
     }
 }
 
-/// Like `shown`, for the input of a tool.
-pub fn shown_bytes(bytes: Vec<u8>) -> Vec<u8> {
+/// Like `unprotect`, for the input of a tool.
+pub fn unprotect_bytes(bytes: Vec<u8>) -> Vec<u8> {
     match std::str::from_utf8(&bytes) {
-        Ok(text) if text.contains([OPEN, CLOSE]) => shown(text).into_owned().into_bytes(),
+        Ok(text) if text.contains([OPEN, CLOSE]) => unprotect(text).into_owned().into_bytes(),
         _ => bytes,
     }
 }
 
 /// Reports every unknown placeholder.
-pub fn check(node: &Node, notes: &mut Notes) {
-    walk(node, false, notes);
+pub fn check(node: &Node, reader: &mut FieldReader) {
+    walk(node, false, reader);
 }
 
-/// With `is_free`, the text may be anything, so only names that resemble a placeholder are
+/// With `is_arbitrary`, the text may be anything, so only names that resemble a placeholder are
 /// reported.
-fn walk(node: &Node, is_free: bool, notes: &mut Notes) {
+fn walk(node: &Node, is_arbitrary: bool, reader: &mut FieldReader) {
     match &node.value {
         Value::Str(text) => {
             let mut from = 0;
@@ -99,28 +99,28 @@ fn walk(node: &Node, is_free: bool, notes: &mut Notes) {
                 }
                 let name = found.name;
                 let hint = match closest_of(name, NAMES) {
-                    Some(meant) => format!("did you mean {{{meant}}}?"),
-                    None if is_free => continue,
+                    Some(closest) => format!("did you mean {{{closest}}}?"),
+                    None if is_arbitrary => continue,
                     None => format!("known names are {}", one_of(&NAMES)),
                 };
-                let wrong = format!(
+                let message = format!(
                     "unknown placeholder {{{name}}}; {hint} (write {{{{{name}}}}} for a literal \
                      {{{name}}})"
                 );
-                notes.wrong(node.span, wrong);
+                reader.error(node.span, message);
             }
         }
         _ if node.is_seq() => {
             for item in node.items() {
-                walk(item, is_free, notes);
+                walk(item, is_arbitrary, reader);
             }
         }
         _ => {
             for entry in node.entries() {
                 let key = entry.key.as_str();
                 if key != "title" {
-                    let is_free = is_free || matches!(key, "bad" | "stdin");
-                    walk(&entry.value, is_free, notes);
+                    let is_arbitrary = is_arbitrary || matches!(key, "bad" | "stdin");
+                    walk(&entry.value, is_arbitrary, reader);
                 }
             }
         }
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn doubled_braces_become_literal_braces() {
-        for (written, meant) in [
+        for (written, closest) in [
             ("{{id}}", "{id}"),
             ("a{{x}}b{{y-1}}", "a{x}b{y-1}"),
             ("{{{name}}}", "{{name}}"),
@@ -144,11 +144,11 @@ mod tests {
             ("{{", "{{"),
         ] {
             let mut text = written.to_owned();
-            hide(&mut text);
+            protect(&mut text);
             assert!(!text.contains("{id}") || written == "{id}", "{written}");
-            assert_eq!(shown(&text), meant, "{written}");
-            let bytes = shown_bytes(text.into_bytes());
-            assert_eq!(bytes, meant.as_bytes(), "{written}");
+            assert_eq!(unprotect(&text), closest, "{written}");
+            let bytes = unprotect_bytes(text.into_bytes());
+            assert_eq!(bytes, closest.as_bytes(), "{written}");
         }
     }
 }

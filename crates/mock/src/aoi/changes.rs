@@ -6,26 +6,24 @@ use serde_json::Value;
 
 /// Properties of a run that changes may depend on.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct RunInfo {
     /// Name of the command.
     pub command: String,
     /// Arguments, as the tool reads them.
     pub args: Vec<String>,
     /// Major version of the event schema.
     pub major: u64,
-    /// Whether the run is in machine mode.
-    pub is_machine: bool,
     /// The signal that stopped the run.
     pub signal: Option<i32>,
     /// The category of the error that ended the run.
     pub failure: Option<&'static str>,
     /// Whether the reader of stdout has closed the pipe.
-    pub gone: bool,
+    pub pipe_closed: bool,
     /// Whether stdout could not be written.
-    pub unwritten: bool,
+    pub write_failed: bool,
 }
 
-impl Facts {
+impl RunInfo {
     pub fn has(&self, word: &str) -> bool {
         self.args.iter().any(|arg| arg == word)
     }
@@ -47,40 +45,40 @@ impl Facts {
 }
 
 /// Counters that a change keeps from event to event.
-pub type Notes = BTreeMap<&'static str, u64>;
+pub type Counters = BTreeMap<&'static str, u64>;
 
 /// What is written in place of an event.
-pub enum Frame {
+pub enum EventFrame {
     Json(Value),
     Raw(Vec<u8>),
     /// Exits the process at once.
     Exit(u8),
 }
 
-type ArgsTwist = Box<dyn Fn(Vec<String>) -> Vec<String> + Send + Sync>;
-type StartTwist = Box<dyn Fn(&Facts) -> Option<u8> + Send + Sync>;
-type EventTwist = Box<dyn Fn(&Facts, &mut Notes, Value) -> Vec<Frame> + Send + Sync>;
-type LineTwist = Box<dyn Fn(&Facts, Vec<u8>) -> Vec<u8> + Send + Sync>;
-type DocumentTwist = Box<dyn Fn(&Facts, Value) -> Frame + Send + Sync>;
-type PipeTwist = Box<dyn Fn(&Facts) -> u8 + Send + Sync>;
-type ExitTwist = Box<dyn Fn(&Facts, u8) -> u8 + Send + Sync>;
+type ArgsChange = Box<dyn Fn(Vec<String>) -> Vec<String> + Send + Sync>;
+type StartChange = Box<dyn Fn(&RunInfo) -> Option<u8> + Send + Sync>;
+type EventChange = Box<dyn Fn(&RunInfo, &mut Counters, Value) -> Vec<EventFrame> + Send + Sync>;
+type LineChange = Box<dyn Fn(&RunInfo, Vec<u8>) -> Vec<u8> + Send + Sync>;
+type DocumentChange = Box<dyn Fn(&RunInfo, Value) -> EventFrame + Send + Sync>;
+type PipeChange = Box<dyn Fn(&RunInfo) -> u8 + Send + Sync>;
+type ExitChange = Box<dyn Fn(&RunInfo, u8) -> u8 + Send + Sync>;
 
 /// A change of the tool's behavior.
-pub enum Twist {
+pub enum Change {
     /// Replaces the arguments.
-    Args(ArgsTwist),
+    Args(ArgsChange),
     /// Runs before anything is read. Returns an exit code to stop at once.
-    Start(StartTwist),
+    Start(StartChange),
     /// Replaces an event.
-    Event(EventTwist),
+    Event(EventChange),
     /// Replaces a line, including its line feed.
-    Line(LineTwist),
+    Line(LineChange),
     /// Replaces a discovery document.
-    Document(DocumentTwist),
+    Document(DocumentChange),
     /// Runs when the reader of stdout has closed the pipe. Returns the exit code.
-    Pipe(PipeTwist),
+    Pipe(PipeChange),
     /// Replaces the exit code.
-    Exit(ExitTwist),
+    Exit(ExitChange),
     /// A change that none of the other kinds can express.
     Quirk(Quirk),
 }
@@ -93,8 +91,8 @@ pub enum Quirk {
     UnknownCommandPasses,
     MissingOperandPasses,
     ExtraOperandPasses,
-    OddLimitPasses,
-    OddOutputPasses,
+    InvalidLimitPasses,
+    InvalidOutputPasses,
     MissingValuePasses,
     QuotesFlagValues,
     QuotesOperands,

@@ -2,12 +2,12 @@
 
 use futures::future::join_all;
 
-use crate::probe::Command;
-use crate::run::Output;
-use crate::session::{How, Session, with_options};
+use crate::probe::ProbeCommand;
+use crate::run::StdoutTarget;
+use crate::session::{LintSession, RunOptions, with_options};
 
 /// Runs each harmless command with forced color, on a terminal, and with `--debug`.
-pub async fn tempt(session: &Session) {
+pub async fn run_variants(session: &LintSession) {
     let env = |pairs: &[(&str, &str)]| {
         let pairs = pairs.iter();
         pairs
@@ -19,26 +19,27 @@ pub async fn tempt(session: &Session) {
         ("CLICOLOR_FORCE", "1"),
         ("FORCE_COLOR", "3"),
     ];
-    let tempted =
-        |command: &&Command| crate::checks::is_harmless(session, command) && !command.unbounded;
+    let tempted = |command: &&ProbeCommand| {
+        crate::checks::is_harmless(session, command) && !command.unbounded
+    };
     let runs = session
         .commands()
         .iter()
         .filter(tempted)
         .map(|command| async move {
-            let (words, how) = crate::checks::plain(session, command);
-            let coloured = How {
+            let (words, how) = crate::checks::ok_run(session, command);
+            let colored = RunOptions {
                 env: env(&forced),
                 ..how.clone()
             };
-            let terminal = How {
+            let terminal = RunOptions {
                 env: env(&forced[..1]),
-                output: Output::Terminal,
+                output: StdoutTarget::Terminal,
                 ..how.clone()
             };
             let debug = with_options(&words, &["--debug".to_owned()]);
             tokio::join!(
-                session.run(&command.name, "forced color", &words, coloured),
+                session.run(&command.name, "forced color", &words, colored),
                 session.run(&command.name, "on a terminal", &words, terminal),
                 async {
                     if crate::checks::is_read_only(session, command) {

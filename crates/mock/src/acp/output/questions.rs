@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::AcpStage;
+use super::AcpOutput;
 use crate::scenario::Elicitation;
 use crate::store::fresh_id;
-use crate::turn::{End, Reply, reply};
+use crate::turn::{TurnEnd, UserAnswer, reply};
 
-impl AcpStage {
-    pub(super) fn form(&mut self, question: &Elicitation) -> Result<Reply, End> {
-        if !self.offers.forms {
-            return Ok(Reply::Unasked);
+impl AcpOutput {
+    pub(super) fn form(&mut self, question: &Elicitation) -> Result<UserAnswer, TurnEnd> {
+        if !self.client.forms {
+            return Ok(UserAnswer::Unsupported);
         }
         let fields = question.fields.iter();
         let properties: Map<String, Value> = fields
@@ -31,9 +31,9 @@ impl AcpStage {
     }
 
     /// Sends the user to a web page. Its completion is reported at the end of the turn.
-    pub(super) fn page(&mut self, message: &str, url: &str) -> Result<Reply, End> {
-        if !self.offers.urls {
-            return Ok(Reply::Unasked);
+    pub(super) fn page(&mut self, message: &str, url: &str) -> Result<UserAnswer, TurnEnd> {
+        if !self.client.urls {
+            return Ok(UserAnswer::Unsupported);
         }
         let id = fresh_id("question");
         let answered = self.ask(json!({
@@ -43,15 +43,15 @@ impl AcpStage {
             "message": message,
             "url": url,
         }))?;
-        if matches!(answered, Reply::Accepted(_)) {
+        if matches!(answered, UserAnswer::Accepted(_)) {
             self.pages.push(id);
         }
         Ok(answered)
     }
 
-    fn ask(&mut self, params: Value) -> Result<Reply, End> {
+    fn ask(&mut self, params: Value) -> Result<UserAnswer, TurnEnd> {
         let answer = self.call("elicitation/create", params)?;
-        Ok(answer.map_or(Reply::Dismissed, |result| reply(&result)))
+        Ok(answer.map_or(UserAnswer::Dismissed, |result| reply(&result)))
     }
 
     /// Reports that the web pages of the turn are completed.

@@ -6,18 +6,20 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{Agreed, Server};
+use super::{McpServer, Negotiated};
 use crate::faults;
-use crate::mailbox::{Called, Mailbox};
+use crate::mailbox::{CallResult, Mailbox};
 use crate::scenario::{
-    Elicitation, FsRead, Permission, PlanEntry, Terminal, ToolCall, ToolUpdate, Usage,
+    Elicitation, FsRead, PermissionRequest, PlanEntry, TerminalCommand, ToolCall, ToolUpdate, Usage,
 };
-use crate::store::Saved;
-use crate::turn::{Decision, End, Played, Reply, Stage, reply, small_file};
+use crate::store::StoredSession;
+use crate::turn::{
+    PermissionDecision, TurnEnd, TurnOutput, TurnResult, UserAnswer, reply, small_file,
+};
 
-pub struct McpStage {
-    server: Arc<Server>,
-    agreed: Agreed,
+pub struct McpOutput {
+    server: Arc<McpServer>,
+    negotiated: Negotiated,
     mailbox: Mailbox,
     pub request: Value,
     token: Option<Value>,
@@ -26,21 +28,21 @@ pub struct McpStage {
     cwd: String,
     turn: u64,
     /// All text so far, which becomes the content of the result.
-    pub said: String,
+    pub full_text: String,
 }
 
-impl McpStage {
+impl McpOutput {
     pub fn new(
-        server: Arc<Server>,
-        agreed: Agreed,
+        server: Arc<McpServer>,
+        negotiated: Negotiated,
         mailbox: Mailbox,
         request: &Value,
         token: Option<Value>,
-        saved: &Saved,
-    ) -> McpStage {
-        McpStage {
+        saved: &StoredSession,
+    ) -> McpOutput {
+        McpOutput {
             server,
-            agreed,
+            negotiated,
             mailbox,
             request: request.clone(),
             token,
@@ -48,12 +50,12 @@ impl McpStage {
             session: saved.id.clone(),
             cwd: saved.cwd.clone(),
             turn: saved.turns,
-            said: String::new(),
+            full_text: String::new(),
         }
     }
 
-    fn event(&mut self, kind: &str, fields: Value) -> Played {
-        self.mailbox.listen()?;
+    fn event(&mut self, kind: &str, fields: Value) -> TurnResult {
+        self.mailbox.check_cancelled()?;
         if self.server.events {
             let mut params = Map::new();
             params.insert("type".to_owned(), kind.into());
@@ -82,7 +84,7 @@ impl McpStage {
         format!("call-{}-{id}", self.turn)
     }
 
-    fn begin(&mut self, id: &str, name: &str, kind: &str, arguments: Value) -> Played {
+    fn begin(&mut self, id: &str, name: &str, kind: &str, arguments: Value) -> TurnResult {
         let id = self.call_id(id);
         self.event(
             "tool_begin",
@@ -92,7 +94,7 @@ impl McpStage {
         Ok(())
     }
 
-    fn end(&mut self, id: &str, ok: bool, content: &str) -> Played {
+    fn end(&mut self, id: &str, ok: bool, content: &str) -> TurnResult {
         let id = self.call_id(id);
         self.event(
             "tool_end",
@@ -104,7 +106,7 @@ impl McpStage {
         Path::new(&self.cwd).join(path)
     }
 
-    fn ask(&mut self, message: &str, properties: Value, required: Vec<String>) -> Called {
+    fn ask(&mut self, message: &str, properties: Value, required: Vec<String>) -> CallResult {
         let mut params = json!({
             "message": message,
             "requestedSchema": {
@@ -114,15 +116,15 @@ impl McpStage {
             },
         });
         // Elicitation modes were added in 2025-11-25.
-        if self.agreed.revision >= "2025-11-25"
+        if self.negotiated.revision >= "2025-11-25"
             && let Some(map) = params.as_object_mut()
         {
             map.insert("mode".to_owned(), "form".into());
         }
-        self.mailbox.listen()?;
+        self.mailbox.check_cancelled()?;
         let peer = &self.server.peer;
-        let ear = self.mailbox.ear();
-        let id = peer.request("elicitation/create", params, Some(&ear));
+        let sender = self.mailbox.sender();
+        let id = peer.request("elicitation/create", params, Some(&sender));
         let outcome = self.mailbox.wait(id);
         if outcome.is_err() {
             let params = json!({ "requestId": id, "reason": "the call was cancelled" });
@@ -145,25 +147,25 @@ impl McpStage {
     }
 }
 
-impl Stage for McpStage {
-    fn text(&mut self, text: &str) -> Played {
+impl TurnOutput for McpOutput {
+    fn text(&mut self, text: &str) -> TurnResult {
         self.event("text_delta", json!({ "text": text }))?;
         let carried = (!self.server.events).then_some(text);
         self.progress(carried);
-        self.said.push_str(text);
+        self.full_text.push_str(text);
         Ok(())
     }
 
-    fn thought(&mut self, text: &str) -> Played {
+    fn thought(&mut self, text: &str) -> TurnResult {
         self.event("reasoning_delta", json!({ "text": text }))
     }
 
-    fn tool_call(&mut self, call: &ToolCall) -> Played {
+    fn tool_call(&mut self, call: &ToolCall) -> TurnResult {
         let input = call.input.clone().unwrap_or_else(|| json!({}));
         self.begin(&call.id, &call.title, &call.kind, input)
     }
 
-    fn tool_update(&mut self, update: &ToolUpdate) -> Played {
+    fn tool_update(&mut self, update: &ToolUpdate) -> TurnResult {
         match update.status.as_str() {
             "completed" | "failed" => {
                 let text = update.text.clone().unwrap_or_default();
@@ -173,7 +175,7 @@ impl Stage for McpStage {
         }
     }
 
-    fn plan(&mut self, entries: &[PlanEntry]) -> Played {
+    fn plan(&mut self, entries: &[PlanEntry]) -> TurnResult {
         let entries = entries.iter();
         let entries: Vec<Value> = entries
             .map(|entry| json!({ "content": entry.content, "status": entry.status }))
@@ -181,68 +183,71 @@ impl Stage for McpStage {
         self.event("plan", json!({ "entries": entries }))
     }
 
-    fn permission(&mut self, permission: &Permission) -> Result<Decision, End> {
-        if !self.agreed.forms {
-            return Ok(Decision::Failed);
+    fn permission(
+        &mut self,
+        permission: &PermissionRequest,
+    ) -> Result<PermissionDecision, TurnEnd> {
+        if !self.negotiated.forms {
+            return Ok(PermissionDecision::Failed);
         }
         let ids: Vec<&str> = permission.options.iter().map(|o| o.id.as_str()).collect();
         let properties = json!({ "decision": { "type": "string", "enum": ids } });
         let message = format!("May I: {}?", permission.title);
         let outcome = match self.ask(&message, properties, vec!["decision".to_owned()])? {
             Ok(result) => reply(&result),
-            Err(_) => return Ok(Decision::Failed),
+            Err(_) => return Ok(PermissionDecision::Failed),
         };
-        let Reply::Accepted(words) = outcome else {
-            return Ok(Decision::Rejected);
+        let UserAnswer::Accepted(words) = outcome else {
+            return Ok(PermissionDecision::Rejected);
         };
         let chosen = words.iter().find(|(name, _)| name == "decision");
         let chosen = chosen.and_then(|(_, id)| permission.options.iter().find(|o| o.id == *id));
         Ok(match chosen {
-            Some(option) if option.kind.starts_with("allow") => Decision::Allowed,
-            Some(_) => Decision::Rejected,
-            None => Decision::Failed,
+            Some(option) if option.kind.starts_with("allow") => PermissionDecision::Allowed,
+            Some(_) => PermissionDecision::Rejected,
+            None => PermissionDecision::Failed,
         })
     }
 
     /// An agent behind MCP reads and writes files itself, not through the client.
-    fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, End> {
+    fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, TurnEnd> {
         let path = self.path(&read.path);
-        let shown = path.to_string_lossy().into_owned();
+        let path_text = path.to_string_lossy().into_owned();
         self.begin(
             "read",
             &format!("Read {}", read.path),
             "read",
-            json!({ "path": shown }),
+            json!({ "path": path_text }),
         )?;
         let outcome = small_file(&path).map_err(|error| error.to_string());
-        let told = outcome.as_ref().unwrap_or_else(|reason| reason).clone();
-        self.end("read", outcome.is_ok(), &told)?;
+        let result_text = outcome.as_ref().unwrap_or_else(|reason| reason).clone();
+        self.end("read", outcome.is_ok(), &result_text)?;
         Ok(outcome)
     }
 
-    fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, End> {
+    fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, TurnEnd> {
         let target = self.path(path);
-        let shown = target.to_string_lossy().into_owned();
+        let path_text = target.to_string_lossy().into_owned();
         self.begin(
             "write",
             &format!("Write {path}"),
             "edit",
-            json!({ "path": shown }),
+            json!({ "path": path_text }),
         )?;
         let outcome = std::fs::write(&target, content).map_err(|error| error.to_string());
-        let told = outcome.as_ref().err().map_or("written", String::as_str);
-        self.end("write", outcome.is_ok(), told)?;
+        let result_text = outcome.as_ref().err().map_or("written", String::as_str);
+        self.end("write", outcome.is_ok(), result_text)?;
         Ok(outcome)
     }
 
-    fn terminal(&mut self, _: &Terminal) -> Result<Result<String, String>, End> {
+    fn terminal(&mut self, _: &TerminalCommand) -> Result<Result<String, String>, TurnEnd> {
         Ok(Err("This mock runs no commands of its own.".to_owned()))
     }
 
-    fn elicitation(&mut self, question: &Elicitation) -> Result<Reply, End> {
+    fn elicitation(&mut self, question: &Elicitation) -> Result<UserAnswer, TurnEnd> {
         // The mock supports URLs only in ACP; over MCP it uses only forms.
-        if !self.agreed.forms || question.url.is_some() {
-            return Ok(Reply::Unasked);
+        if !self.negotiated.forms || question.url.is_some() {
+            return Ok(UserAnswer::Unsupported);
         }
         let fields = question.fields.iter();
         let properties: Map<String, Value> = fields
@@ -253,55 +258,55 @@ impl Stage for McpStage {
         Ok(
             match self.ask(&question.message, Value::Object(properties), required)? {
                 Ok(result) => reply(&result),
-                Err(_) => Reply::Dismissed,
+                Err(_) => UserAnswer::Dismissed,
             },
         )
     }
 
-    fn pause(&mut self, time: Duration) -> Played {
+    fn pause(&mut self, time: Duration) -> TurnResult {
         self.mailbox.pause(time)
     }
 
     /// MCP has no modes, titles or token counts, so these steps do nothing.
-    fn mode(&mut self, _: &str) -> Played {
+    fn mode(&mut self, _: &str) -> TurnResult {
         Ok(())
     }
-    fn title(&mut self, _: &str) -> Played {
+    fn title(&mut self, _: &str) -> TurnResult {
         Ok(())
     }
-    fn usage(&mut self, _: &Usage) -> Played {
+    fn usage(&mut self, _: &Usage) -> TurnResult {
         Ok(())
     }
-    fn compaction(&mut self, _: &str) -> Played {
+    fn compaction(&mut self, _: &str) -> TurnResult {
         Ok(())
     }
 
-    fn notice(&mut self, severity: &str, title: &str) -> Played {
-        self.mailbox.listen()?;
+    fn notice(&mut self, severity: &str, title: &str) -> TurnResult {
+        self.mailbox.check_cancelled()?;
         self.server.log(severity, title);
         Ok(())
     }
 
     fn answer_early(&mut self) {
-        let answer = super::tools::result(&self.said, &self.session, "end_turn");
+        let answer = super::tools::result(&self.full_text, &self.session, "end_turn");
         self.server.peer.respond(&self.request, Ok(answer));
     }
 
-    fn hang(&mut self) -> End {
-        End::Silence
+    fn hang(&mut self) -> TurnEnd {
+        TurnEnd::NoResponse
     }
 
     fn raw(&mut self, bytes: &[u8]) {
         self.server.peer.raw(|out| out.write_all(bytes));
     }
 
-    fn huge_line(&mut self, bytes: u64) -> Played {
-        self.mailbox.listen()?;
+    fn huge_line(&mut self, bytes: u64) -> TurnResult {
+        self.mailbox.check_cancelled()?;
         faults::huge_line(&self.server.peer, &self.around_text(), bytes);
         Ok(())
     }
 
-    fn flood(&mut self, events: u64) -> Played {
+    fn flood(&mut self, events: u64) -> TurnResult {
         let around = self.around_text();
         faults::flood(&self.server.peer, &self.mailbox, &around, events)
     }

@@ -1,5 +1,5 @@
-//! Layers between a server and its stdin and stdout. They see each message, and the `Hand` writes
-//! it.
+//! Layers between a server and its stdin and stdout. They see each message, and the
+//! `Serialization` writes it.
 //!
 //! A variant expresses a message in another valid way. A mutant makes it wrong. The servers know
 //! about neither.
@@ -11,41 +11,45 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::faults;
-use crate::mutants::{Context, Frame, Sent, Tamper};
-use crate::variants::Hand;
+use crate::mutants::{MessageFrame, MessageSummary, Tamper, TamperContext};
+use crate::variants::Serialization;
 
-pub struct Wire {
+pub struct MessageLayers {
     pub out: File,
     /// Layers in order, starting at the server.
     layers: Vec<Layer>,
-    hand: Hand,
+    serialization: Serialization,
     /// Responses that are held back, each with the messages that must follow it.
-    held: Vec<Vec<u8>>,
+    held_back: Vec<Vec<u8>>,
 }
 
 struct Layer {
     tamper: &'static Tamper,
-    context: Context,
+    context: TamperContext,
 }
 
-impl Wire {
-    pub fn new(out: File, layers: &[&'static Tamper], hand: Hand) -> Wire {
+impl MessageLayers {
+    pub fn new(
+        out: File,
+        layers: &[&'static Tamper],
+        serialization: Serialization,
+    ) -> MessageLayers {
         let layer = |tamper: &&'static Tamper| Layer {
             tamper,
-            context: Context::default(),
+            context: TamperContext::default(),
         };
-        Wire {
+        MessageLayers {
             out,
             layers: layers.iter().map(layer).collect(),
-            hand,
-            held: Vec::new(),
+            serialization,
+            held_back: Vec::new(),
         }
     }
 
     /// Sends a message of the server. Returns whether it is held back until `release`.
     pub fn send(&mut self, message: Value) -> bool {
-        let waits = self.hand.reverses && may_wait(&message);
-        let frames = self.outwards(vec![Frame::Json(message)], 0);
+        let waits = self.serialization.reverses && may_wait(&message);
+        let frames = self.pass_outgoing(vec![MessageFrame::Json(message)], 0);
         if !waits {
             self.release();
             self.write(frames);
@@ -53,26 +57,26 @@ impl Wire {
         }
         let mut bytes = Vec::new();
         for frame in &frames {
-            self.put(frame, &mut bytes);
+            self.serialize(frame, &mut bytes);
         }
-        match (self.held.last_mut(), follows(&frames)) {
+        match (self.held_back.last_mut(), follows(&frames)) {
             (Some(last), true) => last.extend(bytes),
-            _ => self.held.push(bytes),
+            _ => self.held_back.push(bytes),
         }
         true
     }
 
     /// Writes the messages that are held back, last response first.
     pub fn release(&mut self) {
-        while let Some(bytes) = self.held.pop() {
+        while let Some(bytes) = self.held_back.pop() {
             let _ = self.out.write_all(&bytes);
         }
     }
 
-    fn outwards(&mut self, mut frames: Vec<Frame>, from: usize) -> Vec<Frame> {
+    fn pass_outgoing(&mut self, mut frames: Vec<MessageFrame>, from: usize) -> Vec<MessageFrame> {
         for layer in self.layers.iter_mut().skip(from) {
             let passed = frames.into_iter().flat_map(|frame| match frame {
-                Frame::Json(message) => layer.sent(message),
+                MessageFrame::Json(message) => layer.outgoing(message),
                 other => vec![other],
             });
             frames = passed.collect();
@@ -93,24 +97,24 @@ impl Wire {
     }
 
     /// Passes an incoming message through the layers. Returns what the server receives.
-    pub fn heard(&mut self, message: Value) -> Option<Value> {
+    pub fn receive(&mut self, message: Value) -> Option<Value> {
         let mut message = message;
-        for place in (0..self.layers.len()).rev() {
-            let layer = self.layers.get_mut(place)?;
-            let (heard, frames) = layer.heard(message);
-            let frames = self.outwards(frames, place + 1);
+        for index in (0..self.layers.len()).rev() {
+            let layer = self.layers.get_mut(index)?;
+            let (received, frames) = layer.incoming(message);
+            let frames = self.pass_outgoing(frames, index + 1);
             self.release();
             self.write(frames);
-            message = heard?;
-            if let Some(layer) = self.layers.get_mut(place) {
-                layer.context.hear(&message);
+            message = received?;
+            if let Some(layer) = self.layers.get_mut(index) {
+                layer.context.remember_request(&message);
             }
         }
         Some(message)
     }
 
     /// Handles the end of stdin.
-    pub fn ended(&mut self) {
+    pub fn end_of_input(&mut self) {
         self.release();
         for layer in &self.layers {
             if let Some(tamper) = layer.tamper.end {
@@ -119,17 +123,17 @@ impl Wire {
         }
     }
 
-    fn write(&mut self, frames: Vec<Frame>) {
+    fn write(&mut self, frames: Vec<MessageFrame>) {
         let mut bytes = Vec::new();
         let mut exit = None;
         for frame in frames {
             match frame {
-                Frame::Exit(code) => exit = Some(code),
-                frame => self.put(&frame, &mut bytes),
+                MessageFrame::Exit(code) => exit = Some(code),
+                frame => self.serialize(&frame, &mut bytes),
             }
         }
         if !bytes.is_empty() {
-            std::thread::sleep(Duration::from_millis(self.hand.late_ms));
+            std::thread::sleep(Duration::from_millis(self.serialization.delay_ms));
         }
         // Ignore write errors: a client that has exited also closes our stdin.
         let _ = self.out.write_all(&bytes);
@@ -138,14 +142,14 @@ impl Wire {
         }
     }
 
-    fn put(&self, frame: &Frame, bytes: &mut Vec<u8>) {
+    fn serialize(&self, frame: &MessageFrame, bytes: &mut Vec<u8>) {
         match frame {
-            Frame::Json(message) => {
-                (self.hand.write)(message, bytes);
+            MessageFrame::Json(message) => {
+                (self.serialization.write)(message, bytes);
                 bytes.push(b'\n');
             }
-            Frame::Raw(raw) => bytes.extend_from_slice(raw),
-            Frame::Exit(_) => {}
+            MessageFrame::Raw(raw) => bytes.extend_from_slice(raw),
+            MessageFrame::Exit(_) => {}
         }
     }
 }
@@ -162,29 +166,29 @@ fn is_commands(message: &Value) -> bool {
     kind.and_then(Value::as_str) == Some("available_commands_update")
 }
 
-fn follows(frames: &[Frame]) -> bool {
-    matches!(frames.first(), Some(Frame::Json(message)) if is_commands(message))
+fn follows(frames: &[MessageFrame]) -> bool {
+    matches!(frames.first(), Some(MessageFrame::Json(message)) if is_commands(message))
 }
 
 impl Layer {
-    fn sent(&mut self, message: Value) -> Vec<Frame> {
+    fn outgoing(&mut self, message: Value) -> Vec<MessageFrame> {
         let answered = message.get("method").is_none();
         let id = message.get("id").cloned().unwrap_or(Value::Null);
-        let frames = match &self.tamper.out {
+        let frames = match &self.tamper.outgoing {
             Some(tamper) => {
-                let sent = Sent::of(&message, &self.context);
-                tamper(&mut self.context, &sent, message)
+                let summary = MessageSummary::of(&message, &self.context);
+                tamper(&mut self.context, &summary, message)
             }
-            None => vec![Frame::Json(message)],
+            None => vec![MessageFrame::Json(message)],
         };
         if answered {
-            self.context.answered(&id);
+            self.context.forget_request(&id);
         }
         frames
     }
 
-    fn heard(&mut self, message: Value) -> (Option<Value>, Vec<Frame>) {
-        match &self.tamper.heard {
+    fn incoming(&mut self, message: Value) -> (Option<Value>, Vec<MessageFrame>) {
+        match &self.tamper.incoming {
             Some(tamper) => tamper(&mut self.context, message),
             None => (Some(message), Vec::new()),
         }

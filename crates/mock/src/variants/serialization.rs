@@ -4,60 +4,116 @@ use std::io::Write;
 
 use serde_json::Value;
 
-use super::{Variant, writes};
-use crate::Kind;
+use super::{AgentVariant, with_serialization};
+use crate::AgentKind;
 
 /// How messages are written.
 #[derive(Clone, Copy)]
-pub struct Hand {
+pub struct Serialization {
     /// Writes one message, without the line ending.
     pub(crate) write: fn(&Value, &mut Vec<u8>),
     /// Delay before every message in milliseconds.
-    pub(crate) late_ms: u64,
+    pub(crate) delay_ms: u64,
     /// Whether responses to open requests are sent in reverse order.
     pub(crate) reverses: bool,
 }
 
-impl Hand {
-    pub const PLAIN: Hand = Hand {
+impl Serialization {
+    /// Compact JSON without delays, in order.
+    pub const PLAIN: Serialization = Serialization {
         write: plain,
-        late_ms: 0,
+        delay_ms: 0,
         reverses: false,
     };
-    const fn with(write: fn(&Value, &mut Vec<u8>)) -> Hand {
-        Hand {
+    const fn with(write: fn(&Value, &mut Vec<u8>)) -> Serialization {
+        Serialization {
             write,
-            ..Hand::PLAIN
+            ..Serialization::PLAIN
         }
     }
 }
 
-const SLOW: Hand = Hand {
-    late_ms: 30,
-    ..Hand::PLAIN
+const SLOW: Serialization = Serialization {
+    delay_ms: 30,
+    ..Serialization::PLAIN
 };
-const REVERSING: Hand = Hand {
+const REVERSING: Serialization = Serialization {
     reverses: true,
-    ..Hand::PLAIN
+    ..Serialization::PLAIN
 };
 
-pub fn variants() -> Vec<Variant> {
+pub fn variants() -> Vec<AgentVariant> {
     vec![
-        writes(Kind::Acp, "reversed-keys", REVERSED, Hand::with(reversed)),
-        writes(Kind::Acp, "sorted-keys", SORTED, Hand::with(sorted)),
-        writes(Kind::Acp, "spaces", SPACED, Hand::with(spaced)),
-        writes(Kind::Acp, "escapes", ESCAPED, Hand::with(escaped)),
-        writes(Kind::Acp, "crlf", CRLF, Hand::with(with_return)),
-        writes(Kind::Acp, "slow", LATE, SLOW),
-        writes(Kind::Acp, "out-of-order", ORDER, REVERSING),
-        writes(Kind::AcpV2, "reversed-keys", REVERSED, Hand::with(reversed)),
-        writes(Kind::AcpV2, "spaces", SPACED, Hand::with(spaced)),
-        writes(Kind::AcpV2, "slow", LATE, SLOW),
-        writes(Kind::Mcp, "reversed-keys", REVERSED, Hand::with(reversed)),
-        writes(Kind::Mcp, "sorted-keys", SORTED, Hand::with(sorted)),
-        writes(Kind::Mcp, "spaces", SPACED, Hand::with(spaced)),
-        writes(Kind::Mcp, "escapes", ESCAPED, Hand::with(escaped)),
-        writes(Kind::Mcp, "slow", LATE, SLOW),
+        with_serialization(
+            AgentKind::Acp,
+            "reversed-keys",
+            REVERSED,
+            Serialization::with(reversed),
+        ),
+        with_serialization(
+            AgentKind::Acp,
+            "sorted-keys",
+            SORTED,
+            Serialization::with(sorted),
+        ),
+        with_serialization(
+            AgentKind::Acp,
+            "spaces",
+            SPACED,
+            Serialization::with(spaced),
+        ),
+        with_serialization(
+            AgentKind::Acp,
+            "escapes",
+            ESCAPED,
+            Serialization::with(escaped),
+        ),
+        with_serialization(
+            AgentKind::Acp,
+            "crlf",
+            CRLF,
+            Serialization::with(with_return),
+        ),
+        with_serialization(AgentKind::Acp, "slow", LATE, SLOW),
+        with_serialization(AgentKind::Acp, "out-of-order", ORDER, REVERSING),
+        with_serialization(
+            AgentKind::AcpV2,
+            "reversed-keys",
+            REVERSED,
+            Serialization::with(reversed),
+        ),
+        with_serialization(
+            AgentKind::AcpV2,
+            "spaces",
+            SPACED,
+            Serialization::with(spaced),
+        ),
+        with_serialization(AgentKind::AcpV2, "slow", LATE, SLOW),
+        with_serialization(
+            AgentKind::Mcp,
+            "reversed-keys",
+            REVERSED,
+            Serialization::with(reversed),
+        ),
+        with_serialization(
+            AgentKind::Mcp,
+            "sorted-keys",
+            SORTED,
+            Serialization::with(sorted),
+        ),
+        with_serialization(
+            AgentKind::Mcp,
+            "spaces",
+            SPACED,
+            Serialization::with(spaced),
+        ),
+        with_serialization(
+            AgentKind::Mcp,
+            "escapes",
+            ESCAPED,
+            Serialization::with(escaped),
+        ),
+        with_serialization(AgentKind::Mcp, "slow", LATE, SLOW),
     ]
 }
 
@@ -140,8 +196,8 @@ impl Style {
                 let mut members: Members<'_> = map.iter().collect();
                 (self.order)(&mut members);
                 bytes.push(b'{');
-                for (place, (name, value)) in members.into_iter().enumerate() {
-                    if place > 0 {
+                for (path, (name, value)) in members.into_iter().enumerate() {
+                    if path > 0 {
                         bytes.push(b',');
                     }
                     self.gap(bytes);
@@ -154,8 +210,8 @@ impl Style {
             }
             Value::Array(list) => {
                 bytes.push(b'[');
-                for (place, value) in list.iter().enumerate() {
-                    if place > 0 {
+                for (path, value) in list.iter().enumerate() {
+                    if path > 0 {
                         bytes.push(b',');
                     }
                     self.value(value, bytes);
@@ -179,11 +235,11 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn every_hand_writes_the_same_json_on_one_line() {
+    fn every_serialization_is_the_same_json_on_one_line() {
         let message = json!({ "a": ["x\n\"", 1.5, {}, null], "ß🦊": { "b": true, "a": [] } });
         for variant in variants() {
             let mut bytes = Vec::new();
-            (variant.hand.write)(&message, &mut bytes);
+            (variant.serialization.write)(&message, &mut bytes);
             let read: Value = serde_json::from_slice(&bytes).expect(variant.name);
             assert_eq!(read, message, "{}", variant.name);
             assert!(!bytes.contains(&b'\n'), "{}", variant.name);
@@ -191,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn hands_write_different_bytes() {
+    fn serializations_differ_in_their_bytes() {
         let message = json!({ "b": 1, "a": "x" });
         let written = |write: fn(&Value, &mut Vec<u8>)| {
             let mut bytes = Vec::new();

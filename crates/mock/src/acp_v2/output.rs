@@ -7,17 +7,17 @@ use std::time::Duration;
 use base64::Engine;
 use serde_json::{Value, json};
 
-use super::{Server, shapes};
+use super::{DraftServer, shapes};
 use crate::faults;
 use crate::mailbox::Mailbox;
 use crate::scenario::{
-    Elicitation, FsRead, Permission, PlanEntry, Terminal, ToolCall, ToolUpdate, Usage,
+    Elicitation, FsRead, PermissionRequest, PlanEntry, TerminalCommand, ToolCall, ToolUpdate, Usage,
 };
-use crate::store::{Saved, fresh_id};
-use crate::turn::{Decision, End, Played, Reply, Stage, small_file};
+use crate::store::{StoredSession, fresh_id};
+use crate::turn::{PermissionDecision, TurnEnd, TurnOutput, TurnResult, UserAnswer, small_file};
 
-pub struct DraftStage {
-    server: Arc<Server>,
+pub struct DraftOutput {
+    server: Arc<DraftServer>,
     mailbox: Mailbox,
     pub session: String,
     cwd: String,
@@ -32,11 +32,11 @@ pub struct DraftStage {
 }
 
 /// Maximum number of updates per prompt that can be replayed.
-const LONGEST_HISTORY: usize = 10_000;
+const MAX_HISTORY: usize = 10_000;
 
-impl DraftStage {
-    pub fn new(server: Arc<Server>, mailbox: Mailbox, saved: &Saved) -> DraftStage {
-        DraftStage {
+impl DraftOutput {
+    pub fn new(server: Arc<DraftServer>, mailbox: Mailbox, saved: &StoredSession) -> DraftOutput {
+        DraftOutput {
             server,
             mailbox,
             session: saved.id.clone(),
@@ -49,23 +49,23 @@ impl DraftStage {
         }
     }
 
-    fn update(&mut self, update: Value) -> Played {
-        self.mailbox.listen()?;
-        self.tell(update);
+    fn update(&mut self, update: Value) -> TurnResult {
+        self.mailbox.check_cancelled()?;
+        self.send(update);
         Ok(())
     }
 
-    fn tell(&mut self, update: Value) {
+    fn send(&mut self, update: Value) {
         self.server.update(&self.session, update.clone());
-        if self.history.len() < LONGEST_HISTORY {
+        if self.history.len() < MAX_HISTORY {
             self.history.push(update);
         }
     }
 
     /// Reports interrupted tool calls as cancelled.
-    pub fn give_up(&mut self) {
+    pub fn report_cancelled_calls(&mut self) {
         for id in std::mem::take(&mut self.open) {
-            self.tell(json!({
+            self.send(json!({
                 "sessionUpdate": "tool_call_update",
                 "toolCallId": id,
                 "status": "cancelled",
@@ -73,7 +73,7 @@ impl DraftStage {
         }
     }
 
-    fn chunk(&mut self, kind: &'static str, text: &str) -> Played {
+    fn chunk(&mut self, kind: &'static str, text: &str) -> TurnResult {
         let message = match &self.message {
             Some((open, id)) if *open == kind => id.clone(),
             _ => fresh_id("msg"),
@@ -101,20 +101,20 @@ impl DraftStage {
     }
 
     /// Reports a new tool call, or an update of one.
-    fn call(&mut self, id: &str, mut told: Value) -> Played {
+    fn call(&mut self, id: &str, mut fields: Value) -> TurnResult {
         self.message = None;
-        shapes::put(&mut told, "sessionUpdate", json!("tool_call_update"));
-        shapes::put(&mut told, "toolCallId", json!(id));
-        let status = told.get("status").and_then(Value::as_str);
+        shapes::put(&mut fields, "sessionUpdate", json!("tool_call_update"));
+        shapes::put(&mut fields, "toolCallId", json!(id));
+        let status = fields.get("status").and_then(Value::as_str);
         let is_over = matches!(status, Some("completed" | "failed" | "cancelled"));
         self.open.retain(|open| open != id);
         if !is_over {
             self.open.push(id.to_owned());
         }
-        self.update(told)
+        self.update(fields)
     }
 
-    fn end_call(&mut self, id: &str, outcome: &Result<String, String>) -> Played {
+    fn end_call(&mut self, id: &str, outcome: &Result<String, String>) -> TurnResult {
         let (status, text) = match outcome {
             Ok(text) => ("completed", text),
             Err(reason) => ("failed", reason),
@@ -124,44 +124,44 @@ impl DraftStage {
     }
 }
 
-impl Stage for DraftStage {
-    fn text(&mut self, text: &str) -> Played {
+impl TurnOutput for DraftOutput {
+    fn text(&mut self, text: &str) -> TurnResult {
         self.chunk("agent_message_chunk", text)
     }
 
-    fn thought(&mut self, text: &str) -> Played {
+    fn thought(&mut self, text: &str) -> TurnResult {
         self.chunk("agent_thought_chunk", text)
     }
 
-    fn tool_call(&mut self, call: &ToolCall) -> Played {
-        let mut told = json!({
+    fn tool_call(&mut self, call: &ToolCall) -> TurnResult {
+        let mut fields = json!({
             "title": call.title,
             "kind": call.kind,
             "status": call.status,
         });
         if let Some(input) = &call.input {
-            shapes::put(&mut told, "rawInput", input.clone());
+            shapes::put(&mut fields, "rawInput", input.clone());
         }
         if let Some(path) = &call.path {
             let place = json!([{ "path": self.path(path) }]);
-            shapes::put(&mut told, "locations", place);
+            shapes::put(&mut fields, "locations", place);
         }
-        self.call(&self.call_id(&call.id), told)
+        self.call(&self.call_id(&call.id), fields)
     }
 
-    fn tool_update(&mut self, update: &ToolUpdate) -> Played {
-        let mut told = json!({ "status": update.status });
+    fn tool_update(&mut self, update: &ToolUpdate) -> TurnResult {
+        let mut fields = json!({ "status": update.status });
         if let Some(text) = &update.text {
             let content = json!([{ "type": "content", "content": shapes::text(text) }]);
-            shapes::put(&mut told, "content", content);
+            shapes::put(&mut fields, "content", content);
         }
         if let Some(output) = &update.output {
-            shapes::put(&mut told, "rawOutput", output.clone());
+            shapes::put(&mut fields, "rawOutput", output.clone());
         }
-        self.call(&self.call_id(&update.id), told)
+        self.call(&self.call_id(&update.id), fields)
     }
 
-    fn plan(&mut self, entries: &[PlanEntry]) -> Played {
+    fn plan(&mut self, entries: &[PlanEntry]) -> TurnResult {
         let entries = entries.iter();
         let entries: Vec<Value> = entries
             .map(|e| json!({ "content": e.content, "priority": e.priority, "status": e.status }))
@@ -174,7 +174,10 @@ impl Stage for DraftStage {
         }))
     }
 
-    fn permission(&mut self, permission: &Permission) -> Result<Decision, End> {
+    fn permission(
+        &mut self,
+        permission: &PermissionRequest,
+    ) -> Result<PermissionDecision, TurnEnd> {
         let options = permission.options.iter();
         let options: Vec<Value> = options
             .map(|o| json!({ "optionId": o.id, "name": o.name, "kind": o.kind }))
@@ -189,43 +192,43 @@ impl Stage for DraftStage {
             "subject": subject,
             "options": options,
         });
-        self.mailbox.listen()?;
+        self.mailbox.check_cancelled()?;
         let server = Arc::clone(&self.server);
         server.update(&self.session, shapes::state("requires_action"));
-        let ear = self.mailbox.ear();
-        let asked = server
+        let sender = self.mailbox.sender();
+        let request = server
             .peer
-            .request("session/request_permission", params, Some(&ear));
-        let outcome = match self.mailbox.wait(asked) {
+            .request("session/request_permission", params, Some(&sender));
+        let outcome = match self.mailbox.wait(request) {
             Ok(outcome) => outcome,
             Err(end) => {
                 // Nothing waits for the answer any longer.
                 server
                     .peer
-                    .notify("$/cancel_request", json!({ "requestId": asked }));
+                    .notify("$/cancel_request", json!({ "requestId": request }));
                 return Err(end);
             }
         };
         let Ok(outcome) = outcome else {
             server.update(&self.session, shapes::state("running"));
-            return Ok(Decision::Failed);
+            return Ok(PermissionDecision::Failed);
         };
         let word = |pointer: &str| outcome.pointer(pointer).and_then(Value::as_str);
         if word("/outcome/outcome") == Some("cancelled") {
-            return Err(End::Cancelled);
+            return Err(TurnEnd::Cancelled);
         }
         server.update(&self.session, shapes::state("running"));
         let chosen = word("/outcome/optionId").filter(|_| word("/outcome/outcome").is_some());
         let option = chosen.and_then(|id| permission.options.iter().find(|o| o.id == id));
         Ok(match option {
-            Some(option) if option.kind.starts_with("allow") => Decision::Allowed,
-            Some(_) => Decision::Rejected,
-            None => Decision::Failed,
+            Some(option) if option.kind.starts_with("allow") => PermissionDecision::Allowed,
+            Some(_) => PermissionDecision::Rejected,
+            None => PermissionDecision::Failed,
         })
     }
 
     /// The draft has no client file access, so the agent reads and writes files itself.
-    fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, End> {
+    fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, TurnEnd> {
         let path = self.path(&read.path);
         let id = self.own_id("read");
         let title = format!("Read {}", read.path);
@@ -243,7 +246,7 @@ impl Stage for DraftStage {
         Ok(outcome)
     }
 
-    fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, End> {
+    fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, TurnEnd> {
         let target = self.path(path);
         let id = self.own_id("write");
         self.call(
@@ -262,7 +265,7 @@ impl Stage for DraftStage {
 
     /// Terminals belong to the agent and are only displayed. The mock does not run the command; it
     /// knows the output of `echo`.
-    fn terminal(&mut self, terminal: &Terminal) -> Result<Result<String, String>, End> {
+    fn terminal(&mut self, terminal: &TerminalCommand) -> Result<Result<String, String>, TurnEnd> {
         if terminal.command != "echo" {
             return Ok(Err("This mock knows no command but echo.".to_owned()));
         }
@@ -299,75 +302,75 @@ impl Stage for DraftStage {
         Ok(Ok(output))
     }
 
-    fn elicitation(&mut self, _: &Elicitation) -> Result<Reply, End> {
-        Ok(Reply::Unasked)
+    fn elicitation(&mut self, _: &Elicitation) -> Result<UserAnswer, TurnEnd> {
+        Ok(UserAnswer::Unsupported)
     }
 
-    fn pause(&mut self, time: Duration) -> Played {
+    fn pause(&mut self, time: Duration) -> TurnResult {
         self.mailbox.pause(time)
     }
 
-    fn mode(&mut self, mode: &str) -> Played {
-        self.mailbox.listen()?;
+    fn mode(&mut self, mode: &str) -> TurnResult {
+        self.mailbox.check_cancelled()?;
         self.server.switch_mode(&self.session, mode);
         Ok(())
     }
 
-    fn title(&mut self, title: &str) -> Played {
-        self.mailbox.listen()?;
+    fn title(&mut self, title: &str) -> TurnResult {
+        self.mailbox.check_cancelled()?;
         self.server.rename(&self.session, title);
         Ok(())
     }
 
-    fn usage(&mut self, usage: &Usage) -> Played {
-        let mut told = json!({
+    fn usage(&mut self, usage: &Usage) -> TurnResult {
+        let mut fields = json!({
             "sessionUpdate": "usage_update",
             "used": usage.used,
             "size": usage.size,
         });
         if let Some(amount) = usage.cost {
             let cost = json!({ "amount": amount, "currency": usage.currency });
-            shapes::put(&mut told, "cost", cost);
+            shapes::put(&mut fields, "cost", cost);
         }
-        self.mailbox.listen()?;
-        self.server.update(&self.session, told);
+        self.mailbox.check_cancelled()?;
+        self.server.update(&self.session, fields);
         Ok(())
     }
 
-    fn compaction(&mut self, _: &str) -> Played {
+    fn compaction(&mut self, _: &str) -> TurnResult {
         Ok(())
     }
 
-    fn notice(&mut self, severity: &str, title: &str) -> Played {
-        self.mailbox.listen()?;
-        let told = json!({ "sessionUpdate": "notice", "severity": severity, "title": title });
-        self.server.update(&self.session, told);
+    fn notice(&mut self, severity: &str, title: &str) -> TurnResult {
+        self.mailbox.check_cancelled()?;
+        let fields = json!({ "sessionUpdate": "notice", "severity": severity, "title": title });
+        self.server.update(&self.session, fields);
         Ok(())
     }
 
     /// Does nothing: a prompt is answered long before its work ends.
     fn answer_early(&mut self) {}
 
-    fn hang(&mut self) -> End {
+    fn hang(&mut self) -> TurnEnd {
         if let Some(session) = self.server.state().sessions.get_mut(&self.session) {
             session.hanging = true;
         }
         // A close may already be waiting.
         self.server.work_over.notify_all();
-        End::Silence
+        TurnEnd::NoResponse
     }
 
     fn raw(&mut self, bytes: &[u8]) {
         self.server.peer.raw(|out| out.write_all(bytes));
     }
 
-    fn huge_line(&mut self, bytes: u64) -> Played {
-        self.mailbox.listen()?;
+    fn huge_line(&mut self, bytes: u64) -> TurnResult {
+        self.mailbox.check_cancelled()?;
         faults::huge_line(&self.server.peer, &self.around_text(), bytes);
         Ok(())
     }
 
-    fn flood(&mut self, events: u64) -> Played {
+    fn flood(&mut self, events: u64) -> TurnResult {
         let around = self.around_text();
         faults::flood(&self.server.peer, &self.mailbox, &around, events)
     }
@@ -377,7 +380,7 @@ impl Stage for DraftStage {
     }
 }
 
-impl DraftStage {
+impl DraftOutput {
     /// JSON before and after the text of a chunk, so that floods need no JSON serializer.
     fn around_text(&self) -> (String, String) {
         let session = Value::from(self.session.as_str());

@@ -6,58 +6,61 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use tokio::net::unix::pipe;
 
-use crate::run::{Input, Launch, Output};
+use crate::run::{RunSpec, StdinSource, StdoutTarget};
 use agentproto_sandbox::helper::sys;
-use agentproto_sandbox::spawn::{self, Streams, Terminal};
+use agentproto_sandbox::spawn::{self, PseudoTerminal, Streams};
 
 /// Our ends of the tool's streams.
 pub struct Ends {
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<pipe::Receiver>,
-    pub terminal: Option<Terminal>,
+    pub terminal: Option<PseudoTerminal>,
     pub stderr: Option<pipe::Receiver>,
     /// Number of filler bytes in the stdout pipe before the tool's output.
     pub filler: usize,
     /// Keeps the controlling terminal open.
-    pub control: Option<Terminal>,
+    pub control: Option<PseudoTerminal>,
 }
 
 /// Creates both ends of stdin, stdout and stderr.
-pub fn streams(launch: &Launch) -> io::Result<(Streams, Ends)> {
+pub fn streams(spec: &RunSpec) -> io::Result<(Streams, Ends)> {
     let mut control = None;
-    let (stdin, to_stdin): (OwnedFd, _) = match &launch.input {
-        Input::Null | Input::Closed => (File::open("/dev/null")?.into(), None),
-        Input::Bytes(_) | Input::Silent => {
+    let (stdin, to_stdin): (OwnedFd, _) = match &spec.input {
+        StdinSource::Null | StdinSource::Closed => (File::open("/dev/null")?.into(), None),
+        StdinSource::Bytes(_) | StdinSource::Silent => {
             let (theirs, ours) = sys::pipe()?;
             spawn::set_nonblocking(&ours)?;
             (theirs, Some(ours))
         }
-        Input::Terminal => {
-            let (outer, inner) = Terminal::open(24, 200)?;
+        StdinSource::Terminal => {
+            let (outer, inner) = PseudoTerminal::open(24, 200)?;
             control = Some(outer);
             (inner, None)
         }
     };
     let (mut from_stdout, mut terminal, mut filler) = (None, None, 0);
-    let stdout: OwnedFd = match launch.output {
-        Output::Full => File::options().write(true).open("/dev/full")?.into(),
-        Output::Terminal => {
-            let (outer, inner) = Terminal::open(24, 200)?;
+    let stdout: OwnedFd = match spec.output {
+        StdoutTarget::Full => File::options().write(true).open("/dev/full")?.into(),
+        StdoutTarget::Terminal => {
+            let (outer, inner) = PseudoTerminal::open(24, 200)?;
             terminal = Some(outer);
             inner
         }
-        Output::Closed => sys::pipe()?.1,
-        Output::Pipe | Output::Small | Output::Tight(_) | Output::Slot => {
+        StdoutTarget::Closed => sys::pipe()?.1,
+        StdoutTarget::Pipe
+        | StdoutTarget::Small
+        | StdoutTarget::NearlyFull(_)
+        | StdoutTarget::HalfFull => {
             let (ours, theirs) = sys::pipe()?;
             let page = small_pipe();
-            match launch.output {
-                Output::Pipe => {}
-                Output::Slot => resize(&theirs, 2 * page)?,
+            match spec.output {
+                StdoutTarget::Pipe => {}
+                StdoutTarget::HalfFull => resize(&theirs, 2 * page)?,
                 _ => resize(&theirs, page)?,
             }
-            filler = match launch.output {
-                Output::Tight(room) => page.saturating_sub(room.into()),
-                Output::Slot => page,
+            filler = match spec.output {
+                StdoutTarget::NearlyFull(room) => page.saturating_sub(room.into()),
+                StdoutTarget::HalfFull => page,
                 _ => 0,
             };
             File::from(theirs.try_clone()?).write_all(&vec![b'\n'; filler])?;
@@ -67,7 +70,7 @@ pub fn streams(launch: &Launch) -> io::Result<(Streams, Ends)> {
         }
     };
     let (ours, stderr) = sys::pipe()?;
-    let from_stderr = match launch.stderr_closed {
+    let from_stderr = match spec.stderr_closed {
         true => None,
         false => {
             spawn::set_nonblocking(&ours)?;

@@ -1,33 +1,33 @@
 //! Parses the command line. Error messages never quote a value, because it may be a secret.
 
-use super::surface::{self, Command};
-use super::twist::Quirk;
+use super::changes::Quirk;
+use super::surface::{self, CommandSpec};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum OutputMode {
     Jsonl,
     Json,
     Human,
 }
 
 #[derive(Default)]
-pub struct Words {
-    pub command: Option<&'static Command>,
+pub struct ParsedArgs {
+    pub command: Option<&'static CommandSpec>,
     pub operands: Vec<String>,
     flags: Vec<(&'static str, String)>,
 }
 
-pub struct Mistake {
+pub struct UsageError {
     pub code: &'static str,
     pub message: String,
 }
 
-fn mistake(code: &'static str, message: impl Into<String>) -> Mistake {
+fn usage_error(code: &'static str, message: impl Into<String>) -> UsageError {
     let message = message.into();
-    Mistake { code, message }
+    UsageError { code, message }
 }
 
-impl Words {
+impl ParsedArgs {
     pub fn has(&self, flag: &str) -> bool {
         self.flags.iter().any(|(name, _)| *name == flag)
     }
@@ -40,39 +40,39 @@ impl Words {
     pub fn operand(&self, at: usize) -> &str {
         self.operands.get(at).map_or("", String::as_str)
     }
-    pub fn number(&self, flag: &str) -> Result<Option<u64>, Mistake> {
+    pub fn number(&self, flag: &str) -> Result<Option<u64>, UsageError> {
         let Some(text) = self.value(flag) else {
             return Ok(None);
         };
         let number = text.parse().ok();
         number
             .map(Some)
-            .ok_or_else(|| mistake("NOT_A_NUMBER", format!("`{flag}` must be a whole number.")))
+            .ok_or_else(|| usage_error("NOT_A_NUMBER", format!("`{flag}` must be a whole number.")))
     }
 }
 
 /// The output mode, even if the rest of the command line is invalid.
-pub fn mode(args: &[String], quirks: &[Quirk]) -> Mode {
+pub fn mode(args: &[String], quirks: &[Quirk]) -> OutputMode {
     let flag = mode_flag(quirks);
     let inline = |word: &str| {
         let value = word.strip_prefix(flag)?.strip_prefix('=')?;
         Some(value.to_owned())
     };
-    let mut said = None;
+    let mut value_text = None;
     let mut words = args.iter().peekable();
     while let Some(word) = words.next() {
         if word == flag {
-            said = words.peek().map(|next| (*next).clone()).or(said);
+            value_text = words.peek().map(|next| (*next).clone()).or(value_text);
         } else if let Some(value) = inline(word) {
-            said = Some(value);
+            value_text = Some(value);
         }
     }
-    match said.as_deref() {
-        Some("jsonl") => Mode::Jsonl,
-        Some("json") => Mode::Json,
-        Some("human") => Mode::Human,
-        _ if quirks.contains(&Quirk::HumanDefault) => Mode::Human,
-        _ => Mode::Jsonl,
+    match value_text.as_deref() {
+        Some("jsonl") => OutputMode::Jsonl,
+        Some("json") => OutputMode::Json,
+        Some("human") => OutputMode::Human,
+        _ if quirks.contains(&Quirk::HumanDefault) => OutputMode::Human,
+        _ => OutputMode::Jsonl,
     }
 }
 
@@ -83,9 +83,9 @@ pub fn mode_flag(quirks: &[Quirk]) -> &'static str {
     }
 }
 
-pub fn read(args: &[String], quirks: &[Quirk]) -> Result<Words, Mistake> {
+pub fn read(args: &[String], quirks: &[Quirk]) -> Result<ParsedArgs, UsageError> {
     let has = |quirk: Quirk| quirks.contains(&quirk);
-    let mut words = Words::default();
+    let mut words = ParsedArgs::default();
     let mut rest = args.iter().peekable();
     while let Some(word) = rest.next() {
         if !word.starts_with('-') || word == "-" {
@@ -108,16 +108,19 @@ pub fn read(args: &[String], quirks: &[Quirk]) -> Result<Words, Mistake> {
             let next = inline.or_else(|| rest.peek().map(|next| (*next).clone()));
             return Err(match next {
                 Some(value) if has(Quirk::QuotesFlagValues) => {
-                    mistake("UNKNOWN_FLAG", format!("Unknown flag `{name} {value}`."))
+                    usage_error("UNKNOWN_FLAG", format!("Unknown flag `{name} {value}`."))
                 }
-                _ => mistake("UNKNOWN_FLAG", format!("Unknown flag{}.", shown(name))),
+                _ => usage_error(
+                    "UNKNOWN_FLAG",
+                    format!("Unknown flag{}.", flag_suffix(name)),
+                ),
             });
         };
         let value = match (flag.value, inline) {
             (None, None) => String::new(),
             (None, Some(_)) => {
                 let message = format!("`{}` does not take a value.", flag.name);
-                return Err(mistake("VALUE_NOT_WANTED", message));
+                return Err(usage_error("VALUE_NOT_WANTED", message));
             }
             (Some(_), Some(value)) => value,
             (Some(_), None) => match rest.next_if(|next| !next.starts_with("--")) {
@@ -125,7 +128,7 @@ pub fn read(args: &[String], quirks: &[Quirk]) -> Result<Words, Mistake> {
                 None if has(Quirk::MissingValuePasses) => continue,
                 None => {
                     let message = format!("`{}` requires a value.", flag.name);
-                    return Err(mistake("VALUE_MISSING", message));
+                    return Err(usage_error("VALUE_MISSING", message));
                 }
             },
         };
@@ -135,7 +138,7 @@ pub fn read(args: &[String], quirks: &[Quirk]) -> Result<Words, Mistake> {
     Ok(words)
 }
 
-fn take_operand(words: &mut Words, word: &str, quirks: &[Quirk]) -> Result<(), Mistake> {
+fn take_operand(words: &mut ParsedArgs, word: &str, quirks: &[Quirk]) -> Result<(), UsageError> {
     if words.command.is_some() {
         words.operands.push(word.to_owned());
         return Ok(());
@@ -147,18 +150,18 @@ fn take_operand(words: &mut Words, word: &str, quirks: &[Quirk]) -> Result<(), M
             words.command = surface::command("list");
             Ok(())
         }
-        None => Err(mistake("UNKNOWN_COMMAND", "Unknown command.")),
+        None => Err(usage_error("UNKNOWN_COMMAND", "Unknown command.")),
     }
 }
 
 /// Checks that need the whole command line.
-fn check(words: &Words, quirks: &[Quirk]) -> Result<(), Mistake> {
+fn check(words: &ParsedArgs, quirks: &[Quirk]) -> Result<(), UsageError> {
     let has = |quirk: Quirk| quirks.contains(&quirk);
     let output = words.value("--output");
     let known = output.is_none_or(|format| matches!(format, "jsonl" | "json" | "human"));
-    if !known && !has(Quirk::OddOutputPasses) {
+    if !known && !has(Quirk::InvalidOutputPasses) {
         let message = format!("`{}` must be jsonl, json or human.", mode_flag(quirks));
-        return Err(mistake("UNKNOWN_FORMAT", message));
+        return Err(usage_error("UNKNOWN_FORMAT", message));
     }
     let Some(command) = words.command else {
         return Ok(());
@@ -169,36 +172,39 @@ fn check(words: &Words, quirks: &[Quirk]) -> Result<(), Mistake> {
     if let Some((flag, value)) = alien.next()
         && !has(Quirk::UnknownFlagsPass)
     {
-        let shown = match has(Quirk::QuotesFlagValues) {
+        let flag_text = match has(Quirk::QuotesFlagValues) {
             true => format!("{flag} {value}"),
             false => (*flag).to_owned(),
         };
-        let message = format!("`{}` has no flag `{shown}`.", command.name);
-        return Err(mistake("UNKNOWN_FLAG", message));
+        let message = format!("`{}` has no flag `{flag_text}`.", command.name);
+        return Err(usage_error("UNKNOWN_FLAG", message));
     }
     if words.has("--help") || words.has("-h") || words.has("--version") {
         return Ok(());
     }
-    let wanted = command.operands.len();
-    let given = words.operands.len();
-    if given < wanted && !has(Quirk::MissingOperandPasses) {
-        let names = command.operands.get(given..).unwrap_or_default().join(" ");
+    let expected = command.operands.len();
+    let found = words.operands.len();
+    if found < expected && !has(Quirk::MissingOperandPasses) {
+        let names = command.operands.get(found..).unwrap_or_default().join(" ");
         let message = format!("`{}` requires {names}.", command.name);
-        return Err(mistake("OPERAND_MISSING", message));
+        return Err(usage_error("OPERAND_MISSING", message));
     }
-    if given > wanted && !command.takes_more && !has(Quirk::ExtraOperandPasses) {
-        let extra = words.operands.get(wanted..).unwrap_or_default().join(" ");
+    if found > expected && !command.takes_more && !has(Quirk::ExtraOperandPasses) {
+        let extra = words.operands.get(expected..).unwrap_or_default().join(" ");
         let message = match has(Quirk::QuotesOperands) {
             true => format!("Unexpected operand `{extra}`."),
-            false => format!("`{}` takes {wanted} operands, found {given}.", command.name),
+            false => format!(
+                "`{}` takes {expected} operands, found {found}.",
+                command.name
+            ),
         };
-        return Err(mistake("OPERAND_UNEXPECTED", message));
+        return Err(usage_error("OPERAND_UNEXPECTED", message));
     }
     Ok(())
 }
 
 /// The name of a flag, if it has the form of one. A misplaced secret does not.
-fn shown(name: &str) -> String {
+fn flag_suffix(name: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     match name.len() <= 40 && name.chars().all(plain) {
         true => format!(" `{name}`"),

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::document;
-use super::document::Document;
-use crate::capture::{Capture, End};
+use super::document::DiscoveryOutput;
+use crate::capture::{Capture, ExitKind};
 use crate::isolation;
-use crate::isolation::{Make, Needs, Walls};
+use crate::isolation::{IsolationBackend, IsolationKind, IsolationNeeds};
 use crate::model::TOOL;
 use crate::rules::Rule;
-use crate::run::World;
-use crate::session::{How, Session};
+use crate::run::RunDirs;
+use crate::session::{LintSession, RunOptions};
 
 /// A discovery command and its rules.
 #[derive(Clone, Copy)]
-pub struct Subject {
+pub struct DiscoveryRules {
     pub word: &'static str,
     pub fails: &'static Rule,
     pub hangs: &'static Rule,
@@ -26,7 +26,7 @@ pub struct Subject {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum InvocationKind {
     Command,
     /// A subcommand with the prefix `aoi-` (§16.4).
     Alias,
@@ -34,25 +34,25 @@ pub enum Kind {
 }
 
 #[derive(Clone, Debug)]
-pub struct Answer {
-    pub kind: Kind,
+pub struct DiscoveryRun {
+    pub kind: InvocationKind,
     pub words: Vec<String>,
     pub capture: Arc<Capture>,
-    pub document: Document,
-    pub coloured: bool,
+    pub document: DiscoveryOutput,
+    pub has_escapes: bool,
 }
 
-impl Answer {
+impl DiscoveryRun {
     pub fn json(&self) -> Option<&Value> {
         match &self.document {
-            Document::Json(value) if self.capture.end.is_success() => Some(value),
+            DiscoveryOutput::Json(value) if self.capture.end.is_success() => Some(value),
             _ => None,
         }
     }
 }
 
 /// Options that request JSON, with the tool's own first.
-fn json_words(session: &Session) -> Vec<Vec<String>> {
+fn json_words(session: &LintSession) -> Vec<Vec<String>> {
     let own: Vec<String> = session
         .probe
         .machine_args
@@ -66,57 +66,69 @@ fn json_words(session: &Session) -> Vec<Vec<String>> {
     }
 }
 
-fn candidates(session: &Session, word: &str, kind: Kind) -> Vec<Vec<String>> {
+fn candidates(session: &LintSession, word: &str, kind: InvocationKind) -> Vec<Vec<String>> {
     let first = match kind {
-        Kind::Command => word.to_owned(),
-        Kind::Alias => format!("aoi-{word}"),
-        Kind::Flag => format!("--{word}"),
+        InvocationKind::Command => word.to_owned(),
+        InvocationKind::Alias => format!("aoi-{word}"),
+        InvocationKind::Flag => format!("--{word}"),
     };
     let mut all: Vec<Vec<String>> = json_words(session)
         .into_iter()
         .map(|json| [vec![first.clone()], json].concat())
         .collect();
-    if kind == Kind::Flag {
+    if kind == InvocationKind::Flag {
         all.push(vec![first]);
     }
     all
 }
 
 /// Runs the tool in isolation, in its own directories if they can be created.
-pub async fn ask(session: &Session, words: &[String], world: Option<World>) -> Arc<Capture> {
-    let how = How {
+pub async fn run_isolated(
+    session: &LintSession,
+    words: &[String],
+    dirs: Option<RunDirs>,
+) -> Arc<Capture> {
+    let how = RunOptions {
         isolated: true,
-        human: true,
+        no_machine_args: true,
         limit: Some(session.options.discovery_limit),
-        world: world.or_else(|| session.world().ok()),
-        ..How::default()
+        dirs: dirs.or_else(|| session.new_dirs().ok()),
+        ..RunOptions::default()
     };
     session.run(TOOL, "discovery", words, how).await
 }
 
-async fn answer(session: &Session, kind: Kind, words: Vec<String>) -> Answer {
-    let capture = ask(session, &words, None).await;
-    let (document, coloured) = document::read(&capture.stdout);
-    Answer {
+async fn run_discovery(
+    session: &LintSession,
+    kind: InvocationKind,
+    words: Vec<String>,
+) -> DiscoveryRun {
+    let capture = run_isolated(session, &words, None).await;
+    let (document, has_escapes) = document::read(&capture.stdout);
+    DiscoveryRun {
         kind,
         words,
         capture,
         document,
-        coloured,
+        has_escapes,
     }
 }
 
 /// Runs discovery in several ways. Returns the first one that prints a document, otherwise the
 /// first one that exits 0, otherwise the first one.
-pub async fn find(session: &Session, topic: &Subject) -> Option<Answer> {
-    let mut best: Option<Answer> = None;
-    for kind in [Kind::Command, Kind::Alias, Kind::Flag] {
+pub async fn discover(session: &LintSession, topic: &DiscoveryRules) -> Option<DiscoveryRun> {
+    let mut best: Option<DiscoveryRun> = None;
+    for kind in [
+        InvocationKind::Command,
+        InvocationKind::Alias,
+        InvocationKind::Flag,
+    ] {
         for words in candidates(session, topic.word, kind) {
-            let found = answer(session, kind, words).await;
+            let found = run_discovery(session, kind, words).await;
             if found.json().is_some() {
                 return Some(found);
             }
-            let hangs = found.capture.end == End::TimedOut;
+            let hangs = found.capture.end == ExitKind::TimedOut;
             let better = match &best {
                 None => true,
                 Some(best) => !best.capture.end.is_success() && found.capture.end.is_success(),
@@ -133,9 +145,9 @@ pub async fn find(session: &Session, topic: &Subject) -> Option<Answer> {
 }
 
 /// The result of the flag, if the tool has it in addition to the subcommand.
-pub async fn by_flag(session: &Session, topic: &Subject) -> Option<Answer> {
-    for words in candidates(session, topic.word, Kind::Flag) {
-        let found = answer(session, Kind::Flag, words).await;
+pub async fn by_flag(session: &LintSession, topic: &DiscoveryRules) -> Option<DiscoveryRun> {
+    for words in candidates(session, topic.word, InvocationKind::Flag) {
+        let found = run_discovery(session, InvocationKind::Flag, words).await;
         if found.json().is_some() {
             return Some(found);
         }
@@ -145,26 +157,32 @@ pub async fn by_flag(session: &Session, topic: &Subject) -> Option<Answer> {
 
 /// The run of the subcommand, if it exists but does not work. It exists if it fails differently
 /// from a command that cannot exist.
-pub async fn failing_command(session: &Session, topic: &Subject) -> Option<Arc<Capture>> {
-    let words = candidates(session, topic.word, Kind::Command)
+pub async fn failing_command(
+    session: &LintSession,
+    topic: &DiscoveryRules,
+) -> Option<Arc<Capture>> {
+    let words = candidates(session, topic.word, InvocationKind::Command)
         .into_iter()
         .next()?;
-    let mut odd = words.clone();
-    if let Some(first) = odd.first_mut() {
+    let mut invalid = words.clone();
+    if let Some(first) = invalid.first_mut() {
         *first = format!("aoi-lint-{}", session.uniq());
     }
-    let (own, unknown) = tokio::join!(ask(session, &words, None), ask(session, &odd, None));
+    let (own, unknown) = tokio::join!(
+        run_isolated(session, &words, None),
+        run_isolated(session, &invalid, None)
+    );
     let is_known = own.end != unknown.end && !mentions(&first_lines(&own), &UNKNOWN);
     is_known.then_some(own)
 }
 
 /// Whether any unknown flag has the same result. The tool does not know this flag then.
-pub async fn ignores_flags(session: &Session, flag: &Answer) -> bool {
+pub async fn ignores_flags(session: &LintSession, flag: &DiscoveryRun) -> bool {
     let mut words = flag.words.clone();
     if let Some(first) = words.first_mut() {
         *first = format!("--aoi-lint-{}", session.uniq());
     }
-    let other = answer(session, Kind::Flag, words).await;
+    let other = run_discovery(session, InvocationKind::Flag, words).await;
     other.json().is_some() && other.json() == flag.json()
 }
 
@@ -207,98 +225,104 @@ const UNKNOWN: [&str; 6] = [
 ];
 
 /// Launchers that do not find the program without the user's home directory.
-const SHIMS: [&str; 12] = [
+const LAUNCHERS: [&str; 12] = [
     "nvm", "asdf", "pyenv", "rbenv", "nodenv", "goenv", "jenv", "mise", "rtx", "volta", "fnm",
     "proto",
 ];
 
 /// Reports why a discovery command failed.
-pub async fn diagnose(session: &Session, topic: &Subject, failed: &Answer) {
-    let judge = session.judge(TOOL);
+pub async fn diagnose(session: &LintSession, topic: &DiscoveryRules, failed: &DiscoveryRun) {
+    let reporter = session.reporter(TOOL);
     let run = &failed.capture;
     let line = failed.words.join(" ");
-    let said = first_words(run);
-    if run.end == End::TimedOut {
+    let stderr_words = first_stderr_line(run);
+    if run.end == ExitKind::TimedOut {
         let limit = session.options.discovery_limit.as_secs();
-        return judge.broken(
+        return reporter.violation(
             topic.hangs,
             format!("`{line}` did not terminate within {limit} s"),
             run,
         );
     }
-    let told = format!("`{line}`: {}{said}", run.end.told());
-    if wants_login(run) {
-        let message = format!("{told}; it asks for credentials");
-        return judge.broken(topic.credentials, message, run);
+    let description = format!("`{line}`: {}{stderr_words}", run.end.describe());
+    if asks_for_login(run) {
+        let message = format!("{description}; it asks for credentials");
+        return reporter.violation(topic.credentials, message, run);
     }
     // First remove the isolation without adding credentials, to find out which of them is the
     // cause.
-    let variables = no_variables(session);
-    let outside = again(session, failed, set(variables.clone())).await;
-    if session.isolation.walls.is_some() && outside.is_some() {
-        judge.pass(topic.fails, "exits 0 without isolation");
-        let offline = How {
-            walls: only_offline(session).await,
+    let variables = empty_credentials(session);
+    let outside = run_again(session, failed, with_env(variables.clone())).await;
+    if session.isolation.backend.is_some() && outside.is_some() {
+        reporter.pass(topic.fails, "exits 0 without isolation");
+        let offline = RunOptions {
+            backend: network_isolation(session).await,
             env: variables,
-            ..How::default()
+            ..RunOptions::default()
         };
-        if offline.walls.is_some() && again(session, failed, offline).await.is_some() {
+        if offline.backend.is_some() && run_again(session, failed, offline).await.is_some() {
             let message = format!(
-                "{told}; it works without a network if credential files are \
+                "{description}; it works without a network if credential files are \
                  readable"
             );
-            return judge.broken(topic.credentials, message, run);
+            return reporter.violation(topic.credentials, message, run);
         }
-        let message = format!("{told}; it works without isolation");
-        return judge.broken(topic.network, message, run);
+        let message = format!("{description}; it works without isolation");
+        return reporter.violation(topic.network, message, run);
     }
-    if !no_variables(session).is_empty() && again(session, failed, How::default()).await.is_some() {
+    if !empty_credentials(session).is_empty()
+        && run_again(session, failed, RunOptions::default())
+            .await
+            .is_some()
+    {
         let message = format!(
-            "{told}; it works only with the environment variables listed as \
+            "{description}; it works only with the environment variables listed as \
              credentials"
         );
-        return judge.broken(topic.credentials, message, run);
+        return reporter.violation(topic.credentials, message, run);
     }
     let at_home = match outside {
-        None => again(session, failed, set(real_home())).await,
+        None => run_again(session, failed, with_env(real_home())).await,
         found => found,
     };
     match at_home {
-        Some(_) if mentions(&run.stderr_text(), &SHIMS) => {
-            let message = format!("{told}; its launcher needs the home directory of the user");
+        Some(_) if mentions(&run.stderr_text(), &LAUNCHERS) => {
+            let message =
+                format!("{description}; its launcher needs the home directory of the user");
             for rule in [topic.fails, topic.network, topic.credentials] {
-                judge.not_verified(rule, message.clone());
+                reporter.not_verified(rule, message.clone());
             }
         }
         Some(_) => {
-            let message = format!("{told}; it works only with the home directory of the user");
-            judge.broken(topic.credentials, message, run);
+            let message =
+                format!("{description}; it works only with the home directory of the user");
+            reporter.violation(topic.credentials, message, run);
         }
         // This machine may have no network at all.
-        None if wants_network(run) => {
-            let message = format!("{told}; it needs a network");
-            judge.broken(topic.network, message, run);
+        None if asks_for_network(run) => {
+            let message = format!("{description}; it needs a network");
+            reporter.violation(topic.network, message, run);
         }
-        None => judge.broken(topic.fails, told, run),
+        None => reporter.violation(topic.fails, description, run),
     }
 }
 
 /// The environment variables that the probe file lists as credentials, set to an empty value.
-fn no_variables(session: &Session) -> Vec<(String, String)> {
+fn empty_credentials(session: &LintSession) -> Vec<(String, String)> {
     let names = session.probe.env.iter().map(|(name, _)| name);
     let secret = names.filter(|name| session.probe.credentials.env.contains(name));
     secret.map(|name| (name.clone(), String::new())).collect()
 }
 
-fn wants_network(run: &Capture) -> bool {
+fn asks_for_network(run: &Capture) -> bool {
     let first = first_lines(run);
     mentions(&first, &NETWORK) && !mentions(&first, &UNKNOWN)
 }
 
 /// Whether the first lines ask for a login, or the exit code means a missing permission.
-fn wants_login(run: &Capture) -> bool {
+fn asks_for_login(run: &Capture) -> bool {
     let first = first_lines(run);
-    run.end == End::Code(77) || (mentions(&first, &LOGIN) && !mentions(&first, &UNKNOWN))
+    run.end == ExitKind::Code(77) || (mentions(&first, &LOGIN) && !mentions(&first, &UNKNOWN))
 }
 
 fn first_lines(run: &Capture) -> String {
@@ -313,37 +337,37 @@ fn mentions(text: &str, words: &[&str]) -> bool {
 }
 
 /// A run without isolation, with these environment variables.
-fn set(env: Vec<(String, String)>) -> How {
-    How {
+fn with_env(env: Vec<(String, String)>) -> RunOptions {
+    RunOptions {
         env,
-        ..How::default()
+        ..RunOptions::default()
     }
 }
 
 /// Isolation that blocks the network, but hides no files, if it works on this machine.
-async fn only_offline(session: &Session) -> Option<Walls> {
-    let world = session.world().ok()?;
-    let needs = Needs {
+async fn network_isolation(session: &LintSession) -> Option<IsolationBackend> {
+    let dirs = session.new_dirs().ok()?;
+    let needs = IsolationNeeds {
         argv: &session.argv,
         credentials: &session.probe.credentials.files,
     };
-    let proven = isolation::prove(Make::Filter, &needs, &world.root).await;
-    proven.ok()?.walls
+    let proven = isolation::test_kind(IsolationKind::Filter, &needs, &dirs.root).await;
+    proven.ok()?.backend
 }
 
 /// Repeats the run in another way. Only a document counts as success.
-async fn again(session: &Session, failed: &Answer, how: How) -> Option<Value> {
-    let how = How {
-        human: true,
+async fn run_again(session: &LintSession, failed: &DiscoveryRun, how: RunOptions) -> Option<Value> {
+    let how = RunOptions {
+        no_machine_args: true,
         limit: Some(session.options.discovery_limit),
-        world: session.world().ok(),
+        dirs: session.new_dirs().ok(),
         ..how
     };
     let run = session
         .run(TOOL, "discovery without isolation", &failed.words, how)
         .await;
     match (run.end.is_success(), document::read(&run.stdout).0) {
-        (true, Document::Json(value)) => Some(value),
+        (true, DiscoveryOutput::Json(value)) => Some(value),
         _ => None,
     }
 }
@@ -364,10 +388,10 @@ fn real_home() -> Vec<(String, String)> {
 }
 
 /// The first line on stderr, for a message.
-pub fn first_words(run: &Capture) -> String {
+pub fn first_stderr_line(run: &Capture) -> String {
     let text = run.stderr_text();
     let first = text.lines().find(|line| !line.trim().is_empty());
     let masked = first.map(|line| crate::canary::masked(line.trim()));
-    let shown = masked.map(|line| crate::schema::shortened(&line));
+    let shown = masked.map(|line| crate::schema::shorten(&line));
     shown.map_or_else(String::new, |line| format!(", `{line}`"))
 }

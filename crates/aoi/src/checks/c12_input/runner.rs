@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use super::GOOD;
 use crate::capture::Capture;
-use crate::observe::{Blocked, Call, Effect, call, is_mutating, within};
-use crate::probe::Command;
-use crate::run::Input;
-use crate::session::{How, Session};
-use crate::stream::Stream;
+use crate::observe::{Effect, Invocation, ProbeBlocked, call, is_mutating, run_mutation};
+use crate::probe::ProbeCommand;
+use crate::run::StdinSource;
+use crate::session::{LintSession, RunOptions};
+use crate::stream::EventStream;
 
 /// Input lines, some of which are invalid.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct InputCase {
     /// Name of the case, for messages.
     pub what: String,
     /// All lines, in order.
@@ -26,9 +26,9 @@ pub struct Case {
     shape: fn(Vec<u8>) -> Vec<u8>,
 }
 
-impl Case {
-    pub fn new(what: &str, lines: &[String]) -> Case {
-        Case {
+impl InputCase {
+    pub fn new(what: &str, lines: &[String]) -> InputCase {
+        InputCase {
             what: what.to_owned(),
             lines: lines.to_vec(),
             bad: Vec::new(),
@@ -37,8 +37,8 @@ impl Case {
     }
 
     /// Valid lines, with an invalid one after the first `after`.
-    pub fn with_bad(what: &str, good: &[String], bad: &str, after: usize) -> Case {
-        let mut case = Case::new(what, good);
+    pub fn with_bad(what: &str, good: &[String], bad: &str, after: usize) -> InputCase {
+        let mut case = InputCase::new(what, good);
         let at = after.min(case.lines.len());
         case.lines.insert(at, bad.to_owned());
         case.bad.push(at + 1);
@@ -46,8 +46,8 @@ impl Case {
     }
 
     /// Alternating invalid and valid lines, starting with an invalid one.
-    pub fn mixed(what: &str, good: &[String], bad: &[String]) -> Case {
-        let mut case = Case::new(what, &[]);
+    pub fn mixed(what: &str, good: &[String], bad: &[String]) -> InputCase {
+        let mut case = InputCase::new(what, &[]);
         for at in 0..good.len().max(bad.len()) {
             if let Some(line) = bad.get(at) {
                 case.lines.push(line.clone());
@@ -59,13 +59,13 @@ impl Case {
     }
 
     /// Changes the bytes of the input.
-    pub fn shaped(self, shape: fn(Vec<u8>) -> Vec<u8>) -> Case {
-        Case { shape, ..self }
+    pub fn shaped(self, shape: fn(Vec<u8>) -> Vec<u8>) -> InputCase {
+        InputCase { shape, ..self }
     }
 }
 
 /// Removes the last line feed.
-pub fn unended(mut bytes: Vec<u8>) -> Vec<u8> {
+pub fn without_last_lf(mut bytes: Vec<u8>) -> Vec<u8> {
     if bytes.last() == Some(&b'\n') {
         bytes.pop();
     }
@@ -85,7 +85,7 @@ pub fn crlf(bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// Adds a byte order mark.
-pub fn marked(bytes: Vec<u8>) -> Vec<u8> {
+pub fn with_bom(bytes: Vec<u8>) -> Vec<u8> {
     [b"\xef\xbb\xbf".as_slice(), &bytes].concat()
 }
 
@@ -107,16 +107,16 @@ pub fn with_field(line: &str) -> Option<String> {
 }
 
 /// One run, and its effect.
-pub struct Out {
+pub struct InputOutcome {
     pub run: Arc<Capture>,
-    pub stream: Stream,
+    pub stream: EventStream,
     pub effect: Effect,
 }
 
-impl Out {
-    fn new(run: Arc<Capture>, effect: Effect) -> Out {
-        let stream = Stream::read(&run.stdout);
-        Out {
+impl InputOutcome {
+    fn new(run: Arc<Capture>, effect: Effect) -> InputOutcome {
+        let stream = EventStream::parse(&run.stdout);
+        InputOutcome {
             run,
             stream,
             effect,
@@ -130,16 +130,16 @@ impl Out {
     }
 
     /// How the result differs from a run with the same valid lines.
-    pub fn differs(&self, good: &Out) -> Option<String> {
+    pub fn differs(&self, good: &InputOutcome) -> Option<String> {
         if !self.is_clean() {
             let errors = self.stream.errors().count();
-            return Some(format!("{}, {errors} aoi:error", self.run.end.told()));
+            return Some(format!("{}, {errors} aoi:error", self.run.end.describe()));
         }
-        self.taken_differs(good)
+        self.accepted_differs(good)
     }
 
     /// How the accepted lines differ from a run with only the valid lines.
-    pub fn taken_differs(&self, good: &Out) -> Option<String> {
+    pub fn accepted_differs(&self, good: &InputOutcome) -> Option<String> {
         let (mine, theirs) = (self.stream.domain().count(), good.stream.domain().count());
         if mine != theirs {
             return Some(format!(
@@ -149,7 +149,7 @@ impl Out {
         let effects = |effect: &Effect| match effect {
             Effect::Some { count, .. } => *count,
             Effect::None => Some(0),
-            Effect::Unseen => None,
+            Effect::Unknown => None,
         };
         match (effects(&self.effect), effects(&good.effect)) {
             (Some(mine), Some(theirs)) if mine != theirs => {
@@ -165,42 +165,53 @@ impl Out {
 
 /// Runs cases: concurrently if the command changes nothing, otherwise one by one in their own
 /// directories.
-pub struct Feed<'f> {
-    session: &'f Session,
-    command: &'f Command,
+pub struct InputRunner<'f> {
+    session: &'f LintSession,
+    command: &'f ProbeCommand,
     mutating: bool,
 }
 
-impl<'f> Feed<'f> {
-    pub fn new(session: &'f Session, command: &'f Command) -> Feed<'f> {
-        Feed {
+impl<'f> InputRunner<'f> {
+    pub fn new(session: &'f LintSession, command: &'f ProbeCommand) -> InputRunner<'f> {
+        InputRunner {
             mutating: is_mutating(session, command),
             session,
             command,
         }
     }
 
-    fn shaped(&self, case: &Case, call: Call, words: &[String]) -> Call {
+    fn shaped(&self, case: &InputCase, call: Invocation, words: &[String]) -> Invocation {
         let mut call = call.with(words);
-        if let Input::Bytes(bytes) = call.input {
-            call.input = Input::Bytes((case.shape)(bytes));
+        if let StdinSource::Bytes(bytes) = call.input {
+            call.input = StdinSource::Bytes((case.shape)(bytes));
         }
         call
     }
 
-    pub async fn run(&self, case: &Case, words: &[String]) -> Result<Out, Blocked> {
+    pub async fn run(
+        &self,
+        case: &InputCase,
+        words: &[String],
+    ) -> Result<InputOutcome, ProbeBlocked> {
         let mut outs = self.run_all(&[case], words).await;
-        outs.pop()
-            .unwrap_or_else(|| Err(Blocked::NotVerified("the command was not run".to_owned())))
+        outs.pop().unwrap_or_else(|| {
+            Err(ProbeBlocked::NotVerified(
+                "the command was not run".to_owned(),
+            ))
+        })
     }
 
-    pub async fn run_all(&self, cases: &[&Case], words: &[String]) -> Vec<Result<Out, Blocked>> {
+    pub async fn run_all(
+        &self,
+        cases: &[&InputCase],
+        words: &[String],
+    ) -> Vec<Result<InputOutcome, ProbeBlocked>> {
         if !self.mutating {
-            return join_all(cases.iter().map(|case| self.plain(case, words))).await;
+            return join_all(cases.iter().map(|case| self.run_in_place(case, words))).await;
         }
         let mut outs = Vec::new();
         while let Some(rest) = cases.get(outs.len()..).filter(|rest| !rest.is_empty()) {
-            let some = self.turn(rest, words).await;
+            let some = self.run_mutating(rest, words).await;
             match some.is_empty() {
                 true => break,
                 false => outs.extend(some),
@@ -209,35 +220,43 @@ impl<'f> Feed<'f> {
         outs
     }
 
-    async fn plain(&self, case: &Case, words: &[String]) -> Result<Out, Blocked> {
+    async fn run_in_place(
+        &self,
+        case: &InputCase,
+        words: &[String],
+    ) -> Result<InputOutcome, ProbeBlocked> {
         let (session, command) = (self.session, self.command);
-        let call = call(session, command, session.common(), None, &case.lines);
+        let call = call(session, command, session.shared_dirs(), None, &case.lines);
         let call = self.shaped(case, call, words);
-        let how = How {
+        let how = RunOptions {
             input: call.input,
-            ..How::default()
+            ..RunOptions::default()
         };
         let name = &command.name;
         let run = session.run(name, &case.what, &call.words, how).await;
-        Ok(Out::new(run, Effect::Unseen))
+        Ok(InputOutcome::new(run, Effect::Unknown))
     }
 
     /// Runs as many cases as possible in the same directories, until one changes something.
-    async fn turn(&self, cases: &[&Case], words: &[String]) -> Vec<Result<Out, Blocked>> {
+    async fn run_mutating(
+        &self,
+        cases: &[&InputCase],
+        words: &[String],
+    ) -> Vec<Result<InputOutcome, ProbeBlocked>> {
         let (session, command) = (self.session, self.command);
         let mut outs = Vec::new();
-        let done = within(session, command, &GOOD, async |sequence| {
-            let id = sequence.target().await?;
-            let mut before = sequence.observe().await?;
+        let done = run_mutation(session, command, &GOOD, async |mutation| {
+            let id = mutation.target().await?;
+            let mut before = mutation.observe().await?;
             for case in cases {
-                let world = &sequence.world;
-                let call = call(session, command, world, id.as_deref(), &case.lines);
+                let dirs = &mutation.dirs;
+                let call = call(session, command, dirs, id.as_deref(), &case.lines);
                 let call = self.shaped(case, call.with(&command.confirm), words);
-                let run = sequence.run(&case.what, &call, How::default()).await;
-                let after = sequence.observe().await?;
+                let run = mutation.run(&case.what, &call, RunOptions::default()).await;
+                let after = mutation.observe().await?;
                 let effect = before.effect(&after);
                 let is_clean = effect == Effect::None;
-                outs.push(Ok(Out::new(run, effect)));
+                outs.push(Ok(InputOutcome::new(run, effect)));
                 if !is_clean {
                     break;
                 }
@@ -247,7 +266,7 @@ impl<'f> Feed<'f> {
         });
         let fault = match done.await {
             Ok(Ok(())) => None,
-            Ok(Err(why)) => Some(Blocked::NotVerified(why)),
+            Ok(Err(why)) => Some(ProbeBlocked::NotVerified(why)),
             Err(blocked) => Some(blocked),
         };
         outs.extend(fault.map(Err));
@@ -256,23 +275,27 @@ impl<'f> Feed<'f> {
 
     /// Runs the command with an input that stays open and delivers nothing. It cannot change
     /// anything, so it does not wait for other mutating probes. It has its own directories.
-    pub async fn wait(&self, time: Duration, words: &[String]) -> Result<Arc<Capture>, Blocked> {
+    pub async fn wait(
+        &self,
+        time: Duration,
+        words: &[String],
+    ) -> Result<Arc<Capture>, ProbeBlocked> {
         let (session, command) = (self.session, self.command);
         if self.mutating && !session.probe.sandbox {
             let why = "the probe file does not have `sandbox: true`";
-            return Err(Blocked::Skip(why.to_owned()));
+            return Err(ProbeBlocked::Skip(why.to_owned()));
         }
-        let world = session.world().map_err(|error| {
-            Blocked::NotVerified(format!("cannot create a directory for the run: {error}"))
+        let dirs = session.new_dirs().map_err(|error| {
+            ProbeBlocked::NotVerified(format!("cannot create a directory for the run: {error}"))
         })?;
-        let call = call(session, command, &world, None, &[]).with(words);
-        let how = How {
-            input: Input::Silent,
+        let call = call(session, command, &dirs, None, &[]).with(words);
+        let how = RunOptions {
+            input: StdinSource::Silent,
             limit: Some(time),
-            world: Some(world),
-            ..How::default()
+            dirs: Some(dirs),
+            ..RunOptions::default()
         };
-        session.costs.wait(time);
+        session.stats.wait(time);
         let what = "a silent input";
         Ok(session.run(&command.name, what, &call.words, how).await)
     }
@@ -289,21 +312,21 @@ mod tests {
     #[test]
     fn the_numbers_of_invalid_lines_are_correct() {
         let good = lines("g1 g2");
-        let case = Case::with_bad("x", &good, "b", 1);
+        let case = InputCase::with_bad("x", &good, "b", 1);
         assert_eq!(
             (case.lines.join(" "), case.bad),
             ("g1 b g2".to_owned(), vec![2])
         );
-        let case = Case::mixed("x", &good, &lines("b1 b2 b3"));
+        let case = InputCase::mixed("x", &good, &lines("b1 b2 b3"));
         assert_eq!(case.lines.join(" "), "b1 g1 b2 g2 b3");
         assert_eq!(case.bad, [1, 3, 5]);
     }
 
     #[test]
     fn other_forms_have_the_same_content() {
-        assert_eq!(unended(b"a\nb\n".to_vec()), b"a\nb");
+        assert_eq!(without_last_lf(b"a\nb\n".to_vec()), b"a\nb");
         assert_eq!(crlf(b"a\nb\n".to_vec()), b"a\r\nb\r\n");
-        assert!(marked(b"a".to_vec()).starts_with(b"\xef\xbb\xbf"));
+        assert!(with_bom(b"a".to_vec()).starts_with(b"\xef\xbb\xbf"));
         let long = padded("{\"a\":1}", 1000);
         assert!(long.len() > 1000);
         let same: Value = serde_json::from_str(&long).unwrap();

@@ -9,19 +9,19 @@ use super::Repl;
 use crate::faults;
 use crate::mailbox::Mailbox;
 use crate::scenario::{
-    Elicitation, FsRead, Permission, PlanEntry, Terminal, ToolCall, ToolUpdate, Usage,
+    Elicitation, FsRead, PermissionRequest, PlanEntry, TerminalCommand, ToolCall, ToolUpdate, Usage,
 };
-use crate::store::{Saved, fresh_id, now};
-use crate::turn::{Decision, End, Played, Reply, Stage};
+use crate::store::{StoredSession, fresh_id, now};
+use crate::turn::{PermissionDecision, TurnEnd, TurnOutput, TurnResult, UserAnswer};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum OutputFormat {
     Claude { partial: bool },
     Gemini,
     Text,
 }
 
-pub struct ReplStage<'a> {
+pub struct ReplOutput<'a> {
     repl: &'a Repl,
     mailbox: Mailbox,
     session: String,
@@ -32,16 +32,16 @@ pub struct ReplStage<'a> {
     /// Text that was streamed but not yet sent as a whole.
     streamed: String,
     /// All text of the turn.
-    said: String,
+    full_text: String,
     tools: u64,
     denied: Vec<Value>,
 }
 
 const MODEL: &str = "mock-model";
 
-impl<'a> ReplStage<'a> {
-    pub fn new(repl: &'a Repl, mailbox: Mailbox, saved: &Saved) -> ReplStage<'a> {
-        ReplStage {
+impl<'a> ReplOutput<'a> {
+    pub fn new(repl: &'a Repl, mailbox: Mailbox, saved: &StoredSession) -> ReplOutput<'a> {
+        ReplOutput {
             repl,
             mailbox,
             session: saved.id.clone(),
@@ -50,29 +50,29 @@ impl<'a> ReplStage<'a> {
             started: Instant::now(),
             message: fresh_id("msg"),
             streamed: String::new(),
-            said: String::new(),
+            full_text: String::new(),
             tools: 0,
             denied: Vec::new(),
         }
     }
 
     fn gemini(&self) -> bool {
-        self.repl.form == Form::Gemini
+        self.repl.format == OutputFormat::Gemini
     }
 
     /// Prints a line with the members that every line of the dialect has.
     fn line(&self, mut line: Value) {
         if let Some(map) = line.as_object_mut() {
-            match self.repl.form {
-                Form::Text => return,
-                Form::Gemini => _ = map.insert("timestamp".to_owned(), now().into()),
-                Form::Claude { .. } => {
+            match self.repl.format {
+                OutputFormat::Text => return,
+                OutputFormat::Gemini => _ = map.insert("timestamp".to_owned(), now().into()),
+                OutputFormat::Claude { .. } => {
                     map.insert("session_id".to_owned(), self.session.as_str().into());
                     map.insert("uuid".to_owned(), super::uuid().into());
                 }
             }
         }
-        self.repl.say(&line);
+        self.repl.print_line(&line);
     }
 
     pub fn open(&mut self, prompt: &str) {
@@ -114,16 +114,16 @@ impl<'a> ReplStage<'a> {
     }
 
     /// Sends the text that was streamed in parts as one block.
-    fn settle(&mut self) {
+    fn flush_streamed_text(&mut self) {
         if !self.streamed.is_empty() {
             let text = std::mem::take(&mut self.streamed);
             self.block(json!({ "type": "text", "text": text }));
         }
     }
 
-    fn tool(&mut self, id: &str, name: &str, input: &Value) -> Played {
-        self.mailbox.listen()?;
-        self.settle();
+    fn tool(&mut self, id: &str, name: &str, input: &Value) -> TurnResult {
+        self.mailbox.check_cancelled()?;
+        self.flush_streamed_text();
         self.tools += 1;
         let id = self.tool_id(id);
         if self.gemini() {
@@ -144,8 +144,8 @@ impl<'a> ReplStage<'a> {
         format!("toolu_{}_{id}", self.turn)
     }
 
-    fn tool_result(&mut self, id: &str, ok: bool, text: &str) -> Played {
-        self.mailbox.listen()?;
+    fn tool_result(&mut self, id: &str, ok: bool, text: &str) -> TurnResult {
+        self.mailbox.check_cancelled()?;
         let id = self.tool_id(id);
         if self.gemini() {
             let status = if ok { "success" } else { "error" };
@@ -171,37 +171,37 @@ impl<'a> ReplStage<'a> {
     }
 
     /// Prints the last line, and returns the exit code.
-    pub fn close(&mut self, end: Result<(), End>) -> u8 {
-        self.settle();
+    pub fn close(&mut self, end: Result<(), TurnEnd>) -> u8 {
+        self.flush_streamed_text();
         let millis = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(0);
         let (subtype, reason, error) = match end {
             Ok(()) => ("success", "end_turn".to_owned(), None),
-            Err(End::Stop(reason)) if reason == "max_turn_requests" => {
+            Err(TurnEnd::Stop(reason)) if reason == "max_turn_requests" => {
                 ("error_max_turns", reason, Some("the turn limit is reached"))
             }
-            Err(End::Stop(reason)) => ("success", reason, None),
-            Err(End::Error { ref message, .. }) => (
+            Err(TurnEnd::Stop(reason)) => ("success", reason, None),
+            Err(TurnEnd::Error { ref message, .. }) => (
                 "error_during_execution",
                 "error".to_owned(),
                 Some(message.as_str()),
             ),
-            Err(End::Cancelled | End::RequestCancelled) => (
+            Err(TurnEnd::Cancelled | TurnEnd::RequestCancelled) => (
                 "error_during_execution",
                 "cancelled".to_owned(),
                 Some("interrupted"),
             ),
-            Err(End::Silence) => {
-                std::thread::sleep(crate::DEAF_FOR);
+            Err(TurnEnd::NoResponse) => {
+                std::thread::sleep(crate::IGNORE_EOF_TIME);
                 return 1;
             }
         };
         let code = u8::from(error.is_some());
-        match self.repl.form {
-            Form::Text => {
-                let said = error.unwrap_or(&self.said).to_owned();
-                self.repl.peer.raw(|out| writeln!(out, "{said}"));
+        match self.repl.format {
+            OutputFormat::Text => {
+                let full_text = error.unwrap_or(&self.full_text).to_owned();
+                self.repl.peer.raw(|out| writeln!(out, "{full_text}"));
             }
-            Form::Gemini => {
+            OutputFormat::Gemini => {
                 if let Some(message) = error {
                     self.line(json!({ "type": "error", "severity": "error", "message": message }));
                 }
@@ -222,14 +222,14 @@ impl<'a> ReplStage<'a> {
                 }
                 self.line(line);
             }
-            Form::Claude { .. } => self.line(json!({
+            OutputFormat::Claude { .. } => self.line(json!({
                 "type": "result",
                 "subtype": subtype,
                 "is_error": error.is_some(),
                 "duration_ms": millis,
                 "duration_api_ms": 0,
                 "num_turns": 1,
-                "result": error.unwrap_or(&self.said),
+                "result": error.unwrap_or(&self.full_text),
                 "stop_reason": reason,
                 "total_cost_usd": 0.0,
                 "usage": { "input_tokens": 1, "output_tokens": 1 },
@@ -254,19 +254,19 @@ impl<'a> ReplStage<'a> {
     }
 }
 
-impl Stage for ReplStage<'_> {
-    fn text(&mut self, text: &str) -> Played {
-        self.mailbox.listen()?;
-        self.said.push_str(text);
-        match self.repl.form {
-            Form::Text => {}
-            Form::Gemini => self.line(json!({
+impl TurnOutput for ReplOutput<'_> {
+    fn text(&mut self, text: &str) -> TurnResult {
+        self.mailbox.check_cancelled()?;
+        self.full_text.push_str(text);
+        match self.repl.format {
+            OutputFormat::Text => {}
+            OutputFormat::Gemini => self.line(json!({
                 "type": "message",
                 "role": "assistant",
                 "content": text,
                 "delta": true,
             })),
-            Form::Claude { partial: true } => {
+            OutputFormat::Claude { partial: true } => {
                 self.streamed.push_str(text);
                 self.line(json!({
                     "type": "stream_event",
@@ -278,28 +278,28 @@ impl Stage for ReplStage<'_> {
                     "parent_tool_use_id": null,
                 }));
             }
-            Form::Claude { partial: false } => {
+            OutputFormat::Claude { partial: false } => {
                 self.block(json!({ "type": "text", "text": text }));
             }
         }
         Ok(())
     }
 
-    fn thought(&mut self, text: &str) -> Played {
-        self.mailbox.listen()?;
-        if let Form::Claude { .. } = self.repl.form {
-            self.settle();
+    fn thought(&mut self, text: &str) -> TurnResult {
+        self.mailbox.check_cancelled()?;
+        if let OutputFormat::Claude { .. } = self.repl.format {
+            self.flush_streamed_text();
             self.block(json!({ "type": "thinking", "thinking": text, "signature": "" }));
         }
         Ok(())
     }
 
-    fn tool_call(&mut self, call: &ToolCall) -> Played {
+    fn tool_call(&mut self, call: &ToolCall) -> TurnResult {
         let input = call.input.clone().unwrap_or_else(|| json!({}));
         self.tool(&call.id, &call.title, &input)
     }
 
-    fn tool_update(&mut self, update: &ToolUpdate) -> Played {
+    fn tool_update(&mut self, update: &ToolUpdate) -> TurnResult {
         match update.status.as_str() {
             "completed" | "failed" => {
                 let text = update.text.clone().unwrap_or_default();
@@ -310,7 +310,7 @@ impl Stage for ReplStage<'_> {
     }
 
     /// Plans are ordinary tool calls in this protocol.
-    fn plan(&mut self, entries: &[PlanEntry]) -> Played {
+    fn plan(&mut self, entries: &[PlanEntry]) -> TurnResult {
         let todos: Vec<Value> = entries
             .iter()
             .map(|entry| json!({ "content": entry.content, "status": entry.status }))
@@ -321,68 +321,71 @@ impl Stage for ReplStage<'_> {
     }
 
     /// Rejects, because there is no way to ask the user. The result lists the denial.
-    fn permission(&mut self, permission: &Permission) -> Result<Decision, End> {
-        self.mailbox.listen()?;
+    fn permission(
+        &mut self,
+        permission: &PermissionRequest,
+    ) -> Result<PermissionDecision, TurnEnd> {
+        self.mailbox.check_cancelled()?;
         let id = self.tool_id(&permission.id);
         self.denied
             .push(json!({ "tool_name": permission.title, "tool_use_id": id }));
-        Ok(Decision::Rejected)
+        Ok(PermissionDecision::Rejected)
     }
 
-    fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, End> {
+    fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, TurnEnd> {
         let path = Path::new(&self.cwd).join(&read.path);
         self.tool("read", "Read", &json!({ "file_path": path }))?;
         let outcome = crate::turn::small_file(&path).map_err(|error| error.to_string());
-        let told = outcome.as_ref().unwrap_or_else(|reason| reason).clone();
-        self.tool_result("read", outcome.is_ok(), &told)?;
+        let result_text = outcome.as_ref().unwrap_or_else(|reason| reason).clone();
+        self.tool_result("read", outcome.is_ok(), &result_text)?;
         Ok(outcome)
     }
 
-    fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, End> {
+    fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, TurnEnd> {
         let target = Path::new(&self.cwd).join(path);
         self.tool("write", "Write", &json!({ "file_path": target }))?;
         let outcome = std::fs::write(&target, content).map_err(|error| error.to_string());
-        let told = outcome.as_ref().err().map_or("written", String::as_str);
-        self.tool_result("write", outcome.is_ok(), told)?;
+        let result_text = outcome.as_ref().err().map_or("written", String::as_str);
+        self.tool_result("write", outcome.is_ok(), result_text)?;
         Ok(outcome)
     }
 
-    fn terminal(&mut self, _: &Terminal) -> Result<Result<String, String>, End> {
+    fn terminal(&mut self, _: &TerminalCommand) -> Result<Result<String, String>, TurnEnd> {
         Ok(Err("This mock runs no commands of its own.".to_owned()))
     }
 
-    fn elicitation(&mut self, _: &Elicitation) -> Result<Reply, End> {
-        Ok(Reply::Unasked)
+    fn elicitation(&mut self, _: &Elicitation) -> Result<UserAnswer, TurnEnd> {
+        Ok(UserAnswer::Unsupported)
     }
 
-    fn pause(&mut self, time: Duration) -> Played {
+    fn pause(&mut self, time: Duration) -> TurnResult {
         self.mailbox.pause(time)
     }
 
     /// The protocol has no lines for these steps.
-    fn mode(&mut self, _: &str) -> Played {
+    fn mode(&mut self, _: &str) -> TurnResult {
         Ok(())
     }
-    fn title(&mut self, _: &str) -> Played {
+    fn title(&mut self, _: &str) -> TurnResult {
         Ok(())
     }
-    fn usage(&mut self, _: &Usage) -> Played {
+    fn usage(&mut self, _: &Usage) -> TurnResult {
         Ok(())
     }
-    fn compaction(&mut self, _: &str) -> Played {
+    fn compaction(&mut self, _: &str) -> TurnResult {
         Ok(())
     }
 
-    fn notice(&mut self, severity: &str, title: &str) -> Played {
-        self.mailbox.listen()?;
-        match self.repl.form {
-            Form::Gemini => {
+    fn notice(&mut self, severity: &str, title: &str) -> TurnResult {
+        self.mailbox.check_cancelled()?;
+        match self.repl.format {
+            OutputFormat::Gemini => {
                 self.line(json!({ "type": "error", "severity": severity, "message": title }))
             }
-            Form::Claude { .. } => {
+            OutputFormat::Claude { .. } => {
                 self.line(json!({ "type": "system", "subtype": "notice", "content": title }))
             }
-            Form::Text => {}
+            OutputFormat::Text => {}
         }
         Ok(())
     }
@@ -391,21 +394,21 @@ impl Stage for ReplStage<'_> {
         self.close(Ok(()));
     }
 
-    fn hang(&mut self) -> End {
-        End::Silence
+    fn hang(&mut self) -> TurnEnd {
+        TurnEnd::NoResponse
     }
 
     fn raw(&mut self, bytes: &[u8]) {
         self.repl.peer.raw(|out| out.write_all(bytes));
     }
 
-    fn huge_line(&mut self, bytes: u64) -> Played {
-        self.mailbox.listen()?;
+    fn huge_line(&mut self, bytes: u64) -> TurnResult {
+        self.mailbox.check_cancelled()?;
         faults::huge_line(&self.repl.peer, &self.around_text(), bytes);
         Ok(())
     }
 
-    fn flood(&mut self, events: u64) -> Played {
+    fn flood(&mut self, events: u64) -> TurnResult {
         let around = self.around_text();
         faults::flood(&self.repl.peer, &self.mailbox, &around, events)
     }

@@ -4,31 +4,31 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::{Variant, looks};
+use super::{AgentVariant, with_tamper};
 use crate::mutants::tools::*;
-use crate::mutants::{Context, Frame, Sent, Tamper};
+use crate::mutants::{MessageFrame, MessageSummary, Tamper, TamperContext};
 
-pub fn variants() -> Vec<Variant> {
+pub fn variants() -> Vec<AgentVariant> {
     vec![
-        looks(
+        with_tamper(
             "chatty",
             "Every message is logged to stderr, in color.",
-            Tamper::both(log_sent, log_heard),
+            Tamper::both(log_outgoing, log_incoming),
         ),
-        looks(
+        with_tamper(
             "chatty",
             "Every message is logged to stderr, in color.",
-            Tamper::both(log_sent, log_heard),
+            Tamper::both(log_outgoing, log_incoming),
         )
         .of_mcp(),
-        looks(
+        with_tamper(
             "own-notifications",
             "Custom notifications that start with an underscore are sent between the others.",
-            Tamper::out(|_, sent, message| {
+            Tamper::outgoing(|_, summary, message| {
                 let beat =
                     json!({ "jsonrpc": "2.0", "method": "_mock/beat", "params": { "n": 1 } });
-                match sent.is_result || sent.method == "session/update" {
-                    true => vec![Frame::Json(message), Frame::Json(beat)],
+                match summary.is_result || summary.method == "session/update" {
+                    true => vec![MessageFrame::Json(message), MessageFrame::Json(beat)],
                     false => send(message),
                 }
             }),
@@ -42,12 +42,12 @@ fn log(direction: &str, words: &str) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-fn log_sent(_: &mut Context, sent: &Sent, message: Value) -> Frames {
-    log("→", &sent.method);
+fn log_outgoing(_: &mut TamperContext, summary: &MessageSummary, message: Value) -> MessageFrames {
+    log("→", &summary.method);
     send(message)
 }
 
-fn log_heard(_: &mut Context, message: Value) -> Heard {
+fn log_incoming(_: &mut TamperContext, message: Value) -> Received {
     log("←", text(&message, "/method"));
     pass(message)
 }

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use agentproto_sandbox::bwrap::{self, Bubblewrap};
-use agentproto_sandbox::plan::{Confinement, Kind, Mount, Plan, Raw, Rights, Seccomp, What};
+use agentproto_sandbox::plan::{
+    Confinement, Mount, MountKind, PlanKind, Raw, Rights, Seccomp, SpawnPlan,
+};
 
 /// Locations in a home directory where programs keep credentials. The home directory itself stays
 /// visible, because the tool may be installed in it.
@@ -33,7 +35,7 @@ const CREDENTIALS: [&str; 21] = [
 
 /// How a run is isolated from the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Make {
+pub enum IsolationKind {
     /// User, network and mount namespaces that we create.
     Native,
     /// Namespaces created by bubblewrap.
@@ -42,24 +44,24 @@ pub enum Make {
     Filter,
 }
 
-impl Make {
+impl IsolationKind {
     /// Description for messages.
-    pub fn told(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
-            Make::Native => "user, network and mount namespaces",
-            Make::Bubblewrap => "bubblewrap",
-            Make::Filter => "a seccomp filter",
+            IsolationKind::Native => "namespaces (user, network, mount)",
+            IsolationKind::Bubblewrap => "bubblewrap",
+            IsolationKind::Filter => "a seccomp filter",
         }
     }
 }
 
 /// What to hide, and what must stay visible.
 #[derive(Clone, Debug, Default)]
-pub struct Scope {
+pub struct IsolationScope {
     /// Home directories.
     pub homes: Vec<PathBuf>,
     /// Credential files that the probe file names.
-    pub more: Vec<PathBuf>,
+    pub credential_files: Vec<PathBuf>,
     /// Directories with the unix sockets of daemons.
     pub sockets: Vec<PathBuf>,
     /// The tool, the directories on `PATH`, and the directory of the runs.
@@ -70,44 +72,44 @@ pub struct Scope {
 
 /// A configured isolation.
 #[derive(Clone, Debug)]
-pub struct Walls {
-    make: Make,
+pub struct IsolationBackend {
+    kind: IsolationKind,
     confinement: Confinement,
     bubblewrap: Option<&'static Bubblewrap>,
     /// Existing credential locations that are hidden.
     pub hidden: Vec<PathBuf>,
     /// Parts of them that stay visible, because the tool needs them.
-    pub kept: Vec<PathBuf>,
+    pub visible: Vec<PathBuf>,
 }
 
-impl Walls {
+impl IsolationBackend {
     /// Blocks sockets with a seccomp filter.
-    pub fn filter() -> Walls {
-        Walls {
-            make: Make::Filter,
+    pub fn filter() -> IsolationBackend {
+        IsolationBackend {
+            kind: IsolationKind::Filter,
             confinement: Confinement::default(),
             bubblewrap: None,
             hidden: Vec::new(),
-            kept: Vec::new(),
+            visible: Vec::new(),
         }
     }
 
     /// Isolates with bubblewrap.
-    pub fn bubblewrap(scope: &Scope, found: &'static Bubblewrap) -> Walls {
-        Walls {
-            make: Make::Bubblewrap,
+    pub fn bubblewrap(scope: &IsolationScope, found: &'static Bubblewrap) -> IsolationBackend {
+        IsolationBackend {
+            kind: IsolationKind::Bubblewrap,
             bubblewrap: Some(found),
-            ..Walls::native(scope)
+            ..IsolationBackend::native(scope)
         }
     }
 
     /// Isolates with namespaces: no network except a private loopback, no sockets of daemons, no
     /// credentials.
-    pub fn native(scope: &Scope) -> Walls {
+    pub fn native(scope: &IsolationScope) -> IsolationBackend {
         let mut view = View::new(scope);
         let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
         for entry in entries {
-            view.top(&entry);
+            view.show_root_entry(&entry);
         }
         for path in &scope.sockets {
             view.hide(path, true);
@@ -118,14 +120,17 @@ impl Walls {
             .flat_map(|home| CREDENTIALS.map(|name| home.join(name)));
         // A credential that the probe file names is always hidden, even if the command line refers
         // to it.
-        let named = scope.more.iter().map(|path| (path.clone(), false));
+        let named = scope
+            .credential_files
+            .iter()
+            .map(|path| (path.clone(), false));
         for (path, keeps) in named.chain(below.map(|path| (path, true))) {
             if let Some(hidden) = view.hide(&path, keeps) {
                 view.hidden.push(hidden);
             }
         }
-        Walls {
-            make: Make::Native,
+        IsolationBackend {
+            kind: IsolationKind::Native,
             bubblewrap: None,
             confinement: Confinement {
                 mounts: view.mounts,
@@ -138,25 +143,25 @@ impl Walls {
                 proxy: false,
             },
             hidden: view.hidden,
-            kept: view.kept,
+            visible: view.visible,
         }
     }
 
     /// The kind of isolation.
-    pub fn make(&self) -> Make {
-        self.make
+    pub fn kind(&self) -> IsolationKind {
+        self.kind
     }
 
     /// Adds the isolation to the plan of a run.
-    pub fn around(&self, plan: Plan) -> Plan {
-        if self.make == Make::Filter {
-            return Plan {
-                kind: Kind::Offline,
+    pub fn apply(&self, plan: SpawnPlan) -> SpawnPlan {
+        if self.kind == IsolationKind::Filter {
+            return SpawnPlan {
+                kind: PlanKind::Offline,
                 ..plan
             };
         }
-        let walled = Plan {
-            kind: Kind::Native,
+        let walled = SpawnPlan {
+            kind: PlanKind::Native,
             confinement: Some(self.confinement.clone()),
             ..plan
         };
@@ -169,33 +174,33 @@ impl Walls {
 }
 
 struct View<'s> {
-    scope: &'s Scope,
+    scope: &'s IsolationScope,
     mounts: Vec<Mount>,
     hidden: Vec<PathBuf>,
-    kept: Vec<PathBuf>,
+    visible: Vec<PathBuf>,
 }
 
 impl View<'_> {
-    fn new(scope: &Scope) -> View<'_> {
+    fn new(scope: &IsolationScope) -> View<'_> {
         View {
             scope,
             mounts: Vec::new(),
             hidden: Vec::new(),
-            kept: Vec::new(),
+            visible: Vec::new(),
         }
     }
 
-    fn add(&mut self, at: &Path, what: What) {
+    fn add(&mut self, at: &Path, what: MountKind) {
         let at = Raw::from(at);
         self.mounts.push(Mount { at, what });
     }
 
     /// Shows an entry of the root directory. `/proc` and `/dev` are created anew.
-    fn top(&mut self, entry: &std::fs::DirEntry) {
+    fn show_root_entry(&mut self, entry: &std::fs::DirEntry) {
         let path = entry.path();
         match path.to_str() {
-            Some("/proc") => self.add(&path, What::Proc),
-            Some("/dev") => self.add(&path, What::Dev),
+            Some("/proc") => self.add(&path, MountKind::Proc),
+            Some("/dev") => self.add(&path, MountKind::Dev),
             Some("/sys") => self.show(&path, false),
             _ => self.show(&path, true),
         }
@@ -210,14 +215,14 @@ impl View<'_> {
             let exec = true;
             self.add(
                 path,
-                What::Bind {
+                MountKind::Bind {
                     source,
                     writable,
                     exec,
                 },
             );
         } else if let Ok(to) = std::fs::read_link(path) {
-            self.add(path, What::Symlink { to: Raw::from(to) });
+            self.add(path, MountKind::Symlink { to: Raw::from(to) });
         }
     }
 
@@ -226,7 +231,7 @@ impl View<'_> {
     fn hide(&mut self, path: &Path, keeps: bool) -> Option<PathBuf> {
         let path = std::fs::canonicalize(path).ok()?;
         let is_done = |mount: &Mount| {
-            path.starts_with(mount.at.path()) && matches!(mount.what, What::Private { .. })
+            path.starts_with(mount.at.path()) && matches!(mount.what, MountKind::Private { .. })
         };
         if path == Path::new("/") || self.mounts.iter().any(is_done) {
             return None;
@@ -235,7 +240,7 @@ impl View<'_> {
             let source = Raw::from(&self.scope.empty);
             self.add(
                 &path,
-                What::Bind {
+                MountKind::Bind {
                     source,
                     writable: false,
                     exec: false,
@@ -245,12 +250,18 @@ impl View<'_> {
         }
         // The directory is empty rather than unreadable, so that a tool can look for an optional
         // file.
-        self.add(&path, What::Private { exec: false });
+        self.add(&path, MountKind::Private { exec: false });
         let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
         for child in entries.map(|entry| entry.path()) {
-            if keeps && self.scope.keep.iter().any(|kept| kept.starts_with(&child)) {
+            if keeps
+                && self
+                    .scope
+                    .keep
+                    .iter()
+                    .any(|visible| visible.starts_with(&child))
+            {
                 self.show(&child, true);
-                self.kept.push(child);
+                self.visible.push(child);
             }
         }
         Some(path)
@@ -260,10 +271,10 @@ impl View<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agentproto_sandbox::workplace::Workplace;
+    use agentproto_sandbox::run_directory::RunDirectory;
 
-    fn of<'w>(walls: &'w Walls, path: &Path) -> Option<&'w What> {
-        let mounts = walls.confinement.mounts.iter();
+    fn of<'w>(backend: &'w IsolationBackend, path: &Path) -> Option<&'w MountKind> {
+        let mounts = backend.confinement.mounts.iter();
         mounts
             .rev()
             .find(|mount| mount.at.path() == path)
@@ -272,35 +283,35 @@ mod tests {
 
     #[test]
     fn credentials_are_hidden_and_the_tool_stays_visible() {
-        let place = Workplace::new("walls").expect("a directory");
-        let home = place.path().join("home");
+        let dir = RunDirectory::new("walls").expect("a directory");
+        let home = dir.path().join("home");
         for dir in [".config/nvm/bin", ".config/gh", ".aws", "bin"] {
             std::fs::create_dir_all(home.join(dir)).expect("made");
         }
         std::fs::write(home.join(".netrc"), "machine x").expect("written");
-        let scope = Scope {
+        let scope = IsolationScope {
             homes: vec![home.clone()],
             keep: vec![home.join(".config/nvm/bin")],
-            empty: place.path().join("empty"),
-            ..Scope::default()
+            empty: dir.path().join("empty"),
+            ..IsolationScope::default()
         };
-        let walls = Walls::native(&scope);
+        let backend = IsolationBackend::native(&scope);
         let private = |path: &str| {
             matches!(
-                of(&walls, &home.join(path)),
-                Some(What::Private { exec: false })
+                of(&backend, &home.join(path)),
+                Some(MountKind::Private { exec: false })
             )
         };
         assert!(private(".config") && private(".aws") && !private("bin"));
-        let bound = |path: &str| match of(&walls, &home.join(path)) {
-            Some(What::Bind { source, .. }) => Some(source.path().to_owned()),
+        let bound = |path: &str| match of(&backend, &home.join(path)) {
+            Some(MountKind::Bind { source, .. }) => Some(source.path().to_owned()),
             _ => None,
         };
         assert_eq!(bound(".config/nvm"), Some(home.join(".config/nvm")));
         assert_eq!(bound(".config/gh"), None);
-        assert_eq!(bound(".netrc"), Some(place.path().join("empty")));
-        assert_eq!(walls.hidden.len(), 3);
-        assert_eq!(walls.kept, [home.join(".config/nvm")]);
-        assert_eq!(of(&walls, Path::new("/proc")), Some(&What::Proc));
+        assert_eq!(bound(".netrc"), Some(dir.path().join("empty")));
+        assert_eq!(backend.hidden.len(), 3);
+        assert_eq!(backend.visible, [home.join(".config/nvm")]);
+        assert_eq!(of(&backend, Path::new("/proc")), Some(&MountKind::Proc));
     }
 }

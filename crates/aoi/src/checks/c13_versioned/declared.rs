@@ -2,34 +2,34 @@
 
 use serde_json::Value;
 
-use crate::probe::Probe;
-use crate::session::Declared;
+use crate::probe::ProbeSpec;
+use crate::session::Declarations;
 
 /// Name of the option in the spec.
 const CONVENTION: &str = "--schema-version";
 
 /// Maximum number of requested versions.
-const MOST: usize = 8;
+const MAX_VERSIONS: usize = 8;
 
 /// The option that requests a version.
-pub fn flag(probe: &Probe) -> String {
+pub fn flag(probe: &ProbeSpec) -> String {
     probe.schema.flag.clone().unwrap_or(CONVENTION.to_owned())
 }
 
 /// Name, versions and default of one schema in `capabilities`.
-pub(super) struct Offer {
+pub(super) struct DeclaredSchema {
     pub(super) name: Option<String>,
     pub(super) versions: Vec<String>,
     pub(super) default: Option<String>,
 }
 
-pub(super) fn offers(manifest: Option<&Value>) -> Vec<Offer> {
+pub(super) fn declared_schemas(manifest: Option<&Value>) -> Vec<DeclaredSchema> {
     let text = |value: &Value, key: &str| value.get(key)?.as_str().map(str::to_owned);
     let schemas = manifest.and_then(|m| m.get("schemas")?.as_array());
     let schemas = schemas.into_iter().flatten().map(|schema| {
         let versions = schema.get("versions").and_then(Value::as_array);
         let versions = versions.into_iter().flatten().filter_map(Value::as_str);
-        Offer {
+        DeclaredSchema {
             name: text(schema, "name"),
             versions: versions.map(str::to_owned).collect(),
             default: text(schema, "default"),
@@ -44,18 +44,18 @@ pub(super) fn major(version: &str) -> Option<u64> {
 }
 
 /// Whether the requested version is the reported one, in full or as a prefix.
-pub(super) fn agrees(asked: &str, said: &str) -> bool {
+pub(super) fn matches_version(requested: &str, reported: &str) -> bool {
     let begins = |long: &str, short: &str| {
         long.strip_prefix(short)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
-    begins(said, asked)
+    begins(reported, requested)
 }
 
 /// Every version that can be requested, as written in the probe file and the manifest. Empty if
 /// there is only one version and no option for it.
-pub fn versions(probe: &Probe, manifest: Option<&Value>) -> Vec<String> {
-    let declared: Vec<String> = offers(manifest)
+pub fn versions(probe: &ProbeSpec, manifest: Option<&Value>) -> Vec<String> {
+    let declared: Vec<String> = declared_schemas(manifest)
         .into_iter()
         .flat_map(|offer| offer.versions)
         .collect();
@@ -63,8 +63,9 @@ pub fn versions(probe: &Probe, manifest: Option<&Value>) -> Vec<String> {
     if declared.len() < 2 && probe.schema.ok.is_empty() && !known {
         return Vec::new();
     }
-    let is_offered =
-        |asked: &&String| declared.is_empty() || declared.iter().any(|full| agrees(asked, full));
+    let is_offered = |requested: &&String| {
+        declared.is_empty() || declared.iter().any(|full| matches_version(requested, full))
+    };
     let mut all: Vec<String> = probe.schema.ok.iter().filter(is_offered).cloned().collect();
     for full in &declared {
         let short = major(full).map(|number| number.to_string());
@@ -74,17 +75,17 @@ pub fn versions(probe: &Probe, manifest: Option<&Value>) -> Vec<String> {
             }
         }
     }
-    all.truncate(MOST);
+    all.truncate(MAX_VERSIONS);
     all
 }
 
 /// The schema of a version: the requested one, or the default schema if it has that version.
-pub fn document<'d>(declared: &'d Declared, version: &str) -> Option<&'d Value> {
+pub fn document<'d>(declared: &'d Declarations, version: &str) -> Option<&'d Value> {
     let usual = || {
-        let offers = offers(declared.capabilities.as_ref());
-        let mut defaults = offers.iter().filter_map(|offer| offer.default.as_ref());
+        let schemas = declared_schemas(declared.capabilities.as_ref());
+        let mut defaults = schemas.iter().filter_map(|schema| schema.default.as_ref());
         defaults
-            .any(|default| agrees(version, default))
+            .any(|default| matches_version(version, default))
             .then(|| declared.schemas.get(""))
             .flatten()
     };
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_version_matches_in_full_or_as_a_prefix() {
-        for (asked, said, expected) in [
+        for (requested, reported, expected) in [
             ("1", "1.4.0", true),
             ("1.4", "1.4.0", true),
             ("1.4.0", "1.4.0", true),
@@ -110,14 +111,18 @@ mod tests {
             ("1.4.0", "1", false),
             ("2", "1.4.0", false),
         ] {
-            assert_eq!(agrees(asked, said), expected, "{asked} {said}");
+            assert_eq!(
+                matches_version(requested, reported),
+                expected,
+                "{requested} {reported}"
+            );
         }
     }
 
     /// AOI-5.1-02, AOI-17-03.
     #[test]
     fn versions_come_from_the_probe_file_and_the_manifest() {
-        let mut probe = Probe::default();
+        let mut probe = ProbeSpec::default();
         let two = manifest(&["1.4.0", "2.0.0"]);
         assert_eq!(versions(&probe, None), Vec::<String>::new());
         assert_eq!(

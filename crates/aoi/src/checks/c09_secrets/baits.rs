@@ -4,23 +4,23 @@ use std::path::{Path, PathBuf};
 
 use super::{HINT, WHY};
 use crate::canary;
-use crate::model::Check;
+use crate::model::CheckId;
 use crate::rules::{Level, Rule, Topic};
-use crate::run::World;
+use crate::run::RunDirs;
 
 /// A fake secret, the rule that it tests, and its position.
 #[derive(Clone, Debug)]
-pub struct Planted {
+pub struct Secret {
     pub rule: &'static Rule,
     pub canary: String,
-    pub place: String,
+    pub position: String,
 }
 
 /// A command line with fake secrets.
 #[derive(Clone, Debug)]
 pub struct Bait {
     pub words: Vec<String>,
-    pub planted: Vec<Planted>,
+    pub secrets: Vec<Secret>,
 }
 
 const FLAGS: [&str; 5] = [
@@ -32,7 +32,7 @@ const FLAGS: [&str; 5] = [
 ];
 
 /// Arguments that look like secrets to every tool, whether it knows them or not.
-pub fn usual() -> Vec<Vec<String>> {
+pub fn usual_arguments() -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let mut all: Vec<Vec<String>> = Vec::new();
     for flag in FLAGS {
@@ -47,28 +47,28 @@ pub fn usual() -> Vec<Vec<String>> {
 }
 
 /// One argument list of each kind, for commands whose runs are expensive.
-pub fn few() -> Vec<Vec<String>> {
+pub fn few_arguments() -> Vec<Vec<String>> {
     let mut kinds = Vec::new();
-    let mut few = usual();
-    few.retain(|words| {
+    let mut few_arguments = usual_arguments();
+    few_arguments.retain(|words| {
         let number = &mut 0;
         let kind: Vec<&str> = bait(words, number)
-            .planted
+            .secrets
             .iter()
-            .map(|planted| planted.rule.id)
+            .map(|secret| secret.rule.id)
             .collect();
         let is_first = !kinds.contains(&kind);
         kinds.push(kind);
         is_first
     });
-    few
+    few_arguments
 }
 
 /// Replaces every `{canary}` by a fake secret of its own.
 pub fn bait(words: &[String], number: &mut u64) -> Bait {
     let mut bait = Bait {
         words: Vec::new(),
-        planted: Vec::new(),
+        secrets: Vec::new(),
     };
     let mut before = "";
     for word in words {
@@ -83,11 +83,11 @@ pub fn bait(words: &[String], number: &mut u64) -> Bait {
                 .next()
                 .filter(|flag| flag.starts_with('-'));
             let owner = flag.or(Some(before).filter(|word| word.starts_with('-')));
-            let place = owner.unwrap_or("an operand").to_owned();
-            bait.planted.push(Planted {
+            let position = owner.unwrap_or("an operand").to_owned();
+            bait.secrets.push(Secret {
                 rule: kind(&filled, tail, before),
                 canary: canary.clone(),
-                place,
+                position,
             });
             filled.push_str(&canary);
             rest = tail;
@@ -101,51 +101,51 @@ pub fn bait(words: &[String], number: &mut u64) -> Bait {
 
 pub(super) static FLAG: Rule = Rule {
     id: "AOI-09.flag-value",
-    check: Check::Number(9),
+    check: CheckId::Number(9),
     level: Level::Must,
     section: "§11",
-    demands: "The value of a flag such as --token or --password is not printed, whether the flag \
+    requirement: "The value of a flag such as --token or --password is not printed, whether the flag \
               is accepted or rejected",
     why: WHY,
     hint: HINT,
     topic: Topic::Secrets,
-    register: &["AOI-11-02", "AOI-11-03", "AOI-16.1-13", "AOI-18.2-09"],
+    requirement_ids: &["AOI-11-02", "AOI-11-03", "AOI-16.1-13", "AOI-18.2-09"],
 };
 
 pub(super) static HEADER: Rule = Rule {
     id: "AOI-09.header",
-    check: Check::Number(9),
+    check: CheckId::Number(9),
     level: Level::Must,
     section: "§11",
-    demands: "The value of a custom header is not printed",
+    requirement: "The value of a custom header is not printed",
     why: WHY,
     hint: HINT,
     topic: Topic::Secrets,
-    register: &["AOI-11-02", "AOI-11-05"],
+    requirement_ids: &["AOI-11-02", "AOI-11-05"],
 };
 
 pub(super) static USERINFO: Rule = Rule {
     id: "AOI-09.url-userinfo",
-    check: Check::Number(9),
+    check: CheckId::Number(9),
     level: Level::Must,
     section: "§11",
-    demands: "The password of a URL is not printed",
+    requirement: "The password of a URL is not printed",
     why: WHY,
     hint: "Print only the scheme, host and path of a URL.",
     topic: Topic::Secrets,
-    register: &["AOI-11-02", "AOI-11-04"],
+    requirement_ids: &["AOI-11-02", "AOI-11-04"],
 };
 
 pub(super) static QUERY: Rule = Rule {
     id: "AOI-09.url-query",
-    check: Check::Number(9),
+    check: CheckId::Number(9),
     level: Level::Must,
     section: "§11",
-    demands: "Tokens and signatures in the query of a URL are not printed",
+    requirement: "Tokens and signatures in the query of a URL are not printed",
     why: WHY,
     hint: "Print only the scheme, host and path of a URL.",
     topic: Topic::Secrets,
-    register: &["AOI-11-02", "AOI-11-04"],
+    requirement_ids: &["AOI-11-02", "AOI-11-04"],
 };
 
 /// The rule for a position, based on the surrounding text.
@@ -160,7 +160,7 @@ fn kind(head: &str, tail: &str, flag: &str) -> &'static Rule {
 }
 
 /// Writes a fake secret to the tool's credential files. Returns the paths of these files.
-pub fn in_files(world: &World, files: &[String], canary: &str) -> Vec<PathBuf> {
+pub fn in_files(dirs: &RunDirs, files: &[String], canary: &str) -> Vec<PathBuf> {
     let mut written = Vec::new();
     for file in files {
         let Some(inside) = file.strip_prefix("~/") else {
@@ -173,7 +173,7 @@ pub fn in_files(world: &World, files: &[String], canary: &str) -> Vec<PathBuf> {
         {
             continue;
         }
-        let path = world.home().join(inside.trim_end_matches('/'));
+        let path = dirs.home().join(inside.trim_end_matches('/'));
         let name = path
             .file_name()
             .unwrap_or_default()
@@ -187,10 +187,10 @@ pub fn in_files(world: &World, files: &[String], canary: &str) -> Vec<PathBuf> {
                 .to_vec(),
         };
         for path in paths {
-            let made = path
+            let has_parent = path
                 .parent()
                 .is_some_and(|dir| std::fs::create_dir_all(dir).is_ok());
-            if made && std::fs::write(&path, format!("{canary}\n")).is_ok() {
+            if has_parent && std::fs::write(&path, format!("{canary}\n")).is_ok() {
                 written.push(path);
             }
         }
@@ -199,8 +199,12 @@ pub fn in_files(world: &World, files: &[String], canary: &str) -> Vec<PathBuf> {
 }
 
 /// The first file of the run that contains a fake secret, except the files in `own`.
-pub fn left_in(world: &World, planted: &[Planted], own: &[PathBuf]) -> Option<(PathBuf, usize)> {
-    let mut pending = vec![world.root.clone()];
+pub fn leaked_file(
+    dirs: &RunDirs,
+    secrets: &[Secret],
+    own: &[PathBuf],
+) -> Option<(PathBuf, usize)> {
+    let mut pending = vec![dirs.root.clone()];
     let mut looked_at = 0;
     while let Some(dir) = pending.pop() {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -209,18 +213,18 @@ pub fn left_in(world: &World, planted: &[Planted], own: &[PathBuf]) -> Option<(P
                 continue;
             };
             looked_at += 1;
-            if looked_at > MOST_FILES {
+            if looked_at > MAX_FILES {
                 return None;
             }
             if about.is_dir() {
                 pending.push(path);
-            } else if about.is_file() && about.len() <= MOST_BYTES && !own.contains(&path) {
+            } else if about.is_file() && about.len() <= MAX_FILE_BYTES && !own.contains(&path) {
                 let bytes = std::fs::read(&path).unwrap_or_default();
-                let found = planted
+                let found = secrets
                     .iter()
-                    .position(|one| canary::found(&one.canary, &bytes).is_some());
+                    .position(|one| canary::leaked_form(&one.canary, &bytes).is_some());
                 if let Some(which) = found {
-                    let inside = path.strip_prefix(&world.root).unwrap_or(&path);
+                    let inside = path.strip_prefix(&dirs.root).unwrap_or(&path);
                     return Some((inside.to_owned(), which));
                 }
             }
@@ -230,10 +234,10 @@ pub fn left_in(world: &World, planted: &[Planted], own: &[PathBuf]) -> Option<(P
 }
 
 /// Maximum number of files that are searched.
-const MOST_FILES: usize = 20_000;
+const MAX_FILES: usize = 20_000;
 
 /// Maximum size of a searched file in bytes.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -245,11 +249,11 @@ mod tests {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             let bait = bait(&words, &mut 0);
             assert!(
-                bait.planted
+                bait.secrets
                     .iter()
                     .all(|one| bait.words.iter().any(|word| word.contains(&one.canary)))
             );
-            let ids = bait.planted.iter().map(|one| one.rule.id);
+            let ids = bait.secrets.iter().map(|one| one.rule.id);
             ids.collect::<Vec<_>>()
         };
         assert_eq!(rules(&["--token", "{canary}"]), ["AOI-09.flag-value"]);

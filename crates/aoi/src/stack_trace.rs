@@ -1,11 +1,11 @@
 //! Recognizes stack traces of common languages.
 
 /// Number of bytes that are searched for a trace.
-const LOOKED_AT: usize = 256 << 10;
+const MAX_SEARCHED_BYTES: usize = 256 << 10;
 
 /// A stack trace that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct StackTrace {
     /// Language that prints such traces.
     pub language: &'static str,
     /// The line that identifies the trace, truncated to 160 characters.
@@ -13,12 +13,12 @@ pub struct Trace {
 }
 
 /// Finds the first line that only occurs in stack traces.
-pub fn find(output: &[u8]) -> Option<Trace> {
-    let text = String::from_utf8_lossy(output.get(..LOOKED_AT).unwrap_or(output));
+pub fn find(output: &[u8]) -> Option<StackTrace> {
+    let text = String::from_utf8_lossy(output.get(..MAX_SEARCHED_BYTES).unwrap_or(output));
     text.lines().find_map(|line| {
         let language = language(line)?;
         let line = line.trim().chars().take(160).collect();
-        Some(Trace { language, line })
+        Some(StackTrace { language, line })
     })
 }
 
@@ -45,7 +45,7 @@ fn language(line: &str) -> Option<&'static str> {
     if bare.starts_with("Unhandled exception. ") || (is_frame && bare.contains(":line ")) {
         return Some(".NET");
     }
-    if is_frame && ends_with_place(bare) {
+    if is_frame && ends_with_position(bare) {
         return Some("JavaScript");
     }
     if is_ruby(bare) {
@@ -82,7 +82,7 @@ fn is_java(line: &str) -> bool {
 }
 
 /// `at main (file.js:12:34)`
-fn ends_with_place(line: &str) -> bool {
+fn ends_with_position(line: &str) -> bool {
     let line = line.trim_end().trim_end_matches(')');
     let mut parts = line.rsplitn(3, ':');
     let number = |part: Option<&str>| {
@@ -103,7 +103,7 @@ fn is_ruby(line: &str) -> bool {
 
 /// Finds a line that mentions a broken pipe.
 pub fn broken_pipe(output: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(output.get(..LOOKED_AT).unwrap_or(output));
+    let text = String::from_utf8_lossy(output.get(..MAX_SEARCHED_BYTES).unwrap_or(output));
     let line = text.lines().find(|line| {
         let line = line.to_ascii_lowercase();
         line.contains("broken pipe") || line.contains("epipe") || line.contains("os error 32")
