@@ -285,15 +285,15 @@ struct Checks {
 }
 
 impl Checks {
-    fn at_least(&mut self, what: &str, found: f64, wanted: f64) {
-        self.say(what, found, ">=", wanted, found >= wanted);
+    fn at_least(&mut self, what: &str, found: f64, selected: f64) {
+        self.report(what, found, ">=", selected, found >= selected);
     }
-    fn at_most(&mut self, what: &str, found: f64, wanted: f64) {
-        self.say(what, found, "<=", wanted, found <= wanted);
+    fn at_most(&mut self, what: &str, found: f64, selected: f64) {
+        self.report(what, found, "<=", selected, found <= selected);
     }
-    fn say(&mut self, what: &str, found: f64, sign: &str, wanted: f64, ok: bool) {
+    fn report(&mut self, what: &str, found: f64, sign: &str, selected: f64, ok: bool) {
         let verdict = if ok { "ok  " } else { "MISS" };
-        println!("{verdict} {what}: {found:.2} (wanted {sign} {wanted})");
+        println!("{verdict} {what}: {found:.2} (wanted {sign} {selected})");
         self.failed += usize::from(!ok);
     }
     fn finish(self) {

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agentproto_runtime::StreamEvent;
-use agentproto_runtime::agent::{Agent, Wishlist};
+use agentproto_runtime::agent::{Agent, AgentOptions};
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::choices::Given;
-use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::choices::OptionValue;
+use agentproto_runtime::context::{Context, ContextOptions, Sandboxing};
 use agentproto_runtime::home::Home;
 use agentproto_runtime::interact::Headless;
 use agentproto_runtime::observe::Silent;
@@ -88,9 +88,9 @@ fn at_least(what: &str, value: f64, least: f64) -> bool {
     verdict(what, value, value >= least, &format!(">= {least}"))
 }
 
-fn verdict(what: &str, value: f64, holds: bool, wanted: &str) -> bool {
+fn verdict(what: &str, value: f64, holds: bool, selected: &str) -> bool {
     let mark = if holds { "ok  " } else { "MISS" };
-    println!("{mark} {what}: {value:.2} (wanted {wanted})");
+    println!("{mark} {what}: {value:.2} (wanted {selected})");
     holds
 }
 
@@ -152,7 +152,7 @@ fn cpu() -> f64 {
 fn agent(dir: &Path, scenario: &str) -> Agent {
     let home = Home::new(dir.join("home"));
     let bundle = Bundle::discover("mock-acp", &[], &home).expect("bundled");
-    let setting = Setting {
+    let setting = ContextOptions {
         home,
         cwd: dir.to_owned(),
         host_env: std::sync::Arc::new(std::env::vars_os().collect()),
@@ -161,11 +161,14 @@ fn agent(dir: &Path, scenario: &str) -> Agent {
         observer: Arc::new(Silent),
         interact: Arc::new(Headless),
     };
-    let mut wishes = Wishlist::default();
-    let given = Given::Text(scenario.to_owned());
-    wishes.wanted.options.push(("scenario".to_owned(), given));
+    let mut options = AgentOptions::default();
+    let requested = OptionValue::Text(scenario.to_owned());
+    options
+        .choices
+        .options
+        .push(("scenario".to_owned(), requested));
     let context = Context::new(bundle, setting).expect("a context");
-    Agent::load(context, wishes).expect("loaded")
+    Agent::load(context, options).expect("loaded")
 }
 
 /// CPU seconds and wall time of one turn with the flood.

@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use agentproto_sandbox::helper;
-use agentproto_sandbox::plan::{Kind, Plan};
-use agentproto_sandbox::policy::{Access, Exec, Grant, Policy, Shape};
-use agentproto_sandbox::spawn::{Options, spawn};
+use agentproto_sandbox::plan::{PlanKind, SpawnPlan};
+use agentproto_sandbox::policy::{Access, Exec, PathGrant, Policy, SandboxSpec};
+use agentproto_sandbox::spawn::{SpawnOptions, spawn};
 use agentproto_sandbox::{build, bwrap, probe};
 
 const ROUNDS: usize = 200;
@@ -19,8 +19,8 @@ fn main() {
         .build()
         .expect("runtime");
     let native = build::plan(&policy(), &[TARGET.into()]);
-    let guard = Plan {
-        kind: Kind::Guard,
+    let guard = SpawnPlan {
+        kind: PlanKind::Guard,
         confinement: None,
         ..native.clone()
     };
@@ -31,14 +31,14 @@ fn main() {
             std::process::exit(1);
         }
     };
-    let guarded = over_bare(&runtime, &guard);
+    let guarded = additional_ms(&runtime, &guard);
     println!("     guarded, additional ms: {guarded:.2}");
     let within = [
         ("native sandbox", &native, 5.0),
         ("bubblewrap", &bubblewrap, 15.0),
     ]
     .map(|(name, plan, most)| {
-        let over = over_bare(&runtime, plan);
+        let over = additional_ms(&runtime, plan);
         let verdict = if over <= most { "ok  " } else { "MISS" };
         println!("{verdict} {name}, additional ms: {over:.2} (wanted <= {most})");
         over <= most
@@ -50,7 +50,7 @@ fn main() {
 
 /// Milliseconds that a spawn takes longer than a plain one of the same binary. The runs alternate,
 /// so that a change in the machine's speed affects both.
-fn over_bare(runtime: &tokio::runtime::Runtime, plan: &Plan) -> f64 {
+fn additional_ms(runtime: &tokio::runtime::Runtime, plan: &SpawnPlan) -> f64 {
     let (mut bare, mut ours) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let began = Instant::now();
@@ -59,7 +59,7 @@ fn over_bare(runtime: &tokio::runtime::Runtime, plan: &Plan) -> f64 {
         bare.push(began.elapsed());
         let began = Instant::now();
         runtime.block_on(async {
-            let mut child = spawn(plan, Options::default()).await.expect("started");
+            let mut child = spawn(plan, SpawnOptions::default()).await.expect("started");
             assert!(child.wait().await.status.success());
         });
         ours.push(began.elapsed());
@@ -76,7 +76,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 
 /// A typical policy for an agent: the system read-only, a working directory, a private home.
 fn policy() -> Policy {
-    let grant = |path: &str, access, exec| Grant {
+    let grant = |path: &str, access, exec| PathGrant {
         source: path.into(),
         at: path.into(),
         access,
@@ -87,7 +87,7 @@ fn policy() -> Policy {
     let work = std::env::temp_dir();
     let work = work.to_str().expect("a path");
     Policy {
-        shape: Shape::Aip36,
+        spec: SandboxSpec::Aip36,
         egress: vec![],
         ingress: vec![],
         grants: vec![
@@ -96,7 +96,7 @@ fn policy() -> Policy {
             grant(work, Access::Write, true),
         ],
         links: vec![],
-        absent: vec![],
+        ineffective: vec![],
         denials: vec![],
         exec: Exec::Visible,
         env: vec![],
@@ -105,7 +105,7 @@ fn policy() -> Policy {
         limits: vec![],
         cwd: work.into(),
         home: "/root".into(),
-        impossible: vec![],
+        unenforceable: vec![],
         notes: vec![],
     }
 }

@@ -6,22 +6,22 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use agentproto_sandbox::egress::audit::Entry;
-use agentproto_sandbox::egress::resolve::Answer;
+use agentproto_sandbox::egress::audit::AuditEntry;
+use agentproto_sandbox::egress::resolve::ResolveFuture;
 use agentproto_sandbox::egress::{HostRules, Proxy, Resolve};
 
 const BYTES: u64 = 1 << 30;
 const ROUNDS: usize = 7;
 /// Maximum ratio: a transfer through the proxy may take 20 % longer.
-const MOST: f64 = 1.20;
+const MAX_RATIO: f64 = 1.20;
 
 fn main() {
     let mut missed = false;
     for (name, direction) in [("download", Direction::Down), ("upload", Direction::Up)] {
         let ratio = bulk_ratio(direction);
-        let verdict = if ratio <= MOST { "ok" } else { "MISSED" };
-        missed |= ratio > MOST;
-        println!("{name}: time ours/direct {ratio:.3} (at most {MOST:.2}) {verdict}");
+        let verdict = if ratio <= MAX_RATIO { "ok" } else { "MISSED" };
+        missed |= ratio > MAX_RATIO;
+        println!("{name}: time ours/direct {ratio:.3} (at most {MAX_RATIO:.2}) {verdict}");
     }
     if missed {
         std::process::exit(1);
@@ -38,7 +38,7 @@ enum Direction {
 struct Loopback;
 
 impl Resolve for Loopback {
-    fn resolve<'a>(&'a self, _: &'a str) -> Answer<'a> {
+    fn resolve<'a>(&'a self, _: &'a str) -> ResolveFuture<'a> {
         Box::pin(async { Ok(vec![IpAddr::from([127, 0, 0, 1])]) })
     }
 }
@@ -50,7 +50,7 @@ fn bulk_ratio(direction: Direction) -> f64 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
     let address = listener.local_addr().expect("address");
     let rules = HostRules::parse(["bulk.example", "127.0.0.1"]).expect("rules");
-    let sink = Arc::new(Mutex::new(Vec::<Entry>::new()));
+    let sink = Arc::new(Mutex::new(Vec::<AuditEntry>::new()));
     let proxy = runtime
         .block_on(async { Proxy::start(listener, rules, Arc::new(Loopback), sink) })
         .expect("proxy");
@@ -93,9 +93,9 @@ fn transfer(mut stream: TcpStream, direction: Direction) -> Duration {
     let started = Instant::now();
     if direction == Direction::Down {
         stream.write_all(b"!").expect("start");
-        assert_eq!(swallow(&mut stream), BYTES);
+        assert_eq!(receive_all(&mut stream), BYTES);
     } else {
-        pour(&mut stream);
+        send_all(&mut stream);
         stream.shutdown(std::net::Shutdown::Write).expect("end");
         let mut word = [0];
         stream.read_exact(&mut word).expect("word");
@@ -111,9 +111,9 @@ fn serve(direction: Direction) -> SocketAddr {
             let mut stream = stream.expect("accept");
             if direction == Direction::Down {
                 stream.read_exact(&mut [0]).expect("start");
-                pour(&mut stream);
+                send_all(&mut stream);
             } else {
-                assert_eq!(swallow(&mut stream), BYTES);
+                assert_eq!(receive_all(&mut stream), BYTES);
                 stream.write_all(b"!").expect("word");
             }
         }
@@ -121,14 +121,14 @@ fn serve(direction: Direction) -> SocketAddr {
     address
 }
 
-fn pour(stream: &mut TcpStream) {
+fn send_all(stream: &mut TcpStream) {
     let chunk = vec![7; 256 * 1024];
     for _ in 0..BYTES / chunk.len() as u64 {
         stream.write_all(&chunk).expect("write");
     }
 }
 
-fn swallow(stream: &mut TcpStream) -> u64 {
+fn receive_all(stream: &mut TcpStream) -> u64 {
     let mut buffer = vec![0; 256 * 1024];
     let mut total = 0;
     loop {

@@ -5,7 +5,7 @@
 //! cargo run --example embed_host
 //! ```
 
-use agentproto::{Agent, Fault, Observer, Permissions, Session, Stage, StreamEvent};
+use agentproto::{Agent, Error, Observer, Permissions, Session, Stage, StreamEvent};
 use tokio::task::JoinSet;
 
 /// Prints the stages that an agent goes through before its first turn, and its warnings.
@@ -60,7 +60,7 @@ async fn host() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Sends one prompt and returns the text of the answer.
-async fn turn(session: &Session, prompt: &str) -> Result<String, Fault> {
+async fn turn(session: &Session, prompt: &str) -> Result<String, Error> {
     let mut turn = session.send(prompt)?;
     let mut said = String::new();
     while let Some(event) = turn.next().await {

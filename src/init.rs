@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use agentproto_mock::{Kind, Play, mutants, scenario, variants};
+use agentproto_mock::{AgentConfig, AgentKind, mutants, scenario, variants};
 use agentproto_runtime::built_in;
 
 /// Call this first in `main`, before any thread starts.
@@ -12,7 +12,7 @@ use agentproto_runtime::built_in;
 /// (`mock-acp`, …) run in it as well. In those cases this function does that work and does not
 /// return. Without this call, agents cannot be started.
 pub fn init() {
-    agentproto_sandbox::helper::enter_if_asked();
+    agentproto_sandbox::helper::run_if_helper();
     if std::env::var_os(built_in::MARKER).is_none() {
         built_in::set_embedded();
         return;
@@ -45,7 +45,7 @@ fn run(args: impl Iterator<Item = OsString>) -> Result<u8, String> {
         ["mock", kind, "--state", dir] => (*kind, Some(PathBuf::from(dir))),
         _ => return Err(format!("unknown command line of a mock agent: {own:?}")),
     };
-    let kind = Kind::ALL.iter().copied().find(|k| k.as_str() == kind);
+    let kind = AgentKind::ALL.iter().copied().find(|k| k.as_str() == kind);
     let kind = kind.ok_or_else(|| format!("unknown mock agent: {own:?}"))?;
     let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let variant = find(named("MOCK_VARIANT"), |name| {
@@ -63,7 +63,7 @@ fn run(args: impl Iterator<Item = OsString>) -> Result<u8, String> {
     })?;
     let text = embedded.map_or(scenario::default_of(kind).text, |embedded| embedded.text);
     let scenario = scenario::parse(text).map_err(|errors| format!("{errors:?}"))?;
-    let play = Play {
+    let config = AgentConfig {
         kind,
         scenario,
         mutant,
@@ -71,16 +71,16 @@ fn run(args: impl Iterator<Item = OsString>) -> Result<u8, String> {
         args: rest,
         state,
     };
-    agentproto_mock::run(play).map_err(|error| error.to_string())
+    agentproto_mock::run(config).map_err(|error| error.to_string())
 }
 
 /// Looks a name up, if there is one.
 fn find<T>(
     name: Option<String>,
-    look: impl FnOnce(&str) -> Option<T>,
+    lookup: impl FnOnce(&str) -> Option<T>,
 ) -> Result<Option<T>, String> {
     match name {
-        Some(name) => match look(&name) {
+        Some(name) => match lookup(&name) {
             Some(found) => Ok(Some(found)),
             None => Err(format!("unknown name `{name}`")),
         },

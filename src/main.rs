@@ -15,21 +15,21 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     #[cfg(agents)]
-    agentproto_sandbox::helper::enter_if_asked();
+    agentproto_sandbox::helper::run_if_helper();
     let code = cli::main();
     let _ = std::io::stdout().flush();
-    leave(code)
+    exit_now(code)
 }
 
 /// Ends the process without freeing memory page by page. Freeing takes a tenth of the time of a run
 /// over one file, and the kernel reclaims the memory at once.
 #[cfg(unix)]
-fn leave(code: u8) -> ! {
+fn exit_now(code: u8) -> ! {
     // SAFETY: ends the process; output is flushed.
     unsafe { libc::_exit(code.into()) }
 }
 
 #[cfg(not(unix))]
-fn leave(code: u8) -> ! {
+fn exit_now(code: u8) -> ! {
     std::process::exit(code.into())
 }

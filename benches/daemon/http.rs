@@ -126,13 +126,13 @@ impl Events {
         }
     }
 
-    /// Reads until a `data:` line contains `wanted`.
-    pub fn until(&mut self, wanted: &str) {
+    /// Reads until a `data:` line contains `expected`.
+    pub fn until(&mut self, expected: &str) {
         self.answered();
         loop {
             let line = line(&mut self.stream);
-            assert!(!line.is_empty(), "the stream ended before {wanted}");
-            if line.starts_with("data:") && line.contains(wanted) {
+            assert!(!line.is_empty(), "the stream ended before {expected}");
+            if line.starts_with("data:") && line.contains(expected) {
                 return;
             }
         }

@@ -75,7 +75,7 @@ fn main() {
     // Use a new daemon, so that its memory does not depend on earlier measurements.
     let dir = tempfile::tempdir().expect("a directory");
     let daemon = Daemon::start(dir.path());
-    within.extend(daemon.crowd());
+    within.extend(daemon.many_sessions());
     drop(daemon);
     if within.contains(&false) {
         std::process::exit(1);
@@ -235,7 +235,7 @@ impl Daemon {
     }
 
     /// Measures 500 live sessions.
-    fn crowd(&self) -> Vec<bool> {
+    fn many_sessions(&self) -> Vec<bool> {
         let mut client = self.client();
         let get = |client: &mut Client, id: &str, rounds: usize| {
             let mut times = Vec::new();

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use agentproto_lint::{Finding, Options, Profile, RuleSet, Severity, lint_files};
+use agentproto_lint::{Finding, LintOptions, Profile, RuleSet, Severity, lint_files};
 use agentproto_manifest::Disk;
 use explained::{EXPLAINED, Explained, Side};
 use extract::{Extracted, Printed, extract};
@@ -86,7 +86,7 @@ fn judge(
     let subject = files.first().cloned().unwrap_or_default();
     files.sort();
     let rules = RuleSet::profile_defaults(Profile::Spec);
-    let mut ours = lint_files(&files, &Options::new(&rules, &Disk, dir)).findings;
+    let mut ours = lint_files(&files, &LintOptions::new(&rules, &Disk, dir)).findings;
     ours.retain(|f| f.severity == Severity::Error && f.file == subject);
     let schema = match published::frontmatter(&printed.text) {
         Ok(json) => published.judge(printed.doctype, &json),

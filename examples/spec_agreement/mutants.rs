@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use agentproto_lint::{Options, Profile, RuleSet, Severity, lint_files};
+use agentproto_lint::{LintOptions, Profile, RuleSet, Severity, lint_files};
 use agentproto_manifest::{Disk, Doctype, Overlay};
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub fn survivors(
         let errors = |text: String| -> BTreeSet<(&str, String)> {
             let mut overlay = Overlay::new(&Disk);
             overlay.texts.insert(subject.clone(), Some(text));
-            let found = lint_files(&files, &Options::new(&rules, &overlay, &dir)).findings;
+            let found = lint_files(&files, &LintOptions::new(&rules, &overlay, &dir)).findings;
             let own = found
                 .into_iter()
                 .filter(|f| f.severity == Severity::Error && f.file == subject);

@@ -17,7 +17,7 @@ const NAMES: [&str; 8] = [
 ];
 
 /// Files that the file under test can refer to.
-const NEIGHBOURS: [(&str, &str); 4] = [
+const OTHER_FILES: [(&str, &str); 4] = [
     (
         "AGENT-CLI.md",
         include_str!("../../fixtures/base/harbor/AGENT-CLI.md"),
@@ -37,9 +37,9 @@ const NEIGHBOURS: [(&str, &str); 4] = [
 ];
 
 /// An empty file source, so that a run does not depend on the local disk.
-struct Nothing;
+struct EmptySource;
 
-impl FileSource for Nothing {
+impl FileSource for EmptySource {
     fn read(&self, _: &Path) -> Result<Vec<u8>, ReadError> {
         Err(ReadError::NotFound)
     }
@@ -76,8 +76,8 @@ impl Bundle {
         } else {
             Profile::Reference
         };
-        let mut files = Overlay::new(&Nothing);
-        for (name, text) in NEIGHBOURS {
+        let mut files = Overlay::new(&EmptySource);
+        for (name, text) in OTHER_FILES {
             let path = PathBuf::from("bundle").join(name);
             files.texts.insert(path, Some(text.to_owned()));
         }

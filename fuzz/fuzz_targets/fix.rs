@@ -4,7 +4,7 @@
 
 mod bundle;
 
-use agentproto_lint::{Options, Severity, fix_documents, lint_files};
+use agentproto_lint::{LintOptions, Severity, fix_documents, lint_files};
 use agentproto_manifest::comments::comments;
 use agentproto_manifest::{Document, Overlay};
 use bundle::Bundle;
@@ -15,13 +15,13 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     for unsafe_too in [false, true] {
-        mend(&bundle, unsafe_too);
+        apply_fixes(&bundle, unsafe_too);
     }
 });
 
-fn mend(bundle: &Bundle, unsafe_too: bool) {
+fn apply_fixes(bundle: &Bundle, unsafe_too: bool) {
     let paths = std::slice::from_ref(&bundle.path);
-    let options = Options::new(&bundle.rules, &bundle.files, "bundle");
+    let options = LintOptions::new(&bundle.rules, &bundle.files, "bundle");
     let before = lint_files(paths, &options);
     let outcome = fix_documents(paths, &options, unsafe_too);
     let errors = outcome.report.count(Severity::Error);
@@ -46,7 +46,7 @@ fn mend(bundle: &Bundle, unsafe_too: bool) {
     files
         .texts
         .insert(bundle.path.clone(), Some(changed.new.clone()));
-    let options = Options::new(&bundle.rules, &files, "bundle");
+    let options = LintOptions::new(&bundle.rules, &files, "bundle");
     let again = fix_documents(paths, &options, unsafe_too);
     assert_eq!(again.changed, [], "a second run changes more");
     assert_eq!(again.report.count(Severity::Error), errors);

@@ -5,7 +5,7 @@
 mod bundle;
 
 use agentproto_lint::render::{Format, Meta, render};
-use agentproto_lint::{Options, lint_files};
+use agentproto_lint::{LintOptions, lint_files};
 use bundle::Bundle;
 use libfuzzer_sys::fuzz_target;
 
@@ -13,7 +13,7 @@ fuzz_target!(|data: &[u8]| {
     let Some(bundle) = Bundle::new(data) else {
         return;
     };
-    let options = Options::new(&bundle.rules, &bundle.files, "bundle");
+    let options = LintOptions::new(&bundle.rules, &bundle.files, "bundle");
     let report = lint_files(std::slice::from_ref(&bundle.path), &options);
     for finding in &report.findings {
         assert!(finding.rule.slug != "internal-fault");

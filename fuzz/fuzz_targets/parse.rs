@@ -4,7 +4,7 @@
 
 use agentproto_manifest::comments::comments;
 use agentproto_manifest::yaml::{Parsed, parse_quick, parse_with_library};
-use agentproto_manifest::{Document, Node, OddityKind, Span, Value, to_json};
+use agentproto_manifest::{Document, Node, Span, Value, YamlQuirkKind, to_json};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -21,12 +21,12 @@ fuzz_target!(|data: &[u8]| {
     if let Some(root) = &doc.root {
         to_json(root);
     }
-    if let Some(front) = doc.front {
+    if let Some(front) = doc.frontmatter {
         let source = doc.slice(front.yaml);
         readers(source);
     }
     // Most inputs have no fences, so use their whole text as YAML.
-    if doc.front.is_none() {
+    if doc.frontmatter.is_none() {
         readers(&doc.text);
     }
 });
@@ -46,17 +46,17 @@ fn inside(text: &str, span: Span) {
 }
 
 fn spans(source: &str, parsed: &Parsed) {
-    for oddity in &parsed.oddities {
-        inside(source, oddity.span);
+    for quirk in &parsed.quirks {
+        inside(source, quirk.span);
     }
     for problem in &parsed.problems {
         inside(source, problem.span);
     }
     // With aliases, one text is used in several places, so children can be outside their parents.
     let nested = !parsed
-        .oddities
+        .quirks
         .iter()
-        .any(|o| matches!(o.kind, OddityKind::Alias | OddityKind::MergeKey));
+        .any(|o| matches!(o.kind, YamlQuirkKind::Alias | YamlQuirkKind::MergeKey));
     if let Some(root) = &parsed.root {
         node(source, root, nested);
     }

@@ -4,7 +4,7 @@
 #![no_main]
 
 use agentproto_manifest::yaml::parse;
-use agentproto_manifest::{Node, OddityKind, Style, Value};
+use agentproto_manifest::{Node, Style, Value, YamlQuirkKind};
 use libfuzzer_sys::fuzz_target;
 use serde_yaml::Value as Theirs;
 
@@ -15,8 +15,11 @@ fuzz_target!(|source: &str| {
         return;
     }
     let parsed = parse(source, 0);
-    let odd = parsed.oddities.iter().any(|o| o.kind != OddityKind::Yaml11);
-    if odd || !parsed.problems.is_empty() {
+    let has_quirk = parsed
+        .quirks
+        .iter()
+        .any(|o| o.kind != YamlQuirkKind::Yaml11);
+    if has_quirk || !parsed.problems.is_empty() {
         return;
     }
     let Some(ours) = parsed.root else { return };

@@ -9,12 +9,25 @@ use crate::cli::machine::page::Page;
 use agentproto_lint::render::Format;
 use agentproto_lint::{Profile, Severity};
 
+const AFTER_HELP: &str = "\
+Terms:
+  bundle   directory with the manifest of an agent (AGENT-CLI.md) or of a tool (CLI.md)
+  adapter  bundle that is started by its name (slug), from $AGENTPROTO_HOME/adapters or built in
+  host     program that starts agents, such as `agentproto run` or the daemon `agentproto serve`
+  AIP      spec of the manifest formats, such as AIP-45 for AGENT-CLI.md
+  AOI-CLI  spec for tools that agents call; in their machine mode they print JSON events
+
+Exit codes: 0 clean · 1 findings or failures · 64 usage · 65 invalid input or agentproto.toml
+            66 input not found · 69 unavailable · 70 internal error · 73/74 I/O · 75 temporary
+            77 not logged in or not allowed · 78 unknown name in agentproto.toml
+            130/143 interrupted";
+
 #[derive(Parser, Debug)]
 #[command(
     name = "agentproto",
     version,
-    about = "Lint agent manifests, run the agents they describe, certify what they do",
-    after_help = "Exit codes: 0 clean · 1 findings · 64 usage · 65 invalid data or config · 66 no input · 70 internal error · 73/74 I/O · 78 configuration"
+    about = "Lint agent manifests, run the agents they describe, and certify what those agents do",
+    after_help = AFTER_HELP
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -37,7 +50,7 @@ pub struct Global {
     /// Never use colors (same as `--color never`)
     #[arg(long, global = true, help_heading = "Global options")]
     pub no_color: bool,
-    /// Print results only
+    /// Print no progress and no notes, only results, warnings and errors
     #[arg(
         short,
         long,
@@ -82,7 +95,7 @@ pub struct Global {
         help_heading = "Global options"
     )]
     pub schema_version: Option<String>,
-    /// Event schemas that the caller accepts, as NAME@VERSION; one of them must be supported
+    /// Fail unless `--output jsonl` uses one of these event schemas (comma-separated)
     #[arg(
         long,
         global = true,
@@ -111,7 +124,7 @@ pub enum Command {
     #[cfg(agents)]
     #[command(flatten)]
     Agents(Box<super::agents::Command>),
-    /// Print the JSON Schema of our events, or of a manifest format
+    /// Print the JSON Schema of agentproto's events, or of a manifest format
     Schema(Schema),
     /// Print the JSON Schema of a command's input
     InputSchema(InputSchema),
@@ -131,8 +144,8 @@ pub struct Lint {
     /// Files or directories; `-` reads stdin [default: the current directory]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Which rules apply: all, only those that the text of a spec requires, or all with the
-    /// reference implementation's own fields as warnings
+    /// default: all rules; spec: only rules that a spec states; reference: like default, but fields
+    /// of the reference implementation are warnings
     #[arg(long, value_name = "PROFILE", value_parser = values(Profile::ALL))]
     pub profile: Option<Profile>,
     /// Output format
@@ -162,7 +175,7 @@ pub struct Lint {
     /// Record the current findings in this file
     #[arg(long, value_name = "FILE")]
     pub write_baseline: Option<PathBuf>,
-    /// Ignore the baseline of the configuration
+    /// Do not use the baseline from agentproto.toml
     #[arg(long, conflicts_with_all = ["baseline", "write_baseline"])]
     pub no_baseline: bool,
     /// Check only manifests that differ from a git revision [default: HEAD]
@@ -171,7 +184,7 @@ pub struct Lint {
     /// Check only what is staged in git, with the staged contents
     #[arg(long, conflicts_with = "changed")]
     pub staged: bool,
-    /// Also apply the configuration's `exclude` to files given on the command line
+    /// Also apply `exclude` from agentproto.toml to files given on the command line
     #[arg(long)]
     pub force_exclude: bool,
     /// Do not print findings that an ignore or the baseline suppresses
@@ -209,7 +222,7 @@ pub struct Listing {
 
 #[derive(Args, Debug)]
 pub struct Schema {
-    /// Print this schema [default: our event stream]; `list` prints all names
+    /// Print this schema [default: the event stream of agentproto]; `list` prints all names
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Output format

@@ -145,14 +145,14 @@ fn read(path: &Path) -> Result<Config, ReadFailure> {
             format!("{}: cannot be read: {error}", path.display()),
         )),
     })?;
-    let mut config: Config =
-        toml::from_str(&text).map_err(|error| ReadFailure::Bad(malformed(path, &text, &error)))?;
+    let mut config: Config = toml::from_str(&text)
+        .map_err(|error| ReadFailure::Bad(invalid_config(path, &text, &error)))?;
     config.dir = path.parent().map(Path::to_owned).unwrap_or_default();
     config.path = Some(path.to_owned());
     Ok(config)
 }
 
-fn malformed(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
+fn invalid_config(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
     let place = match error.span() {
         Some(span) => {
             let before = text.get(..span.start).unwrap_or(text);

@@ -9,7 +9,7 @@ use crate::cli::machine::catalogue;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use agentproto_report::aoi::{AOI_VERSION, Emitter, Fields, SCHEMA_NAME, SCHEMA_VERSION, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_schemas::{MANIFESTS, OWN};
 use agentproto_text::closest_of;
 
@@ -135,9 +135,9 @@ pub fn input_schema(args: &InputSchema, out: &mut dyn Write) -> Outcome {
 }
 
 fn embedded(name: &str) -> Result<Value, Failure> {
-    let wrong = |what: String| Failure::new(exit::INTERNAL, format!("schema `{name}`: {what}"));
-    let text = find(name).ok_or_else(|| wrong("missing".to_owned()))?;
-    serde_json::from_str(text).map_err(|error| wrong(error.to_string()))
+    let failure = |what: String| Failure::new(exit::INTERNAL, format!("schema `{name}`: {what}"));
+    let text = find(name).ok_or_else(|| failure("missing".to_owned()))?;
+    serde_json::from_str(text).map_err(|error| failure(error.to_string()))
 }
 
 /// Prints one JSON object. In machine mode it is wrapped in an event.
@@ -148,7 +148,7 @@ fn print(value: &Value, output: DocumentOutput, command: &str, out: &mut dyn Wri
         emitter.meta(command).map_err(io_failure)?;
         let fields = object(json!({ "content": value }));
         emitter
-            .event(Event::Document, &fields)
+            .event(EventType::Document, &fields)
             .map_err(io_failure)?;
         emitter
             .summary(true, started.elapsed(), Fields::new())

@@ -10,11 +10,11 @@ use crate::cli::{Failure, Outcome, git, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_lint::discover::{self, Excludes, Globs};
 use agentproto_lint::render as report;
-use agentproto_lint::render::{Format, Meta, Part};
+use agentproto_lint::render::{Format, Meta, PageInfo};
 use agentproto_lint::root;
 use agentproto_lint::{
-    Baseline, BaselineError, Changed, Options, Profile, Report, Rule, RuleSet, Severity, Target,
-    UnknownRule, compare_with_base, fix_targets, lint_targets, matching,
+    Baseline, BaselineError, ChangedFile, LintOptions, LintTarget, Profile, Report, Rule, RuleSet,
+    Severity, UnknownRule, compare_with_base, fix_targets, lint_targets, matching,
 };
 use agentproto_manifest::{Disk, MAX_FILE_BYTES, Overlay, normalize};
 use agentproto_text::replace_file;
@@ -45,15 +45,15 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     let skip = |file: &Path, rule: &'static Rule| {
         per_file
             .iter()
-            .any(|(globs, slugs)| slugs.contains(&rule.slug) && globs.hit(file))
+            .any(|(globs, slugs)| slugs.contains(&rule.slug) && globs.matches(file))
     };
-    let root = root::of(&places(args));
+    let root = root::of(&root_paths(args));
     signals::watch();
-    let options = Options {
+    let options = LintOptions {
         threads: threads(args),
         stop: Some(&signals::STOP),
         skip: (!per_file.is_empty()).then_some(&skip),
-        ..Options::new(&rules, &files, root.clone())
+        ..LintOptions::new(&rules, &files, root.clone())
     };
     let fixing = args.fix || args.unsafe_fixes || args.diff;
     let (mut report, changed) = if fixing {
@@ -67,7 +67,7 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         compare_with_base(&mut report, &options, |path| git::text_at(reference, path));
     }
     // Read before a baseline or an option can hide it.
-    let faulty = has_fault(&report);
+    let internal_error = has_internal_error(&report);
     let meta = Meta {
         profile: rules.profile(),
         color: terminal::color(global),
@@ -83,11 +83,11 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         ..Meta::default()
     };
     if global.verbose {
-        remarks(&config, &root, &report, &meta);
+        print_verbose(&config, &root, &report, &meta);
     }
     if args.diff {
         let code = show_diff(&changed, &meta, out)?;
-        return Ok(if faulty { exit::INTERNAL } else { code });
+        return Ok(if internal_error { exit::INTERNAL } else { code });
     }
     write_fixed(&changed)?;
     if let (Some(file), None) = (&args.write_baseline, signals::interrupted()) {
@@ -97,37 +97,44 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         if args.output == Format::Jsonl {
             report::render(args.output, &report, &meta, out).map_err(io_failure)?;
         }
-        return Ok(if faulty { exit::INTERNAL } else { exit::CLEAN });
+        return Ok(if internal_error {
+            exit::INTERNAL
+        } else {
+            exit::CLEAN
+        });
     }
     let known = known_findings(args, &config)?;
     if let Some(baseline) = known {
         let matched = baseline.apply(&mut report);
         if matched.stale > 0 && !global.quiet {
+            let entries = match matched.stale {
+                1 => "1 baseline entry no longer matches".to_owned(),
+                n => format!("{n} baseline entries no longer match"),
+            };
             note(&format!(
-                "{} stale baseline entr{} without a finding; `--write-baseline` removes stale entries",
-                matched.stale,
-                if matched.stale == 1 { "y" } else { "ies" }
+                "{entries} a finding; update the baseline with `--write-baseline FILE`"
             ));
         }
     }
     if !changed.is_empty() && !global.quiet {
-        note(&format!("fixed {} file(s)", changed.len()));
+        let files = agentproto_text::count(changed.len(), "file", "files");
+        note(&format!("fixed {files}"));
     }
     if args.hide_suppressed {
         report.findings.retain(agentproto_lint::Finding::counts);
     }
-    let code = verdict(&report, &meta, faulty);
-    let part = match args.page.is_asked() {
+    let code = verdict(&report, &meta, internal_error);
+    let page = match args.page.is_paged() {
         true => Some(page(args, &meta, &mut report)?),
         false => None,
     };
-    let meta = Meta { part, ..meta };
+    let meta = Meta { page, ..meta };
     report::render(args.output, &report, &meta, out).map_err(io_failure)?;
     Ok(code)
 }
 
 /// Keeps only the findings of one page. The verdict is that of all findings.
-fn page(args: &Lint, meta: &Meta, report: &mut Report) -> Result<Part, Failure> {
+fn page(args: &Lint, meta: &Meta, report: &mut Report) -> Result<PageInfo, Failure> {
     let failed = meta.run_fails(report);
     let list = format!(
         "lint {:?} {:?} {:?} {:?}",
@@ -136,15 +143,15 @@ fn page(args: &Lint, meta: &Meta, report: &mut Report) -> Result<Part, Failure> 
         args.select,
         args.ignore
     );
-    let cut = args.page.keep(&list, &mut report.findings)?;
-    Ok(Part {
+    let range = args.page.select(&list, &mut report.findings)?;
+    Ok(PageInfo {
         failed,
-        next: cut.next,
+        next: range.next,
     })
 }
 
 /// The messages of `--verbose`.
-fn remarks(config: &Config, root: &Path, report: &Report, meta: &Meta) {
+fn print_verbose(config: &Config, root: &Path, report: &Report, meta: &Meta) {
     match &config.path {
         Some(path) => note(&format!("configuration: {}", meta.path(path))),
         None => note("configuration: none"),
@@ -169,11 +176,11 @@ fn note(text: &str) {
     let _ = writeln!(
         std::io::stderr(),
         "agentproto: {}",
-        agentproto_text::plain(text)
+        agentproto_text::escape_line(text)
     );
 }
 
-fn show_diff(changed: &[Changed], meta: &Meta, out: &mut dyn Write) -> Outcome {
+fn show_diff(changed: &[ChangedFile], meta: &Meta, out: &mut dyn Write) -> Outcome {
     for change in changed {
         let name = meta.path(&change.path);
         let diff = similar::TextDiff::from_lines(&change.old, &change.new);
@@ -183,7 +190,7 @@ fn show_diff(changed: &[Changed], meta: &Meta, out: &mut dyn Write) -> Outcome {
             .header(&format!("a/{name}"), &format!("b/{name}"))
             .to_string();
         for line in unified.lines() {
-            let line = agentproto_text::plain(line);
+            let line = agentproto_text::escape_line(line);
             let painted = match line.as_bytes().first() {
                 Some(b'+') if meta.color => format!("\x1b[32m{line}\x1b[0m"),
                 Some(b'-') if meta.color => format!("\x1b[31m{line}\x1b[0m"),
@@ -200,7 +207,7 @@ fn show_diff(changed: &[Changed], meta: &Meta, out: &mut dyn Write) -> Outcome {
 }
 
 /// Writes each fixed file atomically, unless it was changed in the meantime.
-fn write_fixed(changed: &[Changed]) -> Result<(), Failure> {
+fn write_fixed(changed: &[ChangedFile]) -> Result<(), Failure> {
     for change in changed {
         let path = &change.path;
         let fail =
@@ -222,9 +229,8 @@ fn write_baseline(file: &Path, report: &Report, global: &Global) -> Result<(), F
     baseline.write(file).map_err(baseline_failure)?;
     if !global.quiet {
         note(&format!(
-            "wrote {} entr{} to {}",
-            baseline.len(),
-            if baseline.len() == 1 { "y" } else { "ies" },
+            "wrote {} to {}",
+            agentproto_text::count(baseline.len(), "entry", "entries"),
             file.display()
         ));
     }
@@ -252,7 +258,7 @@ fn baseline_failure(error: BaselineError) -> Failure {
     let code = match error {
         BaselineError::Missing(_) => exit::NO_INPUT,
         BaselineError::Read { .. } => exit::IO,
-        BaselineError::Malformed { .. } => exit::DATA,
+        BaselineError::Invalid { .. } => exit::DATA,
         BaselineError::Write { .. } => exit::CANT_CREATE,
     };
     Failure::new(code, error.to_string()).hint("`agentproto lint --write-baseline FILE` writes one")
@@ -279,16 +285,16 @@ fn per_file(config: &Config) -> Result<Vec<(Globs, Vec<&'static str>)>, Failure>
 }
 
 /// Whether a rule had an internal error, so that a file was not checked completely.
-fn has_fault(report: &Report) -> bool {
+fn has_internal_error(report: &Report) -> bool {
     let mut slugs = report.findings.iter().map(|f| f.rule.slug);
     slugs.any(|slug| slug == "internal-fault")
 }
 
-fn verdict(report: &Report, meta: &Meta, faulty: bool) -> u8 {
+fn verdict(report: &Report, meta: &Meta, internal_error: bool) -> u8 {
     if let Some(code) = signals::interrupted() {
         return code;
     }
-    if faulty {
+    if internal_error {
         return exit::INTERNAL;
     }
     if meta.run_fails(report) {
@@ -335,7 +341,7 @@ fn rule_set(args: &Lint, config: &Config) -> Result<RuleSet, Failure> {
 }
 
 /// The paths that determine the root of the run.
-fn places(args: &Lint) -> Vec<PathBuf> {
+fn root_paths(args: &Lint) -> Vec<PathBuf> {
     let named = args.paths.iter().map(|path| match &args.stdin_filename {
         Some(name) if path.as_os_str() == "-" => name.clone(),
         _ if path.as_os_str() == "-" => PathBuf::from("."),
@@ -349,7 +355,11 @@ fn fail_on(args: &Lint, config: &Config) -> Severity {
     named.unwrap_or(Severity::Error)
 }
 
-fn walked(paths: &[PathBuf], config: &Config, args: &Lint) -> Result<Vec<Target>, Failure> {
+fn discover_targets(
+    paths: &[PathBuf],
+    config: &Config,
+    args: &Lint,
+) -> Result<Vec<LintTarget>, Failure> {
     let found = discover::targets(paths, &excludes(config)?, args.force_exclude, threads(args));
     found.map_err(|error| {
         Failure::new(exit::NO_INPUT, error.to_string())
@@ -373,7 +383,11 @@ fn globs(dir: &Path, patterns: &[String], field: &str) -> Result<Globs, Failure>
 }
 
 /// The targets to check. Texts that are not on disk go into the overlay.
-fn targets(args: &Lint, config: &Config, files: &mut Overlay<'_>) -> Result<Vec<Target>, Failure> {
+fn targets(
+    args: &Lint,
+    config: &Config,
+    files: &mut Overlay<'_>,
+) -> Result<Vec<LintTarget>, Failure> {
     if args.staged {
         let staged = git::staged()?;
         let targets = narrow(args, config, staged.paths.iter())?;
@@ -390,7 +404,7 @@ fn targets(args: &Lint, config: &Config, files: &mut Overlay<'_>) -> Result<Vec<
     }
     let stdin = paths.iter().position(|p| p.as_os_str() == "-");
     let Some(at) = stdin else {
-        return walked(&paths, config, args);
+        return discover_targets(&paths, config, args);
     };
     paths.remove(at);
     let name = args
@@ -399,9 +413,9 @@ fn targets(args: &Lint, config: &Config, files: &mut Overlay<'_>) -> Result<Vec<
         .unwrap_or_else(|| PathBuf::from("stdin.md"));
     let name = discover::clean(&name);
     files.texts.insert(name.clone(), Some(stdin_text()?));
-    let mut targets = walked(&paths, config, args)?;
+    let mut targets = discover_targets(&paths, config, args)?;
     targets.retain(|t| t.path != name);
-    targets.push(Target::named(name));
+    targets.push(LintTarget::named(name));
     targets.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(targets)
 }
@@ -411,7 +425,7 @@ fn narrow<'p>(
     args: &Lint,
     config: &Config,
     changed: impl Iterator<Item = &'p PathBuf>,
-) -> Result<Vec<Target>, Failure> {
+) -> Result<Vec<LintTarget>, Failure> {
     let excluded = excludes(config)?;
     let here = std::env::current_dir().unwrap_or_default();
     let mut below = Vec::with_capacity(args.paths.len());
@@ -432,7 +446,7 @@ fn narrow<'p>(
     let inside =
         |path: &Path| below.is_empty() || below.iter().any(|b| here.join(path).starts_with(b));
     Ok(changed
-        .filter(|p| discover::is_candidate(p) && inside(p) && !excluded.hit(p))
+        .filter(|p| discover::is_candidate(p) && inside(p) && !excluded.matches(p))
         .map(|p| discover::target(p))
         .collect())
 }
@@ -463,11 +477,11 @@ mod tests {
 
     use crate::cli::{Cli, run};
     use crate::exit;
-    use agentproto_lint::rules::faulty::{self, TRIGGER};
+    use agentproto_lint::rules::panicking::{self, TRIGGER};
 
     #[test]
     fn no_option_hides_the_exit_code_of_an_internal_error() {
-        faulty::ARMED.store(true, Ordering::Relaxed);
+        panicking::ARMED.store(true, Ordering::Relaxed);
         let dir = tempfile::tempdir().expect("a directory");
         let write = |name: &str, text: &str| {
             std::fs::write(dir.path().join(name), text).expect("written");

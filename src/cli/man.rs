@@ -49,19 +49,19 @@ fn subcommand(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     man.render_description_section(&mut parts)?;
     man.render_synopsis_section(&mut parts)?;
     man.render_options_section(&mut parts)?;
-    let mut said_before = false;
+    let mut is_global_section = false;
     for line in lines(&parts) {
         match line.strip_prefix(".SH ") {
             // Global options are listed once, at the top.
             Some(title) => {
-                said_before = title.contains("GLOBAL");
+                is_global_section = title.contains("GLOBAL");
                 match title {
                     "SYNOPSIS" => writeln!(page, ".SS Usage")?,
                     "OPTIONS" => writeln!(page, ".SS Options")?,
                     _ => {}
                 }
             }
-            None if said_before || line.starts_with(".ie") || line.starts_with(".el") => {}
+            None if is_global_section || line.starts_with(".ie") || line.starts_with(".el") => {}
             None => writeln!(page, "{}", line.trim_end())?,
         }
     }

@@ -106,7 +106,7 @@ fn io_failure(error: io::Error) -> Failure {
 /// Runs the command line, and returns the exit code of the process.
 pub fn main() -> u8 {
     #[cfg(agents)]
-    agents::keep_pages_small();
+    agents::disable_huge_pages();
     let parsed = machine::catalogue::tree().try_get_matches();
     let parsed = parsed.and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches)?;
@@ -116,7 +116,7 @@ pub fn main() -> u8 {
     });
     let (cli, call) = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => return machine::misunderstood(&error),
+        Err(error) => return machine::usage_error(&error),
     };
     #[cfg(agents)]
     agents::log::start(cli.global.log);
@@ -129,7 +129,7 @@ pub fn main() -> u8 {
         signals::watch();
     }
     let outcome = machine::negotiate(&cli.global);
-    let outcome = outcome.and_then(|()| once(&cli, &call, &words, &mut out));
+    let outcome = outcome.and_then(|()| run_once(&cli, &call, &words, &mut out));
     let outcome = match out.flush() {
         // A reader that is gone does not change the verdict.
         Err(error) if outcome.is_ok() && error.kind() != io::ErrorKind::BrokenPipe => {
@@ -138,15 +138,17 @@ pub fn main() -> u8 {
         _ => outcome,
     };
     let code = match outcome {
-        _ if out.frame.is_cut && !out.frame.is_closed => machine::interrupted(&call, &mut out),
+        _ if out.frame.is_interrupted && !out.frame.is_closed => {
+            machine::interrupted(&call, &mut out)
+        }
         Ok(code) => code,
         Err(failure) => {
-            machine::complain(&call, &failure, &secrets, &mut out);
+            machine::print_failure(&call, &failure, &secrets, &mut out);
             failure.code
         }
     };
     let _ = out.flush();
-    machine::faulty(&out).unwrap_or(code)
+    machine::report_violation(&out).unwrap_or(code)
 }
 
 /// Whether stdout carries the agent's side of a conversation instead of our events.
@@ -161,15 +163,15 @@ fn is_agent(command: &Command) -> bool {
 /// Runs the command, or returns the result of an earlier run with the same key. Only commands that
 /// change something take a key, and the linter has none.
 #[cfg(agents)]
-fn once<W: Write>(cli: &Cli, call: &Call, words: &[OsString], out: &mut Stream<W>) -> Outcome {
+fn run_once<W: Write>(cli: &Cli, call: &Call, words: &[OsString], out: &mut Stream<W>) -> Outcome {
     match &cli.command {
-        Command::Agents(command) => agents::once(command, cli, call, words, out),
+        Command::Agents(command) => agents::run_once(command, cli, call, words, out),
         _ => run(cli, out),
     }
 }
 
 #[cfg(not(agents))]
-fn once<W: Write>(cli: &Cli, _: &Call, _: &[OsString], out: &mut Stream<W>) -> Outcome {
+fn run_once<W: Write>(cli: &Cli, _: &Call, _: &[OsString], out: &mut Stream<W>) -> Outcome {
     run(cli, out)
 }
 

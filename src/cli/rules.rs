@@ -45,20 +45,20 @@ pub fn run(args: &Rules, global: &Global, out: &mut dyn Write) -> Outcome {
     #[cfg(agents)]
     if args.kind == RuleKind::Aoi {
         let mut all = docs::sorted();
-        let cut = args.page.keep("rules aoi", &mut all)?;
+        let range = args.page.select("rules aoi", &mut all)?;
         match args.output {
             Output::Json => docs::list_json(&all, out),
-            Output::Jsonl => docs::list_jsonl(&all, meta.elapsed, cut.fields(), out),
-            Output::Human => docs::list_human(&all, meta.width, out),
+            Output::Jsonl => docs::list_jsonl(&all, meta.elapsed, range.fields(), out),
+            Output::Human => docs::list_human(&all, out),
         }
         .map_err(io_failure)?;
         return Ok(exit::CLEAN);
     }
     let mut all: Vec<&Rule> = registry::rules().collect();
-    let cut = args.page.keep("rules lint", &mut all)?;
+    let range = args.page.select("rules lint", &mut all)?;
     match args.output {
         Output::Json => rules::render_json(&all, &meta, out),
-        Output::Jsonl => rules::render_jsonl(&all, &meta, cut.fields(), out),
+        Output::Jsonl => rules::render_jsonl(&all, &meta, range.fields(), out),
         Output::Human => rules::render_human(&all, &meta, out),
     }
     .map_err(io_failure)?;

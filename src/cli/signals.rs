@@ -7,12 +7,12 @@ use crate::exit;
 
 /// Maximum time until a signal is noticed.
 #[cfg(agents)]
-pub const NAP: std::time::Duration = std::time::Duration::from_millis(50);
+pub const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(50);
 
 pub static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Whether the command knows about the signal and reports it itself.
-static HEARD: AtomicBool = AtomicBool::new(false);
+static REPORTED: AtomicBool = AtomicBool::new(false);
 
 #[cfg(unix)]
 static TERMINATED: AtomicBool = AtomicBool::new(false);
@@ -54,23 +54,23 @@ pub fn watch() {}
 #[cfg(agents)]
 pub fn hand_over() -> Option<u8> {
     HANDED_OVER.store(true, Ordering::Relaxed);
-    let came = code();
+    let earlier = code();
     STOP.store(false, Ordering::Relaxed);
     TERMINATED.store(false, Ordering::Relaxed);
-    came
+    earlier
 }
 
 /// Runs slow work on a thread, and returns early if a signal arrives.
 #[cfg(agents)]
-pub fn unless_stopped<T: Send + 'static>(
+pub fn run_until_signal<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, crate::cli::Failure> {
     use crate::cli::Failure;
     use std::sync::mpsc::RecvTimeoutError;
-    let (say, done) = std::sync::mpsc::channel();
-    std::thread::spawn(move || say.send(work()));
+    let (sender, done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(work()));
     loop {
-        match done.recv_timeout(NAP) {
+        match done.recv_timeout(POLL_INTERVAL) {
             Ok(done) => return Ok(done),
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(code) = interrupted() {
@@ -88,14 +88,14 @@ pub fn unless_stopped<T: Send + 'static>(
 pub fn interrupted() -> Option<u8> {
     let code = code();
     if code.is_some() {
-        HEARD.store(true, Ordering::Relaxed);
+        REPORTED.store(true, Ordering::Relaxed);
     }
     code
 }
 
 /// Whether a signal arrived that was not reported yet.
-pub fn is_unheard() -> bool {
-    STOP.load(Ordering::Relaxed) && !HEARD.load(Ordering::Relaxed)
+pub fn is_unreported() -> bool {
+    STOP.load(Ordering::Relaxed) && !REPORTED.load(Ordering::Relaxed)
 }
 
 pub fn code() -> Option<u8> {

@@ -34,6 +34,12 @@ pub fn unicode() -> bool {
         })
 }
 
+/// Whether stdout is a terminal.
+pub fn is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// Width of the terminal in columns.
 pub fn width() -> usize {
     let named = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
     named

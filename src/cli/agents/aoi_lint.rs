@@ -12,24 +12,24 @@ use crate::cli::args::{Global, Output, values};
 use crate::cli::config::{self, AoiSeverity};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
-use agentproto_aoi::guess::{self, Asker, Said};
-use agentproto_aoi::model::{Check, Report, Verdict};
-use agentproto_aoi::probe::{self, Probe};
+use agentproto_aoi::guess::{self, Discovery, ToolDescription};
+use agentproto_aoi::model::{CheckId, Report, Verdict};
+use agentproto_aoi::probe::{self, ProbeSpec};
 use agentproto_aoi::render as aoi_lint;
 use agentproto_aoi::render::{Format, baseline};
-use agentproto_aoi::session::Options;
+use agentproto_aoi::session::LintOptions;
 use agentproto_aoi::{self as aoi, LintError, init, rules, run};
-use agentproto_manifest::fields::Mistake;
+use agentproto_manifest::fields::FieldError;
 use agentproto_text::closest_of;
 
 /// Default probe file, used if neither a probe file nor a command is given.
-const USUAL_FILE: &str = "aoi-probe.yaml";
+const DEFAULT_PROBE_FILE: &str = "aoi-probe.yaml";
 /// Maximum size of a probe file, in bytes.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 /// Time limit for each discovery request to the tool.
-const ASKING: Duration = Duration::from_secs(10);
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of errors shown per file.
-const SHOWN: usize = 50;
+const MAX_SHOWN_ERRORS: usize = 50;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -49,7 +49,7 @@ pub struct AoiLint {
     /// Exit with code 1 on these results (comma-separated)
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_enum, default_values_t = [FailOn::Fail])]
     pub fail_on: Vec<FailOn>,
-    /// Ignore failures that are already in this earlier report (JSON)
+    /// Exit with code 0 if all failures are already in this earlier report (JSON)
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
     /// Output format
@@ -89,13 +89,13 @@ pub struct AoiLint {
 
 #[derive(Subcommand, Debug)]
 pub enum Action {
-    /// Write a first probe file, based on the tool's capabilities and help
+    /// Print a first probe file, based on the tool's capabilities and help
     Init(Init),
 }
 
 #[derive(Args, Debug)]
 pub struct Init {
-    /// Write to FILE, which must not exist yet [default: stdout]
+    /// Write the probe file to FILE, which must not exist yet [default: stdout]
     #[arg(long, value_name = "FILE")]
     pub write: Option<PathBuf>,
     /// The command that starts the tool
@@ -108,7 +108,8 @@ pub struct Init {
 pub enum FailOn {
     Fail,
     Warn,
-    Unproven,
+    #[value(name = "unproven")]
+    NotVerified,
 }
 
 /// Returns the format as the error if only reports have it.
@@ -127,22 +128,22 @@ impl TryFrom<Format> for Output {
 
 pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
     signals::watch();
-    not_inside_itself()?;
+    check_recursion()?;
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(io_failure)?;
     if let Some(Action::Init(args)) = &args.action {
-        return tokio.block_on(unless_stopped(first_probe(args, out)))?;
+        return tokio.block_on(run_until_signal(first_probe(args, out)))?;
     }
     if args.selftest {
-        let asked = aoi_selftest::Asked {
+        let selftest_args = aoi_selftest::SelftestArgs {
             command: "aoi-lint",
             only: &args.only,
             quick: args.quick,
             output: selftest::output(args.output)?,
         };
-        return aoi_selftest::run(&asked, global, &tokio, out);
+        return aoi_selftest::run(&selftest_args, global, &tokio, out);
     }
     let format = args.output;
     if format.needs_proof() && !args.check.is_empty() {
@@ -151,7 +152,7 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
     }
     let options = options(args, global)?;
     let before = args.baseline.as_deref().map(read_baseline).transpose()?;
-    let probe = match named(args) {
+    let probe = match probe_file(args) {
         Some(file) => read_probe(&file)?,
         None if args.command.is_empty() => {
             return Err(Failure::new(exit::USAGE, "nothing to check").hint(
@@ -161,33 +162,33 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
             ));
         }
         None => {
-            let limit = options.discovery_limit.min(ASKING);
-            tokio.block_on(unless_stopped(guessed(&args.command, limit)))??
+            let limit = options.discovery_limit.min(DISCOVERY_TIMEOUT);
+            tokio.block_on(run_until_signal(guess_probe(&args.command, limit)))??
         }
     };
     let file = probe.file.clone().unwrap_or_default();
     let mut report = tokio
         .block_on(aoi::lint(probe, options, &signals::STOP))
         .map_err(|error| match error {
-            LintError::Misfit(mistakes) => mistaken(&file, &mistakes),
-            LintError::Setup(mistake) => mistaken(&file, &[mistake]).hint(
+            LintError::ProbeMismatch(errors) => probe_file_errors(&file, &errors),
+            LintError::Setup(error) => probe_file_errors(&file, &[error]).hint(
                 "no check was run: run the setup by hand and fix it; it starts in an empty \
                  directory, with the probe file's `env` and AOI_WORLD",
             ),
-            other => not_linted(other),
+            other => lint_failure(other),
         })?;
-    let mut shown = aoi_lint::Options {
+    let mut render_options = aoi_lint::RenderOptions {
         color: terminal::color(global),
         unicode: terminal::unicode(),
         width: terminal::width(),
-        ..aoi_lint::Options::default()
+        ..aoi_lint::RenderOptions::default()
     };
     if let Some(before) = &before {
-        shown.fixed = baseline::apply(&mut report, before);
+        render_options.fixed = baseline::apply(&mut report, before);
     }
-    shown.ok = is_good(args, &report, before.as_ref());
+    render_options.ok = passes(args, &report, before.as_ref());
     if let Some(dir) = &args.report_dir {
-        let written = aoi_lint::write_all(&report, dir, &shown);
+        let written = aoi_lint::write_all(&report, dir, &render_options);
         written.map_err(|error| Failure::new(exit::CANT_CREATE, error.to_string()))?;
     }
     if format.needs_proof() && aoi_lint::badge::badge(&report).is_none() {
@@ -197,18 +198,18 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
     }
     // Called before rendering: it marks the signal as handled, so that the report is not cut off.
     let interrupted = signals::interrupted();
-    aoi_lint::render(format, &report, &shown, out).map_err(io_failure)?;
+    aoi_lint::render(format, &report, &render_options, out).map_err(io_failure)?;
     if let Some(code) = interrupted {
         return Ok(code);
     }
-    Ok(match shown.ok {
+    Ok(match render_options.ok {
         true => exit::CLEAN,
         false => exit::FINDINGS,
     })
 }
 
 /// The linter may check itself, but not a second level deep.
-fn not_inside_itself() -> Result<(), Failure> {
+fn check_recursion() -> Result<(), Failure> {
     match run::depth() > 1 {
         true => Err(Failure::new(
             exit::USAGE,
@@ -219,21 +220,21 @@ fn not_inside_itself() -> Result<(), Failure> {
     }
 }
 
-fn options(args: &AoiLint, global: &Global) -> Result<Options, Failure> {
-    let usual = Options::default();
+fn options(args: &AoiLint, global: &Global) -> Result<LintOptions, Failure> {
+    let default = LintOptions::default();
     let limit = args.timeout.map(certify::seconds).transpose()?;
-    Ok(Options {
+    Ok(LintOptions {
         strict: args.strict,
         compat: args.compat,
-        jobs: args.jobs.unwrap_or(usual.jobs).max(1),
-        limit: limit.unwrap_or(usual.limit),
-        discovery_limit: limit.unwrap_or(usual.discovery_limit),
+        jobs: args.jobs.unwrap_or(default.jobs).max(1),
+        limit: limit.unwrap_or(default.limit),
+        discovery_limit: limit.unwrap_or(default.discovery_limit),
         severities: severities(global)?,
         only: checks(&args.check)?,
     })
 }
 
-fn checks(names: &[String]) -> Result<Vec<Check>, Failure> {
+fn checks(names: &[String]) -> Result<Vec<CheckId>, Failure> {
     let read = |name: &String| {
         name.parse().map_err(|()| {
             let message = format!("unknown check `{name}`");
@@ -247,7 +248,7 @@ fn checks(names: &[String]) -> Result<Vec<Check>, Failure> {
 fn severities(global: &Global) -> Result<BTreeMap<String, Verdict>, Failure> {
     let config = config::load(global)?;
     let here = config.path.unwrap_or_else(|| config::FILE_NAME.into());
-    let mut weights = BTreeMap::new();
+    let mut severities = BTreeMap::new();
     for (id, setting) in &config.aoi.severity {
         let Some(rule) = rules::find(id) else {
             let message = format!("{}: unknown rule `{id}`", here.display());
@@ -261,21 +262,21 @@ fn severities(global: &Global) -> Result<BTreeMap<String, Verdict>, Failure> {
             AoiSeverity::Fail => Verdict::Fail,
             AoiSeverity::Warn => Verdict::Warn,
         };
-        weights.insert(rule.id.to_owned(), verdict);
+        severities.insert(rule.id.to_owned(), verdict);
     }
-    Ok(weights)
+    Ok(severities)
 }
 
-fn named(args: &AoiLint) -> Option<PathBuf> {
-    let usual = || {
-        let file = PathBuf::from(USUAL_FILE);
+fn probe_file(args: &AoiLint) -> Option<PathBuf> {
+    let default = || {
+        let file = PathBuf::from(DEFAULT_PROBE_FILE);
         (args.command.is_empty() && file.is_file()).then_some(file)
     };
-    args.probe.clone().or_else(usual)
+    args.probe.clone().or_else(default)
 }
 
-fn read_probe(file: &Path) -> Result<Probe, Failure> {
-    let unread = |error: std::io::Error| {
+fn read_probe(file: &Path) -> Result<ProbeSpec, Failure> {
+    let read_failure = |error: std::io::Error| {
         let message = format!("{} cannot be read: {error}", file.display());
         match error.kind() {
             std::io::ErrorKind::InvalidData => Failure::new(exit::DATA, message),
@@ -285,9 +286,9 @@ fn read_probe(file: &Path) -> Result<Probe, Failure> {
     };
     let mut text = String::new();
     std::fs::File::open(file)
-        .and_then(|opened| opened.take(MOST_BYTES + 1).read_to_string(&mut text))
-        .map_err(unread)?;
-    if u64::try_from(text.len()).is_ok_and(|length| length > MOST_BYTES) {
+        .and_then(|opened| opened.take(MAX_BYTES + 1).read_to_string(&mut text))
+        .map_err(read_failure)?;
+    if u64::try_from(text.len()).is_ok_and(|length| length > MAX_BYTES) {
         let message = format!("{} is not a probe file: larger than 4 MiB", file.display());
         return Err(Failure::new(exit::DATA, message));
     }
@@ -296,11 +297,12 @@ fn read_probe(file: &Path) -> Result<Probe, Failure> {
         _ => Path::new("."),
     };
     let base = std::path::absolute(base).map_err(io_failure)?;
-    let mut probe = probe::parse(&text, &base).map_err(|mistakes| mistaken(file, &mistakes))?;
-    let left = probe::unfinished(&text, &probe);
+    let mut probe =
+        probe::parse(&text, &base).map_err(|errors| probe_file_errors(file, &errors))?;
+    let left = probe::template_leftovers(&text, &probe);
     if !left.is_empty() {
-        return Err(mistaken(file, &left).hint(
-            "see docs/aoi-lint.md for a complete file; leave out commands that cannot be run",
+        return Err(probe_file_errors(file, &left).hint(
+            "remove commands that cannot be run; `agentproto schema --name aoi-probe` describes the file",
         ));
     }
     probe.file = Some(file.to_owned());
@@ -308,28 +310,28 @@ fn read_probe(file: &Path) -> Result<Probe, Failure> {
 }
 
 /// An error that lists all errors in a probe file with their positions.
-fn mistaken(file: &Path, mistakes: &[Mistake]) -> Failure {
-    let mut lines: Vec<String> = mistakes
+fn probe_file_errors(file: &Path, errors: &[FieldError]) -> Failure {
+    let mut lines: Vec<String> = errors
         .iter()
-        .take(SHOWN)
+        .take(MAX_SHOWN_ERRORS)
         .map(|m| format!("{}:{}:{}: {}", file.display(), m.line, m.column, m.message))
         .collect();
-    if mistakes.len() > SHOWN {
-        lines.push(format!("and {} more", mistakes.len() - SHOWN));
+    if errors.len() > MAX_SHOWN_ERRORS {
+        lines.push(format!("and {} more", errors.len() - MAX_SHOWN_ERRORS));
     }
     Failure::new(exit::DATA, lines.join("\n"))
         .hint("`agentproto schema --name aoi-probe` describes the format")
 }
 
-fn here() -> Result<PathBuf, Failure> {
+fn current_dir() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(io_failure)
 }
 
 /// Runs work that comes before the report, unless a signal arrives.
-async fn unless_stopped<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+async fn run_until_signal<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     tokio::select! {
         done = work => Ok(done),
-        () = aoi::stopped(&signals::STOP) => {
+        () = aoi::wait_for_stop(&signals::STOP) => {
             let code = signals::interrupted().unwrap_or(exit::INTERRUPTED);
             Err(Failure::new(code, "interrupted before anything was checked"))
         }
@@ -337,62 +339,63 @@ async fn unless_stopped<T>(work: impl Future<Output = T>) -> Result<T, Failure> 
 }
 
 /// Guesses a probe for the command after `--`.
-async fn guessed(words: &[String], limit: Duration) -> Result<Probe, Failure> {
-    let base = here()?;
+async fn guess_probe(words: &[String], limit: Duration) -> Result<ProbeSpec, Failure> {
+    let base = current_dir()?;
     let tool = words
         .get(..guess::tool_words(words, &base))
         .unwrap_or(words);
-    let asker = Asker::new(tool, &base, limit).map_err(not_linted)?;
-    let said = Said {
-        capabilities: asker.capabilities().await,
+    let discovery = Discovery::new(tool, &base, limit).map_err(lint_failure)?;
+    let discovered = ToolDescription {
+        capabilities: discovery.capabilities().await,
         help: String::new(),
     };
-    Ok(guess::probe(words, &base, &said))
+    Ok(guess::probe(words, &base, &discovered))
 }
 
 async fn first_probe(args: &Init, out: &mut dyn Write) -> Outcome {
-    let base = here()?;
+    let base = current_dir()?;
     let mut tool = args.command.clone();
     for word in tool.iter_mut().skip(1) {
         if !word.contains('/') && base.join(&*word).is_file() {
             *word = format!("./{word}");
         }
     }
-    let asker = Asker::new(&tool, &base, ASKING).map_err(not_linted)?;
-    let said = Said {
-        capabilities: asker.capabilities().await,
-        help: asker.help(&[]).await,
+    let discovery = Discovery::new(&tool, &base, DISCOVERY_TIMEOUT).map_err(lint_failure)?;
+    let discovered = ToolDescription {
+        capabilities: discovery.capabilities().await,
+        help: discovery.help(&[]).await,
     };
     let mut helps = Vec::new();
-    for (command, entry) in init::commands(&said).iter().take(30) {
+    for (command, entry) in init::commands(&discovered).iter().take(30) {
         // Only for read-only commands: a tool that does not know `--help` would run the command.
-        let says = |key: &str| entry.as_ref()?.get(key)?.as_bool();
-        if says("read_only") == Some(true) {
+        let flag = |key: &str| entry.as_ref()?.get(key)?.as_bool();
+        if flag("read_only") == Some(true) {
             let words: Vec<&str> = command.split_whitespace().collect();
             helps.push(init::Help {
                 command: command.clone(),
-                text: asker.help(&words).await,
+                text: discovery.help(&words).await,
             });
         }
     }
-    let beside = match &args.write {
+    let is_in_current_dir = match &args.write {
         Some(file) => file.parent().is_none_or(|parent| parent == Path::new("")),
         None => true,
     };
-    if !beside {
+    if !is_in_current_dir {
         for word in &mut tool {
             if word.contains('/') && base.join(&*word).exists() {
                 *word = base.join(&*word).to_string_lossy().into_owned();
             }
         }
     }
-    let text = init::write(&tool, &said, &helps);
+    let text = init::write(&tool, &discovered, &helps);
     let Some(file) = &args.write else {
         out.write_all(text.as_bytes()).map_err(io_failure)?;
         return Ok(exit::CLEAN);
     };
-    let made = std::fs::File::create_new(file);
-    made.and_then(|mut made| made.write_all(text.as_bytes()))
+    let created = std::fs::File::create_new(file);
+    created
+        .and_then(|mut created| created.write_all(text.as_bytes()))
         .map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => {
                 let message = format!("{} already exists and is not overwritten", file.display());
@@ -419,16 +422,16 @@ fn read_baseline(path: &Path) -> Result<Report, Failure> {
     })
 }
 
-fn is_good(args: &AoiLint, report: &Report, before: Option<&Report>) -> bool {
-    let asked = |what| args.fail_on.contains(&what);
+fn passes(args: &AoiLint, report: &Report, before: Option<&Report>) -> bool {
+    let fails_on = |what| args.fail_on.contains(&what);
     // A failure always counts, regardless of what else is selected.
     !(report.has_new_failures()
-        || asked(FailOn::Warn) && report.has_new_warnings()
-        || asked(FailOn::Unproven)
+        || fails_on(FailOn::Warn) && report.has_new_warnings()
+        || fails_on(FailOn::NotVerified)
             && (report.summary.pairs_proven == 0 || baseline::new_unproven(report, before)))
 }
 
-fn not_linted(error: LintError) -> Failure {
+fn lint_failure(error: LintError) -> Failure {
     let message = error.to_string();
     match error {
         LintError::NoProgram(_) => Failure::new(exit::UNAVAILABLE, message).hint(
@@ -439,7 +442,9 @@ fn not_linted(error: LintError) -> Failure {
             .hint("make the script executable with `chmod +x`"),
         LintError::NotStarted(_) => Failure::new(exit::UNAVAILABLE, message)
             .hint("start the script with #! and the path of its interpreter"),
-        LintError::Misfit(_) | LintError::Setup(_) => Failure::new(exit::DATA, message),
-        LintError::Workplace(_) | LintError::Thread(_) => Failure::new(exit::CANT_CREATE, message),
+        LintError::ProbeMismatch(_) | LintError::Setup(_) => Failure::new(exit::DATA, message),
+        LintError::RunDirectory(_) | LintError::Thread(_) => {
+            Failure::new(exit::CANT_CREATE, message)
+        }
     }
 }

@@ -6,36 +6,36 @@ use serde_json::json;
 
 use crate::cli::agents::aoi_selftest;
 use crate::cli::agents::mock::Mock;
-use crate::cli::agents::mock::{Row, chosen};
+use crate::cli::agents::mock::{Row, flag_or_variable};
 use crate::cli::args::Global;
 use crate::cli::{Failure, Outcome};
 use crate::exit;
-use agentproto_mock::aoi::{self, Play};
+use agentproto_mock::aoi::{self, ToolConfig};
 use agentproto_mock::mutants::aoi as mutants;
 use agentproto_mock::variants::aoi as variants;
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_text::closest_of;
 
 /// The tool has no scenarios, but readers of the list expect one.
-const ANY: &str = "default";
+const DEFAULT_SCENARIO: &str = "default";
 
 pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
     if args.selftest {
-        let asked = aoi_selftest::Asked {
+        let selftest_args = aoi_selftest::SelftestArgs {
             command: "mock",
             only: &args.only,
             quick: args.quick,
             output: args.output,
         };
-        return aoi_selftest::start(&asked, global, out);
+        return aoi_selftest::start(&selftest_args, global, out);
     }
     let scenario = args.scenario.is_some().then_some("--scenario");
-    if let Some(flag) = args.model.given().or(scenario) {
+    if let Some(flag) = args.model.first_flag().or(scenario) {
         let message = format!("`{flag}` does not apply to the mock AOI tool");
         return Err(Failure::new(exit::USAGE, message).hint("see `agentproto mock aoi -- --help`"));
     }
-    let mutant = chosen(args.mutant.as_deref(), "MOCK_MUTANT");
-    let variant = chosen(args.variant.as_deref(), "MOCK_VARIANT");
+    let mutant = flag_or_variable(args.mutant.as_deref(), "MOCK_MUTANT");
+    let variant = flag_or_variable(args.variant.as_deref(), "MOCK_VARIANT");
     let mutant = mutant.map(|id| {
         let found = mutants::all().find(|mutant| mutant.id == id);
         found.ok_or_else(|| unknown("mutant", &id, mutants::all().map(|mutant| mutant.id)))
@@ -49,7 +49,7 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
     });
     let words = args.args.iter();
     let words = words.map(|word| word.to_string_lossy().into_owned());
-    Ok(aoi::run(Play {
+    Ok(aoi::run(ToolConfig {
         args: words.collect(),
         state: args.state.clone(),
         mutant: mutant.transpose()?,
@@ -60,30 +60,30 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
 /// The rows of this mock in `mock --list`.
 pub fn rows() -> impl Iterator<Item = Row> {
     let variants = variants::VARIANTS.iter().map(|variant| Row {
-        event: Event::Variant,
+        event: EventType::Variant,
         fields: json!({
             "id": format!("aoi/{}", variant.name),
             "mock": "aoi",
             "name": variant.name,
-            "what": variant.what,
-            "warns": (!variant.warns.is_empty()).then(|| variant.warns.join(", ")),
-            "scenario": ANY,
+            "what": variant.description,
+            "warns": (!variant.expected_warnings.is_empty()).then(|| variant.expected_warnings.join(", ")),
+            "scenario": DEFAULT_SCENARIO,
         }),
-        cells: ["aoi", variant.name, variant.what].map(str::to_owned),
+        cells: ["aoi", variant.name, variant.description].map(str::to_owned),
     });
     let mutants = mutants::all().map(|mutant| Row {
-        event: Event::Mutant,
+        event: EventType::Mutant,
         fields: json!({
             "mock": "aoi",
             "id": mutant.id,
             "requirement": mutant.requirement,
             "check": mutant.check(),
             "verdict": mutant.verdict.as_str(),
-            "wrong": mutant.wrong,
-            "shows": mutant.shows,
-            "scenario": ANY,
+            "wrong": mutant.defect,
+            "shows": mutant.run_args,
+            "scenario": DEFAULT_SCENARIO,
         }),
-        cells: [mutant.id, mutant.requirement, mutant.wrong].map(str::to_owned),
+        cells: [mutant.id, mutant.requirement, mutant.defect].map(str::to_owned),
     });
     variants.chain(mutants)
 }

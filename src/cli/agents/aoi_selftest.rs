@@ -4,16 +4,16 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::json;
 
-use crate::cli::agents::selftest::Shown;
+use crate::cli::agents::selftest::SelftestReport;
 use crate::cli::args::{Global, Output};
 use crate::cli::{Failure, Outcome, io_failure, signals};
 use crate::exit;
 use agentproto_report::aoi::object;
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_selftest::aoi as selftest;
 
 /// What to run, and how to print the result.
-pub struct Asked<'a> {
+pub struct SelftestArgs<'a> {
     /// Name of the calling command.
     pub command: &'static str,
     pub only: &'a [String],
@@ -22,7 +22,7 @@ pub struct Asked<'a> {
 }
 
 /// Runs the self-test for a command that has no async runtime of its own.
-pub fn start(args: &Asked, global: &Global, out: &mut dyn Write) -> Outcome {
+pub fn start(args: &SelftestArgs, global: &Global, out: &mut dyn Write) -> Outcome {
     signals::watch();
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -32,63 +32,63 @@ pub fn start(args: &Asked, global: &Global, out: &mut dyn Write) -> Outcome {
 }
 
 pub fn run(
-    args: &Asked,
+    args: &SelftestArgs,
     global: &Global,
     tokio: &tokio::runtime::Runtime,
     out: &mut dyn Write,
 ) -> Outcome {
-    let shows = std::io::stderr().is_terminal() && !global.quiet;
-    let heard = |name: &str| {
-        if shows {
+    let at_terminal = std::io::stderr().is_terminal() && !global.quiet;
+    let show_progress = |name: &str| {
+        if at_terminal {
             eprint!("\r\x1b[K{name}");
         }
     };
     let tokio = tokio.handle();
-    let outcome = selftest::run(args.only, args.quick, tokio, &signals::STOP, &heard)
+    let outcome = selftest::run(args.only, args.quick, tokio, &signals::STOP, &show_progress)
         .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
-    heard("");
-    let tried = &outcome.tried;
-    if outcome.is_empty() && !tried.partial {
+    show_progress("");
+    let results = &outcome.results;
+    if outcome.is_empty() && !results.partial {
         let message = format!("--only {} matches nothing", args.only.join(","));
         return Err(Failure::new(exit::USAGE, message)
             .hint(
                 "`agentproto mock --list` lists mutants and variants; `repeats` selects the repeated runs",
             ));
     }
-    let shown = Shown {
+    let report = SelftestReport {
         command: args.command,
         schema: "agentproto.aoi-selftest/v1",
-        events: [Event::AoiMutant, Event::AoiVariant],
-        outcome: tried,
+        events: [EventType::AoiMutant, EventType::AoiVariant],
+        outcome: results,
         flaky: Some(&outcome.flaky),
         totals: object(json!({
-            "mutants": tried.mutants.len(),
-            "killed": tried.killed(),
-            "attributed": tried.attributed(),
+            "mutants": results.mutants.len(),
+            "killed": results.killed(),
+            "attributed": results.attributed(),
             "named": outcome.named(),
-            "variants": tried.variants.len(),
-            "false_findings": tried.false_blames(),
+            "variants": results.variants.len(),
+            "false_findings": results.false_positive_count(),
             "repeats": outcome.repeats,
             "flakes": outcome.flakes,
-            "partial": tried.partial,
+            "partial": results.partial,
         })),
         head: head(&outcome),
         is_sound: outcome.is_sound(),
     };
     // A selection cannot meet the thresholds for the whole set.
-    let is_good = outcome.is_sound() || (!args.only.is_empty() && outcome.is_clean());
-    shown.finish(args.output, is_good, out)
+    let passes = outcome.is_sound() || (!args.only.is_empty() && outcome.is_clean());
+    report.finish(args.output, passes, out)
 }
 
 /// The totals, one per line.
-fn head(outcome: &selftest::Outcome) -> Vec<String> {
-    let tried = &outcome.tried;
-    let (all, variants) = (tried.mutants.len(), tried.variants.len());
+fn head(outcome: &selftest::AoiResults) -> Vec<String> {
+    let results = &outcome.results;
+    let (all, variants) = (results.mutants.len(), results.variants.len());
     let mut lines = Vec::new();
     // A rate needs at least one run.
     if all > 0 {
         let rate = |part: usize| 100.0 * part as f64 / all as f64;
-        let (killed, own) = (tried.killed(), tried.attributed());
+        let (killed, own) = (results.killed(), results.attributed());
         lines.push(format!(
             "{all} mutants: {killed} killed ({:.1} %), {own} by the right check ({:.1} %), {} by \
              the right rule",
@@ -98,7 +98,7 @@ fn head(outcome: &selftest::Outcome) -> Vec<String> {
         ));
     }
     if variants > 0 {
-        let found = tried.false_blames();
+        let found = results.false_positive_count();
         lines.push(format!(
             "{variants} conforming tools: {found} false findings"
         ));

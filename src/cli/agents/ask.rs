@@ -7,50 +7,54 @@ use std::os::fd::AsRawFd;
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
-use agentproto_runtime::interact::{Answering, Interact, Kind, Question};
-use agentproto_runtime::{Code, Fault};
-use agentproto_text::speech;
+use agentproto_runtime::interact::{AnswerFuture, Interact, Question, QuestionKind};
+use agentproto_runtime::{Code, Error};
+use agentproto_text::escape_output;
 
 /// Maximum number of attempts to answer a question.
-const TRIES: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 /// Asks the user at the terminal.
-pub struct Terminal;
+pub struct TerminalPrompt;
 
 /// Whether stdin and stderr are terminals.
-pub fn somebody() -> bool {
+pub fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-impl Interact for Terminal {
+impl Interact for TerminalPrompt {
     fn is_headless(&self) -> bool {
         false
     }
 
-    fn ask<'a>(&'a self, question: &'a Question) -> Answering<'a> {
+    fn ask<'a>(&'a self, question: &'a Question) -> AnswerFuture<'a> {
         Box::pin(async move {
             let Question {
                 message,
                 kind,
                 default,
             } = question;
-            let mut shown = speech(message).into_owned();
-            if let Kind::Select(choices) = kind {
+            let mut message_text = escape_output(message).into_owned();
+            if let QuestionKind::Select(choices) = kind {
                 for (number, choice) in choices.iter().enumerate() {
-                    shown.push_str(&format!("\n  {} {}", number + 1, speech(choice)));
+                    message_text.push_str(&format!("\n  {} {}", number + 1, escape_output(choice)));
                 }
-                shown.push_str("\nYour choice");
+                message_text.push_str("\nYour choice");
             }
             let proposal = match (kind, default.as_deref()) {
-                (Kind::Boolean, Some("true")) => " [Y/n]".to_owned(),
-                (Kind::Boolean, Some(_)) => " [y/N]".to_owned(),
-                (Kind::Boolean, None) => " [y/n]".to_owned(),
-                (_, Some(default)) => format!(" [{}]", speech(default)),
+                (QuestionKind::Boolean, Some("true")) => " [Y/n]".to_owned(),
+                (QuestionKind::Boolean, Some(_)) => " [y/N]".to_owned(),
+                (QuestionKind::Boolean, None) => " [y/n]".to_owned(),
+                (_, Some(default)) => format!(" [{}]", escape_output(default)),
                 (_, None) => String::new(),
             };
-            for _ in 0..TRIES {
-                let line = read(&format!("{shown}{proposal}: "), *kind == Kind::Secret).await?;
-                match understood(&line, kind, default.as_deref()) {
+            for _ in 0..MAX_ATTEMPTS {
+                let line = read(
+                    &format!("{message_text}{proposal}: "),
+                    *kind == QuestionKind::Secret,
+                )
+                .await?;
+                match parse_answer(&line, kind, default.as_deref()) {
                     Ok(answer) => return Ok(answer),
                     Err(why) => eprintln!("{why}"),
                 }
@@ -60,43 +64,49 @@ impl Interact for Terminal {
     }
 
     fn show(&self, text: &str) {
-        eprintln!("{}", speech(text));
+        eprintln!("{}", escape_output(text));
     }
 }
 
-fn declined(why: &str) -> Fault {
-    Fault::new(Code::Declined, why)
+fn declined(why: &str) -> Error {
+    Error::new(Code::Declined, why)
 }
 
 /// Parses a line as an answer.
-fn understood(line: &str, kind: &Kind, default: Option<&str>) -> Result<String, &'static str> {
-    let given = line.trim();
+fn parse_answer(
+    line: &str,
+    kind: &QuestionKind,
+    default: Option<&str>,
+) -> Result<String, &'static str> {
+    let text = line.trim();
     match (kind, default) {
-        (_, Some(default)) if given.is_empty() => Ok(default.to_owned()),
-        (Kind::Boolean, _) => match given.to_ascii_lowercase().as_str() {
+        (_, Some(default)) if text.is_empty() => Ok(default.to_owned()),
+        (QuestionKind::Boolean, _) => match text.to_ascii_lowercase().as_str() {
             "y" | "yes" | "true" => Ok("true".to_owned()),
             "n" | "no" | "false" => Ok("false".to_owned()),
             _ => Err("Answer y or n."),
         },
-        (Kind::Select(choices), _) => {
-            let number = given.parse::<usize>().ok();
+        (QuestionKind::Select(choices), _) => {
+            let number = text.parse::<usize>().ok();
             let by_number = number.and_then(|n| choices.get(n.checked_sub(1)?));
-            let by_name = choices.iter().find(|choice| *choice == given);
+            let by_name = choices.iter().find(|choice| *choice == text);
             by_name
                 .or(by_number)
                 .cloned()
                 .ok_or("Answer with one of the numbers.")
         }
-        (Kind::Text | Kind::Secret, _) if given.is_empty() => Err("A value is required."),
-        (Kind::Text | Kind::Secret, _) => Ok(given.to_owned()),
+        (QuestionKind::Text | QuestionKind::Secret, _) if text.is_empty() => {
+            Err("A value is required.")
+        }
+        (QuestionKind::Text | QuestionKind::Secret, _) => Ok(text.to_owned()),
     }
 }
 
 /// Reads one line from stdin.
-pub async fn read(prompt: &str, hidden: bool) -> Result<Zeroizing<String>, Fault> {
+pub async fn read(prompt: &str, hidden: bool) -> Result<Zeroizing<String>, Error> {
     // Before the prompt, so that the first typed characters are already hidden.
     let hidden = match hidden {
-        true => Some(Hidden::enter()?),
+        true => Some(EchoOff::enter()?),
         false => None,
     };
     eprint!("{prompt}");
@@ -119,12 +129,12 @@ pub async fn read(prompt: &str, hidden: bool) -> Result<Zeroizing<String>, Fault
 }
 
 /// Turns off the echo of the terminal until it is dropped.
-struct Hidden {
+struct EchoOff {
     before: libc::termios,
 }
 
-impl Hidden {
-    fn enter() -> Result<Hidden, Fault> {
+impl EchoOff {
+    fn enter() -> Result<EchoOff, Error> {
         let fd = std::io::stdin().as_raw_fd();
         // SAFETY: both `termios` values are local and valid.
         unsafe {
@@ -134,7 +144,7 @@ impl Hidden {
                 quiet.c_lflag &= !libc::ECHO;
                 quiet.c_lflag |= libc::ECHONL;
                 if libc::tcsetattr(fd, libc::TCSAFLUSH, &quiet) == 0 {
-                    return Ok(Hidden { before });
+                    return Ok(EchoOff { before });
                 }
             }
         }
@@ -145,7 +155,7 @@ impl Hidden {
     }
 }
 
-impl Drop for Hidden {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         let fd = std::io::stdin().as_raw_fd();
         // SAFETY: `before` is a valid `termios` value.
@@ -159,22 +169,26 @@ mod tests {
 
     #[test]
     fn answers_are_parsed_by_kind() {
-        let select = Kind::Select(vec!["10".into(), "eu".into()]);
-        for (line, kind, default, meant) in [
-            ("\n", &Kind::Text, Some("x"), Ok("x")),
-            (" a b \n", &Kind::Text, None, Ok("a b")),
-            ("\n", &Kind::Secret, None, Err(())),
-            ("Yes\n", &Kind::Boolean, None, Ok("true")),
-            ("\n", &Kind::Boolean, Some("false"), Ok("false")),
-            ("maybe\n", &Kind::Boolean, None, Err(())),
+        let select = QuestionKind::Select(vec!["10".into(), "eu".into()]);
+        for (line, kind, default, expected) in [
+            ("\n", &QuestionKind::Text, Some("x"), Ok("x")),
+            (" a b \n", &QuestionKind::Text, None, Ok("a b")),
+            ("\n", &QuestionKind::Secret, None, Err(())),
+            ("Yes\n", &QuestionKind::Boolean, None, Ok("true")),
+            ("\n", &QuestionKind::Boolean, Some("false"), Ok("false")),
+            ("maybe\n", &QuestionKind::Boolean, None, Err(())),
             ("2\n", &select, None, Ok("eu")),
             // A choice's name takes precedence over its number.
             ("10\n", &select, None, Ok("10")),
             ("0\n", &select, None, Err(())),
             ("3\n", &select, None, Err(())),
         ] {
-            let got = understood(line, kind, default);
-            assert_eq!(got.as_deref().map_err(|_| ()), meant, "{line:?} {kind:?}");
+            let got = parse_answer(line, kind, default);
+            assert_eq!(
+                got.as_deref().map_err(|_| ()),
+                expected,
+                "{line:?} {kind:?}"
+            );
         }
     }
 }

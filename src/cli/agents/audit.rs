@@ -11,7 +11,7 @@ use crate::cli::args::Output;
 use crate::cli::{Outcome, io_failure};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_runtime::audit;
 use agentproto_runtime::home::Home;
 
@@ -32,7 +32,7 @@ pub struct Verify {
 
 pub fn run(action: &AuditAction, out: &mut dyn Write) -> Outcome {
     let AuditAction::Verify(args) = action;
-    let began = Instant::now();
+    let started = Instant::now();
     let path = match &args.file {
         Some(path) => path.clone(),
         None => audit::default_path(&Home::from_env()?),
@@ -45,14 +45,14 @@ pub fn run(action: &AuditAction, out: &mut dyn Write) -> Outcome {
         Output::Jsonl => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
             emitter.meta("audit verify").and_then(|()| {
-                emitter.event(Event::AuditLog, &object(facts.clone()))?;
-                emitter.summary(true, began.elapsed(), object(json!({})))
+                emitter.event(EventType::AuditLog, &object(facts.clone()))?;
+                emitter.summary(true, started.elapsed(), object(json!({})))
             })
         }
         Output::Human => writeln!(
             out,
-            "{} events, each linked to the previous one",
-            verified.events
+            "audit log intact: {}",
+            agentproto_text::count(verified.events as usize, "event", "events")
         ),
     }
     .map_err(io_failure)?;
@@ -69,9 +69,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let name = std::ffi::OsString::from_vec(b"home-\xff".to_vec());
         let home = Home::new(dir.path().join(name));
-        audit::Audit::open(&home, "x", agentproto_text::redact::Masks::default())
-            .and_then(|log| log.record("x", json!({})))
-            .expect("written");
+        audit::Audit::open(
+            &home,
+            "x",
+            agentproto_text::redact::SecretRedactor::default(),
+        )
+        .and_then(|log| log.record("x", json!({})))
+        .expect("written");
         let path = audit::default_path(&home);
         for output in [Output::Json, Output::Jsonl, Output::Human] {
             let action = AuditAction::Verify(Verify {

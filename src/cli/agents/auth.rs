@@ -9,39 +9,55 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::cli::agents::effects::{Destructive, Effects};
-use crate::cli::agents::perform::{Common, Done, Told, installed, perform};
-use crate::cli::agents::{ask, input};
+use crate::cli::agents::lifecycle::{CommandResult, Common, ResultLine, installed, run_lifecycle};
+use crate::cli::agents::{ask, stdin};
 use crate::cli::args::Global;
 use crate::cli::{Failure, Outcome};
 use crate::exit;
-use agentproto_report::event::Event;
-use agentproto_runtime::auth::state::State;
-use agentproto_runtime::auth::{self, Status};
+use agentproto_report::event::EventType;
+use agentproto_runtime::auth::state::LoginState;
+use agentproto_runtime::auth::{self, LoginStatus};
 use agentproto_runtime::context::Context;
-use agentproto_runtime::interact::{Kind, Question};
+use agentproto_runtime::interact::{Question, QuestionKind};
 use agentproto_runtime::secrets::inventory::{Inventory, conventional_slug};
-use agentproto_runtime::secrets::{self, Kept, keyring};
-use agentproto_runtime::{Code, Fault, install};
+use agentproto_runtime::secrets::{self, StoredValue, keyring};
+use agentproto_runtime::{Code, Error, install};
 
 /// Maximum length of a secret, in bytes.
-pub const LONGEST_SECRET: u64 = 64 << 10;
+pub const MAX_SECRET_BYTES: u64 = 64 << 10;
+
+/// Hides an option that the command accepts only because all `auth` commands share it.
+fn hide(option: clap::Arg) -> clap::Arg {
+    option.hide(true)
+}
 
 #[derive(Subcommand, Debug)]
 pub enum AuthAction {
     /// Run the bundle's login and wait until it takes effect
     Login(Login),
     /// Show whether the bundle is logged in, and where each secret comes from
-    Status(Only),
+    #[command(mut_arg("yes", hide), mut_arg("allow_unverified", hide))]
+    Status(AuthStatus),
     /// Run the bundle's refresh now
     Refresh(Refresh),
-    /// Store a secret, read from stdin or asked for at the terminal
-    Set(Named),
+    /// Store a secret that is read from stdin or typed at the terminal
+    #[command(
+        mut_arg("sandbox", hide),
+        mut_arg("yes", hide),
+        mut_arg("allow_unverified", hide)
+    )]
+    Set(AuthSet),
     /// Delete a stored secret, or all secrets of the bundle and its login state
+    #[command(
+        mut_arg("sandbox", hide),
+        mut_arg("yes", hide),
+        mut_arg("allow_unverified", hide)
+    )]
     Forget(Forget),
 }
 
 #[derive(Args, Debug)]
-pub struct Only {
+pub struct AuthStatus {
     #[command(flatten)]
     pub common: Common,
 }
@@ -66,7 +82,7 @@ pub struct Login {
 }
 
 #[derive(Args, Debug)]
-pub struct Named {
+pub struct AuthSet {
     #[command(flatten)]
     pub common: Common,
     /// Variable in `auth.state.env`, or slug in SECRETS.md
@@ -87,7 +103,7 @@ pub struct Forget {
 
 impl AuthAction {
     /// The command's name, and the options that all of them share.
-    fn said(&self) -> (&'static str, &Common) {
+    fn name_and_options(&self) -> (&'static str, &Common) {
         match self {
             AuthAction::Login(args) => ("auth login", &args.common),
             AuthAction::Status(args) => ("auth status", &args.common),
@@ -99,40 +115,40 @@ impl AuthAction {
 
     /// Whether the command reads its value from stdin.
     pub fn reads_input(&self) -> bool {
-        matches!(self, AuthAction::Set(_)) && !ask::somebody()
+        matches!(self, AuthAction::Set(_)) && !ask::is_interactive()
     }
 }
 
 pub fn run(action: &AuthAction, global: &Global, out: &mut dyn Write) -> Outcome {
-    let (command, common) = action.said();
-    perform(command, common, global, out, async |ctx| match action {
+    let (command, common) = action.name_and_options();
+    run_lifecycle(command, common, global, out, async |ctx| match action {
         AuthAction::Login(args) => {
             if args.effects.dry_run {
-                return Ok(planned(ctx, "login", "run the login")?.into());
+                return Ok(plan_results(ctx, "login", "run the login")?.into());
             }
             let bin = installed(ctx, common).await?;
-            let patience = Duration::from_secs_f64(args.wait);
-            auth::login(ctx, &bin, Some(patience)).await?;
+            let time_limit = Duration::from_secs_f64(args.wait);
+            auth::login(ctx, &bin, Some(time_limit)).await?;
             Ok(vec![state(ctx, "authed", "logged in")?].into())
         }
         AuthAction::Refresh(args) => {
             if args.effects.dry_run {
-                return Ok(planned(ctx, "refresh", "refresh the login")?.into());
+                return Ok(plan_results(ctx, "refresh", "refresh the login")?.into());
             }
             let bin = installed(ctx, common).await?;
             auth::refresh(ctx, &bin).await?;
             Ok(vec![state(ctx, "authed", "refreshed")?].into())
         }
         AuthAction::Status(_) => {
-            let status = auth::status(ctx, there(ctx).as_deref()).await?;
+            let status = auth::status(ctx, installed_program(ctx).as_deref()).await?;
             let code = match status.state {
-                State::Authed => exit::CLEAN,
-                State::Unknown | State::Unauthed => exit::NO_PERMISSION,
+                LoginState::Authed => exit::CLEAN,
+                LoginState::Unknown | LoginState::Unauthed => exit::NO_PERMISSION,
             };
-            Ok(Done {
-                told: vec![told(&status)],
+            Ok(CommandResult {
+                results: vec![status_result(&status)],
                 code,
-                ..Done::default()
+                ..CommandResult::default()
             })
         }
         AuthAction::Set(args) => set(ctx, args).await,
@@ -140,28 +156,28 @@ pub fn run(action: &AuthAction, global: &Global, out: &mut dyn Write) -> Outcome
     })
 }
 
-fn planned(ctx: &Context, action: &str, text: &str) -> Result<Vec<Told>, Fault> {
+fn plan_results(ctx: &Context, action: &str, text: &str) -> Result<Vec<ResultLine>, Error> {
     let bundle = ctx.bundle.identity()?;
     let text = format!("{text} of `{bundle}`");
-    Ok(vec![Told::plan(action, &bundle, text)])
+    Ok(vec![ResultLine::plan(action, &bundle, text)])
 }
 
-fn state(ctx: &Context, state: &str, text: &str) -> Result<Told, Fault> {
-    Ok(Told {
-        kind: Some(Event::AuthStatus),
+fn state(ctx: &Context, state: &str, text: &str) -> Result<ResultLine, Error> {
+    Ok(ResultLine {
+        kind: Some(EventType::AuthStatus),
         fields: json!({ "id": ctx.bundle.identity()?, "state": state }),
         text: text.to_owned(),
     })
 }
 
 /// The installed program, if any. Showing the status installs nothing.
-fn there(ctx: &Context) -> Option<PathBuf> {
-    let plan = install::plan(ctx, install::Options::default()).ok()?;
+fn installed_program(ctx: &Context) -> Option<PathBuf> {
+    let plan = install::plan(ctx, install::InstallOptions::default()).ok()?;
     plan.found.map(|found| found.bin)
 }
 
-fn told(status: &Status) -> Told {
-    let mut lines = vec![status.state.as_str().to_owned()];
+fn status_result(status: &LoginStatus) -> ResultLine {
+    let mut lines = vec![state_text(status)];
     for (name, source) in &status.variables {
         let from = source.as_deref().unwrap_or("not set");
         lines.push(format!("  {name}: {from}"));
@@ -169,16 +185,40 @@ fn told(status: &Status) -> Told {
     if let Some(login) = &status.login {
         lines.push(format!("  login: {login}"));
     }
-    Told {
-        kind: Some(Event::AuthStatus),
+    ResultLine {
+        kind: Some(EventType::AuthStatus),
         fields: status.json(),
         text: lines.join("\n"),
     }
 }
 
+/// The login state in words.
+fn state_text(status: &LoginStatus) -> String {
+    if status.state == LoginState::Authed {
+        let nothing = status.variables.is_empty() && status.login.is_none();
+        return if nothing {
+            "no login needed"
+        } else {
+            "logged in"
+        }
+        .to_owned();
+    }
+    let names: Vec<&str> = status
+        .variables
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let is_set = status.variables.iter().any(|(_, source)| source.is_some());
+    match names.as_slice() {
+        [one] if !is_set => format!("not logged in: `{one}` is not set"),
+        [_, _, ..] if !is_set => format!("not logged in: none of `{}` is set", names.join("`, `")),
+        _ => "not logged in".to_owned(),
+    }
+}
+
 /// The slug of the secret that `name`, a variable or a slug, refers to.
-fn slug(ctx: &Context, name: &str) -> Result<String, Fault> {
-    let inventory = Inventory::of(&ctx.bundle)?;
+fn slug(ctx: &Context, name: &str) -> Result<String, Error> {
+    let inventory = Inventory::from_bundle(&ctx.bundle)?;
     if let Some(entry) = inventory.slug(name) {
         return Ok(entry.slug.clone());
     }
@@ -190,16 +230,19 @@ fn slug(ctx: &Context, name: &str) -> Result<String, Fault> {
     if let Some((_, slug)) = own.find(|(variable, slug)| *variable == name || slug == name) {
         return Ok(slug);
     }
-    let known = known(ctx, &inventory);
+    let known = secret_names(ctx, &inventory);
     match known.iter().any(|k| k == name) {
         true => Ok(name.to_owned()),
         false => {
-            let what = format!("the bundle has no secret `{name}`");
+            let what = format!("unknown secret `{name}`: the manifest does not declare it");
             let hint = match known.is_empty() {
-                true => "its manifest declares none (`auth.state.env`, `auth.ref`)".to_owned(),
+                true => {
+                    "the manifest declares no secrets; add them to `auth.state.env` or `auth.ref`"
+                        .to_owned()
+                }
                 false => format!("known secrets: {}", known.join(", ")),
             };
-            Err(Fault::new(Code::OptionInvalid, what).hint(hint))
+            Err(Error::new(Code::OptionInvalid, what).hint(hint))
         }
     }
 }
@@ -210,7 +253,7 @@ fn variables(ctx: &Context) -> impl Iterator<Item = &str> {
 }
 
 /// All names of the bundle's secrets.
-fn known(ctx: &Context, inventory: &Inventory) -> Vec<String> {
+fn secret_names(ctx: &Context, inventory: &Inventory) -> Vec<String> {
     let slugs = inventory.entries.iter().map(|entry| entry.slug.clone());
     let persisted = ctx.bundle.common().setup().filter_map(|step| {
         let persist = step.persist().and_then(|persist| persist.secret_slug());
@@ -225,21 +268,21 @@ fn known(ctx: &Context, inventory: &Inventory) -> Vec<String> {
     out
 }
 
-async fn set(ctx: &Context, args: &Named) -> Result<Done, Failure> {
+async fn set(ctx: &Context, args: &AuthSet) -> Result<CommandResult, Failure> {
     let name = args.name.as_str();
     let slug = slug(ctx, name)?;
     if args.effects.dry_run {
         let text = format!("store a value for `{slug}`");
-        return Ok(vec![Told::plan("set", &slug, text)].into());
+        return Ok(vec![ResultLine::plan("set", &slug, text)].into());
     }
     keyring::unlock(ctx).await?;
     let value = value(ctx, name).await?;
     ctx.masks.add(&value);
-    let kept = Kept {
+    let kept = StoredValue {
         value: value.to_string(),
         secret: true,
     };
-    secrets::keep_slug(ctx, &slug, kept, true)?;
+    secrets::store_slug(ctx, &slug, kept, true)?;
     if ctx.variable(name).is_some() {
         let what =
             format!("the environment variable `{name}` takes precedence over the stored value");
@@ -248,76 +291,79 @@ async fn set(ctx: &Context, args: &Named) -> Result<Done, Failure> {
     Ok(vec![secret(&slug, "set", "stored")].into())
 }
 
-fn secret(slug: &str, action: &str, text: &str) -> Told {
-    Told {
-        kind: Some(Event::Secret),
+fn secret(slug: &str, action: &str, text: &str) -> ResultLine {
+    ResultLine {
+        kind: Some(EventType::Secret),
         fields: json!({ "id": slug, "slug": slug, "action": action }),
         text: format!("{slug}: {text}"),
     }
 }
 
 /// Reads the value from the terminal without echo, or from stdin.
-async fn value(ctx: &Context, name: &str) -> Result<Zeroizing<String>, Fault> {
-    let wrong = |what: String| Fault::new(Code::OptionInvalid, what);
+async fn value(ctx: &Context, name: &str) -> Result<Zeroizing<String>, Error> {
+    let invalid = |what: String| Error::new(Code::OptionInvalid, what);
     if !ctx.interact.is_headless() {
         let line = ask::read(&format!("{name}: "), true).await?;
         return match line.trim() {
-            "" => Err(wrong("no value was given".to_owned())),
+            "" => Err(invalid("no value was given".to_owned())),
             value => Ok(Zeroizing::new(value.to_owned())),
         };
     }
     let bytes = read_input()
         .await
-        .map_err(|e| wrong(format!("cannot read stdin: {e}")))?;
-    let text = std::str::from_utf8(bytes).map_err(|_| wrong("the value is not UTF-8".into()))?;
+        .map_err(|e| invalid(format!("cannot read stdin: {e}")))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| invalid("the value is not UTF-8".into()))?;
     let text = text.strip_suffix('\n').unwrap_or(text);
     let text = text.strip_suffix('\r').unwrap_or(text);
     match text {
-        "" => Err(wrong("stdin is empty".to_owned())),
-        _ if bytes.len() as u64 > LONGEST_SECRET => {
-            Err(wrong("the value is longer than 64 KiB".to_owned()))
+        "" => Err(invalid("stdin is empty".to_owned())),
+        _ if bytes.len() as u64 > MAX_SECRET_BYTES => {
+            Err(invalid("the value is longer than 64 KiB".to_owned()))
         }
-        _ if text.contains('\0') => Err(wrong("the value contains a NUL byte".to_owned())),
+        _ if text.contains('\0') => Err(invalid("the value contains a NUL byte".to_owned())),
         _ => Ok(Zeroizing::new(text.to_owned())),
     }
 }
 
 /// Reads stdin on its own thread, so that the caller can be interrupted.
 async fn read_input() -> std::io::Result<&'static [u8]> {
-    let (give, take) = tokio::sync::oneshot::channel();
-    std::thread::spawn(move || give.send(input::all(LONGEST_SECRET + 1)));
-    take.await.unwrap_or(Ok(&[]))
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || sender.send(stdin::read_all(MAX_SECRET_BYTES + 1)));
+    receiver.await.unwrap_or(Ok(&[]))
 }
 
 /// Deletes secrets and login state. The setup state is kept (A29-SETUP-26).
-async fn forget(ctx: &Context, args: &Forget) -> Result<Done, Failure> {
+async fn forget(ctx: &Context, args: &Forget) -> Result<CommandResult, Failure> {
     let name = args.name.as_deref();
     let names = match name {
         Some(name) => vec![name.to_owned()],
-        None => known(ctx, &Inventory::of(&ctx.bundle)?),
+        None => secret_names(ctx, &Inventory::from_bundle(&ctx.bundle)?),
     };
     let slugs = names.iter().map(|name| slug(ctx, name));
     let slugs: Vec<String> = slugs.collect::<Result<_, _>>()?;
     let what = match name {
-        Some(name) => format!("the secret `{name}`"),
-        None => "every secret of the bundle and its login state".to_owned(),
+        Some(name) => format!("the stored secret `{name}`"),
+        None => {
+            let bundle = ctx.bundle.identity()?;
+            format!("all stored secrets and the login state of `{bundle}`")
+        }
     };
     if args.destructive.effects.dry_run {
         let plans = slugs.iter();
-        let plans = plans.map(|slug| Told::plan("forget", slug, format!("forget `{slug}`")));
-        let mut plans: Vec<Told> = plans.collect();
+        let plans = plans.map(|slug| ResultLine::plan("forget", slug, format!("forget `{slug}`")));
+        let mut plans: Vec<ResultLine> = plans.collect();
         if name.is_none() {
-            plans.extend(planned(ctx, "forget", "forget the login state")?);
+            plans.extend(plan_results(ctx, "forget", "forget the login state")?);
         }
         return Ok(plans.into());
     }
-    confirmed(ctx, args, &what, slugs.len()).await?;
+    require_confirmation(ctx, args, &what, slugs.len()).await?;
     keyring::unlock(ctx).await?;
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for slug in slugs {
         let gone = secrets::forget_slug(ctx, &slug)?;
         if gone || name.is_some() {
-            told.push(match gone {
+            results.push(match gone {
                 true => secret(&slug, "forgotten", "forgotten"),
                 false => secret(&slug, "none", "was not stored"),
             });
@@ -325,22 +371,27 @@ async fn forget(ctx: &Context, args: &Forget) -> Result<Done, Failure> {
     }
     if name.is_none() {
         auth::forget(ctx)?;
-        told.push(state(ctx, "unauthed", "login state forgotten")?);
+        results.push(state(ctx, "unauthed", "login state forgotten")?);
     }
-    Ok(told.into())
+    Ok(results.into())
 }
 
 /// Requires a confirmation, by an option or by the user at the terminal.
-async fn confirmed(ctx: &Context, args: &Forget, what: &str, count: usize) -> Result<(), Failure> {
-    let mut wish = args.destructive.clone();
-    wish.confirm |= ctx.yes;
-    if !wish.confirm && !ctx.interact.is_headless() {
+async fn require_confirmation(
+    ctx: &Context,
+    args: &Forget,
+    what: &str,
+    count: usize,
+) -> Result<(), Failure> {
+    let mut options = args.destructive.clone();
+    options.confirm |= ctx.yes;
+    if !options.confirm && !ctx.interact.is_headless() {
         let question = Question {
-            message: format!("Forget {what}?"),
-            kind: Kind::Boolean,
+            message: format!("Delete {what}?"),
+            kind: QuestionKind::Boolean,
             default: Some("false".to_owned()),
         };
-        wish.confirm = ctx.interact.ask(&question).await? == "true";
+        options.confirm = ctx.interact.ask(&question).await? == "true";
     }
-    wish.check(&format!("forgetting {what}"), count)
+    options.check(&format!("this deletes {what}"), count)
 }

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use agentproto_sandbox::spawn::Terminal;
+use agentproto_sandbox::spawn::PseudoTerminal;
 
 pub struct Bridge {
     output: JoinHandle<()>,
     input: JoinHandle<()>,
-    _raw: Option<Raw>,
+    _raw: Option<RawMode>,
 }
 
 /// Starts copying in both directions.
-pub fn join(terminal: Terminal) -> Bridge {
+pub fn join(terminal: PseudoTerminal) -> Bridge {
     let terminal = Arc::new(terminal);
-    let raw = Raw::enter();
+    let raw = RawMode::enter();
     let (typed, mut keys) = mpsc::channel::<Vec<u8>>(16);
     // A read of our stdin cannot be canceled; the thread ends with the process.
     std::thread::spawn(move || {
@@ -66,11 +66,11 @@ impl Bridge {
 }
 
 /// Puts our terminal into raw mode until it is dropped.
-struct Raw {
+struct RawMode {
     before: libc::termios,
 }
 
-impl Raw {
+impl RawMode {
     fn enter() -> Option<Self> {
         let stdin = std::io::stdin();
         if !stdin.is_terminal() {
@@ -90,7 +90,7 @@ impl Raw {
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawMode {
     fn drop(&mut self) {
         // SAFETY: `before` is a valid `termios` value.
         unsafe { libc::tcsetattr(0, libc::TCSANOW, &self.before) };

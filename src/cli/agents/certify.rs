@@ -11,28 +11,30 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::agents::exit_codes;
-use crate::cli::agents::mistakes::{self, misread};
+use crate::cli::agents::file_errors::{self, invalid_file};
 use crate::cli::agents::{host, progress};
 use crate::cli::args::{Global, Output, values};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
-use agentproto_harness::lifecycle::{BundleTarget, Choices};
+use agentproto_harness::lifecycle::{BundleOptions, BundleTarget};
 use agentproto_harness::model::{self, Report, Target};
 use agentproto_harness::render as certify;
 use agentproto_harness::render::Format;
-use agentproto_harness::run::home::Home;
+use agentproto_harness::run::home::HomeTemplate;
 use agentproto_harness::run::process::{Launcher, Program, StartError};
-use agentproto_harness::run::{self, Login, Options, Secrets, Setting, Workspace, prompts};
-use agentproto_harness::sessions::{HostTarget, USUAL_ADAPTER};
+use agentproto_harness::run::{
+    self, LoginMethod, RunConfig, RunDirectory, RunOptions, RunSecrets, prompts,
+};
+use agentproto_harness::sessions::{DEFAULT_ADAPTER, HostTarget};
 use agentproto_harness::suite::{self, Selection, Suite};
 use agentproto_mock::llm;
 use agentproto_runtime as runtime;
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::choices::{Given, Wanted};
+use agentproto_runtime::choices::{Choices, OptionValue};
 use agentproto_runtime::context::Sandboxing;
-use agentproto_runtime::fault::Fault;
+use agentproto_runtime::error::Error;
 use agentproto_text::closest_of;
-use agentproto_text::plain;
+use agentproto_text::escape_line;
 use agentproto_wire as wire;
 
 const EXAMPLES: &str = "\
@@ -53,7 +55,7 @@ Exit codes: 0 certified; with --only, --shard or --baseline: no (new) failures
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Certify {
-    /// Bundle directory, AGENT-CLI.md file, or adapter slug
+    /// Bundle directory, AGENT-CLI.md file, or name of an adapter
     #[arg(value_name = "BUNDLE", conflicts_with_all = ["mock", "command"])]
     pub target: Option<PathBuf>,
     /// Certify a built-in mock agent: acp, acp-v2 or mcp
@@ -98,8 +100,8 @@ pub struct Certify {
     /// Set an environment variable for the agent
     #[arg(long = "env", value_name = "K=V")]
     pub env: Vec<String>,
-    /// Start a mock model and point the agent's environment variables to it, so that nothing leaves
-    /// this machine
+    /// Start a mock model and set the agent's environment variables to its address, so that nothing
+    /// leaves this machine
     #[arg(long)]
     pub mock_llm: bool,
     /// Use this script for the mock model [default: one that answers the prompts `certify:KEY`]
@@ -121,7 +123,7 @@ pub struct Certify {
     /// Run the I-th of N parts; `agentproto report merge` merges their reports
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
-    /// Run only these requirements (PT-11), chapters (PT), sections ("prompt turn") or cases
+    /// Run only these requirements (PT-11), sections (PT, or "prompt turn") or cases
     /// (comma-separated). With --selftest: mutants, their requirements, variants, or all of one
     /// mock
     #[arg(long, value_name = "ID", value_delimiter = ',')]
@@ -133,7 +135,7 @@ pub struct Certify {
     /// Write the report in every format, and all transcripts, to DIR
     #[arg(long, value_name = "DIR")]
     pub report_dir: Option<PathBuf>,
-    /// Ignore failures that are already in this earlier report
+    /// Exit with code 0 if all failures are already in this earlier report (JSON)
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
     /// Self-test: run the suites against mock agents with known defects and conforming variants
@@ -143,7 +145,7 @@ pub struct Certify {
     /// survives; for each variant, run every second case
     #[arg(long, requires = "selftest")]
     pub quick: bool,
-    /// Also look up adapter slugs in DIR
+    /// Also look up adapters in DIR
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
     /// Use this mode of the manifest
@@ -182,26 +184,26 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     if args.selftest {
         return crate::cli::agents::selftest::run(args, global, out);
     }
-    let workspace = Workspace::new("certify").map_err(io_failure)?;
+    let workspace = RunDirectory::new("certify").map_err(io_failure)?;
     let named = match &args.target {
         Some(named) => Some(bundle(args, named, &workspace)?),
         None => None,
     };
     let suites = suites(args, named.as_deref())?;
-    let host = host::named(args, &suites)?;
+    let host = host::host_target(args, &suites)?;
     let prompts = read_prompts(args, named.as_deref(), host.as_ref().map(|(_, host)| host))?;
     let script = read_script(args)?;
     let baseline = args.baseline.as_deref().map(baseline).transpose()?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let options = Options {
+    let options = RunOptions {
         jobs: args.jobs.unwrap_or(2 * cores),
         shard: args.shard.as_deref().map(shard).transpose()?,
         stop: &signals::STOP,
         keep_transcripts: args.report_dir.is_some(),
         only: only(&args.only, &suites)?,
     };
-    let asked = options.only.clone();
-    let progress = progress::shown(global);
+    let selection = options.only.clone();
+    let progress = progress::for_terminal(global);
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.max(2))
         .enable_all()
@@ -211,13 +213,13 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     let done = tokio.block_on(async {
         let model = match script {
             Some(script) => {
-                let server = agentproto_mock::llm::Server::start(script).await;
+                let server = agentproto_mock::llm::ModelServer::start(script).await;
                 Some(Arc::new(server.map_err(io_failure)?))
             }
             None => None,
         };
         let url = model.as_ref().map(|model| model.url());
-        let asked_model = model.clone();
+        let queried_model = model.clone();
         let (target, launcher) = match (&named, host) {
             (_, Some((url, host))) => {
                 let target = Target {
@@ -237,23 +239,23 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             }
             (None, None) => launcher(args, url.as_deref())?,
         };
-        let setting = Setting {
-            secrets: Secrets::of(&variables(args)?, &launcher),
+        let config = RunConfig {
+            secrets: RunSecrets::new(&variables(args)?, &launcher),
             prompts,
             timeout,
             login: match &args.auth_method {
-                Some(method) => Login::With(method.clone()),
-                None if args.mock.is_some() => Login::First,
-                None => Login::No,
+                Some(method) => LoginMethod::With(method.clone()),
+                None if args.mock.is_some() => LoginMethod::First,
+                None => LoginMethod::No,
             },
             model: model.map(|model| Arc::new(MockModel(model)) as Arc<dyn run::Model>),
             home: home(args, url)?,
             state_variable: args.mock.as_ref().map(|_| "MOCK_STATE_DIR"),
-            ..Setting::new(launcher, workspace)
+            ..RunConfig::new(launcher, workspace)
         };
         let suites = Arc::new(suites);
-        let ran = run::run(suites, target, setting, options, progress).await;
-        if let Some(model) = asked_model
+        let ran = run::run(suites, target, config, options, progress).await;
+        if let Some(model) = queried_model
             && model.log().all().is_empty()
         {
             let why = "check its variables (docs/mock-llm.md), or remove --mock-llm";
@@ -261,38 +263,38 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         }
         Ok::<_, Failure>(ran)
     });
-    let run::Ran {
+    let run::RunResult {
         mut report,
         transcripts,
         ..
     } = done?;
-    let mut shown = certify::Options {
+    let mut render_options = certify::RenderOptions {
         color: terminal::color(global),
         unicode: terminal::unicode(),
         width: terminal::width(),
         report_dir: args.report_dir.clone(),
         prompts: args.prompts.clone(),
-        ..certify::Options::default()
+        ..certify::RenderOptions::default()
     };
-    report.retain_selected(&asked);
+    report.retain_selected(&selection);
     if let Some(baseline) = &baseline {
         if baseline.partial {
             let words = "the baseline is from an interrupted run: what it did not check is new";
             tracing::warn!("{words}");
         }
-        shown.fixed = certify::baseline::apply(&mut report, baseline);
+        render_options.fixed = certify::baseline::apply(&mut report, baseline);
     }
     if let Some(dir) = &args.report_dir {
-        let written = certify::write_all(&report, dir, &shown);
+        let written = certify::write_all(&report, dir, &render_options);
         written.map_err(|error| Failure::new(exit::CANT_CREATE, error.to_string()))?;
-        for kept in &transcripts {
-            write_transcript(dir, kept, &report.target.name)?;
+        for stored in &transcripts {
+            write_transcript(dir, stored, &report.target.name)?;
         }
     }
     // Called before rendering: it marks the signal as handled, so that the report is not cut off. A
     // signal that arrived after the run was complete is ignored.
     let interrupted = signals::interrupted().filter(|_| report.partial);
-    certify::render(args.output, &report, &shown, out).map_err(io_failure)?;
+    certify::render(args.output, &report, &render_options, out).map_err(io_failure)?;
     if let Some(code) = interrupted {
         return Ok(code);
     }
@@ -313,14 +315,14 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     })
 }
 
-fn write_transcript(dir: &Path, kept: &run::Transcribed, target: &str) -> Result<(), Failure> {
-    let path = dir.join(run::file_name(&kept.suite, &kept.case));
+fn write_transcript(dir: &Path, stored: &run::CaseTranscript, target: &str) -> Result<(), Failure> {
+    let path = dir.join(run::file_name(&stored.suite, &stored.case));
     let write = || -> std::io::Result<()> {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)?;
         }
         let mut file = std::io::BufWriter::new(std::fs::File::create(&path)?);
-        wire::file::write(&kept.transcript, target, &mut file)
+        wire::file::write(&stored.transcript, target, &mut file)
     };
     write().map_err(|error| {
         let message = format!("{} cannot be written: {error}", path.display());
@@ -352,12 +354,12 @@ fn read_script(args: &Certify) -> Result<Option<llm::Script>, Failure> {
         None => ("certify".to_owned(), llm::Script::certify_text().to_owned()),
     };
     let script = llm::parse(&text);
-    let script = script.map_err(|mistakes| misread("model-script", &name, &mistakes))?;
+    let script = script.map_err(|errors| invalid_file("model-script", &name, &errors))?;
     Ok(Some(script))
 }
 
 /// A private home directory, if one is requested or if a mock model replaces real accounts.
-fn home(args: &Certify, url: Option<String>) -> Result<Option<Home>, Failure> {
+fn home(args: &Certify, url: Option<String>) -> Result<Option<HomeTemplate>, Failure> {
     if args.home.is_none() && url.is_none() {
         return Ok(None);
     }
@@ -380,7 +382,7 @@ fn home(args: &Certify, url: Option<String>) -> Result<Option<Home>, Failure> {
     }
     // Variables from the command line take precedence. `{home}` is known only per case.
     env.extend(variables(args)?);
-    Ok(Some(Home {
+    Ok(Some(HomeTemplate {
         template: args.home.clone(),
         env,
         model_url: url,
@@ -409,13 +411,18 @@ fn shard(text: &str) -> Result<(usize, usize), Failure> {
 
 /// Rejects unknown words: a run that selects nothing would look like a run without failures.
 fn only(words: &[String], suites: &[Suite]) -> Result<Selection, Failure> {
-    Selection::of(words, suites).map_err(|unknown| {
-        let word = plain(&unknown.word);
-        let what = format!("these suites have no requirement, section or case `{word}`");
-        Failure::new(exit::USAGE, what).hint(match unknown.meant {
+    Selection::new(words, suites).map_err(|unknown| {
+        let word = escape_line(&unknown.word);
+        let names: Vec<&str> = suites.iter().map(|suite| suite.name.as_str()).collect();
+        let names = match names.as_slice() {
+            [one] => format!("the suite {one}"),
+            several => format!("the suites {}", several.join(", ")),
+        };
+        let what = format!("no requirement, section or case of {names} matches `{word}`");
+        Failure::new(exit::USAGE, what).hint(match unknown.closest {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => {
-                "`agentproto coverage` lists every requirement; `--only PT` selects a chapter, \
+                "`agentproto coverage` lists every requirement; `--only PT` selects a section, \
                      `--only PT-11` a requirement"
                     .to_owned()
             }
@@ -447,8 +454,8 @@ fn suites(args: &Certify, bundle: Option<&BundleTarget>) -> Result<Vec<Suite>, F
 
 pub(super) fn suite(name: &str) -> Result<Suite, Failure> {
     if let Some(suite) = suite::built_in(name) {
-        return suite.map_err(|mistakes| {
-            let message = format!("invalid suite: {}", mistakes::places(name, &mistakes));
+        return suite.map_err(|errors| {
+            let message = format!("invalid suite: {}", file_errors::error_lines(name, &errors));
             Failure::new(exit::INTERNAL, message)
         });
     }
@@ -460,14 +467,14 @@ pub(super) fn suite(name: &str) -> Result<Suite, Failure> {
             None => {
                 let names: Vec<&str> = suite::names().collect();
                 failure.hint(format!(
-                    "known suites: {}; the name of a file ends in .yaml",
+                    "known suites: {}; to use a file, give its path with .yaml",
                     names.join(", ")
                 ))
             }
         });
     }
     let text = read(name)?;
-    suite::parse(&text).map_err(|mistakes| misread("suite", name, &mistakes))
+    suite::parse(&text).map_err(|errors| invalid_file("suite", name, &errors))
 }
 
 fn read(name: &str) -> Result<String, Failure> {
@@ -483,35 +490,35 @@ fn read_prompts(
     let Some(path) = &args.prompts else {
         let is_mock = args.mock.is_some()
             || bundle.is_some_and(|b| b.bundle.built_in)
-            || host.is_some_and(|host| host.adapter() == USUAL_ADAPTER);
+            || host.is_some_and(|host| host.adapter() == DEFAULT_ADAPTER);
         return Ok(match is_mock {
-            true => prompts::of_mock(),
-            false if args.mock_llm => prompts::of_mock_model(),
-            false => prompts::of_anybody(),
+            true => prompts::mock_prompts(),
+            false if args.mock_llm => prompts::mock_model_prompts(),
+            false => prompts::default_prompts(),
         });
     };
     let name = path.to_string_lossy();
     let text = read(&name)?;
-    let given = prompts::parse(&text).map_err(|mistakes| {
-        let places = mistakes::places(&name, &mistakes);
+    let configured = prompts::parse(&text).map_err(|errors| {
+        let places = file_errors::error_lines(&name, &errors);
         let message = format!("invalid prompts file: {places}");
         let keys = prompts::names().join(", ");
         Failure::new(exit::DATA, message).hint(format!("allowed keys: {keys}"))
     })?;
     // A file without the key `text` still gets the default prompt for an ordinary turn.
     let mut all = match args.mock_llm && args.llm_script.is_none() {
-        true => prompts::of_mock_model(),
-        false => prompts::of_anybody(),
+        true => prompts::mock_model_prompts(),
+        false => prompts::default_prompts(),
     };
     all.retain(|key, _| key == "text");
-    all.extend(given);
+    all.extend(configured);
     Ok(all)
 }
 
-fn pairs(list: &[String], wanted: &str) -> Result<Vec<(String, String)>, Failure> {
+fn pairs(list: &[String], usage: &str) -> Result<Vec<(String, String)>, Failure> {
     let pair = |text: &String| match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(Failure::new(exit::USAGE, wanted)),
+        _ => Err(Failure::new(exit::USAGE, usage)),
     };
     list.iter().map(pair).collect()
 }
@@ -524,24 +531,24 @@ fn variables(args: &Certify) -> Result<Vec<(String, String)>, Failure> {
 fn bundle(
     args: &Certify,
     named: &Path,
-    workspace: &Workspace,
+    workspace: &RunDirectory,
 ) -> Result<Arc<BundleTarget>, Failure> {
-    let unfound = |fault: Fault| {
-        let failure = Failure::new(exit_codes::of(fault.code), fault.message);
-        match fault.hint {
+    let bundle_failure = |error: Error| {
+        let failure = Failure::new(exit_codes::of(error.code), error.message);
+        match error.hint {
             Some(hint) => failure.hint(hint),
             None => failure,
         }
     };
-    let home = runtime::home::Home::from_env().map_err(unfound)?;
+    let home = runtime::home::Home::from_env().map_err(bundle_failure)?;
     let bundle = Bundle::discover(&named.to_string_lossy(), &args.adapters, &home);
-    let bundle = bundle.map_err(unfound)?;
+    let bundle = bundle.map_err(bundle_failure)?;
     let options = pairs(&args.options, "--option takes ID=VALUE")?;
     let options = options
         .into_iter()
-        .map(|(id, text)| (id, Given::Text(text)));
-    let choices = Choices {
-        wanted: Wanted {
+        .map(|(id, text)| (id, OptionValue::Text(text)));
+    let choices = BundleOptions {
+        choices: Choices {
             mode: args.mode.clone(),
             options: options.collect(),
             continuation: None,
@@ -550,10 +557,10 @@ fn bundle(
         yes: args.yes,
         env: variables(args)?,
         home: Some(home),
-        ..Choices::default()
+        ..BundleOptions::default()
     };
     let target = BundleTarget::new(bundle, choices, workspace.path());
-    target.check_choices().map_err(unfound)?;
+    target.check_choices().map_err(bundle_failure)?;
     Ok(Arc::new(target))
 }
 
@@ -613,25 +620,26 @@ fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Fai
 }
 
 /// The mock model, as the harness queries it.
-struct MockModel(Arc<agentproto_mock::llm::Server>);
+struct MockModel(Arc<agentproto_mock::llm::ModelServer>);
 
 impl run::Model for MockModel {
-    fn asked(&self, tag: &str) -> Value {
-        let asked = self.0.log().all().into_iter().filter(|asked| {
-            let mut said = asked.messages.iter();
-            said.any(|said| said.text.contains(tag))
+    fn requests(&self, tag: &str) -> Value {
+        let requests = self.0.log().all().into_iter().filter(|request| {
+            let mut messages = request.messages.iter();
+            messages.any(|message| message.text.contains(tag))
         });
-        let asked = asked.map(|asked| {
-            let said = asked.messages.iter();
-            let said = said.map(|said| json!({"role": said.role.as_str(), "text": said.text}));
+        let requests = requests.map(|request| {
+            let messages = request.messages.iter();
+            let messages = messages
+                .map(|message| json!({"role": message.role.as_str(), "text": message.text}));
             json!({
-                "model": asked.model,
-                "messages": said.collect::<Vec<Value>>(),
-                "tools": *asked.tools,
-                "dropped": asked.dropped,
-                "finished": asked.finished,
+                "model": request.model,
+                "messages": messages.collect::<Vec<Value>>(),
+                "tools": *request.tools,
+                "dropped": request.dropped,
+                "finished": request.finished,
             })
         });
-        Value::Array(asked.collect())
+        Value::Array(requests.collect())
     }
 }

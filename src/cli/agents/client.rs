@@ -12,31 +12,31 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::cli::Failure;
 use crate::exit;
-use agentproto_runtime::Fault;
+use agentproto_runtime::Error;
 use agentproto_runtime::home::Home;
 
 /// Time limit for one response. A kill first lets the agent exit gracefully.
-const ANSWER: Duration = Duration::from_secs(30);
-const CONNECT: Duration = Duration::from_secs(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit for a read from a stream. The host sends something at least every 25 s.
-const SILENCE: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum length of one line of a stream, in bytes.
-const LONGEST_LINE: u64 = 16 << 20;
+const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// Where the stream of a session starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Begin {
+pub enum StreamStart {
     Start,
     Now,
 }
 
 /// Options that select the host.
 #[derive(Args, Debug)]
-pub struct Which {
-    /// Use the host at URL [default: the host that serves $AGENTPROTO_HOME]
+pub struct HostOptions {
+    /// Connect to the daemon at URL [default: the daemon that uses $AGENTPROTO_HOME]
     #[arg(long, value_name = "URL", requires = "token_file")]
     pub url: Option<String>,
-    /// Read the token of that host from FILE
+    /// Read the token of that daemon from FILE
     #[arg(long, value_name = "FILE", requires = "url")]
     pub token_file: Option<PathBuf>,
 }
@@ -54,8 +54,8 @@ pub struct Runtime {
 
 impl Runtime {
     /// `None` if no host has written the file, or if the file is something else.
-    pub fn read(home: &Home) -> Result<Option<Runtime>, Fault> {
-        let bytes = home.read(crate::cli::agents::serve::RUNTIME)?;
+    pub fn read(home: &Home) -> Result<Option<Runtime>, Error> {
+        let bytes = home.read(crate::cli::agents::serve::RUNTIME_FILE)?;
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 }
@@ -69,13 +69,13 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new(which: &Which) -> Result<Client, Failure> {
-        let (url, token, cert) = match (&which.url, &which.token_file) {
-            (Some(url), Some(file)) => (url.clone(), token_in(file)?, None),
+    pub fn new(options: &HostOptions) -> Result<Client, Failure> {
+        let (url, token, cert) = match (&options.url, &options.token_file) {
+            (Some(url), Some(file)) => (url.clone(), read_token(file)?, None),
             _ => {
                 let home = Home::from_env()?;
                 let found = Runtime::read(&home)?;
-                let found = found.ok_or_else(|| no_host("no host serves", &home))?;
+                let found = found.ok_or_else(|| no_host(&home))?;
                 (found.url, found.token, found.cert)
             }
         };
@@ -85,9 +85,9 @@ impl Client {
             .proxy(None)
             .max_redirects(0)
             .user_agent(concat!("agentproto/", env!("CARGO_PKG_VERSION")))
-            .timeout_connect(Some(CONNECT))
-            .timeout_recv_response(Some(ANSWER))
-            .timeout_per_read(Some(SILENCE));
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_recv_response(Some(RESPONSE_TIMEOUT))
+            .timeout_per_read(Some(READ_TIMEOUT));
         let roots = match cert {
             Some(cert) => RootCerts::Specific(Arc::new(certificates(&cert)?)),
             None => RootCerts::PlatformVerifier,
@@ -105,44 +105,44 @@ impl Client {
     }
 
     pub fn get(&self, path: &str) -> Result<Value, Failure> {
-        let asked = self
+        let response = self
             .agent
             .get(format!("{}{path}", self.base))
             .header("Authorization", self.bearer())
             .call();
-        self.answer(asked)
+        self.read_response(response)
     }
 
     pub fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
-        let asked = self
+        let response = self
             .agent
             .post(format!("{}{path}", self.base))
             .header("Authorization", self.bearer())
             .header("Content-Type", "application/json")
             .send(body.to_string());
-        self.answer(asked)
+        self.read_response(response)
     }
 
-    fn answer(
+    fn read_response(
         &self,
-        asked: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+        response: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
     ) -> Result<Value, Failure> {
-        let mut answer = asked.map_err(|error| self.gone(&error.to_string()))?;
-        let status = answer.status().as_u16();
-        let text = answer
+        let mut response = response.map_err(|error| self.unreachable_error(&error.to_string()))?;
+        let status = response.status().as_u16();
+        let text = response
             .body_mut()
             .with_config()
             .limit(u64::MAX)
             .read_to_string();
-        let text = text.map_err(|error| self.gone(&error.to_string()))?;
+        let text = text.map_err(|error| self.unreachable_error(&error.to_string()))?;
         let value: Value = serde_json::from_str(&text).unwrap_or_default();
         match status {
             200..=299 => Ok(value),
-            status => Err(refused(status, &value)),
+            status => Err(error_response(status, &value)),
         }
     }
 
-    fn gone(&self, why: &str) -> Failure {
+    fn unreachable_error(&self, why: &str) -> Failure {
         Failure::new(
             exit::UNAVAILABLE,
             format!("the host at {} does not respond: {why}", self.base),
@@ -152,48 +152,53 @@ impl Client {
     }
 
     /// Follows a session: after a known item, or from `start` or `now` on.
-    pub fn stream(&self, id: &str, after: Option<&str>, from: Begin) -> Result<Frames, Failure> {
+    pub fn stream(
+        &self,
+        id: &str,
+        after: Option<&str>,
+        from: StreamStart,
+    ) -> Result<Frames, Failure> {
         let from = match from {
-            Begin::Start => "start",
-            Begin::Now => "now",
+            StreamStart::Start => "start",
+            StreamStart::Now => "now",
         };
-        let mut asked = self
+        let mut request = self
             .agent
             .get(format!(
                 "{}/sessions/{}/stream?from={from}",
                 self.base,
-                escaped(id)
+                percent_encode(id)
             ))
             .header("Authorization", self.bearer())
             .header("Accept", "text/event-stream");
         if let Some(after) = after {
-            asked = asked.header("Last-Event-ID", after);
+            request = request.header("Last-Event-ID", after);
         }
-        let mut answer = asked
+        let mut response = request
             .call()
-            .map_err(|error| self.gone(&error.to_string()))?;
-        let status = answer.status().as_u16();
+            .map_err(|error| self.unreachable_error(&error.to_string()))?;
+        let status = response.status().as_u16();
         if status != 200 {
-            let text = answer.body_mut().read_to_string().unwrap_or_default();
-            return Err(refused(
+            let text = response.body_mut().read_to_string().unwrap_or_default();
+            return Err(error_response(
                 status,
                 &serde_json::from_str(&text).unwrap_or_default(),
             ));
         }
-        let reader = answer.into_body().into_reader();
+        let reader = response.into_body().into_reader();
         Ok(Frames {
             lines: Box::new(BufReader::new(reader)),
         })
     }
 }
 
-fn token_in(file: &Path) -> Result<String, Failure> {
+fn read_token(file: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(file).map_err(|error| {
         Failure::new(exit::NO_INPUT, format!("`{}`: {error}", file.display()))
             .hint("the file must contain the token, or be the host's `runtime.json`")
     })?;
-    let whole = serde_json::from_str::<Runtime>(&text).map(|runtime| runtime.token);
-    Ok(whole.unwrap_or_else(|_| text.trim().to_owned()))
+    let token = serde_json::from_str::<Runtime>(&text).map(|runtime| runtime.token);
+    Ok(token.unwrap_or_else(|_| text.trim().to_owned()))
 }
 
 fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, Failure> {
@@ -208,15 +213,18 @@ fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, Failure> {
         .collect())
 }
 
-fn no_host(what: &str, home: &Home) -> Failure {
-    let what = format!("{what} `{}`", home.root().display());
+fn no_host(home: &Home) -> Failure {
+    let what = format!(
+        "no daemon is running (state directory `{}`)",
+        home.root().display()
+    );
     Failure::new(exit::UNAVAILABLE, what)
         .typed("no_host")
-        .hint("start one with `agentproto serve`")
+        .hint("start it with `agentproto serve`")
 }
 
 /// Converts an error response of the host, and keeps its message and hint.
-fn refused(status: u16, body: &Value) -> Failure {
+fn error_response(status: u16, body: &Value) -> Failure {
     let error = &body["error"];
     let message = match error["message"].as_str() {
         Some(message) => message.to_owned(),
@@ -238,7 +246,7 @@ fn refused(status: u16, body: &Value) -> Failure {
 }
 
 /// Percent-encodes `text` as one segment of a path.
-pub fn escaped(text: &str) -> String {
+pub fn percent_encode(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
     text.bytes()
         .map(|b| match plain(b) {
@@ -296,7 +304,7 @@ impl Frames {
         let read = self
             .lines
             .by_ref()
-            .take(LONGEST_LINE)
+            .take(MAX_LINE_BYTES)
             .read_until(b'\n', &mut line);
         if read.ok()? == 0 || line.pop() != Some(b'\n') {
             return None;
@@ -339,7 +347,7 @@ mod tests {
 
     #[test]
     fn error_responses_keep_message_and_hint() {
-        let failure = refused(
+        let failure = error_response(
             409,
             &json!({ "error": { "code": "session_busy", "message": "busy", "hint": "wait" } }),
         );
@@ -348,13 +356,13 @@ mod tests {
             (exit::TEMPORARY, "busy")
         );
         assert_eq!(failure.hint.as_deref(), Some("wait"));
-        let odd = refused(502, &Value::Null);
+        let odd = error_response(502, &Value::Null);
         assert!(odd.message.contains("502") && odd.code == exit::UNAVAILABLE);
     }
 
     #[test]
     fn ids_are_encoded_as_one_path_segment() {
-        assert_eq!(escaped("a/b?c d"), "a%2Fb%3Fc%20d");
-        assert_eq!(escaped("toolu_1-x"), "toolu_1-x");
+        assert_eq!(percent_encode("a/b?c d"), "a%2Fb%3Fc%20d");
+        assert_eq!(percent_encode("toolu_1-x"), "toolu_1-x");
     }
 }

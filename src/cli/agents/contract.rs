@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::machine::catalogue::{ENTRIES, Entry};
 use crate::cli::machine::stream::{Check, kind};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 
 pub struct Contract {
     entry: &'static Entry,
     schema: Value,
     /// Validators by event type, created at the first event of the type.
-    shapes: BTreeMap<&'static str, Option<Validator>>,
+    validators: BTreeMap<&'static str, Option<Validator>>,
 }
 
 impl Contract {
@@ -23,46 +23,46 @@ impl Contract {
         Some(Contract {
             entry: ENTRIES.iter().find(|entry| entry.name == command)?,
             schema: serde_json::from_str(agentproto_schemas::EVENTS).ok()?,
-            shapes: BTreeMap::new(),
+            validators: BTreeMap::new(),
         })
     }
 
     /// The check for the stream of a command.
     pub fn check(command: &str) -> Option<Check> {
         let mut contract = Contract::of(command)?;
-        Some(Box::new(move |line| contract.breach(line)))
+        Some(Box::new(move |line| contract.violation(line)))
     }
 
     /// Describes what is wrong with a line, if anything.
-    pub fn breach(&mut self, line: &[u8]) -> Option<String> {
+    pub fn violation(&mut self, line: &[u8]) -> Option<String> {
         let name = kind(line);
         let command = self.entry.name;
-        let Some(event) = Event::ALL.iter().find(|event| event.as_str() == name) else {
+        let Some(event) = EventType::ALL.iter().find(|event| event.as_str() == name) else {
             return Some(format!(
                 "`{command}` emits a line with the unknown type `{name}`"
             ));
         };
         if !self.entry.all_events().any(|declared| declared == *event) {
-            let told = format!("`{command}` emits `{name}`, which it does not declare");
-            return Some(told);
+            let message = format!("`{command}` emits `{name}`, which it does not declare");
+            return Some(message);
         }
         let Ok(value) = serde_json::from_slice::<Value>(line) else {
             return Some(format!("`{command}` emits a `{name}` that is not JSON"));
         };
-        if *event == Event::Meta && value["command"] != command {
-            let said = &value["command"];
-            return Some(format!("`{command}` calls itself {said}"));
+        if *event == EventType::Meta && value["command"] != command {
+            let name = &value["command"];
+            return Some(format!("`{command}` calls itself {name}"));
         }
         let schema = &self.schema;
-        let shape = self.shapes.entry(event.as_str());
+        let shape = self.validators.entry(event.as_str());
         let shape = shape.or_insert_with(|| validator(schema, event.as_str()));
         match shape {
             None => Some(format!("`{name}` has no readable schema")),
             Some(shape) => {
-                let wrong = shape.iter_errors(&value).next()?;
-                let place = wrong.instance_path();
+                let error = shape.iter_errors(&value).next()?;
+                let path = error.instance_path();
                 Some(format!(
-                    "`{command}` emits an invalid `{name}`: {place}: {wrong}"
+                    "`{command}` emits an invalid `{name}`: {path}: {error}"
                 ))
             }
         }
@@ -110,18 +110,18 @@ fn references(value: &Value, found: &mut Vec<String>) {
 mod tests {
     use super::*;
 
-    fn breach(command: &str, line: &str) -> Option<String> {
+    fn violation(command: &str, line: &str) -> Option<String> {
         Contract::of(command)
             .expect("a command")
-            .breach(line.as_bytes())
+            .violation(line.as_bytes())
     }
 
     /// AOI-17-01, AOI-18.2-04.
     #[test]
     fn undeclared_and_invalid_lines_are_reported() {
         let workspace = r#"{"type":"workspace","slug":"a","path":"/a","addedAt":"","updatedAt":"","active":true}"#;
-        assert_eq!(breach("workspace list", workspace), None);
-        for (command, line, told) in [
+        assert_eq!(violation("workspace list", workspace), None);
+        for (command, line, expected) in [
             ("rules", workspace, "does not declare"),
             ("rules", r#"{"type":"ruel"}"#, "unknown type `ruel`"),
             ("rules", "prose\n", "unknown type ``"),
@@ -141,8 +141,8 @@ mod tests {
                 "calls itself \"lint\"",
             ),
         ] {
-            let found = breach(command, line).unwrap_or_else(|| panic!("{line} passes"));
-            assert!(found.contains(told), "{found}");
+            let found = violation(command, line).unwrap_or_else(|| panic!("{line} passes"));
+            assert!(found.contains(expected), "{found}");
         }
     }
 
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn every_event_has_a_schema_and_a_command() {
         let schema: Value = serde_json::from_str(agentproto_schemas::EVENTS).expect("JSON");
-        for event in Event::ALL {
+        for event in EventType::ALL {
             let shape = validator(&schema, event.as_str());
             let shape = shape.unwrap_or_else(|| panic!("{event:?} has no schema"));
             assert!(!shape.is_valid(&Value::Null), "{event:?} accepts anything");

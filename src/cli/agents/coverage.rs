@@ -13,8 +13,8 @@ use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use agentproto_lint::registry;
 use agentproto_report::aoi::{Emitter, Fields, object};
-use agentproto_report::event::Event;
-use agentproto_suites::{Statement, register};
+use agentproto_report::event::EventType;
+use agentproto_suites::{Requirement, register};
 
 #[derive(clap::Args, Debug)]
 pub struct Coverage {
@@ -43,14 +43,14 @@ struct Row {
     /// Tests of this project that check it for our own programs, as the register names them.
     tests: BTreeSet<String>,
     /// The register's note on a requirement that nothing here checks: the reason, or tests.
-    noted: &'static str,
+    note: &'static str,
 }
 
 /// The suites' cases and monitors by requirement id, and the suites' own requirements.
 #[derive(Default)]
 struct Suites {
     names: Vec<&'static str>,
-    deciders: BTreeMap<String, BTreeSet<String>>,
+    checked_by: BTreeMap<String, BTreeSet<String>>,
     rows: Vec<Row>,
 }
 
@@ -68,12 +68,12 @@ fn suites() -> Suites {
             if suite.cases.iter().any(|case| case.decides.contains(id)) {
                 by.insert(format!("case:{name}/{id}"));
             }
-            if !requirement.watched.is_empty() {
+            if !requirement.monitors.is_empty() {
                 by.insert(format!("monitor:{name}/{id}"));
             }
             for other in requirement.register.iter().chain([id]) {
-                let deciders = all.deciders.entry(other.clone()).or_default();
-                deciders.extend(by.iter().cloned());
+                let checked_by = all.checked_by.entry(other.clone()).or_default();
+                checked_by.extend(by.iter().cloned());
             }
             all.rows.push(Row {
                 id: id.clone(),
@@ -84,7 +84,7 @@ fn suites() -> Suites {
                 text: requirement.statement.clone(),
                 by,
                 tests: BTreeSet::new(),
-                noted: "",
+                note: "",
             });
         }
     }
@@ -92,13 +92,13 @@ fn suites() -> Suites {
 }
 
 /// `case:SUITE` and `case:SUITE/ID` of the register, if such a case exists.
-fn named_cases(statement: &Statement, suites: &Suites) -> BTreeSet<String> {
-    if statement.proposed.starts_with("n/d") {
+fn named_cases(requirement: &Requirement, suites: &Suites) -> BTreeSet<String> {
+    if requirement.decided_by.starts_with("n/d") {
         return BTreeSet::new();
     }
     let mut found = BTreeSet::new();
-    for proposed in statement.proposed.split(", ") {
-        let Some(name) = proposed.strip_prefix("case:") else {
+    for decider in requirement.decided_by.split(", ") {
+        let Some(name) = decider.strip_prefix("case:") else {
             continue;
         };
         let name = name.split(' ').next().unwrap_or_default();
@@ -118,30 +118,30 @@ fn named_cases(statement: &Statement, suites: &Suites) -> BTreeSet<String> {
 }
 
 fn rows() -> Vec<Row> {
-    let mut deciders: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let mut checked_by: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for rule in registry::rules() {
         for id in rule.decides {
-            let by = deciders.entry(id).or_default();
+            let by = checked_by.entry(id).or_default();
             by.insert(format!("rule:{}", rule.slug));
         }
     }
     for rule in agentproto_aoi::rules::all() {
-        for id in rule.register {
-            let by = deciders.entry(id).or_default();
+        for id in rule.requirement_ids {
+            let by = checked_by.entry(id).or_default();
             by.insert(format!("check:{}", rule.id));
         }
     }
     let suites = suites();
-    let of_register = register().map(|statement| {
-        let mut by = deciders.get(statement.id).cloned().unwrap_or_default();
+    let registered = register().map(|requirement| {
+        let mut by = checked_by.get(requirement.id).cloned().unwrap_or_default();
         by.extend(
             suites
-                .deciders
-                .get(statement.id)
+                .checked_by
+                .get(requirement.id)
                 .cloned()
                 .unwrap_or_default(),
         );
-        by.extend(named_cases(&statement, &suites));
+        by.extend(named_cases(&requirement, &suites));
         // Drop the whole suite if one of its cases is named.
         let parts: Vec<String> = by.iter().cloned().collect();
         by.retain(|whole| {
@@ -150,21 +150,21 @@ fn rows() -> Vec<Row> {
                 .any(|part| part.starts_with(&format!("{whole}/")))
         });
         Row {
-            id: statement.id.to_owned(),
-            spec: statement.spec.to_owned(),
-            section: statement.section.to_owned(),
-            level: statement.level,
-            binds: statement.binds,
-            text: statement.text.to_owned(),
-            noted: match by.is_empty() && statement.tests().next().is_none() {
-                true => statement.proposed,
+            id: requirement.id.to_owned(),
+            spec: requirement.spec.to_owned(),
+            section: requirement.section.to_owned(),
+            level: requirement.level,
+            binds: requirement.binds,
+            text: requirement.text.to_owned(),
+            note: match by.is_empty() && requirement.tests().next().is_none() {
+                true => requirement.decided_by,
                 false => "",
             },
             by,
-            tests: statement.tests().collect(),
+            tests: requirement.tests().collect(),
         }
     });
-    let mut rows: Vec<Row> = of_register.collect();
+    let mut rows: Vec<Row> = registered.collect();
     let known: BTreeSet<String> = rows.iter().map(|row| row.id.clone()).collect();
     let own = suites.rows.into_iter();
     rows.extend(own.filter(|row| !known.contains(&row.id)));
@@ -187,7 +187,7 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
     rows.retain(|row| args.spec.as_deref().is_none_or(|spec| row.spec == spec));
     rows.retain(|row| !args.gaps || row.by.is_empty());
     let list = format!("coverage {:?} {}", args.spec, args.gaps);
-    let cut = args.page.keep(&list, &mut rows)?;
+    let range = args.page.select(&list, &mut rows)?;
     match args.output {
         Output::Human => human(&rows, out).map_err(io_failure)?,
         Output::Json => {
@@ -196,7 +196,7 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
                 "schema": "agentproto.coverage/v1",
                 "requirements": list,
             }));
-            value.extend(args.page.told(&cut));
+            value.extend(args.page.document_fields(&range));
             let value = Value::Object(value);
             writeln!(out, "{value:#}").map_err(io_failure)?;
         }
@@ -205,11 +205,11 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
             emitter.meta("coverage").map_err(io_failure)?;
             for row in &rows {
                 emitter
-                    .event(Event::Requirement, &record(row))
+                    .event(EventType::Requirement, &record(row))
                     .map_err(io_failure)?;
             }
             emitter
-                .summary(true, started.elapsed(), cut.fields())
+                .summary(true, started.elapsed(), range.fields())
                 .map_err(io_failure)?;
         }
     }
@@ -222,16 +222,16 @@ pub(super) fn ids() -> Vec<String> {
 }
 
 /// Whether the register has this requirement.
-pub(super) fn is_statement(name: &str) -> bool {
-    register().any(|statement| statement.id.eq_ignore_ascii_case(name))
+pub(super) fn is_requirement(name: &str) -> bool {
+    register().any(|requirement| requirement.id.eq_ignore_ascii_case(name))
 }
 
 /// Prints a requirement of the register and what checks it. Returns `false` if the name is unknown.
 pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result<bool, Failure> {
-    let Some(statement) = register().find(|s| s.id.eq_ignore_ascii_case(name)) else {
+    let Some(requirement) = register().find(|s| s.id.eq_ignore_ascii_case(name)) else {
         return Ok(false);
     };
-    let Some(row) = rows().into_iter().find(|row| row.id == statement.id) else {
+    let Some(row) = rows().into_iter().find(|row| row.id == requirement.id) else {
         return Ok(false);
     };
     let mut page = format!(
@@ -248,8 +248,8 @@ pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result
     }
     if row.by.is_empty() {
         page.push_str(&format!(
-            "No rule, case or monitor; note in the register: {}\n",
-            row.noted
+            "No rule, case or monitor checks it. Note: {}\n",
+            row.note
         ));
     }
     let written = match output {
@@ -279,8 +279,8 @@ fn record(row: &Row) -> Fields {
         "decided_by": row.by,
         "tested_by": row.tests,
     }));
-    if !row.noted.is_empty() {
-        fields.insert("noted".to_owned(), row.noted.into());
+    if !row.note.is_empty() {
+        fields.insert("noted".to_owned(), row.note.into());
     }
     fields
 }
@@ -293,9 +293,9 @@ fn human(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
             writeln!(out, "\n{} · {}", row.spec, row.section)?;
         }
         let by: Vec<&str> = row.by.iter().map(String::as_str).collect();
-        let by = match (by.is_empty(), row.noted) {
+        let by = match (by.is_empty(), row.note) {
             (true, "") => "not checked".to_owned(),
-            (true, noted) => format!("not checked here; note in the register: {noted}"),
+            (true, note) => format!("not checked here; note in the register: {note}"),
             (false, _) => format!("checked by {}", by.join(", ")),
         };
         let tests: Vec<&str> = row.tests.iter().map(String::as_str).collect();

@@ -13,15 +13,15 @@ use crate::cli::args::{Global, Output};
 use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
-use agentproto_report::event::Event;
-use agentproto_text::{clip, count, plain};
+use agentproto_report::event::EventType;
+use agentproto_text::{clip, count, escape_line};
 use agentproto_wire::Transcript;
 use agentproto_wire::diff::{self, Difference};
-use agentproto_wire::file::{self, ReadError};
+use agentproto_wire::file::{self, TranscriptError};
 
 /// Maximum number of lines shown per difference.
-const SHOWN: usize = 60;
-const WIDEST: usize = 500;
+const MAX_SHOWN_LINES: usize = 60;
+const MAX_LINE_WIDTH: usize = 500;
 
 #[derive(Args, Debug)]
 pub struct Diff {
@@ -73,8 +73,8 @@ pub fn read(path: &Path) -> Result<(Transcript, Value), Failure> {
     };
     let file = File::open(path).map_err(unreadable)?;
     file::read(BufReader::new(file)).map_err(|error| match error {
-        ReadError::Io(error) => unreadable(error),
-        ReadError::Line(line, what) => Failure::new(
+        TranscriptError::Io(error) => unreadable(error),
+        TranscriptError::Line(line, what) => Failure::new(
             exit::DATA,
             format!("invalid transcript: {name}:{line}: {what}"),
         )
@@ -91,7 +91,7 @@ pub fn show(
     out: &mut dyn Write,
 ) -> Outcome {
     let started = Instant::now();
-    let normal = |side: &Side| diff::normal(side.transcript, side.lines.clone());
+    let normal = |side: &Side| diff::normalize(side.transcript, side.lines.clone());
     let (ours, theirs) = (normal(a), normal(b));
     let found = diff::diff(&ours, &theirs);
     let is_same = found.is_empty();
@@ -134,10 +134,10 @@ fn events(
     emitter.meta(command)?;
     for (side, lines) in sides {
         let fields = json!({ "name": side.name, "lines": lines });
-        emitter.event(Event::Transcript, &object(fields))?;
+        emitter.event(EventType::Transcript, &object(fields))?;
     }
     for difference in found {
-        emitter.event(Event::Difference, &object(difference.as_json()))?;
+        emitter.event(EventType::Difference, &object(difference.as_json()))?;
     }
     let is_same = found.is_empty();
     let fields = object(json!({"same": is_same, "differences": found.len(), "notes": notes}));
@@ -152,7 +152,7 @@ fn human(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     for note in notes {
-        writeln!(out, "note: {}", plain(note))?;
+        writeln!(out, "note: {}", escape_line(note))?;
     }
     if found.is_empty() {
         let lines = a.lines.clone().count();
@@ -165,18 +165,18 @@ fn human(
     let color = terminal::color(global);
     for difference in found {
         let (head, lines) = difference.lines();
-        writeln!(out, "{}", plain(&head))?;
-        for (mark, line) in lines.iter().take(SHOWN) {
-            let line = plain(line);
-            let line = clip(&line, WIDEST);
+        writeln!(out, "{}", escape_line(&head))?;
+        for (mark, line) in lines.iter().take(MAX_SHOWN_LINES) {
+            let line = escape_line(line);
+            let line = clip(&line, MAX_LINE_WIDTH);
             match (color, mark) {
                 (true, '-') => writeln!(out, "  \x1b[31m- {line}\x1b[0m")?,
                 (true, '+') => writeln!(out, "  \x1b[32m+ {line}\x1b[0m")?,
                 _ => writeln!(out, "  {mark} {line}")?,
             }
         }
-        if lines.len() > SHOWN {
-            writeln!(out, "  and {} more lines", lines.len() - SHOWN)?;
+        if lines.len() > MAX_SHOWN_LINES {
+            writeln!(out, "  and {} more lines", lines.len() - MAX_SHOWN_LINES)?;
         }
         writeln!(out)?;
     }
@@ -184,7 +184,7 @@ fn human(
         out,
         "{} between a ({}) and b ({})",
         count(found.len(), "difference", "differences"),
-        plain(&a.name),
-        plain(&b.name)
+        escape_line(&a.name),
+        escape_line(&b.name)
     )
 }

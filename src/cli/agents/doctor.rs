@@ -9,28 +9,28 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::agents::host_rules::{self, Verdict};
+use crate::cli::agents::host_rules::{self, RuleResult};
 use crate::cli::args::{Global, Output};
 use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
-use agentproto_aoi::isolation::powers;
+use agentproto_aoi::isolation::doctor;
 use agentproto_lint::Severity;
 use agentproto_report::aoi::{Emitter, Fields, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::context::{Context, ContextOptions, Sandboxing};
 use agentproto_runtime::home::Home;
 use agentproto_runtime::interact::Headless;
 use agentproto_runtime::observe::Silent;
-use agentproto_sandbox::probe::{self, Finding, Line};
-use agentproto_text::plain;
+use agentproto_sandbox::probe::{self, Availability, Feature};
+use agentproto_text::escape_line;
 
 #[derive(Args, Debug)]
 pub struct Doctor {
-    /// Check whether these bundles can run here: slugs, manifests or directories
+    /// Check whether these bundles can run here: adapter names, manifests or directories
     #[arg(value_name = "TARGET")]
     pub targets: Vec<String>,
-    /// Look up slugs in DIR first
+    /// Look up adapters in DIR first
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
     /// Output format
@@ -39,14 +39,14 @@ pub struct Doctor {
 }
 
 /// A bundle and the results of the host rules.
-struct Patient {
+struct CheckedBundle {
     target: String,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<RuleResult>,
 }
 
-impl Patient {
-    fn is_well(&self) -> bool {
-        let bad = |v: &Verdict| !v.ok && v.severity == Severity::Error;
+impl CheckedBundle {
+    fn can_run(&self) -> bool {
+        let bad = |v: &RuleResult| !v.ok && v.severity == Severity::Error;
         !self.verdicts.iter().any(bad)
     }
 }
@@ -54,61 +54,59 @@ impl Patient {
 pub fn run(args: &Doctor, global: &Global, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
     let probe = probe::probe();
-    let mut lines = probe.lines();
-    lines.push(probe::bubblewrap_line());
-    let able = probe.native().is_ok() || probe::bubblewrap().is_ok();
-    let isolated = match able {
+    let mut features = probe.features();
+    features.push(probe::bubblewrap_feature());
+    let can_enforce = probe.check_native().is_ok() || probe::bubblewrap().is_ok();
+    let isolated = match can_enforce {
         true => Ok(()),
         false => Err("no sandbox can be enforced".to_owned()),
     };
-    let patients = examine(args, isolated)?;
-    let walls = aoi_powers(
+    let bundles = check_bundles(args, isolated)?;
+    let aoi_features = aoi_features(
         &probe.user_namespaces,
         &probe.network_namespaces,
         &probe.seccomp,
     )?;
-    let well = able && patients.iter().all(Patient::is_well);
+    let all_ok = can_enforce && bundles.iter().all(CheckedBundle::can_run);
     match args.output {
         Output::Json => {
             let mut report = json!({
                 "schema": "agentproto.doctor/v1",
                 "kernel": probe.kernel,
                 "root": probe.root,
-                "sandbox": { "enforceable": able, "items": lines },
-                "aoi": { "items": walls },
+                "sandbox": { "enforceable": can_enforce, "items": features },
+                "aoi": { "items": aoi_features },
             });
-            if let (false, Value::Object(report)) = (patients.is_empty(), &mut report) {
-                let targets = patients.iter().map(|p| {
+            if let (false, Value::Object(report)) = (bundles.is_empty(), &mut report) {
+                let targets = bundles.iter().map(|p| {
                     let checks: Vec<Value> = p.verdicts.iter().map(verdict_json).collect();
-                    json!({ "target": p.target, "ok": p.is_well(), "checks": checks })
+                    json!({ "target": p.target, "ok": p.can_run(), "checks": checks })
                 });
                 report.insert("targets".to_owned(), targets.collect());
             }
             writeln!(out, "{report:#}")
         }
-        Output::Jsonl => events(&lines, &walls, &patients, well, started, out),
+        Output::Jsonl => events(&features, &aoi_features, &bundles, all_ok, started, out),
         Output::Human => {
             let color = terminal::color(global);
-            human(&lines, able, &probe.kernel, color, out).map_err(io_failure)?;
-            human_walls(&walls, color, out).map_err(io_failure)?;
-            patients
-                .iter()
-                .try_for_each(|p| human_patient(p, color, out))
+            print_sandbox(&features, can_enforce, &probe.kernel, color, out).map_err(io_failure)?;
+            print_aoi_features(&aoi_features, color, out).map_err(io_failure)?;
+            bundles.iter().try_for_each(|p| print_bundle(p, color, out))
         }
     }
     .map_err(io_failure)?;
-    Ok(match well {
+    Ok(match all_ok {
         true => exit::CLEAN,
         false => exit::FINDINGS,
     })
 }
 
 /// The features of this machine that `aoi-lint` uses.
-fn aoi_powers(
-    users: &Finding,
-    networks: &Finding,
-    seccomp: &Finding,
-) -> Result<Vec<Line>, Failure> {
+fn aoi_features(
+    users: &Availability,
+    networks: &Availability,
+    seccomp: &Availability,
+) -> Result<Vec<Feature>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -118,19 +116,22 @@ fn aoi_powers(
                 format!("cannot start the async runtime: {e}"),
             )
         })?;
-    let mut lines = [
+    let mut features = [
         ("user namespaces", users),
         ("network namespaces", networks),
         ("seccomp", seccomp),
     ]
-    .map(|(item, finding)| Line::new(item, finding))
+    .map(|(item, availability)| Feature::new(item, availability))
     .to_vec();
-    lines.extend(runtime.block_on(powers::lines()));
-    Ok(lines)
+    features.extend(runtime.block_on(doctor::lines()));
+    Ok(features)
 }
 
 /// Checks the bundles. Installs nothing and asks no questions.
-fn examine(args: &Doctor, isolated: Result<(), String>) -> Result<Vec<Patient>, Failure> {
+fn check_bundles(
+    args: &Doctor,
+    isolated: Result<(), String>,
+) -> Result<Vec<CheckedBundle>, Failure> {
     if args.targets.is_empty() {
         return Ok(Vec::new());
     }
@@ -150,9 +151,9 @@ fn examine(args: &Doctor, isolated: Result<(), String>) -> Result<Vec<Patient>, 
                 format!("cannot start the async runtime: {e}"),
             )
         })?;
-    let mut patients = Vec::new();
+    let mut bundles = Vec::new();
     for target in &args.targets {
-        let setting = Setting {
+        let options = ContextOptions {
             home: home.clone(),
             cwd: cwd.clone(),
             host_env: std::sync::Arc::new(std::env::vars_os().collect()),
@@ -162,25 +163,25 @@ fn examine(args: &Doctor, isolated: Result<(), String>) -> Result<Vec<Patient>, 
             interact: Arc::new(Headless),
         };
         let bundle = Bundle::discover(target, &args.adapters, &home)?;
-        let ctx = Context::new(bundle, setting)?;
-        let judged = runtime.block_on(host_rules::judge(&ctx, isolated.clone()));
-        patients.push(Patient {
+        let ctx = Context::new(bundle, options)?;
+        let verdicts = runtime.block_on(host_rules::check(&ctx, isolated.clone()));
+        bundles.push(CheckedBundle {
             target: target.clone(),
-            verdicts: judged?,
+            verdicts: verdicts?,
         });
     }
-    Ok(patients)
+    Ok(bundles)
 }
 
-fn verdict_json(verdict: &Verdict) -> Value {
+fn verdict_json(verdict: &RuleResult) -> Value {
     json!({
         "rule": verdict.slug,
         "ok": verdict.ok,
         "severity": if verdict.ok { "info" } else { verdict.severity.as_str() },
         "message": verdict.message,
-        "file": verdict.place.file.to_string_lossy(),
-        "line": verdict.place.line,
-        "column": verdict.place.column,
+        "file": verdict.position.file.to_string_lossy(),
+        "line": verdict.position.line,
+        "column": verdict.position.column,
         "pointer": verdict.pointer,
         "source": {
             "spec": verdict.source.spec,
@@ -190,113 +191,119 @@ fn verdict_json(verdict: &Verdict) -> Value {
     })
 }
 
-fn human_patient(patient: &Patient, color: bool, out: &mut dyn Write) -> std::io::Result<()> {
+fn print_bundle(bundle: &CheckedBundle, color: bool, out: &mut dyn Write) -> std::io::Result<()> {
     let (green, yellow, red, off) = match color {
         true => ("\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"),
         false => ("", "", "", ""),
     };
-    writeln!(out, "\n{}", plain(&patient.target))?;
-    for verdict in &patient.verdicts {
-        let (mark, colour) = match (verdict.ok, verdict.severity) {
+    writeln!(out, "\n{}", escape_line(&bundle.target))?;
+    for verdict in &bundle.verdicts {
+        let (mark, paint) = match (verdict.ok, verdict.severity) {
+            (true, _) if !verdict.checked => ("–", yellow),
             (true, _) => ("✓", green),
             (false, Severity::Error) => ("✗", red),
             (false, _) => ("!", yellow),
         };
-        let (slug, message) = (verdict.slug, plain(&verdict.message));
-        writeln!(out, "  {colour}{mark}{off} {slug}: {message}")?;
+        let (label, message) = (verdict.label, escape_line(&verdict.message));
+        writeln!(out, "  {paint}{mark}{off} {label}: {message}")?;
         if !verdict.ok {
-            let place = verdict.place.to_string();
+            let position = verdict.position.to_string();
             writeln!(
                 out,
-                "      {} ({}, {}; {})",
-                plain(&place),
+                "      {}[{}] at {} ({}, {})",
+                verdict.severity.as_str(),
+                verdict.slug,
+                escape_line(&position),
                 verdict.source.spec,
-                verdict.source.section,
-                verdict.severity.as_str()
+                verdict.source.section
             )?;
         }
     }
-    match patient.is_well() {
+    match bundle.can_run() {
         true => writeln!(out, "  This bundle can run on this machine."),
         false => writeln!(out, "  This bundle cannot run on this machine."),
     }
 }
 
 fn events(
-    lines: &[Line],
-    walls: &[Line],
-    patients: &[Patient],
-    well: bool,
+    features: &[Feature],
+    aoi_features: &[Feature],
+    bundles: &[CheckedBundle],
+    all_ok: bool,
     started: Instant,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
     let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
     emitter.meta("doctor")?;
-    let named = lines.iter().map(|line| ("sandbox", line));
-    for (about, line) in named.chain(walls.iter().map(|line| ("aoi", line))) {
+    let named = features.iter().map(|feature| ("sandbox", feature));
+    for (about, feature) in named.chain(aoi_features.iter().map(|feature| ("aoi", feature))) {
         let fields = object(json!({
-            "name": format!("{about}: {}", line.item),
-            "ok": line.available,
-            "severity": if line.available { "info" } else { "warning" },
-            "detail": match &line.help {
-                Some(help) => format!("{}; {help}", line.text),
-                None => line.text.clone(),
+            "name": format!("{about}: {}", feature.item),
+            "ok": feature.available,
+            "severity": if feature.available { "info" } else { "warning" },
+            "detail": match &feature.help {
+                Some(help) => format!("{}; {help}", feature.text),
+                None => feature.text.clone(),
             },
         }));
-        emitter.event(Event::Check, &fields)?;
+        emitter.event(EventType::Check, &fields)?;
     }
-    for patient in patients {
-        for verdict in &patient.verdicts {
+    for bundle in bundles {
+        for verdict in &bundle.verdicts {
             let mut fields = object(verdict_json(verdict));
-            let name = format!("{}: {}", patient.target, verdict.slug);
+            let name = format!("{}: {}", bundle.target, verdict.slug);
             fields.insert("name".to_owned(), name.into());
             let detail = fields.remove("message").unwrap_or_default();
             fields.insert("detail".to_owned(), detail);
-            emitter.event(Event::Check, &fields)?;
+            emitter.event(EventType::Check, &fields)?;
         }
     }
-    emitter.summary(well, started.elapsed(), Fields::new())
+    emitter.summary(all_ok, started.elapsed(), Fields::new())
 }
 
-fn human_walls(lines: &[Line], color: bool, out: &mut dyn Write) -> std::io::Result<()> {
+fn print_aoi_features(
+    features: &[Feature],
+    color: bool,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
     writeln!(out, "\nWhat `aoi-lint` can check on this machine")?;
-    human_lines(lines, color, out)
+    print_features(features, color, out)
 }
 
-fn human_lines(lines: &[Line], color: bool, out: &mut dyn Write) -> std::io::Result<()> {
+fn print_features(features: &[Feature], color: bool, out: &mut dyn Write) -> std::io::Result<()> {
     let (green, yellow, off) = match color {
         true => ("\x1b[32m", "\x1b[33m", "\x1b[0m"),
         false => ("", "", ""),
     };
-    let width = lines.iter().map(|l| l.item.len()).max().unwrap_or(0);
-    for line in lines {
-        let (mark, colour) = match line.available {
+    let width = features.iter().map(|l| l.item.len()).max().unwrap_or(0);
+    for feature in features {
+        let (mark, paint) = match feature.available {
             true => ("✓", green),
             false => ("✗", yellow),
         };
-        let text = plain(&line.text);
-        writeln!(out, "  {colour}{mark}{off} {:<width$}  {text}", line.item)?;
-        if let (false, Some(help)) = (line.available, &line.help) {
-            writeln!(out, "    {:<width$}  {}", "", plain(help))?;
+        let text = escape_line(&feature.text);
+        writeln!(out, "  {paint}{mark}{off} {:<width$}  {text}", feature.item)?;
+        if let (false, Some(help)) = (feature.available, &feature.help) {
+            writeln!(out, "    {:<width$}  {}", "", escape_line(help))?;
         }
     }
     Ok(())
 }
 
-fn human(
-    lines: &[Line],
-    able: bool,
+fn print_sandbox(
+    features: &[Feature],
+    can_enforce: bool,
     kernel: &str,
     color: bool,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    writeln!(out, "Sandbox on Linux {}", plain(kernel))?;
-    human_lines(lines, color, out)?;
-    match able {
+    writeln!(out, "Sandbox on Linux {}", escape_line(kernel))?;
+    print_features(features, color, out)?;
+    match can_enforce {
         true => writeln!(out, "Declared sandboxes can be enforced on this machine."),
         false => writeln!(
             out,
-            "Declared sandboxes cannot be enforced on this machine, so nothing is run in them."
+            "Declared sandboxes cannot be enforced on this machine, so `run` would refuse to start agents."
         ),
     }
 }

@@ -8,7 +8,7 @@ use crate::exit;
 
 /// A repeated call with the same key does nothing and returns the first result.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Keyed {
+pub struct IdempotencyArgs {
     /// Run only once for this key: a repeated call returns the first result and does nothing
     #[arg(long, value_name = "KEY", value_parser = key)]
     pub idempotency_key: Option<String>,
@@ -20,7 +20,7 @@ pub struct Effects {
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
-    pub keyed: Keyed,
+    pub idempotency: IdempotencyArgs,
 }
 
 /// Options of commands that cannot be undone.
@@ -28,7 +28,7 @@ pub struct Effects {
 pub struct Destructive {
     #[command(flatten)]
     pub effects: Effects,
-    /// Confirm the change: nothing is removed without this
+    /// Delete without asking; required without a terminal
     #[arg(long)]
     pub confirm: bool,
     /// Do it only if exactly N items are affected
@@ -38,29 +38,33 @@ pub struct Destructive {
 
 impl Destructive {
     /// Checks whether the change is confirmed. Commands that can ask the user at the terminal do so
-    /// themselves. `what` names the change.
+    /// themselves. `what` describes the change.
     pub fn check(&self, what: &str, count: usize) -> Result<(), Failure> {
-        if let Some(wanted) = self.confirm_count
-            && wanted != count
+        if let Some(expected) = self.confirm_count
+            && expected != count
         {
-            let message = format!("{count} would be affected, not {wanted}: nothing was changed");
-            return Err(Failure::new(exit::DATA, message).typed("count_differs"));
+            let message = format!("nothing was changed: {count} would be affected, not {expected}");
+            return Err(Failure::new(exit::DATA, message)
+                .typed("count_differs")
+                .hint("`--dry-run` lists what would be affected"));
         }
         match self.confirm {
             true => Ok(()),
             false => {
-                let message = format!("{what} cannot be undone: nothing was changed");
+                let message = format!("{what}; nothing was changed");
                 Err(Failure::new(exit::USAGE, message)
                     .typed("confirmation_required")
-                    .hint("add `--confirm` to do it, or `--dry-run` to see what would be done"))
+                    .hint(
+                        "add `--confirm` to delete it, or `--dry-run` to see what would be deleted",
+                    ))
             }
         }
     }
 }
 
 fn key(text: &str) -> Result<String, String> {
-    let is_fit = (1..=255).contains(&text.len()) && text.chars().all(|c| c.is_ascii_graphic());
-    match is_fit {
+    let is_valid = (1..=255).contains(&text.len()) && text.chars().all(|c| c.is_ascii_graphic());
+    match is_valid {
         true => Ok(text.to_owned()),
         false => Err("must be 1 to 255 visible ASCII characters".to_owned()),
     }

@@ -2,7 +2,7 @@
 
 use crate::exit::*;
 use agentproto_runtime::Code;
-use agentproto_sandbox::policy::Refusal;
+use agentproto_sandbox::policy::PolicyError;
 
 /// Exit code of a command that ends with an error of the runtime.
 pub fn of(code: Code) -> u8 {
@@ -40,13 +40,15 @@ pub fn of(code: Code) -> u8 {
 }
 
 /// Exit code of a command whose sandbox cannot be read or is refused.
-pub fn of_refusal(refusal: &Refusal) -> u8 {
-    match refusal {
-        Refusal::Unread { .. } => NO_INPUT,
-        Refusal::Invalid { .. } | Refusal::RefUnresolvable { .. } | Refusal::Widens { .. } => DATA,
-        Refusal::ReadOnly { .. } => NO_PERMISSION,
-        Refusal::UnsupportedProvider { .. }
-        | Refusal::ProgramNotFound { .. }
-        | Refusal::ProgramUnreadable(_) => UNAVAILABLE,
+pub fn of_policy_error(error: &PolicyError) -> u8 {
+    match error {
+        PolicyError::Unreadable { .. } => NO_INPUT,
+        PolicyError::Invalid { .. }
+        | PolicyError::RefUnresolvable { .. }
+        | PolicyError::Widens { .. } => DATA,
+        PolicyError::ReadOnly { .. } => NO_PERMISSION,
+        PolicyError::UnsupportedProvider { .. }
+        | PolicyError::ProgramNotFound { .. }
+        | PolicyError::ProgramUnreadable(_) => UNAVAILABLE,
     }
 }

@@ -12,19 +12,19 @@ use agentproto_text::closest_of;
 /// Explains a rule of `aoi-lint`, if the name looks like one.
 pub fn tool_rule(args: &Explain, out: &mut dyn Write) -> Option<Outcome> {
     let name = args.rule.trim();
-    let is_rule = name.to_ascii_uppercase().starts_with("AOI-") && !coverage::is_statement(name);
+    let is_rule = name.to_ascii_uppercase().starts_with("AOI-") && !coverage::is_requirement(name);
     is_rule.then(|| aoi(args, out))
 }
 
 /// Explains a requirement of a suite or of the register. Returns `false` if the name is unknown.
-pub fn any_statement(name: &str, output: Output, out: &mut dyn Write) -> Result<bool, Failure> {
-    Ok(statement(name, output, out)? || coverage::explain(name, output, out)?)
+pub fn any_requirement(name: &str, output: Output, out: &mut dyn Write) -> Result<bool, Failure> {
+    Ok(suite_requirement(name, output, out)? || coverage::explain(name, output, out)?)
 }
 
 /// Explains a requirement of the suites. Returns `false` if the name is unknown.
-fn statement(name: &str, output: Output, out: &mut dyn Write) -> Result<bool, Failure> {
-    use crate::cli::agents::statement as docs;
-    use crate::cli::agents::statement::Page;
+fn suite_requirement(name: &str, output: Output, out: &mut dyn Write) -> Result<bool, Failure> {
+    use crate::cli::agents::requirement as docs;
+    use crate::cli::agents::requirement::Page;
     use agentproto_harness::suite;
     let suites = suite::names().filter_map(|name| suite::built_in(name)?.ok());
     let suites: Vec<suite::Suite> = suites.collect();
@@ -41,12 +41,23 @@ fn statement(name: &str, output: Output, out: &mut dyn Write) -> Result<bool, Fa
     if pages.is_empty() {
         return Ok(false);
     }
+    let is_case = !pages
+        .iter()
+        .any(|page| page.requirement.id.eq_ignore_ascii_case(name));
+    if is_case && output == Output::Human {
+        let ids: Vec<&str> = pages
+            .iter()
+            .map(|page| page.requirement.id.as_str())
+            .collect();
+        let of = ids.join(", ");
+        writeln!(out, "`{name}` is a case. It checks {of}:\n").map_err(io_failure)?;
+    }
     docs::explain(&pages, output, out).map_err(io_failure)?;
     Ok(true)
 }
 
 /// The requirement id that is closest to `name`.
-pub fn closest_statement(name: &str) -> Option<String> {
+pub fn closest_requirement(name: &str) -> Option<String> {
     // Ids of the same chapter first: they differ in two digits.
     let chapter = name.rsplit_once('-').map_or(name, |(chapter, _)| chapter);
     let chapter = chapter.to_uppercase();

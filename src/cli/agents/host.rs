@@ -6,25 +6,28 @@ use crate::cli::Failure;
 use crate::cli::agents::certify::Certify;
 use crate::cli::agents::client::Runtime;
 use crate::exit;
-use agentproto_harness::sessions::{Address, HostTarget};
-use agentproto_harness::suite::{Protocol, Suite};
+use agentproto_harness::sessions::{HostAddress, HostTarget};
+use agentproto_harness::suite::{Suite, SuiteProtocol};
 use agentproto_runtime::home::Home;
 
 /// Maximum length of a token, in bytes.
-const LONGEST_TOKEN: usize = 64 << 10;
+const MAX_TOKEN_BYTES: usize = 64 << 10;
 
 /// The host, if the suites are for session hosts. All suites must be for the same kind of target.
-pub fn named(args: &Certify, suites: &[Suite]) -> Result<Option<(String, HostTarget)>, Failure> {
-    let of_hosts = |suite: &&Suite| suite.protocol == Protocol::Sessions;
-    let about = suites.iter().filter(of_hosts).count();
+pub fn host_target(
+    args: &Certify,
+    suites: &[Suite],
+) -> Result<Option<(String, HostTarget)>, Failure> {
+    let of_hosts = |suite: &&Suite| suite.protocol == SuiteProtocol::Sessions;
+    let session_suites = suites.iter().filter(of_hosts).count();
     let is_named = args.target.is_some() || args.mock.is_some() || !args.command.is_empty();
-    if about == 0 && args.url.is_none() {
-        let stray = [
+    if session_suites == 0 && args.url.is_none() {
+        let host_only = [
             ("--token-file", args.token_file.is_some()),
             ("--adapter", args.adapter.is_some()),
             ("--cwd", args.cwd.is_some()),
         ];
-        return match stray.into_iter().find(|(_, given)| *given) {
+        return match host_only.into_iter().find(|(_, is_set)| *is_set) {
             Some((option, _)) => Err(Failure::new(
                 exit::USAGE,
                 format!("{option} applies only to session hosts"),
@@ -33,7 +36,7 @@ pub fn named(args: &Certify, suites: &[Suite]) -> Result<Option<(String, HostTar
             None => Ok(None),
         };
     }
-    if about < suites.len() || is_named {
+    if session_suites < suites.len() || is_named {
         let what = "a session host takes session suites only, and no other target";
         return Err(Failure::new(exit::USAGE, what).hint("use --suite sessions --url URL"));
     }
@@ -43,13 +46,13 @@ pub fn named(args: &Certify, suites: &[Suite]) -> Result<Option<(String, HostTar
 fn target(args: &Certify) -> Result<(String, HostTarget), Failure> {
     let (url, token) = match &args.url {
         Some(url) => (url.clone(), None),
-        None => running()?,
+        None => running_daemon()?,
     };
     let token = match &args.token_file {
         Some(path) => Some(read_token(path)?),
         None => token,
     };
-    let address = Address::parse(&url).map_err(|why| {
+    let address = HostAddress::parse(&url).map_err(|why| {
         Failure::new(exit::USAGE, why)
             .hint("use for example --url http://127.0.0.1:4646, without /sessions")
     })?;
@@ -69,7 +72,7 @@ fn target(args: &Certify) -> Result<(String, HostTarget), Failure> {
 }
 
 /// The daemon of this user, if it is running.
-fn running() -> Result<(String, Option<String>), Failure> {
+fn running_daemon() -> Result<(String, Option<String>), Failure> {
     let home = Home::from_env()?;
     match Runtime::read(&home)? {
         Some(runtime) => Ok((runtime.url, Some(runtime.token))),
@@ -102,7 +105,7 @@ fn read_token(path: &Path) -> Result<String, Failure> {
     let token = json.as_ref().and_then(|json| json.get("token")?.as_str());
     let token = token.unwrap_or(&text).trim();
     let is_token = !token.is_empty()
-        && token.len() <= LONGEST_TOKEN
+        && token.len() <= MAX_TOKEN_BYTES
         && token.bytes().all(|b| b.is_ascii_graphic());
     match is_token {
         true => Ok(token.to_owned()),

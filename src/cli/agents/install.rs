@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::cli::Outcome;
 use crate::cli::agents::effects::Effects;
-use crate::cli::agents::perform::{Common, Done, Told, perform};
+use crate::cli::agents::lifecycle::{CommandResult, Common, ResultLine, run_lifecycle};
 use crate::cli::args::Global;
 use agentproto_report::aoi::object;
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_runtime::context::Context;
-use agentproto_runtime::install::{self, Action, Options, Plan};
-use agentproto_runtime::{Fault, version};
+use agentproto_runtime::install::{self, InstallAction, InstallOptions, InstallPlan};
+use agentproto_runtime::{Error, version};
 
 #[derive(Args, Debug)]
 pub struct Install {
@@ -27,19 +27,19 @@ pub struct Install {
 }
 
 pub fn run(args: &Install, global: &Global, out: &mut dyn Write) -> Outcome {
-    let options = Options {
+    let options = InstallOptions {
         reinstall: args.reinstall,
         ..args.common.install_options()
     };
-    perform("install", &args.common, global, out, async |ctx| {
+    run_lifecycle("install", &args.common, global, out, async |ctx| {
         Ok(match args.effects.dry_run {
             true => plan(&install::plan(ctx, options)?),
-            false => work(ctx, options).await?,
+            false => install_now(ctx, options).await?,
         })
     })
 }
 
-async fn work(ctx: &Context, options: Options) -> Result<Done, Fault> {
+async fn install_now(ctx: &Context, options: InstallOptions) -> Result<CommandResult, Error> {
     let installed = install::ensure(ctx, options).await?;
     let (version, installed) = version::ensure_with(ctx, &installed, options).await?;
     let how = match &installed.method {
@@ -49,8 +49,8 @@ async fn work(ctx: &Context, options: Options) -> Result<Done, Fault> {
     let bin = installed.bin.to_string_lossy().into_owned();
     let version = version.to_string();
     let facts = json!({ "bin": bin, "version": version, "method": installed.method });
-    let told = Told {
-        kind: Some(Event::Installed),
+    let result = ResultLine {
+        kind: Some(EventType::Installed),
         fields: json!({
             "path": bin,
             "version": version,
@@ -59,34 +59,34 @@ async fn work(ctx: &Context, options: Options) -> Result<Done, Fault> {
         }),
         text: format!("{bin} {version} ({how})"),
     };
-    Ok(Done {
-        told: vec![told],
+    Ok(CommandResult {
+        results: vec![result],
         fields: object(facts),
-        ..Done::default()
+        ..CommandResult::default()
     })
 }
 
-fn plan(plan: &Plan) -> Done {
-    let is_open = plan.found.is_none() && plan.blocked.is_none();
-    let mut told = vec![Told {
+fn plan(plan: &InstallPlan) -> CommandResult {
+    let is_needed = plan.found.is_none() && plan.blocked.is_none();
+    let mut results = vec![ResultLine {
         kind: None,
         fields: Value::Null,
-        text: opening(plan),
+        text: first_line(plan),
     }];
-    for (number, step) in plan.steps.iter().enumerate().filter(|_| is_open) {
+    for (number, step) in plan.steps.iter().enumerate().filter(|_| is_needed) {
         let mut fields = object(step.json());
         let target = step.subject.clone().unwrap_or_else(|| plan.bin.clone());
         fields.insert("target".to_owned(), target.into());
         fields.insert("detail".to_owned(), step.text().into());
         let mut text = format!("  {}. {}: {}", number + 1, step.method, step.text());
-        if let Action::Skip {
+        if let InstallAction::Skip {
             hint: Some(hint), ..
         } = &step.action
         {
             text.push_str(&format!("\n     {hint}"));
         }
-        told.push(Told {
-            kind: Some(Event::Plan),
+        results.push(ResultLine {
+            kind: Some(EventType::Plan),
             fields: fields.into(),
             text,
         });
@@ -96,14 +96,14 @@ fn plan(plan: &Plan) -> Done {
         "found": plan.found.as_ref().map(|f| f.bin.to_string_lossy()),
         "blocked": plan.blocked.as_ref().map(ToString::to_string),
     });
-    Done {
-        told,
+    CommandResult {
+        results,
         fields: object(facts),
-        ..Done::default()
+        ..CommandResult::default()
     }
 }
 
-fn opening(plan: &Plan) -> String {
+fn first_line(plan: &InstallPlan) -> String {
     let bin = &plan.bin;
     if let Some(found) = &plan.found {
         let path = found.bin.to_string_lossy();
@@ -114,6 +114,14 @@ fn opening(plan: &Plan) -> String {
     }
     match plan.steps.is_empty() {
         true => format!("{bin} is not installed, and the manifest declares no install method."),
-        false => format!("{bin} is not installed. Methods to try, in this order:"),
+        false => {
+            let has_new = plan.steps.iter().any(|step| step.text().contains("/NEW"));
+            let new = if has_new {
+                " (NEW is a new directory)"
+            } else {
+                ""
+            };
+            format!("{bin} is not installed. Methods to try, in this order{new}:")
+        }
     }
 }

@@ -68,6 +68,6 @@ where
         let mut fields = String::new();
         context.format_fields(Writer::new(&mut fields), event)?;
         // Messages quote agents and manifests, so control characters are escaped.
-        writeln!(out, "{}", agentproto_text::plain_lines(&fields))
+        writeln!(out, "{}", agentproto_text::escape_lines(&fields))
     }
 }

@@ -9,10 +9,10 @@ use crate::cli::agents::client::Runtime;
 use crate::cli::args::Global;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
-use agentproto_daemon::mcp::{self, Daemon, End, Offer, Own, Relay, Server};
-use agentproto_daemon::{Config, Registry};
+use agentproto_daemon::mcp::{self, Daemon, McpServer, PrivateState, Relay, ServeEnd, ToolOptions};
+use agentproto_daemon::{HostConfig, Registry};
 use agentproto_runtime::home::Home;
-use agentproto_text::plain;
+use agentproto_text::escape_line;
 
 #[derive(Args, Debug)]
 #[command(
@@ -25,8 +25,8 @@ pub struct Mcp {
     /// Look up adapters in DIR first; only for its own sessions
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
-    /// Also offer the tools under their later names: agent_start, agent_prompt,
-    /// agent_sessions_list, agent_output, agent_kill
+    /// Also offer the tools under their names in the newer text of AIP-46: agent_start,
+    /// agent_prompt, agent_sessions_list, agent_output, agent_kill
     #[arg(long, alias = "mcp-aliases")]
     pub aliases: bool,
 }
@@ -45,37 +45,37 @@ pub fn run(args: &Mcp, global: &Global) -> Outcome {
 }
 
 async fn serve(args: &Mcp, global: &Global, home: &Home) -> Outcome {
-    let offer = Offer {
+    let offer = ToolOptions {
         aliases: args.aliases,
     };
-    let say = |what: &str| {
+    let print = |what: &str| {
         if !global.quiet {
-            eprintln!("agentproto: {}", plain(what));
+            eprintln!("agentproto: {}", escape_line(what));
         }
     };
     if !args.own
         && let Some(relay) = daemon(home).await
     {
-        say(&format!("serving the sessions of {}", relay.url()));
+        print(&format!("serving the sessions of {}", relay.url()));
         if !args.adapters.is_empty() {
-            say("`--adapters` has no effect: the daemon uses its own adapters");
+            print("`--adapters` has no effect: the daemon uses its own adapters");
         }
-        return until_over(Server::relay(relay, offer)).await;
+        return serve_until_end(McpServer::relay(relay, offer)).await;
     }
-    let own = Own::make(home)?;
-    let mut config = Config::new(home.clone());
+    let own = PrivateState::create(home)?;
+    let mut config = HostConfig::new(home.clone());
     config.state = own.state.clone();
     config.adapters.clone_from(&args.adapters);
     let (registry, warnings) = Registry::open(config)?;
     for warning in warnings {
-        say(&warning);
+        print(&warning);
     }
-    say("not using a daemon: this process hosts its own sessions, which end with it");
-    let ended = until_over(Server::own(registry.clone(), offer)).await;
+    print("not using a daemon: this process hosts its own sessions, which end with it");
+    let ended = serve_until_end(McpServer::own(registry.clone(), offer)).await;
     tokio::select! {
         () = registry.shutdown() => {}
         // A second signal skips the orderly shutdown.
-        _ = told_to_stop() => {}
+        _ = stop_signal() => {}
     }
     drop(own);
     ended
@@ -86,10 +86,10 @@ async fn daemon(home: &Home) -> Option<Relay> {
     let home = home.clone();
     let found = tokio::task::spawn_blocking(|| {
         Relay::find(move || {
-            let told = Runtime::read(&home).ok().flatten()?;
+            let runtime = Runtime::read(&home).ok().flatten()?;
             Some(Daemon {
-                url: told.url.trim_end_matches('/').to_owned(),
-                token: told.token,
+                url: runtime.url.trim_end_matches('/').to_owned(),
+                token: runtime.token,
             })
         })
     });
@@ -97,18 +97,18 @@ async fn daemon(home: &Home) -> Option<Relay> {
 }
 
 /// Serves until the client disconnects or a signal arrives.
-async fn until_over(server: Server) -> Outcome {
+async fn serve_until_end(server: McpServer) -> Outcome {
     tokio::select! {
         end = mcp::stdio(server) => match end.map_err(io_failure)? {
-            End::Closed => Ok(exit::CLEAN),
-            End::Fault(why) => Err(Failure::new(exit::INTERNAL, why)),
+            ServeEnd::Closed => Ok(exit::CLEAN),
+            ServeEnd::Failed(why) => Err(Failure::new(exit::INTERNAL, why)),
         },
-        code = told_to_stop() => Ok(code),
+        code = stop_signal() => Ok(code),
     }
 }
 
-async fn told_to_stop() -> u8 {
-    let by = |kind| async move {
+async fn stop_signal() -> u8 {
+    let received = |kind| async move {
         match signal(kind) {
             Ok(mut signals) => {
                 signals.recv().await;
@@ -117,8 +117,8 @@ async fn told_to_stop() -> u8 {
         }
     };
     tokio::select! {
-        () = by(SignalKind::interrupt()) => exit::INTERRUPTED,
-        () = by(SignalKind::terminate()) => exit::TERMINATED,
-        () = by(SignalKind::hangup()) => exit::TERMINATED,
+        () = received(SignalKind::interrupt()) => exit::INTERRUPTED,
+        () = received(SignalKind::terminate()) => exit::TERMINATED,
+        () = received(SignalKind::hangup()) => exit::TERMINATED,
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::cli::agents::mistakes::misread;
+use crate::cli::agents::file_errors::invalid_file;
 use crate::cli::agents::{aoi_mock, model};
 use clap::{Args, ValueEnum};
 
@@ -14,12 +14,12 @@ use crate::cli::args::{Global, Output};
 use crate::cli::machine::page::Page;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
-use agentproto_mock::mutants::{self, Mutant};
+use agentproto_mock::mutants::{self, AgentMutant};
 use agentproto_mock::scenario::{self, Embedded, Scenario};
-use agentproto_mock::variants::{self, Variant};
-use agentproto_mock::{self as mock, Kind, Play};
+use agentproto_mock::variants::{self, AgentVariant};
+use agentproto_mock::{self as mock, AgentConfig, AgentKind};
 use agentproto_report::aoi::{Emitter, Fields, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_text::closest_of;
 
 #[derive(Args, Debug)]
@@ -30,10 +30,10 @@ pub struct Mock {
     /// Play this scenario: a name from `--list`, or a YAML file [default: default]
     #[arg(long, value_name = "FILE|NAME")]
     pub scenario: Option<String>,
-    /// Enable this known defect
+    /// Enable this known defect (see `--list`)
     #[arg(long, value_name = "ID")]
     pub mutant: Option<String>,
-    /// Use this variant, which differs but conforms
+    /// Use this conforming variant: unusual behavior that the spec allows
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
     /// Keep sessions in DIR across restarts [default: $MOCK_STATE_DIR, or none]
@@ -58,7 +58,7 @@ pub struct Mock {
     /// Output format of the list and of the self-test
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
     pub output: Output,
-    /// Arguments of the agent, which the scenario can print
+    /// Arguments that the mock agent receives
     #[arg(last = true, value_name = "ARG")]
     pub args: Vec<std::ffi::OsString>,
 }
@@ -76,12 +76,12 @@ pub enum MockKind {
 
 impl MockKind {
     /// The kind of mock agent, or `None` for the model and the tool.
-    fn agent(self) -> Option<Kind> {
+    fn agent(self) -> Option<AgentKind> {
         match self {
-            MockKind::Acp => Some(Kind::Acp),
-            MockKind::AcpV2 => Some(Kind::AcpV2),
-            MockKind::Mcp => Some(Kind::Mcp),
-            MockKind::Repl => Some(Kind::Repl),
+            MockKind::Acp => Some(AgentKind::Acp),
+            MockKind::AcpV2 => Some(AgentKind::AcpV2),
+            MockKind::Mcp => Some(AgentKind::Mcp),
+            MockKind::Repl => Some(AgentKind::Repl),
             MockKind::Llm | MockKind::Aoi => None,
         }
     }
@@ -111,7 +111,7 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
     if args.kind == Some(MockKind::Aoi) {
         return aoi_mock::run(args, global, out);
     }
-    if let Some(flag) = args.model.given() {
+    if let Some(flag) = args.model.first_flag() {
         let message = format!("`{flag}` applies only to the mock model");
         return Err(Failure::new(exit::USAGE, message).hint("use it with `agentproto mock llm`"));
     }
@@ -120,16 +120,16 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
             .hint("usage: agentproto mock acp|acp-v2|mcp|repl|llm|aoi"));
     };
     // A bundle can choose only through the environment variables that its options set.
-    let scenario = chosen(args.scenario.as_deref(), "MOCK_SCENARIO");
-    let mutant = chosen(args.mutant.as_deref(), "MOCK_MUTANT");
-    let variant = chosen(args.variant.as_deref(), "MOCK_VARIANT");
+    let scenario = flag_or_variable(args.scenario.as_deref(), "MOCK_SCENARIO");
+    let mutant = flag_or_variable(args.mutant.as_deref(), "MOCK_MUTANT");
+    let variant = flag_or_variable(args.variant.as_deref(), "MOCK_VARIANT");
     let variant = variant.map(|name| variant_named(kind, &name)).transpose()?;
     let own = variant.map_or("default", |variant| variant.scenario);
     let scenario = scenario_named(kind, scenario.as_deref().unwrap_or(own))?;
     let mutant = mutant.map(|id| mutant_named(kind, &id)).transpose()?;
     let words = args.args.iter();
     let words = words.map(|word| word.to_string_lossy().into_owned());
-    let play = Play {
+    let config = AgentConfig {
         kind,
         scenario,
         mutant,
@@ -137,11 +137,11 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
         args: words.collect(),
         state: args.state.clone(),
     };
-    mock::run(play)
+    mock::run(config)
         .map_err(|error| Failure::new(exit::IO, format!("the mock cannot read or write: {error}")))
 }
 
-pub fn chosen(flag: Option<&str>, variable: &str) -> Option<String> {
+pub fn flag_or_variable(flag: Option<&str>, variable: &str) -> Option<String> {
     // An empty flag means none, even if the environment variable is set.
     let named = flag.map_or_else(
         || std::env::var(variable).ok(),
@@ -151,7 +151,7 @@ pub fn chosen(flag: Option<&str>, variable: &str) -> Option<String> {
 }
 
 /// Finds a built-in scenario, or reads a file.
-fn scenario_named(kind: Kind, name: &str) -> Result<Scenario, Failure> {
+fn scenario_named(kind: AgentKind, name: &str) -> Result<Scenario, Failure> {
     let known = || std::iter::once(scenario::default_of(kind)).chain(scenarios());
     if let Some(found) = known().find(|scenario| scenario.name == name) {
         return read(found.text, name);
@@ -163,7 +163,7 @@ fn scenario_named(kind: Kind, name: &str) -> Result<Scenario, Failure> {
         return Err(match closest_of(name, known().map(|s| s.name)) {
             Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
             None => failure
-                .hint("`agentproto mock --list` lists them; the name of a file ends in .yaml"),
+                .hint("`agentproto mock --list` lists all scenarios; to use a file, give its path with .yaml"),
         });
     }
     let text = std::fs::read_to_string(path)
@@ -176,10 +176,10 @@ fn scenarios() -> impl Iterator<Item = Embedded> {
 }
 
 fn read(text: &str, name: &str) -> Result<Scenario, Failure> {
-    scenario::parse(text).map_err(|mistakes| misread("scenario", name, &mistakes))
+    scenario::parse(text).map_err(|errors| invalid_file("scenario", name, &errors))
 }
 
-fn variant_named(kind: Kind, name: &str) -> Result<&'static Variant, Failure> {
+fn variant_named(kind: AgentKind, name: &str) -> Result<&'static AgentVariant, Failure> {
     let known = || variants::of(kind);
     known().find(|variant| variant.name == name).ok_or_else(|| {
         let message = format!("the {} mock has no variant `{name}`", kind.as_str());
@@ -191,7 +191,7 @@ fn variant_named(kind: Kind, name: &str) -> Result<&'static Variant, Failure> {
     })
 }
 
-fn mutant_named(kind: Kind, id: &str) -> Result<&'static Mutant, Failure> {
+fn mutant_named(kind: AgentKind, id: &str) -> Result<&'static AgentMutant, Failure> {
     let known = || mutants::of(kind);
     known().find(|mutant| mutant.id == id).ok_or_else(|| {
         let failure = Failure::new(
@@ -207,21 +207,21 @@ fn mutant_named(kind: Kind, id: &str) -> Result<&'static Mutant, Failure> {
 
 /// One row of the list.
 pub struct Row {
-    pub event: Event,
+    pub event: EventType,
     pub fields: Value,
     pub cells: [String; 3],
 }
 
 fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
-    let defaults = Kind::ALL.iter();
+    let defaults = AgentKind::ALL.iter();
     let defaults = defaults.map(|kind| (kind.as_str(), scenario::default_of(*kind)));
     let named = scenarios().map(|scenario| ("any", scenario));
     for (mock, embedded) in defaults.chain(named) {
         let description = scenario::parse(embedded.text).map(|s| s.description);
         let description = description.unwrap_or_default();
         rows.push(Row {
-            event: Event::Scenario,
+            event: EventType::Scenario,
             fields: json!({
                 "id": format!("{mock}/{}", embedded.name),
                 "mock": mock,
@@ -234,32 +234,32 @@ fn rows() -> Vec<Row> {
     for variant in variants::all() {
         let mock = variant.kind.as_str();
         rows.push(Row {
-            event: Event::Variant,
+            event: EventType::Variant,
             fields: json!({
                 "id": format!("{mock}/{}", variant.name),
                 "mock": mock,
                 "name": variant.name,
-                "what": variant.what,
+                "what": variant.description,
                 "scenario": variant.scenario,
             }),
-            cells: [mock, variant.name, variant.what].map(str::to_owned),
+            cells: [mock, variant.name, variant.description].map(str::to_owned),
         });
     }
-    for &kind in Kind::ALL {
+    for &kind in AgentKind::ALL {
         for mutant in mutants::of(kind) {
             rows.push(Row {
-                event: Event::Mutant,
+                event: EventType::Mutant,
                 fields: json!({
                     "mock": kind.as_str(),
                     "id": mutant.id,
                     "requirement": mutant.requirement,
-                    "wrong": mutant.wrong,
+                    "wrong": mutant.defect,
                     "scenario": mutant.scenario,
                 }),
                 cells: [
                     mutant.id.to_owned(),
                     mutant.requirement.to_owned(),
-                    mutant.wrong.to_owned(),
+                    mutant.defect.to_owned(),
                 ],
             });
         }
@@ -270,15 +270,20 @@ fn rows() -> Vec<Row> {
 
 fn list(args: &Mock, out: &mut dyn Write) -> Outcome {
     let mut rows = rows();
-    let cut = args.page.keep("mock", &mut rows)?;
-    listed(&rows, args.page.told(&cut), args.output, out).map_err(io_failure)
+    let range = args.page.select("mock", &mut rows)?;
+    print_list(&rows, args.page.document_fields(&range), args.output, out).map_err(io_failure)
 }
 
-fn listed(rows: &[Row], more: Fields, output: Output, out: &mut dyn Write) -> std::io::Result<u8> {
+fn print_list(
+    rows: &[Row],
+    more: Fields,
+    output: Output,
+    out: &mut dyn Write,
+) -> std::io::Result<u8> {
     let started = Instant::now();
-    let of = |event: Event| -> Vec<&Row> { rows.iter().filter(|r| r.event == event).collect() };
-    let (scenarios, mutants) = (of(Event::Scenario), of(Event::Mutant));
-    let variants = of(Event::Variant);
+    let of = |event: EventType| -> Vec<&Row> { rows.iter().filter(|r| r.event == event).collect() };
+    let (scenarios, mutants) = (of(EventType::Scenario), of(EventType::Mutant));
+    let variants = of(EventType::Variant);
     match output {
         Output::Json => {
             let fields = |rows: &[&Row]| -> Vec<Value> {

@@ -17,22 +17,22 @@ mod doctor;
 pub mod effects;
 mod exit_codes;
 pub mod explain;
+mod file_errors;
 mod host;
 mod host_rules;
-mod input;
 mod install;
+mod lifecycle;
 pub mod log;
 mod mcp;
-mod mistakes;
 mod mock;
 mod model;
 mod notes;
 mod once;
-mod perform;
 mod progress;
 mod record;
 mod replay;
 mod report;
+mod requirement;
 mod run;
 mod sandbox;
 mod sandbox_clauses;
@@ -40,7 +40,7 @@ mod selftest;
 mod serve;
 mod sessions;
 mod setup;
-mod statement;
+mod stdin;
 mod workspace;
 
 use std::ffi::OsString;
@@ -54,44 +54,46 @@ use super::machine::Call;
 use super::machine::stream::Stream;
 use super::{Cli, Failure, Outcome, signals};
 use crate::exit;
-use agentproto_runtime::fault::Fault;
+use agentproto_runtime::error::Error;
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// List the requirements of the specs with the rules, cases and monitors that check them
     Coverage(coverage::Coverage),
-    /// Show what this machine supports: what its kernel can enforce, and what is missing
-    Doctor(doctor::Doctor),
-    /// Install the program of a bundle if it is missing, and check its version
-    Install(install::Install),
-    /// Explain a declared sandbox, or run a command in it
-    Sandbox {
-        #[command(subcommand)]
-        action: sandbox::SandboxAction,
-    },
     /// Run one turn of the agent that a manifest describes
     Run(run::Run),
-    /// Serve many agents on this host: HTTP, server-sent events, MCP and a dashboard
-    Serve(serve::Serve),
-    /// List the sessions of a running host, watch them, or attach to one
-    Sessions(sessions::Sessions),
-    /// Manage the named directories that sessions run in
-    Workspace {
-        #[command(subcommand)]
-        action: workspace::WorkspaceAction,
-    },
-    /// Run the setup steps that a bundle needs once
+    /// Install the program that a bundle describes if it is missing, and check its version
+    Install(install::Install),
+    /// Run the one-time setup steps of a bundle
     Setup(setup::Setup),
     /// Log in to the services that a bundle needs, and store its secrets
     Auth {
         #[command(subcommand)]
         action: auth::AuthAction,
     },
+    /// Explain a declared sandbox, or run a command in it
+    Sandbox {
+        #[command(subcommand)]
+        action: sandbox::SandboxAction,
+    },
+    /// Show what this machine supports: what its kernel can enforce, and what is missing
+    Doctor(doctor::Doctor),
     /// Check the audit log
     Audit {
         #[command(subcommand)]
         action: audit::AuditAction,
     },
+    /// Run the daemon: many agent sessions over HTTP, server-sent events and MCP, with a dashboard
+    Serve(serve::Serve),
+    /// List the sessions of the running daemon, watch them, or attach to one
+    Sessions(sessions::Sessions),
+    /// Manage the named directories that sessions run in
+    Workspace {
+        #[command(subcommand)]
+        action: workspace::WorkspaceAction,
+    },
+    /// Serve agent sessions to an MCP client on stdin and stdout
+    Mcp(mcp::Mcp),
     /// Certify an agent: run conformance suites against it over the wire
     Certify(Box<certify::Certify>),
     /// Check the machine mode of a command-line tool with the 13 checks of AOI-CLI
@@ -109,8 +111,6 @@ pub enum Command {
     },
     /// Run a mock agent on stdio, conforming or with one known defect
     Mock(mock::Mock),
-    /// Serve agent sessions to an MCP client on stdin and stdout
-    Mcp(mcp::Mcp),
 }
 
 impl Command {
@@ -124,10 +124,12 @@ impl Command {
     }
 
     /// Maximum number of bytes that the command reads from stdin, if it reads stdin.
-    fn longest_payload(&self) -> Option<u64> {
+    fn max_stdin_bytes(&self) -> Option<u64> {
         match self {
-            Command::Auth { action } if action.reads_input() => Some(auth::LONGEST_SECRET + 1),
-            Command::Run(args) if args.prompt.as_deref() == Some("-") => Some(run::LONGEST_PROMPT),
+            Command::Auth { action } if action.reads_input() => Some(auth::MAX_SECRET_BYTES + 1),
+            Command::Run(args) if args.prompt.as_deref() == Some("-") => {
+                Some(run::MAX_PROMPT_BYTES)
+            }
             _ => None,
         }
     }
@@ -157,12 +159,12 @@ impl Command {
     }
 }
 
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
         Failure {
-            hint: fault.hint,
-            details: fault.details,
-            ..Failure::new(exit_codes::of(fault.code), fault.message).typed(fault.code.as_str())
+            hint: error.hint,
+            details: error.details,
+            ..Failure::new(exit_codes::of(error.code), error.message).typed(error.code.as_str())
         }
     }
 }
@@ -170,7 +172,7 @@ impl From<Fault> for Failure {
 /// Turns off huge pages for host commands, because with many small allocations they would take a
 /// multiple of the memory that is used. Called before anything is allocated. The helper turns them
 /// on again, so that agents run with the machine's own setting.
-pub fn keep_pages_small() {
+pub fn disable_huge_pages() {
     let hosts = ["serve", "mcp"];
     let first = std::env::args_os().nth(1);
     if first.is_some_and(|first| hosts.iter().any(|host| first == *host)) {
@@ -180,7 +182,7 @@ pub fn keep_pages_small() {
 }
 
 /// Runs the command, or returns the result of an earlier run with the same key.
-pub fn once<W: Write>(
+pub fn run_once<W: Write>(
     command: &Command,
     cli: &Cli,
     call: &Call,
@@ -191,17 +193,17 @@ pub fn once<W: Write>(
         return super::run(cli, out);
     };
     // Another process may hold the key for long, and input may be slow to arrive.
-    let (key, words, limit) = (key.clone(), words.to_vec(), command.longest_payload());
-    let claimed = signals::unless_stopped(move || claim(&key, &words, payload(limit)?))?;
-    let turn = match claimed? {
-        Claim::Done(answer) => return answer.give(call.is_machine, out),
-        Claim::Ours(turn) => turn,
+    let (key, words, limit) = (key.clone(), words.to_vec(), command.max_stdin_bytes());
+    let claimed = signals::run_until_signal(move || claim(&key, &words, payload(limit)?))?;
+    let claimed_key = match claimed? {
+        Claim::Done(answer) => return answer.print(call.is_machine, out),
+        Claim::New(claimed_key) => claimed_key,
     };
-    out.keep();
+    out.store_output();
     let code = super::run(cli, out)?;
     // A call that failed may be repeated.
-    if let (exit::CLEAN, Some(kept)) = (code, out.take_kept()) {
-        turn.done(code, &kept)?;
+    if let (exit::CLEAN, Some(stored)) = (code, out.take_stored()) {
+        claimed_key.store(code, &stored)?;
     }
     Ok(code)
 }
@@ -210,7 +212,7 @@ fn payload(limit: Option<u64>) -> Result<&'static [u8], Failure> {
     let Some(limit) = limit else {
         return Ok(&[]);
     };
-    input::all(limit).map_err(|e| Failure::new(exit::IO, format!("cannot read stdin: {e}")))
+    stdin::read_all(limit).map_err(|e| Failure::new(exit::IO, format!("cannot read stdin: {e}")))
 }
 
 /// A number of seconds on the command line.

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::agents::mistakes::misread;
+use crate::cli::agents::file_errors::invalid_file;
 use crate::cli::agents::mock::Mock;
 use crate::cli::args::Output;
 use crate::cli::{Failure, Outcome, io_failure, signals};
 use crate::exit;
-use agentproto_mock::llm::{self, Asked, Script, Server};
+use agentproto_mock::llm::{self, LoggedRequest, ModelServer, Script};
 use agentproto_report::aoi::{Emitter, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 
 #[derive(Args, Debug)]
 pub struct Model {
@@ -30,7 +30,7 @@ pub struct Model {
 
 impl Model {
     /// The first given flag that only the model has.
-    pub fn given(&self) -> Option<&'static str> {
+    pub fn first_flag(&self) -> Option<&'static str> {
         let port = self.port.is_some().then_some("--port");
         let script = self.script.is_some().then_some("--script");
         port.or(script)
@@ -45,7 +45,7 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
         ("--variant", args.variant.is_some()),
         ("--state", args.state.is_some()),
     ];
-    if let Some((flag, _)) = other.iter().find(|(_, given)| *given) {
+    if let Some((flag, _)) = other.iter().find(|(_, is_set)| *is_set) {
         let message = format!("`{flag}` applies only to the mock agents, not to the mock model");
         return Err(
             Failure::new(exit::USAGE, message).hint("use --script FILE to choose its responses")
@@ -59,41 +59,43 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
         .enable_all()
         .build()
         .map_err(io_failure)?;
-    let voice = match args.output == Output::Jsonl {
-        true => Voice::Machine(Emitter::new(out, env!("CARGO_PKG_VERSION"))),
-        false => Voice::Plain(out),
+    let output = match args.output == Output::Jsonl {
+        true => ModelOutput::Machine(Emitter::new(out, env!("CARGO_PKG_VERSION"))),
+        false => ModelOutput::Plain(out),
     };
-    runtime.block_on(serve(script, &args.model, voice))
+    runtime.block_on(serve(script, &args.model, output))
 }
 
 fn read(path: &Path) -> Result<Script, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::new(exit::NO_INPUT, format!("{name} cannot be read: {error}")))?;
-    llm::parse(&text).map_err(|mistakes| misread("model-script", &name, &mistakes))
+    llm::parse(&text).map_err(|errors| invalid_file("model-script", &name, &errors))
 }
 
 /// Where the output goes: to the script that started the model, or to a reader of events.
-enum Voice<'o> {
+enum ModelOutput<'o> {
     Plain(&'o mut dyn Write),
     Machine(Emitter<'o>),
 }
 
-impl Voice<'_> {
-    fn begin(&mut self, url: &str) -> io::Result<()> {
+impl ModelOutput<'_> {
+    fn start(&mut self, url: &str) -> io::Result<()> {
         match self {
-            Voice::Plain(out) => say(out, &json!({ "url": url })),
-            Voice::Machine(emitter) => {
+            ModelOutput::Plain(out) => write_line(out, &json!({ "url": url })),
+            ModelOutput::Machine(emitter) => {
                 emitter.meta("mock")?;
-                emitter.event(Event::Model, &object(json!({ "url": url })))
+                emitter.event(EventType::Model, &object(json!({ "url": url })))
             }
         }
     }
 
-    fn asked(&mut self, asked: &Asked) -> io::Result<()> {
+    fn request(&mut self, request: &LoggedRequest) -> io::Result<()> {
         match self {
-            Voice::Plain(out) => say(out, &json!({ "asked": line(asked) })),
-            Voice::Machine(emitter) => emitter.event(Event::Asked, &object(line(asked))),
+            ModelOutput::Plain(out) => write_line(out, &json!({ "asked": line(request) })),
+            ModelOutput::Machine(emitter) => {
+                emitter.event(EventType::Asked, &object(line(request)))
+            }
         }
     }
 
@@ -101,57 +103,58 @@ impl Voice<'_> {
     /// process.
     async fn stopped(&self) -> Failure {
         loop {
-            tokio::time::sleep(signals::NAP).await;
-            if let (Voice::Machine(_), Some(code)) = (self, signals::interrupted()) {
+            tokio::time::sleep(signals::POLL_INTERVAL).await;
+            if let (ModelOutput::Machine(_), Some(code)) = (self, signals::interrupted()) {
                 return Failure::interrupted(code);
             }
         }
     }
 }
 
-async fn serve(script: Script, model: &Model, mut voice: Voice<'_>) -> Outcome {
+async fn serve(script: Script, model: &Model, mut output: ModelOutput<'_>) -> Outcome {
     let port = model.port.unwrap_or(0);
-    let server = Server::start_at(script, port).await.map_err(|error| {
+    let server = ModelServer::start_at(script, port).await.map_err(|error| {
         let message = format!("the mock model cannot listen on 127.0.0.1:{port}: {error}");
         Failure::new(exit::UNAVAILABLE, message).hint("use --port 0 for any free port")
     })?;
-    voice.begin(&server.url()).map_err(io_failure)?;
+    output.start(&server.url()).map_err(io_failure)?;
     let mut changes = server.log().subscribe();
-    let mut told = 0;
+    let mut printed = 0;
     loop {
         // The server holds the other end, so that waiting for a change never fails.
         tokio::select! {
             _ = changes.changed() => {}
-            stopped = voice.stopped() => return Err(stopped),
+            stopped = output.stopped() => return Err(stopped),
         }
         if !model.log_requests {
             continue;
         }
         let all = server.log().all();
-        let over = |asked: &&Asked| asked.finished || asked.dropped;
-        for asked in all.iter().skip(told).take_while(over) {
-            voice.asked(asked).map_err(io_failure)?;
-            told += 1;
+        let is_over = |request: &&LoggedRequest| request.finished || request.dropped;
+        for request in all.iter().skip(printed).take_while(is_over) {
+            output.request(request).map_err(io_failure)?;
+            printed += 1;
         }
     }
 }
 
-fn say(out: &mut dyn Write, line: &Value) -> io::Result<()> {
+fn write_line(out: &mut dyn Write, line: &Value) -> io::Result<()> {
     writeln!(out, "{line}")?;
     out.flush()
 }
 
-fn line(asked: &Asked) -> Value {
-    let messages = asked.messages.iter();
-    let messages = messages.map(|said| json!({"role": said.role.as_str(), "text": said.text}));
+fn line(request: &LoggedRequest) -> Value {
+    let messages = request.messages.iter();
+    let messages =
+        messages.map(|message| json!({"role": message.role.as_str(), "text": message.text}));
     json!({
-        "dialect": asked.dialect.as_str(),
-        "model": asked.model,
+        "dialect": request.dialect.as_str(),
+        "model": request.model,
         "messages": messages.collect::<Vec<Value>>(),
-        "tools": &*asked.tools,
-        "streamed": asked.streamed,
-        "status": asked.status,
-        "dropped": asked.dropped,
-        "finished": asked.finished,
+        "tools": &*request.tools,
+        "streamed": request.streamed,
+        "status": request.status,
+        "dropped": request.dropped,
+        "finished": request.finished,
     })
 }

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use crate::cli::{Failure, signals};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_runtime::observe::{Observer, Stage};
 
 pub enum Note {
@@ -21,7 +21,7 @@ impl Note {
         match self {
             Note::Stage(stage, text) | Note::Progress(stage, text) => {
                 let fields = serde_json::json!({ "stage": stage.as_str(), "message": text });
-                emitter.event(Event::Progress, &object(fields))
+                emitter.event(EventType::Progress, &object(fields))
             }
             Note::Warning(code, message) => emitter.warning(code, message, None),
         }
@@ -92,7 +92,7 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 /// Resolves when stdout has no reader any more, or never if stdout is not a pipe. A process that
 /// does not write has no other way to notice this.
 pub fn output_closed() -> tokio::sync::oneshot::Receiver<()> {
-    let (say, closed) = tokio::sync::oneshot::channel();
+    let (sender, closed) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         let mut output = libc::pollfd {
             fd: libc::STDOUT_FILENO,
@@ -103,7 +103,7 @@ pub fn output_closed() -> tokio::sync::oneshot::Receiver<()> {
             // SAFETY: one pollfd that outlives the call.
             let ready = unsafe { libc::poll(&raw mut output, 1, -1) };
             if ready > 0 && output.revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
-                let _ = say.send(());
+                let _ = sender.send(());
                 return;
             }
             let error = std::io::Error::last_os_error();

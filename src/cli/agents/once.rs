@@ -16,16 +16,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::cli::machine::stream::Kept;
+use crate::cli::machine::stream::StoredOutput;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use agentproto_runtime::home::{self, Home};
 
 const DIR: &str = "idempotency";
 /// Maximum number of stored results.
-const MOST: usize = 1000;
+const MAX_RESULTS: usize = 1000;
 /// Maximum age of a stored result.
-const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The result of a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -41,14 +41,14 @@ struct Record {
 
 pub enum Claim {
     /// The call was done before.
-    Done(Answer),
+    Done(StoredResult),
     /// The caller must do it. Others with this key wait.
-    Ours(Turn),
+    New(ClaimedKey),
 }
 
-pub struct Answer(Record);
+pub struct StoredResult(Record);
 
-pub struct Turn {
+pub struct ClaimedKey {
     path: PathBuf,
     request: String,
     _lock: Lock,
@@ -59,11 +59,11 @@ pub fn claim(key: &str, words: &[OsString], payload: &[u8]) -> Result<Claim, Fai
     let home = Home::from_env()?;
     let dir = home.dir(DIR)?;
     let name = hex(&Sha256::digest(key));
-    let lock = Lock::take(&dir.join(format!("{name}.lock"))).map_err(unusable)?;
+    let lock = Lock::take(&dir.join(format!("{name}.lock"))).map_err(store_failure)?;
     let path = dir.join(format!("{name}.json"));
     let request = digest(words, payload);
     match read(&path) {
-        Some(record) if record.request == request => Ok(Claim::Done(Answer(record))),
+        Some(record) if record.request == request => Ok(Claim::Done(StoredResult(record))),
         Some(_) => {
             let message = "this idempotency key was used for a different call: nothing was done";
             Err(Failure::new(exit::DATA, message)
@@ -72,7 +72,7 @@ pub fn claim(key: &str, words: &[OsString], payload: &[u8]) -> Result<Claim, Fai
         }
         None => {
             prune(&dir);
-            Ok(Claim::Ours(Turn {
+            Ok(Claim::New(ClaimedKey {
                 path,
                 request,
                 _lock: lock,
@@ -81,8 +81,8 @@ pub fn claim(key: &str, words: &[OsString], payload: &[u8]) -> Result<Claim, Fai
     }
 }
 
-impl Answer {
-    pub fn give(self, is_machine: bool, out: &mut dyn Write) -> Outcome {
+impl StoredResult {
+    pub fn print(self, is_machine: bool, out: &mut dyn Write) -> Outcome {
         let record = self.0;
         for line in record.stdout.split_inclusive('\n') {
             let replayed = is_machine.then(|| replayed(line, record.is_cut)).flatten();
@@ -110,28 +110,28 @@ fn replayed(line: &str, is_cut: bool) -> Option<String> {
     Some(format!("{text}\n"))
 }
 
-impl Turn {
+impl ClaimedKey {
     /// Stores the result, so that the call is not done again.
-    pub fn done(self, code: u8, kept: &Kept) -> Result<(), Failure> {
-        let mut stdout = String::from_utf8_lossy(&kept.bytes).into_owned();
-        if !kept.is_whole {
+    pub fn store(self, code: u8, stored: &StoredOutput) -> Result<(), Failure> {
+        let mut stdout = String::from_utf8_lossy(&stored.bytes).into_owned();
+        if !stored.is_complete {
             let first = stdout.find('\n').map_or(0, |at| at + 1);
             stdout.truncate(first);
-            stdout.push_str(&String::from_utf8_lossy(&kept.last));
+            stdout.push_str(&String::from_utf8_lossy(&stored.last));
         }
         let record = Record {
             request: self.request,
             code,
             stdout,
-            is_cut: !kept.is_whole,
+            is_cut: !stored.is_complete,
         };
         let bytes = serde_json::to_vec(&record)
             .map_err(|error| Failure::new(exit::INTERNAL, error.to_string()))?;
-        home::write_private(&self.path, &bytes).map_err(unusable)
+        home::write_private(&self.path, &bytes).map_err(store_failure)
     }
 }
 
-fn unusable(error: std::io::Error) -> Failure {
+fn store_failure(error: std::io::Error) -> Failure {
     let message = format!("cannot store results by idempotency key: {error}");
     Failure::new(exit::CANT_CREATE, message).hint("check $AGENTPROTO_HOME")
 }
@@ -174,7 +174,7 @@ fn prune(dir: &Path) {
         let path = entry.path();
         let written = entry.metadata().and_then(|about| about.modified());
         let Ok(written) = written else { continue };
-        let is_old = now.duration_since(written).is_ok_and(|age| age > LONGEST);
+        let is_old = now.duration_since(written).is_ok_and(|age| age > MAX_AGE);
         match path.extension().is_some_and(|ending| ending == "json") {
             // A lock that a killed process left behind.
             false if is_old => drop(fs::remove_file(&path)),
@@ -183,9 +183,9 @@ fn prune(dir: &Path) {
             true => results.push((written, path)),
         }
     }
-    if results.len() >= MOST {
+    if results.len() >= MAX_RESULTS {
         results.sort();
-        for (_, path) in results.iter().take(results.len() + 1 - MOST) {
+        for (_, path) in results.iter().take(results.len() + 1 - MAX_RESULTS) {
             let _ = fs::remove_file(path);
         }
     }
@@ -254,20 +254,20 @@ mod tests {
     #[test]
     fn the_number_of_results_is_limited() {
         let dir = tempfile::tempdir().expect("a directory");
-        for number in 0..MOST + 5 {
+        for number in 0..MAX_RESULTS + 5 {
             fs::write(dir.path().join(format!("{number}.json")), "{}").expect("written");
         }
         prune(dir.path());
         let left = fs::read_dir(dir.path()).expect("there").count();
-        assert_eq!(left, MOST - 1);
+        assert_eq!(left, MAX_RESULTS - 1);
     }
 
     #[test]
     fn a_summary_says_that_it_is_a_replay() {
         let line = "{\"type\":\"aoi:summary\",\"ok\":true,\"count\":3}\n";
-        let told = replayed(line, false).expect("a summary");
+        let replayed_line = replayed(line, false).expect("a summary");
         assert_eq!(
-            told,
+            replayed_line,
             "{\"type\":\"aoi:summary\",\"ok\":true,\"count\":3,\"replayed\":true}\n"
         );
         assert!(

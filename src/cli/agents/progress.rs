@@ -7,7 +7,7 @@ use crate::cli::args::Global;
 use agentproto_harness::run::Progress;
 
 /// A counter, if stderr is a terminal.
-pub fn shown(global: &Global) -> Arc<dyn Progress> {
+pub fn for_terminal(global: &Global) -> Arc<dyn Progress> {
     match std::io::stderr().is_terminal() && !global.quiet {
         true => Arc::new(Counter),
         false => Arc::new(()),

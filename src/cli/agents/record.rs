@@ -21,14 +21,14 @@ use crate::cli::args::Global;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use agentproto_harness::run::process::{Program, StartError, exit_value, unconfined};
-use agentproto_sandbox::spawn::{self, Child, Exit, Options, Stdio};
-use agentproto_text::plain;
-use agentproto_wire::record::Recorder;
+use agentproto_sandbox::spawn::{self, Child, Exit, SpawnOptions, Stdio};
+use agentproto_text::escape_line;
+use agentproto_wire::record::TranscriptRecorder;
 use agentproto_wire::{Direction, file};
 
 /// Maximum number of chunks that wait for a slow disk before the agent has to wait.
-const WAITING: usize = 1024;
-const CHUNK: usize = 64 << 10;
+const MAX_QUEUED_CHUNKS: usize = 1024;
+const CHUNK_BYTES: usize = 64 << 10;
 
 #[derive(Args, Debug)]
 pub struct Record {
@@ -42,7 +42,7 @@ pub struct Record {
 }
 
 /// What is recorded, in the order in which it happened.
-enum Happened {
+enum RecordEvent {
     Bytes(Direction, Duration, Vec<u8>),
     Process(Duration, Value),
     /// The streams are closed: a line without an end will not get one.
@@ -52,27 +52,29 @@ enum Happened {
 
 /// Sends to the thread that writes the recording.
 #[derive(Clone)]
-struct Tape {
-    begun: Instant,
-    to: SyncSender<Happened>,
+struct RecorderHandle {
+    started: Instant,
+    to: SyncSender<RecordEvent>,
 }
 
-impl Tape {
+impl RecorderHandle {
     fn bytes(&self, direction: Direction, bytes: &[u8]) {
-        let _ = self.to.send(Happened::Bytes(
+        let _ = self.to.send(RecordEvent::Bytes(
             direction,
-            self.begun.elapsed(),
+            self.started.elapsed(),
             bytes.to_vec(),
         ));
     }
     fn process(&self, what: Value) {
-        let _ = self.to.send(Happened::Process(self.begun.elapsed(), what));
+        let _ = self
+            .to
+            .send(RecordEvent::Process(self.started.elapsed(), what));
     }
 }
 
 /// The side of the client that is gone.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Gone {
+enum ClosedSide {
     Input,
     Output,
 }
@@ -87,7 +89,7 @@ pub fn run(args: &Record, global: &Global) -> Outcome {
         head["started"] = json!(now.map(|n| n.as_secs()).unwrap_or_default());
         head
     };
-    let recorder = create(&path).and_then(|file| Recorder::new(file, &head));
+    let recorder = create(&path).and_then(|file| TranscriptRecorder::new(file, &head));
     let recorder = recorder.map_err(|error| {
         let message = format!("{} cannot be written: {error}", path.display());
         Failure::new(exit::CANT_CREATE, message)
@@ -95,26 +97,26 @@ pub fn run(args: &Record, global: &Global) -> Outcome {
     if args.to.is_none() && !global.quiet {
         eprintln!(
             "agentproto: recording to {}",
-            plain(&path.to_string_lossy())
+            escape_line(&path.to_string_lossy())
         );
     }
-    let (to, from) = sync_channel(WAITING);
-    let tape = Tape {
-        begun: Instant::now(),
+    let (to, from) = sync_channel(MAX_QUEUED_CHUNKS);
+    let handle = RecorderHandle {
+        started: Instant::now(),
         to,
     };
-    let writer = thread::spawn(move || write_down(recorder, &from));
+    let writer = thread::spawn(move || write_events(recorder, &from));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(io_failure)?;
-    let ended = runtime.block_on(pass_on(&program, &tape));
-    let _ = tape.to.send(Happened::End);
+    let ended = runtime.block_on(run_and_record(&program, &handle));
+    let _ = handle.to.send(RecordEvent::End);
     if let Ok(Err(error)) = writer.join() {
         eprintln!(
             "agentproto: {} is incomplete: {error}",
-            plain(&path.to_string_lossy())
+            escape_line(&path.to_string_lossy())
         );
     }
     // A thread may still be blocked on our stdin; it ends with the process.
@@ -151,17 +153,20 @@ pub fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn write_down(mut recorder: Recorder<File>, from: &Receiver<Happened>) -> io::Result<()> {
+fn write_events(
+    mut recorder: TranscriptRecorder<File>,
+    from: &Receiver<RecordEvent>,
+) -> io::Result<()> {
     let mut outcome = Ok(());
-    while let Ok(happened) = from.recv() {
-        let is_end = matches!(happened, Happened::End);
+    while let Ok(event) = from.recv() {
+        let is_end = matches!(event, RecordEvent::End);
         // After a failure the agent continues, but nothing more is recorded.
         if outcome.is_ok() {
-            outcome = match happened {
-                Happened::Bytes(direction, at, bytes) => recorder.bytes(direction, at, &bytes),
-                Happened::Process(at, what) => recorder.process(at, &what),
-                Happened::Closed(at) => recorder.flush(at),
-                Happened::End => Ok(()),
+            outcome = match event {
+                RecordEvent::Bytes(direction, at, bytes) => recorder.bytes(direction, at, &bytes),
+                RecordEvent::Process(at, what) => recorder.process(at, &what),
+                RecordEvent::Closed(at) => recorder.flush(at),
+                RecordEvent::End => Ok(()),
             };
         }
         if is_end {
@@ -171,24 +176,24 @@ fn write_down(mut recorder: Recorder<File>, from: &Receiver<Happened>) -> io::Re
     outcome
 }
 
-async fn pass_on(program: &Program, tape: &Tape) -> Result<Exit, Failure> {
+async fn run_and_record(program: &Program, handle: &RecorderHandle) -> Result<Exit, Failure> {
     let cwd = std::env::current_dir().map_err(io_failure)?;
-    let heard = tape.clone();
-    let options = Options {
+    let stderr_handle = handle.clone();
+    let options = SpawnOptions {
         stdio: Stdio::Raw,
         stderr: Box::new(move |bytes| {
-            heard.bytes(Direction::Stderr, bytes);
+            stderr_handle.bytes(Direction::Stderr, bytes);
             let _ = io::stderr().lock().write_all(bytes);
         }),
-        ..Options::default()
+        ..SpawnOptions::default()
     };
     let plan = unconfined(&program.argv, &program.env, &cwd);
     let mut child = spawn::spawn(&plan, options)
         .await
         .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
-    tape.process(json!({"started": true}));
-    let begun = Instant::now();
-    let (say, mut gone) = mpsc::unbounded_channel();
+    handle.process(json!({"started": true}));
+    let started = Instant::now();
+    let (sender, mut closed_sides) = mpsc::unbounded_channel();
     let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.raw.take()) else {
         return Err(Failure::new(exit::INTERNAL, "the agent has no pipes"));
     };
@@ -206,10 +211,10 @@ async fn pass_on(program: &Program, tape: &Tape) -> Result<Exit, Failure> {
             .try_clone_to_owned()
             .map_err(io_failure)?,
     );
-    forward_input(own_input, stdin, tape.clone(), say.clone());
-    watch_output(say);
-    let output = forward_output(stdout, own_output, tape.clone());
-    let exit = until_ended(&mut child, &mut gone).await?;
+    forward_input(own_input, stdin, handle.clone(), sender.clone());
+    watch_output(sender);
+    let output = forward_output(stdout, own_output, handle.clone());
+    let exit = wait_for_exit(&mut child, &mut closed_sides).await?;
     child.stderr.finish().await;
     let output = tokio::task::spawn_blocking(move || output.join());
     // A signal ends the wait for a client that neither reads nor disconnects.
@@ -220,26 +225,33 @@ async fn pass_on(program: &Program, tape: &Tape) -> Result<Exit, Failure> {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
-    let _ = tape.to.send(Happened::Closed(tape.begun.elapsed()));
-    tape.process(json!({"exit": exit_value(&exit, begun.elapsed())}));
+    let _ = handle
+        .to
+        .send(RecordEvent::Closed(handle.started.elapsed()));
+    handle.process(json!({"exit": exit_value(&exit, started.elapsed())}));
     Ok(exit)
 }
 
 /// Records each chunk before forwarding it, so that a response never precedes its request.
-fn forward_input(mut from: File, mut to: File, tape: Tape, say: mpsc::UnboundedSender<Gone>) {
+fn forward_input(
+    mut from: File,
+    mut to: File,
+    handle: RecorderHandle,
+    sender: mpsc::UnboundedSender<ClosedSide>,
+) {
     thread::spawn(move || {
-        let mut chunk = vec![0; CHUNK];
+        let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             match from.read(&mut chunk) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(0) | Err(_) => {
-                    tape.process(json!({"input": "closed"}));
-                    let _ = say.send(Gone::Input);
+                    handle.process(json!({"input": "closed"}));
+                    let _ = sender.send(ClosedSide::Input);
                     return;
                 }
                 Ok(read) => {
                     let bytes = chunk.get(..read).unwrap_or_default();
-                    tape.bytes(Direction::ToAgent, bytes);
+                    handle.bytes(Direction::ToAgent, bytes);
                     if to.write_all(bytes).is_err() {
                         // The client should see a closed pipe, as it would without us.
                         drop(from);
@@ -259,16 +271,16 @@ fn close_own_input() {
     }
 }
 
-fn forward_output(mut from: File, mut to: File, tape: Tape) -> JoinHandle<()> {
+fn forward_output(mut from: File, mut to: File, handle: RecorderHandle) -> JoinHandle<()> {
     thread::spawn(move || {
-        let mut chunk = vec![0; CHUNK];
+        let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             match from.read(&mut chunk) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(0) | Err(_) => return,
                 Ok(read) => {
                     let bytes = chunk.get(..read).unwrap_or_default();
-                    tape.bytes(Direction::FromAgent, bytes);
+                    handle.bytes(Direction::FromAgent, bytes);
                     // Without a reader, the agent's pipe is closed together with ours.
                     if to.write_all(bytes).is_err() {
                         return;
@@ -280,20 +292,20 @@ fn forward_output(mut from: File, mut to: File, tape: Tape) -> JoinHandle<()> {
 }
 
 /// Reports when our stdout has no reader any more.
-fn watch_output(say: mpsc::UnboundedSender<Gone>) {
+fn watch_output(sender: mpsc::UnboundedSender<ClosedSide>) {
     let closed = crate::cli::agents::notes::output_closed();
     tokio::spawn(async move {
         if closed.await.is_ok() {
-            let _ = say.send(Gone::Output);
+            let _ = sender.send(ClosedSide::Output);
         }
     });
 }
 
 /// Waits until the agent exits. Forwards signals to it, and stops it when the client has closed
 /// both streams.
-async fn until_ended(
+async fn wait_for_exit(
     child: &mut Child,
-    gone: &mut mpsc::UnboundedReceiver<Gone>,
+    closed_sides: &mut mpsc::UnboundedReceiver<ClosedSide>,
 ) -> Result<Exit, Failure> {
     let listen = |kind| signal(kind).map_err(io_failure);
     let mut interrupt = listen(SignalKind::interrupt())?;
@@ -302,13 +314,13 @@ async fn until_ended(
     let mut quit = listen(SignalKind::quit())?;
     let mut first = listen(SignalKind::user_defined1())?;
     let mut second = listen(SignalKind::user_defined2())?;
-    let mut missing = vec![Gone::Input, Gone::Output];
+    let mut open_sides = vec![ClosedSide::Input, ClosedSide::Output];
     loop {
         let number = tokio::select! {
             exit = child.wait() => return Ok(exit),
-            Some(side) = gone.recv() => {
-                missing.retain(|other| *other != side);
-                if missing.is_empty() {
+            Some(side) = closed_sides.recv() => {
+                open_sides.retain(|other| *other != side);
+                if open_sides.is_empty() {
                     return Ok(child.stop().await);
                 }
                 continue;

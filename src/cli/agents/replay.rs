@@ -19,15 +19,15 @@ use agentproto_harness::model::{RECORDING, Target};
 use agentproto_harness::render as reports;
 use agentproto_harness::render::Format;
 use agentproto_harness::run::process::Launcher;
-use agentproto_harness::run::{Secrets, recording, rerun};
-use agentproto_harness::suite::Protocol;
-use agentproto_text::plain;
-use agentproto_wire::replay::{Act, Heard, Player};
+use agentproto_harness::run::{RunSecrets, recording, rerun};
+use agentproto_harness::suite::SuiteProtocol;
+use agentproto_text::escape_line;
+use agentproto_wire::replay::{AgentReplay, Reaction, ReplayAction};
 use agentproto_wire::script::processes;
 use agentproto_wire::{Transcript, file};
 
 /// Maximum number of bytes that are read of one line of a client.
-const LONGEST: u64 = 64 << 20;
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
 #[derive(Args, Debug)]
 pub struct Replay {
@@ -48,7 +48,7 @@ pub struct Replay {
     /// Write the report in every format to DIR
     #[arg(long, value_name = "DIR", requires = "judge")]
     pub report_dir: Option<PathBuf>,
-    /// Ignore failures that are already in this earlier report
+    /// Exit with code 0 if all failures are already in this earlier report (JSON)
     #[arg(long, value_name = "FILE", requires = "judge")]
     pub baseline: Option<PathBuf>,
     /// Working directory for the sessions of a live agent [default: the recorded one if it exists,
@@ -83,19 +83,19 @@ impl Replay {
 pub fn run(args: &Replay, global: &Global, out: &mut dyn Write) -> Outcome {
     let (transcript, head) = diff::read(&args.file)?;
     if args.judge {
-        return judge(args, &transcript, &head, global, out);
+        return check_recording(args, &transcript, &head, global, out);
     }
-    let lines = chosen(args, &transcript)?;
+    let lines = select_process(args, &transcript)?;
     match args.command.is_empty() {
         true => play(args, &transcript, lines, out),
         false => rerun(args, &transcript, lines, global, out),
     }
 }
 
-fn chosen(args: &Replay, transcript: &Transcript) -> Result<RangeInclusive<u64>, Failure> {
+fn select_process(args: &Replay, transcript: &Transcript) -> Result<RangeInclusive<u64>, Failure> {
     let all = processes(transcript);
-    let wanted = args.process.unwrap_or(1);
-    let found = wanted.checked_sub(1).and_then(|at| all.get(at).cloned());
+    let number = args.process.unwrap_or(1);
+    let found = number.checked_sub(1).and_then(|at| all.get(at).cloned());
     if args.process.is_none() && all.len() > 1 {
         eprintln!(
             "agentproto: the recording has {} processes; replaying the first (choose with --process N)",
@@ -103,7 +103,7 @@ fn chosen(args: &Replay, transcript: &Transcript) -> Result<RangeInclusive<u64>,
         );
     }
     found.ok_or_else(|| {
-        let message = format!("the recording has no process {wanted}");
+        let message = format!("the recording has no process {number}");
         Failure::new(exit::USAGE, message)
             .hint(format!("number of recorded processes: {}", all.len()))
     })
@@ -117,43 +117,45 @@ fn play(
     lines: RangeInclusive<u64>,
     out: &mut dyn Write,
 ) -> Outcome {
-    let mut player = Player::new(transcript, lines);
+    let mut replay = AgentReplay::new(transcript, lines);
     let mut input = io::stdin().lock();
     loop {
-        match player.act() {
-            Act::Say { bytes, pause } => {
+        match replay.next_action() {
+            ReplayAction::Stdout { bytes, pause } => {
                 wait(args, pause);
-                let said = out.write_all(&bytes).and_then(|()| out.flush());
-                if said.is_err() {
+                let written = out.write_all(&bytes).and_then(|()| out.flush());
+                if written.is_err() {
                     return Ok(exit::FINDINGS);
                 }
             }
-            Act::Complain { bytes, pause } => {
+            ReplayAction::Stderr { bytes, pause } => {
                 wait(args, pause);
                 let _ = io::stderr().lock().write_all(&bytes);
             }
-            Act::Exit(code) => return Ok(verdict(&player, Some(code))),
-            Act::Listen | Act::Over => {
+            ReplayAction::Exit(code) => return Ok(verdict(&replay, Some(code))),
+            ReplayAction::Wait | ReplayAction::Done => {
                 let mut line = Vec::new();
-                let read = (&mut input).take(LONGEST).read_until(b'\n', &mut line);
+                let read = (&mut input)
+                    .take(MAX_LINE_BYTES)
+                    .read_until(b'\n', &mut line);
                 if !matches!(read, Ok(1..)) {
                     break;
                 }
                 if line.last() == Some(&b'\n') {
                     line.pop();
                 }
-                let heard = player.hear(&line);
-                if answer(&heard, out).is_err() {
+                let reaction = replay.on_line(&line);
+                if answer(&reaction, out).is_err() {
                     return Ok(exit::FINDINGS);
                 }
             }
         }
     }
-    if let Some(complaint) = player.ended() {
-        complain(&complaint);
+    if let Some(warning) = replay.ended() {
+        print_error(&warning);
     }
-    let code = player.exit_code();
-    Ok(verdict(&player, code))
+    let code = replay.exit_code();
+    Ok(verdict(&replay, code))
 }
 
 fn wait(args: &Replay, pause: Duration) {
@@ -162,23 +164,23 @@ fn wait(args: &Replay, pause: Duration) {
     }
 }
 
-fn answer(heard: &Heard, out: &mut dyn Write) -> io::Result<()> {
-    if let Some(complaint) = &heard.complaint {
-        complain(complaint);
+fn answer(reaction: &Reaction, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(warning) = &reaction.warning {
+        print_error(warning);
     }
-    match &heard.reply {
+    match &reaction.reply {
         Some(reply) => writeln!(out, "{reply}").and_then(|()| out.flush()),
         None => Ok(()),
     }
 }
 
-fn complain(text: &str) {
-    eprintln!("agentproto: {}", plain(text));
+fn print_error(text: &str) {
+    eprintln!("agentproto: {}", escape_line(text));
 }
 
 /// A client that behaves as recorded gets the recorded exit code.
-fn verdict(player: &Player<'_>, code: Option<i32>) -> u8 {
-    match player.deviations {
+fn verdict(replay: &AgentReplay<'_>, code: Option<i32>) -> u8 {
+    match replay.deviations {
         0 => code
             .and_then(|code| u8::try_from(code).ok())
             .unwrap_or(exit::CLEAN),
@@ -199,19 +201,26 @@ fn rerun(
         let message = format!("differences cannot be written as {format}");
         Failure::new(exit::USAGE, message).hint("use human, json or jsonl")
     })?;
-    let given = pairs(&args.env)?;
-    let launcher = Launcher::Program(record::program(args.command.clone(), &given)?);
-    let secrets = Secrets::of(&given, &launcher);
+    let env = pairs(&args.env)?;
+    let launcher = Launcher::Program(record::program(args.command.clone(), &env)?);
+    let secrets = RunSecrets::new(&env, &launcher);
     let here = std::env::current_dir().map_err(io_failure)?;
     let directory = directory(args, recorded, &lines, &here)?;
-    let within = certify::seconds(args.timeout)?;
+    let time_limit = certify::seconds(args.timeout)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(io_failure)?;
     let directory = directory.as_deref();
-    let rerunning = rerun::rerun(recorded, lines.clone(), &launcher, &here, directory, within);
+    let rerunning = rerun::rerun(
+        recorded,
+        lines.clone(),
+        &launcher,
+        &here,
+        directory,
+        time_limit,
+    );
     let mut new = runtime
         .block_on(rerunning)
         .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
@@ -260,7 +269,7 @@ fn directory(
         })?;
         return Ok(Some(cwd.to_string_lossy().into_owned()));
     }
-    let script = agentproto_wire::rerun::Rerun::new(recorded, lines.clone());
+    let script = agentproto_wire::rerun::ClientReplay::new(recorded, lines.clone());
     let is_there = |dir: &String| Path::new(dir).is_dir();
     Ok(match script.directories().iter().all(is_there) {
         true => None,
@@ -270,7 +279,7 @@ fn directory(
 
 // --- checks of a recording ----------------------------------------------------------------
 
-fn judge(
+fn check_recording(
     args: &Replay,
     transcript: &Transcript,
     head: &Value,
@@ -279,7 +288,7 @@ fn judge(
 ) -> Outcome {
     signals::watch();
     let of_protocol = match recording::protocol(transcript) {
-        Protocol::Mcp => "mcp".to_owned(),
+        SuiteProtocol::Mcp => "mcp".to_owned(),
         _ => "acp".to_owned(),
     };
     let names = match args.suites.is_empty() {
@@ -296,14 +305,14 @@ fn judge(
         },
         ..Target::default()
     };
-    let mut report = recording::judge(&suites, target, transcript);
-    let mut options = reports::Options {
+    let mut report = recording::check(&suites, target, transcript);
+    let mut options = reports::RenderOptions {
         command: "replay".to_owned(),
         color: terminal::color(global),
         unicode: terminal::unicode(),
         width: terminal::width(),
         report_dir: args.report_dir.clone(),
-        ..reports::Options::default()
+        ..reports::RenderOptions::default()
     };
     if let Some(path) = &args.baseline {
         let baseline = certify::baseline(path)?;

@@ -10,9 +10,9 @@ use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use agentproto_harness::model::Report;
 use agentproto_harness::render::index::{self, IndexError};
-use agentproto_harness::render::{Format, Options, baseline, load, merge, render, write_all};
+use agentproto_harness::render::{Format, RenderOptions, baseline, load, merge, render, write_all};
 use agentproto_report::files::{LoadError, WriteError};
-use agentproto_text::{count, plain};
+use agentproto_text::{count, escape_line};
 
 #[derive(Subcommand, Debug)]
 pub enum ReportAction {
@@ -20,7 +20,7 @@ pub enum ReportAction {
     Merge(Merge),
     /// Print a saved report in another format
     Render(Render),
-    /// Write index.html and index.md for the reports in directories: a table of agents and sections
+    /// Write index.html and index.md, a table of all reports below DIR
     Index(Index),
 }
 
@@ -32,7 +32,7 @@ pub struct Form {
     /// Also write the report in every format to DIR
     #[arg(long, value_name = "DIR")]
     pub report_dir: Option<PathBuf>,
-    /// Ignore failures that are already in this earlier report
+    /// Exit with code 0 if all failures are already in this earlier report (JSON)
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
 }
@@ -102,7 +102,7 @@ pub fn run(action: &ReportAction, global: &Global, out: &mut dyn Write) -> Outco
                 }
             };
             if !to.is_dir() {
-                let message = format!("{} is not a directory", plain(&to.to_string_lossy()));
+                let message = format!("{} is not a directory", escape_line(&to.to_string_lossy()));
                 return Err(Failure::new(exit::NO_INPUT, message));
             }
             let reports = index::write(&args.dirs, to).map_err(index_failure)?;
@@ -111,7 +111,7 @@ pub fn run(action: &ReportAction, global: &Global, out: &mut dyn Write) -> Outco
                     out,
                     "{} in {}",
                     count(reports, "report", "reports"),
-                    plain(&to.join("index.html").to_string_lossy())
+                    escape_line(&to.join("index.html").to_string_lossy())
                 )
                 .map_err(io_failure)?;
             }
@@ -137,13 +137,13 @@ fn show(
     global: &Global,
     out: &mut dyn Write,
 ) -> Result<Report, Failure> {
-    let mut options = Options {
+    let mut options = RenderOptions {
         command: command.to_owned(),
         color: terminal::color(global),
         unicode: terminal::unicode(),
         width: terminal::width(),
         report_dir: form.report_dir.clone(),
-        ..Options::default()
+        ..RenderOptions::default()
     };
     if let Some(file) = &form.baseline {
         options.fixed = baseline::apply(&mut report, &read(file)?);

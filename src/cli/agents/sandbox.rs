@@ -16,25 +16,25 @@ use crate::cli::agents::notes::Signals;
 use crate::cli::agents::sandbox_clauses as table;
 use clap::{Args, Subcommand};
 
-use crate::cli::agents::effects::Keyed;
+use crate::cli::agents::effects::IdempotencyArgs;
 use crate::cli::args::{Global, LiveOutput, Output, values};
 use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use agentproto_lint::render::Meta;
 use agentproto_report::aoi::{Emitter, Fields, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_runtime::home::Home;
 use agentproto_runtime::secrets::random;
 use agentproto_sandbox::backend;
-use agentproto_sandbox::confined::{self, Confined, Prepared, StartError};
+use agentproto_sandbox::confined::{self, ConfinedChild, ConfinementError, PreparedChild};
 use agentproto_sandbox::diagnose;
-use agentproto_sandbox::egress::audit::Entry;
+use agentproto_sandbox::egress::audit::AuditEntry;
 use agentproto_sandbox::egress::{AuditSink, JsonLines, SystemResolver};
-use agentproto_sandbox::policy::{self, Policy, Refusal, Surroundings, Target};
-use agentproto_sandbox::spawn::{Exit, Lines, Options, Piece, Stdio};
-use agentproto_sandbox::{Assessment, Backend, Standing};
-use agentproto_text::plain;
-use agentproto_text::redact::Masks;
+use agentproto_sandbox::policy::{self, HostContext, Policy, PolicyError, SandboxManifest};
+use agentproto_sandbox::spawn::{Exit, OutputLines, Piece, SpawnOptions, Stdio};
+use agentproto_sandbox::{Assessment, Backend, Enforcement};
+use agentproto_text::escape_line;
+use agentproto_text::redact::SecretRedactor;
 
 /// Files of a bundle that may declare its sandbox; the first that exists is used.
 const BUNDLE_FILES: [&str; 3] = ["AGENT-CLI.md", "CLI.md", "SANDBOX.md"];
@@ -49,7 +49,8 @@ pub enum SandboxAction {
 
 #[derive(Args, Debug)]
 pub struct SandboxExplain {
-    /// Bundle, CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with a sandbox block
+    /// Bundle directory, AGENT-CLI.md, CLI.md, SANDBOX.md, TOOL.md, or a YAML file with a sandbox
+    /// block
     pub target: PathBuf,
     /// Use DIR as the working directory of the session [default: the current directory]
     #[arg(long, value_name = "DIR")]
@@ -64,7 +65,9 @@ pub struct SandboxExplain {
 
 #[derive(Args, Debug)]
 pub struct SandboxRun {
-    /// Bundle, CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with a sandbox block
+    /// Bundle directory, AGENT-CLI.md, CLI.md, SANDBOX.md, TOOL.md, or a YAML file with a sandbox
+    /// block
+    #[arg(value_name = "TARGET")]
     pub policy: PathBuf,
     /// Run the command in DIR [default: the current directory]
     #[arg(long, value_name = "DIR")]
@@ -79,7 +82,7 @@ pub struct SandboxRun {
     #[arg(long, value_name = "FILE")]
     pub audit: Option<PathBuf>,
     #[command(flatten)]
-    pub keyed: Keyed,
+    pub idempotency: IdempotencyArgs,
     /// Output format: the command's own streams, or events
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = LiveOutput::Human)]
     pub output: LiveOutput,
@@ -97,9 +100,9 @@ pub fn run(action: &SandboxAction, global: &Global, out: &mut dyn Write) -> Outc
 
 fn explain(args: &SandboxExplain, global: &Global, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
-    let target = load(&args.target)?;
-    let surroundings = surroundings(&target, args.cwd.as_deref())?;
-    let policy = policy::resolve(&target, &surroundings, &[]).map_err(refused)?;
+    let manifest = load(&args.target)?;
+    let host_context = host_context(&manifest, args.cwd.as_deref())?;
+    let policy = policy::resolve(&manifest, &host_context, &[]).map_err(policy_failure)?;
     let backend = backend::choose(args.backend);
     let list = confined::assess_all(&policy, &backend);
     let view = table::View {
@@ -132,51 +135,68 @@ fn explain(args: &SandboxExplain, global: &Global, out: &mut dyn Write) -> Outco
 }
 
 fn is_enforced(assessment: &Assessment) -> bool {
-    matches!(assessment.standing, Standing::Enforced { .. })
+    matches!(assessment.enforcement, Enforcement::Enforced { .. })
 }
 
+const NAME_A_SANDBOX: &str =
+    "name a CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with a sandbox block";
+
 /// Loads a file, or the manifest of a bundle directory.
-fn load(path: &Path) -> Result<Target, Failure> {
+fn load(path: &Path) -> Result<SandboxManifest, Failure> {
+    if !path.exists() {
+        let what = format!("`{}` does not exist", path.display());
+        return Err(Failure::new(exit::NO_INPUT, what)
+            .typed("manifest_unreadable")
+            .hint(NAME_A_SANDBOX));
+    }
     let file = if path.is_dir() {
         let files = BUNDLE_FILES.map(|name| path.join(name));
-        files.into_iter().find(|file| file.is_file()).ok_or_else(|| {
-            let what = format!("`{}` does not contain a manifest", path.display());
-            Failure::new(exit::NO_INPUT, what)
-                .hint("name a CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with a sandbox block")
-        })?
+        files
+            .into_iter()
+            .find(|file| file.is_file())
+            .ok_or_else(|| {
+                let what = format!("`{}` does not contain a manifest", path.display());
+                Failure::new(exit::NO_INPUT, what).hint(NAME_A_SANDBOX)
+            })?
     } else {
         path.to_owned()
     };
-    Target::load(&file).map_err(refused)
+    SandboxManifest::load(&file).map_err(policy_failure)
 }
 
-fn surroundings(target: &Target, cwd: Option<&Path>) -> Result<Surroundings, Failure> {
-    let fault = |e: io::Error| {
+fn host_context(manifest: &SandboxManifest, cwd: Option<&Path>) -> Result<HostContext, Failure> {
+    let failure = |e: io::Error| {
         Failure::new(
             exit::IO,
             format!("cannot determine the current directory: {e}"),
         )
     };
-    let mut around = Surroundings::of_this_process(&target.dir()).map_err(fault)?;
+    let mut context = HostContext::of_this_process(&manifest.dir()).map_err(failure)?;
     if let Some(cwd) = cwd {
-        around.cwd = cwd
+        context.cwd = cwd
             .canonicalize()
             .map_err(|e| Failure::new(exit::NO_INPUT, format!("`{}`: {e}", cwd.display())))?;
     }
-    Ok(around)
+    Ok(context)
 }
 
-fn refused(refusal: Refusal) -> Failure {
-    Failure::new(exit_codes::of_refusal(&refusal), refusal.to_string()).typed(refusal.code())
+fn policy_failure(error: PolicyError) -> Failure {
+    let failure = Failure::new(exit_codes::of_policy_error(&error), error.to_string());
+    let failure = failure.typed(error.code());
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }
 
 fn start(args: &SandboxRun, out: &mut dyn Write) -> Outcome {
-    let target = load(&args.policy)?;
-    let surroundings = surroundings(&target, args.cwd.as_deref())?;
-    let policy = policy::resolve(&target, &surroundings, &args.command).map_err(refused)?;
-    let command = command(&surroundings, &args.command)?;
+    let manifest = load(&args.policy)?;
+    let host_context = host_context(&manifest, args.cwd.as_deref())?;
+    let policy =
+        policy::resolve(&manifest, &host_context, &args.command).map_err(policy_failure)?;
+    let command = command(&host_context, &args.command)?;
     let backend = backend::choose(args.backend);
-    let prepared = confined::prepare(&policy, &command, &backend).map_err(not_started)?;
+    let prepared = confined::prepare(&policy, &command, &backend).map_err(start_failure)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -188,34 +208,34 @@ fn start(args: &SandboxRun, out: &mut dyn Write) -> Outcome {
         })?;
     runtime.block_on(async {
         match args.output {
-            LiveOutput::Jsonl => with_events(args, prepared, out).await,
-            LiveOutput::Human => passed_through(args, &policy, prepared).await,
+            LiveOutput::Jsonl => run_with_events(args, prepared, out).await,
+            LiveOutput::Human => run_with_streams(args, &policy, prepared).await,
         }
     })
 }
 
 /// The path of the program, followed by its arguments.
-fn command(around: &Surroundings, words: &[OsString]) -> Result<Vec<OsString>, Failure> {
+fn command(context: &HostContext, words: &[OsString]) -> Result<Vec<OsString>, Failure> {
     let Some((name, rest)) = words.split_first() else {
         return Err(Failure::new(exit::USAGE, "no command to run")
-            .hint("usage: agentproto sandbox run POLICY -- COMMAND [ARGUMENT…]"));
+            .hint("usage: agentproto sandbox run TARGET -- COMMAND [ARGUMENT…]"));
     };
-    let path = around.find(name).map_err(refused)?;
+    let path = context.find(name).map_err(policy_failure)?;
     let mut command = vec![path.into_os_string()];
     command.extend(rest.iter().cloned());
     Ok(command)
 }
 
-fn not_started(error: StartError) -> Failure {
+fn start_failure(error: ConfinementError) -> Failure {
     match &error {
-        StartError::Unenforceable(_) | StartError::Bubblewrap(_) => Failure::new(exit::UNAVAILABLE, error.to_string())
+        ConfinementError::Unenforceable(_) | ConfinementError::Bubblewrap(_) => Failure::new(exit::UNAVAILABLE, error.to_string())
             .typed("sandbox_unenforceable")
             .hint("`agentproto sandbox explain` shows every clause; `agentproto doctor` shows what this machine supports"),
-        StartError::Egress(_) => Failure::new(exit::DATA, error.to_string()),
-        StartError::Directory { .. }
-        | StartError::Limits(_)
-        | StartError::Ingress { .. }
-        | StartError::Spawn(_) => {
+        ConfinementError::Egress(_) => Failure::new(exit::DATA, error.to_string()),
+        ConfinementError::Directory { .. }
+        | ConfinementError::Limits(_)
+        | ConfinementError::Ingress { .. }
+        | ConfinementError::Spawn(_) => {
             Failure::new(exit::UNAVAILABLE, error.to_string()).typed("spawn_failed")
         }
     }
@@ -224,15 +244,15 @@ fn not_started(error: StartError) -> Failure {
 /// Decisions of the proxy, for a file and for events.
 struct Audit {
     file: Option<JsonLines>,
-    heard: Mutex<Vec<Entry>>,
+    decisions: Mutex<Vec<AuditEntry>>,
 }
 
 impl AuditSink for Audit {
-    fn record(&self, entry: &Entry) -> io::Result<()> {
+    fn record(&self, entry: &AuditEntry) -> io::Result<()> {
         if let Some(file) = &self.file {
             file.record(entry)?;
         }
-        self.heard.record(entry)
+        self.decisions.record(entry)
     }
 }
 
@@ -244,47 +264,50 @@ fn audit(path: Option<&PathBuf>) -> Result<Arc<Audit>, Failure> {
             })?),
             None => None,
         };
-    let heard = Mutex::default();
-    Ok(Arc::new(Audit { file, heard }))
+    let decisions = Mutex::default();
+    Ok(Arc::new(Audit { file, decisions }))
 }
 
 /// Runs the command with our own streams, or with a terminal that is connected to ours.
-async fn passed_through(args: &SandboxRun, policy: &Policy, prepared: Prepared) -> Outcome {
+async fn run_with_streams(args: &SandboxRun, policy: &Policy, prepared: PreparedChild) -> Outcome {
     let audit = audit(args.audit.as_ref())?;
-    let options = Options {
+    let options = SpawnOptions {
         stdio: match policy.tty {
             Some(_) => Stdio::Terminal {
                 rows: 24,
                 columns: terminal::width() as u16,
             },
-            None => Stdio::InheritButErrors,
+            None => Stdio::InheritExceptStderr,
         },
         stderr: Box::new(|bytes| {
             let mut err = io::stderr().lock();
             let _ = err.write_all(bytes).and_then(|()| err.flush());
         }),
         timeout: args.timeout.map(Duration::from_secs_f64),
-        ..Options::default()
+        ..SpawnOptions::default()
     };
     let sink: Arc<dyn AuditSink> = audit.clone();
     let mut confined = confined::start(prepared, options, Arc::new(SystemResolver), sink)
         .await
-        .map_err(not_started)?;
+        .map_err(start_failure)?;
     let bridge = confined
         .child
         .terminal
         .take()
         .map(crate::cli::agents::bridge::join);
-    let exit = until_ended(&mut confined).await;
+    let exit = wait_for_exit(&mut confined).await;
     if let Some(bridge) = bridge {
         bridge.finish().await;
     }
     if !exit.status.success() {
         confined.child.stderr.finish().await;
-        let heard = audit.heard.lock().unwrap_or_else(|e| e.into_inner());
-        let said = confined.child.stderr.text();
-        for hint in diagnose::diagnose(policy, &said, &heard) {
-            eprintln!("agentproto: the sandbox may be the cause: {}", plain(&hint));
+        let decisions = audit.decisions.lock().unwrap_or_else(|e| e.into_inner());
+        let stderr = confined.child.stderr.text();
+        for hint in diagnose::diagnose(policy, &stderr, &decisions) {
+            eprintln!(
+                "agentproto: the sandbox may be the cause: {}",
+                escape_line(&hint)
+            );
         }
     }
     if exit.timed_out {
@@ -297,7 +320,7 @@ async fn passed_through(args: &SandboxRun, policy: &Policy, prepared: Prepared) 
 }
 
 /// Forwards our signals to the child. A second signal kills it.
-async fn until_ended(confined: &mut Confined) -> Exit {
+async fn wait_for_exit(confined: &mut ConfinedChild) -> Exit {
     let kinds = [
         SignalKind::interrupt(),
         SignalKind::terminate(),
@@ -306,7 +329,7 @@ async fn until_ended(confined: &mut Confined) -> Exit {
     let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
         return confined.wait().await;
     };
-    let mut signalled = false;
+    let mut signaled = false;
     loop {
         let number = tokio::select! {
             _ = confined.child.wait() => break,
@@ -314,12 +337,12 @@ async fn until_ended(confined: &mut Confined) -> Exit {
             _ = terminate.recv() => libc::SIGTERM,
             _ = hangup.recv() => libc::SIGHUP,
         };
-        if signalled {
+        if signaled {
             let _ = confined.child.kill().await;
         } else {
             let _ = confined.child.signal(number, false);
         }
-        signalled = true;
+        signaled = true;
     }
     confined.wait().await
 }
@@ -333,26 +356,30 @@ fn code(status: ExitStatus) -> u8 {
     }
 }
 
-async fn with_events(args: &SandboxRun, prepared: Prepared, out: &mut dyn Write) -> Outcome {
+async fn run_with_events(
+    args: &SandboxRun,
+    prepared: PreparedChild,
+    out: &mut dyn Write,
+) -> Outcome {
     let started = Instant::now();
     let audit = audit(args.audit.as_ref())?;
-    let (say, mut errors) = tokio::sync::mpsc::channel::<Vec<u8>>(256);
-    let options = Options {
+    let (sender, mut errors) = tokio::sync::mpsc::channel::<Vec<u8>>(256);
+    let options = SpawnOptions {
         timeout: args.timeout.map(Duration::from_secs_f64),
         stderr: Box::new(move |bytes| {
-            let _ = say.try_send(bytes.to_vec());
+            let _ = sender.try_send(bytes.to_vec());
         }),
-        ..Options::default()
+        ..SpawnOptions::default()
     };
     let sink: Arc<dyn AuditSink> = audit.clone();
     let mut confined = confined::start(prepared, options, Arc::new(SystemResolver), sink)
         .await
-        .map_err(not_started)?;
+        .map_err(start_failure)?;
     // Machine mode never asks the user: the child's stdin is empty.
     confined.child.stdin = None;
     let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
     emitter.meta("sandbox run").map_err(io_failure)?;
-    let id = written_down(args)?;
+    let id = record_run(args)?;
     let mut signals = Signals::new();
     let mut interrupted = None;
     let mut stdout = confined.child.stdout.take();
@@ -368,35 +395,35 @@ async fn with_events(args: &SandboxRun, prepared: Prepared, out: &mut dyn Write)
                 }
             }
             piece = next(&mut stdout), if stdout.is_some() => match piece {
-                Some(piece) => emitter.event(Event::Output, &piece_fields(piece)).map_err(io_failure)?,
+                Some(piece) => emitter.event(EventType::Output, &piece_fields(piece)).map_err(io_failure)?,
                 None => stdout = None,
             },
             chunk = errors.recv(), if stderr_open => match chunk {
                 Some(bytes) => {
                     let text = String::from_utf8_lossy(&bytes).into_owned();
                     let fields = object(json!({ "stream": "stderr", "text": text }));
-                    emitter.event(Event::Output, &fields).map_err(io_failure)?;
+                    emitter.event(EventType::Output, &fields).map_err(io_failure)?;
                 }
                 None => stderr_open = false,
             },
         }
     }
-    let exit = until_ended(&mut confined).await;
-    let heard = std::mem::take(&mut *audit.heard.lock().unwrap_or_else(|e| e.into_inner()));
-    for entry in heard {
+    let exit = wait_for_exit(&mut confined).await;
+    let decisions = std::mem::take(&mut *audit.decisions.lock().unwrap_or_else(|e| e.into_inner()));
+    for entry in decisions {
         let fields = serde_json::to_value(entry).unwrap_or_default();
         emitter
-            .event(Event::Egress, &object(fields))
+            .event(EventType::Egress, &object(fields))
             .map_err(io_failure)?;
     }
     let code = interrupted.unwrap_or(code(exit.status));
-    let told = json!({
+    let fields = json!({
         "id": id,
         "exit_code": exit.status.code(),
         "signal": exit.status.signal(),
     });
     emitter
-        .event(Event::Sandboxed, &object(told))
+        .event(EventType::Sandboxed, &object(fields))
         .map_err(io_failure)?;
     let mut fields = object(json!({
         "exit_code": exit.status.code(),
@@ -417,16 +444,19 @@ async fn with_events(args: &SandboxRun, prepared: Prepared, out: &mut dyn Write)
 }
 
 /// Records the run in the audit log, and returns its id.
-fn written_down(args: &SandboxRun) -> Result<String, Failure> {
+fn record_run(args: &SandboxRun) -> Result<String, Failure> {
     let id = random::token()?.chars().take(16).collect::<String>();
     let entity = format!("local:{}", args.policy.display());
-    let log =
-        agentproto_runtime::audit::Audit::open(&Home::from_env()?, &entity, Masks::default())?;
+    let log = agentproto_runtime::audit::Audit::open(
+        &Home::from_env()?,
+        &entity,
+        SecretRedactor::default(),
+    )?;
     log.record("sandbox.run", json!({ "id": id }))?;
     Ok(id)
 }
 
-async fn next(lines: &mut Option<Lines>) -> Option<Piece> {
+async fn next(lines: &mut Option<OutputLines>) -> Option<Piece> {
     match lines {
         Some(lines) => lines.next().await,
         None => None,

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use agentproto_lint::render::Meta;
 use agentproto_report::aoi::{Emitter, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_sandbox::policy::{Access, Exec, Policy};
-use agentproto_sandbox::{Assessment, Backend, Standing};
-use agentproto_text::plain;
+use agentproto_sandbox::{Assessment, Backend, Enforcement};
+use agentproto_text::escape_line;
 
 pub struct View<'a> {
     pub target: &'a Path,
@@ -27,7 +27,7 @@ impl View<'_> {
             "backend": self.backend,
             "clauses": self.assessments,
             "sees": self.sees(),
-            "enforceable": self.open() == 0,
+            "enforceable": self.unenforceable_count() == 0,
         })
     }
 
@@ -35,14 +35,15 @@ impl View<'_> {
         emitter.meta("sandbox explain")?;
         for assessment in self.assessments {
             let fields = serde_json::to_value(assessment)?;
-            emitter.event(Event::Clause, &object(fields))?;
+            emitter.event(EventType::Clause, &object(fields))?;
         }
         Ok(())
     }
 
-    fn open(&self) -> usize {
-        let open = |a: &&Assessment| matches!(a.standing, Standing::Unenforceable { .. });
-        self.assessments.iter().filter(open).count()
+    fn unenforceable_count(&self) -> usize {
+        let is_unenforceable =
+            |a: &&Assessment| matches!(a.enforcement, Enforcement::Unenforceable { .. });
+        self.assessments.iter().filter(is_unenforceable).count()
     }
 
     /// What the child sees besides the clauses, because every child needs it.
@@ -67,43 +68,49 @@ impl View<'_> {
         };
         let backend = self.backend.map_or("none", Backend::as_str);
         let target = self.target.to_string_lossy();
-        writeln!(out, "{}: sandbox backend {backend}", plain(&target))?;
+        writeln!(out, "{}: sandbox backend {backend}", escape_line(&target))?;
         let texts: Vec<String> = self
             .assessments
             .iter()
-            .map(|a| plain(&a.clause.text).into_owned())
+            .map(|a| escape_line(&a.clause.text).into_owned())
             .collect();
         let width = texts.iter().map(|t| t.chars().count()).max().unwrap_or(0);
         let width = width.min(48);
         for (text, assessment) in texts.iter().zip(self.assessments) {
-            let (mark, colour, word, how) = match &assessment.standing {
-                Standing::Enforced { by } => ("✓", green, "enforced", by),
-                Standing::Unenforceable { why } => ("✗", red, "unenforceable", why),
+            let (mark, paint, word, how) = match &assessment.enforcement {
+                Enforcement::Enforced { by } => ("✓", green, "enforced", by),
+                Enforcement::Unenforceable { why } => ("✗", red, "unenforceable", why),
             };
             writeln!(
                 out,
-                "  {colour}{mark}{off} {text:<width$}  {colour}{word}{off}: {}",
-                plain(how)
+                "  {paint}{mark}{off} {text:<width$}  {paint}{word}{off}: {}",
+                escape_line(how)
             )?;
             if let Some(note) = &assessment.note {
-                writeln!(out, "    {dim}note: {}{off}", plain(note))?;
+                writeln!(out, "    {dim}note: {}{off}", escape_line(note))?;
             }
         }
         if let Exec::Listed { programs, .. } = &self.policy.exec {
             let names: Vec<String> = programs
                 .iter()
-                .map(|p| plain(&p.to_string_lossy()).into_owned())
+                .map(|p| escape_line(&p.to_string_lossy()).into_owned())
                 .collect();
-            writeln!(
-                out,
-                "  {dim}programs that may run: {}{off}",
-                names.join(", ")
-            )?;
+            let names = match names.is_empty() {
+                true => "only the command itself".to_owned(),
+                false => names.join(", "),
+            };
+            writeln!(out, "  {dim}programs that may run: {names}{off}")?;
         }
-        match self.open() {
+        match self.unenforceable_count() {
             0 => writeln!(out, "Every clause is enforced."),
-            1 => writeln!(out, "1 clause cannot be enforced: nothing is started."),
-            n => writeln!(out, "{n} clauses cannot be enforced: nothing is started."),
+            1 => writeln!(
+                out,
+                "1 clause cannot be enforced, so `run` would refuse to start."
+            ),
+            n => writeln!(
+                out,
+                "{n} clauses cannot be enforced, so `run` would refuse to start."
+            ),
         }
     }
 }

@@ -12,11 +12,11 @@ use crate::cli::args::{Global, Output};
 use crate::cli::{Failure, Outcome, io_failure, signals};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, Fields, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_selftest::certify as selftest;
-use agentproto_selftest::certify::{Depth, Trial};
-use agentproto_selftest::frame::{self, Caught, Spared};
-use agentproto_text::{plain, pretty};
+use agentproto_selftest::certify::{Depth, SelftestOptions};
+use agentproto_selftest::common::{self, MutantResult, VariantResult};
+use agentproto_text::{escape_line, pretty};
 
 pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     let output = output(args.output)?;
@@ -26,7 +26,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         .enable_all()
         .build()
         .map_err(io_failure)?;
-    let trial = Trial {
+    let options = SelftestOptions {
         depth: match args.quick {
             true => Depth::Quick,
             false => Depth::Full,
@@ -35,9 +35,9 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     };
     let outcome = tokio
         .block_on(selftest::run(
-            &trial,
+            &options,
             &signals::STOP,
-            progress::shown(global),
+            progress::for_terminal(global),
         ))
         .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
     if outcome.is_empty() && !outcome.partial {
@@ -45,10 +45,10 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         return Err(Failure::new(exit::USAGE, message)
             .hint("`agentproto mock --list` lists mutants, their requirements, and variants"));
     }
-    let shown = Shown {
+    let report = SelftestReport {
         command: "certify",
         schema: "agentproto.selftest/v1",
-        events: [Event::Mutant, Event::Variant],
+        events: [EventType::Mutant, EventType::Variant],
         outcome: &outcome,
         flaky: None,
         totals: object(json!({
@@ -56,17 +56,17 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             "killed": outcome.killed(),
             "attributed": outcome.attributed(),
             "variants": outcome.variants.len(),
-            "false_failures": outcome.false_blames(),
+            "false_failures": outcome.false_positive_count(),
             "partial": outcome.partial,
         })),
         head: head(&outcome),
         is_sound: outcome.is_sound(),
     };
-    shown.finish(output, outcome.is_sound(), out)
+    report.finish(output, outcome.is_sound(), out)
 }
 
 /// The totals, one per line.
-fn head(outcome: &selftest::Outcome) -> Vec<String> {
+fn head(outcome: &selftest::CertifyResults) -> Vec<String> {
     // A rate needs at least one run.
     let rate = |part: usize, whole: usize| 100.0 * part as f64 / whole as f64;
     let line = |name: &str, all: usize, killed: usize, attributed: usize| {
@@ -91,7 +91,7 @@ fn head(outcome: &selftest::Outcome) -> Vec<String> {
         lines.push(line("all", outcome.mutants.len(), killed, attributed));
     }
     if !outcome.variants.is_empty() {
-        let (all, failures) = (outcome.variants.len(), outcome.false_blames());
+        let (all, failures) = (outcome.variants.len(), outcome.false_positive_count());
         lines.push(format!(
             "{all} conforming variants: {failures} false failures"
         ));
@@ -111,12 +111,12 @@ where
 }
 
 /// The output of a self-test, of suites or of `aoi-lint`.
-pub struct Shown<'a, M, V> {
+pub struct SelftestReport<'a, M, V> {
     pub command: &'static str,
     pub schema: &'static str,
     /// Events of a mutant and of a variant.
-    pub events: [Event; 2],
-    pub outcome: &'a frame::Outcome<M, V>,
+    pub events: [EventType; 2],
+    pub outcome: &'a common::SelftestResults<M, V>,
     /// Results that differed between repeated runs, if something was repeated.
     pub flaky: Option<&'a [String]>,
     pub totals: Fields,
@@ -125,21 +125,21 @@ pub struct Shown<'a, M, V> {
     pub is_sound: bool,
 }
 
-impl<M: Caught, V: Spared> Shown<'_, M, V> {
+impl<M: MutantResult, V: VariantResult> SelftestReport<'_, M, V> {
     /// Prints the result, and returns the exit code.
-    pub fn finish(self, output: Output, is_good: bool, out: &mut dyn Write) -> Outcome {
+    pub fn finish(self, output: Output, passes: bool, out: &mut dyn Write) -> Outcome {
         // Called before rendering: it marks the signal as handled, so that the report is not cut
         // off.
         let interrupted = signals::interrupted();
         let printed = match output {
             Output::Json => self.json(out),
             Output::Jsonl => self.jsonl(out),
-            Output::Human => self.people(out),
+            Output::Human => self.human(out),
         };
         printed.map_err(io_failure)?;
         Ok(match interrupted {
             Some(code) => code,
-            None if is_good => exit::CLEAN,
+            None if passes => exit::CLEAN,
             None => exit::FINDINGS,
         })
     }
@@ -175,19 +175,19 @@ impl<M: Caught, V: Spared> Shown<'_, M, V> {
         emitter.summary(self.is_sound, took, self.totals)
     }
 
-    fn people(self, out: &mut dyn Write) -> std::io::Result<()> {
+    fn human(self, out: &mut dyn Write) -> std::io::Result<()> {
         for line in &self.head {
             writeln!(out, "{line}")?;
         }
         for mutant in &self.outcome.mutants {
-            if let Some(missed) = mutant.missed() {
-                writeln!(out, "  {missed}\n    {}", plain(mutant.wrong()))?;
+            if let Some(failure) = mutant.failure() {
+                writeln!(out, "  {failure}\n    {}", escape_line(mutant.defect()))?;
             }
         }
-        let complaints = self.outcome.variants.iter().flat_map(V::complaints);
+        let problems = self.outcome.variants.iter().flat_map(V::problems);
         let flaky = self.flaky.unwrap_or_default().iter().cloned();
-        for line in complaints.chain(flaky) {
-            writeln!(out, "  {}", plain(&line))?;
+        for line in problems.chain(flaky) {
+            writeln!(out, "  {}", escape_line(&line))?;
         }
         if self.outcome.partial {
             writeln!(out, "interrupted: the results are incomplete")?;

@@ -16,24 +16,24 @@ use crate::cli::agents::notes::Signals;
 use crate::cli::args::{Global, LiveOutput};
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
-use agentproto_daemon::http::server::{self, Limits};
-use agentproto_daemon::http::{self, Door, Names, tls};
-use agentproto_daemon::mcp::{self, Offer};
-use agentproto_daemon::{Config, Registry};
+use agentproto_daemon::http::server::{self, ServerLimits};
+use agentproto_daemon::http::{self, AppState, HostNames, tls};
+use agentproto_daemon::mcp::{self, ToolOptions};
+use agentproto_daemon::{HostConfig, Registry};
 use agentproto_report::aoi::{Emitter, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_runtime::home::{Home, Lock};
 use agentproto_runtime::secrets::random;
-use agentproto_text::plain;
+use agentproto_text::escape_line;
 
 /// File where clients find the host: `{"url","pid","token"}`.
-pub const RUNTIME: &str = "runtime.json";
+pub const RUNTIME_FILE: &str = "runtime.json";
 /// Lock of a running host: two hosts with the same state would overwrite each other's sessions.
-const LOCK: &str = "serve";
+const LOCK_NAME: &str = "serve";
 /// Limit of open descriptors, for connections and agents.
-const DESCRIPTORS: u64 = 65_536;
+const MAX_DESCRIPTORS: u64 = 65_536;
 /// Time limit for tasks that still run after the shutdown.
-const LEAVING: Duration = Duration::from_millis(500);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Args, Debug)]
 pub struct Serve {
@@ -73,11 +73,11 @@ pub struct Serve {
     /// Allow other machines to connect without TLS: the token and all output are sent unencrypted
     #[arg(long)]
     pub insecure_bind: bool,
-    /// Also offer the MCP tools under their later names: agent_start, agent_prompt,
-    /// agent_sessions_list, agent_output, agent_kill
+    /// Also offer the MCP tools under their names in the newer text of AIP-46: agent_start,
+    /// agent_prompt, agent_sessions_list, agent_output, agent_kill
     #[arg(long)]
     pub mcp_aliases: bool,
-    /// Output format: text, or events until it is stopped
+    /// Output format: human text, or one JSON event per line
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = LiveOutput::Human)]
     pub output: LiveOutput,
 }
@@ -112,7 +112,7 @@ pub fn run(args: &Serve, global: &Global, out: &mut dyn Write) -> Outcome {
         _ => None,
     };
     let home = Home::from_env()?;
-    let _lock = alone(&home)?;
+    let _lock = lock_home(&home)?;
     raise_descriptors();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers())
@@ -124,11 +124,11 @@ pub fn run(args: &Serve, global: &Global, out: &mut dyn Write) -> Outcome {
                 format!("cannot start the async runtime: {e}"),
             )
         })?;
-    let mut face = Face::new(args, global, out).map_err(io_failure)?;
-    let served = runtime.block_on(serve(args, &home, tls, &mut face));
+    let mut output = ServeOutput::new(args, global, out).map_err(io_failure)?;
+    let served = runtime.block_on(serve(args, &home, tls, &mut output));
     // Also stops what still runs.
-    runtime.shutdown_timeout(LEAVING);
-    face.end(served, started)
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    output.end(served, started)
 }
 
 /// Half of the processors. The agents need the others, and the threads of a mostly idle host wake
@@ -138,18 +138,21 @@ fn workers() -> usize {
     (processors / 2).max(1)
 }
 
-fn alone(home: &Home) -> Result<Lock, Failure> {
-    if let Some(lock) = home.try_lock(LOCK)? {
+fn lock_home(home: &Home) -> Result<Lock, Failure> {
+    if let Some(lock) = home.try_lock(LOCK_NAME)? {
         return Ok(lock);
     }
     let other = crate::cli::agents::client::Runtime::read(home)
         .ok()
         .flatten();
-    let whose = match other {
+    let other_host = match other {
         Some(other) => format!(": {} (process {})", other.url, other.pid),
         None => String::new(),
     };
-    let what = format!("a host already serves `{}`{whose}", home.root().display());
+    let what = format!(
+        "a host already serves `{}`{other_host}",
+        home.root().display()
+    );
     Err(Failure::new(exit::UNAVAILABLE, what)
         .typed("already_serving")
         .hint("use that host, stop it, or set AGENTPROTO_HOME to another directory"))
@@ -162,7 +165,7 @@ fn raise_descriptors() {
     unsafe {
         let mut limit = std::mem::zeroed::<libc::rlimit>();
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max.min(DESCRIPTORS).max(limit.rlim_cur);
+            limit.rlim_cur = limit.rlim_max.min(MAX_DESCRIPTORS).max(limit.rlim_cur);
             libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
         }
     }
@@ -173,66 +176,67 @@ async fn serve(
     args: &Serve,
     home: &Home,
     tls: Option<tokio_rustls::TlsAcceptor>,
-    face: &mut Face<'_>,
+    output: &mut ServeOutput<'_>,
 ) -> Result<u8, Failure> {
     // From here on, signals are handled here: none ends the process before the sessions have ended.
     let mut signals = Signals::new();
-    let wanted = SocketAddr::new(args.bind, args.port);
-    let listener = TcpListener::bind(wanted).await;
-    let listener = listener.map_err(|error| cannot_listen(wanted, &error))?;
+    let address = SocketAddr::new(args.bind, args.port);
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(|error| cannot_listen(address, &error))?;
     let bound = listener
         .local_addr()
-        .map_err(|error| cannot_listen(wanted, &error))?;
-    let mut config = Config::new(home.clone());
+        .map_err(|error| cannot_listen(address, &error))?;
+    let mut config = HostConfig::new(home.clone());
     config.adapters = args.adapters.clone();
     config.bundled = !args.no_bundled;
-    config.most_alive = usize::try_from(args.max_sessions).unwrap_or(usize::MAX);
-    config.starts = Config::starts(args.spawn_rate, args.max_sessions);
+    config.max_live = usize::try_from(args.max_sessions).unwrap_or(usize::MAX);
+    config.starts = HostConfig::starts(args.spawn_rate, args.max_sessions);
     let (registry, warnings) = Registry::open(config)?;
     for warning in &warnings {
-        face.warning(warning).map_err(io_failure)?;
+        output.warning(warning).map_err(io_failure)?;
     }
     let token = random::token()?;
-    let names = Names {
+    let names = HostNames {
         beyond_loopback: !args.bind.is_loopback(),
-        also: args.allow_host.clone(),
+        allowed_hosts: args.allow_host.clone(),
     };
-    let door = Arc::new(Door::new(registry.clone(), token.clone(), names));
+    let state = Arc::new(AppState::new(registry.clone(), token.clone(), names));
     let link = match args.open {
         true => Some(
-            door.link_code()
+            state
+                .link_code()
                 .map_err(|e| Failure::new(exit::INTERNAL, e.message))?,
         ),
         false => None,
     };
-    let limits = Limits {
+    let limits = ServerLimits {
         connections: usize::try_from(args.max_connections).unwrap_or(usize::MAX),
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let url = url(bound, tls.is_some());
-    let offer = Offer {
+    let offer = ToolOptions {
         aliases: args.mcp_aliases,
     };
     let mcp = mcp::service(registry.clone(), offer);
     let mcp_stop = mcp.config.cancellation_token.clone();
-    let app = http::router(door, Router::new().fallback_service(mcp));
+    let app = http::router(state, Router::new().fallback_service(mcp));
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(server::serve(listener, app, tls, limits, stopped));
-    let mut told = json!({ "url": url, "pid": std::process::id(), "token": token });
+    let mut runtime_info = json!({ "url": url, "pid": std::process::id(), "token": token });
     // Our own clients would not trust a private certificate otherwise.
     if let Some(cert) = args.tls_cert.as_ref().and_then(|c| c.canonicalize().ok()) {
-        told["cert"] = cert.to_string_lossy().into();
+        runtime_info["cert"] = cert.to_string_lossy().into();
     }
-    let written = home.write(RUNTIME, format!("{told:#}\n").as_bytes());
+    let written = home.write(RUNTIME_FILE, format!("{runtime_info:#}\n").as_bytes());
     let ready = match written {
-        Ok(()) => face
+        Ok(()) => output
             .listening(&url, home, link.as_deref())
             .map_err(io_failure),
-        Err(fault) => Err(Failure::from(fault)),
+        Err(error) => Err(Failure::from(error)),
     };
     let code = match ready {
         // In machine mode, the reader of the events controls the host: without a reader it stops.
-        Ok(()) if face.is_machine() => tokio::select! {
+        Ok(()) if output.is_machine() => tokio::select! {
             code = signals.next() => Ok(code),
             Ok(()) = crate::cli::agents::notes::output_closed() => Ok(exit::CLEAN),
         },
@@ -241,16 +245,16 @@ async fn serve(
     };
     // Shut down in order: first remove the file that clients find us by, then end the sessions and
     // their streams, then close the connections. A second signal skips the rest.
-    let _ = std::fs::remove_file(home.path(RUNTIME));
-    let leaving = async {
+    let _ = std::fs::remove_file(home.path(RUNTIME_FILE));
+    let shutdown = async {
         registry.shutdown().await;
         mcp_stop.cancel();
         let _ = stop.send(true);
         let _ = serving.await;
     };
     tokio::select! {
-        () = leaving => {}
-        again = signals.next() => return Ok(again),
+        () = shutdown => {}
+        code = signals.next() => return Ok(code),
     }
     code
 }
@@ -285,44 +289,48 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
 }
 
 /// Output of the command, for people or for programs.
-enum Face<'w> {
+enum ServeOutput<'w> {
     Human { out: &'w mut dyn Write, quiet: bool },
     Machine(Emitter<'w>),
 }
 
-impl<'w> Face<'w> {
+impl<'w> ServeOutput<'w> {
     fn new(args: &Serve, global: &Global, out: &'w mut dyn Write) -> io::Result<Self> {
         if args.output == LiveOutput::Human {
-            return Ok(Face::Human {
+            return Ok(ServeOutput::Human {
                 out,
                 quiet: global.quiet,
             });
         }
         let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
         emitter.meta("serve")?;
-        Ok(Face::Machine(emitter))
+        Ok(ServeOutput::Machine(emitter))
     }
 
     fn is_machine(&self) -> bool {
-        matches!(self, Face::Machine(_))
+        matches!(self, ServeOutput::Machine(_))
     }
 
     fn warning(&mut self, text: &str) -> io::Result<()> {
         match self {
-            Face::Human { .. } => {
-                writeln!(io::stderr().lock(), "agentproto: warning: {}", plain(text))
+            ServeOutput::Human { .. } => {
+                writeln!(
+                    io::stderr().lock(),
+                    "agentproto: warning: {}",
+                    escape_line(text)
+                )
             }
-            Face::Machine(emitter) => emitter.warning("state_mended", text, None),
+            ServeOutput::Machine(emitter) => emitter.warning("state_mended", text, None),
         }
     }
 
     fn listening(&mut self, url: &str, home: &Home, link: Option<&str>) -> io::Result<()> {
-        let file = home.path(RUNTIME);
+        let file = home.path(RUNTIME_FILE);
         match self {
-            Face::Human { out, quiet } => {
+            ServeOutput::Human { out, quiet } => {
                 if !*quiet {
                     writeln!(out, "agentproto is serving on {url}")?;
-                    writeln!(out, "  token: in {}", plain(&file.to_string_lossy()))?;
+                    writeln!(out, "  token: in {}", escape_line(&file.to_string_lossy()))?;
                 }
                 if let Some(code) = link {
                     writeln!(
@@ -332,22 +340,22 @@ impl<'w> Face<'w> {
                 }
                 out.flush()
             }
-            Face::Machine(emitter) => {
+            ServeOutput::Machine(emitter) => {
                 let mut fields = object(json!({
                     "url": url, "pid": std::process::id(), "file": file.to_string_lossy(),
                 }));
                 if let Some(code) = link {
                     fields.insert("link".to_owned(), format!("{url}/#code={code}").into());
                 }
-                emitter.event(Event::Listening, &fields)
+                emitter.event(EventType::Listening, &fields)
             }
         }
     }
 
     fn end(self, served: Result<u8, Failure>, started: Instant) -> Outcome {
         let mut emitter = match self {
-            Face::Human { .. } => return served,
-            Face::Machine(emitter) => emitter,
+            ServeOutput::Human { .. } => return served,
+            ServeOutput::Machine(emitter) => emitter,
         };
         let code = served?;
         let failure = Failure::new(code, "stopped by a signal; its sessions were killed");

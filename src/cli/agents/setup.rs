@@ -7,18 +7,18 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::agents::effects::Effects;
-use crate::cli::agents::perform::{Common, Told, installed, perform};
+use crate::cli::agents::lifecycle::{Common, ResultLine, installed, run_lifecycle};
 use crate::cli::args::Global;
 use crate::cli::{Failure, Outcome};
 use crate::exit;
-use agentproto_report::event::Event;
-use agentproto_runtime::Fault;
+use agentproto_report::event::EventType;
+use agentproto_runtime::Error;
 use agentproto_runtime::context::Context;
 use agentproto_runtime::setup::answers::Answers;
-use agentproto_runtime::setup::{self, Choices, Redo};
+use agentproto_runtime::setup::{self, Redo, SetupOptions};
 
 /// Maximum size of an answers file, in bytes.
-const LONGEST_ANSWERS: u64 = 1 << 20;
+const MAX_ANSWERS_BYTES: u64 = 1 << 20;
 
 #[derive(Args, Debug)]
 pub struct Setup {
@@ -35,7 +35,7 @@ pub struct Setup {
 }
 
 pub fn run(args: &Setup, global: &Global, out: &mut dyn Write) -> Outcome {
-    let choices = Choices {
+    let choices = SetupOptions {
         redo: match args.redo.as_deref() {
             None => Redo::Nothing,
             Some("") => Redo::All,
@@ -45,54 +45,54 @@ pub fn run(args: &Setup, global: &Global, out: &mut dyn Write) -> Outcome {
             Some(path) => answers(path)?,
             None => Answers::default(),
         },
-        asked_for: true,
+        requested: true,
     };
-    perform("setup", &args.common, global, out, async |ctx| {
+    run_lifecycle("setup", &args.common, global, out, async |ctx| {
         if args.effects.dry_run {
             return Ok(plan(ctx, &choices)?.into());
         }
         let bin = installed(ctx, &args.common).await?;
         let report = setup::run(ctx, &bin, &choices).await?;
-        let told = report.steps.iter().map(|(id, outcome)| Told {
-            kind: Some(Event::SetupStep),
+        let results = report.steps.iter().map(|(id, outcome)| ResultLine {
+            kind: Some(EventType::SetupStep),
             fields: json!({ "id": id, "outcome": outcome.as_str() }),
             text: format!("{id}: {}", outcome.as_str()),
         });
-        let mut told: Vec<Told> = told.collect();
-        if told.is_empty() {
-            told.push(Told {
-                kind: Some(Event::SetupStep),
+        let mut results: Vec<ResultLine> = results.collect();
+        if results.is_empty() {
+            results.push(ResultLine {
+                kind: Some(EventType::SetupStep),
                 fields: json!({ "id": Value::Null, "outcome": "none" }),
-                text: NOTHING.to_owned(),
+                text: NOTHING_TO_DO.to_owned(),
             });
         }
-        Ok(told.into())
+        Ok(results.into())
     })
 }
 
-const NOTHING: &str = "nothing to set up";
+const NOTHING_TO_DO: &str = "nothing to set up";
 
-fn plan(ctx: &Context, choices: &Choices) -> Result<Vec<Told>, Fault> {
+fn plan(ctx: &Context, choices: &SetupOptions) -> Result<Vec<ResultLine>, Error> {
     let pending = setup::pending(ctx, choices)?;
-    let told = pending
+    let results = pending
         .iter()
-        .map(|(id, kind)| Told::plan("setup", id, format!("run the step `{id}` ({kind})")));
-    let mut told: Vec<Told> = told.collect();
-    if told.is_empty() {
-        told.push(Told {
+        .map(|(id, kind)| ResultLine::plan("setup", id, format!("run the step `{id}` ({kind})")));
+    let mut results: Vec<ResultLine> = results.collect();
+    if results.is_empty() {
+        results.push(ResultLine {
             kind: None,
             fields: Value::Null,
-            text: NOTHING.to_owned(),
+            text: NOTHING_TO_DO.to_owned(),
         });
     }
-    Ok(told)
+    Ok(results)
 }
 
 fn answers(path: &std::path::Path) -> Result<Answers, Failure> {
     use std::io::Read;
     let mut bytes = Vec::new();
     let read = std::fs::File::open(path)
-        .and_then(|file| file.take(LONGEST_ANSWERS).read_to_end(&mut bytes));
+        .and_then(|file| file.take(MAX_ANSWERS_BYTES).read_to_end(&mut bytes));
     read.map_err(|e| Failure::new(exit::NO_INPUT, format!("`{}`: {e}", path.display())))?;
     Ok(Answers::parse(&path.display().to_string(), bytes)?)
 }

@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 
 use crate::cli::agents::effects::Effects;
 use crate::cli::args::Output;
-use crate::cli::machine::page::{Cut, Page};
+use crate::cli::machine::page::{Page, PageRange};
 use crate::cli::{Outcome, io_failure};
 use crate::exit;
-use agentproto_daemon::workspaces::{Workspace, Workspaces};
+use agentproto_daemon::workspaces::{RegisteredWorkspace, Workspaces};
 use agentproto_report::aoi::{Emitter, object};
-use agentproto_report::event::Event;
-use agentproto_runtime::Fault;
+use agentproto_report::event::EventType;
+use agentproto_runtime::Error;
 use agentproto_runtime::home::Home;
-use agentproto_text::plain;
+use agentproto_text::escape_line;
 
 #[derive(Subcommand, Debug)]
 pub enum WorkspaceAction {
@@ -27,9 +27,9 @@ pub enum WorkspaceAction {
     /// List the workspaces
     List(List),
     /// Remove a workspace from the list; the directory is kept
-    Remove(Named),
+    Remove(WorkspaceName),
     /// Make a workspace active: sessions without a workspace run in it
-    Use(Named),
+    Use(WorkspaceName),
 }
 
 #[derive(Args, Debug)]
@@ -59,7 +59,7 @@ pub struct List {
 }
 
 #[derive(Args, Debug)]
-pub struct Named {
+pub struct WorkspaceName {
     /// Name of the workspace
     pub slug: String,
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub struct Named {
 }
 
 impl WorkspaceAction {
-    pub fn said(&self) -> (&'static str, Output) {
+    pub fn name_and_output(&self) -> (&'static str, Output) {
         match self {
             WorkspaceAction::Add(args) => ("workspace add", args.output),
             WorkspaceAction::List(args) => ("workspace list", args.output),
@@ -81,38 +81,38 @@ impl WorkspaceAction {
 }
 
 pub fn run(action: &WorkspaceAction, out: &mut dyn Write) -> Outcome {
-    let began = Instant::now();
+    let started = Instant::now();
     let home = Home::from_env()?;
-    let (command, output) = action.said();
+    let (command, output) = action.name_and_output();
     let change = match action {
         WorkspaceAction::List(args) => {
             let mut all = Workspaces::load(&home)?;
-            let slug = |workspace: &Workspace| workspace.slug.clone();
-            let cut = args.page.keep_after(command, &mut all.workspaces, slug)?;
-            let part = Part { all, cut, args };
-            part.tell(began, out).map_err(io_failure)?;
+            let slug = |workspace: &RegisteredWorkspace| workspace.slug.clone();
+            let range = args.page.select_after(command, &mut all.workspaces, slug)?;
+            let page = ListPage { all, range, args };
+            page.print(started, out).map_err(io_failure)?;
             return Ok(exit::CLEAN);
         }
         WorkspaceAction::Add(args) => Change {
             action: "add",
             dry_run: args.effects.dry_run,
-            done: changed(&home, args.effects.dry_run, |all| {
+            done: apply_change(&home, args.effects.dry_run, |all| {
                 all.add(&args.path, args.slug.as_deref(), args.label.as_deref())
             })?,
         },
         WorkspaceAction::Remove(args) => Change {
             action: "remove",
             dry_run: args.effects.dry_run,
-            done: changed(&home, args.effects.dry_run, |all| all.remove(&args.slug))?,
+            done: apply_change(&home, args.effects.dry_run, |all| all.remove(&args.slug))?,
         },
         WorkspaceAction::Use(args) => Change {
             action: "use",
             dry_run: args.effects.dry_run,
-            done: changed(&home, args.effects.dry_run, |all| all.activate(&args.slug))?,
+            done: apply_change(&home, args.effects.dry_run, |all| all.activate(&args.slug))?,
         },
     };
     change
-        .tell(command, output, began, out)
+        .print(command, output, started, out)
         .map_err(io_failure)?;
     Ok(exit::CLEAN)
 }
@@ -122,15 +122,15 @@ struct Change {
     action: &'static str,
     dry_run: bool,
     /// The workspace, and whether it is the active one afterwards.
-    done: (Workspace, bool),
+    done: (RegisteredWorkspace, bool),
 }
 
 /// Makes the change. A dry run makes it on a copy.
-fn changed(
+fn apply_change(
     home: &Home,
     dry_run: bool,
-    change: impl FnOnce(&mut Workspaces) -> Result<Workspace, Fault>,
-) -> Result<(Workspace, bool), Fault> {
+    change: impl FnOnce(&mut Workspaces) -> Result<RegisteredWorkspace, Error>,
+) -> Result<(RegisteredWorkspace, bool), Error> {
     let with_active = |all: &mut Workspaces| {
         let workspace = change(all)?;
         let is_active = all.active.as_deref() == Some(workspace.slug.as_str());
@@ -143,17 +143,17 @@ fn changed(
 }
 
 impl Change {
-    fn tell(
+    fn print(
         &self,
         command: &str,
         output: Output,
-        began: Instant,
+        started: Instant,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let (workspace, is_active) = &self.done;
-        let facts = facts(workspace, *is_active);
+        let fields = fields(workspace, *is_active);
         match output {
-            Output::Json => writeln!(out, "{}", agentproto_text::pretty(&facts)?),
+            Output::Json => writeln!(out, "{}", agentproto_text::pretty(&fields)?),
             Output::Jsonl => {
                 let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
                 emitter.meta(command)?;
@@ -164,64 +164,76 @@ impl Change {
                             "target": workspace.slug,
                             "detail": workspace.path.to_string_lossy(),
                         });
-                        emitter.event(Event::Plan, &object(plan))?;
+                        emitter.event(EventType::Plan, &object(plan))?;
                     }
-                    false => emitter.event(Event::Workspace, &object(facts))?,
+                    false => emitter.event(EventType::Workspace, &object(fields))?,
                 }
                 let fields = json!({ "dry_run": self.dry_run });
-                emitter.summary(true, began.elapsed(), object(fields))
+                emitter.summary(true, started.elapsed(), object(fields))
             }
             Output::Human => {
-                let (would, slug) = (if self.dry_run { "would " } else { "" }, &workspace.slug);
-                let path = shown(&workspace.path);
+                let slug = &workspace.slug;
+                let path = display_path(&workspace.path);
+                let action = match (self.action, self.dry_run) {
+                    ("add", false) => "added",
+                    ("remove", false) => "removed",
+                    (_, false) => "activated",
+                    ("add", true) => "would add",
+                    ("remove", true) => "would remove",
+                    (_, true) => "would activate",
+                };
                 match (self.action, is_active) {
-                    ("add", true) => writeln!(out, "{would}add {slug}: {path} (active)"),
-                    ("add", false) => writeln!(out, "{would}add {slug}: {path}"),
-                    ("remove", _) => writeln!(out, "{would}remove {slug}; {path} is kept"),
-                    _ => writeln!(out, "{would}use {slug}: {path}"),
+                    ("add", true) => writeln!(out, "{action} workspace `{slug}`: {path} (active)"),
+                    ("remove", _) => {
+                        writeln!(
+                            out,
+                            "{action} workspace `{slug}`; its directory {path} is kept"
+                        )
+                    }
+                    _ => writeln!(out, "{action} workspace `{slug}`: {path}"),
                 }
             }
         }
     }
 }
 
-fn shown(path: &Path) -> String {
-    plain(&path.to_string_lossy()).into_owned()
+fn display_path(path: &Path) -> String {
+    escape_line(&path.to_string_lossy()).into_owned()
 }
 
-fn facts(workspace: &Workspace, is_active: bool) -> Value {
-    let mut facts = serde_json::to_value(workspace).unwrap_or_default();
-    facts["active"] = is_active.into();
-    facts
+fn fields(workspace: &RegisteredWorkspace, is_active: bool) -> Value {
+    let mut fields = serde_json::to_value(workspace).unwrap_or_default();
+    fields["active"] = is_active.into();
+    fields
 }
 
 /// A page of the list.
-struct Part<'a> {
+struct ListPage<'a> {
     all: Workspaces,
-    cut: Cut,
+    range: PageRange,
     args: &'a List,
 }
 
-impl Part<'_> {
-    fn is_active(&self, workspace: &Workspace) -> bool {
+impl ListPage<'_> {
+    fn is_active(&self, workspace: &RegisteredWorkspace) -> bool {
         self.all.active.as_deref() == Some(workspace.slug.as_str())
     }
 
-    fn tell(&self, began: Instant, out: &mut dyn Write) -> io::Result<()> {
+    fn print(&self, started: Instant, out: &mut dyn Write) -> io::Result<()> {
         match self.args.output {
             Output::Json => {
                 let mut all = object(serde_json::to_value(&self.all).unwrap_or_default());
-                all.extend(self.args.page.told(&self.cut));
+                all.extend(self.args.page.document_fields(&self.range));
                 writeln!(out, "{}", agentproto_text::pretty(&Value::Object(all))?)
             }
             Output::Jsonl => {
                 let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
                 emitter.meta("workspace list")?;
                 for workspace in &self.all.workspaces {
-                    let facts = facts(workspace, self.is_active(workspace));
-                    emitter.event(Event::Workspace, &object(facts))?;
+                    let fields = fields(workspace, self.is_active(workspace));
+                    emitter.event(EventType::Workspace, &object(fields))?;
                 }
-                emitter.summary(true, began.elapsed(), self.cut.fields())
+                emitter.summary(true, started.elapsed(), self.range.fields())
             }
             Output::Human if self.all.workspaces.is_empty() => {
                 writeln!(
@@ -242,8 +254,8 @@ impl Part<'_> {
             let line = format!(
                 "{mark} {:<width$}  {}  {}",
                 workspace.slug,
-                shown(&workspace.path),
-                plain(label)
+                display_path(&workspace.path),
+                escape_line(label)
             );
             writeln!(out, "{}", line.trim_end())?;
         }

@@ -7,14 +7,14 @@ use clap::CommandFactory;
 use serde_json::{Map, Value, json};
 
 use crate::cli::Cli;
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 
 /// A command with machine mode.
 pub struct Entry {
     pub name: &'static str,
     pub kind: Kind,
     /// Events in addition to those that every command has.
-    pub events: &'static [Event],
+    pub events: &'static [EventType],
     /// What identifies a repeated call, if its input does.
     pub natural_key: Option<&'static str>,
     /// Options that write files, for commands that otherwise write none.
@@ -34,9 +34,9 @@ pub enum Kind {
 }
 
 /// Events of every command.
-const FRAMEWORK: [Event; 3] = [Event::Meta, Event::Error, Event::Summary];
+const FRAMEWORK: [EventType; 3] = [EventType::Meta, EventType::Error, EventType::Summary];
 
-const fn entry(name: &'static str, kind: Kind, events: &'static [Event]) -> Entry {
+const fn entry(name: &'static str, kind: Kind, events: &'static [EventType]) -> Entry {
     Entry {
         name,
         kind,
@@ -49,12 +49,12 @@ const fn entry(name: &'static str, kind: Kind, events: &'static [Event]) -> Entr
     }
 }
 
-const fn read(name: &'static str, events: &'static [Event]) -> Entry {
+const fn read(name: &'static str, events: &'static [EventType]) -> Entry {
     entry(name, Kind::ReadOnly, events)
 }
 
 /// A command of an agent's lifecycle, which starts programs.
-const fn agent(name: &'static str, kind: Kind, events: &'static [Event]) -> Entry {
+const fn agent(name: &'static str, kind: Kind, events: &'static [EventType]) -> Entry {
     Entry {
         is_starter: true,
         ..entry(name, kind, events)
@@ -65,22 +65,22 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         writing_options: &["--fix", "--unsafe-fixes", "--write-baseline"],
         input_modes: &["operands", "stdin-text"],
-        ..read("lint", &[Event::Finding])
+        ..read("lint", &[EventType::Finding])
     },
-    read("explain", &[Event::Doc]),
-    read("rules", &[Event::Rule, Event::AoiRule]),
-    read("coverage", &[Event::Requirement]),
-    read("doctor", &[Event::Check]),
+    read("explain", &[EventType::Doc]),
+    read("rules", &[EventType::Rule, EventType::AoiRule]),
+    read("coverage", &[EventType::Requirement]),
+    read("doctor", &[EventType::Check]),
     Entry {
         natural_key: Some("TARGET: an installed program is not installed again"),
         ..agent(
             "install",
             Kind::Mutating,
             &[
-                Event::Progress,
-                Event::Warning,
-                Event::Plan,
-                Event::Installed,
+                EventType::Progress,
+                EventType::Warning,
+                EventType::Plan,
+                EventType::Installed,
             ],
         )
     },
@@ -90,15 +90,15 @@ pub const ENTRIES: &[Entry] = &[
             "run",
             Kind::Mutating,
             &[
-                Event::Progress,
-                Event::Warning,
-                Event::TextDelta,
-                Event::Thought,
-                Event::ToolCall,
-                Event::ToolResult,
-                Event::AgentPrompt,
-                Event::TurnEnd,
-                Event::Session,
+                EventType::Progress,
+                EventType::Warning,
+                EventType::TextDelta,
+                EventType::Thought,
+                EventType::ToolCall,
+                EventType::ToolResult,
+                EventType::AgentPrompt,
+                EventType::TurnEnd,
+                EventType::Session,
             ],
         )
     },
@@ -106,29 +106,32 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         is_starter: true,
         is_unbounded: true,
-        ..read("serve", &[Event::Warning, Event::Listening])
+        ..read("serve", &[EventType::Warning, EventType::Listening])
     },
     // Read-only, because the agent does what a session is asked for.
     Entry {
         is_unbounded: true,
         input_modes: &["operands", "stdin-text"],
-        ..read("sessions", &[Event::HostSession, Event::SessionEvent])
+        ..read(
+            "sessions",
+            &[EventType::HostSession, EventType::SessionEvent],
+        )
     },
     Entry {
         natural_key: Some("PATH: a registered directory keeps its name"),
         ..entry(
             "workspace add",
             Kind::Mutating,
-            &[Event::Plan, Event::Workspace],
+            &[EventType::Plan, EventType::Workspace],
         )
     },
-    read("workspace list", &[Event::Workspace]),
+    read("workspace list", &[EventType::Workspace]),
     Entry {
         natural_key: Some("SLUG: a removed workspace cannot be removed again"),
         ..entry(
             "workspace remove",
             Kind::Mutating,
-            &[Event::Plan, Event::Workspace],
+            &[EventType::Plan, EventType::Workspace],
         )
     },
     Entry {
@@ -136,21 +139,21 @@ pub const ENTRIES: &[Entry] = &[
         ..entry(
             "workspace use",
             Kind::Mutating,
-            &[Event::Plan, Event::Workspace],
+            &[EventType::Plan, EventType::Workspace],
         )
     },
-    read("audit verify", &[Event::AuditLog]),
+    read("audit verify", &[EventType::AuditLog]),
     read(
         "mock",
         &[
-            Event::Scenario,
-            Event::Variant,
-            Event::Mutant,
-            Event::AoiMutant,
-            Event::AoiVariant,
-            Event::Model,
-            Event::Asked,
-            Event::Warning,
+            EventType::Scenario,
+            EventType::Variant,
+            EventType::Mutant,
+            EventType::AoiMutant,
+            EventType::AoiVariant,
+            EventType::Model,
+            EventType::Asked,
+            EventType::Warning,
         ],
     ),
     Entry {
@@ -158,14 +161,19 @@ pub const ENTRIES: &[Entry] = &[
         writing_options: &["--report-dir"],
         ..read(
             "certify",
-            &[Event::Warning, Event::Result, Event::Mutant, Event::Variant],
+            &[
+                EventType::Warning,
+                EventType::Result,
+                EventType::Mutant,
+                EventType::Variant,
+            ],
         )
     },
-    read("sandbox explain", &[Event::Clause]),
+    read("sandbox explain", &[EventType::Clause]),
     agent(
         "sandbox run",
         Kind::Mutating,
-        &[Event::Output, Event::Egress, Event::Sandboxed],
+        &[EventType::Output, EventType::Egress, EventType::Sandboxed],
     ),
     Entry {
         natural_key: Some("TARGET and step: a completed step is not repeated"),
@@ -173,10 +181,10 @@ pub const ENTRIES: &[Entry] = &[
             "setup",
             Kind::Mutating,
             &[
-                Event::Progress,
-                Event::Warning,
-                Event::Plan,
-                Event::SetupStep,
+                EventType::Progress,
+                EventType::Warning,
+                EventType::Plan,
+                EventType::SetupStep,
             ],
         )
     },
@@ -186,17 +194,21 @@ pub const ENTRIES: &[Entry] = &[
             "auth login",
             Kind::Mutating,
             &[
-                Event::Progress,
-                Event::Warning,
-                Event::Plan,
-                Event::AuthStatus,
+                EventType::Progress,
+                EventType::Warning,
+                EventType::Plan,
+                EventType::AuthStatus,
             ],
         )
     },
     agent(
         "auth status",
         Kind::ReadOnly,
-        &[Event::Progress, Event::Warning, Event::AuthStatus],
+        &[
+            EventType::Progress,
+            EventType::Warning,
+            EventType::AuthStatus,
+        ],
     ),
     Entry {
         natural_key: Some("TARGET: the login is refreshed"),
@@ -204,10 +216,10 @@ pub const ENTRIES: &[Entry] = &[
             "auth refresh",
             Kind::Mutating,
             &[
-                Event::Progress,
-                Event::Warning,
-                Event::Plan,
-                Event::AuthStatus,
+                EventType::Progress,
+                EventType::Warning,
+                EventType::Plan,
+                EventType::AuthStatus,
             ],
         )
     },
@@ -217,7 +229,12 @@ pub const ENTRIES: &[Entry] = &[
         ..agent(
             "auth set",
             Kind::Mutating,
-            &[Event::Progress, Event::Warning, Event::Plan, Event::Secret],
+            &[
+                EventType::Progress,
+                EventType::Warning,
+                EventType::Plan,
+                EventType::Secret,
+            ],
         )
     },
     Entry {
@@ -226,11 +243,11 @@ pub const ENTRIES: &[Entry] = &[
             "auth forget",
             Kind::Destructive,
             &[
-                Event::Progress,
-                Event::Warning,
-                Event::Plan,
-                Event::Secret,
-                Event::AuthStatus,
+                EventType::Progress,
+                EventType::Warning,
+                EventType::Plan,
+                EventType::Secret,
+                EventType::AuthStatus,
             ],
         )
     },
@@ -240,11 +257,11 @@ pub const ENTRIES: &[Entry] = &[
         ..read(
             "aoi-lint",
             &[
-                Event::Check,
-                Event::Pair,
-                Event::AoiMutant,
-                Event::AoiVariant,
-                Event::Warning,
+                EventType::Check,
+                EventType::Pair,
+                EventType::AoiMutant,
+                EventType::AoiVariant,
+                EventType::Warning,
             ],
         )
     },
@@ -253,26 +270,30 @@ pub const ENTRIES: &[Entry] = &[
         writing_options: &["--report-dir", "--to"],
         ..read(
             "replay",
-            &[Event::Transcript, Event::Difference, Event::Result],
+            &[
+                EventType::Transcript,
+                EventType::Difference,
+                EventType::Result,
+            ],
         )
     },
-    read("diff", &[Event::Transcript, Event::Difference]),
+    read("diff", &[EventType::Transcript, EventType::Difference]),
     Entry {
         writing_options: &["--report-dir"],
-        ..read("report merge", &[Event::Result])
+        ..read("report merge", &[EventType::Result])
     },
     Entry {
         writing_options: &["--report-dir"],
-        ..read("report render", &[Event::Result])
+        ..read("report render", &[EventType::Result])
     },
-    read("schema", &[Event::Document]),
-    read("input-schema", &[Event::Document]),
-    read("capabilities", &[Event::Document]),
+    read("schema", &[EventType::Document]),
+    read("input-schema", &[EventType::Document]),
+    read("capabilities", &[EventType::Document]),
 ];
 
 impl Entry {
     /// All events that its stream may contain.
-    pub fn all_events(&self) -> impl Iterator<Item = Event> {
+    pub fn all_events(&self) -> impl Iterator<Item = EventType> {
         FRAMEWORK.iter().chain(self.events).copied()
     }
 }
@@ -280,7 +301,38 @@ impl Entry {
 /// The whole command line, built once.
 pub fn tree() -> clap::Command {
     static TREE: OnceLock<clap::Command> = OnceLock::new();
-    TREE.get_or_init(Cli::command).clone()
+    TREE.get_or_init(|| hide_global_options(Cli::command()))
+        .clone()
+}
+
+/// Options for agentproto.toml, which only these commands read.
+const CONFIG_OPTIONS: [&str; 2] = ["config", "no_config"];
+const CONFIG_COMMANDS: [&str; 2] = ["lint", "aoi-lint"];
+
+/// Hides the global options in the help of subcommands, because they would be half of each page.
+/// The subcommands still accept them.
+fn hide_global_options(root: clap::Command) -> clap::Command {
+    let global = root.get_arguments().filter(|arg| arg.is_global_set());
+    let hidden: Vec<clap::Arg> = global.map(|arg| arg.clone().hide(true)).collect();
+    root.mut_subcommands(|command| {
+        let reads_config = CONFIG_COMMANDS.contains(&command.get_name());
+        let hidden = hidden
+            .iter()
+            .filter(|arg| !reads_config || !CONFIG_OPTIONS.contains(&arg.get_id().as_str()));
+        point_to_global_options(command.args(hidden.cloned()))
+    })
+}
+
+/// Adds a line about the global options to the help of a command and of its subcommands.
+fn point_to_global_options(command: clap::Command) -> clap::Command {
+    let note = "`agentproto --help` lists the global options (colors, verbosity, configuration).";
+    let text = match command.get_after_help() {
+        Some(text) => format!("{text}\n\n{note}"),
+        None => note.to_owned(),
+    };
+    command
+        .after_help(text)
+        .mut_subcommands(point_to_global_options)
 }
 
 /// The definition of a command by its name.
@@ -298,38 +350,38 @@ pub fn commands() -> Vec<Value> {
     let tree = tree();
     ENTRIES
         .iter()
-        .filter_map(|entry| Some(described(entry, definition(&tree, entry.name)?)))
+        .filter_map(|entry| Some(describe(entry, definition(&tree, entry.name)?)))
         .collect()
 }
 
-fn described(entry: &Entry, command: &clap::Command) -> Value {
-    let events: Vec<&str> = entry.all_events().map(Event::as_str).collect();
+fn describe(entry: &Entry, command: &clap::Command) -> Value {
+    let events: Vec<&str> = entry.all_events().map(EventType::as_str).collect();
     let has = |id| takes(command, id);
     let mut fields = Map::new();
-    let mut say = |name: &str, value: Value| {
+    let mut add = |name: &str, value: Value| {
         fields.insert(name.to_owned(), value);
     };
-    say("name", entry.name.into());
-    say("read_only", (entry.kind == Kind::ReadOnly).into());
-    say("destructive", (entry.kind == Kind::Destructive).into());
-    say("bounded", (!entry.is_unbounded).into());
-    say("unbounded", entry.is_unbounded.into());
-    say("supports_limit", has("limit").into());
-    say("supports_cursor", has("cursor").into());
-    say("requires_confirm", has("confirm").into());
-    say("supports_dry_run", has("dry_run").into());
-    say("supports_idempotency_key", has("idempotency_key").into());
-    say("auth_required", false.into());
-    say("input_modes", json!(entry.input_modes));
-    say("event_types", json!(events));
+    add("name", entry.name.into());
+    add("read_only", (entry.kind == Kind::ReadOnly).into());
+    add("destructive", (entry.kind == Kind::Destructive).into());
+    add("bounded", (!entry.is_unbounded).into());
+    add("unbounded", entry.is_unbounded.into());
+    add("supports_limit", has("limit").into());
+    add("supports_cursor", has("cursor").into());
+    add("requires_confirm", has("confirm").into());
+    add("supports_dry_run", has("dry_run").into());
+    add("supports_idempotency_key", has("idempotency_key").into());
+    add("auth_required", false.into());
+    add("input_modes", json!(entry.input_modes));
+    add("event_types", json!(events));
     if let Some(key) = entry.natural_key {
-        say("natural_key", key.into());
+        add("natural_key", key.into());
     }
     if !entry.writing_options.is_empty() {
-        say("writing_options", json!(entry.writing_options));
+        add("writing_options", json!(entry.writing_options));
     }
     if entry.is_starter {
-        say("starts_programs", true.into());
+        add("starts_programs", true.into());
     }
     Value::Object(fields)
 }
@@ -358,12 +410,12 @@ mod tests {
     #[test]
     #[cfg(agents)]
     fn capabilities_match_the_command_line() {
-        let mut there = Vec::new();
-        machine_modes(&tree(), "", &mut there);
-        there.sort();
-        let mut told: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
-        told.sort_unstable();
-        assert_eq!(told, there);
+        let mut found = Vec::new();
+        machine_modes(&tree(), "", &mut found);
+        found.sort();
+        let mut declared: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
+        declared.sort_unstable();
+        assert_eq!(declared, found);
         for entry in ENTRIES {
             let tree = tree();
             let command = definition(&tree, entry.name).expect("a command");

@@ -74,44 +74,49 @@ pub fn stream<W: Write>(out: W, call: &Call) -> Stream<W> {
 
 /// Checks that the caller accepts our version of the events.
 pub fn negotiate(global: &Global) -> Result<(), Failure> {
-    let unknown = |asked: &str| {
-        let message = format!("unsupported schema version `{asked}`");
+    let unknown = |requested: &str| {
+        let message = format!("unsupported schema version `{requested}`");
         Failure::new(exit::USAGE, message)
             .typed("schema_version_unsupported")
             .hint(format!("supported: {SCHEMA_NAME}@{SCHEMA_VERSION}"))
     };
     if let Some(version) = &global.schema_version
-        && !is_served(version)
+        && !is_supported(version)
     {
         return Err(unknown(version));
     }
-    let served = |asked: &String| {
-        asked
+    let supported = |requested: &String| {
+        requested
             .split_once('@')
-            .is_some_and(|(name, version)| name == SCHEMA_NAME && is_served(version))
+            .is_some_and(|(name, version)| name == SCHEMA_NAME && is_supported(version))
     };
     match global.accept_schema.first() {
-        Some(first) if !global.accept_schema.iter().any(served) => Err(unknown(first)),
+        Some(first) if !global.accept_schema.iter().any(supported) => Err(unknown(first)),
         _ => Ok(()),
     }
 }
 
 /// Whether this version is ours, in full or as a prefix: `1`, `1.0`.
-fn is_served(asked: &str) -> bool {
-    let rest = SCHEMA_VERSION.strip_prefix(asked);
-    !asked.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+fn is_supported(requested: &str) -> bool {
+    let rest = SCHEMA_VERSION.strip_prefix(requested);
+    !requested.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Prints an error: to stderr for people, and in machine mode also as events.
-pub fn complain<W: Write>(call: &Call, failure: &Failure, secrets: &Secrets, out: &mut Stream<W>) {
+pub fn print_failure<W: Write>(
+    call: &Call,
+    failure: &Failure,
+    secrets: &Secrets,
+    out: &mut Stream<W>,
+) {
     if failure.message.is_empty() {
         return;
     }
-    let message = secrets.mask(&failure.message).into_owned();
+    let message = secrets.redact(&failure.message).into_owned();
     let hint = failure
         .hint
         .as_deref()
-        .map(|hint| secrets.mask(hint).into_owned());
+        .map(|hint| secrets.redact(hint).into_owned());
     let failure = &Failure {
         code: failure.code,
         message,
@@ -120,14 +125,14 @@ pub fn complain<W: Write>(call: &Call, failure: &Failure, secrets: &Secrets, out
         details: failure.details.clone(),
     };
     // The message has several lines if a file has several errors.
-    let message = text::plain_lines(&failure.message);
+    let message = text::escape_lines(&failure.message);
     let mut err = io::stderr().lock();
     let _ = match failure.slug {
         Some(slug) => writeln!(err, "agentproto: {slug}: {message}"),
         None => writeln!(err, "agentproto: {message}"),
     };
     if let Some(hint) = &failure.hint {
-        let _ = writeln!(err, "  {}", text::plain(hint));
+        let _ = writeln!(err, "  {}", text::escape_line(hint));
     }
     if call.is_machine && !out.frame.is_closed {
         let _ = failure_events(call, failure, out);
@@ -164,9 +169,12 @@ fn counts(frame: &Frame) -> Fields {
 }
 
 /// Reports output that the command does not declare, and returns the exit code for it.
-pub fn faulty<W: Write>(out: &Stream<W>) -> Option<u8> {
-    let breach = out.breach.as_ref()?;
-    let _ = writeln!(io::stderr().lock(), "agentproto: internal error: {breach}");
+pub fn report_violation<W: Write>(out: &Stream<W>) -> Option<u8> {
+    let violation = out.violation.as_ref()?;
+    let _ = writeln!(
+        io::stderr().lock(),
+        "agentproto: internal error: {violation}"
+    );
     Some(exit::INTERNAL)
 }
 
@@ -185,7 +193,7 @@ pub fn interrupted<W: Write>(call: &Call, out: &mut Stream<W>) -> u8 {
 
 /// Reports an invalid command line: to stderr for people, and as events if the caller asks for
 /// them.
-pub fn misunderstood(error: &clap::Error) -> u8 {
+pub fn usage_error(error: &clap::Error) -> u8 {
     // clap prints help and version to stdout, errors to stderr.
     if !error.use_stderr() {
         return match error.print() {
@@ -196,19 +204,19 @@ pub fn misunderstood(error: &clap::Error) -> u8 {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let secrets = Secrets::of(words.iter().map(|word| word.to_string_lossy()));
     let plain = error.render().to_string();
-    let masked = secrets.mask(&plain);
-    let _ = match masked == plain {
+    let redacted = secrets.redact(&plain);
+    let _ = match redacted == plain {
         true => error.print(),
-        false => io::stderr().lock().write_all(masked.as_bytes()),
+        false => io::stderr().lock().write_all(redacted.as_bytes()),
     };
-    let tip = without_dashes(error, &words);
+    let tip = missing_separator_tip(error, &words);
     if let Some(tip) = &tip {
         let _ = writeln!(io::stderr().lock(), "\n  tip: {tip}");
     }
     if !asks_for_events(&words) {
         return exit::USAGE;
     }
-    let first = masked.lines().next().unwrap_or_default();
+    let first = redacted.lines().next().unwrap_or_default();
     let message = first.strip_prefix("error: ").unwrap_or(first);
     let failure = Failure::new(exit::USAGE, message).typed("usage").hint(
         tip.as_deref()
@@ -221,11 +229,11 @@ pub fn misunderstood(error: &clap::Error) -> u8 {
     };
     let mut out = stream(io::stdout().lock(), &call);
     let _ = failure_events(&call, &failure, &mut out).and_then(|()| out.flush());
-    faulty(&out).unwrap_or(exit::USAGE)
+    report_violation(&out).unwrap_or(exit::USAGE)
 }
 
 /// A tip for a command of another program without `--` before it.
-fn without_dashes(error: &clap::Error, words: &[OsString]) -> Option<String> {
+fn missing_separator_tip(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let takes_command = ["certify", "aoi-lint", "record"];
     let name = command_in(words);
     let is_that = error.kind() == clap::error::ErrorKind::UnknownArgument
@@ -279,8 +287,8 @@ pub struct ErrorEvent<'f> {
 }
 
 impl ErrorEvent<'_> {
-    pub fn as_failure(&self) -> aoi::Failure<'_> {
-        aoi::Failure {
+    pub fn as_failure(&self) -> aoi::ErrorEvent<'_> {
+        aoi::ErrorEvent {
             code: &self.code,
             category: self.failure.category(),
             message: &self.failure.message,
@@ -310,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_version_is_given_in_full_or_as_a_prefix() {
-        for (asked, expected) in [
+        for (requested, expected) in [
             ("1", true),
             ("1.0", true),
             ("1.0.0", true),
@@ -320,7 +328,7 @@ mod tests {
             ("10", false),
             ("2", false),
         ] {
-            assert_eq!(is_served(asked), expected, "{asked}");
+            assert_eq!(is_supported(requested), expected, "{requested}");
         }
     }
 

@@ -29,61 +29,61 @@ fn limit(text: &str) -> Result<usize, String> {
 
 /// A part of a list, and the cursor of the next part.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cut {
+pub struct PageRange {
     pub from: usize,
     pub to: usize,
     pub next: Option<String>,
 }
 
-impl Cut {
+impl PageRange {
     pub fn fields(&self) -> Fields {
         object(json!({ "truncated": self.next.is_some(), "next_cursor": self.next }))
     }
 }
 
 impl Page {
-    pub fn is_asked(&self) -> bool {
+    pub fn is_paged(&self) -> bool {
         self.limit.is_some() || self.cursor.is_some()
     }
 
     /// Fields of a document that has only a part of the list.
-    pub fn told(&self, cut: &Cut) -> Fields {
-        match self.is_asked() {
-            true => cut.fields(),
+    pub fn document_fields(&self, range: &PageRange) -> Fields {
+        match self.is_paged() {
+            true => range.fields(),
             false => Fields::new(),
         }
     }
 
     /// Selects a part of `total` items. `list` names the list and everything that it depends on: a
     /// cursor of another list is rejected.
-    pub fn cut(&self, list: &str, total: usize) -> Result<Cut, Failure> {
+    pub fn range(&self, list: &str, total: usize) -> Result<PageRange, Failure> {
         let from = match &self.cursor {
             None => 0,
             Some(cursor) => position(cursor, list)
                 .filter(|at| *at <= total)
-                .ok_or_else(strange)?,
+                .ok_or_else(unknown_cursor)?,
         };
         let to = self
             .limit
             .map_or(total, |limit| total.min(from.saturating_add(limit)));
         let next = (to < total).then(|| token(list, to));
-        Ok(Cut { from, to, next })
+        Ok(PageRange { from, to, next })
     }
 
-    /// Like `keep`, for a list that changes between calls. The cursor refers to the last item,
+    /// Like `select`, for a list that changes between calls. The cursor refers to the last item,
     /// wherever that is then.
-    pub fn keep_after<T>(
+    pub fn select_after<T>(
         &self,
         list: &str,
         items: &mut Vec<T>,
         id: impl Fn(&T) -> String,
-    ) -> Result<Cut, Failure> {
-        let mark = |item: &T| mark(list, &id(item));
+    ) -> Result<PageRange, Failure> {
+        let item_token = |item: &T| item_token(list, &id(item));
         let from = match &self.cursor {
             None => 0,
             Some(cursor) => {
-                let last = items.iter().position(|item| mark(item) == *cursor);
-                last.ok_or_else(strange)? + 1
+                let last = items.iter().position(|item| item_token(item) == *cursor);
+                last.ok_or_else(unknown_cursor)? + 1
             }
         };
         let total = items.len();
@@ -91,42 +91,42 @@ impl Page {
             .limit
             .map_or(total, |limit| total.min(from.saturating_add(limit)));
         let next = match to < total {
-            true => items.get(to.saturating_sub(1)).map(mark),
+            true => items.get(to.saturating_sub(1)).map(item_token),
             false => None,
         };
         items.truncate(to);
         items.drain(..from);
-        Ok(Cut { from, to, next })
+        Ok(PageRange { from, to, next })
     }
 
     /// Removes everything outside the selected part from a list.
-    pub fn keep<T>(&self, list: &str, items: &mut Vec<T>) -> Result<Cut, Failure> {
-        let cut = self.cut(list, items.len())?;
-        items.truncate(cut.to);
-        items.drain(..cut.from);
-        Ok(cut)
+    pub fn select<T>(&self, list: &str, items: &mut Vec<T>) -> Result<PageRange, Failure> {
+        let range = self.range(list, items.len())?;
+        items.truncate(range.to);
+        items.drain(..range.from);
+        Ok(range)
     }
 }
 
-fn strange() -> Failure {
+fn unknown_cursor() -> Failure {
     Failure::new(exit::DATA, "unknown cursor")
         .typed("cursor_invalid")
         .hint("pass `next_cursor` of a summary unchanged, with the same options")
 }
 
 /// Identifies an item of a list.
-fn mark(list: &str, id: &str) -> String {
+fn item_token(list: &str, id: &str) -> String {
     let sum = Sha256::digest(format!("{list}\n{id}"));
     URL_SAFE_NO_PAD.encode(sum.get(..12).unwrap_or(&sum))
 }
 
-fn seal(list: &str, at: usize) -> Vec<u8> {
+fn checksum(list: &str, at: usize) -> Vec<u8> {
     let sum = Sha256::digest(format!("{list}\n{at}"));
     sum.iter().take(6).copied().collect()
 }
 
 fn token(list: &str, at: usize) -> String {
-    let mut bytes = seal(list, at);
+    let mut bytes = checksum(list, at);
     bytes.extend_from_slice(&u64::try_from(at).unwrap_or(u64::MAX).to_be_bytes()[2..]);
     URL_SAFE_NO_PAD.encode(bytes)
 }
@@ -139,7 +139,7 @@ fn position(token: &str, list: &str) -> Option<usize> {
         .iter()
         .fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
     let at = usize::try_from(at).ok()?;
-    (seal(list, at) == own).then_some(at)
+    (checksum(list, at) == own).then_some(at)
 }
 
 #[cfg(test)]
@@ -157,54 +157,54 @@ mod tests {
     #[test]
     fn all_pages_together_are_the_list() {
         let all: Vec<usize> = (0..25).collect();
-        let (mut seen, mut cursor) = (Vec::new(), None);
+        let (mut collected, mut cursor) = (Vec::new(), None);
         loop {
             let mut items = all.clone();
-            let cut = page(7, cursor).keep("list", &mut items).expect("a page");
-            seen.extend(items);
-            assert_eq!(cut.fields()["truncated"], cut.next.is_some());
-            match cut.next {
+            let range = page(7, cursor).select("list", &mut items).expect("a page");
+            collected.extend(items);
+            assert_eq!(range.fields()["truncated"], range.next.is_some());
+            match range.next {
                 Some(next) => cursor = Some(next),
                 None => break,
             }
         }
-        assert_eq!(seen, all);
-        assert_eq!(page(25, None).cut("list", 25).expect("a page").next, None);
+        assert_eq!(collected, all);
+        assert_eq!(page(25, None).range("list", 25).expect("a page").next, None);
     }
 
     /// AOI-18.2-11: no item is repeated or left out, even if other items are added or removed.
     #[test]
     fn pages_of_a_changing_list_continue_after_the_last_item() {
-        let keep = |items: &[&str], cursor| {
+        let select = |items: &[&str], cursor| {
             let mut items: Vec<String> = items.iter().map(|item| (*item).to_owned()).collect();
-            let cut = page(2, cursor).keep_after("list", &mut items, String::clone);
-            cut.map(|cut| (items.join(""), cut.next))
+            let range = page(2, cursor).select_after("list", &mut items, String::clone);
+            range.map(|range| (items.join(""), range.next))
         };
-        let (first, next) = keep(&["a", "b", "c", "d", "e"], None).expect("a page");
+        let (first, next) = select(&["a", "b", "c", "d", "e"], None).expect("a page");
         assert_eq!(first, "ab");
-        let (second, last) = keep(&["b", "new", "c", "d"], next.clone()).expect("a page");
+        let (second, last) = select(&["b", "new", "c", "d"], next.clone()).expect("a page");
         assert_eq!(second, "newc");
-        let (third, end) = keep(&["b", "c", "d"], last).expect("a page");
+        let (third, end) = select(&["b", "c", "d"], last).expect("a page");
         assert_eq!((third.as_str(), end), ("d", None));
         // The item that the cursor refers to is gone, so the next item is unknown.
-        let gone = keep(&["a", "c", "d"], next.clone()).expect_err("refused");
+        let gone = select(&["a", "c", "d"], next.clone()).expect_err("refused");
         assert_eq!(gone.slug, Some("cursor_invalid"));
         let mut other = vec!["b".to_owned()];
-        let other = page(2, next).keep_after("another", &mut other, String::clone);
+        let other = page(2, next).select_after("another", &mut other, String::clone);
         assert_eq!(other.expect_err("refused").code, exit::DATA);
     }
 
     #[test]
     fn a_cursor_of_another_list_is_rejected() {
-        let next = page(3, None).cut("one", 9).expect("a page").next;
-        assert!(page(3, next.clone()).cut("one", 9).is_ok());
+        let next = page(3, None).range("one", 9).expect("a page").next;
+        assert!(page(3, next.clone()).range("one", 9).is_ok());
         for (cursor, list) in [
             (next, "two"),
             (Some("garbage".to_owned()), "one"),
             (Some(String::new()), "one"),
             (Some(token("one", 10)), "one"),
         ] {
-            let failure = page(3, cursor).cut(list, 9).expect_err("refused");
+            let failure = page(3, cursor).range(list, 9).expect_err("refused");
             assert_eq!(failure.code, exit::DATA);
         }
     }

@@ -2,32 +2,32 @@
 
 use std::borrow::Cow;
 
-use agentproto_text::redact::{Values, may_name_secret};
+use agentproto_text::redact::{SecretValues, may_name_secret};
 
 /// URL parameters that hold secrets, although their names do not look like it.
 const PARAMETERS: [&str; 5] = ["sig", "code", "sas", "pwd", "pass"];
-const MASK: &str = "[redacted]";
+const REPLACEMENT: &str = "[redacted]";
 
 /// The values to redact.
 #[derive(Clone, Debug, Default)]
-pub struct Secrets(Values);
+pub struct Secrets(SecretValues);
 
 impl Secrets {
     /// Finds secrets in the arguments up to `--`. What follows belongs to another program.
     pub fn of<'w>(words: impl Iterator<Item = Cow<'w, str>>) -> Self {
         let mut found = Secrets::default();
         // Whether the previous argument was an option whose value is a secret.
-        let mut awaits = false;
+        let mut expects_secret = false;
         for word in words.take_while(|word| word != "--") {
-            if awaits && !word.starts_with("--") {
+            if expects_secret && !word.starts_with("--") {
                 found.add(&word);
             }
-            awaits = false;
-            found.look_into(&word);
+            expects_secret = false;
+            found.scan(&word);
             if let Some(name) = word.strip_prefix('-')
                 && !word.contains('=')
             {
-                awaits = name == "H" || may_name_secret(name);
+                expects_secret = name == "H" || may_name_secret(name);
             }
         }
         found
@@ -35,7 +35,7 @@ impl Secrets {
 
     fn add(&mut self, secret: &str) {
         let secret = secret.trim();
-        self.hide(secret);
+        self.add_value(secret);
         // The last word of a header is the secret itself.
         if let Some((_, last)) = secret.rsplit_once([' ', ':', '=']) {
             self.add(last);
@@ -43,7 +43,7 @@ impl Secrets {
     }
 
     /// Looks for `name=value`, `Name: value` and secrets in URLs.
-    fn look_into(&mut self, word: &str) {
+    fn scan(&mut self, word: &str) {
         if let Some((scheme, rest)) = word.split_once("://") {
             let scheme = scheme.rsplit('=').next().unwrap_or_default();
             if !scheme.is_empty() {
@@ -58,12 +58,12 @@ impl Secrets {
     }
 
     fn url(&mut self, rest: &str) {
-        let (place, query) = rest.split_once(['?', '#']).unwrap_or((rest, ""));
-        let authority = place.split('/').next().unwrap_or_default();
+        let (location, query) = rest.split_once(['?', '#']).unwrap_or((rest, ""));
+        let authority = location.split('/').next().unwrap_or_default();
         if let Some((user, _)) = authority.rsplit_once('@') {
             let (name, password) = user.split_once(':').unwrap_or(("", user));
             for part in [user, name, password] {
-                self.hide(part);
+                self.add_value(part);
             }
         }
         for pair in query.split(['&', '#', '?', ';']) {
@@ -72,12 +72,12 @@ impl Secrets {
                 .iter()
                 .any(|known| name.eq_ignore_ascii_case(known));
             if !value.is_empty() && (is_known || may_name_secret(name)) {
-                self.hide(value);
+                self.add_value(value);
             }
         }
     }
 
-    fn hide(&mut self, secret: &str) {
+    fn add_value(&mut self, secret: &str) {
         match secret.len() {
             0 => {}
             // A short value occurs in many words, so it is redacted only in quotes.
@@ -89,8 +89,8 @@ impl Secrets {
         }
     }
 
-    pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.0.replace(text, MASK)
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.0.replace(text, REPLACEMENT)
     }
 }
 
@@ -98,9 +98,9 @@ impl Secrets {
 mod tests {
     use super::*;
 
-    fn masked(words: &[&str], text: &str) -> String {
+    fn redacted(words: &[&str], text: &str) -> String {
         let words = words.iter().map(|word| Cow::Borrowed(*word));
-        Secrets::of(words).mask(text).into_owned()
+        Secrets::of(words).redact(text).into_owned()
     }
 
     /// AOI-11-02, AOI-18.2-09.
@@ -121,8 +121,11 @@ mod tests {
             &["password=s3cr3t-value"],
             &["--env", "GITHUB_TOKEN=s3cr3t-value"],
         ] {
-            let told = masked(words, &format!("error: '{secret}' is wrong"));
-            assert!(!told.contains(secret), "{words:?}: {told}");
+            let redacted_text = redacted(words, &format!("error: '{secret}' is wrong"));
+            assert!(
+                !redacted_text.contains(secret),
+                "{words:?}: {redacted_text}"
+            );
         }
     }
 
@@ -137,8 +140,8 @@ mod tests {
             (&["run", "--", "--token", "abcdef"], "abcdef"),
             (&["--token", "a"], "a fact about a token"),
         ] {
-            assert_eq!(masked(words, text), text, "{words:?}");
+            assert_eq!(redacted(words, text), text, "{words:?}");
         }
-        assert_eq!(masked(&["--token", "a"], "value 'a'"), "value [redacted]");
+        assert_eq!(redacted(&["--token", "a"], "value 'a'"), "value [redacted]");
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use crate::cli::signals;
 
 /// Maximum number of bytes of a result that are stored for a replay.
-const MOST_KEPT: usize = 1 << 20;
+const MAX_STORED_BYTES: usize = 1 << 20;
 
 /// Describes what is wrong with a line, if anything.
 pub type Check = Box<dyn FnMut(&[u8]) -> Option<String>>;
@@ -15,13 +15,13 @@ pub struct Stream<W: Write> {
     out: W,
     is_machine: bool,
     /// The start of an incomplete line.
-    begun: Vec<u8>,
+    partial_line: Vec<u8>,
     pub frame: Frame,
     /// A copy of the output, for a repeated call with the same key.
-    kept: Option<Kept>,
+    stored: Option<StoredOutput>,
     check: Option<Check>,
     /// What is wrong with the first line that failed the check.
-    pub breach: Option<String>,
+    pub violation: Option<String>,
 }
 
 /// What was written so far.
@@ -33,14 +33,14 @@ pub struct Frame {
     pub errors: usize,
     pub warnings: usize,
     /// Whether a signal arrived that the command did not handle.
-    pub is_cut: bool,
+    pub is_interrupted: bool,
 }
 
 /// The first bytes of an output, and its last line.
 #[derive(Clone, Debug, Default)]
-pub struct Kept {
+pub struct StoredOutput {
     pub bytes: Vec<u8>,
-    pub is_whole: bool,
+    pub is_complete: bool,
     pub last: Vec<u8>,
 }
 
@@ -49,11 +49,11 @@ impl<W: Write> Stream<W> {
         Stream {
             out,
             is_machine,
-            begun: Vec::new(),
+            partial_line: Vec::new(),
             frame: Frame::default(),
-            kept: None,
+            stored: None,
             check: None,
-            breach: None,
+            violation: None,
         }
     }
 
@@ -64,28 +64,28 @@ impl<W: Write> Stream<W> {
         self
     }
 
-    pub fn keep(&mut self) {
-        self.kept = Some(Kept {
-            is_whole: true,
-            ..Kept::default()
+    pub fn store_output(&mut self) {
+        self.stored = Some(StoredOutput {
+            is_complete: true,
+            ..StoredOutput::default()
         });
     }
 
-    pub fn take_kept(&mut self) -> Option<Kept> {
-        self.kept.take()
+    pub fn take_stored(&mut self) -> Option<StoredOutput> {
+        self.stored.take()
     }
 
     /// Writes one complete line of machine mode.
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
         if let Some(check) = &mut self.check
-            && self.breach.is_none()
+            && self.violation.is_none()
         {
-            self.breach = check(line);
+            self.violation = check(line);
         }
         let kind = kind(line);
         // After a signal that the command did not handle, only the end of the frame may follow.
-        if signals::is_unheard() && !self.frame.is_cut {
-            self.frame.is_cut = true;
+        if signals::is_unreported() && !self.frame.is_interrupted {
+            self.frame.is_interrupted = true;
             return Err(io::Error::other("interrupted"));
         }
         match kind {
@@ -102,13 +102,13 @@ impl<W: Write> Stream<W> {
     }
 
     fn copy(&mut self, bytes: &[u8]) {
-        let Some(kept) = &mut self.kept else {
+        let Some(stored) = &mut self.stored else {
             return;
         };
-        kept.last = bytes.to_vec();
-        match kept.is_whole && kept.bytes.len() + bytes.len() <= MOST_KEPT {
-            true => kept.bytes.extend_from_slice(bytes),
-            false => kept.is_whole = false,
+        stored.last = bytes.to_vec();
+        match stored.is_complete && stored.bytes.len() + bytes.len() <= MAX_STORED_BYTES {
+            true => stored.bytes.extend_from_slice(bytes),
+            false => stored.is_complete = false,
         }
     }
 }
@@ -121,9 +121,9 @@ impl<W: Write> Write for Stream<W> {
             return Ok(bytes.len());
         }
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.begun.extend_from_slice(piece);
-            if self.begun.ends_with(b"\n") {
-                let line = std::mem::take(&mut self.begun);
+            self.partial_line.extend_from_slice(piece);
+            if self.partial_line.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.partial_line);
                 self.line(&line)?;
             }
         }
@@ -146,7 +146,7 @@ pub fn kind(line: &[u8]) -> &str {
 mod tests {
     use super::*;
 
-    fn said(lines: &str) -> Stream<Vec<u8>> {
+    fn write_lines(lines: &str) -> Stream<Vec<u8>> {
         let mut stream = Stream::new(Vec::new(), true);
         // Byte by byte: the pieces of a line do not matter.
         for byte in lines.as_bytes() {
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_state_of_the_frame_is_tracked() {
-        let stream = said(
+        let stream = write_lines(
             "{\"type\":\"aoi:meta\"}\n{\"type\":\"rule\"}\n{\"type\":\"aoi:check\"}\n\
              {\"type\":\"aoi:progress\"}\n{\"type\":\"aoi:warning\"}\n",
         );
@@ -165,28 +165,31 @@ mod tests {
         assert!(frame.is_open && !frame.is_closed);
         assert_eq!((frame.events, frame.warnings, frame.errors), (2, 1, 0));
         assert!(
-            said("{\"type\":\"aoi:summary\",\"ok\":true}\n")
+            write_lines("{\"type\":\"aoi:summary\",\"ok\":true}\n")
                 .frame
                 .is_closed
         );
-        assert!(!said("{\"type\":\"aoi:summary\"").frame.is_closed);
+        assert!(!write_lines("{\"type\":\"aoi:summary\"").frame.is_closed);
     }
 
     #[test]
     fn the_stored_output_is_limited() {
         let mut stream = Stream::new(Vec::new(), true);
-        stream.keep();
+        stream.store_output();
         stream
             .write_all(b"{\"type\":\"aoi:meta\"}\n")
             .expect("written");
-        let long = format!("{{\"type\":\"x\",\"y\":\"{}\"}}\n", "z".repeat(MOST_KEPT));
+        let long = format!(
+            "{{\"type\":\"x\",\"y\":\"{}\"}}\n",
+            "z".repeat(MAX_STORED_BYTES)
+        );
         stream.write_all(long.as_bytes()).expect("written");
         stream
             .write_all(b"{\"type\":\"aoi:summary\"}\n")
             .expect("written");
-        let kept = stream.take_kept().expect("kept");
-        assert!(!kept.is_whole);
-        assert_eq!(kept.bytes, b"{\"type\":\"aoi:meta\"}\n");
-        assert_eq!(kept.last, b"{\"type\":\"aoi:summary\"}\n");
+        let stored = stream.take_stored().expect("kept");
+        assert!(!stored.is_complete);
+        assert_eq!(stored.bytes, b"{\"type\":\"aoi:meta\"}\n");
+        assert_eq!(stored.last, b"{\"type\":\"aoi:summary\"}\n");
     }
 }

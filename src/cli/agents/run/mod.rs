@@ -1,6 +1,6 @@
 //! `agentproto run`: runs one turn of an agent, from loading its manifest to closing the session.
 
-mod face;
+mod output;
 mod questions;
 
 use std::io::{IsTerminal, Write};
@@ -12,35 +12,38 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use self::face::{Face, Human, Machine};
+use self::output::{Human, Machine, RunOutput};
 use self::questions::{Questions, ask};
-use crate::cli::agents::effects::Keyed;
+use crate::cli::agents::effects::IdempotencyArgs;
 use crate::cli::agents::exit_codes;
-use crate::cli::agents::input;
 use crate::cli::agents::notes::{self, Note, Notes, Signals};
+use crate::cli::agents::stdin;
 use crate::cli::args::{Global, values};
 use crate::cli::{Outcome, io_failure, signals};
 use crate::exit;
 use agentproto_report::aoi::Emitter;
-use agentproto_runtime::agent::{Agent, Wishlist};
-use agentproto_runtime::arm::desk::{Answer, Decision, Permissions, Rule};
+use agentproto_runtime::agent::{Agent, AgentOptions};
+use agentproto_runtime::arm::permissions::{Answer, Decision, PermissionRule, Permissions};
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::choices::{Given, Strategy, Wanted};
-use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::choices::{Choices, OptionValue, Strategy};
+use agentproto_runtime::context::{Context, ContextOptions, Sandboxing};
 use agentproto_runtime::continuation::{Exchange, with_history};
 use agentproto_runtime::home::Home;
 use agentproto_runtime::install;
 use agentproto_runtime::interact::{Headless, Interact};
 use agentproto_runtime::observe::Observer;
 use agentproto_runtime::session::Session;
-use agentproto_runtime::{Code, Fault, StopReason, StreamEvent};
+use agentproto_runtime::{Code, Error, StopReason, StreamEvent};
 
 /// Maximum length of a prompt, in bytes.
-pub const LONGEST_PROMPT: u64 = 64 << 20;
+pub const MAX_PROMPT_BYTES: u64 = 64 << 20;
 
 #[derive(Args, Debug)]
+#[command(
+    override_usage = "agentproto run [OPTIONS] --prompt <TEXT> <TARGET>\n       agentproto run [OPTIONS] --list-sessions <TARGET>"
+)]
 pub struct Run {
-    /// Slug, manifest or bundle directory
+    /// Agent to run: an adapter's name, an AGENT-CLI.md, or a directory that contains one
     pub target: String,
     /// Send this prompt to the agent; `-` reads stdin
     #[arg(
@@ -75,7 +78,7 @@ pub struct Run {
     #[arg(long, value_name = "WHEN", default_value_t = Sandboxing::Auto, value_parser = values(Sandboxing::ALL))]
     pub sandbox: Sandboxing,
     /// How to answer permission requests of the agent [default: ask on a terminal, else deny]
-    #[arg(long, value_name = "WHO", value_parser = values(Decision::ALL))]
+    #[arg(long, value_name = "POLICY", value_parser = values(Decision::ALL))]
     pub permissions: Option<Decision>,
     /// Allow tools whose name matches this glob, regardless of `--permissions`
     #[arg(long, value_name = "GLOB")]
@@ -95,14 +98,17 @@ pub struct Run {
     /// Cancel the turn after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = crate::cli::agents::seconds)]
     pub turn_timeout: Option<f64>,
-    /// Also look up slugs in DIR
+    /// Also look up adapters in DIR
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
     /// List the agent's sessions, and send no prompt
-    #[arg(long, conflicts_with_all = ["prompt", "resume"])]
+    #[arg(
+        long,
+        conflicts_with_all = ["prompt", "resume", "transcript", "turn_timeout", "permissions", "allow_tool", "deny_tool"]
+    )]
     pub list_sessions: bool,
     #[command(flatten)]
-    pub keyed: Keyed,
+    pub idempotency: IdempotencyArgs,
     /// Output format: the agent's text, or events
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Text)]
     pub output: Output,
@@ -124,56 +130,65 @@ fn pair(text: &str) -> Result<(String, String), String> {
 
 pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
     let runtime = notes::runtime()?;
-    let began = Instant::now();
-    let mut face: Box<dyn Face + '_> = match args.output {
+    let started = Instant::now();
+    let mut output: Box<dyn RunOutput + '_> = match args.output {
         Output::Jsonl => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
             emitter.meta("run").map_err(io_failure)?;
-            Box::new(Machine { emitter, began })
+            Box::new(Machine { emitter, started })
         }
         Output::Text => Box::new(Human {
             out,
             verbose: global.verbose,
             quiet: global.quiet,
             midline: false,
-            asks: at_terminal(args),
+            can_ask: at_terminal(args),
         }),
     };
-    let ended = runtime.block_on(converse(args, &mut *face));
+    let ended = runtime.block_on(run_with_signals(args, &mut *output));
     // Also kills what still runs.
     runtime.shutdown_timeout(Duration::from_millis(500));
     // The reader may be slow: from here on, the stream handles signals itself.
     signals::watch();
-    face.finish(ended)
+    output.finish(ended)
 }
 
 /// The outcome of a run.
 #[derive(Default)]
-pub struct Ended {
+pub struct RunEnd {
     session: Option<String>,
     reason: Option<StopReason>,
     interrupted: Option<u8>,
     /// Exit code for the turn's own error, which was already reported as an event.
-    told: Option<u8>,
+    error_exit: Option<u8>,
 }
 
-async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
+async fn run_with_signals(args: &Run, output: &mut dyn RunOutput) -> Result<RunEnd, Error> {
     let (sender, mut notes) = mpsc::unbounded_channel();
     let mut signals = Signals::new();
     let reading = message(args);
     let message = tokio::select! {
         biased;
-        code = signals.next() => return Ok(Ended { interrupted: Some(code), ..Ended::default() }),
+        code = signals.next() => return Ok(RunEnd { interrupted: Some(code), ..RunEnd::default() }),
         message = reading => message?,
     };
     let agent = load(args, Arc::new(Notes(sender)))?;
-    let strategy = agent.chosen.strategy;
-    if args.resume.is_some() && strategy != Strategy::NativeResume {
+    let strategy = agent.choices.strategy;
+    if args.transcript.is_some() && strategy != Strategy::Transcript {
         let what = format!(
-            "`--resume` needs the continuation native-resume, but `{}` is selected (AIP-45, Continuation)",
+            "`--transcript` is only used with `--continuation transcript`, but `{}` is selected",
             strategy.as_str()
         );
-        return Err(Fault::new(Code::ContinuationUnsupported, what)
+        return Err(Error::new(Code::ContinuationUnsupported, what).hint(
+            "add `--continuation transcript` if the manifest supports it, or remove `--transcript`",
+        ));
+    }
+    if args.resume.is_some() && strategy != Strategy::NativeResume {
+        let what = format!(
+            "`--resume` needs `--continuation native-resume`, but `{}` is selected",
+            strategy.as_str()
+        );
+        return Err(Error::new(Code::ContinuationUnsupported, what)
             .hint("add `--continuation native-resume` if the manifest supports it"));
     }
     let message = match strategy {
@@ -185,24 +200,32 @@ async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
     let session = loop {
         tokio::select! {
             biased;
-            code = signals.next() => return Ok(Ended { interrupted: Some(code), ..Ended::default() }),
-            note = notes.recv() => face.note(note)?,
+            code = signals.next() => return Ok(RunEnd { interrupted: Some(code), ..RunEnd::default() }),
+            note = notes.recv() => output.note(note)?,
             started = &mut starting => break started,
         }
     };
-    drain(&mut notes, face)?;
+    drain(&mut notes, output)?;
     let session = session?;
-    let mut ended = Ended::default();
-    let turned = match args.list_sessions {
+    let mut ended = RunEnd::default();
+    let turn_result = match args.list_sessions {
         true => {
             let limit = Duration::from_secs_f64(args.handshake_timeout);
-            list(&session, limit, face, &mut notes, &mut signals, &mut ended).await
+            list(
+                &session,
+                limit,
+                output,
+                &mut notes,
+                &mut signals,
+                &mut ended,
+            )
+            .await
         }
         false => {
             turn(
                 &session,
                 message,
-                face,
+                output,
                 &mut notes,
                 &mut signals,
                 &mut ended,
@@ -220,14 +243,14 @@ async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
                 ended.interrupted = Some(code);
                 break;
             }
-            note = notes.recv() => face.note(note)?,
+            note = notes.recv() => output.note(note)?,
             closed = &mut closing => {
-                let known = turned.is_err() || ended.told.is_some() || ended.interrupted.is_some();
+                let known = turn_result.is_err() || ended.error_exit.is_some() || ended.interrupted.is_some();
                 match closed {
                     // The run already has an error or was interrupted, so this is only a warning.
-                    Err(fault) if known => {
-                        let code = fault.code.as_str().to_owned();
-                        face.note(Some(Note::Warning(code, fault.message)))?;
+                    Err(error) if known => {
+                        let code = error.code.as_str().to_owned();
+                        output.note(Some(Note::Warning(code, error.message)))?;
                     }
                     closed => {
                         closed?;
@@ -237,13 +260,16 @@ async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
             }
         }
     }
-    drain(&mut notes, face)?;
-    turned.map(|()| ended)
+    drain(&mut notes, output)?;
+    turn_result.map(|()| ended)
 }
 
-fn drain(notes: &mut mpsc::UnboundedReceiver<Note>, face: &mut dyn Face) -> Result<(), Fault> {
+fn drain(
+    notes: &mut mpsc::UnboundedReceiver<Note>,
+    output: &mut dyn RunOutput,
+) -> Result<(), Error> {
     while let Ok(note) = notes.try_recv() {
-        face.note(Some(note))?;
+        output.note(Some(note))?;
     }
     Ok(())
 }
@@ -251,11 +277,11 @@ fn drain(notes: &mut mpsc::UnboundedReceiver<Note>, face: &mut dyn Face) -> Resu
 async fn list(
     session: &Session,
     limit: Duration,
-    face: &mut dyn Face,
+    output: &mut dyn RunOutput,
     notes: &mut mpsc::UnboundedReceiver<Note>,
     signals: &mut Signals,
-    ended: &mut Ended,
-) -> Result<(), Fault> {
+    ended: &mut RunEnd,
+) -> Result<(), Error> {
     let listing = tokio::time::timeout(limit, session.list());
     tokio::pin!(listing);
     loop {
@@ -265,17 +291,17 @@ async fn list(
                 ended.interrupted = Some(code);
                 return Ok(());
             }
-            note = notes.recv() => face.note(note)?,
+            note = notes.recv() => output.note(note)?,
             listed = &mut listing => {
                 let late = |_| {
                     let what = format!(
                         "the agent did not list its sessions within {} s",
                         limit.as_secs_f64()
                     );
-                    Fault::new(Code::HandshakeTimeout, what)
+                    Error::new(Code::HandshakeTimeout, what)
                         .hint("increase `--handshake-timeout`")
                 };
-                return face.sessions(&listed.map_err(late)??);
+                return output.sessions(&listed.map_err(late)??);
             }
         }
     }
@@ -284,17 +310,17 @@ async fn list(
 async fn turn(
     session: &Session,
     message: String,
-    face: &mut dyn Face,
+    output: &mut dyn RunOutput,
     notes: &mut mpsc::UnboundedReceiver<Note>,
     signals: &mut Signals,
-    ended: &mut Ended,
-) -> Result<(), Fault> {
+    ended: &mut RunEnd,
+) -> Result<(), Error> {
     let mut turn = session.send(message)?;
     let (answers, mut answered) = mpsc::unbounded_channel::<(String, Answer)>();
     let mut questions = Questions::default();
     loop {
-        if let Some(question) = questions.next(|id| session.is_asked(id)) {
-            face.event(&question)?;
+        if let Some(question) = questions.next(|id| session.has_open_question(id)) {
+            output.event(&question)?;
             if let StreamEvent::AgentPrompt { id, options, .. } = question {
                 ask(id, options, answers.clone());
             }
@@ -315,12 +341,12 @@ async fn turn(
                     cancelled = session.cancel() => cancelled?,
                 };
             }
-            note = notes.recv() => face.note(note)?,
+            note = notes.recv() => output.note(note)?,
             Some((id, answer)) = answered.recv() => {
                 questions.answered();
                 if !session.answer(&id, answer) {
                     let late = "the question was no longer open; the answer was not used";
-                    face.note(Some(Note::Warning("question_closed".to_owned(), late.to_owned())))?;
+                    output.note(Some(Note::Warning("question_closed".to_owned(), late.to_owned())))?;
                 }
             }
             event = turn.next() => {
@@ -329,15 +355,15 @@ async fn turn(
                     StreamEvent::TurnEnd { reason } => ended.reason = Some(*reason),
                     StreamEvent::Error { code, .. } => {
                         let known = code.parse::<Code>();
-                        ended.told = Some(known.map_or(exit::FINDINGS, exit_codes::of));
+                        ended.error_exit = Some(known.map_or(exit::FINDINGS, exit_codes::of));
                     }
                     _ => {}
                 }
                 match &event {
-                    StreamEvent::AgentPrompt { id, .. } if face.asks() && session.is_asked(id) => {
+                    StreamEvent::AgentPrompt { id, .. } if output.can_ask() && session.has_open_question(id) => {
                         questions.add(event);
                     }
-                    _ => face.event(&event)?,
+                    _ => output.event(&event)?,
                 }
             }
         }
@@ -345,42 +371,49 @@ async fn turn(
 }
 
 /// The prompt. Stdin is read on its own thread, so that the caller can be interrupted.
-async fn message(args: &Run) -> Result<String, Fault> {
+async fn message(args: &Run) -> Result<String, Error> {
     match args.prompt.as_deref() {
         Some("-") => {}
         text => return Ok(text.unwrap_or_default().to_owned()),
     }
-    let (give, take) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     std::thread::spawn(move || {
-        let read = input::all(LONGEST_PROMPT);
-        let _ = give.send(read.map(|bytes| String::from_utf8(bytes.to_vec())));
+        let read = stdin::read_all(MAX_PROMPT_BYTES);
+        let _ = sender.send(read.map(|bytes| String::from_utf8(bytes.to_vec())));
     });
-    let unread = |why: String| {
+    let read_error = |why: String| {
         let what = format!("cannot read the prompt from stdin: {why}");
-        Fault::new(Code::ManifestUnreadable, what)
+        Error::new(Code::ManifestUnreadable, what)
     };
-    let read = take.await.map_err(|e| unread(e.to_string()))?;
-    let text = read.map_err(|e| unread(e.to_string()))?;
-    text.map_err(|e| unread(e.to_string()))
+    let read = receiver.await.map_err(|e| read_error(e.to_string()))?;
+    let text = read.map_err(|e| read_error(e.to_string()))?;
+    text.map_err(|e| read_error(e.to_string()))
 }
 
 /// Prior turns from the `--transcript` file.
-fn history(args: &Run) -> Result<Vec<Exchange>, Fault> {
+fn history(args: &Run) -> Result<Vec<Exchange>, Error> {
     let Some(path) = &args.transcript else {
         return Ok(Vec::new());
     };
-    let bad = |what: String| Fault::new(Code::ManifestInvalid, format!("{}{what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|e| bad(format!(": {e}")))?;
-    let mut said = Vec::new();
+    let invalid =
+        |what: String| Error::new(Code::ManifestInvalid, format!("{}{what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => {
+            let what = format!("the transcript `{}` does not exist", path.display());
+            Error::new(Code::ManifestUnreadable, what)
+        }
+        _ => invalid(format!(": {e}")),
+    })?;
+    let mut exchanges = Vec::new();
     for (number, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
             continue;
         }
         let value: Value =
-            serde_json::from_str(line).map_err(|e| bad(format!(":{}: {e}", number + 1)))?;
+            serde_json::from_str(line).map_err(|e| invalid(format!(":{}: {e}", number + 1)))?;
         let field = |key: &str| value.get(key).and_then(Value::as_str);
         match (field("role"), field("text")) {
-            (Some(role @ ("user" | "agent")), Some(text)) => said.push(Exchange {
+            (Some(role @ ("user" | "agent")), Some(text)) => exchanges.push(Exchange {
                 by_user: role == "user",
                 text: text.to_owned(),
             }),
@@ -389,19 +422,19 @@ fn history(args: &Run) -> Result<Vec<Exchange>, Fault> {
                     ":{}: expected {{\"role\":\"user\"|\"agent\",\"text\":…}}",
                     number + 1
                 );
-                return Err(bad(what));
+                return Err(invalid(what));
             }
         }
     }
-    Ok(said)
+    Ok(exchanges)
 }
 
-fn load(args: &Run, observer: Arc<dyn Observer>) -> Result<Agent, Fault> {
+fn load(args: &Run, observer: Arc<dyn Observer>) -> Result<Agent, Error> {
     let home = Home::from_env()?;
     let bundle = Bundle::discover(&args.target, &args.adapters, &home)?;
     let context = Context::new(
         bundle,
-        Setting {
+        ContextOptions {
             home,
             cwd: args.cwd.clone().unwrap_or_else(|| PathBuf::from(".")),
             host_env: std::sync::Arc::new(std::env::vars_os().collect()),
@@ -412,28 +445,28 @@ fn load(args: &Run, observer: Arc<dyn Observer>) -> Result<Agent, Fault> {
         },
     )?;
     let given = args.option.iter();
-    let from_line = Wanted {
+    let from_line = Choices {
         mode: args.mode.clone(),
         continuation: args.continuation.clone(),
         options: given
-            .map(|(id, text)| (id.clone(), Given::Text(text.clone())))
+            .map(|(id, text)| (id.clone(), OptionValue::Text(text.clone())))
             .collect(),
     };
-    let wanted = match &args.operator {
-        Some(path) => Wanted::from_operator(path)?.beaten_by(from_line),
+    let choices = match &args.operator {
+        Some(path) => Choices::from_operator(path)?.overridden_by(from_line),
         None => from_line,
     };
-    let wishes = Wishlist {
-        wanted,
+    let options = AgentOptions {
+        choices,
         permissions: permissions(args),
         handshake_timeout: Duration::from_secs_f64(args.handshake_timeout),
         turn_timeout: args.turn_timeout.map(Duration::from_secs_f64),
-        install: install::Options {
+        install: install::InstallOptions {
             allow_unverified: args.allow_unverified,
             reinstall: false,
         },
     };
-    Agent::load(context, wishes)
+    Agent::load(context, options)
 }
 
 /// Whether the user can be asked at the terminal.
@@ -443,7 +476,7 @@ fn at_terminal(args: &Run) -> bool {
 
 fn interact(args: &Run) -> Arc<dyn Interact> {
     match at_terminal(args) {
-        true => Arc::new(crate::cli::agents::ask::Terminal),
+        true => Arc::new(crate::cli::agents::ask::TerminalPrompt),
         false => Arc::new(Headless),
     }
 }
@@ -458,7 +491,7 @@ fn permissions(args: &Run) -> Permissions {
         None => Decision::Deny,
     };
     let rule = |decision| {
-        move |tool: &String| Rule {
+        move |tool: &String| PermissionRule {
             tool: tool.clone(),
             kind: None,
             decision,
@@ -466,7 +499,7 @@ fn permissions(args: &Run) -> Permissions {
     };
     let denied = args.deny_tool.iter().map(rule(Decision::Deny));
     let allowed = args.allow_tool.iter().map(rule(Decision::Allow));
-    let rest = [Rule {
+    let rest = [PermissionRule {
         tool: "**".to_owned(),
         kind: None,
         decision: default,

@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 
 use tokio::sync::mpsc;
 
-use agentproto_runtime::arm::desk::Answer;
+use agentproto_runtime::arm::permissions::Answer;
 use agentproto_runtime::{Choice, StreamEvent};
-use agentproto_text::plain;
+use agentproto_text::escape_line;
 
 /// Questions that wait until the previous one is answered.
 #[derive(Default)]
 pub struct Questions {
     waiting: VecDeque<StreamEvent>,
     /// Whether a question is shown and not answered yet.
-    shown: bool,
+    is_shown: bool,
 }
 
 impl Questions {
@@ -23,12 +23,12 @@ impl Questions {
 
     /// The question to show now. Questions that are no longer `open` are dropped.
     pub fn next(&mut self, open: impl Fn(&str) -> bool) -> Option<StreamEvent> {
-        if self.shown {
+        if self.is_shown {
             return None;
         }
         while let Some(question) = self.waiting.pop_front() {
             if matches!(&question, StreamEvent::AgentPrompt { id, .. } if open(id)) {
-                self.shown = true;
+                self.is_shown = true;
                 return Some(question);
             }
         }
@@ -36,7 +36,7 @@ impl Questions {
     }
 
     pub fn answered(&mut self) {
-        self.shown = false;
+        self.is_shown = false;
     }
 }
 
@@ -44,25 +44,25 @@ impl Questions {
 pub fn ask(id: String, options: Vec<Choice>, answers: mpsc::UnboundedSender<(String, Answer)>) {
     std::thread::spawn(move || {
         for (number, option) in options.iter().enumerate() {
-            eprintln!("  {} {}", number + 1, plain(&option.label));
+            eprintln!("  {} {}", number + 1, escape_line(&option.label));
         }
         eprint!("Your choice [empty = no]: ");
         let mut line = String::new();
         let _ = std::io::stdin().read_line(&mut line);
-        let _ = answers.send((id, understood(&line, &options)));
+        let _ = answers.send((id, parse_answer(&line, &options)));
     });
 }
 
 /// Parses an answer. Anything but the number of a choice means no.
-fn understood(line: &str, options: &[Choice]) -> Answer {
+fn parse_answer(line: &str, options: &[Choice]) -> Answer {
     let number = line.trim().parse::<usize>().ok();
-    let chosen = number.and_then(|n| options.get(n.checked_sub(1)?));
+    let selected = number.and_then(|n| options.get(n.checked_sub(1)?));
     let no = || {
         options
             .iter()
             .find(|o| o.kind.as_deref() == Some("reject_once"))
     };
-    match chosen.or_else(no) {
+    match selected.or_else(no) {
         Some(choice) => Answer::Choice(choice.id.clone()),
         None => Answer::Declined,
     }
@@ -105,7 +105,7 @@ mod tests {
             kind: Some(kind.to_owned()),
         };
         let options = [choice("y", "allow_once"), choice("n", "reject_once")];
-        let id = |line: &str| match understood(line, &options) {
+        let id = |line: &str| match parse_answer(line, &options) {
             Answer::Choice(id) => id,
             _ => String::new(),
         };
@@ -113,6 +113,6 @@ mod tests {
         for no in ["2", "", "0", "3", "yes", "-1"] {
             assert_eq!(id(no), "n", "{no}");
         }
-        assert!(matches!(understood("", &[]), Answer::Declined));
+        assert!(matches!(parse_answer("", &[]), Answer::Declined));
     }
 }

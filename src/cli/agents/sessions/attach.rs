@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::Sessions;
-use crate::cli::agents::client::{Begin, Client, Frame, escaped};
+use crate::cli::agents::client::{Client, Frame, StreamStart, percent_encode};
 use crate::cli::args::{Global, Output};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
-use agentproto_report::event::Event;
-use agentproto_text::speech;
+use agentproto_report::event::EventType;
+use agentproto_text::escape_output;
 
 /// Maximum number of attempts to reopen a broken stream.
-const TRIES: usize = 10;
+const MAX_ATTEMPTS: usize = 10;
 /// Pause before each attempt.
-const PAUSE: Duration = Duration::from_millis(500);
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// Everything that an attached client reacts to, in order of arrival.
-enum Heard {
+enum ClientEvent {
     Frame(Frame),
     /// The stream is open, so nothing is missed from now on.
     Open,
@@ -40,27 +40,27 @@ pub fn run(
     global: &Global,
     out: &mut dyn Write,
 ) -> Outcome {
-    let began = Instant::now();
+    let started = Instant::now();
     let session = find(client, id)?;
     let id = session["id"].as_str().unwrap_or(id).to_owned();
     let machine = args.output == Output::Jsonl;
     let at_terminal = std::io::stdin().is_terminal();
     let from = match args.from {
         Some(from) => from,
-        None if at_terminal || machine => Begin::Start,
-        None => Begin::Now,
+        None if at_terminal || machine => StreamStart::Start,
+        None => StreamStart::Now,
     };
-    let (say, heard) = channel();
-    hear_signals(say.clone())?;
-    follow(client.clone(), id.clone(), from, say.clone());
+    let (sender, receiver) = channel();
+    forward_signals(sender.clone())?;
+    follow(client.clone(), id.clone(), from, sender.clone());
     if machine {
         let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
         emitter.meta("sessions").map_err(io_failure)?;
-        let ended = events(&heard, &mut emitter);
-        return super::finish(emitter, ended, began);
+        let ended = events(&receiver, &mut emitter);
+        return super::finish(emitter, ended, started);
     }
     // Lines of a pipe are prompts, unless the output starts with earlier events.
-    let talks = at_terminal || from == Begin::Now;
+    let reads_input = at_terminal || from == StreamStart::Now;
     let mut attached = Attached {
         client: client.clone(),
         id,
@@ -70,29 +70,29 @@ pub fn run(
         busy: false,
         questions: Vec::new(),
         waiting: VecDeque::new(),
-        has_talked: false,
-        is_early: false,
+        has_prompted: false,
+        awaits_turn: false,
         typed: None,
         is_closed: false,
     };
     if !global.quiet {
-        attached.greet(&session)?;
+        attached.print_header(&session)?;
     }
-    attached.talk(&heard, talks.then_some(say))
+    attached.run(&receiver, reads_input.then_some(sender))
 }
 
 /// Finds a session by its id, or by a prefix that only one session has.
 fn find(client: &Client, id: &str) -> Result<Value, Failure> {
-    let answer = super::known(client)?;
+    let answer = super::list_sessions(client)?;
     let empty = Vec::new();
     let sessions = answer["sessions"].as_array().unwrap_or(&empty);
     let named = |s: &&Value| s["id"].as_str().is_some_and(|known| known == id);
     if let Some(session) = sessions.iter().find(named) {
         return Ok(session.clone());
     }
-    let begins = |s: &&Value| s["id"].as_str().is_some_and(|known| known.starts_with(id));
-    let mut fitting = sessions.iter().filter(begins);
-    match (fitting.next(), fitting.next()) {
+    let has_prefix = |s: &&Value| s["id"].as_str().is_some_and(|known| known.starts_with(id));
+    let mut matching = sessions.iter().filter(has_prefix);
+    match (matching.next(), matching.next()) {
         (Some(session), None) if !id.is_empty() => Ok(session.clone()),
         (Some(_), Some(_)) => {
             let what = format!("several sessions start with `{id}`");
@@ -107,16 +107,16 @@ fn find(client: &Client, id: &str) -> Result<Value, Failure> {
     }
 }
 
-fn hear_signals(say: Sender<Heard>) -> Result<(), Failure> {
+fn forward_signals(sender: Sender<ClientEvent>) -> Result<(), Failure> {
     let listening = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
     let mut listening = listening
         .map_err(|e| Failure::new(exit::INTERNAL, format!("cannot listen for signals: {e}")))?;
     if let Some(code) = signals::hand_over() {
-        let _ = say.send(Heard::Signal(i32::from(code) - 128));
+        let _ = sender.send(ClientEvent::Signal(i32::from(code) - 128));
     }
     std::thread::spawn(move || {
         for signal in listening.forever() {
-            if say.send(Heard::Signal(signal)).is_err() {
+            if sender.send(ClientEvent::Signal(signal)).is_err() {
                 return;
             }
         }
@@ -125,21 +125,21 @@ fn hear_signals(say: Sender<Heard>) -> Result<(), Failure> {
 }
 
 /// Reads the stream to its end. After a break it continues after the last item.
-fn follow(client: Client, id: String, from: Begin, say: Sender<Heard>) {
+fn follow(client: Client, id: String, from: StreamStart, sender: Sender<ClientEvent>) {
     std::thread::spawn(move || {
         let mut last: Option<String> = None;
-        let mut tries = 0;
+        let mut attempts = 0;
         loop {
             let lost = match client.stream(&id, last.as_deref(), from) {
                 Ok(mut frames) => {
-                    let _ = say.send(Heard::Open);
+                    let _ = sender.send(ClientEvent::Open);
                     while let Some(frame) = frames.next() {
-                        tries = 0;
+                        attempts = 0;
                         if frame.id.is_some() {
                             last.clone_from(&frame.id);
                         }
                         let is_end = frame.event == "end";
-                        if say.send(Heard::Frame(frame)).is_err() || is_end {
+                        if sender.send(ClientEvent::Frame(frame)).is_err() || is_end {
                             return;
                         }
                     }
@@ -148,54 +148,54 @@ fn follow(client: Client, id: String, from: Begin, say: Sender<Heard>) {
                 }
                 Err(failure) => failure,
             };
-            tries += 1;
-            if tries > TRIES || lost.code != exit::UNAVAILABLE {
-                let _ = say.send(Heard::Lost(lost));
+            attempts += 1;
+            if attempts > MAX_ATTEMPTS || lost.code != exit::UNAVAILABLE {
+                let _ = sender.send(ClientEvent::Lost(lost));
                 return;
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(RETRY_PAUSE);
         }
     });
 }
 
-fn read_input(say: Sender<Heard>) {
+fn read_input(sender: Sender<ClientEvent>) {
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
             let Ok(line) = line else { break };
-            if say.send(Heard::Typed(line)).is_err() {
+            if sender.send(ClientEvent::Typed(line)).is_err() {
                 return;
             }
         }
-        let _ = say.send(Heard::Closed);
+        let _ = sender.send(ClientEvent::Closed);
     });
 }
 
 /// Emits every frame as one event, until the end.
-fn events(heard: &Receiver<Heard>, emitter: &mut Emitter<'_>) -> Outcome {
-    while let Ok(heard) = heard.recv() {
-        match heard {
-            Heard::Frame(frame) if frame.event == "end" => return Ok(exit::CLEAN),
-            Heard::Frame(frame) => {
+fn events(receiver: &Receiver<ClientEvent>, emitter: &mut Emitter<'_>) -> Outcome {
+    while let Ok(event) = receiver.recv() {
+        match event {
+            ClientEvent::Frame(frame) if frame.event == "end" => return Ok(exit::CLEAN),
+            ClientEvent::Frame(frame) => {
                 let mut fields = object(json!({ "event": frame.event, "data": frame.data }));
                 if let Some(id) = frame.id {
                     fields.insert("id".to_owned(), id.into());
                 }
                 emitter
-                    .event(Event::SessionEvent, &fields)
+                    .event(EventType::SessionEvent, &fields)
                     .map_err(io_failure)?;
                 if emitter.is_closed() {
                     return Ok(exit::CLEAN);
                 }
             }
-            Heard::Lost(failure) => return Err(failure),
-            Heard::Signal(signal) => return Ok(code_of(signal)),
-            Heard::Open | Heard::Typed(_) | Heard::Closed => {}
+            ClientEvent::Lost(failure) => return Err(failure),
+            ClientEvent::Signal(signal) => return Ok(exit_code(signal)),
+            ClientEvent::Open | ClientEvent::Typed(_) | ClientEvent::Closed => {}
         }
     }
     Ok(exit::CLEAN)
 }
 
-fn code_of(signal: i32) -> u8 {
+fn exit_code(signal: i32) -> u8 {
     match signal {
         SIGTERM => exit::TERMINATED,
         _ => exit::INTERRUPTED,
@@ -213,10 +213,10 @@ struct Attached<'w> {
     questions: Vec<Value>,
     /// Prompts from a pipe that arrived during a turn.
     waiting: VecDeque<String>,
-    has_talked: bool,
+    has_prompted: bool,
     /// Our prompt was accepted, but its turn was not seen yet: an end that arrives now belongs to
     /// another turn.
-    is_early: bool,
+    awaits_turn: bool,
     /// The last prompt that was typed at a terminal, which has already shown it.
     typed: Option<String>,
     /// Whether stdin has ended.
@@ -225,10 +225,10 @@ struct Attached<'w> {
 
 impl Attached<'_> {
     fn path(&self, below: &str) -> String {
-        format!("/sessions/{}/{below}", escaped(&self.id))
+        format!("/sessions/{}/{below}", percent_encode(&self.id))
     }
 
-    fn greet(&mut self, session: &Value) -> Result<(), Failure> {
+    fn print_header(&mut self, session: &Value) -> Result<(), Failure> {
         let text = |name: &str| session[name].as_str().unwrap_or_default().to_owned();
         let keys = match self.at_terminal {
             true => "; type a prompt, Ctrl-C interrupts the turn, Ctrl-D detaches",
@@ -236,46 +236,50 @@ impl Attached<'_> {
         };
         eprintln!(
             "{}: {} in {}, {}{keys}",
-            speech(&self.id),
-            speech(&text("adapterSlug")),
-            speech(&text("cwd")),
-            speech(&text("status"))
+            escape_output(&self.id),
+            escape_output(&text("adapterSlug")),
+            escape_output(&text("cwd")),
+            escape_output(&text("status"))
         );
         Ok(())
     }
 
-    fn talk(&mut self, heard: &Receiver<Heard>, mut talks: Option<Sender<Heard>>) -> Outcome {
-        while let Ok(one) = heard.recv() {
-            match one {
-                Heard::Open => {
-                    let Some(say) = talks.take() else { continue };
+    fn run(
+        &mut self,
+        receiver: &Receiver<ClientEvent>,
+        mut input: Option<Sender<ClientEvent>>,
+    ) -> Outcome {
+        while let Ok(event) = receiver.recv() {
+            match event {
+                ClientEvent::Open => {
+                    let Some(sender) = input.take() else { continue };
                     // What the stream sends from here on is newer than this response.
                     let now = self
                         .client
-                        .get(&format!("/sessions/{}", escaped(&self.id)))?;
+                        .get(&format!("/sessions/{}", percent_encode(&self.id)))?;
                     self.busy = now["busy"] == true;
-                    read_input(say);
+                    read_input(sender);
                 }
-                Heard::Frame(frame) => {
+                ClientEvent::Frame(frame) => {
                     if let Some(code) = self.frame(&frame)? {
                         return Ok(code);
                     }
                 }
-                Heard::Lost(failure) => return Err(failure),
-                Heard::Typed(line) => self.typed(line)?,
-                Heard::Closed if self.at_terminal => {
+                ClientEvent::Lost(failure) => return Err(failure),
+                ClientEvent::Typed(line) => self.handle_line(line)?,
+                ClientEvent::Closed if self.at_terminal => {
                     eprintln!("detached; the session continues");
                     return Ok(exit::CLEAN);
                 }
-                Heard::Closed => self.is_closed = true,
-                Heard::Signal(signal) => {
+                ClientEvent::Closed => self.is_closed = true,
+                ClientEvent::Signal(signal) => {
                     if signal == SIGTERM || !self.at_terminal {
-                        return Ok(code_of(signal));
+                        return Ok(exit_code(signal));
                     }
                     self.interrupt();
                 }
             }
-            let is_done = self.is_closed && self.has_talked && self.waiting.is_empty();
+            let is_done = self.is_closed && self.has_prompted && self.waiting.is_empty();
             if is_done && !self.busy {
                 return Ok(exit::CLEAN);
             }
@@ -294,9 +298,9 @@ impl Attached<'_> {
             "status" => {
                 let busy = data["busy"] == true;
                 if busy {
-                    self.is_early = false;
+                    self.awaits_turn = false;
                 }
-                self.busy = busy || self.is_early;
+                self.busy = busy || self.awaits_turn;
                 if !self.busy {
                     self.questions.clear();
                     if let Some(next) = self.waiting.pop_front() {
@@ -347,7 +351,7 @@ impl Attached<'_> {
     }
 
     fn line(&mut self, text: &str, paint: Option<&str>) -> Result<(), Failure> {
-        let text = speech(text);
+        let text = escape_output(text);
         let written = match paint.filter(|_| self.color) {
             Some(paint) => writeln!(self.out, "\x1b[{paint}m{text}\x1b[0m"),
             None => writeln!(self.out, "{text}"),
@@ -370,7 +374,7 @@ impl Attached<'_> {
         Ok(())
     }
 
-    fn typed(&mut self, line: String) -> Result<(), Failure> {
+    fn handle_line(&mut self, line: String) -> Result<(), Failure> {
         let text = line.trim();
         if text.is_empty() {
             return Ok(());
@@ -389,10 +393,10 @@ impl Attached<'_> {
 
     fn answer(&mut self, question: &Value, text: &str) -> Result<(), Failure> {
         let number = text.parse::<usize>().ok();
-        let chosen = number
+        let selected = number
             .and_then(|n| n.checked_sub(1))
             .and_then(|n| options(question).get(n));
-        let body = match (number, chosen) {
+        let body = match (number, selected) {
             (Some(0), _) => json!({ "cancelled": true }),
             (_, Some(option)) => json!({ "optionId": option["id"] }),
             _ => {
@@ -403,10 +407,10 @@ impl Attached<'_> {
             }
         };
         let id = question["id"].as_str().unwrap_or_default();
-        let path = self.path(&format!("permissions/{}", escaped(id)));
+        let path = self.path(&format!("permissions/{}", percent_encode(id)));
         let answered = self.client.post(&path, &body);
         self.questions.retain(|q| q["id"] != question["id"]);
-        answered.map(|_| ()).or_else(told)?;
+        answered.map(|_| ()).or_else(print_or_fail)?;
         self.show_question()
     }
 
@@ -415,8 +419,8 @@ impl Attached<'_> {
         match self.client.post(&path, &json!({ "prompt": prompt })) {
             Ok(_) => {
                 self.typed = self.at_terminal.then_some(prompt);
-                self.has_talked = true;
-                self.is_early = true;
+                self.has_prompted = true;
+                self.awaits_turn = true;
                 self.busy = true;
                 Ok(())
             }
@@ -425,7 +429,7 @@ impl Attached<'_> {
                 self.waiting.push_front(prompt);
                 Ok(())
             }
-            Err(failure) => told(failure),
+            Err(failure) => print_or_fail(failure),
         }
     }
 
@@ -435,7 +439,7 @@ impl Attached<'_> {
             Ok(answer) if answer["wasBusy"] == true => eprintln!("interrupted the turn"),
             Ok(_) => eprintln!("no turn is running; Ctrl-D detaches"),
             Err(failure) => {
-                let _ = told(failure);
+                let _ = print_or_fail(failure);
             }
         }
     }
@@ -446,13 +450,13 @@ fn options(question: &Value) -> &[Value] {
 }
 
 /// Prints an error response and continues. Fails if the host is gone.
-fn told(failure: Failure) -> Result<(), Failure> {
+fn print_or_fail(failure: Failure) -> Result<(), Failure> {
     if failure.code == exit::UNAVAILABLE {
         return Err(failure);
     }
-    eprintln!("agentproto: {}", speech(&failure.message));
+    eprintln!("agentproto: {}", escape_output(&failure.message));
     if let Some(hint) = &failure.hint {
-        eprintln!("  {}", speech(hint));
+        eprintln!("  {}", escape_output(hint));
     }
     Ok(())
 }
@@ -479,7 +483,7 @@ mod tests {
     // A46-PROJ-03 to 08.
     #[test]
     fn lines_are_colored_by_prefix() {
-        for (line, wanted) in [
+        for (line, expected) in [
             ("[thought] hm", Some("2")),
             ("[tool] ls", Some("36")),
             ("[tool-error]", Some("31")),
@@ -488,7 +492,7 @@ mod tests {
             ("[error] gone", Some("31")),
             ("plain [tool] text", None),
         ] {
-            assert_eq!(paint(line, false), wanted, "{line}");
+            assert_eq!(paint(line, false), expected, "{line}");
         }
         assert_eq!(paint("a tail", true), Some("31"));
     }

@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::agents::client::{Begin, Client, Which};
+use crate::cli::agents::client::{Client, HostOptions, StreamStart};
 use crate::cli::args::{Global, Output};
 use crate::cli::machine::page::Page;
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 
 /// Interval between two updates of `--watch`.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Args, Debug)]
 pub struct Sessions {
@@ -32,7 +32,7 @@ pub struct Sessions {
     /// With `--attach`: start with the events that the host still has, or with new ones [default:
     /// start on a terminal, else now]
     #[arg(long, value_name = "WHEN", value_enum, requires = "attach")]
-    pub from: Option<Begin>,
+    pub from: Option<StreamStart>,
     /// List only live sessions
     #[arg(long)]
     pub alive: bool,
@@ -42,14 +42,14 @@ pub struct Sessions {
     #[command(flatten)]
     pub page: Page,
     #[command(flatten)]
-    pub which: Which,
+    pub host: HostOptions,
     /// Output format
     #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
     pub output: Output,
 }
 
 pub fn run(args: &Sessions, global: &Global, out: &mut dyn Write) -> Outcome {
-    let client = Client::new(&args.which)?;
+    let client = Client::new(&args.host)?;
     if args.output == Output::Json && (args.watch || args.attach.is_some()) {
         return Err(Failure::new(
             exit::USAGE,
@@ -65,14 +65,14 @@ pub fn run(args: &Sessions, global: &Global, out: &mut dyn Write) -> Outcome {
 }
 
 /// The sessions of the host, unless a signal arrives first.
-fn known(client: &Client) -> Result<Value, Failure> {
+fn list_sessions(client: &Client) -> Result<Value, Failure> {
     let client = client.clone();
-    signals::unless_stopped(move || client.get("/sessions"))?
+    signals::run_until_signal(move || client.get("/sessions"))?
 }
 
 /// The records as the host sends them. Unknown fields are kept (A46-MODEL-12).
 fn fetch(args: &Sessions, client: &Client) -> Result<Vec<Value>, Failure> {
-    let answer = known(client)?;
+    let answer = list_sessions(client)?;
     let Some(sessions) = answer["sessions"].as_array() else {
         let what = "invalid response of the host (AIP-46): the list `sessions` is missing";
         return Err(Failure::new(exit::UNAVAILABLE, what)
@@ -84,7 +84,7 @@ fn fetch(args: &Sessions, client: &Client) -> Result<Vec<Value>, Failure> {
 }
 
 fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) -> Outcome {
-    let began = Instant::now();
+    let started = Instant::now();
     let mut sessions = fetch(args, client)?;
     let is_document = args.json || args.output == Output::Json;
     let is_table = !is_document && args.output != Output::Jsonl;
@@ -93,10 +93,10 @@ fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) 
     }
     let id = |session: &Value| session["id"].as_str().unwrap_or_default().to_owned();
     let name = format!("sessions table={is_table} alive={}", args.alive);
-    let cut = args.page.keep_after(&name, &mut sessions, id)?;
+    let range = args.page.select_after(&name, &mut sessions, id)?;
     if is_document {
         let mut all = object(json!({ "sessions": sessions }));
-        all.extend(args.page.told(&cut));
+        all.extend(args.page.document_fields(&range));
         let all = Value::Object(all);
         let text = agentproto_text::pretty(&all).map_err(io_failure)?;
         writeln!(out, "{text}").map_err(io_failure)?;
@@ -105,16 +105,16 @@ fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) 
         emitter.meta("sessions").map_err(io_failure)?;
         for session in sessions {
             emitter
-                .event(Event::HostSession, &object(session))
+                .event(EventType::HostSession, &object(session))
                 .map_err(io_failure)?;
         }
         emitter
-            .summary(true, began.elapsed(), cut.fields())
+            .summary(true, started.elapsed(), range.fields())
             .map_err(io_failure)?;
     } else {
         let color = terminal::color(global);
         let mut table = table::render(&sessions, color, terminal::width(), usize::MAX);
-        if let Some(next) = cut.next {
+        if let Some(next) = range.next {
             table.push_str(&format!("more: --cursor {next}\n"));
         }
         out.write_all(table.as_bytes()).map_err(io_failure)?;
@@ -124,30 +124,30 @@ fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) 
 
 /// Polls the host, and prints changes.
 fn watch(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) -> Outcome {
-    let began = Instant::now();
+    let started = Instant::now();
     signals::watch();
     if args.output == Output::Jsonl {
         let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
         emitter.meta("sessions").map_err(io_failure)?;
         let mut known: std::collections::HashMap<String, Value> = Default::default();
-        let ended = looks(|| {
+        let ended = poll(|| {
             for session in fetch(args, client)? {
                 let id = session["id"].as_str().unwrap_or_default().to_owned();
                 if known.get(&id) != Some(&session) {
                     emitter
-                        .event(Event::HostSession, &object(session.clone()))
+                        .event(EventType::HostSession, &object(session.clone()))
                         .map_err(io_failure)?;
                     known.insert(id, session);
                 }
             }
             Ok(emitter.is_closed())
         });
-        return finish(emitter, ended, began);
+        return finish(emitter, ended, started);
     }
     let color = terminal::color(global);
     let is_screen = std::io::stdout().is_terminal();
     let mut shown = String::new();
-    looks(|| {
+    poll(|| {
         let rows = match terminal_size::terminal_size() {
             Some((_, height)) if is_screen => usize::from(height.0).saturating_sub(1),
             _ => usize::MAX,
@@ -168,27 +168,27 @@ fn watch(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write)
     })
 }
 
-/// Repeats `look` until a signal, an error, or the end of the reader.
-fn looks(mut look: impl FnMut() -> Result<bool, Failure>) -> Outcome {
+/// Repeats `update` until a signal, an error, or the end of the reader.
+fn poll(mut update: impl FnMut() -> Result<bool, Failure>) -> Outcome {
     loop {
-        if look()? {
+        if update()? {
             return Ok(exit::CLEAN);
         }
-        let next = Instant::now() + LOOK;
+        let next = Instant::now() + POLL_INTERVAL;
         while Instant::now() < next {
             if let Some(code) = signals::interrupted() {
                 return Ok(code);
             }
-            std::thread::sleep(signals::NAP);
+            std::thread::sleep(signals::POLL_INTERVAL);
         }
     }
 }
 
 /// Ends a stream of events. The caller reports an interrupt.
-fn finish(emitter: Emitter<'_>, ended: Outcome, began: Instant) -> Outcome {
+fn finish(emitter: Emitter<'_>, ended: Outcome, started: Instant) -> Outcome {
     match ended? {
         exit::CLEAN => emitter
-            .summary(true, began.elapsed(), object(json!({})))
+            .summary(true, started.elapsed(), object(json!({})))
             .map_err(io_failure)
             .map(|()| exit::CLEAN),
         code => Err(Failure::interrupted(code)),

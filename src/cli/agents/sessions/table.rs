@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use agentproto_text::{clip, plain};
+use agentproto_text::{clip, escape_line};
 
 const HEAD: [&str; 7] = [
     "SESSION",
@@ -21,14 +21,14 @@ pub fn render(sessions: &[Value], color: bool, width: usize, rows: usize) -> Str
     }
     let mut sorted = sessions.to_vec();
     sort(&mut sorted);
-    let room = rows.saturating_sub(1).max(1);
-    let hidden = sorted.len().saturating_sub(room);
-    let kept = if hidden > 0 {
-        room.saturating_sub(1)
+    let max_rows = rows.saturating_sub(1).max(1);
+    let hidden = sorted.len().saturating_sub(max_rows);
+    let visible = if hidden > 0 {
+        max_rows.saturating_sub(1)
     } else {
-        room
+        max_rows
     };
-    let cells: Vec<[String; 7]> = sorted.iter().take(kept).map(row).collect();
+    let cells: Vec<[String; 7]> = sorted.iter().take(visible).map(row).collect();
     let mut widths = HEAD.map(str::len);
     for cells in &cells {
         for (width, cell) in widths.iter_mut().zip(cells) {
@@ -53,7 +53,7 @@ pub fn render(sessions: &[Value], color: bool, width: usize, rows: usize) -> Str
         }
     }
     if hidden > 0 {
-        out.push_str(&format!("and {} more\n", sorted.len() - kept));
+        out.push_str(&format!("and {} more\n", sorted.len() - visible));
     }
     out
 }
@@ -70,9 +70,9 @@ fn is_alive(session: &Value) -> bool {
 }
 
 fn row(session: &Value) -> [String; 7] {
-    let text = |name: &str| plain(session[name].as_str().unwrap_or_default()).into_owned();
-    let asks = session["pendingPermissions"].as_array().map_or(0, Vec::len);
-    let status = match (asks, session["busy"].as_bool()) {
+    let text = |name: &str| escape_line(session[name].as_str().unwrap_or_default()).into_owned();
+    let questions = session["pendingPermissions"].as_array().map_or(0, Vec::len);
+    let status = match (questions, session["busy"].as_bool()) {
         (0, Some(true)) => format!("{}, busy", text("status")),
         (0, _) => text("status"),
         _ => format!("{}, waiting for an answer", text("status")),
@@ -94,11 +94,11 @@ fn row(session: &Value) -> [String; 7] {
 }
 
 fn paint(session: &Value) -> Option<&'static str> {
-    let asks = session["pendingPermissions"]
+    let questions = session["pendingPermissions"]
         .as_array()
         .is_some_and(|p| !p.is_empty());
     match session["status"].as_str()? {
-        _ if asks => Some("33"),
+        _ if questions => Some("33"),
         "error" => Some("31"),
         "exited" | "killed" => Some("2"),
         "running" if session["busy"] == true => Some("36"),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::cli::args::Output;
 use agentproto_harness::model::Level;
 use agentproto_harness::suite::{Case, Requirement, Suite};
-use agentproto_mock::Kind;
+use agentproto_mock::AgentKind;
 use agentproto_mock::mutants;
 use agentproto_report::aoi::{Fields, object};
 use agentproto_text as text;
@@ -19,9 +19,9 @@ pub struct Page<'s> {
 }
 
 /// A defect of one of our mocks that violates a requirement.
-struct Fault {
+struct KnownViolation {
     id: &'static str,
-    wrong: &'static str,
+    defect: &'static str,
 }
 
 impl Page<'_> {
@@ -31,23 +31,23 @@ impl Page<'_> {
         cases.filter(move |case| case.decides.contains(id))
     }
 
-    fn faults(&self) -> Vec<Fault> {
+    fn violations(&self) -> Vec<KnownViolation> {
         let id = self.requirement.id.as_str();
-        let mocks = [Kind::Acp, Kind::AcpV2, Kind::Mcp].into_iter();
+        let mocks = [AgentKind::Acp, AgentKind::AcpV2, AgentKind::Mcp].into_iter();
         let of_mocks = mocks.flat_map(mutants::of).filter(|m| m.requirement == id);
-        let mut faults: Vec<Fault> = of_mocks
-            .map(|m| Fault {
+        let mut violations: Vec<KnownViolation> = of_mocks
+            .map(|m| KnownViolation {
                 id: m.id,
-                wrong: m.wrong,
+                defect: m.defect,
             })
             .collect();
         let of_bundles = agentproto_selftest::lifecycle::mutants().into_iter();
         let of_bundles = of_bundles.filter(|m| m.requirement == id);
-        faults.extend(of_bundles.map(|m| Fault {
+        violations.extend(of_bundles.map(|m| KnownViolation {
             id: m.id,
-            wrong: m.wrong,
+            defect: m.defect,
         }));
-        faults
+        violations
     }
 
     pub fn markdown(&self) -> String {
@@ -66,21 +66,21 @@ impl Page<'_> {
             page.push_str(&format!(
                 "- case `{}`: {title}{}\n",
                 case.id,
-                case.needs.told()
+                case.needs.describe()
             ));
         }
-        if !requirement.watched.is_empty() {
+        if !requirement.monitors.is_empty() {
             page.push_str("- monitors, on every line of every case\n");
         }
         if requirement.level != Level::Must {
             page.push_str("\nA violation is a warning, because this is not a MUST.\n");
         }
-        let faults = self.faults();
-        if !faults.is_empty() {
+        let violations = self.violations();
+        if !violations.is_empty() {
             page.push_str("\n## Known violations\n\n");
-            for fault in faults {
-                let wrong = fault.wrong.trim_end_matches('.');
-                page.push_str(&format!("- {wrong} (`{}`)\n", fault.id));
+            for violation in violations {
+                let defect = violation.defect.trim_end_matches('.');
+                page.push_str(&format!("- {defect} (`{}`)\n", violation.id));
             }
         }
         if let Some(hint) = &requirement.hint {
@@ -89,8 +89,11 @@ impl Page<'_> {
         let others = requirement.register.iter().filter(|other| *other != id);
         let others: Vec<&str> = others.map(String::as_str).collect();
         if !others.is_empty() {
-            let others = others.join(", ");
-            page.push_str(&format!("\nIt also covers {others} of the register.\n"));
+            let list = others.join(", ");
+            page.push_str(&format!(
+                "\nIt also covers the requirements {list} (see `agentproto explain {}`).\n",
+                others[0]
+            ));
         }
         page.push_str(&format!(
             "\n## Run only this requirement\n\n    agentproto certify {}--only {id} {}\n",
@@ -112,8 +115,8 @@ impl Page<'_> {
         let cases = self.cases().map(
             |case| json!({ "id": case.id, "title": case.title, "prompts": case.needs.prompts }),
         );
-        let faults = self.faults().into_iter();
-        let faults = faults.map(|f| json!({ "id": f.id, "wrong": f.wrong }));
+        let violations = self.violations().into_iter();
+        let violations = violations.map(|f| json!({ "id": f.id, "wrong": f.defect }));
         object(json!({
             "schema": "agentproto.statement/v1",
             "id": requirement.id,
@@ -124,9 +127,9 @@ impl Page<'_> {
             "source": requirement.source,
             "hint": requirement.hint,
             "cases": cases.collect::<Vec<_>>(),
-            "watched": !requirement.watched.is_empty(),
+            "watched": !requirement.monitors.is_empty(),
             "register": requirement.register,
-            "faults": faults.collect::<Vec<_>>(),
+            "faults": violations.collect::<Vec<_>>(),
             "markdown": self.markdown(),
         }))
     }

@@ -16,24 +16,24 @@ use crate::cli::args::{Global, LiveOutput, values};
 use crate::cli::{Failure, Outcome, io_failure, signals};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, Fields, object};
-use agentproto_report::event::Event;
+use agentproto_report::event::EventType;
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::context::{Context, ContextOptions, Sandboxing};
 use agentproto_runtime::home::Home;
 use agentproto_runtime::interact::{Headless, Interact};
 use agentproto_runtime::observe::Observer;
-use agentproto_runtime::{Fault, install, version};
-use agentproto_text::speech;
+use agentproto_runtime::{Error, install, version};
+use agentproto_text::escape_output;
 
 /// Options that all of these commands share.
 #[derive(Args, Debug)]
 pub struct Common {
-    /// Slug, manifest or bundle directory
+    /// An adapter's name, an AGENT-CLI.md or CLI.md, or a directory that contains one
     pub target: String,
     /// Use DIR as the workspace [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Also look up slugs in DIR
+    /// Also look up adapters in DIR
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
     /// Whether to enforce the declared sandbox
@@ -51,8 +51,8 @@ pub struct Common {
 }
 
 impl Common {
-    pub fn install_options(&self) -> install::Options {
-        install::Options {
+    pub fn install_options(&self) -> install::InstallOptions {
+        install::InstallOptions {
             allow_unverified: self.allow_unverified,
             reinstall: false,
         }
@@ -61,24 +61,24 @@ impl Common {
 
 /// Path of the program. It is installed if it is missing, and its version is checked
 /// (A29-SETUP-21).
-pub async fn installed(ctx: &Context, common: &Common) -> Result<PathBuf, Fault> {
+pub async fn installed(ctx: &Context, common: &Common) -> Result<PathBuf, Error> {
     let installed = install::ensure(ctx, common.install_options()).await?;
     let (_, installed) = version::ensure(ctx, &installed).await?;
     Ok(installed.bin)
 }
 
 /// One result, for programs and for people.
-pub struct Told {
+pub struct ResultLine {
     /// Event for programs: a plan if nothing is done, or `None` if only people see the result.
-    pub kind: Option<Event>,
+    pub kind: Option<EventType>,
     pub fields: Value,
     pub text: String,
 }
 
-impl Told {
+impl ResultLine {
     pub fn plan(action: &str, target: &str, text: String) -> Self {
-        Told {
-            kind: Some(Event::Plan),
+        ResultLine {
+            kind: Some(EventType::Plan),
             fields: json!({ "action": action, "target": target, "detail": text }),
             text: format!("would {text}"),
         }
@@ -87,24 +87,24 @@ impl Told {
 
 /// The outcome of the work.
 #[derive(Default)]
-pub struct Done {
-    pub told: Vec<Told>,
+pub struct CommandResult {
+    pub results: Vec<ResultLine>,
     pub code: u8,
     /// Additional fields of the summary.
     pub fields: Fields,
 }
 
-impl From<Vec<Told>> for Done {
-    fn from(told: Vec<Told>) -> Self {
-        Done {
-            told,
-            ..Done::default()
+impl From<Vec<ResultLine>> for CommandResult {
+    fn from(results: Vec<ResultLine>) -> Self {
+        CommandResult {
+            results,
+            ..CommandResult::default()
         }
     }
 }
 
 /// Output for notes and results.
-enum Face<'w> {
+enum ResultWriter<'w> {
     Machine(Emitter<'w>),
     Human {
         out: &'w mut dyn Write,
@@ -114,58 +114,58 @@ enum Face<'w> {
     },
 }
 
-impl Face<'_> {
+impl ResultWriter<'_> {
     fn note(&mut self, note: &Note) -> std::io::Result<()> {
         match (self, note) {
-            (Face::Machine(emitter), note) => return note.emit(emitter),
+            (ResultWriter::Machine(emitter), note) => return note.emit(emitter),
             (
-                Face::Human {
+                ResultWriter::Human {
                     has_stages: true, ..
                 },
                 Note::Stage(stage, text),
             ) => {
-                eprintln!("{}: {}", stage.as_str(), speech(text));
+                eprintln!("{}: {}", stage.as_str(), escape_output(text));
             }
-            (Face::Human { quiet: false, .. }, Note::Progress(_, text)) => {
-                eprintln!("{}", speech(text));
+            (ResultWriter::Human { quiet: false, .. }, Note::Progress(_, text)) => {
+                eprintln!("{}", escape_output(text));
             }
-            (Face::Human { .. }, Note::Warning(code, message)) => {
+            (ResultWriter::Human { .. }, Note::Warning(code, message)) => {
                 tracing::warn!("{code}: {message}");
             }
-            (Face::Human { .. }, _) => {}
+            (ResultWriter::Human { .. }, _) => {}
         }
         Ok(())
     }
 
-    fn told(&mut self, told: &Told) -> std::io::Result<()> {
+    fn result(&mut self, result: &ResultLine) -> std::io::Result<()> {
         match self {
-            Face::Machine(emitter) => match told.kind {
-                Some(kind) => emitter.event(kind, &object(told.fields.clone())),
+            ResultWriter::Machine(emitter) => match result.kind {
+                Some(kind) => emitter.event(kind, &object(result.fields.clone())),
                 None => Ok(()),
             },
-            Face::Human { out, .. } => writeln!(out, "{}", speech(&told.text)),
+            ResultWriter::Human { out, .. } => writeln!(out, "{}", escape_output(&result.text)),
         }
     }
 }
 
 /// Runs a lifecycle command for a target. Prints notes as they arrive and results at the end. On a
 /// failure the caller prints the error and ends the stream.
-pub fn perform(
+pub fn run_lifecycle(
     command: &'static str,
     common: &Common,
     global: &Global,
     out: &mut dyn Write,
-    work: impl AsyncFnOnce(&Context) -> Result<Done, Failure>,
+    work: impl AsyncFnOnce(&Context) -> Result<CommandResult, Failure>,
 ) -> Outcome {
-    let began = Instant::now();
+    let started = Instant::now();
     let runtime = notes::runtime()?;
-    let mut face = match common.output {
+    let mut writer = match common.output {
         LiveOutput::Jsonl => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
             emitter.meta(command).map_err(io_failure)?;
-            Face::Machine(emitter)
+            ResultWriter::Machine(emitter)
         }
-        LiveOutput::Human => Face::Human {
+        LiveOutput::Human => ResultWriter::Human {
             out,
             quiet: global.quiet,
             has_stages: global.verbose || (command == "install" && !global.quiet),
@@ -174,55 +174,55 @@ pub fn perform(
     let ended = runtime.block_on(async {
         let (sender, notes) = mpsc::unbounded_channel();
         let ctx = context(common, Arc::new(Notes(sender)))?;
-        watched(work(&ctx), notes, &mut face).await
+        run_with_notes(work(&ctx), notes, &mut writer).await
     });
     // Also kills what still runs.
     runtime.shutdown_timeout(Duration::from_millis(500));
     let done = ended?;
     // The reader may be slow: from here on, the stream handles signals itself.
     signals::watch();
-    for told in &done.told {
-        face.told(told).map_err(io_failure)?;
+    for result in &done.results {
+        writer.result(result).map_err(io_failure)?;
     }
-    if let Face::Machine(emitter) = face {
-        let summary = emitter.summary(done.code == exit::CLEAN, began.elapsed(), done.fields);
+    if let ResultWriter::Machine(emitter) = writer {
+        let summary = emitter.summary(done.code == exit::CLEAN, started.elapsed(), done.fields);
         summary.map_err(io_failure)?;
     }
     Ok(done.code)
 }
 
-async fn watched(
-    work: impl Future<Output = Result<Done, Failure>>,
+async fn run_with_notes(
+    work: impl Future<Output = Result<CommandResult, Failure>>,
     mut notes: mpsc::UnboundedReceiver<Note>,
-    face: &mut Face<'_>,
-) -> Result<Done, Failure> {
+    writer: &mut ResultWriter<'_>,
+) -> Result<CommandResult, Failure> {
     let mut signals = Signals::new();
     tokio::pin!(work);
     let ended = loop {
         tokio::select! {
             biased;
-            Some(note) = notes.recv() => face.note(&note).map_err(io_failure)?,
+            Some(note) = notes.recv() => writer.note(&note).map_err(io_failure)?,
             code = signals.next() => break Err(Failure::interrupted(code)),
             worked = &mut work => break worked,
         }
     };
     while let Ok(note) = notes.try_recv() {
-        face.note(&note).map_err(io_failure)?;
+        writer.note(&note).map_err(io_failure)?;
     }
     ended
 }
 
-fn context(common: &Common, observer: Arc<dyn Observer>) -> Result<Context, Fault> {
+fn context(common: &Common, observer: Arc<dyn Observer>) -> Result<Context, Error> {
     let home = Home::from_env()?;
     let bundle = Bundle::discover(&common.target, &common.adapters, &home)?;
     let is_human = common.output == LiveOutput::Human;
-    let interact: Arc<dyn Interact> = match is_human && ask::somebody() {
-        true => Arc::new(ask::Terminal),
+    let interact: Arc<dyn Interact> = match is_human && ask::is_interactive() {
+        true => Arc::new(ask::TerminalPrompt),
         false => Arc::new(Headless),
     };
     let ctx = Context::new(
         bundle,
-        Setting {
+        ContextOptions {
             home,
             cwd: common.cwd.clone().unwrap_or_else(|| PathBuf::from(".")),
             host_env: std::sync::Arc::new(std::env::vars_os().collect()),

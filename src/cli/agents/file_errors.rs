@@ -2,26 +2,26 @@
 
 use crate::cli::Failure;
 use crate::exit;
-use agentproto_manifest::fields::Mistake;
+use agentproto_manifest::fields::FieldError;
 
 /// Maximum number of errors shown per file.
-const SHOWN: usize = 10;
+const MAX_SHOWN_ERRORS: usize = 10;
 
 /// The errors of a file, one per line.
-pub fn places(name: &str, mistakes: &[Mistake]) -> String {
-    let shown = mistakes.iter().take(SHOWN);
-    let mut lines: Vec<String> = shown
+pub fn error_lines(name: &str, errors: &[FieldError]) -> String {
+    let first = errors.iter().take(MAX_SHOWN_ERRORS);
+    let mut lines: Vec<String> = first
         .map(|m| format!("{name}:{}:{}: {}", m.line, m.column, m.message))
         .collect();
-    if mistakes.len() > SHOWN {
-        lines.push(format!("and {} more", mistakes.len() - SHOWN));
+    if errors.len() > MAX_SHOWN_ERRORS {
+        lines.push(format!("and {} more", errors.len() - MAX_SHOWN_ERRORS));
     }
     lines.join("\n  ")
 }
 
 /// An error for an invalid file. `format` names its schema.
-pub fn misread(format: &str, name: &str, mistakes: &[Mistake]) -> Failure {
-    let message = format!("invalid {format}: {}", places(name, mistakes));
+pub fn invalid_file(format: &str, name: &str, errors: &[FieldError]) -> Failure {
+    let message = format!("invalid {format}: {}", error_lines(name, errors));
     let hint = format!("`agentproto schema --name {format}` describes the format");
     Failure::new(exit::DATA, message).hint(hint)
 }

@@ -5,20 +5,21 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-use super::Ended;
+use super::RunEnd;
 use crate::cli::agents::exit_codes;
 use crate::cli::agents::notes::Note;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use agentproto_report::aoi::{self, Emitter, object};
-use agentproto_report::event::Event;
-use agentproto_runtime::{Code, Fault, StopReason, StreamEvent};
-use agentproto_text::{plain, speech};
+use agentproto_report::event::EventType;
+use agentproto_runtime::observe::Stage;
+use agentproto_runtime::{Code, Error, StopReason, StreamEvent};
+use agentproto_text::{escape_line, escape_output};
 
-impl Ended {
+impl RunEnd {
     /// An interrupt takes precedence over any error that it causes.
     fn code(&self) -> u8 {
-        self.interrupted.or(self.told).unwrap_or(exit::CLEAN)
+        self.interrupted.or(self.error_exit).unwrap_or(exit::CLEAN)
     }
 
     fn summary(&self) -> Map<String, Value> {
@@ -36,17 +37,17 @@ impl Ended {
 }
 
 /// Output of a run, for a person or for a program.
-pub trait Face {
-    fn note(&mut self, note: Option<Note>) -> Result<(), Fault>;
-    fn event(&mut self, event: &StreamEvent) -> Result<(), Fault>;
-    fn sessions(&mut self, list: &Value) -> Result<(), Fault>;
+pub trait RunOutput {
+    fn note(&mut self, note: Option<Note>) -> Result<(), Error>;
+    fn event(&mut self, event: &StreamEvent) -> Result<(), Error>;
+    fn sessions(&mut self, list: &Value) -> Result<(), Error>;
     /// Whether the user can be asked.
-    fn asks(&self) -> bool;
-    fn finish(self: Box<Self>, ended: Result<Ended, Fault>) -> Outcome;
+    fn can_ask(&self) -> bool;
+    fn finish(self: Box<Self>, ended: Result<RunEnd, Error>) -> Outcome;
 }
 
-fn unwritten(error: std::io::Error) -> Fault {
-    Fault::new(
+fn write_error(error: std::io::Error) -> Error {
+    Error::new(
         Code::StateUnwritable,
         format!("the output cannot be written: {error}"),
     )
@@ -54,19 +55,19 @@ fn unwritten(error: std::io::Error) -> Fault {
 
 pub struct Machine<'w> {
     pub emitter: Emitter<'w>,
-    pub began: Instant,
+    pub started: Instant,
 }
 
-impl Face for Machine<'_> {
-    fn note(&mut self, note: Option<Note>) -> Result<(), Fault> {
+impl RunOutput for Machine<'_> {
+    fn note(&mut self, note: Option<Note>) -> Result<(), Error> {
         let done = match note {
             Some(note) => note.emit(&mut self.emitter),
             None => Ok(()),
         };
-        done.map_err(unwritten)
+        done.map_err(write_error)
     }
 
-    fn event(&mut self, event: &StreamEvent) -> Result<(), Fault> {
+    fn event(&mut self, event: &StreamEvent) -> Result<(), Error> {
         if let StreamEvent::Error {
             code,
             message,
@@ -81,50 +82,50 @@ impl Face for Machine<'_> {
                 ..failure
             }
             .category();
-            let failure = aoi::Failure {
+            let failure = aoi::ErrorEvent {
                 code,
                 category,
                 message,
                 retryable: category.is_retryable(),
                 hint: hint.as_deref(),
             };
-            return self.emitter.error(&failure).map_err(unwritten);
+            return self.emitter.error(&failure).map_err(write_error);
         }
         let kind = match event {
-            StreamEvent::TextDelta { .. } => Event::TextDelta,
-            StreamEvent::Thought { .. } => Event::Thought,
-            StreamEvent::ToolCall { .. } => Event::ToolCall,
-            StreamEvent::ToolResult { .. } => Event::ToolResult,
-            StreamEvent::AgentPrompt { .. } => Event::AgentPrompt,
-            StreamEvent::TurnEnd { .. } => Event::TurnEnd,
+            StreamEvent::TextDelta { .. } => EventType::TextDelta,
+            StreamEvent::Thought { .. } => EventType::Thought,
+            StreamEvent::ToolCall { .. } => EventType::ToolCall,
+            StreamEvent::ToolResult { .. } => EventType::ToolResult,
+            StreamEvent::AgentPrompt { .. } => EventType::AgentPrompt,
+            StreamEvent::TurnEnd { .. } => EventType::TurnEnd,
             StreamEvent::Error { .. } => return Ok(()),
         };
         let fields = object(serde_json::to_value(event).unwrap_or_default());
-        self.emitter.event(kind, &fields).map_err(unwritten)
+        self.emitter.event(kind, &fields).map_err(write_error)
     }
 
-    fn sessions(&mut self, list: &Value) -> Result<(), Fault> {
+    fn sessions(&mut self, list: &Value) -> Result<(), Error> {
         for session in list.as_array().into_iter().flatten() {
             self.emitter
-                .event(Event::Session, &object(session.clone()))
-                .map_err(unwritten)?;
+                .event(EventType::Session, &object(session.clone()))
+                .map_err(write_error)?;
         }
         Ok(())
     }
 
-    fn asks(&self) -> bool {
+    fn can_ask(&self) -> bool {
         false
     }
 
-    fn finish(mut self: Box<Self>, ended: Result<Ended, Fault>) -> Outcome {
-        let elapsed = self.began.elapsed();
+    fn finish(mut self: Box<Self>, ended: Result<RunEnd, Error>) -> Outcome {
+        let elapsed = self.started.elapsed();
         let ended = ended?;
         let code = ended.code();
         // `--list-sessions` has already printed the sessions.
         if let (Some(id), Some(_)) = (&ended.session, ended.reason) {
             let fields = object(json!({ "id": id, "sessionId": id }));
             self.emitter
-                .event(Event::Session, &fields)
+                .event(EventType::Session, &fields)
                 .map_err(io_failure)?;
         }
         self.emitter
@@ -141,58 +142,77 @@ pub struct Human<'w> {
     /// Whether the agent's text has not ended its line.
     pub midline: bool,
     /// Whether to ask the user at the terminal.
-    pub asks: bool,
+    pub can_ask: bool,
 }
 
 impl Human<'_> {
-    fn aside(&mut self, text: &str) {
+    fn print_note(&mut self, text: &str) {
         if self.midline {
             let _ = writeln!(self.out);
             let _ = self.out.flush();
             self.midline = false;
         }
-        eprintln!("{}", speech(text.trim_end()));
+        eprintln!("{}", escape_output(text.trim_end()));
     }
 }
 
-impl Face for Human<'_> {
-    fn note(&mut self, note: Option<Note>) -> Result<(), Fault> {
+/// What a stage does, for `--verbose`.
+fn stage_text(stage: Stage, detail: &str) -> String {
+    match stage {
+        Stage::Discover => format!("read {detail}"),
+        Stage::Install => format!("look for the program `{detail}`"),
+        Stage::VersionCheck => format!("run `{detail}`"),
+        Stage::Setup => format!("check the setup steps of {detail}"),
+        Stage::Auth => format!("check the login of {detail}"),
+        Stage::Spawn => format!("start {detail}"),
+        Stage::Handshake => format!("connect with protocol {detail}"),
+        Stage::Session if detail == "new" => "open a new session".to_owned(),
+        Stage::Session => format!("resume session {detail}"),
+        Stage::Turn => format!("start turn {detail}"),
+        Stage::Close => format!("close session {detail}"),
+        Stage::Teardown => format!("stop the agent: {detail}"),
+    }
+}
+
+impl RunOutput for Human<'_> {
+    fn note(&mut self, note: Option<Note>) -> Result<(), Error> {
         match note {
             Some(Note::Stage(stage, detail)) if self.verbose => {
-                self.aside(&format!("[{}] {detail}", stage.as_str()));
+                let text = stage_text(stage, &detail);
+                self.print_note(&format!("[{}] {text}", stage.as_str()));
             }
-            Some(Note::Progress(_, text)) if !self.quiet => self.aside(&text),
-            Some(Note::Warning(_, message)) => self.aside(&format!("warning: {message}")),
+            Some(Note::Progress(_, text)) if !self.quiet => self.print_note(&text),
+            Some(Note::Warning(_, message)) => self.print_note(&format!("warning: {message}")),
             _ => {}
         }
         Ok(())
     }
 
-    fn event(&mut self, event: &StreamEvent) -> Result<(), Fault> {
+    fn event(&mut self, event: &StreamEvent) -> Result<(), Error> {
         match event {
             StreamEvent::TextDelta { text } => {
                 // The agent is not trusted, so control characters are escaped.
-                let text = speech(text);
+                let text = escape_output(text);
                 self.midline = !text.ends_with('\n');
                 let written = write!(self.out, "{text}").and_then(|()| self.out.flush());
                 match written {
                     Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {}
-                    written => written.map_err(unwritten)?,
+                    written => written.map_err(write_error)?,
                 }
             }
             StreamEvent::Thought { text } if self.verbose => {
-                self.aside(&format!("thought: {text}"))
+                self.print_note(&format!("thought: {text}"))
             }
             StreamEvent::ToolCall { name, .. } if !self.quiet => {
-                self.aside(&format!("tool: {name}"))
+                self.print_note(&format!("tool: {name}"))
             }
             StreamEvent::ToolResult { id, ok: false, .. } if !self.quiet => {
-                self.aside(&format!("tool {id} failed"));
+                self.print_note(&format!("tool {id} failed"));
             }
-            StreamEvent::AgentPrompt { message, .. } => self.aside(message),
+            StreamEvent::AgentPrompt { message, .. } => self.print_note(message),
             StreamEvent::TurnEnd { reason } if *reason != StopReason::EndTurn => {
                 let reason = serde_json::to_value(reason).unwrap_or_default();
-                self.aside(&format!(
+                self.print_note(&format!(
                     "the turn ended: {}",
                     reason.as_str().unwrap_or_default()
                 ));
@@ -203,9 +223,9 @@ impl Face for Human<'_> {
                 hint,
                 ..
             } => {
-                self.aside(&format!("agentproto: {code}: {message}"));
+                self.print_note(&format!("agentproto: {code}: {message}"));
                 if let Some(hint) = hint {
-                    self.aside(&format!("  {hint}"));
+                    self.print_note(&format!("  {hint}"));
                 }
             }
             _ => {}
@@ -213,10 +233,10 @@ impl Face for Human<'_> {
         Ok(())
     }
 
-    fn sessions(&mut self, list: &Value) -> Result<(), Fault> {
+    fn sessions(&mut self, list: &Value) -> Result<(), Error> {
         for session in list.as_array().into_iter().flatten() {
             let text = |key: &str| {
-                plain(session.get(key).and_then(Value::as_str).unwrap_or("-")).into_owned()
+                escape_line(session.get(key).and_then(Value::as_str).unwrap_or("-")).into_owned()
             };
             writeln!(
                 self.out,
@@ -225,16 +245,16 @@ impl Face for Human<'_> {
                 text("updatedAt"),
                 text("title")
             )
-            .map_err(unwritten)?;
+            .map_err(write_error)?;
         }
         Ok(())
     }
 
-    fn asks(&self) -> bool {
-        self.asks
+    fn can_ask(&self) -> bool {
+        self.can_ask
     }
 
-    fn finish(self: Box<Self>, ended: Result<Ended, Fault>) -> Outcome {
+    fn finish(self: Box<Self>, ended: Result<RunEnd, Error>) -> Outcome {
         if self.midline {
             writeln!(self.out).map_err(io_failure)?;
         }
@@ -242,7 +262,7 @@ impl Face for Human<'_> {
         if self.verbose
             && let Some(session) = &ended.session
         {
-            eprintln!("session: {}", plain(session));
+            eprintln!("session: {}", escape_line(session));
         }
         Ok(ended.code())
     }
@@ -254,13 +274,13 @@ mod tests {
 
     #[test]
     fn an_interrupt_takes_precedence_over_errors() {
-        let ended = |interrupted, told| Ended {
+        let ended = |interrupted, error_exit| RunEnd {
             session: Some("s".to_owned()),
             reason: Some(StopReason::Cancelled),
             interrupted,
-            told,
+            error_exit,
         };
-        let summary = |ended: &Ended| Value::Object(ended.summary());
+        let summary = |ended: &RunEnd| Value::Object(ended.summary());
         for code in [exit::INTERRUPTED, exit::TERMINATED] {
             let ended = ended(Some(code), Some(exit::UNAVAILABLE));
             assert_eq!(ended.code(), code);
@@ -275,9 +295,9 @@ mod tests {
             summary(&failed),
             json!({ "session_id": "s", "reason": "cancelled" })
         );
-        let early = Ended {
+        let early = RunEnd {
             interrupted: Some(exit::INTERRUPTED),
-            ..Ended::default()
+            ..RunEnd::default()
         };
         assert_eq!(
             summary(&early),
