@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use agentproto_mock::{Kind, variants};
+use agentproto_mock::{AgentKind, variants};
 use serde_json::Value;
 
 fn installed(path: &str) -> PathBuf {
@@ -155,7 +155,7 @@ fn typescript_sdk_example_client() {
     let (said, errors) = example_client(None);
     assert!(said.contains("completed with: end_turn"), "{said}{errors}");
     let mut wrong = Vec::new();
-    for variant in variants::of(Kind::Acp) {
+    for variant in variants::of(AgentKind::Acp) {
         let (said, errors) = example_client(Some(variant.name));
         // The example client neither logs in nor continues after an error. It prints a message for
         // both.

@@ -20,8 +20,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use agentproto_sandbox::plan::{Kind, Plan, Raw};
-use agentproto_sandbox::spawn::{Options, Piece, spawn};
+use agentproto_sandbox::plan::{PlanKind, Raw, SpawnPlan};
+use agentproto_sandbox::spawn::{Piece, SpawnOptions, spawn};
 use agentproto_sandbox::{build, bwrap, probe};
 
 use world::{Host, World};
@@ -135,12 +135,12 @@ fn starters() -> Vec<Starter> {
     all
 }
 
-fn plan(world: &World, starter: Starter, args: &[&str]) -> Plan {
+fn plan(world: &World, starter: Starter, args: &[&str]) -> SpawnPlan {
     let mut command = vec![world::probe().into_os_string()];
     command.extend(args.iter().map(Into::into));
     let mut plan = build::plan(&policies::visible(world), &command);
     if starter == Starter::Guard {
-        plan.kind = Kind::Guard;
+        plan.kind = PlanKind::Guard;
         plan.confinement = None;
         plan.leftovers.clear();
     }
@@ -148,7 +148,7 @@ fn plan(world: &World, starter: Starter, args: &[&str]) -> Plan {
 }
 
 /// Converts a finished plan for bubblewrap.
-fn carried(plan: Plan, starter: Starter) -> Plan {
+fn carried(plan: SpawnPlan, starter: Starter) -> SpawnPlan {
     match (starter, probe::bubblewrap()) {
         (Starter::Bubblewrap, Ok(found)) => bwrap::plan(plan, found).expect("a plan"),
         _ => plan,
@@ -274,7 +274,9 @@ async fn one(world: &World, starter: Starter, mark: &str, number: usize) {
         plan.leftovers.push(Raw::from(&group));
     }
     let plan = carried(plan, starter);
-    let mut child = spawn(&plan, Options::default()).await.expect("started");
+    let mut child = spawn(&plan, SpawnOptions::default())
+        .await
+        .expect("started");
     if killed {
         let up = child.stdout.as_mut().expect("pipes").next().await;
         assert!(matches!(up, Some(Piece::Line { .. })), "{up:?}");
@@ -320,7 +322,7 @@ async fn runner() {
     for _ in 0..SESSIONS {
         let mut child = spawn(
             &carried(plan(&world, starter, &["stay", "x"]), starter),
-            Options::default(),
+            SpawnOptions::default(),
         )
         .await
         .expect("started");

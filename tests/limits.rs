@@ -9,18 +9,18 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use agentproto_sandbox::limits::{self, Limiter, Within};
+use agentproto_sandbox::limits::{self, LimitContext, Limiter};
 use agentproto_sandbox::plan::Resource;
-use agentproto_sandbox::policy::{Limit, LimitKind};
+use agentproto_sandbox::policy::{LimitKind, PolicyLimit};
 use agentproto_sandbox::probe;
-use agentproto_sandbox::spawn::{Exit, Options, spawn};
-use agentproto_sandbox::{Clause, Standing};
+use agentproto_sandbox::spawn::{Exit, SpawnOptions, spawn};
+use agentproto_sandbox::{Clause, Enforcement};
 use children::{Backend, lines, native, plan};
 
 const MIB: u64 = 1 << 20;
 
-fn limit(kind: LimitKind) -> Limit {
-    Limit {
+fn limit(kind: LimitKind) -> PolicyLimit {
+    PolicyLimit {
         clause: Clause::new("/sandbox/limits", format!("{kind:?}")),
         kind,
     }
@@ -49,19 +49,23 @@ fn gone(path: &Path) -> bool {
     true
 }
 
-fn within(backend: Backend) -> Within {
+fn within(backend: Backend) -> LimitContext {
     match backend {
-        Backend::Guard => Within::Guard,
-        Backend::Native => Within::Native,
-        Backend::Bubblewrap | Backend::WeakBubblewrap => Within::Bubblewrap,
+        Backend::Guard => LimitContext::Guard,
+        Backend::Native => LimitContext::Native,
+        Backend::Bubblewrap | Backend::WeakBubblewrap => LimitContext::Bubblewrap,
     }
 }
 
-async fn run(backend: Backend, argv: &[&str], limits: &[Limit]) -> (Exit, Vec<String>, String) {
+async fn run(
+    backend: Backend,
+    argv: &[&str],
+    limits: &[PolicyLimit],
+) -> (Exit, Vec<String>, String) {
     let within = within(backend);
     for assessed in limits::assess(limits, within) {
         assert!(
-            matches!(assessed.standing, Standing::Enforced { .. }),
+            matches!(assessed.enforcement, Enforcement::Enforced { .. }),
             "{assessed:?}"
         );
     }
@@ -69,10 +73,10 @@ async fn run(backend: Backend, argv: &[&str], limits: &[Limit]) -> (Exit, Vec<St
     let mut plan = native(argv);
     limiter.apply(&mut plan);
     let plan = backend.carry(plan);
-    let options = Options {
+    let options = SpawnOptions {
         timeout: limiter.timeout.or(Some(Duration::from_secs(30))),
         cpu: limiter.cpu.clone(),
-        ..Options::default()
+        ..SpawnOptions::default()
     };
     let mut child = spawn(&plan, options).await.expect("started");
     let text = lines(&mut child).await;
@@ -150,7 +154,9 @@ async fn root_is_exempt_from_the_resource_limit() {
         let mut plan = native(&["/bin/sh", "-c", script]);
         plan.rlimits.push((Resource::Processes, 6));
         let plan = backend.carry(plan);
-        let mut child = spawn(&plan, Options::default()).await.expect("started");
+        let mut child = spawn(&plan, SpawnOptions::default())
+            .await
+            .expect("started");
         let text = lines(&mut child).await;
         assert_eq!(text == ["all"], is_root(), "{backend:?}");
     }
@@ -189,15 +195,15 @@ async fn processor_time_of_all_processes_counts() {
 fn the_probe_describes_this_machine() {
     let _ = plan(Backend::Guard, &["/bin/true"]);
     let probe = probe::probe();
-    for line in probe.lines() {
+    for line in probe.features() {
         assert!(
             !line.text.is_empty() && line.available == line.help.is_none(),
             "{line:?}"
         );
     }
-    let named: Vec<&str> = probe.lines().iter().map(|line| line.item).collect();
+    let named: Vec<&str> = probe.features().iter().map(|line| line.item).collect();
     assert_eq!(named.len(), 13, "{named:?}");
-    assert!(probe.native().is_ok(), "{:?}", probe.native());
+    assert!(probe.check_native().is_ok(), "{:?}", probe.check_native());
     assert!(serde_json::to_value(probe).is_ok());
     assert_eq!(probe.root, is_root());
     if !is_root() {
@@ -266,7 +272,9 @@ async fn a_runner_to_be_killed() {
     let limiter = limits::prepare(&limits, within(backend)).expect("prepared");
     limiter.apply(&mut plan);
     let plan = backend.carry(plan);
-    let mut child = spawn(&plan, Options::default()).await.expect("started");
+    let mut child = spawn(&plan, SpawnOptions::default())
+        .await
+        .expect("started");
     while !children::runs(&marker) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -14,10 +14,10 @@ use agentproto_sandbox::backend;
 use agentproto_sandbox::confined;
 use agentproto_sandbox::diagnose::diagnose;
 use agentproto_sandbox::egress::SystemResolver;
-use agentproto_sandbox::egress::audit::Entry;
+use agentproto_sandbox::egress::audit::AuditEntry;
 use agentproto_sandbox::helper;
-use agentproto_sandbox::policy::{self, Surroundings, Target};
-use agentproto_sandbox::spawn::{Options, Piece};
+use agentproto_sandbox::policy::{self, HostContext, SandboxManifest};
+use agentproto_sandbox::spawn::{Piece, SpawnOptions};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 
@@ -267,8 +267,8 @@ impl Place {
         helper::use_binary(env!("CARGO_BIN_EXE_agentproto"));
         let file = self.path("policy.yaml");
         fs::write(&file, block).expect("policy");
-        let target = Target::load(&file).expect("a target");
-        let mut around = Surroundings::of_this_process(&target.dir()).expect("surroundings");
+        let target = SandboxManifest::load(&file).expect("a target");
+        let mut around = HostContext::of_this_process(&target.dir()).expect("surroundings");
         around.cwd = self.path("work");
         let policy = policy::resolve(&target, &around, command).expect("a policy");
         assert!(policy.egress.is_empty(), "the agent needs no network");
@@ -276,8 +276,13 @@ impl Place {
         words[0] = around.find(&command[0]).expect("a program").into();
         let backend = backend::choose(Some(backend));
         let prepared = confined::prepare(&policy, &words, &backend).expect("prepared");
-        let sink = Arc::new(Mutex::new(Vec::<Entry>::new()));
-        let start = confined::start(prepared, Options::default(), Arc::new(SystemResolver), sink);
+        let sink = Arc::new(Mutex::new(Vec::<AuditEntry>::new()));
+        let start = confined::start(
+            prepared,
+            SpawnOptions::default(),
+            Arc::new(SystemResolver),
+            sink,
+        );
         let mut agent = start.await.expect("started");
         let stdin = agent.child.stdin.as_mut().expect("stdin");
         // An agent that has already exited does not read it.

@@ -6,8 +6,8 @@ mod children;
 
 use std::time::{Duration, Instant};
 
-use agentproto_sandbox::plan::{Raw, What};
-use agentproto_sandbox::spawn::{Options, Piece, SpawnError, Stdio, spawn};
+use agentproto_sandbox::plan::{MountKind, Raw};
+use agentproto_sandbox::spawn::{Piece, SpawnError, SpawnOptions, Stdio, spawn};
 use children::{Backend, lines, native, plan};
 use tokio::io::AsyncWriteExt;
 
@@ -15,7 +15,9 @@ use tokio::io::AsyncWriteExt;
 async fn streams_and_exit_status() {
     for backend in children::ALL {
         let plan = plan(backend, &["/bin/sh", "-c", "cat; echo tail >&2; exit 3"]);
-        let mut child = spawn(&plan, Options::default()).await.expect("started");
+        let mut child = spawn(&plan, SpawnOptions::default())
+            .await
+            .expect("started");
         let mut stdin = child.stdin.take().expect("stdin");
         stdin.write_all(b"one\ntwo\n").await.expect("written");
         drop(stdin);
@@ -31,7 +33,7 @@ async fn streams_and_exit_status() {
 async fn a_missing_program_is_reported() {
     for backend in children::ALL {
         let plan = plan(backend, &["/no/such/program"]);
-        let error = spawn(&plan, Options::default())
+        let error = spawn(&plan, SpawnOptions::default())
             .await
             .err()
             .expect("refused");
@@ -54,7 +56,9 @@ async fn a_child_that_ignores_signals_is_killed() {
                 "trap '' TERM; echo up; while :; do sleep 1; done",
             ],
         );
-        let mut child = spawn(&plan, Options::default()).await.expect("started");
+        let mut child = spawn(&plan, SpawnOptions::default())
+            .await
+            .expect("started");
         let up = child.stdout.as_mut().expect("pipes").next().await;
         assert!(matches!(up, Some(Piece::Line { .. })));
         let begin = Instant::now();
@@ -78,7 +82,9 @@ async fn no_process_survives_the_child() {
             "setsid sleep {marker} & (setsid sh -c 'sleep {marker} & sleep {marker}' &) ; sleep {marker} & sleep 0.2; echo ready; exit 0"
         );
         let plan = plan(backend, &["/bin/sh", "-c", &script]);
-        let mut child = spawn(&plan, Options::default()).await.expect("started");
+        let mut child = spawn(&plan, SpawnOptions::default())
+            .await
+            .expect("started");
         let exit = child.wait().await;
         assert_eq!(exit.status.code(), Some(0));
         assert!(exit.usage.survivors >= 3, "{backend:?}: {:?}", exit.usage);
@@ -90,9 +96,9 @@ async fn no_process_survives_the_child() {
 async fn a_time_limit_kills() {
     for backend in children::ALL {
         let plan = plan(backend, &["/bin/sleep", "60"]);
-        let options = Options {
+        let options = SpawnOptions {
             timeout: Some(Duration::from_millis(100)),
-            ..Options::default()
+            ..SpawnOptions::default()
         };
         let mut child = spawn(&plan, options).await.expect("started");
         let exit = child.wait().await;
@@ -107,12 +113,12 @@ async fn a_child_can_have_a_terminal() {
         let mut plan = native(&["/bin/sh", "-c", "test -t 0 && test -t 1 && stty size"]);
         plan.tty = true;
         let plan = backend.carry(plan);
-        let options = Options {
+        let options = SpawnOptions {
             stdio: Stdio::Terminal {
                 rows: 33,
                 columns: 77,
             },
-            ..Options::default()
+            ..SpawnOptions::default()
         };
         let mut child = spawn(&plan, options).await.expect("started");
         let terminal = child.terminal.take().expect("terminal");
@@ -139,7 +145,9 @@ async fn the_sandbox_has_its_own_processes_and_files() {
                   ls /proc/self/fd | wc -l; cat /proc/1/environ; touch /x; echo x > /proc/self/comm; :";
     for backend in children::CONFINED {
         let plan = plan(backend, &["/bin/sh", "-c", script]);
-        let mut child = spawn(&plan, Options::default()).await.expect("started");
+        let mut child = spawn(&plan, SpawnOptions::default())
+            .await
+            .expect("started");
         let text = lines(&mut child).await;
         // SAFETY: `getuid` takes no arguments and cannot fail.
         let user = unsafe { libc::getuid() }.to_string();
@@ -168,16 +176,16 @@ async fn masked_paths_are_inaccessible() {
                       cat /proc/1/root/w/secret /proc/self/root/w/secret; :";
         let mut plan = native(&["/bin/sh", "-c", script]);
         let confinement = plan.confinement.as_mut().expect("confined");
-        let bind = What::Bind {
+        let bind = MountKind::Bind {
             source: Raw::from(dir.path()),
             writable: true,
             exec: false,
         };
         confinement.mounts.extend([
             children::at("/w", bind),
-            children::at("/w/secret", What::Mask { directory: false }),
-            children::at("/w/keys", What::Mask { directory: true }),
-            children::at("/w/later", What::Mask { directory: true }),
+            children::at("/w/secret", MountKind::Mask { directory: false }),
+            children::at("/w/keys", MountKind::Mask { directory: true }),
+            children::at("/w/later", MountKind::Mask { directory: true }),
         ]);
         confinement
             .landlock
@@ -185,7 +193,9 @@ async fn masked_paths_are_inaccessible() {
         plan.cwd = Raw::from("/w");
         plan.leftovers.push(Raw::from(&dir.path().join("later")));
         let plan = backend.carry(plan);
-        let mut child = spawn(&plan, Options::default()).await.expect("started");
+        let mut child = spawn(&plan, SpawnOptions::default())
+            .await
+            .expect("started");
         let text = lines(&mut child).await;
         child.wait().await;
         assert_eq!(text, ["ok"], "{backend:?}: {}", child.stderr.text());
@@ -206,7 +216,9 @@ async fn data_is_not_executed() {
         let script = "cp /bin/echo /tmp/e; /tmp/e direct; /lib64/ld-linux-x86-64.so.2 /tmp/e loaded; \
                       cp /bin/echo /dev/shm/e; /lib64/ld-linux-x86-64.so.2 /dev/shm/e shared; echo end";
         let plan = plan(backend, &["/bin/sh", "-c", script]);
-        let mut child = spawn(&plan, Options::default()).await.expect("started");
+        let mut child = spawn(&plan, SpawnOptions::default())
+            .await
+            .expect("started");
         let text = lines(&mut child).await;
         // `bwrap::plan` refuses what Landlock alone cannot enforce.
         let expected: &[&str] = match backend {
@@ -225,7 +237,9 @@ async fn the_proxy_listens_inside() {
         let mut plan = native(&["/bin/bash", "-c", script]);
         plan.confinement.as_mut().expect("confined").proxy = true;
         let plan = backend.carry(plan);
-        let mut child = spawn(&plan, Options::default()).await.expect("started");
+        let mut child = spawn(&plan, SpawnOptions::default())
+            .await
+            .expect("started");
         let listener = child.listener.take().expect("a listener");
         let answer = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("accepted");
@@ -245,7 +259,7 @@ async fn the_proxy_listens_inside() {
 #[tokio::test]
 async fn a_failing_bubblewrap_is_reported() {
     let mut plan = native(&["/bin/true"]);
-    let bind = What::Bind {
+    let bind = MountKind::Bind {
         source: Raw::from("/no/such/directory"),
         writable: false,
         exec: false,
@@ -253,7 +267,7 @@ async fn a_failing_bubblewrap_is_reported() {
     let confinement = plan.confinement.as_mut().expect("confined");
     confinement.mounts.push(children::at("/w", bind));
     let plan = Backend::Bubblewrap.carry(plan);
-    let error = spawn(&plan, Options::default())
+    let error = spawn(&plan, SpawnOptions::default())
         .await
         .err()
         .expect("refused");

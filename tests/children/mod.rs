@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use agentproto_sandbox::bwrap::{self, Bubblewrap, Power};
+use agentproto_sandbox::bwrap::{self, Bubblewrap, HelperCapability};
 use agentproto_sandbox::helper;
-use agentproto_sandbox::plan::{Confinement, Kind, Mount, Plan, Raw, Rights, What};
+use agentproto_sandbox::plan::{Confinement, Mount, MountKind, PlanKind, Raw, Rights, SpawnPlan};
 use agentproto_sandbox::probe;
 use agentproto_sandbox::spawn::{Child, Piece};
 
@@ -39,37 +39,37 @@ pub const CONFINED: [Backend; 3] = [
 
 impl Backend {
     /// Converts a native plan to a plan for this backend.
-    pub fn carry(self, plan: Plan) -> Plan {
-        let bubblewrap = |power| {
+    pub fn carry(self, plan: SpawnPlan) -> SpawnPlan {
+        let bubblewrap = |capability| {
             let found = probe::bubblewrap().expect("bubblewrap works");
             let found = Bubblewrap {
-                power,
+                capability,
                 ..found.clone()
             };
             bwrap::plan(plan.clone(), &found).expect("a plan")
         };
         match self {
-            Self::Guard => Plan {
-                kind: Kind::Guard,
+            Self::Guard => SpawnPlan {
+                kind: PlanKind::Guard,
                 confinement: None,
                 ..plan
             },
             Self::Native => plan,
-            Self::Bubblewrap => bubblewrap(Power::Mounts),
-            Self::WeakBubblewrap => bubblewrap(Power::LandlockOnly),
+            Self::Bubblewrap => bubblewrap(HelperCapability::Mounts),
+            Self::WeakBubblewrap => bubblewrap(HelperCapability::LandlockOnly),
         }
     }
 }
 
-pub fn plan(backend: Backend, argv: &[&str]) -> Plan {
+pub fn plan(backend: Backend, argv: &[&str]) -> SpawnPlan {
     backend.carry(native(argv))
 }
 
-pub fn native(argv: &[&str]) -> Plan {
+pub fn native(argv: &[&str]) -> SpawnPlan {
     let binary = std::env::var_os(BINARY);
     helper::use_binary(binary.unwrap_or_else(|| env!("CARGO_BIN_EXE_agentproto").into()));
-    Plan {
-        kind: Kind::Native,
+    SpawnPlan {
+        kind: PlanKind::Native,
         argv: argv.iter().map(Raw::from).collect(),
         env: vec![(Raw::from("PATH"), Raw::from("/usr/bin:/bin"))],
         cwd: Raw::from("/"),
@@ -89,7 +89,7 @@ pub fn system() -> Confinement {
     let mut mounts = vec![];
     let mut landlock = vec![];
     for path in ["/usr", "/etc"] {
-        let bind = What::Bind {
+        let bind = MountKind::Bind {
             source: Raw::from(path),
             writable: false,
             exec: true,
@@ -102,11 +102,11 @@ pub fn system() -> Confinement {
         ("/lib", "usr/lib"),
         ("/lib64", "usr/lib64"),
     ] {
-        mounts.push(at(path, What::Symlink { to: Raw::from(to) }));
+        mounts.push(at(path, MountKind::Symlink { to: Raw::from(to) }));
     }
-    mounts.push(at("/proc", What::Proc));
-    mounts.push(at("/dev", What::Dev));
-    mounts.push(at("/tmp", What::Private { exec: false }));
+    mounts.push(at("/proc", MountKind::Proc));
+    mounts.push(at("/dev", MountKind::Dev));
+    mounts.push(at("/tmp", MountKind::Private { exec: false }));
     for (path, write) in [("/proc", false), ("/dev", true), ("/tmp", true)] {
         landlock.push(rights(path, write, false));
     }
@@ -117,7 +117,7 @@ pub fn system() -> Confinement {
     }
 }
 
-pub fn at(path: impl AsRef<Path>, what: What) -> Mount {
+pub fn at(path: impl AsRef<Path>, what: MountKind) -> Mount {
     Mount {
         at: Raw::from(path.as_ref()),
         what,

@@ -71,12 +71,12 @@ impl Yard {
         assert_eq!(code, 1);
         let report: Value = serde_json::from_str(&json).expect("JSON");
         let findings = report["findings"].as_array().expect("a list");
-        let is_neighbour = |f: &&Value| f["file"] == "heron/AGENT-CLI.md";
-        let neighbour: Vec<&Value> = findings.iter().filter(is_neighbour).collect();
-        assert_eq!(neighbour.len(), 1, "{neighbour:?}");
-        assert_eq!(neighbour[0]["rule"], "tags-unique");
+        let is_neighbor = |f: &&Value| f["file"] == "heron/AGENT-CLI.md";
+        let neighbor: Vec<&Value> = findings.iter().filter(is_neighbor).collect();
+        assert_eq!(neighbor.len(), 1, "{neighbor:?}");
+        assert_eq!(neighbor[0]["rule"], "tags-unique");
         let text = |f: &Value, key: &str| f[key].as_str().expect("text").to_owned();
-        let rest = || findings.iter().filter(|f| !is_neighbour(f));
+        let rest = || findings.iter().filter(|f| !is_neighbor(f));
         assert!(rest().all(|f| f["rule"] != "internal-fault"), "{json}");
         let rules = rest().map(|f| text(f, "rule")).collect();
         (

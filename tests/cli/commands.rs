@@ -69,7 +69,7 @@ fn every_rule_is_explained() {
         agentproto_lint::render::docs::explain_human(rule, &mut page).expect("written");
         let page = String::from_utf8(page).expect("UTF-8");
         assert!(
-            page.contains(rule.slug) && page.contains(rule.what()),
+            page.contains(rule.slug) && page.contains(rule.what_it_checks()),
             "{page}"
         );
     }

@@ -171,26 +171,23 @@ fn assert_balanced(xml: &str) {
 #[test]
 fn color_follows_the_flag_then_the_environment() {
     let dir = Dir::flawed();
-    let coloured = |args: &[&str], env: &[(&str, &str)]| {
+    let colored = |args: &[&str], env: &[(&str, &str)]| {
         let mut command = dir.command(&[&["lint"], args].concat());
         command.envs(env.iter().copied());
         let ran = super::support::Ran::from(command.output().expect("it runs"));
         ran.out.contains("\u{1b}[")
     };
-    assert!(!coloured(&[], &[]));
-    assert!(coloured(&["--color", "always"], &[]));
-    assert!(coloured(&["--color", "always"], &[("NO_COLOR", "1")]));
-    assert!(coloured(&[], &[("CLICOLOR_FORCE", "1")]));
-    assert!(!coloured(
-        &[],
-        &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]
-    ));
-    assert!(!coloured(&[], &[("CLICOLOR_FORCE", "0")]));
-    assert!(!coloured(&["--color", "never"], &[("CLICOLOR_FORCE", "1")]));
-    assert!(!coloured(&["--no-color", "--color", "always"], &[]));
+    assert!(!colored(&[], &[]));
+    assert!(colored(&["--color", "always"], &[]));
+    assert!(colored(&["--color", "always"], &[("NO_COLOR", "1")]));
+    assert!(colored(&[], &[("CLICOLOR_FORCE", "1")]));
+    assert!(!colored(&[], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    assert!(!colored(&[], &[("CLICOLOR_FORCE", "0")]));
+    assert!(!colored(&["--color", "never"], &[("CLICOLOR_FORCE", "1")]));
+    assert!(!colored(&["--no-color", "--color", "always"], &[]));
     for format in ["json", "jsonl", "sarif", "junit", "gitlab"] {
         assert!(
-            !coloured(&["--color", "always", "-o", format], &[]),
+            !colored(&["--color", "always", "-o", format], &[]),
             "{format}"
         );
     }

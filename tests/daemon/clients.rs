@@ -288,7 +288,7 @@ impl Drop for Terminal {
     }
 }
 
-// A46-PROJ-03 to 09: a person at a terminal. Ctrl-C ends the turn, not the session. Ctrl-D detaches.
+// A46-PROJ-03 to 09: a user at a terminal. Ctrl-C ends the turn, not the session. Ctrl-D detaches.
 #[test]
 fn a_user_attaches_prompts_interrupts_and_detaches() {
     let host = Served::new();
@@ -371,7 +371,7 @@ fn unknown_fields_and_events_are_ignored() {
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     let session = json!({
         "id": "s/1", "adapterSlug": "x", "workspaceSlug": "default", "cwd": "/", "status": "exited",
-        "startedAt": "2026-01-01T00:00:00Z", "exitCode": -1, "colour": { "deep": [1] },
+        "startedAt": "2026-01-01T00:00:00Z", "exitCode": -1, "color": { "deep": [1] },
     });
     let list = json!({ "sessions": [session], "more": 1 }).to_string();
     let stream = "event: weather\ndata: \"rain\"\n\nevent: line\ndata: {\"line\":\"hi\",\"stream\":\"stdout\",\"x\":1}\n\n\
@@ -419,7 +419,10 @@ fn workspaces_are_managed_with_and_without_a_host() {
     let file = place.join("home/workspaces.json");
     assert!(said(&run(&place, &["workspace", "list"]), 0).contains("workspace add"));
     let would = said(&run(&place, &["workspace", "add", a_text, "--dry-run"]), 0);
-    assert!(would.starts_with("would add my-project"), "{would}");
+    assert!(
+        would.starts_with("would add workspace `my-project`"),
+        "{would}"
+    );
     assert!(!file.exists(), "a dry run changes nothing");
     let plan = events(&said(
         &run(

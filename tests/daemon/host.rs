@@ -5,8 +5,10 @@ use std::sync::Once;
 use std::time::Duration;
 
 use agentproto_daemon::model::Principal;
-use agentproto_daemon::ring::{Begin, Follower};
-use agentproto_daemon::{ApiError, Config, Registry, Session, SpawnRequest, Status};
+use agentproto_daemon::ring::{FollowFrom, Follower};
+use agentproto_daemon::{
+    ApiError, HostConfig, Registry, SessionRecord, SessionStatus, SpawnRequest,
+};
 use agentproto_runtime::home::Home;
 use agentproto_sandbox::helper;
 use serde_json::{Value, json};
@@ -32,7 +34,7 @@ impl Host {
     }
 
     /// The same, with a changed configuration.
-    pub fn with(dir: TempDir, change: impl FnOnce(&mut Config)) -> Host {
+    pub fn with(dir: TempDir, change: impl FnOnce(&mut HostConfig)) -> Host {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| helper::use_binary(env!("CARGO_BIN_EXE_agentproto")));
         std::fs::create_dir_all(dir.path().join("work")).expect("made");
@@ -54,7 +56,7 @@ impl Host {
         }
     }
 
-    pub async fn spawn(&self, request: SpawnRequest) -> Result<Session, ApiError> {
+    pub async fn spawn(&self, request: SpawnRequest) -> Result<SessionRecord, ApiError> {
         self.registry.spawn(request, Principal::Local).await
     }
 
@@ -72,18 +74,22 @@ impl Host {
     }
 
     /// A running session of the mock agent with one of its scenarios.
-    pub async fn running(&self, scenario: &str) -> Session {
+    pub async fn running(&self, scenario: &str) -> SessionRecord {
         let mut request = self.request("mock-acp");
         let options = [("scenario".to_owned(), json!(scenario))];
         request.options = Some(options.into_iter().collect());
         let session = self.spawn(request).await.expect("spawned");
-        self.until(&session.id, |s| s.status != Status::Starting)
+        self.until(&session.id, |s| s.status != SessionStatus::Starting)
             .await
     }
 
     /// Follows the session's events until its record satisfies `wanted`.
-    pub async fn until(&self, id: &str, wanted: impl Fn(&Session) -> bool) -> Session {
-        let mut events = self.registry.follow(id, Begin::Start).await.expect("there");
+    pub async fn until(&self, id: &str, wanted: impl Fn(&SessionRecord) -> bool) -> SessionRecord {
+        let mut events = self
+            .registry
+            .follow(id, FollowFrom::Start)
+            .await
+            .expect("there");
         let waiting = async {
             loop {
                 let now = self.registry.get(id).expect("there");
@@ -101,7 +107,7 @@ impl Host {
     }
 
     /// Runs one whole turn. Returns the session after it.
-    pub async fn turn(&self, id: &str, prompt: &str) -> Session {
+    pub async fn turn(&self, id: &str, prompt: &str) -> SessionRecord {
         self.registry
             .prompt(id, prompt.to_owned())
             .await
@@ -114,8 +120,8 @@ impl Host {
     }
 }
 
-pub fn config(dir: &Path) -> Config {
-    let mut config = Config::new(Home::new(dir.join("home")));
+pub fn config(dir: &Path) -> HostConfig {
+    let mut config = HostConfig::new(Home::new(dir.join("home")));
     let bin = Path::new(env!("CARGO_BIN_EXE_agentproto")).parent();
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", bin.expect("a directory").display());

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::near::Near;
 use super::network;
 use super::served::{Answer, Served, command, eventually, work};
-use agentproto_daemon::http::server::Limits;
-use agentproto_daemon::http::{Rate, Rates, Times};
+use agentproto_daemon::http::server::ServerLimits;
+use agentproto_daemon::http::{ClientRates, Rate, Timeouts};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -206,15 +206,15 @@ const SOON: Duration = Duration::from_millis(200);
 // Slow request heads, idle connections and slow bodies are cut off, and other clients do not wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_clients_are_cut_off() {
-    let limits = Limits {
+    let limits = ServerLimits {
         head: SOON,
-        ..Limits::default()
+        ..ServerLimits::default()
     };
-    let times = Times {
+    let times = Timeouts {
         body: SOON,
-        ..Times::default()
+        ..Timeouts::default()
     };
-    let near = Near::new(limits, Rates::default(), times).await;
+    let near = Near::new(limits, ClientRates::default(), times).await;
     let mut silent = near.open();
     let mut half = near.open();
     half.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
@@ -250,13 +250,13 @@ async fn slow_clients_are_cut_off() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_and_request_heads_are_limited() {
-    let limits = Limits {
+    let limits = ServerLimits {
         connections: 3,
         head_bytes: 16 << 10,
         headers: 20,
-        ..Limits::default()
+        ..ServerLimits::default()
     };
-    let near = Near::new(limits, Rates::default(), Times::default()).await;
+    let near = Near::new(limits, ClientRates::default(), Timeouts::default()).await;
     let mut kept = Vec::new();
     for _ in 0..3 {
         let mut stream = near.open();
@@ -290,16 +290,16 @@ async fn connections_and_request_heads_are_limited() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_logins_have_a_lower_rate_limit() {
-    let never = |at_once| Rate {
+    let never = |burst| Rate {
         per_second: 1e-9,
-        at_once,
+        burst,
     };
-    let rates = Rates {
-        near: never(30.0),
+    let rates = ClientRates {
+        local: never(30.0),
         failed: never(5.0),
-        ..Rates::default()
+        ..ClientRates::default()
     };
-    let near = Near::new(Limits::default(), rates, Times::default()).await;
+    let near = Near::new(ServerLimits::default(), rates, Timeouts::default()).await;
     for _ in 0..5 {
         assert_eq!(near.ask("/sessions", "guess").refusal(401), "unauthorized");
     }
@@ -318,12 +318,12 @@ async fn failed_logins_have_a_lower_rate_limit() {
 // A46-SSE-06.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_stream_sends_keep_alives() {
-    assert_eq!(Times::default().keep_alive, Duration::from_secs(25));
-    let times = Times {
+    assert_eq!(Timeouts::default().keep_alive, Duration::from_secs(25));
+    let times = Timeouts {
         keep_alive: SOON,
-        ..Times::default()
+        ..Timeouts::default()
     };
-    let near = Near::new(Limits::default(), Rates::default(), times).await;
+    let near = Near::new(ServerLimits::default(), ClientRates::default(), times).await;
     let session = near.host.running("default").await;
     let mut stream = near.open();
     let request = format!(

@@ -11,8 +11,8 @@ use super::host::Host;
 use super::near::Near;
 use super::served::{Stream, eventually};
 use agentproto_daemon::clock::Clock;
-use agentproto_daemon::http::server::Limits;
-use agentproto_daemon::http::{Rates, Times};
+use agentproto_daemon::http::server::ServerLimits;
+use agentproto_daemon::http::{ClientRates, Timeouts};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -34,7 +34,7 @@ impl Hand {
             let now = SystemTime::now();
             let by = Duration::from_secs(off.unsigned_abs());
             match off < 0 {
-                // Times before 1970 are clamped to the epoch.
+                // Timeouts before 1970 are clamped to the epoch.
                 true => now.checked_sub(by).unwrap_or(UNIX_EPOCH),
                 false => now + by,
             }
@@ -44,15 +44,15 @@ impl Hand {
 
 async fn near(dir: TempDir, hand: &Hand) -> Near {
     let host = Host::with(dir, |config| config.clock = hand.clock());
-    let times = Times {
+    let times = Timeouts {
         keep_alive: Duration::from_millis(200),
-        ..Times::default()
+        ..Timeouts::default()
     };
     Near::at(
         "127.0.0.1",
         host,
-        Limits::default(),
-        Rates::default(),
+        ServerLimits::default(),
+        ClientRates::default(),
         times,
     )
     .await

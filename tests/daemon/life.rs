@@ -1,9 +1,9 @@
 //! A session from spawn to end (A46-STATUS-01 to 09, A46-TURN-01 to 05).
 
 use super::host::{Host, all};
-use agentproto_daemon::Status;
-use agentproto_daemon::ring::Begin;
-use agentproto_runtime::arm::desk::Answer;
+use agentproto_daemon::SessionStatus;
+use agentproto_daemon::ring::FollowFrom;
+use agentproto_runtime::arm::permissions::Answer;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn turns_share_one_process_and_run_one_at_a_time() {
@@ -11,12 +11,14 @@ async fn turns_share_one_process_and_run_one_at_a_time() {
     let mut request = host.request("mock-acp");
     request.label = Some("a label".into());
     let spawned = host.spawn(request).await.expect("spawned");
-    assert_eq!(spawned.status, Status::Starting);
+    assert_eq!(spawned.status, SessionStatus::Starting);
     assert_eq!(spawned.adapter_slug, "mock-acp");
     assert_eq!(spawned.workspace_slug, "default");
     assert_eq!(spawned.label.as_deref(), Some("a label"));
     let id = spawned.id;
-    let running = host.until(&id, |s| s.status == Status::Running).await;
+    let running = host
+        .until(&id, |s| s.status == SessionStatus::Running)
+        .await;
     assert!(running.ended_at.is_none() && running.exit_code.is_none());
     host.registry
         .prompt(&id, "be slow".into())
@@ -33,7 +35,7 @@ async fn turns_share_one_process_and_run_one_at_a_time() {
     assert!(!host.registry.interrupt(&id).await.expect("idempotent"));
     host.turn(&id, "apple").await;
     let after = host.turn(&id, "what did I say before?").await;
-    assert_eq!((after.status, after.turns), (Status::Running, 3));
+    assert_eq!((after.status, after.turns), (SessionStatus::Running, 3));
     let lines = host.lines(&id).await;
     assert!(lines.iter().any(|line| line.contains("apple")), "{lines:?}");
     assert!(
@@ -53,7 +55,7 @@ async fn turns_share_one_process_and_run_one_at_a_time() {
         "the session had ended"
     );
     let killed = host.registry.get(&id).expect("there");
-    assert_eq!(killed.status, Status::Killed);
+    assert_eq!(killed.status, SessionStatus::Killed);
     assert!(killed.ended_at.is_some());
     let late = host
         .registry
@@ -80,7 +82,7 @@ async fn a_first_prompt_waits_for_the_agent() {
         .expect_err("only one turn at a time");
     assert_eq!(refused.status, 409);
     let after = host.until(&spawned.id, |s| s.turns == 1 && !s.busy).await;
-    assert_eq!(after.status, Status::Running);
+    assert_eq!(after.status, SessionStatus::Running);
     let lines = host.lines(&spawned.id).await;
     assert!(
         lines.iter().any(|line| line.contains("hello there")),
@@ -94,7 +96,7 @@ async fn a_killed_turn_ends_exactly_once() {
     let session = host.running("default").await;
     let follower = host
         .registry
-        .follow(&session.id, Begin::Start)
+        .follow(&session.id, FollowFrom::Start)
         .await
         .expect("there");
     host.registry
@@ -123,7 +125,7 @@ async fn an_agent_crash_during_a_turn_is_an_error() {
     let session = host.running("crash").await;
     let follower = host
         .registry
-        .follow(&session.id, Begin::Start)
+        .follow(&session.id, FollowFrom::Start)
         .await
         .expect("there");
     host.registry
@@ -132,7 +134,7 @@ async fn an_agent_crash_during_a_turn_is_an_error() {
         .expect("taken");
     let seen = all(follower).await;
     let ended = host.registry.get(&session.id).expect("there");
-    assert_eq!(ended.status, Status::Error, "{seen:?}");
+    assert_eq!(ended.status, SessionStatus::Error, "{seen:?}");
     assert!(
         ended.exit_code.is_some() && ended.reason.is_some(),
         "{ended:?}"
@@ -150,7 +152,7 @@ async fn an_agent_crash_during_a_turn_is_an_error() {
 async fn an_agent_that_cannot_start_is_an_error_after_the_spawn() {
     let host = Host::new();
     let session = host.running("exit-at-once").await;
-    assert_eq!(session.status, Status::Error);
+    assert_eq!(session.status, SessionStatus::Error);
     let lines = host.lines(&session.id).await;
     assert!(
         lines.iter().any(|line| line.starts_with("[error] ")),
@@ -167,7 +169,7 @@ async fn a_session_killed_before_it_was_ready_never_ran() {
     let spawned = host.spawn(request).await.expect("spawned");
     assert!(host.registry.kill(&spawned.id).await.expect("there"));
     let ended = host.registry.get(&spawned.id).expect("there");
-    assert_eq!(ended.status, Status::Killed);
+    assert_eq!(ended.status, SessionStatus::Killed);
     assert!(
         ended
             .reason
@@ -270,7 +272,7 @@ async fn every_protocol_arm() {
     let host = Host::new();
     for adapter in ["mock-acp", "mock-mcp", "mock-repl"] {
         let session = host.spawn(host.request(adapter)).await.expect("spawned");
-        host.until(&session.id, |s| s.status == Status::Running)
+        host.until(&session.id, |s| s.status == SessionStatus::Running)
             .await;
         host.turn(&session.id, "hello").await;
         let lines = host.lines(&session.id).await;
@@ -282,7 +284,10 @@ async fn every_protocol_arm() {
     assert_eq!(host.registry.list(true).len(), 3);
     host.registry.shutdown().await;
     let all = host.registry.list(false);
-    assert!(all.iter().all(|s| s.status == Status::Killed), "{all:?}");
+    assert!(
+        all.iter().all(|s| s.status == SessionStatus::Killed),
+        "{all:?}"
+    );
     let refused = host
         .spawn(host.request("mock-acp"))
         .await
@@ -292,18 +297,18 @@ async fn every_protocol_arm() {
 
 // A46-STATUS-03.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_exits_between_turns_is_exited() {
+async fn an_agent_that_exits_between_turns_has_status_exited() {
     let host = Host::new();
     super::host::adapter(host.dir.path(), "sleepy", |text| {
         text.replace("idle_timeout_ms: 600000", "idle_timeout_ms: 200")
     });
     let session = host.spawn(host.request("sleepy")).await.expect("spawned");
     let ended = host.until(&session.id, |s| !s.status.is_alive()).await;
-    assert_eq!(ended.status, Status::Exited, "{ended:?}");
+    assert_eq!(ended.status, SessionStatus::Exited, "{ended:?}");
     assert_eq!(ended.exit_code, Some(0), "{ended:?}");
     let seen = all(host
         .registry
-        .follow(&session.id, Begin::Start)
+        .follow(&session.id, FollowFrom::Start)
         .await
         .expect("there"))
     .await;
@@ -320,7 +325,7 @@ async fn a_secret_does_not_reach_the_ring_buffer() {
     let mut host = Host::new();
     host.with_secret("hunter22-of-the-test");
     let session = host.spawn(host.request("keyed")).await.expect("spawned");
-    host.until(&session.id, |s| s.status == Status::Running)
+    host.until(&session.id, |s| s.status == SessionStatus::Running)
         .await;
     host.turn(&session.id, "show env MOCK_KEY").await;
     let lines = host.lines(&session.id).await.join("\n");

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A server that allows this many starts at once, and the next one only after 100 seconds.
-async fn slow(at_once: f64) -> Near {
+async fn slow(burst: f64) -> Near {
     let dir = TempDir::new().expect("a directory");
     let host = Host::with(dir, |config| {
         config.starts = Rate {
             per_second: 0.01,
-            at_once,
+            burst,
         };
     });
     Near::of(host).await
@@ -67,7 +67,7 @@ async fn a_start_succeeds_after_the_stated_wait() {
     let host = Host::with(dir, |config| {
         config.starts = Rate {
             per_second: 1.0,
-            at_once: 1.0,
+            burst: 1.0,
         };
     });
     let near = Near::of(host).await;

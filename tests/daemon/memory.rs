@@ -1,8 +1,8 @@
 //! State that survives a restart of the daemon (A46-REF-02, A46-REF-03).
 
 use super::host::{Host, all};
-use agentproto_daemon::Status;
-use agentproto_daemon::ring::Begin;
+use agentproto_daemon::SessionStatus;
+use agentproto_daemon::ring::FollowFrom;
 use serde_json::Value;
 
 /// Runs a host that ends without a shutdown: the runtime is dropped.
@@ -38,9 +38,9 @@ fn an_unclean_end_leaves_no_live_sessions() {
     });
     first_life(dir, async |host| {
         let [idle, busy, killed] = [0, 1, 2].map(|n| host.registry.get(&ids[n]).expect("kept"));
-        assert_eq!(killed.status, Status::Killed);
+        assert_eq!(killed.status, SessionStatus::Killed);
         for session in [&idle, &busy] {
-            assert_eq!(session.status, Status::Error);
+            assert_eq!(session.status, SessionStatus::Error);
             assert!(!session.busy && session.ended_at.is_some());
             assert!(
                 session
@@ -61,7 +61,7 @@ fn an_unclean_end_leaves_no_live_sessions() {
         );
         let seen = all(host
             .registry
-            .follow(&busy.id, Begin::Start)
+            .follow(&busy.id, FollowFrom::Start)
             .await
             .expect("there"))
         .await;
@@ -77,7 +77,8 @@ fn an_unclean_end_leaves_no_live_sessions() {
             .await
             .expect("resumed");
         assert_eq!(again.resumed_from.as_deref(), Some(idle.id.as_str()));
-        host.until(&again.id, |s| s.status == Status::Running).await;
+        host.until(&again.id, |s| s.status == SessionStatus::Running)
+            .await;
         host.turn(&again.id, "what did I say before?").await;
         let lines = host.lines(&again.id).await;
         assert!(
@@ -147,7 +148,7 @@ fn the_oldest_sessions_are_removed_first() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let mut config = super::host::config(dir.path());
-        config.most_ended = 2;
+        config.max_ended = 2;
         let (registry, _) = agentproto_daemon::Registry::open(config).expect("opened");
         let left: Vec<String> = registry.list(false).into_iter().map(|s| s.id).collect();
         assert_eq!(left, ids[1..]);

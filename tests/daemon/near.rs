@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::host::Host;
 use super::served::{Answer, HANG};
-use agentproto_daemon::http::server::{self, Limits};
-use agentproto_daemon::http::{Door, Names, Rates, Times, router};
-use agentproto_daemon::mcp::{self, Offer};
+use agentproto_daemon::http::server::{self, ServerLimits};
+use agentproto_daemon::http::{AppState, ClientRates, HostNames, Timeouts, router};
+use agentproto_daemon::mcp::{self, ToolOptions};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -19,29 +19,39 @@ pub struct Near {
 }
 
 impl Near {
-    pub async fn new(limits: Limits, rates: Rates, times: Times) -> Near {
+    pub async fn new(limits: ServerLimits, rates: ClientRates, times: Timeouts) -> Near {
         Near::at("127.0.0.1", Host::new(), limits, rates, times).await
     }
 
     /// A server for the given host, with default limits.
     pub async fn of(host: Host) -> Near {
-        let (limits, rates, times) = (Limits::default(), Rates::default(), Times::default());
+        let (limits, rates, times) = (
+            ServerLimits::default(),
+            ClientRates::default(),
+            Timeouts::default(),
+        );
         Near::at("127.0.0.1", host, limits, rates, times).await
     }
 
-    pub async fn at(place: &str, host: Host, limits: Limits, rates: Rates, times: Times) -> Near {
+    pub async fn at(
+        place: &str,
+        host: Host,
+        limits: ServerLimits,
+        rates: ClientRates,
+        times: Timeouts,
+    ) -> Near {
         let listener = tokio::net::TcpListener::bind((place, 0))
             .await
             .expect("bound");
         let address = listener.local_addr().expect("bound").to_string();
-        let names = Names {
+        let names = HostNames {
             beyond_loopback: place != "127.0.0.1",
-            ..Names::default()
+            ..HostNames::default()
         };
-        let door = Door::new(host.registry.clone(), "secret".into(), names);
-        let door = Arc::new(door.with_rates(rates).with_times(times));
+        let door = AppState::new(host.registry.clone(), "secret".into(), names);
+        let door = Arc::new(door.with_rates(rates).with_timeouts(times));
         let (stop, stopped) = watch::channel(false);
-        let mcp = mcp::service(host.registry.clone(), Offer::default());
+        let mcp = mcp::service(host.registry.clone(), ToolOptions::default());
         let app = router(door, axum::Router::new().fallback_service(mcp));
         tokio::spawn(server::serve(listener, app, None, limits, stopped));
         Near {

@@ -1,8 +1,8 @@
 //! Stream readers: replay, gaps, and many readers (A46-SSE-01 to 04, A46-PROJ-01).
 
 use super::host::{Host, all, parse};
-use agentproto_daemon::Status;
-use agentproto_daemon::ring::{Begin, Cursor};
+use agentproto_daemon::SessionStatus;
+use agentproto_daemon::ring::{Cursor, FollowFrom};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_resumes_where_it_stopped() {
@@ -22,7 +22,7 @@ async fn a_reader_resumes_where_it_stopped() {
         let cursor = Cursor::parse(id).expect("ours");
         let rest = host
             .registry
-            .follow(&session.id, Begin::After(cursor))
+            .follow(&session.id, FollowFrom::After(cursor))
             .await
             .expect("there");
         assert_eq!(all(rest).await.len(), ids.len() - n - 1);
@@ -52,7 +52,7 @@ async fn a_reader_resumes_where_it_stopped() {
         };
         let rest = host
             .registry
-            .follow(&session.id, Begin::After(cursor))
+            .follow(&session.id, FollowFrom::After(cursor))
             .await
             .expect("there");
         assert_eq!(all(rest).await.first().expect("some").0, "gap", "{odd}");
@@ -71,13 +71,13 @@ async fn slow_readers_get_every_event_of_a_flood() {
     let session = host.running("flood").await;
     let mut slow = host
         .registry
-        .follow(&session.id, Begin::Start)
+        .follow(&session.id, FollowFrom::Start)
         .await
         .expect("there");
     let first = slow.next().await.expect("something");
     host.turn(&session.id, "flood").await;
     let after = host.registry.get(&session.id).expect("there");
-    assert_eq!(after.status, Status::Running);
+    assert_eq!(after.status, SessionStatus::Running);
     host.registry.kill(&session.id).await.expect("there");
     // The log has every event that the ring buffer dropped.
     let mut seen: Vec<_> = first.iter().map(|frame| parse(frame)).collect();
@@ -86,7 +86,7 @@ async fn slow_readers_get_every_event_of_a_flood() {
     assert!(!seen.iter().any(|(kind, _)| kind == "gap"));
     let fast = host
         .registry
-        .follow(&session.id, Begin::Start)
+        .follow(&session.id, FollowFrom::Start)
         .await
         .expect("there");
     assert!(!all(fast).await.is_empty());
@@ -100,7 +100,7 @@ async fn a_thousand_readers_see_the_same_events() {
     for _ in 0..1000 {
         let follower = host
             .registry
-            .follow(&session.id, Begin::Start)
+            .follow(&session.id, FollowFrom::Start)
             .await
             .expect("there");
         readers.push(tokio::spawn(all(follower)));
@@ -123,11 +123,16 @@ async fn a_prompt_precedes_its_answer_redacted_and_limited() {
     host.with_secret("hunter22-of-the-test");
     let session = host.spawn(host.request("keyed")).await.expect("spawned");
     let id = &session.id;
-    host.until(id, |s| s.status == Status::Running).await;
+    host.until(id, |s| s.status == SessionStatus::Running).await;
     host.turn(id, "say hunter22-of-the-test").await;
     host.turn(id, &"ä".repeat(100_000)).await;
     host.registry.kill(id).await.expect("there");
-    let seen = all(host.registry.follow(id, Begin::Start).await.expect("there")).await;
+    let seen = all(host
+        .registry
+        .follow(id, FollowFrom::Start)
+        .await
+        .expect("there"))
+    .await;
     let place = |from: usize, kind: &str| {
         let rest = seen.iter().skip(from);
         from + rest.map(|(k, _)| k).take_while(|k| *k != kind).count()

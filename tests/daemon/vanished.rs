@@ -9,8 +9,8 @@ use super::host::Host;
 use super::near::Near;
 use super::network::{self, HERE, THERE};
 use super::served::eventually;
-use agentproto_daemon::http::server::Limits;
-use agentproto_daemon::http::{Rates, Times};
+use agentproto_daemon::http::server::ServerLimits;
+use agentproto_daemon::http::{ClientRates, Timeouts};
 use socket2::{Domain, Socket, Type};
 
 /// Time after which the host notices that a client is gone.
@@ -19,19 +19,19 @@ const GONE: Duration = Duration::from_secs(2);
 const SIGN: Duration = Duration::from_millis(200);
 
 /// All other time limits are too long to matter here.
-fn times() -> Times {
-    Times {
+fn times() -> Timeouts {
+    Timeouts {
         body: Duration::from_secs(600),
         keep_alive: SIGN,
     }
 }
 
-fn limits(connections: usize) -> Limits {
-    Limits {
+fn limits(connections: usize) -> ServerLimits {
+    ServerLimits {
         connections,
         head: Duration::from_secs(600),
-        gone: GONE,
-        ..Limits::default()
+        peer_timeout: GONE,
+        ..ServerLimits::default()
     }
 }
 
@@ -77,7 +77,7 @@ fn connections_of_a_vanished_client_are_closed() {
     runtime.block_on(async {
         let host = Host::new();
         let here = HERE.to_string();
-        let near = Near::at(&here, host, limits(4), Rates::default(), times()).await;
+        let near = Near::at(&here, host, limits(4), ClientRates::default(), times()).await;
         let session = near.host.running("default").await;
         // One stream reader, one with half a request head, one with half a body, and one that has
         // sent nothing.
@@ -129,7 +129,7 @@ async fn a_reader_that_stops_reading_is_disconnected() {
         "127.0.0.1",
         Host::new(),
         limits(1),
-        Rates::default(),
+        ClientRates::default(),
         times(),
     )
     .await;

@@ -4,11 +4,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 
 use agentproto_sandbox::build;
-use agentproto_sandbox::egress::audit::Entry;
-use agentproto_sandbox::egress::resolve::Answer;
+use agentproto_sandbox::egress::audit::AuditEntry;
+use agentproto_sandbox::egress::resolve::ResolveFuture;
 use agentproto_sandbox::egress::{HostRules, Proxy, Resolve};
 use agentproto_sandbox::plan::PROXY_PORT;
-use agentproto_sandbox::spawn::{Options, spawn};
+use agentproto_sandbox::spawn::{SpawnOptions, spawn};
 
 use crate::matrix::Control::Escapes;
 use crate::matrix::{Backend, Seen, backends, command, follow, wall};
@@ -20,7 +20,7 @@ use crate::world::{Host, World};
 struct Everywhere(Mutex<Vec<String>>);
 
 impl Resolve for Everywhere {
-    fn resolve<'a>(&'a self, name: &'a str) -> Answer<'a> {
+    fn resolve<'a>(&'a self, name: &'a str) -> ResolveFuture<'a> {
         self.0.lock().expect("names").push(name.to_owned());
         Box::pin(async { Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]) })
     }
@@ -48,10 +48,12 @@ async fn ask(
         .collect();
     let plan = build::plan(&policy, &command(&world, probe, args));
     let plan = backend(plan).expect("a plan");
-    let mut child = spawn(&plan, Options::default()).await.expect("started");
+    let mut child = spawn(&plan, SpawnOptions::default())
+        .await
+        .expect("started");
     let listener = child.listener.take().expect("a listener for the proxy");
     let resolver = Arc::new(Everywhere::default());
-    let audit: Arc<Mutex<Vec<Entry>>> = Arc::default();
+    let audit: Arc<Mutex<Vec<AuditEntry>>> = Arc::default();
     let rules = HostRules::parse(rules).expect("rules");
     let proxy = Proxy::start(listener, rules, resolver.clone(), audit.clone()).expect("proxy");
     let case = wall(probe, "", "", Escapes);

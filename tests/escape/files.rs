@@ -410,7 +410,7 @@ async fn replaced_by_the_host() {
 #[tokio::test]
 async fn a_path_that_two_sessions_deny() {
     use agentproto_sandbox::build;
-    use agentproto_sandbox::spawn::{Options, Piece, spawn};
+    use agentproto_sandbox::spawn::{Piece, SpawnOptions, spawn};
     let host = crate::world::Host::new();
     let later = "{write}/later";
     let case = wall("write_waiting", later, DENY, Escapes);
@@ -421,10 +421,12 @@ async fn a_path_that_two_sessions_deny() {
             let other = backend(build::plan(&visible(&world), &other)).expect("a plan");
             let own = crate::matrix::command(&world, "write_waiting", later);
             let own = backend(build::plan(&visible(&world), &own)).expect("a plan");
-            let mut other = spawn(&other, Options::default()).await.expect("started");
+            let mut other = spawn(&other, SpawnOptions::default())
+                .await
+                .expect("started");
             let up = other.stdout.as_mut().expect("pipes").next().await;
             assert!(matches!(up, Some(Piece::Line { .. })), "{up:?}");
-            let own = spawn(&own, Options::default()).await.expect("started");
+            let own = spawn(&own, SpawnOptions::default()).await.expect("started");
             if ends_first {
                 other.kill().await;
             }

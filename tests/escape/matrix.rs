@@ -5,17 +5,17 @@ use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
-use agentproto_sandbox::bwrap::{self, Bubblewrap, Power};
-use agentproto_sandbox::plan::{Kind, Plan};
+use agentproto_sandbox::bwrap::{self, Bubblewrap, HelperCapability};
+use agentproto_sandbox::plan::{PlanKind, SpawnPlan};
 use agentproto_sandbox::policy::Policy;
-use agentproto_sandbox::spawn::{Child, Options, Piece, Stdio, spawn};
+use agentproto_sandbox::spawn::{Child, Piece, SpawnOptions, Stdio, spawn};
 use agentproto_sandbox::{build, probe};
 
 use crate::policies::clause;
 use crate::world::{self, Host, World, is_root};
 
 /// A backend converts a plan to its own kind of plan, or refuses it before anything starts.
-pub type Backend = (&'static str, fn(Plan) -> Result<Plan, String>);
+pub type Backend = (&'static str, fn(SpawnPlan) -> Result<SpawnPlan, String>);
 
 /// The backends that work on this machine. The others are reported once.
 pub fn backends() -> Vec<Backend> {
@@ -25,20 +25,22 @@ pub fn backends() -> Vec<Backend> {
     let mut all: Vec<Backend> = vec![("native", Ok)];
     match probe::bubblewrap() {
         Ok(found) => {
-            if found.power == Power::Mounts {
-                all.push(("bwrap", |plan| bubblewrap(plan, Power::Mounts)));
+            if found.capability == HelperCapability::Mounts {
+                all.push(("bwrap", |plan| bubblewrap(plan, HelperCapability::Mounts)));
             }
-            all.push(("weak", |plan| bubblewrap(plan, Power::LandlockOnly)));
+            all.push(("weak", |plan| {
+                bubblewrap(plan, HelperCapability::LandlockOnly)
+            }));
         }
         Err(why) => TOLD.call_once(|| println!("bubblewrap is not tested: {why:?}")),
     }
     all
 }
 
-fn bubblewrap(plan: Plan, power: Power) -> Result<Plan, String> {
+fn bubblewrap(plan: SpawnPlan, capability: HelperCapability) -> Result<SpawnPlan, String> {
     let found = probe::bubblewrap().map_err(|e| format!("{e:?}"))?;
     let found = Bubblewrap {
-        power,
+        capability,
         ..found.clone()
     };
     bwrap::plan(plan, &found).map_err(|e| e.to_string())
@@ -131,16 +133,16 @@ pub fn command(world: &World, probe_name: &str, args: &str) -> Vec<OsString> {
 }
 
 /// The same child without a sandbox.
-pub fn unconfined(mut plan: Plan) -> Plan {
-    plan.kind = Kind::Guard;
+pub fn unconfined(mut plan: SpawnPlan) -> SpawnPlan {
+    plan.kind = PlanKind::Guard;
     plan.confinement = None;
     plan.leftovers.clear();
     plan.rlimits.clear();
     plan
 }
 
-pub async fn observe(plan: &Plan, world: &World, case: &Case) -> Seen {
-    let options = Options {
+pub async fn observe(plan: &SpawnPlan, world: &World, case: &Case) -> Seen {
+    let options = SpawnOptions {
         stdio: match case.tty {
             true => Stdio::Terminal {
                 rows: 24,
@@ -149,7 +151,7 @@ pub async fn observe(plan: &Plan, world: &World, case: &Case) -> Seen {
             false => Stdio::Pipes,
         },
         timeout: Some(Duration::from_secs(30)),
-        ..Options::default()
+        ..SpawnOptions::default()
     };
     match spawn(plan, options).await {
         Ok(child) => follow(child, world, case).await,
@@ -283,7 +285,7 @@ pub async fn run(group: &str, policy: fn(&World) -> Policy, cases: &[Case]) {
     assert!(faults.is_empty(), "\n{faults}");
 }
 
-fn plan_of(policy: Policy, world: &World, case: &Case) -> Plan {
+fn plan_of(policy: Policy, world: &World, case: &Case) -> SpawnPlan {
     let mut policy = policy;
     if case.tty {
         policy.tty = Some(clause("tty.required"));

@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 use agentproto_sandbox::clause::Clause;
 use agentproto_sandbox::policy::{
-    Access, Denial, Exec, Grant, Hidden, Policy, Shape, Surroundings, Target, resolve,
+    Access, Denial, Exec, HiddenKind, HostContext, PathGrant, Policy, SandboxManifest, SandboxSpec,
+    resolve,
 };
 
 use crate::world::{World, probe};
@@ -54,9 +55,9 @@ pub fn clause(text: &str) -> Clause {
     Clause::new("/sandbox", text)
 }
 
-pub fn grant(path: impl AsRef<Path>, access: Access, exec: bool) -> Grant {
+pub fn grant(path: impl AsRef<Path>, access: Access, exec: bool) -> PathGrant {
     let path = path.as_ref();
-    Grant {
+    PathGrant {
         source: path.to_owned(),
         at: path.to_owned(),
         access,
@@ -66,7 +67,7 @@ pub fn grant(path: impl AsRef<Path>, access: Access, exec: bool) -> Grant {
     }
 }
 
-fn denial(path: PathBuf, kind: Hidden) -> Denial {
+fn denial(path: PathBuf, kind: HiddenKind) -> Denial {
     Denial {
         path,
         kind,
@@ -75,23 +76,31 @@ fn denial(path: PathBuf, kind: Hidden) -> Denial {
 }
 
 /// The part that all policies share.
-fn common(world: &World, shape: Shape, exec: Exec) -> Policy {
+fn common(world: &World, spec: SandboxSpec, exec: Exec) -> Policy {
     let mut grants = vec![
-        grant(world.path("write"), Access::Write, shape == Shape::Aip36),
+        grant(
+            world.path("write"),
+            Access::Write,
+            spec == SandboxSpec::Aip36,
+        ),
         // Like the resolver, mounts every directory on the path to a mask separately.
         grant(
             world.path("write/deep"),
             Access::Write,
-            shape == Shape::Aip36,
+            spec == SandboxSpec::Aip36,
         ),
         grant(
             world.path("write/deep/middle"),
             Access::Write,
-            shape == Shape::Aip36,
+            spec == SandboxSpec::Aip36,
         ),
         grant(world.path("read"), Access::Read, false),
         grant(world.host_path("sockets"), Access::Write, false),
-        grant(world.path("other"), Access::Read, shape == Shape::Aip36),
+        grant(
+            world.path("other"),
+            Access::Read,
+            spec == SandboxSpec::Aip36,
+        ),
         grant(probe(), Access::Read, true),
     ];
     grants.extend(
@@ -110,23 +119,26 @@ fn common(world: &World, shape: Shape, exec: Exec) -> Policy {
     if Path::new("/etc/ld.so.cache").exists() {
         grants.push(grant("/etc/ld.so.cache", Access::Read, false));
     }
-    let missing = denial(world.path("write/later"), Hidden::Missing);
+    let missing = denial(world.path("write/later"), HiddenKind::Missing);
     let denials = vec![
-        denial(world.path("write/secret"), Hidden::Directory),
-        denial(world.path("write/secret.txt"), Hidden::File),
-        denial(world.path("write/deep/middle/secret"), Hidden::Directory),
-        denial(world.path("read/secret"), Hidden::Directory),
-        denial(world.path("read/secret.txt"), Hidden::File),
+        denial(world.path("write/secret"), HiddenKind::Directory),
+        denial(world.path("write/secret.txt"), HiddenKind::File),
+        denial(
+            world.path("write/deep/middle/secret"),
+            HiddenKind::Directory,
+        ),
+        denial(world.path("read/secret"), HiddenKind::Directory),
+        denial(world.path("read/secret.txt"), HiddenKind::File),
         missing,
     ];
     Policy {
-        shape,
+        spec,
         egress: vec![],
         ingress: vec![],
         grants,
         links: vec![],
         denials,
-        absent: vec![],
+        ineffective: vec![],
         exec,
         env: vec![(OsString::from("GIVEN"), OsString::from("value"))],
         env_clauses: vec![],
@@ -134,7 +146,7 @@ fn common(world: &World, shape: Shape, exec: Exec) -> Policy {
         limits: vec![],
         cwd: world.path("write"),
         home: world.path("home"),
-        impossible: vec![],
+        unenforceable: vec![],
         notes: vec![],
     }
 }
@@ -172,9 +184,9 @@ env:
     );
     let file = world.path("policy.yaml");
     std::fs::write(&file, format!("{block}exec: {exec}\n")).expect("policy");
-    let target = Target::load(&file).expect("a policy");
+    let target = SandboxManifest::load(&file).expect("a policy");
     let directory = probe().parent().expect("directory").as_os_str().to_owned();
-    let surroundings = Surroundings {
+    let surroundings = HostContext {
         host_env: vec![
             ("PATH".into(), directory),
             ("LEAKED".into(), "from the runner".into()),
@@ -185,13 +197,17 @@ env:
         extra_env: vec![],
     };
     let policy = resolve(&target, &surroundings, &[probe().into_os_string()]).expect("a policy");
-    assert!(policy.impossible.is_empty(), "{:?}", policy.impossible);
+    assert!(
+        policy.unenforceable.is_empty(),
+        "{:?}",
+        policy.unenforceable
+    );
     policy
 }
 
 /// AIP-36: every visible program may run.
 pub fn visible(world: &World) -> Policy {
-    common(world, Shape::Aip36, Exec::Visible)
+    common(world, SandboxSpec::Aip36, Exec::Visible)
 }
 
 /// Like `visible`, plus the set-user-id program that the run as root created.

@@ -24,7 +24,7 @@ fn probe() -> String {
 }
 
 /// Findings of the thirteen checks whose verdict is neither `pass` nor `n_a`.
-fn open(report: &Value) -> Vec<String> {
+fn unverified(report: &Value) -> Vec<String> {
     report["checks"]
         .as_array()
         .expect("checks")
@@ -44,7 +44,7 @@ fn open(report: &Value) -> Vec<String> {
 
 /// All checks except 10, which sends signals and waits. Next to other tests a signal may arrive too
 /// late to verify anything. `tests/selftest/run` runs all checks.
-const BESIDE_OTHERS: &str = "1,2,3,4,5,6,7,8,9,11,12,13";
+const CHECKS_WITHOUT_SIGNALS: &str = "1,2,3,4,5,6,7,8,9,11,12,13";
 
 /// Every pair that applies is proven: no failure, nothing unverified, and no SHOULD is broken.
 #[test]
@@ -52,7 +52,7 @@ fn every_pair_is_proven() {
     let is_full = crate::is_full_depth();
     let checks: &[&str] = match is_full {
         true => &[],
-        false => &["--check", BESIDE_OTHERS],
+        false => &["--check", CHECKS_WITHOUT_SIGNALS],
     };
     let path = path();
     let host = Host::start(&path);
@@ -75,7 +75,7 @@ fn every_pair_is_proven() {
         .expect("run");
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
     let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(open(&report), [""; 0], "{err}");
+    assert_eq!(unverified(&report), [""; 0], "{err}");
     let summary = &report["summary"];
     assert_eq!(summary["pairs_failing"], 0);
     if is_full {

@@ -20,8 +20,8 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{
     Agent, Client, Error, Lines, on_receive_notification, on_receive_request,
 };
-use agentproto_mock::Kind;
-use agentproto_mock::variants::{self, Variant};
+use agentproto_mock::AgentKind;
+use agentproto_mock::variants::{self, AgentVariant};
 use futures::channel::mpsc;
 use futures::{SinkExt, StreamExt};
 use serde_json::json;
@@ -41,7 +41,7 @@ struct Seen {
 
 /// Connects the stdin and stdout of a process to the SDK's transport.
 fn start(
-    variant: &Variant,
+    variant: &AgentVariant,
     cwd: &Path,
 ) -> (
     std::process::Child,
@@ -95,7 +95,7 @@ fn allow(request: &RequestPermissionRequest) -> RequestPermissionOutcome {
 }
 
 /// A login if one is required, a session, two turns, and the session loaded again.
-async fn talk(variant: &Variant, seen: Arc<Seen>) -> Result<(), Error> {
+async fn talk(variant: &AgentVariant, seen: Arc<Seen>) -> Result<(), Error> {
     let home = tempfile::tempdir().expect("a directory");
     let cwd = home.path().canonicalize().expect("a path");
     let (mut child, transport) = start(variant, &cwd);
@@ -177,7 +177,7 @@ async fn talk(variant: &Variant, seen: Arc<Seen>) -> Result<(), Error> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_variant_runs_a_turn_with_the_official_sdk() {
-    let all: Vec<&'static Variant> = variants::of(Kind::Acp).collect();
+    let all: Vec<&'static AgentVariant> = variants::of(AgentKind::Acp).collect();
     assert!(all.len() >= 20);
     let next = Arc::new(AtomicUsize::new(0));
     let mut workers = Vec::new();

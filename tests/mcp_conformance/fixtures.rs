@@ -10,9 +10,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentproto_daemon::http::server::{self, Limits};
-use agentproto_daemon::http::{self, Door, Names};
-use agentproto_daemon::{Config, Registry, mcp};
+use agentproto_daemon::http::server::{self, ServerLimits};
+use agentproto_daemon::http::{self, AppState, HostNames};
+use agentproto_daemon::{HostConfig, Registry, mcp};
 use agentproto_runtime::home::Home;
 use axum::Router;
 use rmcp::ServerHandler;
@@ -460,9 +460,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .nth(1)
         .ok_or("missing argument: the file to write to")?;
     let home = tempfile::tempdir()?;
-    let (registry, _) = Registry::open(Config::new(Home::new(home.path())))?;
+    let (registry, _) = Registry::open(HostConfig::new(Home::new(home.path())))?;
     let token = "of-the-fixtures".to_owned();
-    let door = Arc::new(Door::new(registry, token.clone(), Names::default()));
+    let door = Arc::new(AppState::new(registry, token.clone(), HostNames::default()));
     let service = mcp::over_http(|| Fixtures);
     let app = http::router(door, Router::new().fallback_service(service));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await?;
@@ -471,6 +471,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(format!("{file}.new"), told)?;
     std::fs::rename(format!("{file}.new"), file)?;
     let (_going, stop) = tokio::sync::watch::channel(false);
-    server::serve(listener, app, None, Limits::default(), stop).await;
+    server::serve(listener, app, None, ServerLimits::default(), stop).await;
     Ok(())
 }

@@ -107,7 +107,7 @@ pub fn obliging(request: &Value) -> Option<Value> {
         "terminal/wait_for_exit" => json!({ "exitCode": 0 }),
         "terminal/output" => json!({ "output": "hello\n", "truncated": false }),
         "elicitation/create" => {
-            json!({ "action": "accept", "content": { "colour": "red", "number": 3,
+            json!({ "action": "accept", "content": { "color": "red", "number": 3,
                 "decision": "allow-once" } })
         }
         _ => json!({}),

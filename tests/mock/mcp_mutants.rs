@@ -1,6 +1,6 @@
 //! How each MCP mutant is detected.
 
-use agentproto_mock::Kind;
+use agentproto_mock::AgentKind;
 use serde_json::{Value, json};
 
 use crate::client::{Client, Tape};
@@ -272,5 +272,5 @@ fn every_mcp_mutant_shows_its_defect() {
                 .any(|m| m["params"].get("message").is_none())
         }),
     ]);
-    check(Kind::Mcp, |id| !JUDGED.contains(&id), &all);
+    check(AgentKind::Mcp, |id| !JUDGED.contains(&id), &all);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentproto_mock::Kind;
+use agentproto_mock::AgentKind;
 use agentproto_mock::mutants;
 
 use crate::client::{Client, LONG, Tape, start};
@@ -37,7 +37,7 @@ impl Sight {
         self
     }
 
-    fn run(&self, kind: Kind, mutant: Option<&str>) -> Tape {
+    fn run(&self, kind: AgentKind, mutant: Option<&str>) -> Tape {
         let mut args = vec![kind.as_str(), "--scenario", self.scenario];
         args.extend(mutant.iter().flat_map(|id| ["--mutant", *id]));
         let mut client = start(&args);
@@ -52,7 +52,7 @@ impl Sight {
 
 /// Checks that every mutant that `ours` selects has a sight, and that each sight detects only its
 /// mutant.
-pub fn check(kind: Kind, ours: impl Fn(&str) -> bool, sights: &[Sight]) {
+pub fn check(kind: AgentKind, ours: impl Fn(&str) -> bool, sights: &[Sight]) {
     let ids = mutants::of(kind).map(|mutant| mutant.id);
     let mut unseen: Vec<&str> = ids.filter(|id| ours(id)).collect();
     let mut wrong = Vec::new();
@@ -87,14 +87,14 @@ pub fn check(kind: Kind, ours: impl Fn(&str) -> bool, sights: &[Sight]) {
 
 #[test]
 fn every_mutant_names_its_requirement() {
-    let acp: Vec<_> = mutants::of(Kind::Acp).collect();
-    let mcp: Vec<_> = mutants::of(Kind::Mcp).collect();
+    let acp: Vec<_> = mutants::of(AgentKind::Acp).collect();
+    let mcp: Vec<_> = mutants::of(AgentKind::Mcp).collect();
     assert!(acp.len() >= 60 && mcp.len() >= 20);
     for mutant in &acp {
         // The id starts with the requirement that it breaks.
         let stem = format!("acp-{}-", mutant.requirement.to_lowercase());
         assert!(mutant.id.starts_with(&stem), "{}", mutant.id);
-        assert!(mutant.wrong.ends_with('.'), "{}", mutant.id);
+        assert!(mutant.defect.ends_with('.'), "{}", mutant.id);
     }
     let mut ids: Vec<&str> = acp.iter().chain(&mcp).map(|m| m.id).collect();
     let all = ids.len();

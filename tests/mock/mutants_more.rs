@@ -1,7 +1,7 @@
 //! Mutants of the process, of directories and prompts, and of pages: each shows its defect on the
 //! wire.
 
-use agentproto_mock::Kind;
+use agentproto_mock::AgentKind;
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -181,7 +181,7 @@ fn questions(t: &crate::client::Tape, key: &str) -> Vec<String> {
 #[test]
 fn process_mutants_show_their_defects() {
     check(
-        Kind::Acp,
+        AgentKind::Acp,
         |id| MORE.contains(&id) && is_of(id, &["tr", "in", "au"]),
         &[
             sight("acp-tr-14-dies-on-bad-line", after_bad_line, |t| {
@@ -239,7 +239,7 @@ fn process_mutants_show_their_defects() {
 #[test]
 fn session_mutants_show_their_defects() {
     check(
-        Kind::Acp,
+        AgentKind::Acp,
         |id| MORE.contains(&id) && is_of(id, &["se", "ld", "rs", "cl", "ad"]),
         &[
             sight("acp-se-05-process-directory", files_elsewhere, |t| {
@@ -306,7 +306,7 @@ fn session_mutants_show_their_defects() {
 #[test]
 fn prompt_and_page_mutants_show_their_defects() {
     check(
-        Kind::Acp,
+        AgentKind::Acp,
         |id| MORE.contains(&id) && is_of(id, &["pt", "fs", "el"]),
         &[
             sight("acp-pt-06-takes-anything", image, |t| end_is(t, "end_turn")),

@@ -288,7 +288,7 @@ fn modes_and_options() {
             !updates.is_empty() && has(&updates, |u| u["configOptions"][0]["currentValue"] == "ask")
         }),
         sight("acp-co-08-odd-category", modes, |t| {
-            has(&new_options(t), |o| o["category"] == "colour")
+            has(&new_options(t), |o| o["category"] == "color")
         }),
     ];
     for sight in &mut sights {

@@ -1,6 +1,6 @@
 //! Scenario files: the parser and the schema agree, and mistakes are reported with line and column.
 
-use agentproto_mock::Kind;
+use agentproto_mock::AgentKind;
 use agentproto_mock::scenario::{default_of, embedded, parse};
 use serde_json::Value;
 
@@ -23,7 +23,10 @@ fn as_json(text: &str) -> Value {
 #[test]
 fn every_embedded_scenario_is_valid() {
     let schema = validator();
-    let defaults: Vec<_> = Kind::ALL.iter().map(|kind| default_of(*kind)).collect();
+    let defaults: Vec<_> = AgentKind::ALL
+        .iter()
+        .map(|kind| default_of(*kind))
+        .collect();
     for scenario in defaults.iter().chain(embedded()) {
         let read = parse(scenario.text).unwrap_or_else(|m| panic!("{}: {m:?}", scenario.name));
         assert_eq!(read.name, scenario.name);

@@ -1,6 +1,6 @@
 //! Scripts of messages that trigger mutants, and helpers to examine the received lines.
 
-use agentproto_mock::Kind;
+use agentproto_mock::AgentKind;
 use serde_json::{Value, json};
 
 use crate::client::{Client, Tape, silent, unable};
@@ -360,7 +360,7 @@ pub const MORE: [&str; 39] = [
 /// Checks a group of mutants. Each group is a separate test, so that they run in parallel.
 pub fn check_group(families: &[&str], sights: Vec<Sight>) {
     check(
-        Kind::Acp,
+        AgentKind::Acp,
         |id| {
             let family = id.split('-').nth(1).unwrap_or_default();
             let elsewhere = [&SERVERS[..], &JUDGED, &MORE].concat();

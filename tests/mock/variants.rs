@@ -24,7 +24,7 @@ fn each_variant_has_a_unique_name_and_a_description() {
     for variant in variants::all() {
         let name = (variant.kind.as_str(), variant.name);
         assert!(names.insert(name), "duplicate variant {name:?}");
-        assert!(variant.what.ends_with('.'), "{name:?}");
+        assert!(variant.description.ends_with('.'), "{name:?}");
     }
     let of = |kind: &str| names.iter().filter(|(of, _)| *of == kind).count();
     assert!(of("acp") >= 20 && of("mcp") >= 4);

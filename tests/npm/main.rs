@@ -2,19 +2,19 @@
 //! default; `tests/npm/run` runs them.
 #![cfg(target_os = "linux")]
 
-#[path = "../runtime/arms/stand.rs"]
+#[path = "../runtime/arms/fixture.rs"]
 #[allow(dead_code)]
-mod stand;
+mod fixture;
 
 use std::sync::Arc;
 
-use agentproto_runtime::arm::desk::{Answer, Permissions};
+use agentproto_runtime::arm::permissions::{Answer, Permissions};
 use agentproto_runtime::arm::{Arm, proprietary};
 use agentproto_runtime::context::Context;
 use agentproto_runtime::{Code, StopReason, StreamEvent};
 use serde_json::json;
 
-use stand::{Stand, open, ready, text, thought, turn, watched};
+use fixture::{AgentFixture, open, ready, text, thought, turn, turn_with_events};
 
 const FIELDS: &str = "protocol: proprietary\nadapter: '@fake/adapter'\n\
     capabilities: { streaming: true }\n\
@@ -36,17 +36,17 @@ class Queue {
 }
 "#;
 
-fn stand(module: &str) -> Stand {
-    let stand = Stand::new("", FIELDS);
-    stand.write("bundle/adapter/package.json", r#"{"name":"@fake/adapter","version":"1.0.0","type":"module","exports":{".":{"types":"./x.d.ts","import":"./index.js"}}}"#);
-    stand.write("bundle/adapter/index.js", &format!("{QUEUE}\n{module}"));
-    stand
+fn fixture(module: &str) -> AgentFixture {
+    let fixture = AgentFixture::new("", FIELDS);
+    fixture.write("bundle/adapter/package.json", r#"{"name":"@fake/adapter","version":"1.0.0","type":"module","exports":{".":{"types":"./x.d.ts","import":"./index.js"}}}"#);
+    fixture.write("bundle/adapter/index.js", &format!("{QUEUE}\n{module}"));
+    fixture
 }
 
-fn arm(stand: &Stand) -> (Box<dyn Arm>, Arc<Context>) {
-    let context = stand.context();
-    let spec = stand.spec(&["--agent"]);
-    let arm = proprietary(Arc::clone(&context), spec, stand.desk.clone());
+fn arm(fixture: &AgentFixture) -> (Box<dyn Arm>, Arc<Context>) {
+    let context = fixture.context();
+    let spec = fixture.spec(&["--agent"]);
+    let arm = proprietary(Arc::clone(&context), spec, fixture.broker.clone());
     (arm.expect("an arm"), context)
 }
 
@@ -108,11 +108,11 @@ fn all(first: &str) -> Vec<StreamEvent> {
 #[ignore = "needs node"]
 async fn a_factory_with_and_without_a_sandbox() {
     for sandboxed in [false, true] {
-        let mut stand = stand(FACTORY);
+        let mut fixture = fixture(FACTORY);
         if sandboxed {
-            stand = stand.sandboxed();
+            fixture = fixture.sandboxed();
         }
-        let (arm, context) = arm(&stand);
+        let (arm, context) = arm(&fixture);
         assert_eq!(ready(&*arm, None).await, "s-1");
         for _ in 0..2 {
             let (events, end) = turn(&*arm, &context, "hello").await;
@@ -128,10 +128,10 @@ async fn a_factory_with_and_without_a_sandbox() {
 #[tokio::test]
 #[ignore = "needs node"]
 async fn cancel_errors_questions_and_crashes() {
-    let stand = stand(FACTORY).asking(Permissions::Ask);
-    let (arm, context) = arm(&stand);
+    let fixture = fixture(FACTORY).with_permissions(Permissions::Ask);
+    let (arm, context) = arm(&fixture);
     assert_eq!(ready(&*arm, Some("old")).await, "old");
-    let (events, end) = watched(&*arm, &context, "wait", |_| {
+    let (events, end) = turn_with_events(&*arm, &context, "wait", |_| {
         let arm = &*arm;
         async move { arm.cancel().await.expect("cancelled") }
     })
@@ -143,11 +143,11 @@ async fn cancel_errors_questions_and_crashes() {
         (fault.code, fault.message.as_str()),
         (Code::TurnFailed, "no such model")
     );
-    let desk = &stand.desk;
-    let (events, end) = watched(&*arm, &context, "ask", |event| async move {
+    let broker = &fixture.broker;
+    let (events, end) = turn_with_events(&*arm, &context, "ask", |event| async move {
         if let StreamEvent::AgentPrompt { id, options, .. } = event {
             assert_eq!(options[0].kind.as_deref(), Some("allow_once"));
-            assert!(desk.answer(&id, Answer::Choice("allow".into())));
+            assert!(broker.answer(&id, Answer::Choice("allow".into())));
         }
     })
     .await;
@@ -211,8 +211,8 @@ export const myAdapter = {
 #[tokio::test]
 #[ignore = "needs node"]
 async fn the_format_of_the_reference_implementation() {
-    let stand = stand(REFERENCE);
-    let (arm, context) = arm(&stand);
+    let fixture = fixture(REFERENCE);
+    let (arm, context) = arm(&fixture);
     assert_eq!(ready(&*arm, None).await, "r-1");
     for round in 0..2 {
         let (events, end) = turn(&*arm, &context, "go").await;
@@ -257,17 +257,17 @@ async fn invalid_packages() {
         ),
         ("syntax error here", "Unexpected"),
     ] {
-        let stand = stand(module);
-        let (arm, _) = arm(&stand);
+        let fixture = fixture(module);
+        let (arm, _) = arm(&fixture);
         arm.handshake().await.expect("started");
         let fault = arm.open(&open(None)).await.expect_err("refused");
         assert_eq!(fault.code, Code::AdapterUnavailable, "{fault}");
         assert!(fault.message.contains(said), "{module}: {fault}");
         arm.stop().await;
     }
-    let stand = stand("");
-    stand.write("bundle/adapter/package.json", r#"{"main":"../../evil.js"}"#);
-    let (arm, _) = arm(&stand);
+    let fixture = fixture("");
+    fixture.write("bundle/adapter/package.json", r#"{"main":"../../evil.js"}"#);
+    let (arm, _) = arm(&fixture);
     arm.handshake().await.expect("started");
     let fault = arm.open(&open(None)).await.expect_err("refused");
     assert!(

@@ -7,12 +7,12 @@ use agentproto_suites::register;
 fn tests_named_in_the_register_exist() {
     let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let mut named = 0;
-    for statement in register() {
-        for test in statement.tests() {
+    for requirement in register() {
+        for test in requirement.tests() {
             let name = test.strip_prefix("test:").unwrap_or_default();
             let is_there = tests.join(name).join("main.rs").is_file()
                 || tests.join(format!("{name}.rs")).is_file();
-            assert!(is_there, "{} names {test}", statement.id);
+            assert!(is_there, "{} names {test}", requirement.id);
             named += 1;
         }
     }
@@ -26,10 +26,10 @@ fn every_requirement_on_sessions_is_checked() {
     let suite = agentproto_harness::suite::built_in("sessions");
     let suite = suite.expect("there").expect("right");
     let mut open = Vec::new();
-    for statement in register().filter(|s| s.spec == "AIP-46") {
-        let by_case = suite.requirement(statement.id).is_some();
-        if !by_case && statement.tests().next().is_none() {
-            open.push(statement.id);
+    for requirement in register().filter(|s| s.spec == "AIP-46") {
+        let by_case = suite.requirement(requirement.id).is_some();
+        if !by_case && requirement.tests().next().is_none() {
+            open.push(requirement.id);
         }
     }
     // The first applies to clients that start sessions, which ours do not. The second only permits

@@ -2,8 +2,8 @@
 
 use assert_cmd::Command;
 
-/// The lines that start with `$ ` are one bash script. The lines below a command must occur in its
-/// output, in this order.
+/// The block is one bash script. The lines after `#>` must occur in the output of the command above
+/// them, in this order.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_quick_start_of_the_daemon_works() {
@@ -18,13 +18,14 @@ fn the_quick_start_of_the_daemon_works() {
     let mut script = String::from("trap 'kill $(jobs -p) 2>/dev/null' EXIT\n");
     let mut steps: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in walk.lines() {
-        match (line.strip_prefix("$ "), steps.last_mut()) {
-            (Some(command), _) => {
-                script += &format!("echo; echo '=== step {}'\n{command}\n", steps.len());
-                steps.push((command, Vec::new()));
+        match (line.strip_prefix("#> "), steps.last_mut()) {
+            (Some(output), Some((_, wanted))) => wanted.push(output.trim()),
+            (Some(_), None) => panic!("output before a command: {line}"),
+            (None, _) if line.is_empty() || line.starts_with('#') => {}
+            (None, _) => {
+                script += &format!("echo; echo '=== step {}'\n{line}\n", steps.len());
+                steps.push((line, Vec::new()));
             }
-            (None, Some((_, wanted))) => wanted.push(line.trim()),
-            (None, None) => panic!("output before a command: {line}"),
         }
     }
     let binary = assert_cmd::cargo::cargo_bin("agentproto");

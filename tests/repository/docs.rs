@@ -3,10 +3,11 @@
 //! In ```` ```console ```` blocks, each line `$ agentproto …` is run with a shell in a git
 //! repository with the files of `fixtures/demo`. Each block gets a new repository and a new state
 //! directory. The exit code must be 0, or N if the line ends in `# exit N`. The lines below a
-//! command must occur in its output, in this order.
+//! command must occur in its output, in this order. Other commands (`$ cd …`) are not run.
 //!
 //! Comments directly above a block:
-//! - `<!-- in: DIR -->`: the block is run in this directory of the repository.
+//! - `<!-- in: DIR -->`: the block is run in this directory of the repository. It must contain the
+//!   line `$ cd fixtures/demo/DIR`, so that readers know where to run it.
 //! - `<!-- file: PATH -->`: the block is the content of this file. It exists in the repositories of
 //!   all later blocks of the same document.
 //!
@@ -188,6 +189,11 @@ fn shell_examples_work() {
             if block.language != "console" {
                 continue;
             }
+            let cd = format!("$ cd fixtures/demo/{}", block.dir);
+            let cd = cd.trim_end_matches("/.");
+            let shown = block.lines.iter().find(|line| line.starts_with("$ cd "));
+            let is_right = shown.map_or(block.dir == ".", |line| *line == cd);
+            assert!(is_right, "{name}:{}: expected {cd}", block.start);
             let sandbox = Sandbox::new(&files);
             let mut said = String::new();
             for (i, line) in block.lines.iter().enumerate() {

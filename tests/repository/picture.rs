@@ -20,7 +20,9 @@ fn the_picture_is_up_to_date() {
         .expect("runs");
     let printed = String::from_utf8(run.stdout).expect("UTF-8");
     let shown = finding(&printed, "caps-superset-of-acp");
-    let picture = anstyle_svg::Term::new().render_svg(&shown);
+    let picture = anstyle_svg::Term::new()
+        .palette(anstyle_svg::WIN10_CONSOLE)
+        .render_svg(&shown);
     let path = root.join("docs/images/lint.svg");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::create_dir_all(path.parent().expect("a directory")).expect("created");

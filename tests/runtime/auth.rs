@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::bench_bundle::pty::Pty;
 use crate::bench_bundle::{Bench, Person, events, parts, request};
-use agentproto_runtime::auth::callback::{Callback, Missed};
-use agentproto_runtime::auth::state::{self, State};
+use agentproto_runtime::auth::callback::{Callback, CallbackError};
+use agentproto_runtime::auth::state::{self, LoginState};
 use agentproto_runtime::{Code, auth};
 
 const CANARY: &str = "canary-0815-hunter";
@@ -67,14 +67,20 @@ async fn login_states_from_unknown_to_authed_and_back() {
     let blocks = format!("{LOGIN}  expiry: {{ detect: 'exit_code:4' }}\n");
     let bench = Bench::new(&blocks);
     let ctx = bench.alone();
-    assert_eq!(state::read(&ctx).expect("a state").state, State::Unknown);
+    assert_eq!(
+        state::read(&ctx).expect("a state").state,
+        LoginState::Unknown
+    );
     let fault = auth::ensure(&ctx, &bench.bin())
         .await
         .expect_err("not logged in");
     assert_eq!(fault.code, Code::AuthRequired);
     assert!(fault.message.contains("touch session"), "{}", fault.message);
     assert_eq!(fault.details["login"], "touch session");
-    assert_eq!(state::read(&ctx).expect("a state").state, State::Unauthed);
+    assert_eq!(
+        state::read(&ctx).expect("a state").state,
+        LoginState::Unauthed
+    );
     assert!(
         !bench.at("work/session").exists(),
         "a login ran without being requested"
@@ -82,18 +88,27 @@ async fn login_states_from_unknown_to_authed_and_back() {
     auth::login(&ctx, &bench.bin(), SOON)
         .await
         .expect("logged in");
-    assert_eq!(state::read(&ctx).expect("a state").state, State::Authed);
+    assert_eq!(
+        state::read(&ctx).expect("a state").state,
+        LoginState::Authed
+    );
     auth::ensure(&ctx, &bench.bin()).await.expect("authed");
     // Only the declared exit code means that the login has expired.
     let ended = |code: i32| ExitStatus::from_raw(code << 8);
     assert!(auth::expired(&ctx, ended(0), "").is_none());
     assert!(auth::expired(&ctx, ended(1), "").is_none());
     assert!(auth::expired(&ctx, ExitStatus::from_raw(9), "").is_none());
-    assert_eq!(state::read(&ctx).expect("a state").state, State::Authed);
+    assert_eq!(
+        state::read(&ctx).expect("a state").state,
+        LoginState::Authed
+    );
     let fault = auth::expired(&ctx, ended(4), "token too old").expect("expired");
     assert_eq!(fault.code, Code::AuthRequired);
     assert!(fault.message.contains("token too old"));
-    assert_eq!(state::read(&ctx).expect("a state").state, State::Unauthed);
+    assert_eq!(
+        state::read(&ctx).expect("a state").state,
+        LoginState::Unauthed
+    );
     // After a login elsewhere, the check notices it.
     auth::ensure(&ctx, &bench.bin()).await.expect("authed");
     let moves = bench.audited("auth.state");
@@ -159,7 +174,10 @@ async fn failed_and_unconfirmed_logins_are_reported() {
         assert!(fault.message.contains(word), "{}", fault.message);
         // A29-DEFCLI-06.
         assert_eq!(fault.details["reason"], "upstream_error");
-        assert_ne!(state::read(&ctx).expect("a state").state, State::Authed);
+        assert_ne!(
+            state::read(&ctx).expect("a state").state,
+            LoginState::Authed
+        );
     }
 }
 
@@ -206,7 +224,10 @@ async fn refresh_runs_when_due() {
     let ctx = bench.alone();
     let fault = auth::ensure(&ctx, &bench.bin()).await.expect_err("expired");
     assert_eq!(fault.code, Code::AuthRequired);
-    assert_eq!(state::read(&ctx).expect("a state").state, State::Unauthed);
+    assert_eq!(
+        state::read(&ctx).expect("a state").state,
+        LoginState::Unauthed
+    );
     bench.manifest(&blocks("true").replace("PT1H", "1h"));
     let fault = auth::ensure(&bench.alone(), &bench.bin())
         .await
@@ -318,7 +339,10 @@ async fn a_callback_with_its_own_state_and_a_timeout() {
     let callback = Callback::open(Some("/cb"), None, &[]).await.expect("open");
     assert_ne!(parts(&callback.url()).1, "/cb");
     let limit = Duration::from_millis(20);
-    assert_eq!(callback.wait(limit).await, Err(Missed::Timeout(limit)));
+    assert_eq!(
+        callback.wait(limit).await,
+        Err(CallbackError::Timeout(limit))
+    );
 }
 
 /// The command line in machine mode: states and sources, but never a value.
@@ -339,7 +363,7 @@ fn auth_commands_in_machine_mode() {
     let (code, out, _) = run(&bench, &["auth", "status", "../bundle"], "");
     assert_eq!(code, Some(77));
     assert!(
-        out.starts_with("unknown\n") && out.contains("PROBE_KEY: not set"),
+        out.starts_with("not logged in: `PROBE_KEY` is not set\n"),
         "{out}"
     );
     let (code, out, err) = run(&bench, &["auth", "set", "../bundle", "PROBE_KEY"], CANARY);

@@ -9,7 +9,7 @@ fn argv(place: &Place, args: &[&str]) -> String {
 }
 
 #[test]
-fn patches_are_applied_in_manifest_order() {
+fn the_order_of_patches_does_not_depend_on_the_order_of_flags() {
     let place = Place::new();
     let patched = argv(
         &place,

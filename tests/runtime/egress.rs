@@ -6,9 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentproto_sandbox::egress::audit::{Entry, Event, Via};
-use agentproto_sandbox::egress::resolve::Answer;
-use agentproto_sandbox::egress::{AuditSink, HostRules, Limits, Proxy, Resolve};
+use agentproto_sandbox::egress::audit::{AuditEntry, AuditEvent, ClientProtocol};
+use agentproto_sandbox::egress::resolve::ResolveFuture;
+use agentproto_sandbox::egress::{AuditSink, HostRules, Proxy, ProxyLimits, Resolve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 struct Names;
 
 impl Resolve for Names {
-    fn resolve<'a>(&'a self, name: &'a str) -> Answer<'a> {
+    fn resolve<'a>(&'a self, name: &'a str) -> ResolveFuture<'a> {
         Box::pin(async move {
             match name {
                 "bad.example" => Err(io::Error::other("no such name")),
@@ -30,19 +30,19 @@ impl Resolve for Names {
 struct Setup {
     proxy: Proxy,
     address: SocketAddr,
-    entries: Arc<Mutex<Vec<Entry>>>,
+    entries: Arc<Mutex<Vec<AuditEntry>>>,
 }
 
 impl Setup {
     async fn new(rules: &[&str]) -> Self {
-        let limits = Limits {
+        let limits = ProxyLimits {
             head_time: Duration::from_millis(400),
-            ..Limits::default()
+            ..ProxyLimits::default()
         };
         Self::with(rules, limits).await
     }
 
-    async fn with(rules: &[&str], limits: Limits) -> Self {
+    async fn with(rules: &[&str], limits: ProxyLimits) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
         let address = listener.local_addr().expect("address");
         let entries = Arc::new(Mutex::new(Vec::new()));
@@ -92,7 +92,7 @@ impl Setup {
         (answer[3], client)
     }
 
-    async fn end(self) -> Vec<Entry> {
+    async fn end(self) -> Vec<AuditEntry> {
         self.proxy.shutdown().await;
         std::mem::take(&mut *self.entries.lock().expect("entries"))
     }
@@ -328,7 +328,7 @@ async fn large_transfers_are_exact_in_both_directions() {
     let all = Some(sent.len() as u64);
     assert_eq!(
         (closed.event, closed.up, closed.down),
-        (Event::Closed, all, all)
+        (AuditEvent::Closed, all, all)
     );
 }
 
@@ -388,9 +388,9 @@ async fn abuse_does_not_affect_other_clients() {
 #[tokio::test]
 async fn connections_are_limited() {
     let port = echo().await;
-    let limits = Limits {
+    let limits = ProxyLimits {
         connections: 2,
-        ..Limits::default()
+        ..ProxyLimits::default()
     };
     let setup = Setup::with(&["inner.example", "127.0.0.1"], limits).await;
     let first = setup.tunnel("inner.example", port).await;
@@ -449,11 +449,11 @@ async fn every_decision_is_in_the_audit_log() {
     assert_eq!(
         brief,
         [
-            (1, Event::Allowed, "a.glob.example", port),
-            (2, Event::Refused, "other.example", 443),
-            (3, Event::Failed, "bad.example", 443),
-            (4, Event::Refused, "a", 0),
-            (1, Event::Closed, "a.glob.example", port),
+            (1, AuditEvent::Allowed, "a.glob.example", port),
+            (2, AuditEvent::Refused, "other.example", 443),
+            (3, AuditEvent::Failed, "bad.example", 443),
+            (4, AuditEvent::Refused, "a", 0),
+            (1, AuditEvent::Closed, "a.glob.example", port),
         ]
     );
     let [allowed, refused, failed, malformed, closed] = entries.as_slice() else {
@@ -461,7 +461,7 @@ async fn every_decision_is_in_the_audit_log() {
     };
     assert_eq!(allowed.rule.as_deref(), Some("*.glob.example"));
     assert_eq!(allowed.address, Some(IpAddr::from([127, 0, 0, 1])));
-    assert_eq!((allowed.via, allowed.up), (Via::Connect, None));
+    assert_eq!((allowed.via, allowed.up), (ClientProtocol::Connect, None));
     assert_eq!(
         refused.reason.as_deref(),
         Some("no entry of `network.egress` matches it")
@@ -486,7 +486,7 @@ async fn every_decision_is_in_the_audit_log() {
 async fn without_an_audit_entry_nothing_is_forwarded() {
     struct Full;
     impl AuditSink for Full {
-        fn record(&self, _: &Entry) -> io::Result<()> {
+        fn record(&self, _: &AuditEntry) -> io::Result<()> {
             Err(io::ErrorKind::StorageFull.into())
         }
     }
@@ -510,6 +510,6 @@ async fn without_an_audit_entry_nothing_is_forwarded() {
 #[test]
 fn without_an_async_runtime_it_is_an_error() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
-    let sink = Arc::new(Mutex::new(Vec::<Entry>::new()));
+    let sink = Arc::new(Mutex::new(Vec::<AuditEntry>::new()));
     assert!(Proxy::start(listener, HostRules::default(), Arc::new(Names), sink).is_err());
 }

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex};
 use crate::bench_bundle::{Bench, Person, manifest, parts, request};
 use agentproto_runtime::bundle::Bundle;
 use agentproto_runtime::interact::Headless;
-use agentproto_runtime::secrets::{self, Kept, Kind, Scope, Store};
+use agentproto_runtime::secrets::{self, SecretScope, SecretStore, StoredValue, ValueKind};
 use agentproto_runtime::{Code, auth, setup};
 
 const CANARY: &str = "canary-1234-hunter";
 const AUTH: &str = "auth: { ref: ./SECRETS.md, state: { env: [PROBE_KEY] } }\n";
 
-fn kept(value: &str) -> Kept {
-    Kept {
+fn kept(value: &str) -> StoredValue {
+    StoredValue {
         value: value.to_owned(),
         secret: true,
     }
@@ -39,20 +39,22 @@ fn with_inventory(entry: &str) -> Bench {
 fn the_store_is_encrypted_and_detects_changes() {
     let bench = Bench::new("");
     let ctx = bench.alone();
-    let store = Store::new(&ctx.home);
-    let scope = Scope {
+    let store = SecretStore::new(&ctx.home);
+    let scope = SecretScope {
         bundle: "probe@1".into(),
         origin: "/x".into(),
         workspace: None,
     };
     store
-        .put(&scope, Kind::Slug, "canary-name", kept(CANARY))
+        .put(&scope, ValueKind::Slug, "canary-name", kept(CANARY))
         .expect("kept");
-    let got = store.get(&scope, Kind::Slug, "canary-name").expect("read");
+    let got = store
+        .get(&scope, ValueKind::Slug, "canary-name")
+        .expect("read");
     assert_eq!(got.map(|k| k.value.clone()).as_deref(), Some(CANARY));
     assert!(
         store
-            .get(&scope, Kind::Variable, "canary-name")
+            .get(&scope, ValueKind::Variable, "canary-name")
             .expect("read")
             .is_none()
     );
@@ -65,11 +67,13 @@ fn the_store_is_encrypted_and_detects_changes() {
     let path = bench.at("home/secrets/store");
     let whole = std::fs::read(&path).expect("read");
     let unusable = |why: &str| {
-        let fault = store.get(&scope, Kind::Slug, "canary-name").expect_err(why);
+        let fault = store
+            .get(&scope, ValueKind::Slug, "canary-name")
+            .expect_err(why);
         assert_eq!(fault.code, Code::SecretUnavailable, "{why}");
         // An unreadable store is not overwritten either.
         store
-            .put(&scope, Kind::Slug, "x", kept("y"))
+            .put(&scope, ValueKind::Slug, "x", kept("y"))
             .expect_err(why);
     };
     for at in [0, 10, 25, whole.len() / 2, whole.len() - 1] {
@@ -87,7 +91,7 @@ fn the_store_is_encrypted_and_detects_changes() {
     std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).expect("closed");
     assert!(
         store
-            .get(&scope, Kind::Slug, "canary-name")
+            .get(&scope, ValueKind::Slug, "canary-name")
             .expect("read")
             .is_some()
     );
@@ -100,7 +104,7 @@ fn the_store_is_encrypted_and_detects_changes() {
 async fn a_secret_belongs_to_its_bundle() {
     let bench = with_inventory("- { slug: probe-key, name: K, description: D }");
     let ctx = bench.alone();
-    secrets::keep_slug(&ctx, "probe-key", kept(CANARY), true).expect("kept");
+    secrets::store_slug(&ctx, "probe-key", kept(CANARY), true).expect("kept");
     let env = auth::ensure(&ctx, &bench.bin()).await.expect("authed");
     assert_eq!(value(&env, "PROBE_KEY").as_deref(), Some(CANARY));
     std::fs::create_dir(bench.at("thief")).expect("made");
@@ -125,10 +129,10 @@ async fn the_workspace_value_takes_precedence() {
             .expect("authed");
         value(&env, "PROBE_KEY").expect("set")
     };
-    secrets::keep_slug(&ctx, "probe-key", kept("for-all-1"), true).expect("kept");
-    secrets::keep_slug(&ctx, "probe-key", kept("for-this-1"), false).expect("kept");
+    secrets::store_slug(&ctx, "probe-key", kept("for-all-1"), true).expect("kept");
+    secrets::store_slug(&ctx, "probe-key", kept("for-this-1"), false).expect("kept");
     assert_eq!(get().await, "for-this-1");
-    secrets::keep_slug(&ctx, "probe-key", kept("for-all-2"), true).expect("kept");
+    secrets::store_slug(&ctx, "probe-key", kept("for-all-2"), true).expect("kept");
     assert_eq!(get().await, "for-all-2");
     // A missing SECRETS.md is reported but does not stop the run.
     assert!(bench.heard.text().contains("secrets_unread"));
@@ -155,7 +159,7 @@ async fn access_lists_are_enforced() {
         let me = format!("'uid:{}'", unsafe { libc::geteuid() });
         let bench = with_inventory(&entry(&access.replace("USER", &me)));
         let ctx = bench.alone();
-        secrets::keep_slug(&ctx, "probe-key", kept(CANARY), true).expect("kept");
+        secrets::store_slug(&ctx, "probe-key", kept(CANARY), true).expect("kept");
         let got = auth::ensure(&ctx, &bench.bin()).await;
         match granted_by {
             Some(by) => {
@@ -186,8 +190,8 @@ async fn exposures_bindings_and_backends_are_applied() {
     bench.set("FAR_AWAY", "from-far-away");
     let ctx = bench.alone();
     let pair = r#"{"public":"pub-part","private":"priv-part"}"#;
-    secrets::keep_slug(&ctx, "a-pair", kept(pair), true).expect("kept");
-    secrets::keep_slug(&ctx, "shared", kept(CANARY), true).expect("kept");
+    secrets::store_slug(&ctx, "a-pair", kept(pair), true).expect("kept");
+    secrets::store_slug(&ctx, "shared", kept(CANARY), true).expect("kept");
     let env = auth::ensure(&ctx, &bench.bin()).await.expect("authed");
     for (name, expected) in [
         ("PUB", "pub-part"),
@@ -400,7 +404,7 @@ async fn logout_does_not_undo_setup() {
         .await
         .expect("done");
     let ctx = bench.alone();
-    secrets::keep_slug(&ctx, "probe-key", kept(CANARY), true).expect("kept");
+    secrets::store_slug(&ctx, "probe-key", kept(CANARY), true).expect("kept");
     assert!(secrets::forget_slug(&ctx, "probe-key").expect("gone"));
     assert!(!secrets::forget_slug(&ctx, "probe-key").expect("gone already"));
     auth::forget(&ctx).expect("forgotten");

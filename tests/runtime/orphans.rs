@@ -47,8 +47,8 @@ fn close_ends_daemons_without_a_sandbox() {
 #[tokio::test]
 async fn cancel_ends_the_turn_and_close_ends_the_agent() {
     let place = Place::new();
-    for wishes in [allowing(), with_option("scenario", "hang")] {
-        let (agent, _) = place.agent("mock-acp", wishes).expect("loaded");
+    for options in [allowing(), with_option("scenario", "hang")] {
+        let (agent, _) = place.agent("mock-acp", options).expect("loaded");
         let session = agent.start().await.expect("started");
         let mut turn = session.send("be slow").expect("sent");
         let first = turn.next().await.expect("an event");

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
-use agentproto_runtime::agent::{Agent, Wishlist};
-use agentproto_runtime::arm::desk::Permissions;
+use agentproto_runtime::agent::{Agent, AgentOptions};
+use agentproto_runtime::arm::permissions::Permissions;
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::context::{Context, ContextOptions, Sandboxing};
 use agentproto_runtime::home::Home;
 use agentproto_runtime::interact::Headless;
 use agentproto_runtime::observe::{Observer, Stage};
-use agentproto_runtime::{Fault, StreamEvent};
+use agentproto_runtime::{Error, StreamEvent};
 use agentproto_sandbox::helper;
 use serde_json::Value;
 
@@ -139,14 +139,14 @@ impl Place {
     }
 
     /// Loads an agent through the library.
-    pub fn agent(&self, target: &str, wishes: Wishlist) -> Result<(Agent, Arc<Watch>), Fault> {
+    pub fn agent(&self, target: &str, options: AgentOptions) -> Result<(Agent, Arc<Watch>), Error> {
         helper::use_binary(BINARY);
         let home = Home::new(self.path("home"));
         let bundle = Bundle::discover(target, &[], &home)?;
         let watch = Arc::new(Watch::default());
         let bin = Path::new(BINARY).parent().expect("a directory");
         let path = std::env::var("PATH").unwrap_or_default();
-        let setting = Setting {
+        let setting = ContextOptions {
             home,
             cwd: self.path("work"),
             host_env: Arc::new(vec![
@@ -158,7 +158,7 @@ impl Place {
             observer: watch.clone(),
             interact: Arc::new(Headless),
         };
-        let agent = Agent::load(Context::new(bundle, setting)?, wishes)?;
+        let agent = Agent::load(Context::new(bundle, setting)?, options)?;
         Ok((agent, watch))
     }
 
@@ -220,18 +220,18 @@ impl Observer for Watch {
     }
 }
 
-pub fn allowing() -> Wishlist {
-    Wishlist {
+pub fn allowing() -> AgentOptions {
+    AgentOptions {
         permissions: Permissions::Allow,
-        ..Wishlist::default()
+        ..AgentOptions::default()
     }
 }
 
-pub fn with_option(id: &str, value: &str) -> Wishlist {
-    let mut wishes = allowing();
-    let given = agentproto_runtime::choices::Given::Text(value.to_owned());
-    wishes.wanted.options.push((id.to_owned(), given));
-    wishes
+pub fn with_option(id: &str, value: &str) -> AgentOptions {
+    let mut options = allowing();
+    let given = agentproto_runtime::choices::OptionValue::Text(value.to_owned());
+    options.choices.options.push((id.to_owned(), given));
+    options
 }
 
 /// All events of a turn, and its text.

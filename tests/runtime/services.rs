@@ -2,8 +2,8 @@
 
 use super::place::{Place, allowing, collect};
 use agentproto_runtime::StreamEvent;
-use agentproto_runtime::agent::Wishlist;
-use agentproto_runtime::arm::desk::{Answer, Permissions};
+use agentproto_runtime::agent::AgentOptions;
+use agentproto_runtime::arm::permissions::{Answer, Permissions};
 
 #[test]
 fn permissions_follow_the_policy() {
@@ -40,11 +40,11 @@ fn permissions_follow_the_policy() {
 #[tokio::test]
 async fn the_caller_can_answer_permission_requests() {
     let place = Place::new();
-    let wishes = Wishlist {
+    let options = AgentOptions {
         permissions: Permissions::Ask,
-        ..Wishlist::default()
+        ..AgentOptions::default()
     };
-    let (agent, _) = place.agent("mock-acp", wishes).expect("loaded");
+    let (agent, _) = place.agent("mock-acp", options).expect("loaded");
     let session = agent.start().await.expect("started");
     for (kind, wanted) in [("allow_once", true), ("reject_once", false)] {
         let mut turn = session.send("ask for permission").expect("sent");
@@ -52,7 +52,7 @@ async fn the_caller_can_answer_permission_requests() {
         while let Some(event) = turn.next().await {
             match event {
                 StreamEvent::AgentPrompt { id, options, .. } => {
-                    assert!(session.is_asked(&id));
+                    assert!(session.has_open_question(&id));
                     let choice = options
                         .iter()
                         .find(|o| o.kind.as_deref() == Some(kind))
@@ -205,11 +205,11 @@ fn a_terminal_has_the_restrictions_of_the_agent() {
     let outside = place.path("outside/bin");
     std::fs::create_dir_all(&outside).expect("made");
     std::fs::copy("/bin/ls", outside.join("tool")).expect("copied");
-    std::fs::write(place.path("outside/neighbour"), "").expect("written");
+    std::fs::write(place.path("outside/neighbor"), "").expect("written");
     let command = format!(
         "{} {}",
         outside.join("tool").display(),
         place.path("outside").display()
     );
-    assert!(!run("mock-acp", &command).contains("neighbour"));
+    assert!(!run("mock-acp", &command).contains("neighbor"));
 }

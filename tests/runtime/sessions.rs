@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::place::{Place, allowing, collect, with_option};
-use agentproto_runtime::agent::{Agent, Wishlist};
-use agentproto_runtime::continuation::{Ask, Exchange, Pins, Running};
+use agentproto_runtime::agent::{Agent, AgentOptions};
+use agentproto_runtime::continuation::{Exchange, Pins, Running, TurnRequest};
 use agentproto_runtime::observe::Stage;
 use agentproto_runtime::{Code, StreamEvent};
 
-fn by(strategy: &str) -> Wishlist {
-    let mut wishes = allowing();
-    wishes.wanted.continuation = Some(strategy.to_owned());
-    wishes
+fn by(strategy: &str) -> AgentOptions {
+    let mut options = allowing();
+    options.choices.continuation = Some(strategy.to_owned());
+    options
 }
 
 async fn text(mut running: Running) -> String {
@@ -24,12 +24,17 @@ async fn text(mut running: Running) -> String {
     text
 }
 
-async fn say(pins: &Pins, agent: &Agent, message: &str, change: impl Fn(&mut Ask)) -> String {
-    let mut ask = Ask {
+async fn say(
+    pins: &Pins,
+    agent: &Agent,
+    message: &str,
+    change: impl Fn(&mut TurnRequest),
+) -> String {
+    let mut ask = TurnRequest {
         message: message.to_owned(),
         conversation: "c1".into(),
         operator: "o1".into(),
-        ..Ask::default()
+        ..TurnRequest::default()
     };
     change(&mut ask);
     text(pins.send(agent, ask).await.expect("sent")).await
@@ -133,9 +138,9 @@ async fn a_pinned_session_has_one_process_per_key() {
     assert!(same.contains("apple"), "{same}");
     assert_eq!(pins.len(), 3);
     // With another patch, the old process is closed with a warning.
-    let mut wishes = with_option("loud", "true");
-    wishes.wanted.continuation = Some("pinned-session".into());
-    let (loud, watch) = place.agent("mock-acp", wishes).expect("loaded");
+    let mut options = with_option("loud", "true");
+    options.choices.continuation = Some("pinned-session".into());
+    let (loud, watch) = place.agent("mock-acp", options).expect("loaded");
     let fresh = say(&pins, &loud, BEFORE, |_| {}).await;
     assert!(
         !fresh.contains("apple") && watch.warned("pin_replaced"),
@@ -175,10 +180,10 @@ async fn two_concurrent_first_messages_share_one_process() {
         .agent("mock-acp", by("pinned-session"))
         .expect("loaded");
     let pins = Pins::default();
-    let ask = || Ask {
+    let ask = || TurnRequest {
         message: "apple".into(),
         conversation: "c1".into(),
-        ..Ask::default()
+        ..TurnRequest::default()
     };
     let (one, other) = tokio::join!(pins.send(&agent, ask()), pins.send(&agent, ask()));
     // The second message uses the process of the first, whether it is busy or not.

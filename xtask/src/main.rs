@@ -17,6 +17,7 @@ cargo xtask COMMAND
   test NAME…        run some of them (`--all` runs all)
   docs              regenerate the references in docs/ and build the site in target/site/html
   docs references   regenerate only the references
+  docs site         build only the site
   docs lint         regenerate only docs/rules.md
   performance       run all benchmarks and write docs/performance.md
   typos             check the spelling of the tree
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         ["test", names @ ..] if !names.is_empty() => test(names),
         ["docs"] => references().and_then(|()| site::build()),
         ["docs", "references"] => references(),
+        ["docs", "site"] => site::build(),
         ["docs", "lint"] => docs(&[LINT_REFERENCE]),
         ["snapshots"] => snapshots(),
         ["deny"] => tools::deny(),
@@ -138,14 +140,14 @@ fn test(names: &[&str]) -> Outcome {
 const LINT_REFERENCE: [&str; 3] = ["agentproto-lint", "lint", "the_reference_is_up_to_date"];
 /// Package, test target and name filter of the tests that write docs/suites/ and
 /// docs/aoi-rules.md.
-const JUDGES_REFERENCES: [&str; 3] = ["agentproto", "judges", "reference"];
+const CHECK_REFERENCES: [&str; 3] = ["agentproto", "judges", "reference"];
 
 /// Package, test target and name filter of the tests that write the picture in the README and the
 /// pages about exit codes, configuration and the HTTP API.
 const REPOSITORY_REFERENCES: [&str; 3] = ["agentproto", "repository", "up_to_date"];
 
 fn references() -> Outcome {
-    docs(&[LINT_REFERENCE, JUDGES_REFERENCES, REPOSITORY_REFERENCES])
+    docs(&[LINT_REFERENCE, CHECK_REFERENCES, REPOSITORY_REFERENCES])
 }
 
 /// Regenerates references. The tests that check them write them if `UPDATE_DOCS` is set.

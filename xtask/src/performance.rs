@@ -45,8 +45,11 @@ pub fn measure() -> Outcome {
         }
     }
     let summary = format!("\n{held} of {} limits hold.\n\n", held + missed.len());
-    fs::write(&page, format!("{before}{START}{table}{summary}{END}{after}"))
-        .map_err(|e| format!("{}: {e}", page.display()))?;
+    fs::write(
+        &page,
+        format!("{before}{START}{table}{summary}{END}{after}"),
+    )
+    .map_err(|e| format!("{}: {e}", page.display()))?;
     match missed.as_slice() {
         [] => Ok(()),
         missed => Err(format!("missed: {}", missed.join(", "))),

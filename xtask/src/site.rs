@@ -23,6 +23,20 @@ const TOP: [&str; 6] = [
 /// relative links work in both.
 const DIRECTORIES: [&str; 4] = ["docs", "reports", "schemas", "examples"];
 
+/// Pages about the project, at the end of the table of contents.
+const PROJECT: [(&str, &str); 10] = [
+    ("Documentation", "docs/README.md"),
+    ("Architecture", "ARCHITECTURE.md"),
+    ("Contributing", "CONTRIBUTING.md"),
+    ("Security", "SECURITY.md"),
+    ("Changelog", "CHANGELOG.md"),
+    ("Examples", "examples/README.md"),
+    ("Schemas", "schemas/README.md"),
+    ("Reports of real agents", "reports/README.md"),
+    ("Findings in real agents", "reports/findings.md"),
+    ("Index of reports", "reports/index.md"),
+];
+
 const BOOK: &str = "\
 [book]
 title = \"agentproto\"
@@ -39,7 +53,7 @@ preferred-dark-theme = \"navy\"
 
 [output.html.fold]
 enable = true
-level = 1
+level = 0
 ";
 
 /// Builds target/site/html.
@@ -58,7 +72,8 @@ pub fn build() -> Outcome {
     write(&source.join("SUMMARY.md"), &summary(&source, &rules)?)?;
     write(&source.join("examples/README.md"), &examples(&source)?)?;
     let library = source.join("docs/library.md");
-    let text = read(&library)? + "\n## API\n\nSee the [API documentation](../api/agentproto/index.html).\n";
+    let text = read(&library)?
+        + "\n## API\n\nSee the [API documentation](../api/agentproto/index.html).\n";
     write(&library, &text)?;
     write(&site.join("book.toml"), BOOK)?;
     run(Command::new("mdbook").arg("build").arg(&site))?;
@@ -171,13 +186,10 @@ fn summary(source: &Path, rules: &[String]) -> Result<String, String> {
             }
         }
     }
-    out += "\n# Project\n\n- [Documentation](docs/README.md)\n- [Architecture](ARCHITECTURE.md)\n\
-            - [Contributing](CONTRIBUTING.md)\n- [Security](SECURITY.md)\n\
-            - [Changelog](CHANGELOG.md)\n- [Examples](examples/README.md)\n\
-            - [Schemas](schemas/README.md)\n- [Reports of real agents](reports/README.md)\n";
-    for entry in ["findings", "index"] {
-        if source.join(format!("reports/{entry}.md")).exists() {
-            out += &format!("  - [{entry}](reports/{entry}.md)\n");
+    out += "\n# Project\n\n";
+    for (title, file) in PROJECT {
+        if seen.insert(PathBuf::from(file)) {
+            out += &format!("- [{title}]({file})\n");
         }
     }
     Ok(out)
@@ -190,7 +202,10 @@ fn examples(source: &Path) -> Result<String, String> {
     let entries = fs::read_dir(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.sort();
-    for file in files.iter().filter(|f| f.extension().is_some_and(|e| e == "rs")) {
+    for file in files
+        .iter()
+        .filter(|f| f.extension().is_some_and(|e| e == "rs"))
+    {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let text = read(file)?;
         let about = text.lines().next().unwrap_or_default();
@@ -247,10 +262,13 @@ fn check_links(html: &Path) -> Result<usize, String> {
                 "" => page.clone(),
                 file => normalize(&page.parent().unwrap_or(page).join(file)),
             };
-            let file = if file.is_dir() { file.join("index.html") } else { file };
-            let has_anchor = |text: &String| {
-                anchor.is_empty() || attributes(text, "id").any(|id| id == anchor)
+            let file = if file.is_dir() {
+                file.join("index.html")
+            } else {
+                file
             };
+            let has_anchor =
+                |text: &String| anchor.is_empty() || attributes(text, "id").any(|id| id == anchor);
             let is_there = match pages.get(&file) {
                 Some(text) => has_anchor(text),
                 None => file.is_file() && anchor.is_empty(),
@@ -264,7 +282,11 @@ fn check_links(html: &Path) -> Result<usize, String> {
     broken.dedup();
     match broken.as_slice() {
         [] => Ok(pages.len()),
-        broken => Err(format!("{} broken links:\n{}", broken.len(), broken.join("\n"))),
+        broken => Err(format!(
+            "{} broken links:\n{}",
+            broken.len(),
+            broken.join("\n")
+        )),
     }
 }
 

@@ -27,15 +27,15 @@ pub fn typos() -> Outcome {
 
 /// Installs a version of a tool with cargo, unless it is already installed.
 pub fn install(name: &str, package: &str, version: &str) -> Outcome {
-    let mut ask = Command::new(name);
-    let asked = ask
+    let mut command = Command::new(name);
+    let query = command
         .arg("--version")
         .stderr(Stdio::null())
         .current_dir(root());
-    let there = asked
+    let installed = query
         .output()
-        .map(|said| String::from_utf8_lossy(&said.stdout).into_owned());
-    if there.is_ok_and(|said| said.contains(version)) {
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    if installed.is_ok_and(|output| output.contains(version)) {
         return Ok(());
     }
     eprintln!("xtask: installing {name} {version}");

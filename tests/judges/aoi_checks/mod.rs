@@ -6,10 +6,10 @@ use std::sync::Once;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use agentproto_aoi::model::{Check, Report, Verdict};
-use agentproto_aoi::probe::{self, Probe};
-use agentproto_aoi::run::{self, Costs, Input, Launch, Output, Reader, World};
-use agentproto_aoi::session::Options;
+use agentproto_aoi::model::{CheckId, Report, Verdict};
+use agentproto_aoi::probe::{self, ProbeSpec};
+use agentproto_aoi::run::{self, ReadMode, RunDirs, RunSpec, RunStats, StdinSource, StdoutTarget};
+use agentproto_aoi::session::LintOptions;
 use agentproto_sandbox::helper;
 use futures::StreamExt;
 
@@ -34,7 +34,7 @@ fn place() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/judges/aoi_checks")
 }
 
-fn probe(mode: &str, watches: bool) -> Probe {
+fn probe(mode: &str, watches: bool) -> ProbeSpec {
     let mut text = PROBE.replace("MODE_HERE", mode);
     if watches {
         text.push_str(WATCH);
@@ -51,16 +51,16 @@ fn use_helper() {
 /// Lints the tool with one defect (or none) with the given checks.
 async fn lint(mode: &str, checks: &[u8]) -> Report {
     use_helper();
-    let options = Options {
-        only: checks.iter().copied().map(Check::Number).collect(),
-        ..Options::default()
+    let options = LintOptions {
+        only: checks.iter().copied().map(CheckId::Number).collect(),
+        ..LintOptions::default()
     };
     agentproto_aoi::lint(probe(mode, checks.contains(&10)), options, &STOP)
         .await
         .expect("a report")
 }
 
-fn broken(report: &Report) -> BTreeSet<&str> {
+fn broken_rules(report: &Report) -> BTreeSet<&str> {
     let checks = report.checks.iter();
     checks
         .filter(|one| matches!(one.verdict, Verdict::Fail | Verdict::Warn))
@@ -69,10 +69,10 @@ fn broken(report: &Report) -> BTreeSet<&str> {
 }
 
 /// Runs each mode and expects its rule among the broken ones.
-async fn trips(check: u8, cases: &[(&'static str, &'static str)]) {
+async fn expect_broken(check: u8, cases: &[(&'static str, &'static str)]) {
     let runs = cases.iter().map(|(mode, rule)| async move {
         let report = lint(mode, &[check]).await;
-        let broken = broken(&report);
+        let broken = broken_rules(&report);
         let found = broken.contains(rule);
         (!found).then(|| format!("{mode}: {rule} is not in {broken:?}"))
     });
@@ -81,7 +81,7 @@ async fn trips(check: u8, cases: &[(&'static str, &'static str)]) {
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
-fn told(report: &Report) -> Vec<String> {
+fn describe(report: &Report) -> Vec<String> {
     let odd = |verdict| !matches!(verdict, Verdict::Pass | Verdict::NotApplicable);
     let odd = report.checks.iter().filter(|one| odd(one.verdict));
     odd.map(|one| {
@@ -97,7 +97,7 @@ fn told(report: &Report) -> Vec<String> {
 async fn a_conforming_tool_passes() {
     for mode in ["", "quiet-refusal"] {
         let report = lint(mode, &[2, 3, 5, 9, 10]).await;
-        let odd = told(&report);
+        let odd = describe(&report);
         assert!(odd.is_empty(), "{mode}: {odd:#?}");
         let mut rows = BTreeSet::new();
         for one in &report.checks {
@@ -111,7 +111,7 @@ async fn a_conforming_tool_passes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_2_finds_its_defects() {
-    trips(
+    expect_broken(
         2,
         &[
             ("banner", "AOI-02.prose"),
@@ -128,11 +128,11 @@ async fn check_2_finds_its_defects() {
             ("reserved", "AOI-02.reserved-type"),
             ("legacy", "AOI-02.legacy-unprefixed"),
             ("unknown-type", "AOI-02.unknown-framework-type"),
-            ("colour", "AOI-02.control"),
-            ("colour-forced", "AOI-02.control"),
-            ("colour-terminal", "AOI-02.control"),
-            ("colour-escaped", "AOI-02.escaped-colour"),
-            ("colour-in-warning", "AOI-02.escaped-colour-in-framework"),
+            ("color", "AOI-02.control"),
+            ("color-forced", "AOI-02.control"),
+            ("color-terminal", "AOI-02.control"),
+            ("color-escaped", "AOI-02.escaped-colour"),
+            ("color-in-warning", "AOI-02.escaped-colour-in-framework"),
             ("array", "AOI-02.object"),
             ("nan", "AOI-02.object"),
             ("no-line-feed", "AOI-02.last-line"),
@@ -145,13 +145,13 @@ async fn check_2_finds_its_defects() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_legacy_dialect_is_reported_once() {
     let report = lint("legacy", &[2, 3, 5, 9, 10]).await;
-    let broken: Vec<&str> = broken(&report).into_iter().collect();
+    let broken: Vec<&str> = broken_rules(&report).into_iter().collect();
     assert_eq!(broken, ["AOI-02.legacy-unprefixed"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_3_finds_its_defects() {
-    trips(
+    expect_broken(
         3,
         &[
             ("no-summary", "AOI-03.summary-last"),
@@ -179,7 +179,7 @@ async fn check_3_finds_its_defects() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_5_finds_its_defects() {
-    trips(
+    expect_broken(
         5,
         &[
             ("flag-passes", "AOI-05.unknown-flag"),
@@ -203,7 +203,7 @@ async fn check_5_finds_its_defects() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_9_finds_its_defects() {
-    trips(
+    expect_broken(
         9,
         &[
             ("token-in-meta", "AOI-09.flag-value"),
@@ -230,7 +230,7 @@ async fn reports_contain_no_canary() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_10_finds_its_defects() {
-    trips(
+    expect_broken(
         10,
         &[
             ("pipe-trace", "AOI-10.pipe-trace"),
@@ -270,24 +270,24 @@ async fn a_target_starts_with_the_default_sigpipe_handler() {
         "this process must ignore SIGPIPE"
     );
     let root = std::env::temp_dir().join(format!("aoi-checks-{}", std::process::id()));
-    let world = World::new(root.clone()).expect("a world");
-    let launch = Launch {
+    let dirs = RunDirs::new(root.clone()).expect("a world");
+    let spec = RunSpec {
         command: "status".to_owned(),
         probe: "status".to_owned(),
         argv: ["/bin/cat", "/proc/self/status"].map(Into::into).to_vec(),
         env: Vec::new(),
-        input: Input::Null,
-        output: Output::Pipe,
+        input: StdinSource::Null,
+        output: StdoutTarget::Pipe,
         stderr_closed: false,
-        reader: Reader::All,
-        walls: None,
+        reader: ReadMode::All,
+        backend: None,
         limit: Duration::from_secs(30),
         is_slow: false,
         is_machine: false,
         version: None,
         canaries: false,
     };
-    let capture = run::run(&launch, &world, &Costs::default())
+    let capture = run::run(&spec, &dirs, &RunStats::default())
         .await
         .expect("a run");
     let _ = std::fs::remove_dir_all(root);
@@ -303,9 +303,9 @@ async fn a_command_that_always_fails_is_not_verified() {
     let text = PROBE
         .replace("MODE_HERE", "")
         .replace("ok: [search, x]", "ok: [serch]");
-    let options = Options {
-        only: vec![Check::Number(9)],
-        ..Options::default()
+    let options = LintOptions {
+        only: vec![CheckId::Number(9)],
+        ..LintOptions::default()
     };
     use_helper();
     let mut probe = probe::parse(&text, &place()).expect("a probe file");
@@ -321,7 +321,7 @@ async fn a_command_that_always_fails_is_not_verified() {
         of("AOI-09.flag-value"),
         Verdict::NotVerified,
         "{:#?}",
-        told(&report)
+        describe(&report)
     );
     assert_eq!(of("AOI-09.header"), Verdict::NotVerified);
 }

@@ -127,11 +127,11 @@ case $MODE in
     blank) say '' ;;
     reserved) say '{"type":"summary","text":"x"}' ;;
     unknown-type) say '{"type":"aoi:note"}' ;;
-    colour) say "$escape[32m{\"type\":\"hit\"}$escape[0m" ;;
-    colour-forced) [ -z "$FORCE_COLOR" ] || say "$escape[32m" ;;
-    colour-terminal) [ ! -t 1 ] || say "$escape[32m" ;;
-    colour-escaped) say '{"type":"hit","text":"\u001b[31m"}' ;;
-    colour-in-warning) say '{"type":"aoi:warning","message":"\u001b[31m"}' ;;
+    color) say "$escape[32m{\"type\":\"hit\"}$escape[0m" ;;
+    color-forced) [ -z "$FORCE_COLOR" ] || say "$escape[32m" ;;
+    color-terminal) [ ! -t 1 ] || say "$escape[32m" ;;
+    color-escaped) say '{"type":"hit","text":"\u001b[31m"}' ;;
+    color-in-warning) say '{"type":"aoi:warning","message":"\u001b[31m"}' ;;
     debug-on-stdout) [ -z "$debug" ] || echo 'DEBUG 1' ;;
     array) say '[{"type":"hit"}]' ;;
     nan) say '{"type":"hit","n":NaN}' ;;
@@ -154,7 +154,7 @@ case $MODE in
     count-all) summary='{"type":"aoi:summary","ok":true,"count":5}' ;;
     no-line-feed) printf '%s' "$summary"; exit 0 ;;
     legacy) summary='{"type":"summary","ok":true}' ;;
-    token-* | variables | argv | meta-late | two-metas | held | colour* | big | twice | latin1 | surrogate | long)
+    token-* | variables | argv | meta-late | two-metas | held | color* | big | twice | latin1 | surrogate | long)
         summary='{"type":"aoi:summary","ok":true}' ;;
 esac
 say "$summary"

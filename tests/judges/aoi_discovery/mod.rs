@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use agentproto_aoi::isolation::{self, Make, Needs};
-use agentproto_aoi::model::{Check, Finding, Report, Verdict};
-use agentproto_aoi::probe::{Command, Credentials, Probe, SchemaVersions};
-use agentproto_aoi::session::Options;
+use agentproto_aoi::isolation::{self, IsolationKind, IsolationNeeds};
+use agentproto_aoi::model::{CheckId, Finding, Report, Verdict};
+use agentproto_aoi::probe::{Credentials, ProbeCommand, ProbeSpec, SchemaVersions};
+use agentproto_aoi::session::LintOptions;
 use agentproto_sandbox::helper;
 use futures::future::join_all;
 
@@ -34,23 +34,23 @@ impl Place {
     }
 }
 
-fn probe(how: &str, place: &Place) -> Probe {
+fn probe(how: &str, place: &Place) -> ProbeSpec {
     let tool = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/judges/aoi_discovery/tool.sh"
     );
     let secrets = place.secret().to_string_lossy().into_owned();
-    Probe {
+    ProbeSpec {
         tool: vec![tool.to_owned(), how.to_owned(), format!("{secrets}/token")],
         machine_args: vec!["--output".to_owned(), "jsonl".to_owned()],
         credentials: Credentials {
             env: Vec::new(),
             files: vec![secrets],
         },
-        commands: vec![Command {
+        commands: vec![ProbeCommand {
             name: "search".to_owned(),
             ok: vec!["search".to_owned(), "x".to_owned()],
-            ..Command::default()
+            ..ProbeCommand::default()
         }],
         schema: SchemaVersions {
             flag: Some("--schema-version".to_owned()),
@@ -58,17 +58,17 @@ fn probe(how: &str, place: &Place) -> Probe {
             ok: vec!["1".to_owned(), "2".to_owned()],
             unsupported: Some("9999".to_owned()),
         },
-        ..Probe::default()
+        ..ProbeSpec::default()
     }
 }
 
 async fn lint(how: &str) -> Report {
     helper();
     let place = Place::new();
-    let options = Options {
+    let options = LintOptions {
         discovery_limit: Duration::from_secs(60),
         limit: Duration::from_secs(60),
-        ..Options::default()
+        ..LintOptions::default()
     };
     agentproto_aoi::lint(probe(how, &place), options, &STOP)
         .await
@@ -76,7 +76,7 @@ async fn lint(how: &str) -> Report {
 }
 
 fn is_ours(finding: &&Finding) -> bool {
-    [1, 4, 13].map(Check::Number).contains(&finding.check)
+    [1, 4, 13].map(CheckId::Number).contains(&finding.check)
 }
 
 /// Whether this line reports that something could not be isolated on this machine.
@@ -85,7 +85,7 @@ fn is_open(line: &str) -> bool {
     words.iter().any(|word| line.contains(word))
 }
 
-fn told(findings: &[&Finding]) -> String {
+fn describe(findings: &[&Finding]) -> String {
     let line = |f: &&Finding| format!("{} {} {:?}: {}\n", f.command, f.rule, f.verdict, f.message);
     findings.iter().map(line).collect()
 }
@@ -107,7 +107,7 @@ async fn a_conforming_tool_passes() {
     assert!(
         open.is_empty() || excused,
         "{}\n{:?}",
-        told(&open),
+        describe(&open),
         report.isolation
     );
     let mut rows: Vec<(&str, &str)> = ours.iter().map(|f| (&*f.command, &*f.rule)).collect();
@@ -115,7 +115,7 @@ async fn a_conforming_tool_passes() {
     let before = rows.len();
     rows.dedup();
     assert_eq!(before, rows.len(), "duplicate row for a rule and a command");
-    assert!(before > 40, "{}", told(&ours));
+    assert!(before > 40, "{}", describe(&ours));
 }
 
 /// Each defect, and the rule and verdict that must report it.
@@ -124,7 +124,7 @@ const WRONG: &[(&str, &str, Verdict)] = &[
     ("schema-login", "AOI-01.schema-credentials", Verdict::Fail),
     ("schema-prose", "AOI-01.schema-not-json", Verdict::Fail),
     ("schema-stream", "AOI-01.schema-is-stream", Verdict::Fail),
-    ("schema-colours", "AOI-01.schema-ansi", Verdict::Fail),
+    ("schema-colors", "AOI-01.schema-ansi", Verdict::Fail),
     ("schema-invalid", "AOI-01.schema-invalid", Verdict::Fail),
     ("schema-dangling", "AOI-01.schema-reference", Verdict::Fail),
     (
@@ -221,7 +221,7 @@ async fn every_defect_is_found() {
         let report = &reports[how];
         let rows: Vec<&Finding> = report.checks.iter().filter(|f| f.rule == *rule).collect();
         if rows.len() != 1 || rows[0].verdict != *verdict {
-            missed += &format!("{how}: {rule} is not {verdict:?}:\n{}", told(&rows));
+            missed += &format!("{how}: {rule} is not {verdict:?}:\n{}", describe(&rows));
         }
     }
     assert!(missed.is_empty(), "{missed}");
@@ -234,7 +234,7 @@ async fn allowed_behavior_is_not_a_defect() {
         let report = lint(how).await;
         let bad = |f: &&Finding| is_ours(f) && matches!(f.verdict, Verdict::Fail | Verdict::Warn);
         let bad: Vec<&Finding> = report.checks.iter().filter(bad).collect();
-        assert!(bad.is_empty(), "{how}: {}", told(&bad));
+        assert!(bad.is_empty(), "{how}: {}", describe(&bad));
     }
 }
 
@@ -249,9 +249,9 @@ async fn a_credential_file_is_hidden() {
     {
         return;
     }
-    let bad = |f: &&Finding| f.check == Check::Number(1) && f.verdict == Verdict::Fail;
+    let bad = |f: &&Finding| f.check == CheckId::Number(1) && f.verdict == Verdict::Fail;
     let bad: Vec<&Finding> = report.checks.iter().filter(bad).collect();
-    assert_eq!(bad.len(), 1, "{}", told(&bad));
+    assert_eq!(bad.len(), 1, "{}", describe(&bad));
     assert_eq!(bad[0].rule, "AOI-01.schema-credentials");
     assert!(
         bad[0].message.contains("it works without a network"),
@@ -266,24 +266,28 @@ async fn isolation_works_or_reports_why_not() {
     helper();
     let place = Place::new();
     let credentials = [place.secret().to_string_lossy().into_owned()];
-    let needs = Needs {
+    let needs = IsolationNeeds {
         argv: &[],
         credentials: &credentials,
     };
     let mut proven = 0;
-    for make in [Make::Native, Make::Bubblewrap, Make::Filter] {
-        let root = place.0.path().join(format!("{make:?}"));
-        match isolation::prove(make, &needs, &root).await {
+    for kind in [
+        IsolationKind::Native,
+        IsolationKind::Bubblewrap,
+        IsolationKind::Filter,
+    ] {
+        let root = place.0.path().join(format!("{kind:?}"));
+        match isolation::test_kind(kind, &needs, &root).await {
             Ok(isolation) => {
                 proven += 1;
-                assert_eq!(isolation.no_network_walls, None);
-                assert_eq!(isolation.no_socket_walls, None, "{make:?}");
-                let hidden = isolation.no_credential_walls.is_none();
+                assert_eq!(isolation.no_network_isolation, None);
+                assert_eq!(isolation.no_socket_isolation, None, "{kind:?}");
+                let hidden = isolation.no_credential_isolation.is_none();
                 assert_eq!(
                     hidden,
-                    make != Make::Filter,
-                    "{make:?}: {:?}",
-                    isolation.told
+                    kind != IsolationKind::Filter,
+                    "{kind:?}: {:?}",
+                    isolation.description
                 );
             }
             Err(why) => assert!(!why.is_empty()),

@@ -54,7 +54,7 @@ print_schema() {
     schema-file) [ -s "$secret" ] || { echo "cannot start" >&2; exit 1; } ;;
     schema-prose) echo "An event has a type."; exit ;;
     schema-stream) printf '{"type":"aoi:meta"}\n{"type":"aoi:summary","ok":true}\n'; exit ;;
-    schema-colours) printf '\033[1m{\033[0m"type":"object"}\n'; exit ;;
+    schema-colors) printf '\033[1m{\033[0m"type":"object"}\n'; exit ;;
     schema-vacuous) echo '{}'; exit ;;
     schema-map)
         printf '{"aoi:meta":%s,"aoi:summary":%s,"aoi:error":{},"hit":%s}\n' "$meta" "$summary" "$hit"

@@ -1,13 +1,13 @@
 //! Checks 6, 7, 8, 11 and 12 of `aoi-lint` on a small shell tool. A conforming tool has no
 //! findings, and each defect breaks the expected rule.
 
-mod mildness;
+mod lenient;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use agentproto_aoi::model::{Check, Finding, Report};
-use agentproto_aoi::session::Options;
+use agentproto_aoi::model::{CheckId, Finding, Report};
+use agentproto_aoi::session::LintOptions;
 use agentproto_aoi::{self as aoi, probe};
 use agentproto_report::Verdict;
 use agentproto_sandbox::helper;
@@ -68,13 +68,13 @@ fn lint(wrong: &str, commands: &[&str]) -> Report {
 const OBSERVE: &str = "observe: { command: [list], id: /id }";
 
 /// Checks 6, 7, 8, 11 and 12, and the advisory checks.
-const CHECKS: [Check; 6] = [
-    Check::Number(6),
-    Check::Number(7),
-    Check::Number(8),
-    Check::Number(11),
-    Check::Number(12),
-    Check::Advisory,
+const CHECKS: [CheckId; 6] = [
+    CheckId::Number(6),
+    CheckId::Number(7),
+    CheckId::Number(8),
+    CheckId::Number(11),
+    CheckId::Number(12),
+    CheckId::Advisory,
 ];
 
 fn lint_with(wrong: &str, commands: &[&str], sandbox: &str, observe: &str) -> Report {
@@ -82,7 +82,7 @@ fn lint_with(wrong: &str, commands: &[&str], sandbox: &str, observe: &str) -> Re
 }
 
 fn lint_by(
-    checks: &[Check],
+    checks: &[CheckId],
     wrong: &str,
     commands: &[&str],
     sandbox: &str,
@@ -99,10 +99,10 @@ fn lint_by(
     );
     let base = std::env::temp_dir();
     let probe = probe::parse(&text, &base).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
-    let options = Options {
+    let options = LintOptions {
         limit: Duration::from_secs(20),
         only: checks.to_vec(),
-        ..Options::default()
+        ..LintOptions::default()
     };
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -129,18 +129,18 @@ fn found(report: &Report) -> Vec<&Finding> {
         .collect()
 }
 
-fn told(findings: &[&Finding]) -> Vec<String> {
+fn describe(findings: &[&Finding]) -> Vec<String> {
     let line = |f: &&Finding| format!("{:?} {} {}: {}", f.verdict, f.command, f.rule, f.message);
     findings.iter().map(line).collect()
 }
 
 /// Expects each defect to break its rule for its command.
-fn broken(commands: &[&str], mistakes: &[(&str, &str, &str)]) {
+fn expect_broken(commands: &[&str], mistakes: &[(&str, &str, &str)]) {
     std::thread::scope(|scope| {
         for (wrong, command, rule) in mistakes {
             scope.spawn(move || {
                 let family = rule.get(4..6).and_then(|number| number.parse().ok());
-                let check = family.map_or(Check::Advisory, Check::Number);
+                let check = family.map_or(CheckId::Advisory, CheckId::Number);
                 let report = lint_by(&[check], wrong, commands, "sandbox: true", OBSERVE);
                 let findings = found(&report);
                 let hit = findings
@@ -149,7 +149,7 @@ fn broken(commands: &[&str], mistakes: &[(&str, &str, &str)]) {
                 assert!(
                     hit,
                     "{wrong}: {rule} of {command} is not in {:#?}",
-                    told(&findings)
+                    describe(&findings)
                 );
             });
         }
@@ -174,7 +174,7 @@ fn a_conforming_tool_has_no_findings() {
         // This command has no idempotency keys, which §14.4 only recommends.
         .filter(|f| (f.command.as_str(), f.rule.as_str()) != ("import", "AOI-07.key"))
         .collect();
-    assert_eq!(told(&findings), Vec::<String>::new());
+    assert_eq!(describe(&findings), Vec::<String>::new());
     for (command, rules) in [
         (
             "delete",
@@ -294,7 +294,7 @@ fn effects_are_observed_with_a_directory_or_a_program() {
         "observe: { exec: [sh, -c, \"ls {world}/state/notes\"] }",
     ] {
         let report = lint_with("", &[CREATE, DELETE], "sandbox: true", observe);
-        assert_eq!(told(&found(&report)), Vec::<String>::new(), "{observe}");
+        assert_eq!(describe(&found(&report)), Vec::<String>::new(), "{observe}");
         for rule in [
             "AOI-06.no-effect",
             "AOI-07.replay-effect",
@@ -318,7 +318,7 @@ fn effects_are_observed_with_a_directory_or_a_program() {
 fn setup_and_teardown_run_around_every_change() {
     let setup = "sandbox: true\nsetup: [[sh, -c, \"mkdir -p $NOTES; echo x > $NOTES/seeded.note\"]]\nteardown: [[sh, -c, \"test -f $NOTES/seeded.note\"]]";
     let report = lint_with("", &[CREATE], setup, OBSERVE);
-    assert_eq!(told(&found(&report)), Vec::<String>::new());
+    assert_eq!(describe(&found(&report)), Vec::<String>::new());
     // The `setup` succeeds for reading commands and fails for mutating ones.
     let once = "sandbox: true\nsetup: [[sh, -c, \"case $NOTES in *common*) ;; *) echo gone >&2; exit 3 ;; esac\"]]";
     let report = lint_with("", &[CREATE], once, OBSERVE);
@@ -338,7 +338,7 @@ fn setup_and_teardown_run_around_every_change() {
 
 #[test]
 fn unsafe_commands_are_found() {
-    broken(
+    expect_broken(
         &[CREATE, DELETE],
         &[
             ("too-late", "delete", "AOI-06.no-effect"),
@@ -350,7 +350,7 @@ fn unsafe_commands_are_found() {
             ("dry-run-acts", "create", "AOI-06.dry-run-effect"),
         ],
     );
-    broken(
+    expect_broken(
         &[LOGIN],
         &[
             ("browser", "login", "AOI-06.browser"),
@@ -358,7 +358,7 @@ fn unsafe_commands_are_found() {
             ("waits", "login", "AOI-06.prompt"),
         ],
     );
-    broken(
+    expect_broken(
         &[LIST],
         &[("list-writes", "list", "AOI-adv.read-only-changes")],
     );
@@ -366,7 +366,7 @@ fn unsafe_commands_are_found() {
 
 #[test]
 fn wrong_keys_and_ids_are_found() {
-    broken(
+    expect_broken(
         &[CREATE],
         &[
             ("key-ignored", "create", "AOI-07.replay-effect"),
@@ -382,7 +382,7 @@ fn wrong_keys_and_ids_are_found() {
 
 #[test]
 fn wrong_limits_and_cursors_are_found() {
-    broken(
+    expect_broken(
         &[FIND],
         &[
             ("one-more", "find", "AOI-11.limit"),
@@ -397,7 +397,7 @@ fn wrong_limits_and_cursors_are_found() {
 
 #[test]
 fn undeclared_handling_of_bad_lines_is_found() {
-    broken(
+    expect_broken(
         &[IMPORT],
         &[
             ("silent", "import", "AOI-12.silent-skip"),
@@ -412,7 +412,7 @@ fn undeclared_handling_of_bad_lines_is_found() {
 #[test]
 fn secrets_in_mutating_commands_need_permission() {
     let of = |sandbox: &str, create: &str| {
-        let report = lint_by(&[Check::Number(9)], "", &[create], sandbox, OBSERVE);
+        let report = lint_by(&[CheckId::Number(9)], "", &[create], sandbox, OBSERVE);
         let mut rows = report.checks.into_iter();
         let row = rows.find(|row| row.rule == "AOI-09.flag-value" && row.command == "create");
         row.expect("a row").verdict

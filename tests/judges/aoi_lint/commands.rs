@@ -20,7 +20,7 @@ fn the_matrix_comes_first_and_failures_can_be_reproduced() {
         "Python",
         "shell",
         "pairs proven",
-        "overhead",
+        " runs in ",
     ] {
         assert!(ran.out.contains(part), "{part}\n{}", ran.out);
     }
@@ -266,7 +266,11 @@ fn a_first_probe_file_is_written_and_can_be_used() {
     // The help names the argument WORD, whose value only the author knows.
     assert!(text.contains("ok: [search, \"FILL IN word\"]"), "{text}");
     let ran = dir.lint(&["-o", "json"]).exits(65);
-    assert!(ran.err.contains(": replace FILL IN with"), "{}", ran.err);
+    assert!(
+        ran.err.contains(": replace `FILL IN word` with"),
+        "{}",
+        ran.err
+    );
     assert!(ran.err.contains("aoi-probe.yaml:"), "{}", ran.err);
     let text = text.replace("FILL IN word", "heron");
     dir.write("aoi-probe.yaml", &text);
@@ -292,8 +296,8 @@ fn a_first_probe_file_is_written_and_can_be_used() {
         &ran.out.replace("  # FILL IN: its name", "  #"),
     );
     let ran = dir.lint(&["--probe", "first.yaml"]).exits(65);
-    let told = "`mycommand` is only an example";
-    assert!(ran.err.contains(told), "{}", ran.err);
+    let expected = "`mycommand` is only an example";
+    assert!(ran.err.contains(expected), "{}", ran.err);
 }
 
 #[test]
@@ -342,16 +346,16 @@ fn every_rule_is_well_formed_and_the_reference_is_up_to_date() {
     for rule in agentproto_aoi::rules::all() {
         assert!(seen.insert(rule.id), "duplicate rule {}", rule.id);
         let number = match rule.check {
-            agentproto_aoi::model::Check::Number(n) => format!("AOI-{n:02}."),
-            agentproto_aoi::model::Check::Advisory => "AOI-adv.".to_owned(),
+            agentproto_aoi::model::CheckId::Number(n) => format!("AOI-{n:02}."),
+            agentproto_aoi::model::CheckId::Advisory => "AOI-adv.".to_owned(),
         };
         assert!(rule.id.starts_with(&number), "{}", rule.id);
         assert!(rule.section.starts_with('§'), "{}", rule.id);
         for text in [rule.why, rule.hint] {
             assert!(text.ends_with('.'), "{}: {text}", rule.id);
         }
-        assert!(!rule.demands.ends_with('.'), "{}", rule.id);
-        for id in rule.register {
+        assert!(!rule.requirement.ends_with('.'), "{}", rule.id);
+        for id in rule.requirement_ids {
             assert!(
                 known.contains(id),
                 "{} checks {id}, which is not in the register",

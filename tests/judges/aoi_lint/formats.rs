@@ -1,17 +1,17 @@
 //! Every output format, for people and programs.
 
-use agentproto_aoi::model::{Pair, Report, Verdict};
-use agentproto_aoi::render::{Format, Options, badge, baseline, render, write_all};
+use agentproto_aoi::model::{PairState, Report, Verdict};
+use agentproto_aoi::render::{Format, RenderOptions, badge, baseline, render, write_all};
 use agentproto_text::is_hidden;
 use serde_json::Value;
 
 use crate::aoi_lint::{assert_valid, events, sample, schema};
 
 fn print(format: Format, report: &Report) -> String {
-    print_with(format, report, &Options::default())
+    print_with(format, report, &RenderOptions::default())
 }
 
-fn print_with(format: Format, report: &Report, options: &Options) -> String {
+fn print_with(format: Format, report: &Report, options: &RenderOptions) -> String {
     let mut out = Vec::new();
     render(format, report, options, &mut out).expect("rendered");
     String::from_utf8(out).expect("UTF-8")
@@ -26,11 +26,11 @@ fn samples() -> Vec<Report> {
 #[test]
 fn human_snapshot() {
     insta::assert_snapshot!("human", print(Format::Human, &sample::mixed()));
-    let narrow = Options {
+    let narrow = RenderOptions {
         color: true,
         unicode: false,
         width: 60,
-        ..Options::default()
+        ..RenderOptions::default()
     };
     let text = print_with(Format::Human, &sample::mixed(), &narrow);
     assert!(text.is_ascii() || !text.contains(['✓', '✗', '–']), "{text}");
@@ -42,10 +42,7 @@ fn the_report_ends_with_the_number_of_pairs() {
     let text = print(Format::Human, &sample::mixed());
     let mut last = text.lines().rev();
     let timing = last.next().expect("a line");
-    assert!(
-        timing.starts_with("400 ms overhead on top of the tool's run time and intended waits"),
-        "{timing}"
-    );
+    assert!(timing.contains(" runs in "), "{timing}");
     assert_eq!(last.next(), Some("2 pairs proven, 2 failing, 2 unproven"));
     let known = "2 new failures, 1 already in the baseline";
     assert_eq!(last.next(), Some(known));
@@ -119,7 +116,7 @@ fn every_event_matches_its_schema() {
     assert_eq!(of("AOI-adv.help")["check"], "advisory");
     let cut = {
         let mut report = sample::proven();
-        report.cut_short();
+        report.mark_interrupted();
         report
     };
     let last = crate::aoi_lint::events(&print(Format::Jsonl, &cut))
@@ -217,9 +214,9 @@ fn a_badge_needs_a_complete_run() {
     let mixed = badge::badge(&sample::mixed()).expect("a badge");
     assert_eq!(mixed.message, "2/6 pairs proven");
     for mut nothing in [sample::of(Vec::new()), sample::proven()] {
-        nothing.cut_short();
+        nothing.mark_interrupted();
         assert!(badge::badge(&nothing).is_none());
-        let options = Options::default();
+        let options = RenderOptions::default();
         assert!(render(Format::Badge, &nothing, &options, &mut Vec::new()).is_err());
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::write(dir.path().join("badge.svg"), "old").expect("written");
@@ -267,7 +264,7 @@ fn a_baseline_hides_known_failures() {
             .matrix
             .values()
             .flat_map(|r| r.values())
-            .any(|p| *p == Pair::Unproven)
+            .any(|p| *p == PairState::Unproven)
     );
 }
 
@@ -284,6 +281,12 @@ fn a_closed_pipe_is_not_an_error() {
     }
     for &format in Format::ALL {
         assert_eq!(format.to_string().parse(), Ok(format));
-        render(format, &sample::proven(), &Options::default(), &mut Closed).expect("a clean stop");
+        render(
+            format,
+            &sample::proven(),
+            &RenderOptions::default(),
+            &mut Closed,
+        )
+        .expect("a clean stop");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use agentproto_aoi::probe::{self, KNOWN, Observe};
+use agentproto_aoi::probe::{self, KEYS_BY_MAPPING, Observe};
 use serde_json::Value;
 
 use crate::aoi_lint::{Dir, assert_valid, repository, schema};
@@ -276,8 +276,8 @@ fn mistakes_have_a_position_and_fail_the_schema() {
     let text = "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], limit: {flag: -n, total: 5, page: 6}}\n";
     let found = mistakes(text);
     assert_eq!((found.len(), found[0].0, found[0].1), (1, 4, 50));
-    let told = "`page` must be at most `total` (5), found 6";
-    assert!(found[0].2.contains(told), "{found:?}");
+    let expected = "`page` must be at most `total` (5), found 6";
+    assert!(found[0].2.contains(expected), "{found:?}");
     let text = "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], target: {from: b}}\n";
     assert!(mistakes(text)[0].2.contains("`target.from` names `b`"));
     assert!(!mistakes("tool: [x\n").is_empty());
@@ -303,8 +303,8 @@ fn parser_and_schema_have_the_same_keys() {
         ("schema", "/properties/schema"),
         ("versions", "/$defs/versions"),
     ];
-    assert_eq!(places.len(), KNOWN.len());
-    for (what, keys) in KNOWN {
+    assert_eq!(places.len(), KEYS_BY_MAPPING.len());
+    for (what, keys) in KEYS_BY_MAPPING {
         let (_, at) = places.iter().find(|(name, _)| name == what).expect(what);
         let properties = schema.pointer(&format!("{at}/properties")).expect(at);
         let known: BTreeSet<&str> = keys.iter().copied().collect();
@@ -393,9 +393,13 @@ fn a_misspelled_command_name_gets_a_suggestion() {
     let wrong = file.replace("  search:", "  serch:");
     dir.write("aoi-probe.yaml", &wrong);
     let ran = dir.lint(&["--check", "11"]).exits(65);
-    let told = "aoi-probe.yaml:5:3: `capabilities` does not list a command `serch`; did you \
+    let expected = "aoi-probe.yaml:5:3: `capabilities` does not list a command `serch`; did you \
                 mean `search`?";
-    assert!(ran.err.contains(told) && ran.out.is_empty(), "{}", ran.err);
+    assert!(
+        ran.err.contains(expected) && ran.out.is_empty(),
+        "{}",
+        ran.err
+    );
     dir.write("aoi-probe.yaml", &format!("{file}leave_out: [ad]\n"));
     let ran = dir.lint(&["--check", "11"]).exits(65);
     assert!(ran.err.contains("did you mean `add`?"), "{}", ran.err);
@@ -411,8 +415,8 @@ fn a_misspelled_command_name_gets_a_suggestion() {
 fn an_unknown_placeholder_is_a_mistake() {
     let text = "aoi_probe: 1\ntool: [x]\nenv: {A: '{wrld}/a'}\ncommands:\n  a:\n    ok: [a, '{idd}', 'n-{uniq}', '{owner}/x']\n";
     let found = mistakes(text);
-    let told: Vec<(u32, u32)> = found.iter().map(|m| (m.0, m.1)).collect();
-    assert_eq!(told, [(3, 10), (6, 13), (6, 34)], "{found:?}");
+    let expected: Vec<(u32, u32)> = found.iter().map(|m| (m.0, m.1)).collect();
+    assert_eq!(expected, [(3, 10), (6, 13), (6, 34)], "{found:?}");
     assert!(found[0].2.contains("{wrld}; did you mean {world}?"));
     assert!(found[1].2.contains("{idd}; did you mean {id}?"));
     assert!(
@@ -473,7 +477,7 @@ fn a_failed_setup_is_reported_before_any_check() {
     let file = std::fs::read_to_string(dir.at("aoi-probe.yaml")).expect("a file");
     dir.script("seed", "echo begun >&2; echo 'no database' >&2; exit 3");
     let head = "sandbox: true\nsetup:\n  - [\"true\"]\n";
-    for (line, told) in [
+    for (line, expected) in [
         (
             "[./seed, now]",
             "setup `./seed now` failed: exit 3 (no database)",
@@ -483,8 +487,8 @@ fn a_failed_setup_is_reported_before_any_check() {
         dir.write("aoi-probe.yaml", &format!("{file}{head}  - {line}\n"));
         for check in ["1", "3", "8", "advisory"] {
             let ran = dir.lint(&["--check", check]).exits(65);
-            let told = format!("aoi-probe.yaml:12:5: {told}");
-            assert!(ran.err.contains(&told), "{told}\n{}", ran.err);
+            let expected = format!("aoi-probe.yaml:12:5: {expected}");
+            assert!(ran.err.contains(&expected), "{expected}\n{}", ran.err);
             assert!(ran.err.contains("run the setup by hand"), "{}", ran.err);
             assert!(ran.out.is_empty(), "the report must be empty: {}", ran.out);
         }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use agentproto_aoi::model::{
-    Assertion, Check, Finding, Report, SCHEMA, Subject, TOOL, Timing, Tool, Verdict,
+    Assertion, CheckId, Finding, Report, SCHEMA, TOOL, Timing, Tool, ToolUnderTest, Verdict,
     characteristics, matrix, summary,
 };
-use agentproto_report::words::word;
+use agentproto_report::words::verdict_name;
 use serde_json::json;
 
 /// Text that a hostile tool may print or have as its name.
@@ -21,7 +21,7 @@ pub const ATTACKS: [&str; 8] = [
     "💥\u{e0041}",
 ];
 
-pub fn row(rule: &str, check: Check, command: &str, verdict: Verdict, message: &str) -> Finding {
+pub fn row(rule: &str, check: CheckId, command: &str, verdict: Verdict, message: &str) -> Finding {
     let mut row = Finding {
         check,
         rule: rule.to_owned(),
@@ -61,7 +61,7 @@ pub fn of(checks: Vec<Finding>) -> Report {
             name: "agentproto".to_owned(),
             version: "0.1.0".to_owned(),
         },
-        target: Subject {
+        target: ToolUnderTest {
             name: "outline".to_owned(),
             version: Some("1.8.2".to_owned()),
             argv: vec!["./outline".to_owned()],
@@ -91,7 +91,7 @@ pub fn mixed() -> Report {
     use Verdict::{Error, Fail, NotApplicable, NotVerified, Pass, Skip, Warn};
     let mut known = row(
         "AOI-02.type",
-        Check::Number(2),
+        CheckId::Number(2),
         "delete",
         Fail,
         "line 1: an event without a type",
@@ -100,14 +100,14 @@ pub fn mixed() -> Report {
     let mut report = of(vec![
         row(
             "AOI-01.schema",
-            Check::Number(1),
+            CheckId::Number(1),
             TOOL,
             Pass,
             "a JSON Schema",
         ),
         row(
             "AOI-02.object",
-            Check::Number(2),
+            CheckId::Number(2),
             "search",
             Pass,
             "12 lines in 3 runs",
@@ -115,42 +115,42 @@ pub fn mixed() -> Report {
         known,
         row(
             "AOI-03.summary-last",
-            Check::Number(3),
+            CheckId::Number(3),
             "search",
             Fail,
             "there is no aoi:summary",
         ),
         row(
             "AOI-03.ok",
-            Check::Number(3),
+            CheckId::Number(3),
             "search",
             NotVerified,
             "the run has no aoi:summary",
         ),
         row(
             "AOI-06.refuses",
-            Check::Number(6),
+            CheckId::Number(6),
             "delete",
             Skip,
             "the probe file does not have `sandbox: true`",
         ),
         row(
             "AOI-07.key",
-            Check::Number(7),
+            CheckId::Number(7),
             "search",
             NotApplicable,
             "the command changes nothing",
         ),
         row(
             "AOI-10.pipe",
-            Check::Number(10),
+            CheckId::Number(10),
             "search",
             Error,
             "the linter ran out of descriptors",
         ),
         row(
             "AOI-adv.help",
-            Check::Advisory,
+            CheckId::Advisory,
             TOOL,
             Warn,
             "--help exits 1",
@@ -169,14 +169,14 @@ pub fn proven() -> Report {
     of(vec![
         row(
             "AOI-02.object",
-            Check::Number(2),
+            CheckId::Number(2),
             "search",
             Verdict::Pass,
             "12 lines",
         ),
         row(
             "AOI-03.ok",
-            Check::Number(3),
+            CheckId::Number(3),
             "search",
             Verdict::Pass,
             "ok is true",
@@ -191,7 +191,7 @@ pub fn hostile(attack: &str) -> Report {
     report.target.probe_file = Some(attack.to_owned());
     report.isolation = vec![attack.to_owned()];
     for row in &mut report.checks {
-        row.message = format!("{} {attack}", word(row.verdict));
+        row.message = format!("{} {attack}", verdict_name(row.verdict));
         row.command = format!("search{attack}");
         row.repro = vec![attack.to_owned()];
         row.evidence =

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use agentproto_aoi::rules;
-use agentproto_mock::mutants::aoi::{Mutant, all};
+use agentproto_mock::mutants::aoi::{AoiMutant, all};
 use agentproto_mock::variants::aoi::VARIANTS;
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ fn sample() -> Option<Vec<&'static str>> {
     }
     let mut mutants: Vec<_> = all().collect();
     mutants.sort_by_key(|mutant| mutant.requirement);
-    let check = |mutant: &Mutant| mutant.requirement.split('.').next();
+    let check = |mutant: &AoiMutant| mutant.requirement.split('.').next();
     let checks = mutants.chunk_by(|one, next| check(one) == check(next));
     let mutants = checks.filter_map(|of_check| of_check.first());
     let variants = VARIANTS.iter().step_by(9).map(|variant| variant.name);
@@ -46,18 +46,18 @@ fn selftest(sample: Option<&[&str]>) -> (Value, Option<i32>) {
         .output()
         .expect("it runs");
     let text = String::from_utf8_lossy(&run.stdout);
-    let told = serde_json::from_str(&text).unwrap_or_else(|e| {
+    let report = serde_json::from_str(&text).unwrap_or_else(|e| {
         let stderr = String::from_utf8_lossy(&run.stderr);
         panic!("{e}: {:?}\n{text}\n{stderr}", run.status)
     });
-    (told, run.status.code())
+    (report, run.status.code())
 }
 
 #[test]
 fn the_self_test_passes() {
     let sample = sample();
-    let (told, code) = selftest(sample.as_deref());
-    let rows = |key: &str| told[key].as_array().cloned().unwrap_or_default();
+    let (report, code) = selftest(sample.as_deref());
+    let rows = |key: &str| report[key].as_array().cloned().unwrap_or_default();
     let survived: Vec<Value> = rows("mutants")
         .into_iter()
         .filter(|row| row["killed"] == false)
@@ -84,7 +84,7 @@ fn the_self_test_passes() {
         .collect();
     assert!(blamed.is_empty(), "{blamed:#?}");
     assert_eq!(rows("flaky"), [] as [Value; 0]);
-    assert_eq!(told["summary"]["flakes"], 0, "{:#}", told["summary"]);
+    assert_eq!(report["summary"]["flakes"], 0, "{:#}", report["summary"]);
     assert_eq!(code, Some(0));
     if let Some(sample) = sample {
         let shown = rows("mutants").len() + rows("variants").len();
@@ -95,5 +95,5 @@ fn the_self_test_passes() {
     assert!(all >= 150 && VARIANTS.len() >= 8);
     // Plus the tool itself.
     assert_eq!(rows("variants").len(), VARIANTS.len() + 1);
-    assert_eq!(told["summary"]["repeats"], 20);
+    assert_eq!(report["summary"]["repeats"], 20);
 }

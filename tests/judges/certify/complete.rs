@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use agentproto_harness::suite::{Suite, built_in};
-use agentproto_mock::{Kind, mutants};
+use agentproto_mock::{AgentKind, mutants};
 use agentproto_selftest::lifecycle;
 
 use crate::certify::{run, verdicts};
@@ -21,8 +21,8 @@ fn complete(name: &str, broken: impl Iterator<Item = &'static str>, exempt: &[&s
     let exempt: BTreeSet<&str> = exempt.iter().copied().collect();
     let suite = suite(name);
     let all: BTreeSet<&str> = suite.requirements.iter().map(|r| r.id.as_str()).collect();
-    let told: BTreeSet<&str> = broken.intersection(&all).copied().collect();
-    let both: Vec<_> = told.intersection(&exempt).collect();
+    let reported: BTreeSet<&str> = broken.intersection(&all).copied().collect();
+    let both: Vec<_> = reported.intersection(&exempt).collect();
     assert!(
         both.is_empty(),
         "{name}: {both:?} are exempt, but mutants break them"
@@ -34,31 +34,31 @@ fn complete(name: &str, broken: impl Iterator<Item = &'static str>, exempt: &[&s
     );
     let unbroken = all
         .iter()
-        .filter(|id| !told.contains(**id) && !exempt.contains(**id));
+        .filter(|id| !reported.contains(**id) && !exempt.contains(**id));
     let unbroken: Vec<_> = unbroken.collect();
     assert!(unbroken.is_empty(), "{name}: no mutant breaks {unbroken:?}");
 }
 
-fn of(kind: Kind) -> impl Iterator<Item = &'static str> {
+fn of(kind: AgentKind) -> impl Iterator<Item = &'static str> {
     mutants::of(kind).map(|mutant| mutant.requirement)
 }
 
 #[test]
 fn every_requirement_of_acp_has_a_mutant() {
-    complete("acp", of(Kind::Acp), &[]);
+    complete("acp", of(AgentKind::Acp), &[]);
 }
 
 #[test]
 fn every_requirement_of_mcp_has_a_mutant() {
-    complete("mcp", of(Kind::Mcp), &[]);
+    complete("mcp", of(AgentKind::Mcp), &[]);
 }
 
 #[test]
 fn every_mutant_names_a_requirement_of_its_suites() {
     for (kind, names) in [
-        (Kind::Acp, &["acp", "open-design"][..]),
-        (Kind::AcpV2, &["acp-v2-draft"]),
-        (Kind::Mcp, &["mcp"]),
+        (AgentKind::Acp, &["acp", "open-design"][..]),
+        (AgentKind::AcpV2, &["acp-v2-draft"]),
+        (AgentKind::Mcp, &["mcp"]),
     ] {
         let suites: Vec<Suite> = names.iter().map(|name| suite(name)).collect();
         for mutant in mutants::of(kind) {
@@ -72,15 +72,15 @@ fn every_mutant_names_a_requirement_of_its_suites() {
 
 /// Requirements that the draft shares with version 1, whose mutants break them in the same
 /// monitors.
-const AS_IN_VERSION_1: [&str; 7] = [
+const SHARED_WITH_V1: [&str; 7] = [
     "V2-TR-01", "V2-TR-02", "V2-TR-06", "V2-TR-07", "V2-TR-08", "V2-TR-10", "V2-TR-17",
 ];
 
 #[test]
 fn every_requirement_of_the_draft_has_a_mutant() {
-    complete("acp-v2-draft", of(Kind::AcpV2), &AS_IN_VERSION_1);
-    let acp: BTreeSet<&str> = of(Kind::Acp).collect();
-    for id in AS_IN_VERSION_1 {
+    complete("acp-v2-draft", of(AgentKind::AcpV2), &SHARED_WITH_V1);
+    let acp: BTreeSet<&str> = of(AgentKind::Acp).collect();
+    for id in SHARED_WITH_V1 {
         let shared = id.trim_start_matches("V2-");
         assert!(acp.contains(shared), "no mutant breaks {shared}");
     }
@@ -88,7 +88,7 @@ fn every_requirement_of_the_draft_has_a_mutant() {
 
 /// Requirements that no bundle can break, because they are duties of our runner. The runner's own
 /// tests break them; a bundle only shows that they are met.
-const DUTIES_OF_THE_RUNNER: [(&str, &str); 20] = [
+const RUNNER_DUTIES: [(&str, &str); 20] = [
     ("A29-REQ-07", "a missing program is covered by A45-LIFE-02"),
     ("A29-SETUP-21", "the order of the stages"),
     ("A29-VER-08", "the order of the stages"),
@@ -130,12 +130,12 @@ const DUTIES_OF_THE_RUNNER: [(&str, &str); 20] = [
 fn every_requirement_of_the_lifecycle_has_a_mutant_or_is_a_duty_of_the_runner() {
     let mutants = lifecycle::mutants();
     let broken = mutants.iter().map(|mutant| mutant.requirement);
-    complete("lifecycle", broken, &DUTIES_OF_THE_RUNNER.map(|(id, _)| id));
+    complete("lifecycle", broken, &RUNNER_DUTIES.map(|(id, _)| id));
 }
 
 /// Requirements of Open Design that ACP has as well: a defective agent, the case that detects it,
 /// and the requirements that must be reported.
-const AS_IN_ACP: [(&str, &str, &[&str]); 9] = [
+const SHARED_WITH_ACP: [(&str, &str, &[&str]); 9] = [
     (
         "MOCK_SCENARIO=never-starts",
         "od-18-initialize",
@@ -177,27 +177,27 @@ const AS_IN_ACP: [(&str, &str, &[&str]); 9] = [
 
 #[test]
 fn every_requirement_of_open_design_is_broken_by_a_mutant() {
-    let shared: Vec<&str> = AS_IN_ACP
+    let shared: Vec<&str> = SHARED_WITH_ACP
         .iter()
         .flat_map(|(.., ids)| *ids)
         .copied()
         .collect();
-    complete("open-design", of(Kind::Acp), &shared);
+    complete("open-design", of(AgentKind::Acp), &shared);
     let suite = ["--mock", "acp", "--suite", "open-design", "--timeout", "3"];
-    for (wrong, case, statements) in AS_IN_ACP {
+    for (wrong, case, statements) in SHARED_WITH_ACP {
         let (_, right) = run(&[&suite[..], &["--only", case]].concat());
         let (_, report) = run(&[&suite[..], &["--only", case, "--env", wrong]].concat());
         for id in statements {
             let blames = |v: &&str| matches!(*v, "fail" | "warn");
-            let told = verdicts(&report, id);
+            let reported = verdicts(&report, id);
             assert!(
-                told.iter().any(blames),
-                "{wrong} does not fail {id}: {told:?}"
+                reported.iter().any(blames),
+                "{wrong} does not fail {id}: {reported:?}"
             );
-            let told = verdicts(&right, id);
+            let reported = verdicts(&right, id);
             assert!(
-                !told.iter().any(blames),
-                "the conforming mock agent fails {id}: {told:?}"
+                !reported.iter().any(blames),
+                "the conforming mock agent fails {id}: {reported:?}"
             );
         }
     }

@@ -75,8 +75,8 @@ fn crashes_hangs_and_incomplete_lines_fail_the_turn() {
     ] {
         let (code, report) = turn(scenario);
         assert_eq!(code, Some(1), "{scenario}");
-        let told = verdicts(&report, "PT-01");
-        assert!(told.contains(&"fail"), "{scenario}: {told:?}");
+        let reported = verdicts(&report, "PT-01");
+        assert!(reported.contains(&"fail"), "{scenario}: {reported:?}");
         let message = message(&report, "PT-01");
         assert!(message.contains(words), "{scenario}: {message}");
         assert!(verdicts(&report, "IN-01").contains(&"pass"), "{scenario}");
@@ -95,11 +95,11 @@ fn a_crash_has_its_own_hint() {
         assert_eq!(row["verdict"], "fail", "{row:#}");
         row["hint"].as_str().unwrap().to_owned()
     };
-    let mend = "first fix what makes it exit";
+    let expected = "first fix what makes it exit";
     let died = hint(&["--env", "MOCK_SCENARIO=crash"]);
-    assert!(died.contains(mend), "{died}");
+    assert!(died.contains(expected), "{died}");
     let broken = hint(&["--env", "MOCK_MUTANT=acp-tr-17-same-request-id"]);
-    assert!(!broken.contains(mend), "{broken}");
+    assert!(!broken.contains(expected), "{broken}");
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn noise_on_stdout_fails_the_transport_requirements() {
     ] {
         let (code, report) = turn(scenario);
         assert_eq!(code, Some(1), "{scenario}");
-        let told = verdicts(&report, requirement);
-        assert!(told.contains(&"fail"), "{scenario}: {told:?}");
+        let reported = verdicts(&report, requirement);
+        assert!(reported.contains(&"fail"), "{scenario}: {reported:?}");
         let rows = report["results"].as_array().unwrap().iter();
         let row = rows
             .filter(|row| row["requirement"] == requirement)
@@ -229,13 +229,13 @@ fn a_hang_before_the_first_session_is_reported() {
     ]);
     assert_eq!(output.status.code(), Some(1), "{report:#}");
     assert!(verdicts(&report, "TR-09").contains(&"fail"), "{report:#}");
-    let told = report.to_string();
+    let reported = report.to_string();
     assert!(
-        told.contains("`session/new` was not answered"),
+        reported.contains("`session/new` was not answered"),
         "{report:#}"
     );
     assert!(
-        told.contains("it was never answered in this run"),
+        reported.contains("it was never answered in this run"),
         "{report:#}"
     );
 }

@@ -122,16 +122,16 @@ fn no_report_contains_the_secrets_of_the_agent() {
     assert_eq!(report["target"]["info"]["name"], "[secret]");
     assert_eq!(report["target"]["info"]["version"], "plain");
     let rows = report["results"].as_array().unwrap();
-    let told = |words: &str| {
+    let count = |words: &str| {
         let texts = rows.iter().map(|row| row.to_string());
         texts.filter(|row| row.contains(words)).count()
     };
     assert!(
-        told("the last words are [secret] in plain") > 0,
+        count("the last words are [secret] in plain") > 0,
         "{report:#}"
     );
     assert!(with("heard with [secret], [secret], [secret], plain") > 0);
-    assert!(told("[secret]…") > 0, "{report:#}");
+    assert!(count("[secret]…") > 0, "{report:#}");
 }
 
 /// `{home}` is replaced in a value, and the result is not redacted.

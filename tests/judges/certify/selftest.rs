@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use agentproto_mock::{Kind, mutants, variants};
+use agentproto_mock::{AgentKind, mutants, variants};
 use agentproto_selftest::{lifecycle, sessions};
 use serde_json::Value;
 
@@ -83,7 +83,7 @@ fn an_empty_selection_is_an_error() {
 /// Requirements that a mutant's defect breaks besides its own. A failure of any other requirement
 /// is a false failure. For ACP, tests/judges/harness_monitors checks this with fixed scripts,
 /// because the set of other cases that run here varies.
-const ALSO: [(&str, &[&str]); 12] = [
+const SIDE_EFFECTS: [(&str, &[&str]); 12] = [
     // An error code that is a string is never the expected code.
     (
         "mcp-base-code-text",
@@ -127,12 +127,12 @@ fn list<'v>(row: &'v Value, key: &str) -> Vec<&'v str> {
 }
 
 /// Prints the numbers to stderr without test capture, so that they show up even if the test passes.
-fn tell(outcome: &Value) {
+fn print_summary(outcome: &Value) {
     use std::io::Write;
     let summary = &outcome["summary"];
     let number = |key: &str| summary[key].as_u64().unwrap_or_default();
     let rate = |key: &str| 100.0 * number(key) as f64 / number("mutants").max(1) as f64;
-    let told = format!(
+    let text = format!(
         "\nselftest: {} mutants, {:.1} % killed, {:.1} % with the right requirement; {} \
          conforming variants, {} false failures; {:.0} s\n",
         number("mutants"),
@@ -142,7 +142,7 @@ fn tell(outcome: &Value) {
         number("false_failures"),
         outcome["wall_ms"].as_f64().unwrap_or_default() / 1000.0,
     );
-    let _ = std::io::stderr().write_all(told.as_bytes());
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// Ids of some mutants of every kind and some variants, spread evenly. `None` means all of them,
@@ -151,7 +151,7 @@ fn sample() -> Option<Vec<&'static str>> {
     if crate::is_full_depth() {
         return None;
     }
-    let mocks = [Kind::Acp, Kind::AcpV2, Kind::Mcp];
+    let mocks = [AgentKind::Acp, AgentKind::AcpV2, AgentKind::Mcp];
     let of_mocks = mocks.into_iter().flat_map(|kind| {
         let mutants = mutants::of(kind).map(|mutant| mutant.id).step_by(16);
         let variants = variants::of(kind).map(|variant| variant.name).step_by(12);
@@ -181,7 +181,7 @@ fn the_self_test_passes() {
     let output = certify(&args).output().unwrap();
     let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_valid(&schema("selftest.schema.json"), &outcome);
-    tell(&outcome);
+    print_summary(&outcome);
     let mutants = outcome["mutants"].as_array().unwrap();
     let summary = &outcome["summary"];
     let mut wrong = Vec::new();
@@ -193,7 +193,7 @@ fn the_self_test_passes() {
         if row["attributed"] != true || !proven {
             wrong.push(format!("not caught: {row}"));
         }
-        let also = ALSO.iter().find(|(mutant, _)| *mutant == id);
+        let also = SIDE_EFFECTS.iter().find(|(mutant, _)| *mutant == id);
         let also = also.map_or(&[][..], |(_, also)| also);
         let others = list(row, "also").into_iter().filter(|o| !also.contains(o));
         if row["mock"] != "acp" {

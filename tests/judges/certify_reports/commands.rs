@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use agentproto_harness::model::{Report, Verdict};
-use agentproto_harness::render::{Options, write_all};
+use agentproto_harness::render::{RenderOptions, write_all};
 use assert_cmd::Command;
 
 use crate::certify_reports::formats::assert_harmless;
@@ -48,7 +48,7 @@ fn shards(dir: &Path) {
             row.case = format!("{}-{n}", row.case);
             mine(n)
         });
-        shard.sum_up();
+        shard.summarize();
         save(dir, &format!("{i}.json"), &shard);
     }
 }
@@ -77,7 +77,7 @@ fn render_prints_a_saved_report_in_any_format() {
     let output = report(dir.path(), &["render", "r.json", "--report-dir", "all"]);
     ends(&output, 0);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
-    assert!(text.contains("wire lines: all/report.html"), "{text}");
+    assert!(text.contains("all/report.html shows every check"), "{text}");
     assert!(dir.path().join("all/report.sarif").is_file());
 }
 
@@ -160,9 +160,9 @@ fn invalid_files_are_reported_with_a_position() {
         ("deep.json", 65, "recursion limit"),
         (".", 74, "cannot be read"),
     ];
-    for (name, code, told) in cases {
+    for (name, code, rows_with_texts) in cases {
         let err = ends(&report(dir.path(), &["render", name]), code);
-        assert!(err.contains(told), "{name}: {err}");
+        assert!(err.contains(rows_with_texts), "{name}: {err}");
     }
     save(dir.path(), "good.json", &sample::vendor());
     let args = ["render", "good.json", "--report-dir", "good.json"];
@@ -178,7 +178,12 @@ fn invalid_files_are_reported_with_a_position() {
 fn an_index_shows_every_agent_by_section() {
     let dir = tempfile::tempdir().expect("a directory");
     let root = dir.path();
-    write_all(&sample::vendor(), &root.join("hermes"), &Options::default()).expect("written");
+    write_all(
+        &sample::vendor(),
+        &root.join("hermes"),
+        &RenderOptions::default(),
+    )
+    .expect("written");
     let mut other = sample::clean();
     other.target.info["title"] = "Clean & <b>quick</b>".into();
     save(root, "clean agent.json", &other);
@@ -189,7 +194,7 @@ fn an_index_shows_every_agent_by_section() {
         row.section = "Tools".to_owned();
         row.verdict = Verdict::NotApplicable;
     }
-    mcp.sum_up();
+    mcp.summarize();
     save(root, "server.json", &mcp);
     std::fs::write(root.join("package.json"), "{\"name\": \"x\"}").expect("written");
     std::fs::create_dir(root.join("empty")).expect("made");
@@ -219,7 +224,7 @@ fn an_index_covers_several_directories() {
     for place in ["old/run", "new/run", "more/a", "more/b"] {
         let path = root.join(place);
         std::fs::create_dir_all(&path).expect("made");
-        write_all(&sample::clean(), &path, &Options::default()).expect("written");
+        write_all(&sample::clean(), &path, &RenderOptions::default()).expect("written");
     }
     std::fs::create_dir(root.join("site")).expect("made");
     let args = [

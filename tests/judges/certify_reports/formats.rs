@@ -1,8 +1,8 @@
 //! Formats for other programs and for the web.
 
 use agentproto_harness::model::{Report, SuiteInfo, Verdict};
-use agentproto_harness::render::{Format, Options, baseline, write_all};
-use agentproto_report::baseline::Fixed;
+use agentproto_harness::render::{Format, RenderOptions, baseline, write_all};
+use agentproto_report::baseline::FixedRow;
 use agentproto_text::is_hidden;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -299,7 +299,7 @@ fn markdown_fits_into_a_comment() {
     let bad = report.results.iter().find(|r| r.verdict == Verdict::Fail);
     let bad = bad.expect("a failure").clone();
     report.results = vec![bad; 1000];
-    report.sum_up();
+    report.summarize();
     let text = print(Format::Markdown, &report);
     assert!(text.len() < 65_000, "{}", text.len());
     assert!(text.contains("rows not shown here. See "), "{text}");
@@ -309,15 +309,15 @@ fn markdown_fits_into_a_comment() {
 fn badges_show_the_verdict() {
     let mut partial = sample::clean();
     partial.partial = true;
-    partial.sum_up();
+    partial.summarize();
     let mut unproven = sample::clean();
     unproven.results.clear();
-    unproven.sum_up();
+    unproven.summarize();
     let mut unjudged = sample::vendor();
     unjudged
         .results
         .retain(|r| matches!(r.verdict, Verdict::Pass | Verdict::Error));
-    unjudged.sum_up();
+    unjudged.summarize();
     let cases = [
         (sample::clean(), "certified", "brightgreen"),
         (sample::vendor(), "3 failing", "red"),
@@ -364,12 +364,12 @@ fn a_badge_is_valid_xml_for_any_suite_name() {
 
 #[test]
 fn fixed_failures_are_listed() {
-    let options = Options {
-        fixed: vec![Fixed {
+    let options = RenderOptions {
+        fixed: vec![FixedRow {
             id: "SE-07".to_owned(),
-            place: "acp / x".to_owned(),
+            subject: "acp / x".to_owned(),
         }],
-        ..Options::default()
+        ..RenderOptions::default()
     };
     let report = sample::vendor();
     for format in [Format::Human, Format::Markdown] {
@@ -389,7 +389,7 @@ fn a_directory_gets_every_format() {
     let place = dir.path().join("a/b");
     let report = sample::vendor();
     for _ in 0..2 {
-        write_all(&report, &place, &Options::default()).expect("written");
+        write_all(&report, &place, &RenderOptions::default()).expect("written");
     }
     let mut names: Vec<_> = std::fs::read_dir(&place)
         .expect("a directory")
@@ -419,7 +419,7 @@ fn a_directory_gets_every_format() {
         "{markdown}"
     );
 
-    let error = write_all(&report, &place.join("report.md"), &Options::default());
+    let error = write_all(&report, &place.join("report.md"), &RenderOptions::default());
     let error = error.expect_err("the path is a file").to_string();
     assert!(error.contains("report.md` cannot be written"), "{error}");
 }

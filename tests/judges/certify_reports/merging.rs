@@ -9,7 +9,7 @@ use crate::certify_reports::sample;
 fn run_in(n: usize) -> (Report, Vec<Report>) {
     let mut whole = sample::vendor();
     whole.results.iter_mut().for_each(|r| r.known = false);
-    whole.sum_up();
+    whole.summarize();
     let mut cases: Vec<&str> = whole.results.iter().map(|r| r.case.as_str()).collect();
     cases.sort_unstable();
     cases.dedup();
@@ -41,7 +41,7 @@ fn run_in(n: usize) -> (Report, Vec<Report>) {
                 processes: if i == 1 { whole.timing.processes } else { 0 },
                 jobs: 2,
             };
-            shard.sum_up();
+            shard.summarize();
             shard
         })
         .collect();
@@ -64,7 +64,7 @@ fn a_merged_run_without_failures_is_certified() {
     let (_, mut shards) = run_in(2);
     for shard in &mut shards {
         shard.results.retain(|r| r.verdict == Verdict::Pass);
-        shard.sum_up();
+        shard.summarize();
         assert!(
             !shard.summary.certified,
             "a single shard must not be certified"
@@ -139,17 +139,20 @@ fn mismatched_shards_are_refused() {
             "different agent",
         ),
     ];
-    for (change, told) in cases {
+    for (change, rows_with_texts) in cases {
         let (_, mut shards) = run_in(3);
         change(&mut shards);
-        let error = merge(shards).expect_err(told).to_string();
-        assert!(error.contains(told), "{error}");
+        let error = merge(shards).expect_err(rows_with_texts).to_string();
+        assert!(error.contains(rows_with_texts), "{error}");
     }
     let (_, mut shards) = run_in(2);
     let doubled = shards[0].results.iter().find(|r| r.case != "monitor");
     let doubled = doubled.expect("a row").clone();
     shards[1].results.push(doubled);
-    assert!(matches!(merge(shards), Err(MergeError::CaseTwice { .. })));
+    assert!(matches!(
+        merge(shards),
+        Err(MergeError::DuplicateCase { .. })
+    ));
 }
 
 #[test]

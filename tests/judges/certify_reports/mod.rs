@@ -10,15 +10,15 @@ mod sample;
 use std::path::PathBuf;
 
 use agentproto_harness::model::{Report, Verdict};
-use agentproto_harness::render::{Format, Options, render};
+use agentproto_harness::render::{Format, RenderOptions, render};
 use agentproto_text::is_hidden;
 use serde_json::Value;
 
 fn print(format: Format, report: &Report) -> String {
-    print_with(format, report, &Options::default())
+    print_with(format, report, &RenderOptions::default())
 }
 
-fn print_with(format: Format, report: &Report, options: &Options) -> String {
+fn print_with(format: Format, report: &Report, options: &RenderOptions) -> String {
     let mut out = Vec::new();
     render(format, report, options, &mut out).expect("rendered");
     String::from_utf8(out).expect("UTF-8")
@@ -66,11 +66,11 @@ fn the_sample_has_every_verdict_and_300_rows() {
 #[test]
 fn human_snapshot() {
     insta::assert_snapshot!("human", print(Format::Human, &sample::vendor()));
-    let narrow = Options {
+    let narrow = RenderOptions {
         color: true,
         unicode: false,
         width: 50,
-        ..Options::default()
+        ..RenderOptions::default()
     };
     let mut few = sample::vendor();
     few.results.retain(|r| r.verdict != Verdict::Pass);
@@ -83,7 +83,7 @@ fn a_certificate_comes_first_in_the_report() {
     assert!(text.starts_with("CERTIFIED\n"), "{text}");
     assert!(!text.contains("FAIL") && !text.contains("SKIP"), "{text}");
     assert!(
-        text.ends_with("4.2 s, 41 agent processes, 2 at a time\n"),
+        text.ends_with("4.2 s, 41 agent processes, up to 2 in parallel\n"),
         "{text}"
     );
 }
@@ -147,7 +147,7 @@ fn every_event_matches_its_schema() {
 fn an_interrupted_run_is_never_ok() {
     let mut report = sample::clean();
     report.partial = true;
-    report.sum_up();
+    report.summarize();
     let events = events(&print(Format::Jsonl, &report));
     let summary = events.last().expect("a summary");
     assert_eq!(summary["ok"], false);
@@ -193,6 +193,12 @@ fn a_closed_pipe_is_not_an_error() {
         }
     }
     for &format in Format::ALL {
-        render(format, &sample::vendor(), &Options::default(), &mut Closed).expect("a clean stop");
+        render(
+            format,
+            &sample::vendor(),
+            &RenderOptions::default(),
+            &mut Closed,
+        )
+        .expect("a clean stop");
     }
 }

@@ -47,7 +47,7 @@ pub fn row(case: &str, id: &str, section: &str, level: Level, verdict: Verdict) 
 }
 
 /// Every verdict, with texts like those of the harness.
-fn told() -> Vec<CaseResult> {
+fn rows_with_texts() -> Vec<CaseResult> {
     let [transport, initialization, .., client, _] = SECTIONS.map(|s| s.1);
     let (sessions, turn, updates) = (SECTIONS[3].1, SECTIONS[4].1, SECTIONS[5].1);
     vec![
@@ -129,12 +129,12 @@ fn told() -> Vec<CaseResult> {
 
 /// A report with 300 rows. The rows with texts come first in their sections.
 pub fn vendor() -> Report {
-    let told = told();
+    let special_rows = rows_with_texts();
     let mut results = Vec::new();
     for (prefix, section, count) in SECTIONS {
         for n in 1..=count {
             let id = format!("{prefix}-{n:02}");
-            let special = told.iter().filter(|r| r.requirement == id);
+            let special = special_rows.iter().filter(|r| r.requirement == id);
             let before = results.len();
             results.extend(special.cloned());
             if results.len() == before {
@@ -167,7 +167,7 @@ pub fn vendor() -> Report {
     }
     let mut report = Report { results, ..empty() };
     agentproto_harness::render::arrange(&mut report);
-    report.sum_up();
+    report.summarize();
     report
 }
 
@@ -214,7 +214,7 @@ pub fn empty() -> Report {
 pub fn clean() -> Report {
     let mut report = vendor();
     report.results.retain(|r| r.verdict == Verdict::Pass);
-    report.sum_up();
+    report.summarize();
     report
 }
 
@@ -279,7 +279,7 @@ pub fn hostile(attack: &str) -> Report {
             ..row(attack, attack, attack, Level::Must, verdict)
         });
     }
-    report.sum_up();
+    report.summarize();
     report.summary.reason = Some(text());
     report
 }

@@ -1,15 +1,15 @@
 //! Every mutant whose requirement a monitor checks.
 
-use agentproto_mock::Kind;
+use agentproto_mock::AgentKind;
 use agentproto_mock::mutants;
 
+use crate::harness_monitors::conversation::{Conversation, MonitorFindings};
 use crate::harness_monitors::scripts::*;
-use crate::harness_monitors::talk::{Heard, Talk};
 
-type Script = fn(&mut Talk);
+type Script = fn(&mut Conversation);
 
 /// Requirements that the monitors can check in any conversation.
-const WATCHED: &[&str] = &[
+const MONITORED: &[&str] = &[
     "TR-01", "TR-02", "TR-03", "TR-04", "TR-05", "TR-06", "TR-07", "TR-08", "TR-09", "TR-10",
     "TR-17", "TR-22", "IN-01", "IN-06", "IN-08", "IN-11", "AU-01", "AU-02", "AU-03", "AU-04",
     "SE-01", "SE-02", "SE-03", "SE-14", "CL-02", "LI-01", "LI-02", "LI-03", "LI-07", "PT-01",
@@ -64,16 +64,16 @@ fn way(mutant: &str) -> (Script, &'static str) {
     }
 }
 
-fn run(script: Script, scenario: &str, mutant: Option<&str>) -> Heard {
+fn run(script: Script, scenario: &str, mutant: Option<&str>) -> MonitorFindings {
     let mut args = vec!["--scenario", scenario];
     args.extend(mutant.iter().flat_map(|id| ["--mutant", *id]));
-    let mut talk = Talk::start(&args);
-    script(&mut talk);
-    talk.finish()
+    let mut conversation = Conversation::start(&args);
+    script(&mut conversation);
+    conversation.finish()
 }
 
 /// Requirements that a mutant breaks in addition to its own.
-fn beside(mutant: &str) -> &'static [&'static str] {
+fn also_broken(mutant: &str) -> &'static [&'static str] {
     match mutant {
         // The client announced no capabilities, so each use of a service breaks both requirements.
         "acp-fs-01-reads-unasked"
@@ -87,22 +87,22 @@ fn beside(mutant: &str) -> &'static [&'static str] {
 
 fn check(families: &[&str]) {
     let mut wrong = Vec::new();
-    for mutant in mutants::of(Kind::Acp) {
+    for mutant in mutants::of(AgentKind::Acp) {
         let family = mutant.requirement.split('-').next().unwrap_or_default();
-        if !families.contains(&family) || !WATCHED.contains(&mutant.requirement) {
+        if !families.contains(&family) || !MONITORED.contains(&mutant.requirement) {
             continue;
         }
         let (script, scenario) = way(mutant.id);
-        let heard = run(script, scenario, Some(mutant.id));
-        let mut expected = beside(mutant.id).to_vec();
+        let findings = run(script, scenario, Some(mutant.id));
+        let mut expected = also_broken(mutant.id).to_vec();
         expected.push(mutant.requirement);
         expected.sort_unstable();
-        let broken = heard.broken();
+        let broken = findings.violated();
         if broken != expected {
             wrong.push(format!(
                 "{}: found {broken:?}, expected {expected:?}\n{}",
                 mutant.id,
-                heard.story()
+                findings.describe()
             ));
         }
     }
@@ -159,20 +159,20 @@ fn the_conforming_mock_agent_breaks_nothing() {
     ];
     let mut held = std::collections::BTreeSet::new();
     for (script, scenario) in ways {
-        let heard = run(script, scenario, None);
+        let findings = run(script, scenario, None);
         assert_eq!(
-            heard.broken(),
+            findings.violated(),
             Vec::<&str>::new(),
             "{scenario}\n{}",
-            heard.story()
+            findings.describe()
         );
-        held.extend(heard.held());
+        held.extend(findings.passed());
     }
     // Requirements that these conversations need not cover.
     let may_be_untouched = [
         "TR-04", "IN-11", "FS-01", "FS-02", "TE-01", "EL-04", "EL-06", "EX-08",
     ];
-    let mut untouched = WATCHED.to_vec();
+    let mut untouched = MONITORED.to_vec();
     untouched.retain(|id| !held.contains(id) && !may_be_untouched.contains(id));
     assert_eq!(untouched, Vec::<&str>::new());
 }
@@ -181,24 +181,24 @@ fn the_conforming_mock_agent_breaks_nothing() {
 #[test]
 fn other_mutants_cause_no_false_failures() {
     let mut wrong = Vec::new();
-    for mutant in mutants::of(Kind::Acp) {
+    for mutant in mutants::of(AgentKind::Acp) {
         // The first mutant leaves its turn open at the end of input, which is reported. The second
         // never exits after the end of input. The third has no sessions, so there is no response to
         // check.
         let endless = ["acp-pt-11-deaf", "acp-tr-18-stays", "acp-od-19-silent"];
-        if WATCHED.contains(&mutant.requirement) || endless.contains(&mutant.id) {
+        if MONITORED.contains(&mutant.requirement) || endless.contains(&mutant.id) {
             continue;
         }
         let (script, scenario) = way(mutant.id);
-        let heard = run(script, scenario, Some(mutant.id));
-        let mut broken = heard.broken();
+        let findings = run(script, scenario, Some(mutant.id));
+        let mut broken = findings.violated();
         // A failure of the mutant's own requirement is not a false failure.
         broken.retain(|id| *id != mutant.requirement);
-        if broken != beside(mutant.id) {
+        if broken != also_broken(mutant.id) {
             wrong.push(format!(
                 "{}: found {broken:?}\n{}",
                 mutant.id,
-                heard.story()
+                findings.describe()
             ));
         }
     }

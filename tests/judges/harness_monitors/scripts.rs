@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::harness_monitors::talk::{Talk, silent};
+use crate::harness_monitors::conversation::{Conversation, ignore_all};
 
-pub fn initialize(t: &mut Talk, capabilities: Value) {
+pub fn initialize(t: &mut Conversation, capabilities: Value) {
     let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
     t.ask(1001, "initialize", params);
 }
 
-pub fn fully(t: &mut Talk) {
+pub fn fully(t: &mut Conversation) {
     initialize(
         t,
         json!({
@@ -23,13 +23,13 @@ pub fn fully(t: &mut Talk) {
 }
 
 /// A client that supports elicitation by URL but not by form.
-pub fn pages(t: &mut Talk) {
+pub fn pages(t: &mut Conversation) {
     initialize(t, json!({ "elicitation": { "url": {} } }));
     new_session(t, 1002);
     prompts(t, &["ask a question"]);
 }
 
-pub fn new_session(t: &mut Talk, id: u64) {
+pub fn new_session(t: &mut Conversation, id: u64) {
     let params = json!({ "cwd": t.dir, "mcpServers": [] });
     let answer = t.ask(id, "session/new", params);
     t.session = answer["result"]["sessionId"]
@@ -38,11 +38,11 @@ pub fn new_session(t: &mut Talk, id: u64) {
         .to_owned();
 }
 
-fn prompt_params(t: &Talk, text: &str) -> Value {
+fn prompt_params(t: &Conversation, text: &str) -> Value {
     json!({ "sessionId": t.session, "prompt": [{ "type": "text", "text": text }] })
 }
 
-pub fn prompts(t: &mut Talk, texts: &[&str]) {
+pub fn prompts(t: &mut Conversation, texts: &[&str]) {
     for (id, text) in (1100..).zip(texts) {
         let params = prompt_params(t, text);
         t.ask(id, "session/prompt", params);
@@ -50,7 +50,7 @@ pub fn prompts(t: &mut Talk, texts: &[&str]) {
 }
 
 /// The handshake, a session, a turn, a list, and every kind of invalid envelope.
-pub fn basics(t: &mut Talk) {
+pub fn basics(t: &mut Conversation) {
     initialize(t, json!({}));
     new_session(t, 1002);
     prompts(t, &["hello"]);
@@ -68,14 +68,14 @@ pub fn basics(t: &mut Talk) {
     t.try_to_ask(1010, "session/list", json!({}));
 }
 
-pub fn hello(t: &mut Talk) {
+pub fn hello(t: &mut Conversation) {
     initialize(t, json!({}));
     new_session(t, 1002);
     prompts(t, &["hello"]);
 }
 
 /// Every kind of turn, with a client that has all capabilities.
-pub fn everything(t: &mut Talk) {
+pub fn everything(t: &mut Conversation) {
     fully(t);
     new_session(t, 1002);
     prompts(
@@ -94,7 +94,7 @@ pub fn everything(t: &mut Talk) {
 }
 
 /// The same prompts with a client without capabilities.
-pub fn without_services(t: &mut Talk) {
+pub fn without_services(t: &mut Conversation) {
     initialize(t, json!({}));
     new_session(t, 1002);
     prompts(
@@ -103,28 +103,28 @@ pub fn without_services(t: &mut Talk) {
     );
 }
 
-pub fn one_turn(t: &mut Talk) {
+pub fn one_turn(t: &mut Conversation) {
     fully(t);
     new_session(t, 1002);
     prompts(t, &["go"]);
 }
 
-pub fn modest_turn(t: &mut Talk) {
+pub fn modest_turn(t: &mut Conversation) {
     initialize(t, json!({}));
     new_session(t, 1002);
     prompts(t, &["go"]);
 }
 
-pub fn starts(t: &mut Talk) {
+pub fn starts(t: &mut Conversation) {
     fully(t);
 }
 
-pub fn starts_modestly(t: &mut Talk) {
+pub fn starts_modestly(t: &mut Conversation) {
     initialize(t, json!({}));
 }
 
 /// Two sessions in two directories, one with a turn; then list, load, resume, delete and close.
-pub fn sessions(t: &mut Talk) {
+pub fn sessions(t: &mut Conversation) {
     initialize(t, json!({}));
     new_session(t, 1003);
     let second = t.session.clone();
@@ -147,15 +147,15 @@ fn is_chunk(message: &Value) -> bool {
 }
 
 /// Starts a long turn and waits for its first chunk.
-fn slow_turn(t: &mut Talk) {
+fn slow_turn(t: &mut Conversation) {
     initialize(t, json!({}));
     new_session(t, 1002);
     let params = prompt_params(t, "be slow");
-    t.tell(1003, "session/prompt", params);
+    t.send(1003, "session/prompt", params);
     t.until(is_chunk);
 }
 
-pub fn cancel(t: &mut Talk) {
+pub fn cancel(t: &mut Conversation) {
     slow_turn(t);
     t.notify("session/cancel", json!({ "sessionId": t.session.clone() }));
     // Waits for the end of the turn, or long enough to see that it does not end.
@@ -167,7 +167,7 @@ pub fn cancel(t: &mut Talk) {
     }
 }
 
-pub fn cancel_request(t: &mut Talk) {
+pub fn cancel_request(t: &mut Conversation) {
     slow_turn(t);
     t.notify("$/cancel_request", json!({ "requestId": 1003 }));
     // Prompts until the canceled turn has ended. Until then the agent refuses a new turn.
@@ -180,14 +180,14 @@ pub fn cancel_request(t: &mut Talk) {
 }
 
 /// Two sessions that ask for permission at the same time and then get their answers.
-pub fn two_questions(t: &mut Talk) {
+pub fn two_questions(t: &mut Conversation) {
     initialize(t, json!({}));
-    t.service = silent;
+    t.service = ignore_all;
     let (mut open, mut sessions) = (Vec::new(), Vec::new());
     for (session, turn) in [(1002, 1004), (1003, 1005)] {
         new_session(t, session);
         let params = prompt_params(t, "ask for permission");
-        t.tell(turn, "session/prompt", params);
+        t.send(turn, "session/prompt", params);
         open.push(t.until_called("session/request_permission"));
         sessions.push(t.session.clone());
     }
@@ -205,7 +205,7 @@ pub fn two_questions(t: &mut Talk) {
     }
 }
 
-pub fn modes(t: &mut Talk) {
+pub fn modes(t: &mut Conversation) {
     initialize(t, json!({}));
     new_session(t, 1002);
     let session = t.session.clone();

@@ -36,11 +36,11 @@ fn runtime(place: &Place) -> PathBuf {
 
 /// URL and token of the host, once it runs.
 fn door(place: &Place) -> (String, String) {
-    let told = until("runtime.json comes", || {
+    let runtime_file = until("runtime.json comes", || {
         let text = std::fs::read(runtime(place)).ok()?;
         serde_json::from_slice::<serde_json::Value>(&text).ok()
     });
-    let text = |key: &str| told[key].as_str().expect("a text").to_owned();
+    let text = |key: &str| runtime_file[key].as_str().expect("a text").to_owned();
     (text("url"), text("token"))
 }
 

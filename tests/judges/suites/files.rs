@@ -76,7 +76,7 @@ fn every_requirement_is_checked_by_a_case_or_a_monitor() {
             );
             let by_case = suite.cases.iter().any(|case| case.decides.contains(id));
             assert!(
-                by_case || !requirement.watched.is_empty(),
+                by_case || !requirement.monitors.is_empty(),
                 "{}: nothing checks {id}",
                 suite.name
             );
@@ -141,7 +141,7 @@ fn the_acp_suite_has_every_requirement_of_the_catalog() {
 
 #[test]
 fn named_register_entries_exist() {
-    let known: BTreeSet<&str> = register().map(|statement| statement.id).collect();
+    let known: BTreeSet<&str> = register().map(|requirement| requirement.id).collect();
     for suite in suites() {
         for requirement in &suite.requirements {
             for row in &requirement.register {
@@ -193,7 +193,7 @@ fn monitors_and_suites_name_the_same_requirements() {
     let watched: BTreeSet<&String> = suites
         .iter()
         .flat_map(|suite| &suite.requirements)
-        .flat_map(|requirement| &requirement.watched)
+        .flat_map(|requirement| &requirement.monitors)
         .collect();
     let required: BTreeSet<&String> = suites
         .iter()

@@ -6,17 +6,17 @@ use std::process::Command;
 
 use agentproto_harness::lifecycle;
 use agentproto_harness::model::{Report, Verdict};
-use agentproto_harness::suite::{self, What};
+use agentproto_harness::suite::{self, StepKind};
 use agentproto_runtime::context::Sandboxing;
 use agentproto_sandbox::helper;
-use agentproto_selftest::lifecycle::{Made, Mutant, mutants, trial, variants};
+use agentproto_selftest::lifecycle::{BundleSpec, Mutant, mutants, run_suite, variants};
 use agentproto_suites::register;
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
 /// Runs several trials at a time, because they mostly wait.
-fn judged<'m>(
-    all: impl IntoIterator<Item = (&'m Made, Vec<String>)>,
+fn run_trials<'m>(
+    all: impl IntoIterator<Item = (&'m BundleSpec, Vec<String>)>,
     sandboxing: Sandboxing,
 ) -> Vec<Report> {
     helper::use_binary(env!("CARGO_BIN_EXE_agentproto"));
@@ -26,13 +26,13 @@ fn judged<'m>(
         .build()
         .expect("a runtime");
     let trials = all.into_iter().map(|(made, only)| async move {
-        let report = trial(made, &only, 2, sandboxing).await;
+        let report = run_suite(made, &only, 2, sandboxing).await;
         report.expect("a report")
     });
     runtime.block_on(stream::iter(trials).buffered(4).collect())
 }
 
-fn blames(verdict: Verdict) -> bool {
+fn is_failure(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Fail | Verdict::Warn | Verdict::Error)
 }
 
@@ -54,7 +54,7 @@ fn the_suite_checks_registered_requirements_with_suitable_probes() {
     }
     for case in &suite.cases {
         for step in &case.steps {
-            let What::Probe(probe) = &step.what else {
+            let StepKind::Probe(probe) = &step.kind else {
                 panic!("{} has a step that is not a probe", case.id);
             };
             for id in &case.decides {
@@ -65,7 +65,7 @@ fn the_suite_checks_registered_requirements_with_suitable_probes() {
     }
     let used = |name: &str| {
         let mut steps = suite.cases.iter().flat_map(|c| &c.steps);
-        steps.any(|s| matches!(&s.what, What::Probe(probe) if probe == name))
+        steps.any(|s| matches!(&s.kind, StepKind::Probe(probe) if probe == name))
     };
     for name in lifecycle::PROBES.names() {
         assert!(used(name), "no case uses {name}");
@@ -76,10 +76,10 @@ fn the_suite_checks_registered_requirements_with_suitable_probes() {
 #[test]
 fn the_register_and_the_suite_agree() {
     let suite = suite::built_in("lifecycle").expect("there").expect("right");
-    for statement in register() {
-        if statement.proposed.contains("case:lifecycle") {
-            let decided = suite.requirement(statement.id).is_some();
-            assert!(decided, "{} is not in the suite", statement.id);
+    for requirement in register() {
+        if requirement.decided_by.contains("case:lifecycle") {
+            let decided = suite.requirement(requirement.id).is_some();
+            assert!(decided, "{} is not in the suite", requirement.id);
         }
     }
 }
@@ -120,13 +120,13 @@ fn mutants_break_no_other_requirement() {
     ];
     let mutants = mutants();
     let chosen: Vec<&Mutant> = mutants.iter().filter(|m| chosen.contains(&m.id)).collect();
-    let reports = judged(
-        chosen.iter().map(|m| (&m.made, Vec::new())),
+    let reports = run_trials(
+        chosen.iter().map(|m| (&m.data, Vec::new())),
         Sandboxing::Auto,
     );
     let mut others = Vec::new();
     for (mutant, report) in chosen.iter().zip(&reports) {
-        let blamed = report.results.iter().filter(|r| blames(r.verdict));
+        let blamed = report.results.iter().filter(|r| is_failure(r.verdict));
         let wrongly = blamed.filter(|r| r.requirement != mutant.requirement);
         others.extend(wrongly.map(|r| format!("{}: {} {}", mutant.id, r.requirement, r.message)));
         assert!(report.summary.fail > 0, "{} survived", mutant.id);
@@ -139,7 +139,7 @@ fn mutants_break_no_other_requirement() {
 fn without_a_sandbox_its_requirements_have_no_verdict() {
     let variants = variants();
     let first = variants.first().expect("one");
-    let reports = judged([(&first.made, vec!["sandbox".to_owned()])], Sandboxing::Off);
+    let reports = run_trials([(&first.data, vec!["sandbox".to_owned()])], Sandboxing::Off);
     let rows = reports.iter().flat_map(|r| &r.results);
     let verdicts: Vec<Verdict> = rows.map(|r| r.verdict).collect();
     assert_eq!(verdicts, [Verdict::NotVerified; 2]);
@@ -193,7 +193,7 @@ fn a_bundle_that_cannot_be_prepared_still_gets_verdicts() {
     let dir = tempfile::tempdir().expect("a directory");
     let mutants = mutants();
     let old = mutants.iter().find(|m| m.id == "lc-version-out-of-range");
-    old.expect("there").made.write(dir.path()).expect("made");
+    old.expect("there").data.write(dir.path()).expect("made");
     let named = dir.path().to_string_lossy();
     let (code, report, errors) = certify(&[&named, "--suite", "lifecycle"]);
     assert_eq!(code, 69, "{errors}");
@@ -207,7 +207,7 @@ fn a_bundle_that_cannot_be_prepared_still_gets_verdicts() {
 }
 
 #[test]
-fn probe_steps_are_only_valid_in_lifecycle_suites() {
+fn probes_are_only_valid_in_their_suites() {
     let with = |protocol: &str, step: &str| {
         let text = format!(
             "suite: agentproto.suite/v1\nname: x\nprotocol: {protocol}\nrequirements:\n  - {{ id: X, statement: x }}\ncases:\n  - id: x\n    decides: X\n    steps: [{{ {step} }}]\n"

@@ -9,9 +9,9 @@ use std::process::{Command, Output};
 
 use agentproto_harness::model::{Level, Report, Verdict};
 use agentproto_harness::sessions;
-use agentproto_harness::suite::{self, Suite, What};
+use agentproto_harness::suite::{self, StepKind, Suite};
 use agentproto_sandbox::helper;
-use agentproto_selftest::sessions::{Mutant, Stage, mutants, variants};
+use agentproto_selftest::sessions::{HostBench, Mutant, mutants, variants};
 use agentproto_suites::register;
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
@@ -27,7 +27,7 @@ fn the_suite_checks_its_requirements_with_suitable_probes() {
     let suite = the_suite();
     for case in &suite.cases {
         for step in &case.steps {
-            let What::Probe(probe) = &step.what else {
+            let StepKind::Probe(probe) = &step.kind else {
                 panic!("{} has a step that is not a probe", case.id);
             };
             let can: BTreeSet<&str> = sessions::PROBES.decided_by(probe).iter().copied().collect();
@@ -37,7 +37,7 @@ fn the_suite_checks_its_requirements_with_suitable_probes() {
     }
     let used = |name: &str| {
         let mut steps = suite.cases.iter().flat_map(|c| &c.steps);
-        steps.any(|s| matches!(&s.what, What::Probe(probe) if probe == name))
+        steps.any(|s| matches!(&s.kind, StepKind::Probe(probe) if probe == name))
     };
     for name in sessions::PROBES.names() {
         assert!(used(name), "no case uses {name}");
@@ -49,10 +49,10 @@ fn the_suite_checks_its_requirements_with_suitable_probes() {
 #[test]
 fn the_register_and_the_suite_agree() {
     let suite = the_suite();
-    for statement in register() {
-        if statement.proposed.contains("case:sessions") {
-            let decided = suite.requirement(statement.id).is_some();
-            assert!(decided, "{} is not in the suite", statement.id);
+    for requirement in register() {
+        if requirement.decided_by.contains("case:sessions") {
+            let decided = suite.requirement(requirement.id).is_some();
+            assert!(decided, "{} is not in the suite", requirement.id);
         }
     }
     let known: Vec<&str> = register().map(|s| s.id).collect();
@@ -95,7 +95,7 @@ fn every_requirement_has_a_mutant() {
 
 // --- verdicts -----------------------------------------------------------------------------
 
-fn blames(verdict: Verdict) -> bool {
+fn is_failure(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Fail | Verdict::Warn | Verdict::Error)
 }
 
@@ -122,17 +122,17 @@ fn mutants_break_no_other_requirement() {
         .build()
         .expect("a runtime");
     let reports: Vec<Report> = runtime.block_on(async {
-        let stage = Stage::open().expect("a stage");
+        let bench = HostBench::open().expect("a bench");
         let trials = chosen
             .iter()
-            .map(|mutant| stage.trial(&mutant.made, &[], 3));
+            .map(|mutant| bench.run_suite(&mutant.data, &[], 3));
         let reports: Vec<_> = stream::iter(trials).buffered(2).collect().await;
-        stage.close().await;
+        bench.close().await;
         reports.into_iter().map(|r| r.expect("a report")).collect()
     });
     let mut others = Vec::new();
     for (mutant, report) in chosen.iter().zip(&reports) {
-        let blamed = report.results.iter().filter(|r| blames(r.verdict));
+        let blamed = report.results.iter().filter(|r| is_failure(r.verdict));
         let (own, wrongly): (Vec<_>, Vec<_>) =
             blamed.partition(|r| r.requirement == mutant.requirement);
         assert!(!own.is_empty(), "{} survived", mutant.id);
@@ -168,7 +168,7 @@ fn host(answer: fn(&mut TcpStream, &str)) -> String {
     url
 }
 
-fn say(stream: &mut TcpStream, head: &str, body: &str) {
+fn write_response(stream: &mut TcpStream, head: &str, body: &str) {
     let length = body.len();
     let _ = write!(
         stream,
@@ -186,7 +186,7 @@ fn certify(home: &Path, args: &[&str]) -> Output {
 }
 
 /// Runs `certify` on a server that is not a host. Returns exit code and report.
-fn judged(url: &str, more: &[&str]) -> (i32, Value) {
+fn certify_server(url: &str, more: &[&str]) -> (i32, Value) {
     let dir = tempfile::tempdir().expect("a directory");
     let token = dir.path().join("token");
     std::fs::write(&token, format!("{TOKEN}\n")).expect("written");
@@ -218,7 +218,7 @@ fn an_unreachable_host_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     drop(listener);
-    let (code, report) = judged(&url, &[]);
+    let (code, report) = certify_server(&url, &[]);
     assert_eq!(code, 69);
     let why = report["summary"]["reason"].as_str().expect("a reason");
     assert!(
@@ -235,7 +235,7 @@ fn a_host_that_hangs_gets_a_verdict() {
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest);
     });
-    let (code, report) = judged(&url, &["--only", "record,routes,stream,mcp-tools"]);
+    let (code, report) = certify_server(&url, &["--only", "record,routes,stream,mcp-tools"]);
     assert_eq!(verdict(&report, "A46-HTTP-03"), "fail", "{report:#}");
     assert_eq!(verdict(&report, "A46-HTTP-08"), "not_verified");
     assert_eq!(verdict(&report, "A46-MCP-01"), "not_verified");
@@ -247,7 +247,7 @@ fn a_server_without_http_is_reported() {
     let url = host(|stream, _| {
         let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.9\r\n");
     });
-    let (code, report) = judged(&url, &[]);
+    let (code, report) = certify_server(&url, &[]);
     assert_eq!(code, 1);
     assert_eq!(verdict(&report, "A46-HTTP-03"), "fail");
     let text = report.to_string();
@@ -256,11 +256,12 @@ fn a_server_without_http_is_reported() {
 
 #[test]
 fn unrelated_servers_fail_without_breaking_the_run() {
-    let page = host(|stream, _| say(stream, "200 OK\r\nContent-Type: text/html", "<html>"));
-    let (code, report) = judged(&page, &[]);
+    let page =
+        host(|stream, _| write_response(stream, "200 OK\r\nContent-Type: text/html", "<html>"));
+    let (code, report) = certify_server(&page, &[]);
     assert_eq!((code, verdict(&report, "A46-HTTP-03")), (1, "fail"));
-    let broken = host(|stream, _| say(stream, "500 Oh", "{}"));
-    let (code, report) = judged(&broken, &[]);
+    let broken = host(|stream, _| write_response(stream, "500 Oh", "{}"));
+    let (code, report) = certify_server(&broken, &[]);
     assert_eq!((code, verdict(&report, "A46-HTTP-03")), (1, "fail"));
     // Endless bodies and endless heads.
     let flood = host(|stream, _| {
@@ -268,24 +269,25 @@ fn unrelated_servers_fail_without_breaking_the_run() {
         let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
         while stream.write_all(chunk.as_bytes()).is_ok() {}
     });
-    let (code, _) = judged(&flood, &["--only", "record,mcp-tools,rebinding"]);
+    let (code, _) = certify_server(&flood, &["--only", "record,mcp-tools,rebinding"]);
     assert_eq!(code, 1);
     let headers = host(|stream, _| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n");
         while stream.write_all(b"x-more: and more\r\n").is_ok() {}
     });
-    let (code, _) = judged(&headers, &["--only", "record,stream"]);
+    let (code, _) = certify_server(&headers, &["--only", "record,stream"]);
     assert_eq!(code, 1);
 }
 
 /// A host that refuses every request neither fails nor is certified.
 #[test]
 fn a_host_without_the_adapter_is_not_certified() {
-    let url = host(|stream, _| say(stream, "404 Not Found", "{\"error\":\"no adapter\"}"));
-    let (code, report) = judged(&url, &["--only", "record,kill,turn"]);
+    let url =
+        host(|stream, _| write_response(stream, "404 Not Found", "{\"error\":\"no adapter\"}"));
+    let (code, report) = certify_server(&url, &["--only", "record,kill,turn"]);
     assert_eq!(code, 0, "{report:#}");
     assert_eq!(verdict(&report, "A46-HTTP-03"), "skip");
-    let (_, report) = judged(&url, &["--adapter", "mine", "--only", "record"]);
+    let (_, report) = certify_server(&url, &["--adapter", "mine", "--only", "record"]);
     assert_eq!(verdict(&report, "A46-HTTP-03"), "not_verified");
 }
 
@@ -294,14 +296,14 @@ fn a_host_without_the_adapter_is_not_certified() {
 fn the_token_is_not_in_the_evidence() {
     let url = host(|stream, asked| {
         let body = serde_json::json!({"id": asked, "error": {"message": asked}});
-        say(
+        write_response(
             stream,
             "201 Created\r\nContent-Type: application/json",
             &body.to_string(),
         );
     });
-    // `judged` checks for the token.
-    let (code, report) = judged(&url, &[]);
+    // `certify_server` checks for the token.
+    let (code, report) = certify_server(&url, &[]);
     assert_eq!(code, 1);
     assert!(report.to_string().contains("[secret]"));
 }

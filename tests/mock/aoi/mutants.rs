@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use agentproto_mock::mutants::aoi::{Mutant, Place, all};
+use agentproto_mock::mutants::aoi::{AoiMutant, RunCondition, all};
 
 use crate::aoi::runner::{Ground, LONG, ends_within, feed, send};
 
@@ -56,7 +56,7 @@ fn ids_are_unique_and_every_check_has_mutants() {
     }
     assert!(count(None) >= 20);
     for mutant in all() {
-        assert!(mutant.wrong.ends_with('.'), "{}", mutant.id);
+        assert!(mutant.defect.ends_with('.'), "{}", mutant.id);
         let (family, name) = mutant.requirement.split_once('.').expect("a rule");
         assert!(!name.is_empty(), "{}", mutant.id);
         match mutant.check() {
@@ -94,7 +94,7 @@ fn each_mutant_differs_from_the_conforming_tool() {
     );
 }
 
-fn differs(mutant: &Mutant) -> Result<(), String> {
+fn differs(mutant: &AoiMutant) -> Result<(), String> {
     let Some(right) = seen(Ground::new(), mutant, false) else {
         eprintln!(
             "{}: not tested: this machine cannot provide the environment",
@@ -108,7 +108,7 @@ fn differs(mutant: &Mutant) -> Result<(), String> {
     if right.hangs {
         return Err(format!("{}: the conforming tool hangs", mutant.id));
     }
-    if wrong.hangs != mutant.scene.hangs {
+    if wrong.hangs != mutant.setup.hangs {
         return Err(format!("{}: hangs: {}", mutant.id, wrong.hangs));
     }
     if wrong.stderr.contains("crates/mock/") {
@@ -123,44 +123,44 @@ fn differs(mutant: &Mutant) -> Result<(), String> {
     }
 }
 
-fn seen(ground: Ground, mutant: &Mutant, is_mutant: bool) -> Option<Seen> {
-    let scene = mutant.scene;
-    for args in scene.before {
-        ground.fed(args, scene.input);
+fn seen(ground: Ground, mutant: &AoiMutant, is_mutant: bool) -> Option<Seen> {
+    let setup = mutant.setup;
+    for args in setup.before {
+        ground.fed(args, setup.input);
     }
-    let mut command = ground.command(mutant.shows);
-    if let Some((name, value)) = scene.env {
+    let mut command = ground.command(mutant.run_args);
+    if let Some((name, value)) = setup.env {
         command.env(name, value);
     }
-    if scene.input.is_some() {
+    if setup.input.is_some() {
         command.stdin(Stdio::piped());
     }
     let mut master = None;
-    match scene.place {
-        Place::ClosedPipe => {
+    match setup.condition {
+        RunCondition::ClosedPipe => {
             command.stdout(unread());
         }
-        Place::ClosedStderr => {
+        RunCondition::ClosedStderr => {
             command.stderr(unread());
         }
-        Place::FullDevice => {
+        RunCondition::FullDevice => {
             let full = OpenOptions::new().write(true).open("/dev/full").ok()?;
             command.stdout(full);
         }
-        Place::NoNetwork => without_network(&mut command),
-        Place::Terminal => master = Some(on_terminal(&mut command)),
-        Place::Browser => ground.install_browser(),
-        Place::SlowReader => return slow(ground, command, is_mutant),
-        Place::Plain | Place::Signal(_) | Place::FirstLine => {}
+        RunCondition::NoNetwork => without_network(&mut command),
+        RunCondition::Terminal => master = Some(on_terminal(&mut command)),
+        RunCondition::Browser => ground.install_browser(),
+        RunCondition::SlowReader => return slow(ground, command, is_mutant),
+        RunCondition::Plain | RunCondition::Signal(_) | RunCondition::FirstLine => {}
     }
     let mut child = command.spawn().ok()?;
     // The command holds the other ends of pipes and terminals.
     drop(command);
-    feed(&mut child, scene.input);
+    feed(&mut child, setup.input);
     let stderr = child.stderr.take().map(collect);
-    let hangs = is_mutant && scene.hangs;
-    let (stdout, is_late) = match (scene.place, child.stdout.take(), master) {
-        (Place::Signal(signal), Some(stdout), _) => {
+    let hangs = is_mutant && setup.hangs;
+    let (stdout, is_late) = match (setup.condition, child.stdout.take(), master) {
+        (RunCondition::Signal(signal), Some(stdout), _) => {
             let mut stdout = BufReader::new(stdout);
             let mut first = Vec::new();
             let _ = stdout.read_until(b'\n', &mut first);
@@ -169,7 +169,7 @@ fn seen(ground: Ground, mutant: &Mutant, is_mutant: bool) -> Option<Seen> {
             let _ = stdout.read_to_end(&mut first);
             (steady(&first), is_late)
         }
-        (Place::FirstLine, Some(stdout), _) => {
+        (RunCondition::FirstLine, Some(stdout), _) => {
             let line = first_line(stdout, if hangs { A_WHILE } else { LONG });
             send(&child, libc::SIGKILL);
             let is_late = line.is_none();
@@ -191,7 +191,7 @@ fn seen(ground: Ground, mutant: &Mutant, is_mutant: bool) -> Option<Seen> {
     let stderr = stderr
         .and_then(|stderr| stderr.recv().ok())
         .unwrap_or_default();
-    let is_killed = is_late || scene.place == Place::FirstLine;
+    let is_killed = is_late || setup.condition == RunCondition::FirstLine;
     Some(Seen {
         stdout: masked(&stdout),
         stderr,

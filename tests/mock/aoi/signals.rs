@@ -116,7 +116,7 @@ fn a_slow_reader_loses_nothing() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_signal_ends_a_run_with_a_blocked_reader() {
+fn a_signal_ends_a_run_blocked_on_its_reader() {
     let ground = Ground::new();
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let (mut reader, writer) = std::io::pipe().expect("a pipe");

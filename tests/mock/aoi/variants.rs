@@ -12,7 +12,7 @@ fn each_variant_has_a_unique_name_and_works() {
     let mut names = BTreeSet::new();
     for variant in VARIANTS.iter() {
         assert!(names.insert(variant.name), "{}", variant.name);
-        assert!(variant.what.ends_with('.'), "{}", variant.name);
+        assert!(variant.description.ends_with('.'), "{}", variant.name);
         let ground = Ground::variant(variant.name);
         let flag = match variant.name {
             "format-flag" => "--format",

@@ -1,6 +1,6 @@
 //! A raw HTTP client that sends and receives bytes.
 
-use agentproto_mock::llm::{Script, Server, parse};
+use agentproto_mock::llm::{ModelServer, Script, parse};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -11,15 +11,17 @@ pub fn script(rules: &str) -> Script {
     parse(&format!("{HEAD}rules:\n{rules}")).expect("a script")
 }
 
-pub async fn certify() -> Server {
-    Server::start(Script::certify()).await.expect("a server")
+pub async fn certify() -> ModelServer {
+    ModelServer::start(Script::certify())
+        .await
+        .expect("a server")
 }
 
-pub async fn serving(rules: &str) -> Server {
-    Server::start(script(rules)).await.expect("a server")
+pub async fn serving(rules: &str) -> ModelServer {
+    ModelServer::start(script(rules)).await.expect("a server")
 }
 
-pub async fn connect(server: &Server) -> TcpStream {
+pub async fn connect(server: &ModelServer) -> TcpStream {
     let url = server.url();
     let address = url.strip_prefix("http://").expect("http");
     TcpStream::connect(address).await.expect("a connection")
@@ -58,7 +60,7 @@ impl Answer {
 }
 
 /// Sends bytes and reads until the server closes the connection.
-pub async fn raw(server: &Server, bytes: &[u8]) -> String {
+pub async fn raw(server: &ModelServer, bytes: &[u8]) -> String {
     let mut stream = connect(server).await;
     // The server may refuse the request and close the connection before everything was sent.
     let _ = stream.write_all(bytes).await;
@@ -105,11 +107,11 @@ pub fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-pub async fn post(server: &Server, path: &str, body: &Value) -> Answer {
+pub async fn post(server: &ModelServer, path: &str, body: &Value) -> Answer {
     let bytes = request("POST", path, &body.to_string());
     parse_answer(&raw(server, &bytes).await)
 }
 
-pub async fn get(server: &Server, path: &str) -> Answer {
+pub async fn get(server: &ModelServer, path: &str) -> Answer {
     parse_answer(&raw(server, &request("GET", path, "")).await)
 }

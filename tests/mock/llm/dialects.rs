@@ -1,6 +1,6 @@
 //! Responses without streaming, and how requests of each dialect are parsed.
 
-use agentproto_mock::llm::{Dialect, Role, Said};
+use agentproto_mock::llm::{ChatMessage, ChatRole, Dialect};
 use serde_json::{Value, json};
 
 use crate::llm::client::{certify, get, post, serving};
@@ -219,17 +219,17 @@ async fn a_tool_result_ends_the_turn_with_text() {
         let all = server.log().all();
         let asked = all.last().expect("asked");
         assert_eq!(asked.dialect, dialect);
-        let flat: Vec<(Role, &str)> = asked
+        let flat: Vec<(ChatRole, &str)> = asked
             .messages
             .iter()
-            .map(|Said { role, text }| (*role, text.as_str()))
+            .map(|ChatMessage { role, text }| (*role, text.as_str()))
             .filter(|(_, text)| !text.starts_with('<'))
             .collect();
         let expected = [
-            (Role::System, "s"),
-            (Role::User, "certify:tool"),
-            (Role::Call, "Glob"),
-            (Role::Tool, "a.txt"),
+            (ChatRole::System, "s"),
+            (ChatRole::User, "certify:tool"),
+            (ChatRole::Call, "Glob"),
+            (ChatRole::Tool, "a.txt"),
         ];
         assert_eq!(flat, expected, "{dialect:?}");
     }

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use agentproto_runtime::arm::Arm;
 use agentproto_runtime::arm::adapter::{Executable, from_manifest};
-use agentproto_runtime::arm::desk::{Answer, Permissions};
+use agentproto_runtime::arm::permissions::{Answer, Permissions};
 use agentproto_runtime::context::Context;
 use agentproto_runtime::{Code, StopReason, StreamEvent};
 use serde_json::json;
 
-use crate::arms::stand::{Stand, open, ready, text, thought, turn, watched};
+use crate::arms::fixture::{AgentFixture, open, ready, text, thought, turn, turn_with_events};
 
 const FIELDS: &str = "protocol: proprietary\nadapter: '@fake/adapter'\n\
     metadata: { agentproto: { adapter_exec: [sh, ./agent.sh, --plain] } }\n";
 
 /// The shell function `send` runs for every turn, with the request in $line.
-fn stand(send: &str) -> Stand {
+fn fixture(send: &str) -> AgentFixture {
     let script = format!(
         r#"say() {{ printf '%s\n' "$1"; }}
         end() {{ say '{{"type":"turn-end","reason":"end_turn"}}'; }}
@@ -34,22 +34,22 @@ fn stand(send: &str) -> Stand {
           esac
         done"#
     );
-    Stand::new(&script, FIELDS)
+    AgentFixture::new(&script, FIELDS)
 }
 
-fn arm(stand: &Stand) -> (Executable, Arc<Context>) {
-    let context = stand.context();
+fn arm(fixture: &AgentFixture) -> (Executable, Arc<Context>) {
+    let context = fixture.context();
     let argv = from_manifest(&context.bundle)
         .expect("keys")
         .expect("an adapter");
-    let spec = stand.spec(&["--agent"]);
-    let arm = Executable::new(Arc::clone(&context), argv, spec, stand.desk.clone());
+    let spec = fixture.spec(&["--agent"]);
+    let arm = Executable::new(Arc::clone(&context), argv, spec, fixture.broker.clone());
     (arm, context)
 }
 
 #[tokio::test]
 async fn every_event_is_passed_on() {
-    let stand = stand(
+    let fixture = fixture(
         r#"say '{"type":"text-delta","text":"a \"b\" \u00e9"}'
         say '{"type":"thought","text":"hm","turnId":"turn-1"}'
         say ''
@@ -57,7 +57,7 @@ async fn every_event_is_passed_on() {
         say '{"type":"tool-result","id":"1","ok":false,"content":"c"}'
         say '{"type":"turn-end","reason":"max_turn_requests","turnId":"turn-1"}'"#,
     );
-    let (arm, context) = arm(&stand);
+    let (arm, context) = arm(&fixture);
     assert_eq!(ready(&arm, None).await, "s-1");
     let (events, end) = turn(&arm, &context, "line one\nline two").await;
     assert_eq!(
@@ -82,7 +82,7 @@ async fn every_event_is_passed_on() {
     arm.close().await.expect("closed");
     let exit = arm.stop().await.expect("an exit");
     assert_eq!(exit.status.code(), Some(0));
-    let heard = stand.noted("heard");
+    let heard = fixture.file("heard");
     let lines: Vec<serde_json::Value> = heard
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
@@ -97,11 +97,11 @@ async fn every_event_is_passed_on() {
 
 #[tokio::test]
 async fn a_session_is_resumed_by_its_id() {
-    let stand = stand("end").sandboxed();
-    let (arm, context) = arm(&stand);
+    let fixture = fixture("end").sandboxed();
+    let (arm, context) = arm(&fixture);
     ready(&arm, Some("old")).await;
     turn(&arm, &context, "x").await.1.expect("an end");
-    assert!(stand.noted("heard").contains(r#""resume":"old""#));
+    assert!(fixture.file("heard").contains(r#""resume":"old""#));
     arm.stop().await;
 }
 
@@ -116,8 +116,8 @@ async fn an_invalid_event_ends_the_turn_and_is_quoted() {
         ("plain words", "`plain words`"),
         (r#"{"type":"connected"}"#, "connected twice"),
     ] {
-        let stand = stand(&format!("say '{line}'"));
-        let (arm, context) = arm(&stand);
+        let fixture = fixture(&format!("say '{line}'"));
+        let (arm, context) = arm(&fixture);
         ready(&arm, None).await;
         let (events, end) = turn(&arm, &context, "x").await;
         assert_eq!(events, []);
@@ -132,10 +132,10 @@ async fn an_invalid_event_ends_the_turn_and_is_quoted() {
 /// A turn ends once. A second end is reported with the next turn, or when the session closes.
 #[tokio::test]
 async fn a_second_turn_end_is_reported() {
-    let stand = stand(
+    let fixture = fixture(
         "end; say '{\"type\":\"turn-end\",\"reason\":\"refusal\"}'; say '{\"type\":\"error\",\"message\":\"x\"}'",
     );
-    let (arm, context) = arm(&stand);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     let (_, end) = turn(&arm, &context, "x").await;
     assert_eq!(end.expect("an end"), StopReason::EndTurn);
@@ -157,8 +157,8 @@ async fn a_second_turn_end_is_reported() {
 
 #[tokio::test]
 async fn the_end_of_an_unknown_turn_is_reported() {
-    let stand = stand(r#"say '{"type":"turn-end","reason":"end_turn","turnId":"turn-7"}'"#);
-    let (arm, context) = arm(&stand);
+    let fixture = fixture(r#"say '{"type":"turn-end","reason":"end_turn","turnId":"turn-7"}'"#);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     let (_, end) = turn(&arm, &context, "hi").await;
     let fault = end.expect_err("the turn must not hang");
@@ -169,14 +169,14 @@ async fn the_end_of_an_unknown_turn_is_reported() {
 
 #[tokio::test]
 async fn errors_of_the_adapter_keep_their_message() {
-    let stand = stand(
+    let fixture = fixture(
         r#"case $line in
         *login*) say '{"type":"error","code":"auth_required","message":"log in first","hint":"run login"}' ;;
         *gone*) say '{"type":"error","kind":"cancelled","message":"x"}' ;;
         *) say '{"type":"error","code":"quota","message":"no more today"}' ;;
         esac"#,
     );
-    let (arm, context) = arm(&stand);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     let fault = turn(&arm, &context, "login").await.1.expect_err("an error");
     assert_eq!(
@@ -197,15 +197,15 @@ async fn errors_of_the_adapter_keep_their_message() {
 
 #[tokio::test]
 async fn a_canceled_turn_ends_with_the_event_of_the_adapter() {
-    let stand = stand(
+    let fixture = fixture(
         r#"case $line in
         *wait*) say '{"type":"text-delta","text":"begun"}' ;;
         *) say '{"type":"text-delta","text":"next"}'; end ;;
         esac"#,
     );
-    let (arm, context) = arm(&stand);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
-    let (events, end) = watched(&arm, &context, "wait", |_| {
+    let (events, end) = turn_with_events(&arm, &context, "wait", |_| {
         let arm = &arm;
         async move { arm.cancel().await.expect("cancelled") }
     })
@@ -221,13 +221,13 @@ async fn a_canceled_turn_ends_with_the_event_of_the_adapter() {
 /// An adapter that ignores `cancel` does not block its caller, but the next turn reports it.
 #[tokio::test]
 async fn a_canceled_turn_ends_without_an_event_of_the_adapter() {
-    let stand = stand(
+    let fixture = fixture(
         r#"on_cancel() { :; }
         say '{"type":"text-delta","text":"begun"}'"#,
     );
-    let (arm, context) = arm(&stand);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
-    let (_, end) = watched(&arm, &context, "wait", |_| {
+    let (_, end) = turn_with_events(&arm, &context, "wait", |_| {
         let arm = &arm;
         async move { arm.cancel().await.expect("cancelled") }
     })
@@ -256,8 +256,8 @@ async fn questions_follow_the_permission_policy() {
             r#"{"op":"answer","id":"q","answer":"choice","choice":"n"}"#,
         ),
     ] {
-        let stand = stand(QUESTION).asking(permissions);
-        let (arm, context) = arm(&stand);
+        let fixture = fixture(QUESTION).with_permissions(permissions);
+        let (arm, context) = arm(&fixture);
         ready(&arm, None).await;
         let (events, end) = turn(&arm, &context, "x").await;
         end.expect("an end");
@@ -265,22 +265,22 @@ async fn questions_follow_the_permission_policy() {
             matches!(&events[0], StreamEvent::AgentPrompt { message, .. } if message == "Run ls?")
         );
         assert_eq!(events[1..], [text("done")]);
-        assert_eq!(stand.noted("reply"), wanted);
+        assert_eq!(fixture.file("reply"), wanted);
         arm.stop().await;
     }
-    let stand = stand(QUESTION).asking(Permissions::Ask);
-    let (arm, context) = arm(&stand);
+    let fixture = fixture(QUESTION).with_permissions(Permissions::Ask);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
-    let desk = &stand.desk;
-    let (_, end) = watched(&arm, &context, "x", |event| async move {
+    let broker = &fixture.broker;
+    let (_, end) = turn_with_events(&arm, &context, "x", |event| async move {
         if let StreamEvent::AgentPrompt { id, .. } = event {
-            assert!(desk.answer(&id, Answer::Content(json!({"a": 1}))));
+            assert!(broker.answer(&id, Answer::Content(json!({"a": 1}))));
         }
     })
     .await;
     end.expect("an end");
     assert_eq!(
-        stand.noted("reply"),
+        fixture.file("reply"),
         r#"{"op":"answer","id":"q","answer":"content","content":{"a":1}}"#
     );
     arm.stop().await;
@@ -289,8 +289,8 @@ async fn questions_follow_the_permission_policy() {
 /// Without this check the turn would wait until its time limit, which may be infinite.
 #[tokio::test]
 async fn an_adapter_that_closes_its_stdin_is_reported() {
-    let stand = stand("exec 0<&-; end; exec sleep 300");
-    let (arm, context) = arm(&stand);
+    let fixture = fixture("exec 0<&-; end; exec sleep 300");
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     let (_, end) = turn(&arm, &context, "x").await;
     assert_eq!(end.expect("an end"), StopReason::EndTurn);
@@ -303,7 +303,7 @@ async fn an_adapter_that_closes_its_stdin_is_reported() {
 
 #[tokio::test]
 async fn a_dead_adapter_is_reported() {
-    let stand1 = stand("say '{\"type\":\"text-delta\",\"text\":\"a\"}'; echo oh >&2; kill -9 $$");
+    let stand1 = fixture("say '{\"type\":\"text-delta\",\"text\":\"a\"}'; echo oh >&2; kill -9 $$");
     let (first, context) = arm(&stand1);
     ready(&first, None).await;
     let (events, end) = turn(&first, &context, "x").await;
@@ -313,7 +313,7 @@ async fn a_dead_adapter_is_reported() {
     assert!(
         fault
             .message
-            .contains("signal 9 during the turn; last stderr output: oh"),
+            .contains("signal 9 during the turn; stderr of the agent:\n    oh"),
         "{fault}"
     );
     assert_eq!(
@@ -321,15 +321,15 @@ async fn a_dead_adapter_is_reported() {
         Code::AgentExited
     );
 
-    let stand2 = Stand::new("echo 'no config' >&2; exit 2", FIELDS);
-    let (second, _) = arm(&stand2);
+    let fixture2 = AgentFixture::new("echo 'no config' >&2; exit 2", FIELDS);
+    let (second, _) = arm(&fixture2);
     second.handshake().await.expect("started");
     let fault = second.open(&open(None)).await.expect_err("dead");
     assert_eq!(fault.code, Code::AgentExited);
     assert!(
         fault
             .message
-            .contains("status 2 while connecting; last stderr output: no config"),
+            .contains("status 2 while connecting; stderr of the agent:\n    no config"),
         "{fault}"
     );
 }
@@ -344,17 +344,17 @@ async fn keys_of_the_manifest_are_checked() {
         let fields = format!(
             "protocol: proprietary\nadapter: '@fake/a'\nmetadata: {{ agentproto: {{ adapter_exec: {keys} }} }}\n"
         );
-        let context = Stand::new("", &fields).context();
+        let context = AgentFixture::new("", &fields).context();
         let fault = from_manifest(&context.bundle).expect_err("refused");
         assert_eq!(fault.code, Code::ManifestInvalid);
         assert!(fault.message.contains(said), "{fault}");
     }
     let fields = "protocol: proprietary\nadapter: '@fake/a'\nmetadata: { agentproto: { adapter_exec: [bin/x, --y, ./z] } }\n";
-    let stand = Stand::new("", fields);
-    let argv = from_manifest(&stand.context().bundle)
+    let fixture = AgentFixture::new("", fields);
+    let argv = from_manifest(&fixture.context().bundle)
         .expect("keys")
         .expect("an adapter");
-    let bundle = stand.path("bundle");
+    let bundle = fixture.path("bundle");
     assert_eq!(
         argv,
         [

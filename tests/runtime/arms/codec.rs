@@ -7,7 +7,7 @@ use agentproto_runtime::context::Context;
 use agentproto_runtime::{Code, StopReason, StreamEvent};
 use serde_json::json;
 
-use crate::arms::stand::{Stand, open, ready, text, thought, turn, watched};
+use crate::arms::fixture::{AgentFixture, open, ready, text, thought, turn, turn_with_events};
 
 fn fields(codec: &str) -> String {
     format!(
@@ -16,17 +16,17 @@ fn fields(codec: &str) -> String {
 }
 
 /// The script has the prompt in $prompt and records its arguments.
-fn stand(codec: &str, script: &str) -> Stand {
+fn fixture(codec: &str, script: &str) -> AgentFixture {
     let script = format!(
         "say() {{ printf '%s\\n' \"$1\"; }}\nprintf '%s ' \"$@\" >> args; echo >> args\nprompt=$(cat)\n{script}"
     );
-    Stand::new(&script, &fields(codec))
+    AgentFixture::new(&script, &fields(codec))
 }
 
-fn arm(stand: &Stand) -> (Box<dyn Arm>, Arc<Context>) {
-    let context = stand.context();
-    let spec = stand.spec(&["--model", "m"]);
-    let arm = proprietary(Arc::clone(&context), spec, stand.desk.clone());
+fn arm(fixture: &AgentFixture) -> (Box<dyn Arm>, Arc<Context>) {
+    let context = fixture.context();
+    let spec = fixture.spec(&["--model", "m"]);
+    let arm = proprietary(Arc::clone(&context), spec, fixture.broker.clone());
     (arm.expect("an arm"), context)
 }
 
@@ -40,11 +40,11 @@ say '{"type":"result","subtype":"success","is_error":false,"result":"you said so
 #[tokio::test]
 async fn claude_runs_two_turns() {
     for sandboxed in [false, true] {
-        let mut stand = stand("claude-stream-json", CLAUDE);
+        let mut fixture = fixture("claude-stream-json", CLAUDE);
         if sandboxed {
-            stand = stand.sandboxed();
+            fixture = fixture.sandboxed();
         }
-        let (arm, context) = arm(&stand);
+        let (arm, context) = arm(&fixture);
         let first = ready(&*arm, None).await;
         assert!(first.starts_with("local-"));
         let (events, end) = turn(&*arm, &context, "hello").await;
@@ -72,7 +72,7 @@ async fn claude_runs_two_turns() {
         assert_eq!(events[1], text("you said again"));
         let exit = arm.stop().await.expect("the last process");
         assert_eq!(exit.status.code(), Some(0));
-        let args = stand.noted("args");
+        let args = fixture.file("args");
         let flags = "--model m --print --output-format stream-json --verbose";
         assert_eq!(args, format!("{flags} \n{flags} --resume s-2 \n"));
     }
@@ -98,13 +98,13 @@ while [ $n -lt 50 ]; do
 done
 say '{"type":"result","status":"success","stats":{}}'
 "#;
-    let stand = stand("gemini-stream-json", script);
-    let (arm, context) = arm(&stand);
+    let fixture = fixture("gemini-stream-json", script);
+    let (arm, context) = arm(&fixture);
     ready(&*arm, None).await;
     for turns in 1..=2 {
         let (_, end) = turn(&*arm, &context, "hello").await;
         assert_eq!(end.expect("an end"), StopReason::EndTurn);
-        let warnings = stand.ear.warnings();
+        let warnings = fixture.observer.warnings();
         assert_eq!(warnings.len(), turns * 6, "{warnings:?}");
         let last = warnings.last().expect("a count");
         assert!(last.contains("50 warnings"), "{last}");
@@ -114,15 +114,15 @@ say '{"type":"result","status":"success","stats":{}}'
 
 #[tokio::test]
 async fn gemini_resumes_the_given_session() {
-    let stand = stand("gemini-stream-json", GEMINI);
-    let (arm, context) = arm(&stand);
+    let fixture = fixture("gemini-stream-json", GEMINI);
+    let (arm, context) = arm(&fixture);
     assert_eq!(ready(&*arm, Some("g-0")).await, "g-0");
     let (events, end) = turn(&*arm, &context, "hello").await;
     assert_eq!(events, [text("one "), text("two")]);
     assert_eq!(end.expect("an end"), StopReason::EndTurn);
-    assert_eq!(stand.ear.warnings(), ["agent_warning: getting slow"]);
+    assert_eq!(fixture.observer.warnings(), ["agent_warning: getting slow"]);
     arm.stop().await;
-    let args = stand.noted("args");
+    let args = fixture.file("args");
     assert_eq!(
         args,
         "--model m --output-format stream-json --resume g-0 \n"
@@ -133,8 +133,8 @@ async fn gemini_resumes_the_given_session() {
 async fn a_large_prompt_is_passed_on_stdin() {
     let script =
         r#"say "{\"type\":\"result\",\"subtype\":\"success\",\"result\":\"${#prompt} bytes\"}""#;
-    let stand = stand("claude-stream-json", script);
-    let (arm, context) = arm(&stand);
+    let fixture = fixture("claude-stream-json", script);
+    let (arm, context) = arm(&fixture);
     ready(&*arm, None).await;
     let (events, _) = turn(&*arm, &context, &"x".repeat(300_000)).await;
     assert_eq!(events, [text("300000 bytes")]);
@@ -151,8 +151,8 @@ async fn errors_invalid_output_and_crashes() {
     early) exec 0<&-; say '{"type":"result","subtype":"success","result":"early"}' ;;
     *) say '{"type":"assistant","message":{"content":[{"type":"text","text":"a"}]}}'; echo 'out of memory' >&2; exit 9 ;;
     esac"#;
-    let stand = stand("claude-stream-json", script);
-    let (arm, context) = arm(&stand);
+    let fixture = fixture("claude-stream-json", script);
+    let (arm, context) = arm(&fixture);
     ready(&*arm, None).await;
     let fault = turn(&*arm, &context, "error").await.1.expect_err("failed");
     assert_eq!(fault.code, Code::TurnFailed);
@@ -160,7 +160,7 @@ async fn errors_invalid_output_and_crashes() {
     let (events, end) = turn(&*arm, &context, "odd").await;
     assert_eq!(events, [text("fine")]);
     end.expect("an end");
-    let warnings = stand.ear.warnings();
+    let warnings = fixture.observer.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("`Welcome!`"), "{warnings:?}");
     turn(&*arm, &context, "evil").await.1.expect("an end");
@@ -174,7 +174,7 @@ async fn errors_invalid_output_and_crashes() {
     assert!(
         fault
             .message
-            .contains("status 9 during the turn; last stderr output: out of memory"),
+            .contains("status 9 during the turn; stderr of the agent:\n    out of memory"),
         "{fault}"
     );
     let (events, _) = turn(&*arm, &context, "early").await;
@@ -194,11 +194,11 @@ async fn a_canceled_turn_ends() {
     esac
     say '{"type":"assistant","message":{"content":[{"type":"text","text":"begun"}]}}'
     while :; do sleep 0.05; done"#;
-    let stand = stand("claude-stream-json", script);
-    let (arm, context) = arm(&stand);
+    let fixture = fixture("claude-stream-json", script);
+    let (arm, context) = arm(&fixture);
     ready(&*arm, None).await;
     for prompt in ["polite", "deaf"] {
-        let (events, end) = watched(&*arm, &context, prompt, |_| {
+        let (events, end) = turn_with_events(&*arm, &context, prompt, |_| {
             let arm = &*arm;
             async move { arm.cancel().await.expect("cancelled") }
         })
@@ -208,14 +208,14 @@ async fn a_canceled_turn_ends() {
     }
     let (events, _) = turn(&*arm, &context, "next").await;
     assert_eq!(events, [text("next")]);
-    assert_eq!(stand.noted("int"), "heard\n");
+    assert_eq!(fixture.file("int"), "heard\n");
     arm.stop().await;
 }
 
 #[tokio::test]
 async fn keys_of_the_manifest_are_checked() {
-    let stand = Stand::new("", &fields("cursor-json"));
-    let fault = proprietary(stand.context(), stand.spec(&[]), stand.desk.clone());
+    let fixture = AgentFixture::new("", &fields("cursor-json"));
+    let fault = proprietary(fixture.context(), fixture.spec(&[]), fixture.broker.clone());
     let fault = fault.err().expect("refused");
     assert_eq!(fault.code, Code::ManifestInvalid);
     assert!(
@@ -229,10 +229,10 @@ async fn keys_of_the_manifest_are_checked() {
 /// A missing program is reported before the first turn.
 #[tokio::test]
 async fn a_missing_program_fails_the_handshake() {
-    let stand = stand("claude-stream-json", "");
-    let mut spec = stand.spec(&[]);
+    let fixture = fixture("claude-stream-json", "");
+    let mut spec = fixture.spec(&[]);
     spec.argv = vec!["no-such-agent".into()];
-    let arm = proprietary(stand.context(), spec, stand.desk.clone()).expect("an arm");
+    let arm = proprietary(fixture.context(), spec, fixture.broker.clone()).expect("an arm");
     let fault = arm.handshake().await.expect_err("refused");
     assert_eq!(fault.code, Code::ProgramNotFound);
 }
@@ -249,10 +249,10 @@ async fn a_lost_session_is_restarted() {
     wait) say '{"type":"assistant","message":{"content":[{"type":"text","text":"begun"}]}}'; sleep 60 ;;
     *) say '{"type":"result","subtype":"success","result":"anew","session_id":"s-2"}' ;;
     esac"#;
-    let stand = stand("claude-stream-json", script);
-    let (arm, context) = arm(&stand);
+    let fixture = fixture("claude-stream-json", script);
+    let (arm, context) = arm(&fixture);
     ready(&*arm, None).await;
-    watched(&*arm, &context, "wait", |_| {
+    turn_with_events(&*arm, &context, "wait", |_| {
         let arm = &*arm;
         async move { arm.cancel().await.expect("cancelled") }
     })
@@ -263,7 +263,7 @@ async fn a_lost_session_is_restarted() {
     let (events, end) = turn(&*arm, &context, "go").await;
     end.expect("an end");
     assert_eq!(events, [text("anew")]);
-    let warnings = stand.ear.warnings();
+    let warnings = fixture.observer.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(
         warnings[0].contains("No conversation found"),

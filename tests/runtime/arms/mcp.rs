@@ -3,34 +3,34 @@
 use std::sync::Arc;
 
 use agentproto_runtime::arm::Arm;
-use agentproto_runtime::arm::desk::{Answer, Permissions};
-use agentproto_runtime::arm::mcp::{Mcp, Turn};
+use agentproto_runtime::arm::mcp::{Mcp, McpTurnConfig};
+use agentproto_runtime::arm::permissions::{Answer, Permissions};
 use agentproto_runtime::context::Context;
 use agentproto_runtime::{Code, StopReason, StreamEvent};
 use serde_json::json;
 
-use crate::arms::stand::{Stand, open, ready, text, thought, turn, watched};
+use crate::arms::fixture::{AgentFixture, open, ready, text, thought, turn, turn_with_events};
 
 const FIELDS: &str = "protocol: mcp\nmcp: { command: sh, transport: stdio }\n\
     metadata: { agentproto: { mcp_turn: { event_method: fake/event } } }\n";
 
-fn stand(call: &str) -> Stand {
+fn fixture(call: &str) -> AgentFixture {
     let script = format!("call() {{\n{call}\n}}\n{}", include_str!("server.sh"));
-    Stand::new(&script, FIELDS)
+    AgentFixture::new(&script, FIELDS)
 }
 
-fn arm(stand: &Stand) -> (Mcp, Arc<Context>) {
-    let context = stand.context();
-    let keys = Turn::from_manifest(&context.bundle).expect("keys");
-    let desk = stand.desk.clone();
-    let arm = Mcp::new(Arc::clone(&context), stand.spec(&[]), desk, keys);
+fn arm(fixture: &AgentFixture) -> (Mcp, Arc<Context>) {
+    let context = fixture.context();
+    let keys = McpTurnConfig::from_manifest(&context.bundle).expect("keys");
+    let broker = fixture.broker.clone();
+    let arm = Mcp::new(Arc::clone(&context), fixture.spec(&[]), broker, keys);
     (arm, context)
 }
 
 #[tokio::test]
 async fn a_turn_is_a_tool_call_and_its_text_appears_once() {
-    let stand = stand("text \"you said so\"");
-    let (arm, context) = arm(&stand);
+    let fixture = fixture("text \"you said so\"");
+    let (arm, context) = arm(&fixture);
     let negotiated = arm.handshake().await.expect("a handshake");
     assert_eq!(negotiated.name.as_deref(), Some("fake"));
     assert_eq!(negotiated.version.as_deref(), Some("9.9.9"));
@@ -47,16 +47,16 @@ async fn a_turn_is_a_tool_call_and_its_text_appears_once() {
         "the end of input ends the server"
     );
     assert!(
-        stand
-            .noted("heard")
+        fixture
+            .file("heard")
             .contains(r#""arguments":{"prompt":"hello"}"#)
     );
 }
 
 #[tokio::test]
 async fn a_turn_in_the_sandbox() {
-    let stand = stand("text \"you said so\"").sandboxed();
-    let (arm, context) = arm(&stand);
+    let fixture = fixture("text \"you said so\"").sandboxed();
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     let (events, end) = turn(&arm, &context, "hello").await;
     assert_eq!(events, [text("you said so")]);
@@ -76,7 +76,7 @@ fn call(id: &str, name: &str, kind: Option<&str>, args: serde_json::Value) -> St
 /// Every row of the mapping, in order, without a duplicate of the result's text.
 #[tokio::test]
 async fn notifications_become_events_in_order() {
-    let stand = stand(
+    let fixture = fixture(
         r#"progress one
         log info '"two"'
         log debug '"not shown"'
@@ -88,7 +88,7 @@ async fn notifications_become_events_in_order() {
         say '{"jsonrpc":"2.0","method":"other/event","params":{"type":"text","text":"not shown"}}'
         text "all of it""#,
     );
-    let (arm, context) = arm(&stand);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     let (events, end) = turn(&arm, &context, "go").await;
     assert_eq!(
@@ -120,8 +120,8 @@ async fn notifications_become_events_in_order() {
 /// Many events through a small channel: none is lost or out of order.
 #[tokio::test]
 async fn many_events_stay_in_order() {
-    let stand = stand("i=0; while [ $i -lt 3000 ]; do progress $i; i=$((i+1)); done; text end");
-    let (arm, context) = arm(&stand);
+    let fixture = fixture("i=0; while [ $i -lt 3000 ]; do progress $i; i=$((i+1)); done; text end");
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     let (events, _) = turn(&arm, &context, "go").await;
     let wanted: Vec<_> = (0..3000).map(|i| text(&i.to_string())).collect();
@@ -131,7 +131,7 @@ async fn many_events_stay_in_order() {
 
 #[tokio::test]
 async fn errors_end_the_turn_but_not_the_session() {
-    let stand = stand(
+    let fixture = fixture(
         r#"case $line in
         *tool-error*) answer '{"content":[{"type":"text","text":"no such file"}],"isError":true}' ;;
         *rpc-error*) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32603,\"message\":\"out of order\",\"data\":{\"why\":1}}}" ;;
@@ -141,7 +141,7 @@ async fn errors_end_the_turn_but_not_the_session() {
         *) text fine ;;
         esac"#,
     );
-    let (arm, context) = arm(&stand);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     for (prompt, code, said) in [
         ("tool-error", Code::TurnFailed, "no such file"),
@@ -175,14 +175,14 @@ async fn errors_end_the_turn_but_not_the_session() {
 /// first.
 #[tokio::test]
 async fn sessions_are_continued() {
-    let stand = stand("text ok");
-    let (first, context) = arm(&stand);
+    let fixture = fixture("text ok");
+    let (first, context) = arm(&fixture);
     let id = ready(&first, None).await;
     assert!(id.starts_with("local-"), "{id}");
     turn(&first, &context, "one").await.1.expect("an end");
     turn(&first, &context, "two").await.1.expect("an end");
     first.stop().await;
-    let heard = stand.noted("heard");
+    let heard = fixture.file("heard");
     assert!(
         heard.contains(r#""name":"go","arguments":{"prompt":"one"}"#),
         "{heard}"
@@ -190,12 +190,12 @@ async fn sessions_are_continued() {
     let second = r#""name":"go-on","arguments":{"prompt":"two","threadId":"t-7"}"#;
     assert!(heard.contains(second), "{heard}");
 
-    let (again, context) = arm(&stand);
+    let (again, context) = arm(&fixture);
     assert_eq!(ready(&again, Some("t-3")).await, "t-3");
     turn(&again, &context, "three").await.1.expect("an end");
     again.stop().await;
     let third = r#""name":"go-on","arguments":{"prompt":"three","threadId":"t-3"}"#;
-    assert!(stand.noted("heard").contains(third));
+    assert!(fixture.file("heard").contains(third));
 }
 
 #[tokio::test]
@@ -205,8 +205,8 @@ async fn a_server_without_sessions_cannot_resume() {
         "{one}\ncall() {{ text ok; }}\n{}",
         include_str!("server.sh")
     );
-    let stand = Stand::new(&script, FIELDS);
-    let (arm, _) = arm(&stand);
+    let fixture = AgentFixture::new(&script, FIELDS);
+    let (arm, _) = arm(&fixture);
     let negotiated = arm.handshake().await.expect("a handshake");
     assert_eq!(negotiated.resumable, Some(false));
     let fault = arm.open(&open(Some("x"))).await;
@@ -225,15 +225,15 @@ async fn a_server_without_sessions_cannot_resume() {
 /// of the next turn.
 #[tokio::test]
 async fn a_canceled_turn_ends() {
-    let stand = stand(
+    let fixture = fixture(
         r#"case $line in
         *first*) progress begun; late=$token ;;
         *) new=$token; token=$late; progress "too late"; token=$new; progress now; text ok ;;
         esac"#,
     );
-    let (arm, context) = arm(&stand);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
-    let (events, end) = watched(&arm, &context, "first", |event| {
+    let (events, end) = turn_with_events(&arm, &context, "first", |event| {
         let arm = &arm;
         async move {
             assert_eq!(event, text("begun"));
@@ -247,13 +247,13 @@ async fn a_canceled_turn_ends() {
     assert_eq!(events, [text("now")]);
     assert_eq!(end.expect("an end"), StopReason::EndTurn);
     arm.stop().await;
-    assert!(stand.noted("heard").contains("notifications/cancelled"));
+    assert!(fixture.file("heard").contains("notifications/cancelled"));
 }
 
 #[tokio::test]
 async fn a_dead_agent_is_reported_with_its_stderr() {
-    let stand = stand("progress dying; echo 'no more fuel' >&2; exit 3");
-    let (arm, context) = arm(&stand);
+    let fixture = fixture("progress dying; echo 'no more fuel' >&2; exit 3");
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     let (events, end) = turn(&arm, &context, "go").await;
     assert_eq!(events, [text("dying")]);
@@ -275,7 +275,7 @@ async fn a_dead_agent_is_reported_with_its_stderr() {
 
 #[tokio::test]
 async fn invalid_output_is_skipped_with_one_warning() {
-    let stand = stand(
+    let fixture = fixture(
         r#"say 'Starting up...'
         say '{"no": "message"}'
         printf '\377\376\n'
@@ -285,12 +285,12 @@ async fn invalid_output_is_skipped_with_one_warning() {
         say '{"jsonrpc":"2.0","id":99,"result":{}}'
         text fine"#,
     );
-    let (arm, context) = arm(&stand);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     let (events, end) = turn(&arm, &context, "go").await;
     assert_eq!(events, [text("fine")]);
     assert_eq!(end.expect("an end"), StopReason::EndTurn);
-    let warnings = stand.ear.warnings();
+    let warnings = fixture.observer.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("`Starting up...`"), "{warnings:?}");
     arm.stop().await;
@@ -299,13 +299,13 @@ async fn invalid_output_is_skipped_with_one_warning() {
 /// The response may have been in the oversized line, so the turn does not wait for it.
 #[tokio::test]
 async fn an_oversized_line_ends_the_turn() {
-    let stand = stand(
+    let fixture = fixture(
         r#"case $line in
         *long*) head -c 17000000 /dev/zero | tr '\0' x; echo ;;
         *) text fine ;;
         esac"#,
     );
-    let (arm, context) = arm(&stand);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     let (_, end) = turn(&arm, &context, "long").await;
     let fault = end.expect_err("too long");
@@ -333,8 +333,8 @@ async fn questions_follow_the_permission_policy() {
         ),
         (Permissions::Deny, r#"{"action":"decline"}"#),
     ] {
-        let stand = stand(&asked("text done")).asking(permissions);
-        let (arm, context) = arm(&stand);
+        let fixture = fixture(&asked("text done")).with_permissions(permissions);
+        let (arm, context) = arm(&fixture);
         ready(&arm, None).await;
         let (events, end) = turn(&arm, &context, "go").await;
         assert_eq!(end.expect("an end"), StopReason::EndTurn);
@@ -347,7 +347,7 @@ async fn questions_follow_the_permission_policy() {
         assert_eq!(message, "may I?");
         assert_eq!(options.len(), 2);
         assert_eq!(events[1..], [text("done")]);
-        let reply = stand.noted("reply");
+        let reply = fixture.file("reply");
         assert!(reply.contains(wanted), "{reply}");
         arm.stop().await;
     }
@@ -355,24 +355,24 @@ async fn questions_follow_the_permission_policy() {
 
 #[tokio::test]
 async fn the_caller_may_answer_or_cancel() {
-    let stand = stand(&asked("text done")).asking(Permissions::Ask);
-    let (arm, context) = arm(&stand);
+    let fixture = fixture(&asked("text done")).with_permissions(Permissions::Ask);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
-    let desk = &stand.desk;
-    let (_, end) = watched(&arm, &context, "go", |event| async move {
+    let broker = &fixture.broker;
+    let (_, end) = turn_with_events(&arm, &context, "go", |event| async move {
         if let StreamEvent::AgentPrompt { id, .. } = event {
-            assert!(desk.answer(&id, Answer::Content(json!({"ok": false}))));
+            assert!(broker.answer(&id, Answer::Content(json!({"ok": false}))));
             assert!(
-                !desk.answer(&id, Answer::Declined),
+                !broker.answer(&id, Answer::Declined),
                 "a question can be answered only once"
             );
         }
     })
     .await;
     assert_eq!(end.expect("an end"), StopReason::EndTurn);
-    assert!(stand.noted("reply").contains(r#""content":{"ok":false}"#));
+    assert!(fixture.file("reply").contains(r#""content":{"ok":false}"#));
 
-    let (events, end) = watched(&arm, &context, "go", |event| {
+    let (events, end) = turn_with_events(&arm, &context, "go", |event| {
         let arm = &arm;
         async move {
             if let StreamEvent::AgentPrompt { .. } = event {
@@ -393,15 +393,15 @@ async fn a_question_ends_with_its_turn() {
         say '{"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":{"message":"may I?","requestedSchema":{"type":"object","properties":{}}}}'
         read -r seen < gate
         text done"#;
-    let stand = stand(call).asking(Permissions::Ask);
-    let (arm, context) = arm(&stand);
+    let fixture = fixture(call).with_permissions(Permissions::Ask);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
-    let (events, end) = watched(&arm, &context, "go", |event| {
-        let stand = &stand;
+    let (events, end) = turn_with_events(&arm, &context, "go", |event| {
+        let fixture = &fixture;
         async move {
             if let StreamEvent::AgentPrompt { id, .. } = event {
-                assert!(stand.desk.is_open(&id));
-                std::fs::write(stand.path("work/gate"), "seen\n").expect("written");
+                assert!(fixture.broker.is_open(&id));
+                std::fs::write(fixture.path("work/gate"), "seen\n").expect("written");
             }
         }
     })
@@ -410,7 +410,7 @@ async fn a_question_ends_with_its_turn() {
     let Some(StreamEvent::AgentPrompt { id, .. }) = events.first() else {
         panic!("{events:?}");
     };
-    assert!(!stand.desk.is_open(id));
+    assert!(!fixture.broker.is_open(id));
     arm.stop().await;
 }
 
@@ -420,7 +420,7 @@ async fn a_failed_handshake_is_explained() {
         (
             "echo 'no key' >&2; exit 7",
             Code::AgentExited,
-            "exited with status 7 during the handshake; last stderr output: no key",
+            "exited with status 7 during the handshake; stderr of the agent:\n    no key",
         ),
         (
             r#"read -r line; echo '{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"not today"}}'; cat"#,
@@ -438,8 +438,8 @@ async fn a_failed_handshake_is_explained() {
             "is not a JSON-RPC 2.0 response",
         ),
     ] {
-        let stand = Stand::new(script, FIELDS);
-        let (arm, _) = arm(&stand);
+        let fixture = AgentFixture::new(script, FIELDS);
+        let (arm, _) = arm(&fixture);
         let fault = arm.handshake().await.expect_err("refused");
         assert_eq!(fault.code, code, "{fault}");
         assert!(fault.message.contains(said), "{fault}");
@@ -464,8 +464,8 @@ async fn a_server_of_the_newest_revision() {
         *tools/call*) answer '{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"mode":"form","message":"sure?","requestedSchema":{"type":"object","properties":{}}}}}}' ;;
       esac
     done"#;
-    let stand = Stand::new(script, FIELDS).asking(Permissions::Allow);
-    let (arm, context) = arm(&stand);
+    let fixture = AgentFixture::new(script, FIELDS).with_permissions(Permissions::Allow);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     let (events, end) = turn(&arm, &context, "go").await;
     end.expect("an end");
@@ -487,8 +487,8 @@ async fn keys_of_the_manifest_are_checked() {
         let fields = format!(
             "protocol: mcp\nmcp: {{ command: sh, transport: stdio }}\nmetadata: {{ agentproto: {{ mcp_turn: {keys} }} }}\n"
         );
-        let context = Stand::new("", &fields).context();
-        let fault = Turn::from_manifest(&context.bundle).expect_err("refused");
+        let context = AgentFixture::new("", &fields).context();
+        let fault = McpTurnConfig::from_manifest(&context.bundle).expect_err("refused");
         assert_eq!(fault.code, Code::ManifestInvalid);
         assert!(fault.message.contains(said), "{fault}");
     }
@@ -497,12 +497,12 @@ async fn keys_of_the_manifest_are_checked() {
 /// An agent that keeps sending requests without reading the answers does not exhaust our memory.
 #[tokio::test]
 async fn a_flood_of_requests_ends_the_turn() {
-    let stand = stand(
+    let fixture = fixture(
         r#"i=0; while [ $i -lt 20000 ]; do
         say "{\"jsonrpc\":\"2.0\",\"id\":\"p$i\",\"method\":\"ping\"}"; i=$((i+1)); done
         exec sleep 60"#,
     );
-    let (arm, context) = arm(&stand);
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     let fault = turn(&arm, &context, "go").await.1.expect_err("refused");
     assert_eq!(fault.code, Code::ProtocolViolation);
@@ -514,13 +514,13 @@ async fn a_flood_of_requests_ends_the_turn() {
 
 #[tokio::test]
 async fn a_session_that_cannot_continue_is_reported() {
-    let stand = stand("answer '{\"content\":[{\"type\":\"text\",\"text\":\"ok\"}]}'");
-    let (arm, context) = arm(&stand);
+    let fixture = fixture("answer '{\"content\":[{\"type\":\"text\",\"text\":\"ok\"}]}'");
+    let (arm, context) = arm(&fixture);
     ready(&arm, None).await;
     for _ in 0..2 {
         turn(&arm, &context, "go").await.1.expect("an end");
     }
-    let warnings = stand.ear.warnings();
+    let warnings = fixture.observer.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(
         warnings[0].contains("the next turn starts a new session"),
@@ -532,11 +532,11 @@ async fn a_session_that_cannot_continue_is_reported() {
 /// Error messages from an agent are truncated and redacted.
 #[tokio::test]
 async fn errors_are_truncated_and_redacted() {
-    let stand = stand(
+    let fixture = fixture(
         r#"many=$(head -c 100000 /dev/zero | tr '\0' x)
         answer "{\"content\":[{\"type\":\"text\",\"text\":\"hunter22 $many\"}],\"isError\":true}""#,
     );
-    let (arm, context) = arm(&stand);
+    let (arm, context) = arm(&fixture);
     context.masks.add("hunter22");
     ready(&arm, None).await;
     let fault = turn(&arm, &context, "go").await.1.expect_err("failed");
@@ -549,7 +549,7 @@ async fn errors_are_truncated_and_redacted() {
 #[tokio::test]
 async fn a_server_that_closes_its_stdin_is_reported() {
     let said = "the agent closed its stdin";
-    let stand1 = stand("exec 0<&-; text first; exec sleep 300");
+    let stand1 = fixture("exec 0<&-; text first; exec sleep 300");
     let (first, context) = arm(&stand1);
     ready(&first, None).await;
     let (events, end) = turn(&first, &context, "x").await;
@@ -563,8 +563,8 @@ async fn a_server_that_closes_its_stdin_is_reported() {
     // The same during the handshake.
     let script =
         include_str!("server.sh").replace("answer '{\"proto", "exec 0<&-; answer '{\"proto");
-    let stand2 = Stand::new(&format!("{script}\nexec sleep 300"), FIELDS);
-    let (second, _) = arm(&stand2);
+    let fixture2 = AgentFixture::new(&format!("{script}\nexec sleep 300"), FIELDS);
+    let (second, _) = arm(&fixture2);
     let fault = second.handshake().await.expect_err("deaf");
     assert_eq!(fault.code, Code::ProtocolViolation, "{fault}");
     assert!(fault.message.contains(said), "{fault}");

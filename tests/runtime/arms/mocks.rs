@@ -3,49 +3,49 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use agentproto_runtime::arm::desk::Permissions;
-use agentproto_runtime::arm::mcp::{Mcp, Turn};
-use agentproto_runtime::arm::{Arm, Spec, proprietary};
+use agentproto_runtime::arm::mcp::{Mcp, McpTurnConfig};
+use agentproto_runtime::arm::permissions::Permissions;
+use agentproto_runtime::arm::{Arm, LaunchSpec, proprietary};
 use agentproto_runtime::context::Context;
 use agentproto_runtime::{Code, StopReason, StreamEvent};
 
-use crate::arms::stand::{Stand, ready, turn, watched};
+use crate::arms::fixture::{AgentFixture, ready, turn, turn_with_events};
 
-fn stand() -> Stand {
-    Stand::new("", "").sandboxed()
+fn fixture() -> AgentFixture {
+    AgentFixture::new("", "").sandboxed()
 }
 
 /// The mock agent's command line, optionally with another scenario.
-fn spec(context: &Context, scenario: Option<&str>) -> Spec {
+fn spec(context: &Context, scenario: Option<&str>) -> LaunchSpec {
     let agent = context.bundle.agent().expect("an agent");
     let binary = OsString::from(env!("CARGO_BIN_EXE_agentproto"));
     let args = agent.bin_args().map(OsString::from);
     let env = scenario.map(|name| ("MOCK_SCENARIO".into(), name.into()));
-    Spec {
+    LaunchSpec {
         argv: [binary].into_iter().chain(args).collect(),
         env: env.into_iter().collect(),
     }
 }
 
-fn mcp(stand: &Stand, scenario: Option<&str>) -> (Box<dyn Arm>, Arc<Context>) {
-    let context = stand.mock("mock-mcp");
-    let keys = Turn::from_manifest(&context.bundle).expect("keys");
+fn mcp(fixture: &AgentFixture, scenario: Option<&str>) -> (Box<dyn Arm>, Arc<Context>) {
+    let context = fixture.mock("mock-mcp");
+    let keys = McpTurnConfig::from_manifest(&context.bundle).expect("keys");
     let spec = spec(&context, scenario);
-    let arm = Mcp::new(Arc::clone(&context), spec, stand.desk.clone(), keys);
+    let arm = Mcp::new(Arc::clone(&context), spec, fixture.broker.clone(), keys);
     (Box::new(arm), context)
 }
 
-fn repl(stand: &Stand, scenario: Option<&str>) -> (Box<dyn Arm>, Arc<Context>) {
-    let context = stand.mock("mock-repl");
+fn repl(fixture: &AgentFixture, scenario: Option<&str>) -> (Box<dyn Arm>, Arc<Context>) {
+    let context = fixture.mock("mock-repl");
     let spec = spec(&context, scenario);
-    let arm = proprietary(Arc::clone(&context), spec, stand.desk.clone());
+    let arm = proprietary(Arc::clone(&context), spec, fixture.broker.clone());
     (arm.expect("an arm"), context)
 }
 
-type Make = fn(&Stand, Option<&str>) -> (Box<dyn Arm>, Arc<Context>);
+type Make = fn(&AgentFixture, Option<&str>) -> (Box<dyn Arm>, Arc<Context>);
 const BOTH: [Make; 2] = [mcp, repl];
 
-fn said(events: &[StreamEvent]) -> String {
+fn joined_text(events: &[StreamEvent]) -> String {
     let texts = events.iter().filter_map(|event| match event {
         StreamEvent::TextDelta { text } => Some(text.as_str()),
         _ => None,
@@ -57,21 +57,21 @@ fn said(events: &[StreamEvent]) -> String {
 #[tokio::test]
 async fn sessions_survive_the_process() {
     for make in BOTH {
-        let stand = stand();
-        let (arm, context) = make(&stand, None);
+        let fixture = fixture();
+        let (arm, context) = make(&fixture, None);
         ready(&*arm, None).await;
         let (events, end) = turn(&*arm, &context, "first").await;
-        assert_eq!(said(&events), "You said: first");
+        assert_eq!(joined_text(&events), "You said: first");
         assert_eq!(end.expect("an end"), StopReason::EndTurn);
         turn(&*arm, &context, "second").await.1.expect("an end");
         let id = arm.session_id().expect("an id");
         arm.close().await.expect("closed");
         arm.stop().await;
 
-        let (arm, context) = make(&stand, None);
+        let (arm, context) = make(&fixture, None);
         assert_eq!(ready(&*arm, Some(&id)).await, id);
         let (events, _) = turn(&*arm, &context, "what did I say before?").await;
-        let words = said(&events);
+        let words = joined_text(&events);
         assert!(words.contains("first | second"), "{words}");
         arm.stop().await;
     }
@@ -81,10 +81,10 @@ async fn sessions_survive_the_process() {
 #[tokio::test]
 async fn a_conversation_continues_after_a_canceled_turn() {
     for make in BOTH {
-        let stand = stand();
-        let (arm, context) = make(&stand, None);
+        let fixture = fixture();
+        let (arm, context) = make(&fixture, None);
         ready(&*arm, None).await;
-        let (events, end) = watched(&*arm, &context, "be slow", |_| {
+        let (events, end) = turn_with_events(&*arm, &context, "be slow", |_| {
             let arm = &*arm;
             async move { arm.cancel().await.expect("cancelled") }
         })
@@ -94,11 +94,12 @@ async fn a_conversation_continues_after_a_canceled_turn() {
         assert!(arm.session_id().is_some());
         let (events, end) = turn(&*arm, &context, "hello").await;
         assert_eq!(end.expect("an end"), StopReason::EndTurn);
-        assert_eq!(said(&events), "You said: hello");
-        let warnings = stand.ear.warnings();
-        let told = |w: &String| w.contains("the session of the canceled turn is gone");
+        assert_eq!(joined_text(&events), "You said: hello");
+        let warnings = fixture.observer.warnings();
+        let is_session_warning =
+            |w: &String| w.contains("the session of the canceled turn is gone");
         assert!(
-            warnings.iter().all(told) && warnings.len() < 2,
+            warnings.iter().all(is_session_warning) && warnings.len() < 2,
             "{warnings:?}"
         );
         arm.stop().await;
@@ -111,11 +112,11 @@ async fn a_permission_is_granted_or_denied() {
         (Permissions::Allow, "You allowed it."),
         (Permissions::Deny, "You did not allow it."),
     ] {
-        let stand = stand().asking(permissions);
-        let (arm, context) = mcp(&stand, None);
+        let fixture = fixture().with_permissions(permissions);
+        let (arm, context) = mcp(&fixture, None);
         ready(&*arm, None).await;
         let (events, _) = turn(&*arm, &context, "ask for permission").await;
-        assert_eq!(said(&events), words);
+        assert_eq!(joined_text(&events), words);
         let asked = |event: &StreamEvent| matches!(event, StreamEvent::AgentPrompt { .. });
         assert_eq!(events.iter().filter(|e| asked(e)).count(), 1, "{events:?}");
         arm.stop().await;
@@ -131,8 +132,8 @@ async fn agent_failures_end_the_turn() {
             ("half-line", Code::AgentExited),
             ("error", Code::TurnFailed),
         ] {
-            let stand = stand();
-            let (arm, context) = make(&stand, Some(scenario));
+            let fixture = fixture();
+            let (arm, context) = make(&fixture, Some(scenario));
             ready(&*arm, None).await;
             let fault = turn(&*arm, &context, "hello").await.1;
             assert_eq!(fault.expect_err("a fault").code, code, "{scenario}");
@@ -145,12 +146,12 @@ async fn agent_failures_end_the_turn() {
             "answer-twice",
             "stderr-flood",
         ] {
-            let stand = stand();
-            let (arm, context) = make(&stand, Some(scenario));
+            let fixture = fixture();
+            let (arm, context) = make(&fixture, Some(scenario));
             ready(&*arm, None).await;
             let (_, end) = turn(&*arm, &context, "hello").await;
             assert_eq!(end.expect("an end"), StopReason::EndTurn, "{scenario}");
-            assert!(stand.ear.warnings().len() <= 1, "{scenario}");
+            assert!(fixture.observer.warnings().len() <= 1, "{scenario}");
             arm.stop().await;
         }
     }
@@ -164,8 +165,8 @@ async fn stop_reasons_are_passed_on() {
         ("max_turn_requests", StopReason::MaxTurnRequests),
     ] {
         for make in BOTH {
-            let stand = stand();
-            let (arm, context) = make(&stand, Some("stop-reasons"));
+            let fixture = fixture();
+            let (arm, context) = make(&fixture, Some("stop-reasons"));
             ready(&*arm, None).await;
             let (_, end) = turn(&*arm, &context, prompt).await;
             assert_eq!(end.expect("an end"), reason, "{prompt}");
@@ -178,15 +179,15 @@ async fn stop_reasons_are_passed_on() {
 #[tokio::test]
 async fn a_turn_can_be_canceled_before_it_runs() {
     for make in BOTH {
-        let stand = stand();
-        let (arm, context) = make(&stand, None);
+        let fixture = fixture();
+        let (arm, context) = make(&fixture, None);
         ready(&*arm, None).await;
         arm.cancel().await.expect("cancelled");
         let (events, end) = turn(&*arm, &context, "be slow").await;
         assert_eq!(events, []);
         assert_eq!(end.expect("an end"), StopReason::Cancelled);
         let (events, _) = turn(&*arm, &context, "x").await;
-        assert_eq!(said(&events), "You said: x");
+        assert_eq!(joined_text(&events), "You said: x");
         arm.stop().await;
     }
 }
@@ -195,12 +196,12 @@ async fn a_turn_can_be_canceled_before_it_runs() {
 #[tokio::test]
 async fn a_dropped_arm_leaves_no_process() {
     for make in BOTH {
-        let stand = stand();
-        let (arm, context) = make(&stand, None);
+        let fixture = fixture();
+        let (arm, context) = make(&fixture, None);
         ready(&*arm, None).await;
-        let marker = stand.path("work").display().to_string();
+        let marker = fixture.path("work").display().to_string();
         let (sink, mut events) = tokio::sync::mpsc::channel(8);
-        let sink = agentproto_runtime::arm::Events::new(sink, Arc::clone(&context.audit));
+        let sink = agentproto_runtime::arm::EventSink::new(sink, Arc::clone(&context.audit));
         let mut playing = arm.turn("be slow", sink);
         tokio::select! {
             _ = &mut playing => panic!("the slow turn has ended"),

@@ -3,7 +3,7 @@
 
 mod adapter;
 mod codec;
+mod fixture;
 mod mcp;
 mod mocks;
 mod npm;
-mod stand;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentproto_runtime::agent::{Agent, Wishlist};
+use agentproto_runtime::agent::{Agent, AgentOptions};
 use agentproto_runtime::arm::npm::Package;
 use agentproto_runtime::arm::{Arm, proprietary};
 use agentproto_runtime::{Code, StopReason};
 
-use crate::arms::stand::{Stand, ready, text, turn};
+use crate::arms::fixture::{AgentFixture, ready, text, turn};
 
 fn fields(adapter: &str, own: &str) -> String {
     format!("protocol: proprietary\nadapter: '{adapter}'\n{own}\n")
@@ -32,8 +32,8 @@ fn only_an_exact_version_is_accepted() {
             "runner: { needs: { npm: [other@2.0.0, '@fake/adapter@1.2.3'] } }".into(),
         ),
     ] {
-        let stand = Stand::new("", &fields(adapter, &own));
-        let package = Package::from_manifest(&stand.context().bundle);
+        let fixture = AgentFixture::new("", &fields(adapter, &own));
+        let package = Package::from_manifest(&fixture.context().bundle);
         assert_eq!(package.expect("pinned"), pinned, "{adapter} {own}");
     }
     for (adapter, own, said) in [
@@ -78,21 +78,21 @@ fn only_an_exact_version_is_accepted() {
             "is not a package in this bundle",
         ),
     ] {
-        let stand = Stand::new("", &fields(adapter, &own));
-        let fault = Package::from_manifest(&stand.context().bundle).expect_err("refused");
+        let fixture = AgentFixture::new("", &fields(adapter, &own));
+        let fault = Package::from_manifest(&fixture.context().bundle).expect_err("refused");
         assert_eq!(fault.code, Code::ManifestInvalid);
         assert!(fault.message.contains(said), "{fault}");
         assert!(fault.hint.is_some());
     }
     let own = "metadata: { agentproto: { adapter_path: ./adapter } }";
-    let stand = Stand::new("", &fields("x", own));
-    stand.write("bundle/adapter/package.json", "{}");
-    let package = Package::from_manifest(&stand.context().bundle).expect("a package");
-    assert_eq!(package, Package::Bundled(stand.path("bundle/adapter")));
+    let fixture = AgentFixture::new("", &fields("x", own));
+    fixture.write("bundle/adapter/package.json", "{}");
+    let package = Package::from_manifest(&fixture.context().bundle).expect("a package");
+    assert_eq!(package, Package::Bundled(fixture.path("bundle/adapter")));
 }
 
-fn arm(stand: &Stand) -> Box<dyn Arm> {
-    let arm = proprietary(stand.context(), stand.spec(&[]), stand.desk.clone());
+fn arm(fixture: &AgentFixture) -> Box<dyn Arm> {
+    let arm = proprietary(fixture.context(), fixture.spec(&[]), fixture.broker.clone());
     arm.expect("an arm")
 }
 
@@ -117,21 +117,21 @@ fn npm(version: &str) -> String {
 
 #[tokio::test]
 async fn a_pinned_package_is_installed_once_and_hosted() {
-    let stand = Stand::new("", &fields("@fake/adapter", &version("1.2.3")))
+    let fixture = AgentFixture::new("", &fields("@fake/adapter", &version("1.2.3")))
         .with_programs("programs")
-        .agreed();
-    stand.program("programs/node", NODE);
-    stand.program("programs/npm", &npm("1.2.3"));
+        .confirmed();
+    fixture.program("programs/node", NODE);
+    fixture.program("programs/npm", &npm("1.2.3"));
     for _ in 0..2 {
-        let arm = arm(&stand);
+        let arm = arm(&fixture);
         assert_eq!(ready(&*arm, None).await, "n-1");
-        let (events, end) = turn(&*arm, &stand.context(), "hello").await;
+        let (events, end) = turn(&*arm, &fixture.context(), "hello").await;
         assert_eq!(events, [text("from node")]);
         assert_eq!(end.expect("an end"), StopReason::EndTurn);
         arm.close().await.expect("closed");
         arm.stop().await.expect("an exit");
     }
-    let read = |name: &str| std::fs::read_to_string(stand.path(name)).expect("there");
+    let read = |name: &str| std::fs::read_to_string(fixture.path(name)).expect("there");
     let calls = read("programs/npm.calls");
     assert_eq!(calls.lines().count(), 1, "{calls}");
     assert!(
@@ -142,7 +142,7 @@ async fn a_pinned_package_is_installed_once_and_hosted() {
         calls.trim_end().ends_with(" -- @fake/adapter@1.2.3"),
         "{calls}"
     );
-    let prefix = stand.path("home/npm/@fake/adapter@1.2.3");
+    let prefix = fixture.path("home/npm/@fake/adapter@1.2.3");
     let args = read("programs/node.args");
     let wanted = [
         prefix.join("bridge.mjs"),
@@ -150,49 +150,49 @@ async fn a_pinned_package_is_installed_once_and_hosted() {
     ];
     let wanted: Vec<_> = wanted.iter().map(|p| p.display().to_string()).collect();
     assert_eq!(args.lines().collect::<Vec<_>>(), wanted);
-    let left = std::fs::read_dir(stand.path("home/npm")).expect("there");
+    let left = std::fs::read_dir(fixture.path("home/npm")).expect("there");
     assert_eq!(left.count(), 1, "no partial installation is left");
 }
 
 #[tokio::test]
 async fn missing_programs_and_failures_are_reported() {
     let fields = fields("@fake/adapter", &version("1.2.3"));
-    let refused = async |stand: &Stand, said: &str| {
-        let fault = arm(stand).handshake().await.expect_err("refused");
+    let refused = async |fixture: &AgentFixture, said: &str| {
+        let fault = arm(fixture).handshake().await.expect_err("refused");
         assert_eq!(fault.code, Code::AdapterUnavailable, "{fault}");
         assert!(fault.message.contains(said), "{fault}");
         fault.hint.expect("a hint")
     };
-    let stand = Stand::new("", &fields).with_programs("programs");
-    let hint = refused(&stand, "`node` is not installed").await;
+    let fixture = AgentFixture::new("", &fields).with_programs("programs");
+    let hint = refused(&fixture, "`node` is not installed").await;
     assert!(hint.contains("Node.js 18"), "{hint}");
-    stand.program("programs/node", NODE);
-    refused(&stand, "`npm` is not installed").await;
-    stand.program("programs/npm", "echo 'E404 no such package' >&2; exit 1");
-    let hint = refused(&stand, "cannot be confirmed without a terminal").await;
+    fixture.program("programs/node", NODE);
+    refused(&fixture, "`npm` is not installed").await;
+    fixture.program("programs/npm", "echo 'E404 no such package' >&2; exit 1");
+    let hint = refused(&fixture, "cannot be asked without a terminal").await;
     assert!(hint.contains("--yes"), "{hint}");
-    let stand = stand.agreed();
-    refused(&stand, "E404 no such package").await;
-    stand.program("programs/npm", &npm("1.2.4"));
-    refused(&stand, "npm installed version 1.2.4").await;
-    stand.program("programs/npm", "exit 0");
-    refused(&stand, "npm did not install the package").await;
-    let left = std::fs::read_dir(stand.path("home/npm")).expect("there");
+    let fixture = fixture.confirmed();
+    refused(&fixture, "E404 no such package").await;
+    fixture.program("programs/npm", &npm("1.2.4"));
+    refused(&fixture, "npm installed version 1.2.4").await;
+    fixture.program("programs/npm", "exit 0");
+    refused(&fixture, "npm did not install the package").await;
+    let left = std::fs::read_dir(fixture.path("home/npm")).expect("there");
     assert_eq!(left.count(), 0, "no partial installation is left");
 }
 
 #[tokio::test]
 async fn the_package_is_installed_before_the_handshake() {
-    let stand = Stand::new("", &fields("@fake/adapter", &version("1.2.3")))
+    let fixture = AgentFixture::new("", &fields("@fake/adapter", &version("1.2.3")))
         .with_programs("programs")
-        .agreed();
-    stand.program("programs/node", NODE);
-    stand.program("programs/npm", &npm("1.2.3"));
-    let arm = arm(&stand);
+        .confirmed();
+    fixture.program("programs/node", NODE);
+    fixture.program("programs/npm", &npm("1.2.3"));
+    let arm = arm(&fixture);
     arm.prepare().await.expect("prepared");
-    assert!(stand.path("programs/npm.calls").exists());
-    assert!(!stand.path("programs/node.args").exists());
-    std::fs::remove_file(stand.path("programs/npm")).expect("gone");
+    assert!(fixture.path("programs/npm.calls").exists());
+    assert!(!fixture.path("programs/node.args").exists());
+    std::fs::remove_file(fixture.path("programs/npm")).expect("gone");
     assert_eq!(ready(&*arm, None).await, "n-1");
     arm.stop().await;
 }
@@ -200,18 +200,18 @@ async fn the_package_is_installed_before_the_handshake() {
 /// The handshake timeout is too short for any handshake, but the error of npm comes first.
 #[tokio::test]
 async fn the_handshake_timeout_does_not_include_the_installation() {
-    let stand = Stand::new("", &fields("@fake/adapter", &version("1.2.3")))
+    let fixture = AgentFixture::new("", &fields("@fake/adapter", &version("1.2.3")))
         .with_programs("programs")
-        .agreed();
-    stand.program("programs/sh", "echo 1.0.0");
-    stand.program("programs/node", NODE);
-    stand.program("programs/npm", "echo 'E404 no such package' >&2; exit 1");
-    let wishes = Wishlist {
+        .confirmed();
+    fixture.program("programs/sh", "echo 1.0.0");
+    fixture.program("programs/node", NODE);
+    fixture.program("programs/npm", "echo 'E404 no such package' >&2; exit 1");
+    let options = AgentOptions {
         handshake_timeout: Duration::from_nanos(1),
-        ..Wishlist::default()
+        ..AgentOptions::default()
     };
-    let context = Arc::into_inner(stand.context()).expect("the only reference");
-    let agent = Agent::load(context, wishes).expect("loaded");
+    let context = Arc::into_inner(fixture.context()).expect("the only reference");
+    let agent = Agent::load(context, options).expect("loaded");
     let fault = agent.start().await.err().expect("refused");
     assert_eq!(fault.code, Code::AdapterUnavailable, "{fault}");
     assert!(fault.message.contains("E404"), "{fault}");

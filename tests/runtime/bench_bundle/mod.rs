@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::context::{Context, ContextOptions, Sandboxing};
 use agentproto_runtime::home::Home;
-use agentproto_runtime::interact::{Answering, Headless, Interact, Question};
+use agentproto_runtime::interact::{AnswerFuture, Headless, Interact, Question};
 use agentproto_runtime::observe::{Observer, Stage};
-use agentproto_runtime::{Code, Fault};
+use agentproto_runtime::{Code, Error};
 use agentproto_sandbox::helper;
 
 /// Writes files in the workspace: `log` with its own arguments, and `spied` with the arguments of
@@ -126,7 +126,7 @@ impl Bench {
     }
 
     pub fn context(&self, bundle: Bundle, interact: Arc<dyn Interact>) -> Context {
-        let setting = Setting {
+        let setting = ContextOptions {
             home: Home::new(self.at("home")),
             cwd: self.at("work"),
             host_env: std::sync::Arc::new(self.env.clone()),
@@ -265,10 +265,10 @@ impl Interact for Person {
         false
     }
 
-    fn ask<'a>(&'a self, question: &'a Question) -> Answering<'a> {
+    fn ask<'a>(&'a self, question: &'a Question) -> AnswerFuture<'a> {
         self.asked.lock().expect("a list").push(question.clone());
         let answer = self.answers.lock().expect("a list").pop_front();
-        let answer = answer.ok_or_else(|| Fault::new(Code::Declined, "no scripted answer is left"));
+        let answer = answer.ok_or_else(|| Error::new(Code::Declined, "no scripted answer is left"));
         Box::pin(std::future::ready(answer))
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Cursor, Write};
 use std::path::Path;
 
-use agentproto_runtime::install::archive::{self, Content, Limits};
+use agentproto_runtime::install::archive::{self, ArchiveContent, ArchiveLimits};
 use tar::{EntryType, Header};
 
 pub fn tar_of(files: &[(&str, &str)]) -> Vec<u8> {
@@ -84,7 +84,10 @@ pub fn linking_tar(name: &str, to: &str) -> Vec<u8> {
     gzip(&ended(&[link(name, to)]))
 }
 
-fn unpack_with(bytes: &[u8], limits: Limits) -> (tempfile::TempDir, Result<Content, String>) {
+fn unpack_with(
+    bytes: &[u8],
+    limits: ArchiveLimits,
+) -> (tempfile::TempDir, Result<ArchiveContent, String>) {
     let dir = tempfile::tempdir().expect("a directory");
     let packed = dir.path().join("packed");
     fs::write(&packed, bytes).expect("written");
@@ -94,8 +97,8 @@ fn unpack_with(bytes: &[u8], limits: Limits) -> (tempfile::TempDir, Result<Conte
     (dir, result)
 }
 
-fn unpack(bytes: &[u8]) -> (tempfile::TempDir, Result<Content, String>) {
-    unpack_with(bytes, Limits::default())
+fn unpack(bytes: &[u8]) -> (tempfile::TempDir, Result<ArchiveContent, String>) {
+    unpack_with(bytes, ArchiveLimits::default())
 }
 
 /// Everything below the directory that is outside the unpacked archive.
@@ -197,7 +200,7 @@ fn entries_inside_the_directory_are_unpacked() {
         raw("h", EntryType::Link, "d/tool", 0, b""),
     ]);
     let (dir, result) = unpack(&bytes);
-    assert_eq!(result, Ok(Content::Tree));
+    assert_eq!(result, Ok(ArchiveContent::Tree));
     let root = dir.path().join("a/b/c");
     let text = |name: &str| fs::read_to_string(root.join(name)).expect(name);
     assert_eq!(text(&long), "x");
@@ -212,7 +215,7 @@ fn entries_inside_the_directory_are_unpacked() {
 
     // Set-user-id bits are not restored from an archive.
     let (dir, result) = unpack(&tar_gz(&[("tool", "x")]));
-    assert_eq!(result, Ok(Content::Tree));
+    assert_eq!(result, Ok(ArchiveContent::Tree));
     use std::os::unix::fs::PermissionsExt;
     let tool = fs::metadata(dir.path().join("a/b/c/tool")).expect("there");
     assert_eq!(tool.permissions().mode() & 0o7777, 0o755);
@@ -220,7 +223,7 @@ fn entries_inside_the_directory_are_unpacked() {
 
 #[test]
 fn archive_bombs_are_refused() {
-    let small = Limits {
+    let small = ArchiveLimits {
         bytes: 64 << 10,
         entries: 10,
     };

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::context::{Context, Sandboxing, Setting};
-use agentproto_runtime::fault::Code;
+use agentproto_runtime::context::{Context, ContextOptions, Sandboxing};
+use agentproto_runtime::error::Code;
 use agentproto_runtime::home::Home;
-use agentproto_runtime::install::{self, Options};
-use agentproto_runtime::interact::{Answering, Interact, Question};
+use agentproto_runtime::install::{self, InstallOptions};
+use agentproto_runtime::interact::{AnswerFuture, Interact, Question};
 use agentproto_runtime::observe::Silent;
 use agentproto_runtime::version;
 use agentproto_sandbox::helper;
@@ -23,7 +23,7 @@ impl Interact for Person {
     fn is_headless(&self) -> bool {
         false
     }
-    fn ask<'a>(&'a self, question: &'a Question) -> Answering<'a> {
+    fn ask<'a>(&'a self, question: &'a Question) -> AnswerFuture<'a> {
         let mut asked = self.asked.lock().expect("whole");
         asked.push(question.message.clone());
         Box::pin(std::future::ready(Ok(self.answer.to_owned())))
@@ -38,7 +38,7 @@ fn context(world: &World, answer: &'static str, yes: bool) -> (Context, Arc<Pers
         asked: Mutex::default(),
     });
     let path = format!("{0}/path:{0}/helpers", world.root().display());
-    let setting = Setting {
+    let setting = ContextOptions {
         home: Home::new(world.home()),
         cwd: world.root().to_owned(),
         host_env: Arc::new(vec![
@@ -69,7 +69,7 @@ fn world() -> World {
 async fn several_methods_need_one_confirmation() {
     let world = world();
     let (ctx, person) = context(&world, "true", false);
-    let installed = install::ensure(&ctx, Options::default())
+    let installed = install::ensure(&ctx, InstallOptions::default())
         .await
         .expect("installed");
     assert_eq!(installed.method.as_deref(), Some("npm"));
@@ -88,7 +88,7 @@ async fn several_methods_need_one_confirmation() {
 async fn declining_installs_nothing() {
     let world = world();
     let (ctx, _) = context(&world, "false", false);
-    let fault = install::ensure(&ctx, Options::default())
+    let fault = install::ensure(&ctx, InstallOptions::default())
         .await
         .expect_err("declined");
     assert_eq!(fault.code, Code::Declined);
@@ -99,7 +99,7 @@ async fn declining_installs_nothing() {
 async fn yes_skips_the_question_and_vendored_files_need_none() {
     let world = world();
     let (ctx, person) = context(&world, "false", true);
-    install::ensure(&ctx, Options::default())
+    install::ensure(&ctx, InstallOptions::default())
         .await
         .expect("installed");
     assert!(person.asked.lock().expect("whole").is_empty());
@@ -108,7 +108,7 @@ async fn yes_skips_the_question_and_vendored_files_need_none() {
     world.script("bundle/tool", "#!/bin/sh\necho demo-tool 1.0.0\n");
     world.manifest("  - { method: vendored, path: ./tool }");
     let (ctx, person) = context(&world, "false", false);
-    install::ensure(&ctx, Options::default())
+    install::ensure(&ctx, InstallOptions::default())
         .await
         .expect("there");
     assert!(person.asked.lock().expect("whole").is_empty());
@@ -127,7 +127,7 @@ async fn a_path_is_relative_to_the_manifest() {
         .replace("cmd: demo-tool", "cmd: ./bin/demo-tool");
     std::fs::write(&path, text).expect("written");
     let (ctx, _) = context(&world, "false", false);
-    let installed = install::ensure(&ctx, Options::default())
+    let installed = install::ensure(&ctx, InstallOptions::default())
         .await
         .expect("there");
     assert_eq!(installed.bin.canonicalize().ok(), tool.canonicalize().ok());
@@ -145,7 +145,7 @@ async fn an_embedded_bundle_runs_this_binary() {
     std::fs::write(&path, text.replace("bin: demo-tool", "bin: agentproto")).expect("written");
     let (mut ctx, _) = context(&world, "false", false);
     ctx.bundle.built_in = true;
-    let installed = install::ensure(&ctx, Options::default())
+    let installed = install::ensure(&ctx, InstallOptions::default())
         .await
         .expect("there");
     let own = agentproto_sandbox::helper::own_path();

@@ -150,11 +150,12 @@ fn human_output_has_position_and_source() {
     let text = &ran.stdout;
     assert!(text.starts_with("Sandbox on Linux"), "{text}");
     assert!(
-        text.contains("✗ install-vendored-missing: vendored: no `"),
+        text.contains("✗ install method: `vendored` cannot be used here: no `"),
         "{text}"
     );
     assert!(
-        text.contains("CLI.md:8:5 (AIP-29, Install methods; error)"),
+        text.contains("error[install-vendored-missing] at ")
+            && text.contains("CLI.md:8:5 (AIP-29, Install methods)"),
         "{text}"
     );
     let json = world.run(&["doctor", "./bundle", "-o", "json"]);

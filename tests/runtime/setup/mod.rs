@@ -5,14 +5,14 @@ mod values;
 use crate::bench_bundle::{Bench, Person, events};
 use agentproto_runtime::Code;
 use agentproto_runtime::setup::answers::Answers;
-use agentproto_runtime::setup::{self, Choices, Outcome, Redo};
+use agentproto_runtime::setup::{self, Redo, SetupOptions, StepOutcome};
 
 const CANARY: &str = "canary-4711-hunter";
 
-fn asked_for() -> Choices {
-    Choices {
-        asked_for: true,
-        ..Choices::default()
+fn requested() -> SetupOptions {
+    SetupOptions {
+        requested: true,
+        ..SetupOptions::default()
     }
 }
 
@@ -62,11 +62,11 @@ async fn steps_run_once_and_in_order() {
     assert_eq!(fault.code, Code::SetupRequired);
 }
 
-/// The description of a step may change, but not its command.
+/// A step runs again if its command changes, but not if only its description changes.
 #[tokio::test]
 async fn a_changed_step_runs_again() {
     let bench = Bench::new("setup:\n- { id: a, kind: cmd, cmd: tool log 1 }\n");
-    let go = async || setup::run(&bench.alone(), &bench.bin(), &asked_for()).await;
+    let go = async || setup::run(&bench.alone(), &bench.bin(), &requested()).await;
     go().await.expect("done");
     bench.manifest("setup:\n- { id: a, kind: cmd, cmd: tool log 1, description: x }\n");
     go().await.expect("done before");
@@ -83,22 +83,25 @@ async fn a_step_with_a_passing_check_is_skipped() {
         - { id: a, kind: cmd, cmd: tool log ran, skip_if: { cmd: tool exit 3, exit_code: 3 } }\n\
         - { id: b, kind: cmd, cmd: 'touch made', skip_if: { cmd: tool has made } }\n";
     let bench = Bench::new(blocks);
-    let run = async || setup::run(&bench.alone(), &bench.bin(), &asked_for()).await;
+    let run = async || setup::run(&bench.alone(), &bench.bin(), &requested()).await;
     let report = run().await.expect("done");
     assert_eq!(
         report.steps,
-        [("a".into(), Outcome::Skipped), ("b".into(), Outcome::Done)]
+        [
+            ("a".into(), StepOutcome::Skipped),
+            ("b".into(), StepOutcome::Done)
+        ]
     );
     assert_eq!(bench.log(), "");
     let report = run().await.expect("done");
-    assert_eq!(report.steps[1].1, Outcome::Skipped);
+    assert_eq!(report.steps[1].1, StepOutcome::Skipped);
     std::fs::remove_file(bench.at("work/made")).expect("gone");
     setup::ensure(&bench.alone(), &bench.bin())
         .await
         .expect("already done in the ledger");
     assert!(!bench.at("work/made").exists());
     let report = run().await.expect("done");
-    assert_eq!(report.steps[1].1, Outcome::Done);
+    assert_eq!(report.steps[1].1, StepOutcome::Done);
     assert!(bench.at("work/made").exists());
 }
 
@@ -110,14 +113,14 @@ async fn a_failing_step_stops_the_rest() {
         - { id: b, kind: cmd, cmd: tool fail badly }\n\
         - { id: c, kind: cmd, cmd: tool log c }\n";
     let bench = Bench::new(blocks);
-    let fault = setup::run(&bench.alone(), &bench.bin(), &asked_for()).await;
+    let fault = setup::run(&bench.alone(), &bench.bin(), &requested()).await;
     let fault = fault.expect_err("it fails");
     assert_eq!(fault.code, Code::SetupFailed);
     assert_eq!(fault.details["step"], "b");
     assert!(fault.message.contains("it broke: badly") && fault.message.contains("exit code 7"));
     assert_eq!(bench.log(), "a\n");
     bench.manifest(&blocks.replace("fail badly", "log b"));
-    setup::run(&bench.alone(), &bench.bin(), &asked_for())
+    setup::run(&bench.alone(), &bench.bin(), &requested())
         .await
         .expect("done");
     assert_eq!(bench.log(), "a\nb\nc\n");
@@ -132,7 +135,7 @@ async fn a_failing_step_stops_the_rest() {
         ),
     ] {
         let bench = Bench::new(&format!("setup:\n- {block}\n"));
-        let fault = setup::run(&bench.alone(), &bench.bin(), &asked_for()).await;
+        let fault = setup::run(&bench.alone(), &bench.bin(), &requested()).await;
         let fault = fault.expect_err("it fails");
         assert_eq!(fault.code, Code::SetupFailed, "{block}");
         assert!(fault.message.contains(word), "{}", fault.message);
@@ -164,9 +167,9 @@ async fn setup_without_a_user() {
     assert_eq!(fault.code, Code::SetupRequired);
     assert_eq!(bench.log(), "");
     bench.set("THE_C", CANARY);
-    let choices = Choices {
+    let choices = SetupOptions {
         answers: Answers::parse("a.yaml", b"c: { env: THE_C }\n".to_vec()).expect("answers"),
-        ..asked_for()
+        ..requested()
     };
     let ctx = bench.alone();
     setup::run(&ctx, &bench.bin(), &choices)
@@ -175,18 +178,18 @@ async fn setup_without_a_user() {
     let env = text(&setup::ensure(&ctx, &bench.bin()).await.expect("done"));
     assert_eq!(env, ["B=x".to_owned(), format!("C={CANARY}")]);
     bench.nowhere(CANARY);
-    let literal = Choices {
+    let literal = SetupOptions {
         answers: Answers::parse("a.yaml", b"c: plain\n".to_vec()).expect("answers"),
         redo: Redo::One("c".into()),
-        ..asked_for()
+        ..requested()
     };
     let fault = setup::run(&ctx, &bench.bin(), &literal)
         .await
         .expect_err("a literal secret");
     assert_eq!(fault.code, Code::OptionInvalid);
-    let unknown = Choices {
+    let unknown = SetupOptions {
         redo: Redo::One("nobody".into()),
-        ..asked_for()
+        ..requested()
     };
     let fault = setup::run(&ctx, &bench.bin(), &unknown)
         .await
@@ -200,9 +203,9 @@ async fn redo_runs_one_step_or_all() {
         "setup:\n- { id: a, kind: cmd, cmd: tool log a }\n- { id: b, kind: cmd, cmd: tool log b }\n",
     );
     let run = async |redo| {
-        let choices = Choices {
+        let choices = SetupOptions {
             redo,
-            ..asked_for()
+            ..requested()
         };
         setup::run(&bench.alone(), &bench.bin(), &choices)
             .await
@@ -221,7 +224,7 @@ async fn invalid_steps_are_refused_before_anything_runs() {
         ("{ id: x, kind: cmd }", "cmd"),
         ("{ kind: cmd, cmd: x }", "id"),
         ("{ id: x, kind: dance }", "dance"),
-        ("{ id: x, kind: prompt, prompt: X, type: colour }", "colour"),
+        ("{ id: x, kind: prompt, prompt: X, type: color }", "color"),
         (
             "{ id: x, kind: prompt, prompt: X, type: select }",
             "options",
@@ -246,7 +249,7 @@ async fn invalid_steps_are_refused_before_anything_runs() {
         let bench = Bench::new(&format!(
             "setup:\n- {{ id: first, kind: cmd, cmd: tool log ran }}\n- {step}\n"
         ));
-        let fault = setup::run(&bench.alone(), &bench.bin(), &asked_for()).await;
+        let fault = setup::run(&bench.alone(), &bench.bin(), &requested()).await;
         let fault = fault.expect_err(step);
         assert_eq!(fault.code, Code::ManifestInvalid, "{step}");
         assert!(fault.message.contains(word), "{step}: {}", fault.message);
@@ -365,7 +368,7 @@ async fn steps_run_in_the_sandbox_of_a_cli_md() {
     };
     let bin = std::path::Path::new("/usr/bin/touch");
     let ctx = write("- { id: a, kind: cmd, cmd: touch made }\n");
-    setup::run(&ctx, bin, &asked_for()).await.expect("done");
+    setup::run(&ctx, bin, &requested()).await.expect("done");
     assert!(bench.at("work/made").exists());
     let outside = bench.at("user/outside");
     let outside = outside.display();
@@ -374,7 +377,7 @@ async fn steps_run_in_the_sandbox_of_a_cli_md() {
         "touch one && touch two".to_owned(),
     ] {
         let ctx = write(&format!("- {{ id: b, kind: cmd, cmd: '{line}' }}\n"));
-        let fault = setup::run(&ctx, bin, &asked_for()).await.expect_err(&line);
+        let fault = setup::run(&ctx, bin, &requested()).await.expect_err(&line);
         assert_eq!(fault.code, Code::SetupFailed, "{}", fault.message);
     }
     assert!(!bench.at("user/outside").exists() && !bench.at("work/two").exists());

@@ -46,10 +46,11 @@ fn certify(args: &[&str]) -> BTreeMap<String, (String, String)> {
 
 /// The failures and warnings.
 fn wrong(verdicts: &BTreeMap<String, (String, String)>) -> BTreeMap<&str, &str> {
-    let told = verdicts.iter();
-    let told =
-        told.filter(|(_, (verdict, _))| matches!(verdict.as_str(), "fail" | "warn" | "error"));
-    told.map(|(id, (_, said))| (id.as_str(), said.as_str()))
+    let failing = verdicts.iter();
+    let failing =
+        failing.filter(|(_, (verdict, _))| matches!(verdict.as_str(), "fail" | "warn" | "error"));
+    failing
+        .map(|(id, (_, said))| (id.as_str(), said.as_str()))
         .collect()
 }
 
@@ -188,7 +189,7 @@ fn requirements_are_complete_and_checked() {
         assert!(!requirement.section.is_empty(), "{id} has no section");
         let decided = suite.cases.iter().any(|case| case.decides.contains(id));
         assert!(
-            decided || !requirement.watched.is_empty(),
+            decided || !requirement.monitors.is_empty(),
             "nothing checks {id}"
         );
     }
@@ -196,17 +197,17 @@ fn requirements_are_complete_and_checked() {
     let sources = [
         include_str!("../../../../crates/harness/src/monitor/mcp/mod.rs"),
         include_str!("../../../../crates/harness/src/monitor/mcp/session.rs"),
-        include_str!("../../../../crates/harness/src/monitor/mcp/work.rs"),
+        include_str!("../../../../crates/harness/src/monitor/mcp/progress.rs"),
         include_str!("../../../../crates/harness/src/monitor/mcp/tools.rs"),
         include_str!("../../../../crates/harness/src/monitor/mcp/logging.rs"),
-        include_str!("../../../../crates/harness/src/monitor/mcp/asking.rs"),
+        include_str!("../../../../crates/harness/src/monitor/mcp/client_requests.rs"),
     ];
     let noted: BTreeSet<&str> = sources
         .iter()
         .flat_map(|source| source.split('"'))
         .filter(|word| word.starts_with("MCP-") && word.len() < 16 && !word.contains(' '))
         .collect();
-    let watched = suite.requirements.iter().filter(|r| !r.watched.is_empty());
+    let watched = suite.requirements.iter().filter(|r| !r.monitors.is_empty());
     let watched: BTreeSet<&str> = watched.map(|r| r.id.as_str()).collect();
     assert_eq!(noted, watched);
 }

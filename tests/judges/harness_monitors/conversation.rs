@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use agentproto_harness::monitor::{Ending, Notes, Watch, acp};
+use agentproto_harness::monitor::{Ending, MonitorNotes, MonitorRunner, acp};
 use agentproto_wire::{Direction, Transcript};
 use serde_json::{Value, json};
 
@@ -17,13 +17,13 @@ const LONG: Duration = Duration::from_secs(60);
 /// How the client responds to a request of the agent.
 type Service = fn(&Value) -> Option<Value>;
 
-pub struct Talk {
+pub struct Conversation {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Vec<u8>>,
     stderr: Option<JoinHandle<Vec<u8>>>,
     transcript: Transcript,
-    watch: Watch,
+    monitors: MonitorRunner,
     pub service: Service,
     fences: u64,
     pub session: String,
@@ -32,14 +32,14 @@ pub struct Talk {
 }
 
 /// The findings of the monitors, and the conversation.
-pub struct Heard {
-    pub notes: Notes,
+pub struct MonitorFindings {
+    pub notes: MonitorNotes,
     pub text: String,
 }
 
-impl Talk {
+impl Conversation {
     /// Starts `agentproto mock acp` with these arguments.
-    pub fn start(args: &[&str]) -> Talk {
+    pub fn start(args: &[&str]) -> Conversation {
         let home = tempfile::tempdir().expect("a directory");
         let dir = home.path().canonicalize().expect("a path");
         let mut command = Command::new(env!("CARGO_BIN_EXE_agentproto"));
@@ -69,14 +69,14 @@ impl Talk {
             let _ = stderr.read_to_end(&mut text);
             text
         });
-        Talk {
+        Conversation {
             stdin: child.stdin.take(),
             child,
             lines,
             stderr: Some(stderr),
             transcript: Transcript::new(),
-            watch: Watch::new(acp()),
-            service: obliging,
+            monitors: MonitorRunner::new(acp()),
+            service: grant_all,
             fences: 0,
             session: String::new(),
             dir,
@@ -91,7 +91,7 @@ impl Talk {
             .transcript
             .push(direction, Duration::ZERO, text, ended, None);
         let line = self.transcript.line(number).expect("just written");
-        let read = self.watch.line(&line);
+        let read = self.monitors.on_line(&line);
         let rest = read.rest.into_iter().map(|(json, _)| json);
         read.json.into_iter().chain(rest).collect()
     }
@@ -110,13 +110,13 @@ impl Talk {
         self.raw(&json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string());
     }
 
-    pub fn tell(&mut self, id: u64, method: &str, params: Value) {
+    pub fn send(&mut self, id: u64, method: &str, params: Value) {
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         self.raw(&message.to_string());
     }
 
     pub fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
-        self.tell(id, method, params);
+        self.send(id, method, params);
         self.answer(id)
     }
 
@@ -129,10 +129,10 @@ impl Talk {
     /// Like `ask`, for requests that a mutant may never respond to. The response to a second
     /// request shows that no more messages come.
     pub fn try_to_ask(&mut self, id: u64, method: &str, params: Value) {
-        self.tell(id, method, params);
+        self.send(id, method, params);
         self.fences += 1;
         let fence = 9000 + self.fences;
-        self.tell(fence, "session/is_there_more", json!({}));
+        self.send(fence, "session/is_there_more", json!({}));
         self.until(|message| answers(message, id) || answers(message, fence));
     }
 
@@ -177,7 +177,7 @@ impl Talk {
     }
 
     /// Closes stdin, reads the rest, and returns all findings.
-    pub fn finish(mut self) -> Heard {
+    pub fn finish(mut self) -> MonitorFindings {
         self.stdin = None;
         while self.until(|_| false).is_some() {}
         let status = self.child.wait();
@@ -189,40 +189,40 @@ impl Talk {
             is_orderly: status.is_ok_and(|status| status.success()),
             last_line: self.transcript.last(),
         };
-        Heard {
-            notes: self.watch.end(&ending),
+        MonitorFindings {
+            notes: self.monitors.finish(&ending),
             text: self.text(),
         }
     }
 }
 
-impl Heard {
+impl MonitorFindings {
     /// The requirements that were broken, without duplicates.
-    pub fn broken(&self) -> Vec<&'static str> {
+    pub fn violated(&self) -> Vec<&'static str> {
         let found = self.notes.found.iter();
         found
-            .filter(|(_, f)| f.broken > 0)
+            .filter(|(_, f)| f.violated > 0)
             .map(|(id, _)| *id)
             .collect()
     }
 
-    pub fn held(&self) -> Vec<&'static str> {
+    pub fn passed(&self) -> Vec<&'static str> {
         let found = self.notes.found.iter();
         found
-            .filter(|(_, f)| f.held > 0)
+            .filter(|(_, f)| f.passed > 0)
             .map(|(id, _)| *id)
             .collect()
     }
 
     /// Findings and conversation, for failure messages.
-    pub fn story(&self) -> String {
-        let mut story = String::new();
+    pub fn describe(&self) -> String {
+        let mut text = String::new();
         for (id, found) in &self.notes.found {
             for violation in &found.violations {
-                story += &format!("  {id} {:?}: {}\n", violation.lines, violation.message);
+                text += &format!("  {id} {:?}: {}\n", violation.lines, violation.message);
             }
         }
-        story + &self.text
+        text + &self.text
     }
 }
 
@@ -232,7 +232,7 @@ fn answers(message: &Value, id: u64) -> bool {
 }
 
 /// Grants every request, and provides a file and terminals.
-pub fn obliging(request: &Value) -> Option<Value> {
+pub fn grant_all(request: &Value) -> Option<Value> {
     let result = match request["method"].as_str()? {
         "session/request_permission" => {
             json!({ "outcome": { "outcome": "selected", "optionId": "allow-once" } })
@@ -243,7 +243,7 @@ pub fn obliging(request: &Value) -> Option<Value> {
         "terminal/wait_for_exit" => json!({ "exitCode": 0 }),
         "terminal/output" => json!({ "output": "hello\n", "truncated": false }),
         "elicitation/create" => {
-            json!({ "action": "accept", "content": { "colour": "red", "number": 3,
+            json!({ "action": "accept", "content": { "color": "red", "number": 3,
                 "decision": "allow-once" } })
         }
         _ => json!({}),
@@ -252,6 +252,6 @@ pub fn obliging(request: &Value) -> Option<Value> {
 }
 
 /// Never responds to requests.
-pub fn silent(_: &Value) -> Option<Value> {
+pub fn ignore_all(_: &Value) -> Option<Value> {
     None
 }

@@ -4,28 +4,28 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use agentproto_runtime::arm::desk::{Desk, Permissions};
-use agentproto_runtime::arm::{Arm, Events, Open, Spec};
+use agentproto_runtime::arm::permissions::{PermissionBroker, Permissions};
+use agentproto_runtime::arm::{Arm, EventSink, LaunchSpec, OpenRequest};
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::context::{Context, ContextOptions, Sandboxing};
 use agentproto_runtime::home::Home;
 use agentproto_runtime::interact::Headless;
 use agentproto_runtime::observe::{Observer, Stage};
-use agentproto_runtime::{Fault, StopReason, StreamEvent};
+use agentproto_runtime::{Error, StopReason, StreamEvent};
 use agentproto_sandbox::helper;
 use tokio::sync::mpsc;
 
 /// Collects warnings.
 #[derive(Default)]
-pub struct Ear(Mutex<Vec<String>>);
+pub struct Warnings(Mutex<Vec<String>>);
 
-impl Ear {
+impl Warnings {
     pub fn warnings(&self) -> Vec<String> {
         self.0.lock().expect("warnings").clone()
     }
 }
 
-impl Observer for Ear {
+impl Observer for Warnings {
     fn stage(&self, _: Stage, _: &str) {}
     fn progress(&self, _: Stage, _: &str) {}
     fn warning(&self, code: &str, message: &str) {
@@ -34,51 +34,51 @@ impl Observer for Ear {
     }
 }
 
-pub struct Stand {
+pub struct AgentFixture {
     dir: tempfile::TempDir,
-    pub ear: Arc<Ear>,
-    pub desk: Desk,
+    pub observer: Arc<Warnings>,
+    pub broker: PermissionBroker,
     sandboxing: Sandboxing,
     arm_fields: String,
     path_variable: OsString,
     yes: bool,
 }
 
-impl Stand {
+impl AgentFixture {
     /// A bundle whose agent is a script. `fields` are added to the manifest.
-    pub fn new(script: &str, fields: &str) -> Stand {
+    pub fn new(script: &str, fields: &str) -> AgentFixture {
         helper::use_binary(env!("CARGO_BIN_EXE_agentproto"));
         let dir = tempfile::tempdir().expect("a directory");
-        let stand = Stand {
+        let fixture = AgentFixture {
             dir,
-            ear: Arc::default(),
-            desk: Desk::new(Permissions::Deny),
+            observer: Arc::default(),
+            broker: PermissionBroker::new(Permissions::Deny),
             sandboxing: Sandboxing::Off,
             arm_fields: fields.to_owned(),
             path_variable: std::env::var_os("PATH").unwrap_or_default(),
             yes: false,
         };
-        stand.write("bundle/agent.sh", script);
-        stand
+        fixture.write("bundle/agent.sh", script);
+        fixture
     }
 
-    pub fn asking(mut self, permissions: Permissions) -> Stand {
-        self.desk = Desk::new(permissions);
+    pub fn with_permissions(mut self, permissions: Permissions) -> AgentFixture {
+        self.broker = PermissionBroker::new(permissions);
         self
     }
 
-    pub fn sandboxed(mut self) -> Stand {
+    pub fn sandboxed(mut self) -> AgentFixture {
         self.sandboxing = Sandboxing::Auto;
         self
     }
 
     /// Sets the only directory in which programs are searched.
-    pub fn with_programs(mut self, dir: &str) -> Stand {
+    pub fn with_programs(mut self, dir: &str) -> AgentFixture {
         self.path_variable = self.path(dir).into();
         self
     }
 
-    pub fn agreed(mut self) -> Stand {
+    pub fn confirmed(mut self) -> AgentFixture {
         self.yes = true;
         self
     }
@@ -126,35 +126,35 @@ impl Stand {
             ("PATH".into(), self.path_variable.clone()),
             ("HOME".into(), self.path("user").into()),
         ];
-        let setting = Setting {
+        let setting = ContextOptions {
             home: Home::new(self.path("home")),
             cwd,
             host_env: std::sync::Arc::new(host_env),
             sandboxing: self.sandboxing,
             yes: self.yes,
-            observer: Arc::clone(&self.ear) as Arc<dyn Observer>,
+            observer: Arc::clone(&self.observer) as Arc<dyn Observer>,
             interact: Arc::new(Headless),
         };
         Arc::new(Context::new(bundle, setting).expect("a context"))
     }
 
-    pub fn spec(&self, args: &[&str]) -> Spec {
+    pub fn spec(&self, args: &[&str]) -> LaunchSpec {
         let script = self.path("bundle/agent.sh").into();
         let args = args.iter().map(OsString::from);
-        Spec {
+        LaunchSpec {
             argv: ["/bin/sh".into(), script].into_iter().chain(args).collect(),
             env: Vec::new(),
         }
     }
 
     /// Content of a file in the agent's working directory.
-    pub fn noted(&self, name: &str) -> String {
+    pub fn file(&self, name: &str) -> String {
         std::fs::read_to_string(self.path("work").join(name)).unwrap_or_default()
     }
 }
 
-pub fn open(resume: Option<&str>) -> Open {
-    Open {
+pub fn open(resume: Option<&str>) -> OpenRequest {
+    OpenRequest {
         resume: resume.map(str::to_owned),
     }
 }
@@ -170,19 +170,19 @@ pub async fn turn(
     arm: &dyn Arm,
     context: &Context,
     prompt: &str,
-) -> (Vec<StreamEvent>, Result<StopReason, Fault>) {
-    watched(arm, context, prompt, |_| async {}).await
+) -> (Vec<StreamEvent>, Result<StopReason, Error>) {
+    turn_with_events(arm, context, prompt, |_| async {}).await
 }
 
 /// Runs one turn and calls `seen` for every event.
-pub async fn watched<F: Future<Output = ()>>(
+pub async fn turn_with_events<F: Future<Output = ()>>(
     arm: &dyn Arm,
     context: &Context,
     prompt: &str,
     seen: impl Fn(StreamEvent) -> F,
-) -> (Vec<StreamEvent>, Result<StopReason, Fault>) {
+) -> (Vec<StreamEvent>, Result<StopReason, Error>) {
     let (sink, mut events) = mpsc::channel(8);
-    let events_in = Events::new(sink, Arc::clone(&context.audit));
+    let events_in = EventSink::new(sink, Arc::clone(&context.audit));
     let playing = arm.turn(prompt, events_in);
     let reading = async {
         let mut all = Vec::new();

@@ -1,10 +1,10 @@
 //! Cases where a check is lenient on purpose: a tool that deserves it, and a similar one that does
 //! not.
 
-use agentproto_aoi::model::{Check, Finding, Report};
+use agentproto_aoi::model::{CheckId, Finding, Report};
 use agentproto_report::Verdict;
 
-use super::{CREATE, DELETE, LIST, OBSERVE, broken, found, lint_by, told, verdict};
+use super::{CREATE, DELETE, LIST, OBSERVE, describe, expect_broken, found, lint_by, verdict};
 
 const PUT: &str = r#"
   put:
@@ -37,7 +37,7 @@ const DISTINCT: &str = "AOI-08.id-distinct";
 
 fn of(check: u8, wrong: &str, commands: &[&str]) -> Report {
     lint_by(
-        &[Check::Number(check)],
+        &[CheckId::Number(check)],
         wrong,
         commands,
         "sandbox: true",
@@ -45,9 +45,9 @@ fn of(check: u8, wrong: &str, commands: &[&str]) -> Report {
     )
 }
 
-fn clean(report: &Report) {
+fn expect_no_findings(report: &Report) {
     let found = found(report);
-    assert_eq!(told(&found), Vec::<String>::new());
+    assert_eq!(describe(&found), Vec::<String>::new());
 }
 
 /// AOI-14.4-01, AOI-14.5-01: using the same name twice means the same resource if the name is
@@ -55,14 +55,14 @@ fn clean(report: &Report) {
 #[test]
 fn a_documented_name_used_twice_is_one_resource() {
     let report = of(8, "by-name", &[PUT, DROP]);
-    clean(&report);
+    expect_no_findings(&report);
     for command in ["put", "drop"] {
         let seen = verdict(&report, command, DISTINCT);
         assert_eq!(seen, Some(Verdict::NotApplicable), "{command}");
     }
     // Without documentation it cannot be decided.
     let report = of(8, "by-name-untold", &[PUT, DROP]);
-    clean(&report);
+    expect_no_findings(&report);
     for command in ["put", "drop"] {
         let seen = verdict(&report, command, DISTINCT);
         assert_eq!(seen, Some(Verdict::NotVerified), "{command}");
@@ -72,13 +72,13 @@ fn a_documented_name_used_twice_is_one_resource() {
 /// AOI-14.5-01.
 #[test]
 fn two_resources_with_one_id_always_fail() {
-    broken(&[PUT], &[("by-name-twice", "put", DISTINCT)]);
-    broken(&[PUT_BOTH], &[("by-name-lies", "put", DISTINCT)]);
-    broken(
+    expect_broken(&[PUT], &[("by-name-twice", "put", DISTINCT)]);
+    expect_broken(&[PUT_BOTH], &[("by-name-lies", "put", DISTINCT)]);
+    expect_broken(
         &[PUT, DROP],
         &[("by-name-drops-another", "drop", "AOI-08.id-target")],
     );
-    broken(
+    expect_broken(
         &[CREATE, DELETE],
         &[
             ("one-id", "create", DISTINCT),
@@ -92,8 +92,8 @@ fn two_resources_with_one_id_always_fail() {
 #[test]
 fn other_names_another_resource() {
     let (ids, keys) = (of(8, "by-name", &[PUT_BOTH]), of(7, "by-name", &[PUT_BOTH]));
-    clean(&ids);
-    clean(&keys);
+    expect_no_findings(&ids);
+    expect_no_findings(&keys);
     assert_eq!(verdict(&ids, "put", DISTINCT), Some(Verdict::Pass));
     let conflict = "AOI-07.key-conflict";
     assert_eq!(verdict(&keys, "put", conflict), Some(Verdict::Pass));
@@ -102,14 +102,14 @@ fn other_names_another_resource() {
         verdict(&alone, "put", conflict),
         Some(Verdict::NotApplicable)
     );
-    broken(&[PUT_BOTH], &[("key-ignored", "put", conflict)]);
+    expect_broken(&[PUT_BOTH], &[("key-ignored", "put", conflict)]);
 }
 
 #[test]
 fn stdin_of_the_probe_reaches_the_command() {
     let say = "\n  say: { mutating: true, ok: [say], events: [created], id: /id";
     let heard = of(8, "", &[say, ", stdin: a word }\n"]);
-    clean(&heard);
+    expect_no_findings(&heard);
     assert_eq!(verdict(&heard, "say", "AOI-08.event"), Some(Verdict::Pass));
     let mute = of(8, "", &[say, " }\n"]);
     assert_eq!(
@@ -125,9 +125,9 @@ fn options_are_inserted_before_operands() {
     assert_ne!(create, CREATE);
     let create = [create.as_str()];
     for check in [6, 7, 8] {
-        clean(&of(check, "", &create));
+        expect_no_findings(&of(check, "", &create));
     }
-    broken(
+    expect_broken(
         &create,
         &[
             ("key-ignored", "create", "AOI-07.replay-effect"),
@@ -136,10 +136,10 @@ fn options_are_inserted_before_operands() {
     );
     let find = [FIND_BEHIND];
     let report = of(11, "", &find);
-    clean(&report);
+    expect_no_findings(&report);
     let seen = verdict(&report, "find", "AOI-11.cursor-walk");
     assert_eq!(seen, Some(Verdict::Pass));
-    broken(&find, &[("one-more", "find", "AOI-11.limit")]);
+    expect_broken(&find, &[("one-more", "find", "AOI-11.limit")]);
     let flag = "AOI-05.unknown-flag";
     let of_flag = |wrong| verdict(&of(5, wrong, &find), "find", flag);
     assert_eq!(of_flag(""), Some(Verdict::Pass));
@@ -204,7 +204,7 @@ fn a_truncated_observation_is_not_verified() {
         ("delete", "AOI-06.no-effect"),
         ("delete", "AOI-08.id-found"),
     ];
-    let checks = [6, 7, 8].map(Check::Number);
+    let checks = [6, 7, 8].map(CheckId::Number);
     for (list, observe, expected) in [
         (LIST, OBSERVE, Verdict::NotVerified),
         (LIST, whole, Verdict::Pass),
@@ -215,15 +215,20 @@ fn a_truncated_observation_is_not_verified() {
         let report = lint_by(&checks, "list-bounded", &commands, seed, observe);
         let is_fail = |f: &&Finding| f.verdict == Verdict::Fail;
         let failures: Vec<&Finding> = report.checks.iter().filter(is_fail).collect();
-        assert_eq!(told(&failures), Vec::<String>::new(), "{observe}");
+        assert_eq!(describe(&failures), Vec::<String>::new(), "{observe}");
         for (command, rule) in seen {
             let found = verdict(&report, command, rule);
             assert_eq!(found, Some(expected), "{rule} of {command}: {observe}");
             let row = |f: &&Finding| f.rule == rule && f.command == command;
             let row = report.checks.iter().find(row).expect("a row");
-            let told = row.message.contains("`observe` is truncated")
+            let describe = row.message.contains("`observe` is truncated")
                 && row.message.contains(r#"[list, --limit, "1000"]"#);
-            assert_eq!(told, expected == Verdict::NotVerified, "{}", row.message);
+            assert_eq!(
+                describe,
+                expected == Verdict::NotVerified,
+                "{}",
+                row.message
+            );
         }
         // Rules that need no observation still get a verdict.
         assert_eq!(verdict(&report, "create", "AOI-08.id"), Some(Verdict::Pass));
@@ -236,13 +241,13 @@ fn setup_runs_for_readers_but_not_for_discovery() {
     let list = ["\n  list: { read_only: true, ok: [list] }\n"];
     let seed = "sandbox: true\nsetup: [[sh, -c, \"mkdir -p $NOTES; echo x > $NOTES/seeded.note\"]]";
     let exit = |setup: &str| {
-        let report = lint_by(&[Check::Number(3)], "needs-seed", &list, setup, OBSERVE);
+        let report = lint_by(&[CheckId::Number(3)], "needs-seed", &list, setup, OBSERVE);
         verdict(&report, "list", "AOI-03.exit-not-zero")
     };
     assert_eq!(exit(seed), Some(Verdict::Pass));
     assert_eq!(exit("sandbox: true"), Some(Verdict::Fail));
     let schema = |wrong: &str| {
-        let report = lint_by(&[Check::Number(1)], wrong, &list, seed, OBSERVE);
+        let report = lint_by(&[CheckId::Number(1)], wrong, &list, seed, OBSERVE);
         verdict(&report, "(tool)", "AOI-01.schema-fails")
     };
     assert_eq!(schema(""), Some(Verdict::Pass));
@@ -269,8 +274,8 @@ fn a_run_that_ends_before_the_signal_is_not_verified() {
 const STRAYS: &str = "AOI-adv.read-only-strays";
 const BOUND: &str = "AOI-adv.default-bound";
 
-fn beyond(wrong: &str, commands: &[&str], sandbox: &str, observe: &str) -> Report {
-    lint_by(&[Check::Advisory], wrong, commands, sandbox, observe)
+fn lint_advisory(wrong: &str, commands: &[&str], sandbox: &str, observe: &str) -> Report {
+    lint_by(&[CheckId::Advisory], wrong, commands, sandbox, observe)
 }
 
 /// AOI-14.1-01: a read-only command changes nothing. Caches, logs, temporary files and files that
@@ -280,7 +285,7 @@ fn stray_files_are_distinguished_from_caches() {
     let list = ["\n  list: { read_only: true, ok: [list] }\n"];
     let see = "observe: { exec: [sh, -c, \"ls {world}/state\"] }";
     let seen = |wrong: &str, sandbox: &str| {
-        let report = beyond(wrong, &list, sandbox, see);
+        let report = lint_advisory(wrong, &list, sandbox, see);
         let changes = verdict(&report, "list", "AOI-adv.read-only-changes");
         assert_eq!(changes, Some(Verdict::Pass), "{wrong}");
         verdict(&report, "list", STRAYS)
@@ -316,7 +321,7 @@ fn a_default_limit_is_checked_against_its_documentation() {
         let find = format!(
             "\n  find:\n    read_only: true\n    ok: [find, x]\n    limit: {{ flag: --limit, total: 5, page: 2, id: /id{default} }}\n"
         );
-        let report = beyond(wrong, &[find.as_str()], "sandbox: true", OBSERVE);
+        let report = lint_advisory(wrong, &[find.as_str()], "sandbox: true", OBSERVE);
         verdict(&report, "find", BOUND)
     };
     assert_eq!(seen("", ", default: 3"), Some(Verdict::Pass));
