@@ -285,15 +285,15 @@ struct Checks {
 }
 
 impl Checks {
-    fn at_least(&mut self, what: &str, found: f64, selected: f64) {
-        self.report(what, found, ">=", selected, found >= selected);
+    fn at_least(&mut self, what: &str, found: f64, limit: f64) {
+        self.report(what, found, ">=", limit, found >= limit);
     }
-    fn at_most(&mut self, what: &str, found: f64, selected: f64) {
-        self.report(what, found, "<=", selected, found <= selected);
+    fn at_most(&mut self, what: &str, found: f64, limit: f64) {
+        self.report(what, found, "<=", limit, found <= limit);
     }
-    fn report(&mut self, what: &str, found: f64, sign: &str, selected: f64, ok: bool) {
+    fn report(&mut self, what: &str, found: f64, sign: &str, limit: f64, ok: bool) {
         let verdict = if ok { "ok  " } else { "MISS" };
-        println!("{verdict} {what}: {found:.2} (wanted {sign} {selected})");
+        println!("{verdict} {what}: {found:.2} (limit {sign} {limit})");
         self.failed += usize::from(!ok);
     }
     fn finish(self) {

@@ -88,9 +88,9 @@ fn at_least(what: &str, value: f64, least: f64) -> bool {
     verdict(what, value, value >= least, &format!(">= {least}"))
 }
 
-fn verdict(what: &str, value: f64, holds: bool, selected: &str) -> bool {
+fn verdict(what: &str, value: f64, holds: bool, limit: &str) -> bool {
     let mark = if holds { "ok  " } else { "MISS" };
-    println!("{mark} {what}: {value:.2} (wanted {selected})");
+    println!("{mark} {what}: {value:.2} (limit {limit})");
     holds
 }
 

@@ -40,7 +40,7 @@ fn main() {
     .map(|(name, plan, most)| {
         let over = additional_ms(&runtime, plan);
         let verdict = if over <= most { "ok  " } else { "MISS" };
-        println!("{verdict} {name}, additional ms: {over:.2} (wanted <= {most})");
+        println!("{verdict} {name}, additional ms: {over:.2} (limit <= {most})");
         over <= most
     });
     if within.contains(&false) {

@@ -19,9 +19,9 @@ fn main() {
     let mut missed = false;
     for (name, direction) in [("download", Direction::Down), ("upload", Direction::Up)] {
         let ratio = bulk_ratio(direction);
-        let verdict = if ratio <= MAX_RATIO { "ok" } else { "MISSED" };
+        let verdict = if ratio <= MAX_RATIO { "ok  " } else { "MISS" };
         missed |= ratio > MAX_RATIO;
-        println!("{name}: time ours/direct {ratio:.3} (at most {MAX_RATIO:.2}) {verdict}");
+        println!("{verdict} {name}, time over direct: {ratio:.2} (limit <= {MAX_RATIO})");
     }
     if missed {
         std::process::exit(1);

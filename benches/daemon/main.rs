@@ -85,7 +85,7 @@ fn main() {
 fn at_most(what: &str, value: f64, most: f64) -> bool {
     let holds = value <= most;
     let mark = if holds { "ok  " } else { "MISS" };
-    println!("{mark} {what}: {value:.2} (wanted <= {most})");
+    println!("{mark} {what}: {value:.2} (limit <= {most})");
     holds
 }
 

@@ -250,10 +250,8 @@ fn every_link_leads_somewhere() {
                 let is_there = file.exists()
                     && (wanted.is_empty() || {
                         let text = std::fs::read_to_string(&file).unwrap_or_default();
-                        let headings = prose(&text).filter_map(|line| {
-                            line.starts_with('#')
-                                .then(|| line.trim_start_matches('#').trim())
-                        });
+                        let headings = prose(&text).filter(|line| line.starts_with('#'));
+                        let headings = headings.map(|line| line.trim_start_matches('#').trim());
                         headings.map(anchor).any(|found| found == wanted)
                     });
                 if !is_there {

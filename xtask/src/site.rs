@@ -175,7 +175,7 @@ fn summary(source: &Path, rules: &[String]) -> Result<String, String> {
         }
         for (title, target) in links(line) {
             let file = normalize(&Path::new("docs").join(target));
-            if !file.extension().is_some_and(|e| e == "md") || !seen.insert(file.clone()) {
+            if file.extension().is_none_or(|e| e != "md") || !seen.insert(file.clone()) {
                 continue;
             }
             out += &format!("- [{title}]({})\n", file.display());

@@ -109,18 +109,13 @@ impl TerminalStyle {
 
     /// Highlights the marked range in a piece of text. `from` is the offset of the piece in the
     /// whole text, in characters.
-    pub fn marked(
-        &self,
-        piece: &str,
-        from: usize,
-        verdict_symbol: Option<&Range<usize>>,
-    ) -> String {
-        let Some(verdict_symbol) = verdict_symbol.filter(|_| self.color) else {
+    pub fn marked(&self, piece: &str, from: usize, range: Option<&Range<usize>>) -> String {
+        let Some(range) = range.filter(|_| self.color) else {
             return piece.to_owned();
         };
         let chars: Vec<char> = piece.chars().collect();
         let inside = |at: usize| at.saturating_sub(from).min(chars.len());
-        let (start, end) = (inside(verdict_symbol.start), inside(verdict_symbol.end));
+        let (start, end) = (inside(range.start), inside(range.end));
         let part = |range: Range<usize>| chars.get(range).unwrap_or_default().iter().collect();
         let [before, here, after]: [String; 3] =
             [part(0..start), part(start..end), part(end..chars.len())];
@@ -131,31 +126,15 @@ impl TerminalStyle {
     }
 }
 
-/// Wraps text at spaces into lines of about `room` characters.
+/// Wraps text into lines of about `room` columns. Very long words are split.
 fn wrap(text: &str, room: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    let mut length = 0;
-    for word in text.split_whitespace() {
-        let count = word.chars().count();
-        if length > 0 && length + 1 + count > room {
-            lines.push(std::mem::take(&mut line));
-            length = 0;
-        }
-        if length > 0 {
-            line.push(' ');
-            length += 1;
-        }
-        line.push_str(word);
-        length += count;
+    let lines = agentproto_text::wrap(text, room, 0);
+    let lines = lines.iter().flat_map(|l| chunks(l, room.max(1) * 4));
+    let lines: Vec<String> = lines.collect();
+    match lines.is_empty() {
+        true => vec![String::new()],
+        false => lines,
     }
-    if !line.is_empty() || lines.is_empty() {
-        lines.push(line);
-    }
-    lines
-        .iter()
-        .flat_map(|l| chunks(l, room.max(1) * 4))
-        .collect()
 }
 
 /// Splits text into pieces of `room` characters, at least one piece.

@@ -209,7 +209,7 @@ impl<'a> ProbeContext<'a> {
 
     pub fn load_in(&self, context: Context, choices: Choices) -> Result<Agent, Error> {
         let options = AgentOptions {
-            choices: choices,
+            choices,
             permissions: Permissions::Allow,
             handshake_timeout: self.config.timeout,
             turn_timeout: None,

@@ -120,8 +120,8 @@ pub async fn auth(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
     let mut let_in = Vec::new();
     for (method, path, body) in routes {
         for (auth, named) in [
-            (RequestAuth::NoToken, "without a token"),
-            (RequestAuth::OtherToken(&wrong), "with a wrong token"),
+            (RequestAuth::Without, "without a token"),
+            (RequestAuth::Other(&wrong), "with a wrong token"),
         ] {
             let request = probe.request(method, &path, body, auth, &[]);
             let (status, at) = match probe.open_stream_for(&request).await {
@@ -179,7 +179,7 @@ pub async fn rebinding(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
         ("origin", "http://rebound.example"),
     ] {
         let more = [(name, value.to_owned())];
-        let request = probe.request("GET", &prefix, None, RequestAuth::OwnToken, &more);
+        let request = probe.request("GET", &prefix, None, RequestAuth::Own, &more);
         match probe.exchange(&request).await {
             Ok(answer) if answer.is_ok() => {
                 against = Some(format!("a request with `{name}: {value}` is accepted"));
@@ -208,7 +208,7 @@ pub async fn unknown_session(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdi
     ] {
         let path = probe.route(UNKNOWN_NAME, rest);
         let body = body.map(|body| body.to_string().into_bytes());
-        let request = probe.request(method, &path, body.as_deref(), RequestAuth::OwnToken, &[]);
+        let request = probe.request(method, &path, body.as_deref(), RequestAuth::Own, &[]);
         let mut stream = match probe.open_stream_for(&request).await {
             Ok(stream) => stream,
             Err((error, at)) => return Err(probe.failed(about, &error, at)),
@@ -270,13 +270,7 @@ pub async fn bad_requests(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict>
         ("a prompt that is a number", &prompt, "{\"prompt\":5}"),
         ("a prompt that is not JSON", &prompt, "hello"),
     ] {
-        let request = probe.request(
-            "POST",
-            path,
-            Some(body.as_bytes()),
-            RequestAuth::OwnToken,
-            &[],
-        );
+        let request = probe.request("POST", path, Some(body.as_bytes()), RequestAuth::Own, &[]);
         let answer = match probe.exchange(&request).await {
             Ok(answer) => answer,
             Err((error, at)) => return Err(probe.failed(about, &error, at)),

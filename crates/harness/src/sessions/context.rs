@@ -24,11 +24,11 @@ const MIN_BODY_TIME: Duration = Duration::from_millis(40);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestAuth<'a> {
     /// With the caller's token, if there is one.
-    OwnToken,
+    Own,
     /// Without a token.
-    NoToken,
+    Without,
     /// With this token.
-    OtherToken(&'a str),
+    Other(&'a str),
 }
 
 /// A response, with the transcript lines of the request and the response.
@@ -128,9 +128,9 @@ impl<'a> ProbeContext<'a> {
         let mut headers = vec![("host", self.subject.host.address.authority())];
         let own = self.subject.host.token.as_deref().map(String::as_str);
         let token = match auth {
-            RequestAuth::OwnToken => own,
-            RequestAuth::NoToken => None,
-            RequestAuth::OtherToken(token) => Some(token),
+            RequestAuth::Own => own,
+            RequestAuth::Without => None,
+            RequestAuth::Other(token) => Some(token),
         };
         if let Some(token) = token {
             headers.push(("authorization", format!("Bearer {token}")));
@@ -240,7 +240,7 @@ impl<'a> ProbeContext<'a> {
         body: Option<&Value>,
     ) -> Result<HttpResponse, NoVerdict> {
         let body = body.map(|body| body.to_string().into_bytes());
-        let request = self.request(method, path, body.as_deref(), RequestAuth::OwnToken, &[]);
+        let request = self.request(method, path, body.as_deref(), RequestAuth::Own, &[]);
         let answered = self.exchange(&request).await;
         answered.map_err(|(error, lines)| self.failed(id, &error, lines))
     }
@@ -256,7 +256,7 @@ impl<'a> ProbeContext<'a> {
     pub async fn open_stream(&mut self, id: &str) -> Result<EventStream, (HttpError, [u64; 2])> {
         let path = self.route(id, "/stream");
         let accept = [("accept", "text/event-stream".to_owned())];
-        let request = self.request("GET", &path, None, RequestAuth::OwnToken, &accept);
+        let request = self.request("GET", &path, None, RequestAuth::Own, &accept);
         self.open_stream_for(&request).await
     }
 

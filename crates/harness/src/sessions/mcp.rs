@@ -174,7 +174,7 @@ impl Mcp {
         }
         let body = message.to_string().into_bytes();
         let path = probe.subject.host.mcp.clone();
-        probe.request("POST", &path, Some(&body), RequestAuth::OwnToken, &more)
+        probe.request("POST", &path, Some(&body), RequestAuth::Own, &more)
     }
 
     async fn request(

@@ -277,7 +277,7 @@ pub async fn routes(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
         "GET",
         &probe.route(&id, "/stream"),
         None,
-        RequestAuth::OwnToken,
+        RequestAuth::Own,
         &accept,
     );
     let mut missing = Vec::new();
@@ -315,7 +315,7 @@ pub async fn routes(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
         ("DELETE", probe.route(&id, ""), None, "/:id".to_owned()),
     ];
     for (method, path, body, name) in paths {
-        let request = probe.request(method, &path, body, RequestAuth::OwnToken, &[]);
+        let request = probe.request(method, &path, body, RequestAuth::Own, &[]);
         match probe.exchange(&request).await {
             Ok(answer) => note(
                 format!("{method} {prefix}{name}"),

@@ -235,16 +235,10 @@ impl ProbeContext<'_> {
                 "POST",
                 &self.route(id, "/kill"),
                 None,
-                RequestAuth::OwnToken,
+                RequestAuth::Own,
                 &[],
             );
-            let forget = self.request(
-                "DELETE",
-                &self.route(id, ""),
-                None,
-                RequestAuth::OwnToken,
-                &[],
-            );
+            let forget = self.request("DELETE", &self.route(id, ""), None, RequestAuth::Own, &[]);
             let address = &self.subject.host.address;
             async move {
                 for request in [kill, forget] {

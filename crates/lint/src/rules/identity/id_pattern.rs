@@ -56,14 +56,10 @@ fn id_problem(id: &str, pattern: &str) -> String {
     let edges = |c: char| c == '-' || c == '.';
     // Only the id of a tool may contain dots.
     let dots = pattern.contains("0-9.");
-    let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let other = |c: char| {
-        !legal(c)
-            && !(dots && c == '.')
-            && !c.is_ascii_uppercase()
-            && !c.is_whitespace()
-            && c != '_'
-    };
+    let legal =
+        |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || (dots && c == '.');
+    let named = |c: char| c.is_ascii_uppercase() || c.is_whitespace() || c == '_';
+    let other = |c: char| !legal(c) && !named(c);
     let kinds = [
         (
             id.contains(|c: char| c.is_ascii_uppercase()),
