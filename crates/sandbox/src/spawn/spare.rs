@@ -46,7 +46,15 @@ pub fn request_helper(what: SpareRequest, with: &[RawFd]) -> Option<libc::pid_t>
 
 fn request(requests: &OwnedFd, what: SpareRequest, with: &[RawFd]) -> io::Result<libc::pid_t> {
     control::send_with(requests.as_fd(), &what, with)?;
-    match control::receive::<i64>(requests.as_fd())? {
+    // A signal is not a failure: the spare has the request, and a second helper must not be started
+    // with the same descriptors.
+    let reply = loop {
+        match control::receive::<i64>(requests.as_fd()) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            reply => break reply?,
+        }
+    };
+    match reply {
         Some((pid @ 1.., _)) => Ok(pid as libc::pid_t),
         Some((errno, _)) => Err(io::Error::from_raw_os_error(-errno as i32)),
         None => Err(io::ErrorKind::BrokenPipe.into()),
