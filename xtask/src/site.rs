@@ -11,8 +11,9 @@ use crate::{Outcome, cargo, root, run, tools};
 const MDBOOK: &str = "0.5.4";
 
 /// Files at the top of the repository that the documentation refers to.
-const TOP: [&str; 6] = [
+const TOP: [&str; 7] = [
     "README.md",
+    "fixtures/README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
@@ -24,17 +25,15 @@ const TOP: [&str; 6] = [
 const DIRECTORIES: [&str; 4] = ["docs", "reports", "schemas", "examples"];
 
 /// Pages about the project, at the end of the table of contents.
-const PROJECT: [(&str, &str); 10] = [
-    ("Documentation", "docs/README.md"),
+const PROJECT: [(&str, &str); 8] = [
+    ("Documentation", "docs/index.md"),
     ("Architecture", "ARCHITECTURE.md"),
     ("Contributing", "CONTRIBUTING.md"),
     ("Security", "SECURITY.md"),
     ("Changelog", "CHANGELOG.md"),
-    ("Examples", "examples/README.md"),
-    ("Schemas", "schemas/README.md"),
-    ("Reports of real agents", "reports/README.md"),
-    ("Findings in real agents", "reports/findings.md"),
-    ("Index of reports", "reports/index.md"),
+    ("Examples", "examples/index.md"),
+    ("Schemas", "schemas/index.md"),
+    ("Fixtures", "fixtures/index.md"),
 ];
 
 const BOOK: &str = "\
@@ -68,9 +67,14 @@ pub fn build() -> Outcome {
     for name in DIRECTORIES {
         copy(&root().join(name), &source.join(name))?;
     }
-    let rules = split_rules(&source.join("docs"))?;
-    write(&source.join("SUMMARY.md"), &summary(&source, &rules)?)?;
+    // The reports are pages already.
+    for name in ["README.md", "findings.md", "index.md"] {
+        let _ = fs::remove_file(source.join("reports").join(name));
+    }
     write(&source.join("examples/README.md"), &examples(&source)?)?;
+    let rules = split_rules(&source.join("docs"))?;
+    rename_readmes(&source)?;
+    write(&source.join("SUMMARY.md"), &summary(&source, &rules)?)?;
     let library = source.join("docs/library.md");
     let text = read(&library)?
         + "\n## API\n\nSee the [API documentation](../api/agentproto/index.html).\n";
@@ -79,6 +83,7 @@ pub fn build() -> Outcome {
     run(Command::new("mdbook").arg("build").arg(&site))?;
     run(cargo()
         .args(["doc", "--no-deps", "--workspace", "--exclude", "xtask"])
+        .args(["--target-dir", "target"])
         .env("RUSTDOCFLAGS", "-D warnings"))?;
     copy(&root().join("target/doc"), &site.join("html/api"))?;
     let pages = check_links(&site.join("html"))?;
@@ -105,6 +110,32 @@ fn copy(from: &Path, to: &Path) -> Outcome {
     }
     for entry in fs::read_dir(from).map_err(failed)?.flatten() {
         copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Renames README.md to index.md, as mdBook does, with the links to it.
+fn rename_readmes(dir: &Path) -> Outcome {
+    let entries = fs::read_dir(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            rename_readmes(&path)?;
+        } else if path.extension().is_some_and(|e| e == "md") {
+            let text = read(&path)?
+                .replace("reports/README.md)", "reports/index.html)")
+                .replace("README.md)", "index.md)")
+                .replace("README.md#", "index.md#");
+            let is_readme = path.file_name().is_some_and(|name| name == "README.md");
+            if is_readme {
+                fs::remove_file(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+            }
+            let name = if is_readme {
+                path.with_file_name("index.md")
+            } else {
+                path
+            };
+            write(&name, &text)?;
+        }
     }
     Ok(())
 }
@@ -163,8 +194,8 @@ fn split_rules(docs: &Path) -> Result<Vec<String>, String> {
 
 /// The table of contents: the links of docs/README.md, in its order.
 fn summary(source: &Path, rules: &[String]) -> Result<String, String> {
-    let mut out = String::from("# Summary\n\n[agentproto](README.md)\n\n");
-    let index = read(&source.join("docs/README.md"))?;
+    let mut out = String::from("# Summary\n\n[agentproto](index.md)\n\n");
+    let index = read(&source.join("docs/index.md"))?;
     let mut seen = BTreeSet::new();
     for line in index.lines() {
         if let Some(heading) = line.strip_prefix("## ") {
@@ -249,7 +280,8 @@ fn check_links(html: &Path) -> Result<usize, String> {
     let mut broken = Vec::new();
     for (page, text) in &pages {
         let name = page.strip_prefix(html).unwrap_or(page);
-        if name.starts_with("api") || name.starts_with("reports") {
+        let is_checked = !name.starts_with("api") && !name.starts_with("reports");
+        if !is_checked || name == Path::new("404.html") {
             continue;
         }
         for target in attributes(text, "href").chain(attributes(text, "src")) {
