@@ -109,3 +109,34 @@ fn wait_at_most(socket: &OwnedFd, seconds: libc::time_t) -> io::Result<()> {
         _ => Err(io::Error::last_os_error()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    extern "C" fn ignore(_: libc::c_int) {}
+
+    #[test]
+    fn a_signal_does_not_end_a_request() {
+        let (ours, theirs) = control::pair().expect("sockets");
+        wait_at_most(&ours, 5).expect("a timeout");
+        // SAFETY: the handler does nothing; no other test uses this signal.
+        let thread = unsafe {
+            libc::signal(libc::SIGUSR2, ignore as *const () as libc::sighandler_t);
+            libc::pthread_self()
+        };
+        let spare = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            // SAFETY: the thread waits below until this one has ended.
+            unsafe { libc::pthread_kill(thread, libc::SIGUSR2) };
+            std::thread::sleep(Duration::from_millis(100));
+            control::send(theirs.as_fd(), &42_i64, None).expect("sent");
+            theirs
+        });
+        let pid = request(&ours, SpareRequest::Helper, &[]);
+        drop(spare.join().expect("the thread ended"));
+        assert_eq!(pid.expect("a helper"), 42);
+    }
+}
