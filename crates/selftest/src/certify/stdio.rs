@@ -13,8 +13,7 @@ use crate::common::MutantSet;
 use agentproto_harness::model::Target;
 use agentproto_harness::run::process::{Launcher, Program, StartError};
 use agentproto_harness::run::{
-    self, LoginMethod, ResponseHistory, RunConfig, RunDirectory, RunOptions, RunResult, RunSecrets,
-    prompts,
+    self, LoginMethod, RunConfig, RunDirectory, RunOptions, RunResult, RunSecrets, prompts,
 };
 use agentproto_harness::suite::{self, Selection, Suite};
 use agentproto_mock::AgentKind;
@@ -135,20 +134,12 @@ impl StdioMocks {
             Err(error) => return RunResult::failed(&error),
         };
         let config = RunConfig {
-            launcher,
             prompts: prompts::mock_prompts(),
             timeout: TIMEOUT,
-            quiet: Duration::from_millis(300),
-            grace: Duration::from_millis(1000),
             login: LoginMethod::First,
-            model: None,
-            workspace,
-            home: None,
             state_variable: Some("MOCK_STATE_DIR"),
-            starts: ResponseHistory::default(),
-            sessions: ResponseHistory::default(),
-            turns: ResponseHistory::default(),
             secrets: RunSecrets::default(),
+            ..RunConfig::new(launcher, workspace)
         };
         let suites = Arc::clone(&self.suites);
         run::run(suites, nothing, config, options, Arc::new(())).await

@@ -9,9 +9,7 @@ use std::time::Duration;
 use agentproto_harness::lifecycle::{BundleOptions, BundleTarget};
 use agentproto_harness::model::{Report, Target};
 use agentproto_harness::run::process::Launcher;
-use agentproto_harness::run::{
-    self, LoginMethod, ResponseHistory, RunConfig, RunDirectory, RunOptions, RunSecrets, prompts,
-};
+use agentproto_harness::run::{self, RunConfig, RunDirectory, RunOptions, RunSecrets, prompts};
 use agentproto_harness::suite::{self, Selection};
 use agentproto_mock_agents::{self as mock, ADAPTER, WRAPPER};
 use agentproto_runtime::bundle::Bundle;
@@ -276,21 +274,12 @@ pub async fn run_suite(
         name: target.name(),
         ..Target::default()
     };
+    let launcher = Launcher::Bundle(Arc::new(target));
     let config = RunConfig {
-        launcher: Launcher::Bundle(Arc::new(target)),
         prompts: prompts::mock_prompts(),
         timeout: TIMEOUT,
-        quiet: Duration::from_millis(300),
-        grace: Duration::from_millis(1000),
-        login: LoginMethod::No,
-        model: None,
-        workspace,
-        home: None,
-        state_variable: None,
-        starts: ResponseHistory::default(),
-        sessions: ResponseHistory::default(),
-        turns: ResponseHistory::default(),
         secrets: RunSecrets::default(),
+        ..RunConfig::new(launcher, workspace)
     };
     let options = RunOptions {
         jobs,

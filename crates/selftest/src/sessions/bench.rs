@@ -17,9 +17,7 @@ use agentproto_daemon::mcp::{self, ToolOptions};
 use agentproto_daemon::{HostConfig, Registry};
 use agentproto_harness::model::{Report, Target, URL};
 use agentproto_harness::run::process::Launcher;
-use agentproto_harness::run::{
-    self, LoginMethod, ResponseHistory, RunConfig, RunDirectory, RunOptions, RunSecrets, prompts,
-};
+use agentproto_harness::run::{self, RunConfig, RunDirectory, RunOptions, prompts};
 use agentproto_harness::sessions::{HostAddress, HostTarget};
 use agentproto_harness::suite::{self, Selection};
 use agentproto_runtime::context::Sandboxing;
@@ -106,21 +104,11 @@ impl HostBench {
         let address = HostAddress::parse(&url)?;
         let token = (!host_spec.without_token).then_some(token);
         let launcher = Launcher::Host(Arc::new(HostTarget::new(address, token)));
+        let workspace = RunDirectory::new("certify").map_err(|error| error.to_string())?;
         let config = RunConfig {
-            secrets: RunSecrets::new(&[], &launcher),
-            launcher,
             prompts: prompts::mock_prompts(),
             timeout: host_spec.timeout.unwrap_or(TIMEOUT),
-            quiet: Duration::from_millis(300),
-            grace: Duration::from_millis(1000),
-            login: LoginMethod::No,
-            model: None,
-            workspace: RunDirectory::new("certify").map_err(|error| error.to_string())?,
-            home: None,
-            state_variable: None,
-            starts: ResponseHistory::default(),
-            sessions: ResponseHistory::default(),
-            turns: ResponseHistory::default(),
+            ..RunConfig::new(launcher, workspace)
         };
         let options = RunOptions {
             jobs,
