@@ -255,6 +255,37 @@ fn a_missing_or_invalid_program() {
 }
 
 #[test]
+fn a_transcript_that_is_not_used_or_not_there() {
+    let place = Place::new();
+    let file = place.path("turns.jsonl");
+    std::fs::write(&file, "").expect("written");
+    let file = file.to_str().expect("a path");
+    let ran = place.run(
+        "mock-acp",
+        &[
+            "--prompt",
+            "hi",
+            "--continuation",
+            "none",
+            "--transcript",
+            file,
+        ],
+    );
+    assert_eq!(ran.code, 64, "{}", ran.stdout);
+    let transcript = [
+        "--prompt",
+        "hi",
+        "--continuation",
+        "transcript",
+        "--transcript",
+    ];
+    let ran = place.run("mock-acp", &[&transcript[..], &["missing.jsonl"]].concat());
+    assert_eq!(ran.code, 66, "{}", ran.stdout);
+    let ran = place.run("mock-acp", &[&transcript[..], &[file]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+}
+
+#[test]
 fn an_unwritable_state_directory() {
     let place = Place::new();
     let file = place.path("file");

@@ -52,6 +52,26 @@ fn host_os_mismatch() {
 }
 
 #[test]
+fn host_sandbox_unsupported() {
+    let world = World::new();
+    world.manifest_with(VENDORED, "range: '*'", "");
+    assert!(verdict(&world, "host-sandbox-unsupported").0);
+    let good = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/demo/good/heron");
+    let ran = world.run(&["doctor", good, "-o", "jsonl"]);
+    let events = ran.events();
+    let found = events
+        .iter()
+        .find(|e| e["rule"] == "host-sandbox-unsupported");
+    let found = found.expect("the check");
+    assert_eq!(
+        (ran.code, &found["ok"]),
+        (1, &Value::Bool(false)),
+        "{found}"
+    );
+    assert!(found.to_string().contains("mastra-e2b"), "{found}");
+}
+
+#[test]
 fn host_unsupported_method() {
     let world = World::new();
     world.manager("npm");
