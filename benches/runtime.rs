@@ -157,6 +157,7 @@ fn agent(dir: &Path, scenario: &str) -> Agent {
         cwd: dir.to_owned(),
         host_env: std::sync::Arc::new(std::env::vars_os().collect()),
         sandboxing: Sandboxing::Auto,
+        sandbox: Default::default(),
         yes: true,
         observer: Arc::new(Silent),
         interact: Arc::new(Headless),

@@ -18,6 +18,8 @@ pub struct Config {
     pub lint: LintConfig,
     #[serde(default)]
     pub aoi: AoiConfig,
+    #[serde(default)]
+    pub sandbox: SandboxConfig,
     /// Directory of the file; its paths are relative to it.
     #[serde(skip)]
     pub dir: PathBuf,
@@ -50,6 +52,25 @@ pub struct LintConfig {
 pub struct AoiConfig {
     #[serde(default)]
     pub severity: BTreeMap<String, AoiSeverity>,
+}
+
+/// Settings of every command that runs something in a sandbox.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[cfg_attr(not(agents), allow(dead_code))]
+pub struct SandboxConfig {
+    /// More names in the working directory that stay read-only.
+    #[serde(default)]
+    pub protect: Vec<String>,
+    /// Protected names that programs may change.
+    #[serde(default)]
+    pub unprotect: Vec<String>,
+    /// Default memory limit of an AIP-29 command, in MiB, or 0 for no limit.
+    pub memory_mb: Option<u64>,
+    /// Default process limit of an AIP-29 command, or 0 for no limit.
+    pub processes: Option<u64>,
+    /// Size of each private directory in memory, in MiB.
+    pub private_mb: Option<u64>,
 }
 
 /// What a violated rule causes. No rule can be turned off, because a pair would then look verified.

@@ -144,6 +144,9 @@ fn common(world: &World, spec: SandboxSpec, exec: Exec) -> Policy {
         env_clauses: vec![],
         tty: None,
         limits: vec![],
+        private_size: 64 << 20,
+        create: vec![],
+        protected: vec![],
         cwd: world.path("write"),
         home: world.path("home"),
         unenforceable: vec![],
@@ -195,6 +198,8 @@ env:
         cwd: world.path("write"),
         bundle: world.root(),
         extra_env: vec![],
+        protection: Default::default(),
+        defaults: Default::default(),
     };
     let policy = resolve(&target, &surroundings, &[probe().into_os_string()]).expect("a policy");
     assert!(

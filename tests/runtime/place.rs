@@ -154,6 +154,7 @@ impl Place {
                 ("PATH".into(), format!("{}:{path}", bin.display()).into()),
             ]),
             sandboxing: Sandboxing::Auto,
+            sandbox: Default::default(),
             yes: true,
             observer: watch.clone(),
             interact: Arc::new(Headless),

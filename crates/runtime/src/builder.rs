@@ -8,11 +8,12 @@ use crate::agent::{Agent, AgentOptions};
 use crate::arm::permissions::Permissions;
 use crate::bundle::Bundle;
 use crate::choices::OptionValue;
-use crate::context::{Context, ContextOptions, Sandboxing};
+use crate::context::{Context, ContextOptions, SandboxSettings, Sandboxing};
 use crate::error::{Code, Error};
 use crate::home::Home;
 use crate::interact::{Headless, Interact};
 use crate::observe::{Observer, Silent};
+use agentproto_sandbox::policy::Protection;
 
 /// Settings for opening an agent. Each has a default; see [`Agent::builder`].
 pub struct AgentBuilder {
@@ -158,6 +159,13 @@ impl AgentBuilder {
             cwd,
             host_env: Arc::new(std::env::vars_os().collect()),
             sandboxing: self.sandboxing,
+            sandbox: SandboxSettings {
+                protection: Protection {
+                    read_only: self.adapters,
+                    ..Protection::default()
+                },
+                ..SandboxSettings::default()
+            },
             yes: self.yes,
             observer: self.observer,
             interact: self.interact,

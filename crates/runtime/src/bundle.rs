@@ -168,6 +168,23 @@ impl Bundle {
         }
     }
 
+    /// Files of the bundle that it runs: its binary, scripts that it passes to interpreters, and
+    /// vendored programs. They may be missing.
+    pub fn own_programs(&self) -> Vec<PathBuf> {
+        let root = self.root();
+        let list = |path: &[&str]| root.at(path).map_or(&[][..], Node::items);
+        let installs = list(&["install"]).iter();
+        let words = list(&["bin_args"])
+            .iter()
+            .chain(list(&["metadata", "agentproto", "adapter_exec"]))
+            .chain(root.get("bin"))
+            .chain(installs.filter_map(|entry| entry.get("path")));
+        let files = words
+            .filter_map(Node::as_str)
+            .map(|word| self.dir.join(word));
+        files.filter(|file| file.is_file()).collect()
+    }
+
     /// Path of the manifest file.
     pub fn path(&self) -> &Path {
         &self.manifest.path

@@ -12,7 +12,7 @@ use crate::error::{Code, Error};
 use crate::home::Home;
 use crate::interact::Interact;
 use crate::observe::{Observer, Stage};
-use agentproto_sandbox::policy::HostContext;
+use agentproto_sandbox::policy::{HostContext, Protection, ResourceDefaults};
 use agentproto_text::redact::SecretRedactor;
 
 /// Whether the declared sandbox is enforced.
@@ -41,6 +41,16 @@ impl Sandboxing {
     pub const ALL: &[Sandboxing] = <Sandboxing as strum::VariantArray>::VARIANTS;
 }
 
+/// What a caller adds to every sandbox.
+#[derive(Clone, Debug, Default)]
+pub struct SandboxSettings {
+    /// What the agent must not change or see. The bundle and the state directory are always
+    /// protected.
+    pub protection: Protection,
+    /// Limits that apply where the manifest sets none.
+    pub defaults: ResourceDefaults,
+}
+
 /// A bundle on this machine, for one user in one workspace.
 #[derive(Clone)]
 pub struct Context {
@@ -54,6 +64,8 @@ pub struct Context {
     pub host_env: Arc<Vec<(OsString, OsString)>>,
     /// Whether the declared sandbox is enforced.
     pub sandboxing: Sandboxing,
+    /// What the caller adds to the sandbox.
+    pub sandbox: SandboxSettings,
     /// `--yes`: install, setup and permissions are confirmed in advance.
     pub yes: bool,
     /// Receives stages and warnings, without secrets.
@@ -76,6 +88,8 @@ pub struct ContextOptions {
     pub host_env: Arc<Vec<(OsString, OsString)>>,
     /// Whether the declared sandbox is enforced.
     pub sandboxing: Sandboxing,
+    /// What the caller adds to the sandbox.
+    pub sandbox: SandboxSettings,
     /// Whether install, setup and permissions are confirmed in advance.
     pub yes: bool,
     /// Receives stages and warnings.
@@ -106,6 +120,7 @@ impl Context {
             cwd,
             host_env: options.host_env,
             sandboxing: options.sandboxing,
+            sandbox: options.sandbox,
             yes: options.yes,
             observer: Arc::new(MaskingObserver {
                 inner: options.observer,
@@ -134,7 +149,12 @@ impl Context {
     /// The host environment to resolve the bundle's policy against. `env` overrides everything
     /// else.
     pub fn host_context(&self, env: &[(OsString, OsString)]) -> HostContext {
+        let mut protection = self.sandbox.protection.clone();
+        protection.state.push(self.home.root().to_owned());
+        protection.read_only.extend(self.bundle.own_programs());
         HostContext {
+            protection,
+            defaults: self.sandbox.defaults,
             host_env: self.host_env.to_vec(),
             home: self.user_home(),
             cwd: self.cwd.clone(),

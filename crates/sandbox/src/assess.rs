@@ -19,6 +19,9 @@ pub fn assess(policy: &Policy, backend: &Result<Backend, String>) -> Vec<Assessm
     list.network();
     list.files();
     list.exec();
+    for (clause, by) in &policy.protected {
+        list.by_backend(clause, by);
+    }
     for clause in &policy.env_clauses {
         list.by_runner(
             clause,
@@ -114,6 +117,10 @@ impl Assessments<'_> {
         }
         let mut seen: Vec<&Clause> = Vec::new();
         for denial in &self.policy.denials {
+            let is_protection = |(clause, _): &(Clause, String)| *clause == denial.clause;
+            if self.policy.protected.iter().any(is_protection) {
+                continue;
+            }
             if seen.contains(&&denial.clause) {
                 continue;
             }

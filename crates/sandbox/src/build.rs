@@ -9,7 +9,7 @@ use super::plan::{
     Confinement, Mount, MountKind, PLACEHOLDER_MODE, PlanKind, Raw, Resource, Rights, Seccomp,
     SpawnPlan,
 };
-use super::policy::{Access, Exec, HiddenKind, PathGrant, Policy, SandboxSpec};
+use super::policy::{Access, Exec, HiddenKind, PathGrant, Policy, SandboxSpec, is_separated};
 
 /// Links of the merged `/usr` that programs and scripts use.
 const USUAL_LINKS: [&str; 5] = ["/bin", "/sbin", "/lib", "/lib64", "/lib32"];
@@ -36,6 +36,8 @@ pub fn plan(policy: &Policy, command: &[OsString]) -> SpawnPlan {
         cgroups: Vec::new(),
         leftovers,
         confinement: Some(confinement),
+        sources: Vec::new(),
+        source_identities: Vec::new(),
         inner: None,
     }
 }
@@ -44,8 +46,9 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
     let listed = matches!(policy.exec, Exec::Listed { .. });
     let mut tree = Tree::default();
     tree.add("/proc", MountKind::Proc);
-    tree.add("/dev", MountKind::Dev);
-    let private = |exec| MountKind::Private { exec };
+    let size = policy.private_size;
+    tree.add("/dev", MountKind::Dev { size });
+    let private = |exec| MountKind::Private { exec, size };
     tree.add("/tmp", private(!listed));
     let grants = effective(policy);
     let inside_grant = |path: &Path| grants.iter().any(|g| path.starts_with(&g.at));
@@ -75,17 +78,21 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
         };
         let below = denial.path.strip_prefix(&grant.at);
         let source = grant.source.join(below.unwrap_or(Path::new("")));
-        if denial.kind == HiddenKind::Missing {
-            if grant.access == Access::Read {
-                continue;
-            }
-            leftovers.push(Raw::from(&source));
-        } else if is_placeholder(&source) {
-            // It belongs to another session, which may end before this one.
+        let is_missing = matches!(denial.kind, HiddenKind::Missing | HiddenKind::Reserved);
+        if is_missing && grant.access == Access::Read {
+            continue;
+        }
+        // A placeholder may belong to another session, which may end before this one.
+        if is_missing || is_placeholder(&source) {
             leftovers.push(Raw::from(&source));
         }
-        let directory = denial.kind != HiddenKind::File;
-        tree.add(&denial.path, MountKind::Mask { directory });
+        let what = match denial.kind {
+            HiddenKind::File => MountKind::Mask { directory: false },
+            HiddenKind::Directory | HiddenKind::Missing => MountKind::Mask { directory: true },
+            HiddenKind::Reserved => MountKind::Reserved,
+            HiddenKind::State => MountKind::Empty,
+        };
+        tree.add(&denial.path, what);
     }
     tree.ensure(&policy.cwd);
     landlock.extend(tree.private_rights());
@@ -131,7 +138,7 @@ fn effective(policy: &Policy) -> Vec<&PathGrant> {
         policy
             .denials
             .iter()
-            .any(|denial| denial.kind != HiddenKind::Missing && grant.at.starts_with(&denial.path))
+            .any(|denial| denial.kind.removes_grants() && grant.at.starts_with(&denial.path))
     };
     let mut kept: Vec<&PathGrant> = Vec::new();
     let mut grants: Vec<&PathGrant> = policy.grants.iter().filter(|g| !denied(g)).collect();
@@ -139,7 +146,9 @@ fn effective(policy: &Policy) -> Vec<&PathGrant> {
     for grant in grants {
         let around = kept.iter().filter(|wider| grant.at.starts_with(&wider.at));
         let innermost = around.max_by_key(|wider| wider.at.components().count());
-        let changes = innermost.is_none_or(|wider| !shows(wider, grant));
+        let changes = innermost.is_none_or(|wider| {
+            !shows(wider, grant) || is_separated(&policy.denials, wider, grant)
+        });
         if changes || is_protective_mount(policy, grant) {
             kept.push(grant);
         }
@@ -210,7 +219,7 @@ impl Tree {
 
     fn private_rights(&self) -> Vec<Rights> {
         let private = self.mounts.iter().filter_map(|(at, what)| match what {
-            MountKind::Private { exec } => Some(rights(at, true, *exec)),
+            MountKind::Private { exec, .. } => Some(rights(at, true, *exec)),
             _ => None,
         });
         private.collect()
@@ -236,7 +245,8 @@ impl Tree {
     }
 }
 
-fn is_placeholder(path: &Path) -> bool {
+/// Whether a directory reserves a name for a session.
+pub(crate) fn is_placeholder(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::symlink_metadata(path)
         .is_ok_and(|meta| meta.is_dir() && meta.permissions().mode() & 0o7777 == PLACEHOLDER_MODE)

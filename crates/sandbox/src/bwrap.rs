@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::plan::{Confinement, Mount, MountKind, PlanKind, Raw, SpawnPlan};
+use super::plan::{Confinement, FIRST_SOURCE_FD, Mount, MountKind, PlanKind, Raw, SpawnPlan};
 use crate::helper;
 
 /// Directory inside the sandbox that holds the helper until it runs.
@@ -37,7 +37,7 @@ pub struct Bubblewrap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HelperCapability {
-    /// The helper can restrict mounts inside.
+    /// The helper can make the mounts inside, so bubblewrap only creates the namespaces.
     Mounts,
     /// Only Landlock and seccomp are left after bubblewrap. Not for root, which could change the
     /// modes of the host's devices.
@@ -92,18 +92,15 @@ impl HelperFiles {
     }
 
     /// Binds the helper and its libraries into `HELPER_DIR`.
-    fn binds(&self, arguments: &mut Vec<OsString>) {
+    fn binds(&self, arguments: &mut Arguments) {
         let helper_dir = Path::new(HELPER_DIR);
-        let mut bind = |from: &Path, to: PathBuf| {
-            arguments.extend(["--ro-bind".into(), from.into(), to.into()]);
-        };
-        bind(&self.binary, helper_dir.join(helper::NAME));
+        arguments.bind(&self.binary, &helper_dir.join(helper::NAME), false);
         if let Some(loader) = &self.loader {
-            bind(loader, helper_dir.join("loader"));
+            arguments.bind(loader, &helper_dir.join("loader"), false);
         }
         for library in &self.libraries {
             if let Some(name) = library.file_name() {
-                bind(library, helper_dir.join("lib").join(name));
+                arguments.bind(library, &helper_dir.join("lib").join(name), false);
             }
         }
     }
@@ -151,19 +148,25 @@ pub enum BwrapError {
 /// Converts a native plan into one for bubblewrap. The mounts, the rights and the filters stay the
 /// same.
 pub fn plan(mut plan: SpawnPlan, bubblewrap: &Bubblewrap) -> Result<SpawnPlan, BwrapError> {
-    let Some(confinement) = &mut plan.confinement else {
+    let Some(confinement) = &plan.confinement else {
         return Err(BwrapError::Unconfined);
     };
     if confinement.seccomp.no_memory_exec {
         bubblewrap.check_exec_lists()?;
     }
-    let argv = arguments(confinement, bubblewrap);
-    if bubblewrap.capability == HelperCapability::LandlockOnly {
-        confinement.mounts.clear();
-    }
+    let (arguments, kind) = match bubblewrap.capability {
+        HelperCapability::Mounts => {
+            let arguments = Arguments::with_host_root(bubblewrap, helper::INSIDE_MODE);
+            (arguments, PlanKind::Inner)
+        }
+        HelperCapability::LandlockOnly => {
+            let arguments = Arguments::with_mounts(confinement, bubblewrap);
+            (arguments, PlanKind::InnerMounted)
+        }
+    };
     Ok(SpawnPlan {
         kind: PlanKind::Guard,
-        argv: argv.into_iter().map(Raw::from).collect(),
+        argv: arguments.words.into_iter().map(Raw::from).collect(),
         env: ENVIRONMENT
             .map(|(name, value)| (Raw::from(name), Raw::from(value)))
             .to_vec(),
@@ -175,152 +178,190 @@ pub fn plan(mut plan: SpawnPlan, bubblewrap: &Bubblewrap) -> Result<SpawnPlan, B
         cgroups: std::mem::take(&mut plan.cgroups),
         leftovers: std::mem::take(&mut plan.leftovers),
         confinement: None,
-        inner: Some(Box::new(SpawnPlan {
-            kind: PlanKind::Inner,
-            ..plan
-        })),
+        sources: arguments.sources,
+        source_identities: Vec::new(),
+        inner: Some(Box::new(SpawnPlan { kind, ..plan })),
     })
 }
 
-fn arguments(confinement: &Confinement, bubblewrap: &Bubblewrap) -> Vec<OsString> {
-    let mut all: Vec<OsString> = vec![bubblewrap.path.clone().into()];
-    namespaces(bubblewrap.capability, &mut all);
-    for mount in &confinement.mounts {
-        mount_arguments(mount, bubblewrap.capability, &mut all);
-    }
-    bubblewrap.helper_files.binds(&mut all);
-    // Made read-only last, because the mounts above create files in them.
-    for mount in &confinement.mounts {
-        if matches!(mount.what, MountKind::Dev | MountKind::Proc) {
-            add(&mut all, "--remount-ro", [mount.at.0.as_os_str()]);
-        }
-    }
-    add(&mut all, "--remount-ro", ["/"]);
-    all.push("--".into());
-    all.extend(bubblewrap.helper_files.command());
-    all
-}
-
-/// The command line of a trial: like a real one, but with only the helper in the root.
+/// The command line of a trial, and the sources that it mounts by descriptor. It is like a real one,
+/// but with only the helper in the root.
 pub fn trial_arguments(
     path: &Path,
     capability: HelperCapability,
     helper_files: &HelperFiles,
     mode: &str,
-) -> Vec<OsString> {
-    let mounts = [("/proc", MountKind::Proc), ("/dev", MountKind::Dev)].map(|(at, what)| Mount {
-        at: Raw::from(at),
-        what,
-    });
-    let confinement = Confinement {
-        mounts: mounts.into(),
-        ..Confinement::default()
-    };
+) -> (Vec<OsString>, Vec<Raw>) {
     let bubblewrap = Bubblewrap {
         path: path.to_owned(),
         version: String::new(),
         capability,
         helper_files: helper_files.clone(),
     };
-    let mut all = arguments(&confinement, &bubblewrap);
-    all.push(mode.into());
-    all
+    let arguments = match capability {
+        HelperCapability::Mounts => Arguments::with_host_root(&bubblewrap, mode),
+        HelperCapability::LandlockOnly => {
+            let size = 1 << 20;
+            let mounts = [
+                ("/proc", MountKind::Proc),
+                ("/dev", MountKind::Dev { size }),
+            ];
+            let confinement = Confinement {
+                mounts: mounts
+                    .map(|(at, what)| Mount {
+                        at: Raw::from(at),
+                        what,
+                    })
+                    .into(),
+                ..Confinement::default()
+            };
+            let mut arguments = Arguments::with_mounts(&confinement, &bubblewrap);
+            arguments.words.push(mode.into());
+            arguments
+        }
+    };
+    (arguments.words, arguments.sources)
 }
 
-fn add<T: AsRef<OsStr>>(
-    all: &mut Vec<OsString>,
-    option: &str,
-    values: impl IntoIterator<Item = T>,
-) {
-    all.push(option.into());
-    all.extend(values.into_iter().map(|v| v.as_ref().to_owned()));
+/// A command line of bubblewrap under construction.
+struct Arguments {
+    words: Vec<OsString>,
+    /// Host paths that are passed as descriptors.
+    sources: Vec<Raw>,
 }
 
-/// Without `--new-session`: the inner stage starts a session, and takes over the terminal if there
-/// is one.
-fn namespaces(capability: HelperCapability, all: &mut Vec<OsString>) {
-    for option in [
-        "--unshare-user",
-        "--unshare-pid",
-        "--as-pid-1",
-        "--unshare-net",
-        "--unshare-ipc",
-        "--unshare-cgroup-try",
-        "--die-with-parent",
-    ] {
-        all.push(option.into());
+impl Arguments {
+    fn new(bubblewrap: &Bubblewrap) -> Self {
+        let mut arguments = Arguments {
+            words: vec![bubblewrap.path.clone().into()],
+            sources: Vec::new(),
+        };
+        arguments.namespaces(bubblewrap.capability);
+        arguments
     }
-    // SAFETY: no arguments, cannot fail.
-    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-    add(all, "--uid", [user.to_string()]);
-    add(all, "--gid", [group.to_string()]);
-    add(all, "--cap-drop", ["ALL"]);
-    match capability {
-        // Disabling user namespaces would put the helper into a second one, where it cannot change
-        // the mounts. Its seccomp filter blocks them instead.
-        HelperCapability::Mounts => {
-            add(all, "--cap-add", ["CAP_SYS_ADMIN"]);
-            // Needed to drop the other capability for good.
-            add(all, "--cap-add", ["CAP_SETPCAP"]);
-        }
-        HelperCapability::LandlockOnly => all.push("--disable-userns".into()),
-    }
-}
 
-fn mount_arguments(mount: &Mount, capability: HelperCapability, all: &mut Vec<OsString>) {
-    let at = mount.at.0.as_os_str();
-    match &mount.what {
-        MountKind::Bind {
-            source, writable, ..
-        } => {
-            let option = if *writable { "--bind" } else { "--ro-bind" };
-            add(all, option, [source.0.as_os_str(), at]);
-        }
-        MountKind::Private { .. } => {
-            add(all, "--perms", ["0700"]);
-            add(all, "--tmpfs", [at]);
-        }
-        MountKind::Directory => add(all, "--dir", [at]),
-        MountKind::Symlink { to } => add(all, "--symlink", [to.0.as_os_str(), at]),
-        MountKind::Proc => add(all, "--proc", [at]),
-        MountKind::Dev => devices(mount.at.path(), capability, all),
-        MountKind::Mask { directory: true } => {
-            add(all, "--perms", ["0000"]);
-            add(all, "--tmpfs", [at]);
-            add(all, "--remount-ro", [at]);
-        }
-        // A device on a mount without devices cannot be opened.
-        MountKind::Mask { directory: false } => {
-            add(all, "--ro-bind", ["/dev/null".as_ref(), at]);
-        }
+    /// Bubblewrap creates only the namespaces, and shows the root of the host. The helper inside
+    /// makes the mounts as in the native backend, so links are treated in the same way.
+    fn with_host_root(bubblewrap: &Bubblewrap, mode: &str) -> Self {
+        let mut arguments = Arguments::new(bubblewrap);
+        arguments.add("--dev-bind", ["/", "/"]);
+        arguments.words.push("--".into());
+        let command = [
+            bubblewrap.helper_files.binary.as_os_str(),
+            helper::NAME.as_ref(),
+            mode.as_ref(),
+        ];
+        arguments.words.extend(command.map(OsStr::to_owned));
+        arguments
     }
-}
 
-fn devices(at: &Path, capability: HelperCapability, all: &mut Vec<OsString>) {
-    let below = |name: &str| at.join(name).into_os_string();
-    match capability {
-        HelperCapability::LandlockOnly => add(all, "--dev", [at]),
-        // Bubblewrap's `--dev` needs a second user namespace. The helper mounts the terminals.
-        HelperCapability::Mounts => {
-            add(all, "--tmpfs", [at]);
-            for name in ["null", "zero", "full", "random", "urandom", "tty"] {
-                let host = Path::new("/dev").join(name).into_os_string();
-                add(all, "--dev-bind-try", [host, below(name)]);
+    /// Bubblewrap makes the mounts, because the helper inside may not.
+    fn with_mounts(confinement: &Confinement, bubblewrap: &Bubblewrap) -> Self {
+        let mut arguments = Arguments::new(bubblewrap);
+        for mount in &confinement.mounts {
+            arguments.mount(mount);
+        }
+        bubblewrap.helper_files.binds(&mut arguments);
+        // Made read-only last, because the mounts above create files in them.
+        for mount in &confinement.mounts {
+            if matches!(
+                mount.what,
+                MountKind::Dev { .. } | MountKind::Proc | MountKind::Empty
+            ) {
+                arguments.add("--remount-ro", [mount.at.0.as_os_str()]);
             }
-            for (name, to) in [
-                ("fd", "/proc/self/fd"),
-                ("stdin", "/proc/self/fd/0"),
-                ("stdout", "/proc/self/fd/1"),
-                ("stderr", "/proc/self/fd/2"),
-                ("ptmx", "pts/ptmx"),
-            ] {
-                add(all, "--symlink", [to.into(), below(name)]);
+        }
+        arguments.add("--remount-ro", ["/"]);
+        arguments.words.push("--".into());
+        arguments.words.extend(bubblewrap.helper_files.command());
+        arguments
+    }
+
+    fn add<T: AsRef<OsStr>>(&mut self, option: &str, values: impl IntoIterator<Item = T>) {
+        self.words.push(option.into());
+        self.words
+            .extend(values.into_iter().map(|v| v.as_ref().to_owned()));
+    }
+
+    /// Mounts a path of the host by a descriptor, so that it cannot be exchanged in between.
+    fn bind(&mut self, source: &Path, at: &Path, writable: bool) {
+        let option = if writable {
+            "--bind-fd"
+        } else {
+            "--ro-bind-fd"
+        };
+        let number = FIRST_SOURCE_FD as usize + self.sources.len();
+        self.sources.push(Raw::from(source));
+        self.add(option, [OsStr::new(&number.to_string()), at.as_os_str()]);
+    }
+
+    /// Without `--new-session`: the inner stage starts a session, and takes over the terminal if
+    /// there is one.
+    fn namespaces(&mut self, capability: HelperCapability) {
+        for option in [
+            "--unshare-user",
+            "--unshare-pid",
+            "--as-pid-1",
+            "--unshare-net",
+            "--unshare-ipc",
+            "--unshare-cgroup-try",
+            "--die-with-parent",
+        ] {
+            self.words.push(option.into());
+        }
+        // SAFETY: no arguments, cannot fail.
+        let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+        self.add("--uid", [user.to_string()]);
+        self.add("--gid", [group.to_string()]);
+        self.add("--cap-drop", ["ALL"]);
+        match capability {
+            // Disabling user namespaces would put the helper into a second one, where it cannot
+            // change the mounts. Its seccomp filter blocks them instead.
+            HelperCapability::Mounts => {
+                self.add("--cap-add", ["CAP_SYS_ADMIN"]);
+                // Needed to drop the other capability for good.
+                self.add("--cap-add", ["CAP_SETPCAP"]);
             }
-            add(all, "--dir", [below("pts")]);
+            HelperCapability::LandlockOnly => self.words.push("--disable-userns".into()),
         }
     }
-    add(all, "--perms", ["1777"]);
-    add(all, "--tmpfs", [below("shm")]);
+
+    fn mount(&mut self, mount: &Mount) {
+        let at = mount.at.0.as_os_str();
+        match &mount.what {
+            MountKind::Bind {
+                source, writable, ..
+            } => self.bind(source.path(), mount.at.path(), *writable),
+            MountKind::Private { size, .. } => self.tmpfs("0700", *size, at),
+            MountKind::Empty => self.tmpfs("0755", 1 << 20, at),
+            MountKind::Directory => self.add("--dir", [at]),
+            MountKind::Symlink { to } => self.add("--symlink", [to.0.as_os_str(), at]),
+            MountKind::Proc => self.add("--proc", [at]),
+            MountKind::Dev { size } => {
+                self.add("--dev", [at]);
+                let shared = mount.at.path().join("shm");
+                self.tmpfs("1777", *size, shared.as_os_str());
+            }
+            MountKind::Mask { directory: true } => {
+                self.tmpfs("0000", 1 << 20, at);
+                self.add("--remount-ro", [at]);
+            }
+            MountKind::Reserved => {
+                self.tmpfs("0555", 1 << 20, at);
+                self.add("--remount-ro", [at]);
+            }
+            // A device on a mount without devices cannot be opened.
+            MountKind::Mask { directory: false } => {
+                self.add("--ro-bind", ["/dev/null".as_ref(), at]);
+            }
+        }
+    }
+
+    fn tmpfs(&mut self, mode: &str, size: u64, at: &OsStr) {
+        self.add("--perms", [mode]);
+        self.add("--size", [size.to_string()]);
+        self.add("--tmpfs", [at]);
+    }
 }
 
 #[cfg(test)]
@@ -368,11 +409,13 @@ mod tests {
                     ),
                     mount("/w/a", MountKind::Mask { directory: false }),
                     mount("/w/b", MountKind::Mask { directory: true }),
-                    mount("/dev", MountKind::Dev),
+                    mount("/dev", MountKind::Dev { size: 4096 }),
                 ],
                 seccomp,
                 ..Confinement::default()
             }),
+            sources: vec![],
+            source_identities: vec![],
             inner: None,
         }
     }
@@ -383,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_runs_bubblewrap_and_the_inner_plan_the_target() {
+    fn the_helper_inside_makes_the_mounts_if_it_may() {
         let plan = plan(
             native(Seccomp::default()),
             &bubblewrap(HelperCapability::Mounts),
@@ -395,13 +438,11 @@ mod tests {
         for part in [
             "/usr/bin/bwrap --unshare-user --unshare-pid --as-pid-1 --unshare-net",
             "--cap-drop ALL --cap-add CAP_SYS_ADMIN --cap-add CAP_SETPCAP",
-            "--bind /home/w /w --ro-bind /dev/null /w/a --perms 0000 --tmpfs /w/b --remount-ro /w/b",
-            "--ro-bind /opt/agentproto /.agentproto/agentproto-helper",
-            "--ro-bind /lib/libc.so.6 /.agentproto/lib/libc.so.6",
-            "--remount-ro /dev --remount-ro / -- /.agentproto/loader --argv0 agentproto-helper",
+            "--dev-bind / / -- /opt/agentproto agentproto-helper inside",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
+        assert!(plan.sources.is_empty() && !text.contains("/home/w"));
         let inner = plan.inner.expect("inner");
         assert_eq!((inner.kind, inner.tty), (PlanKind::Inner, true));
         assert!(inner.leftovers.is_empty() && inner.cgroups.is_empty());
@@ -409,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn without_mount_power_a_list_of_programs_is_refused() {
+    fn otherwise_bubblewrap_mounts_by_descriptor() {
         let listed = Seccomp {
             no_fork: false,
             no_memory_exec: true,
@@ -417,10 +458,22 @@ mod tests {
         let weak = bubblewrap(HelperCapability::LandlockOnly);
         assert_eq!(plan(native(listed), &weak).err(), Some(BwrapError::Exec));
         let open = plan(native(Seccomp::default()), &weak).expect("plan");
-        assert!(line(&open).contains("--cap-drop ALL --disable-userns"));
-        assert!(line(&open).contains("--dev /dev"));
+        let text = line(&open);
+        for part in [
+            "--cap-drop ALL --disable-userns",
+            "--bind-fd 100 /w --ro-bind /dev/null /w/a --perms 0000 --size 1048576 --tmpfs /w/b --remount-ro /w/b",
+            "--dev /dev --perms 1777 --size 4096 --tmpfs /dev/shm",
+            "--ro-bind-fd 101 /.agentproto/agentproto-helper",
+            "--ro-bind-fd 103 /.agentproto/lib/libc.so.6",
+            "--remount-ro /dev --remount-ro / -- /.agentproto/loader --argv0 agentproto-helper",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        let sources: Vec<_> = open.sources.iter().map(|s| s.path()).collect();
+        assert_eq!(sources.first(), Some(&Path::new("/home/w")));
         let inner = open.inner.expect("inner");
-        assert!(inner.confinement.expect("kept").mounts.is_empty());
+        assert_eq!(inner.kind, PlanKind::InnerMounted);
+        assert_eq!(inner.confinement.expect("kept").mounts.len(), 4);
     }
 
     #[test]

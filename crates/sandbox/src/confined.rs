@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::sync::Mutex;
@@ -19,7 +20,12 @@ use super::limits::{self, LimitContext, LimitError, Limiter};
 use super::plan::{PROXY_PORT, Raw, SpawnPlan};
 use super::policy::Policy;
 use super::probe;
+use crate::helper::sys;
 use crate::spawn::{self, Child, Exit, SpawnError};
+
+/// How often, and at which interval, placeholders are tried to be removed.
+const CLEANUP_ATTEMPTS: usize = 25;
+const CLEANUP_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Why a confined child was not started.
 #[derive(Debug, Error)]
@@ -31,7 +37,7 @@ pub enum ConfinementError {
     #[error(transparent)]
     Bubblewrap(#[from] BwrapError),
     /// A writable directory could not be created.
-    #[error("cannot make the writable directory `{}`: {error}", path.display())]
+    #[error("cannot create the directory `{}`: {error}", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -78,6 +84,7 @@ pub struct PreparedChild {
     rules: HostRules,
     ingress: Vec<(u16, String)>,
     limiter: Limiter,
+    placeholders: Vec<Raw>,
 }
 
 impl PreparedChild {
@@ -113,14 +120,16 @@ pub fn prepare(
     if assessments.iter().any(is_unenforceable) {
         return Err(ConfinementError::Unenforceable(assessments));
     }
-    for grant in policy.grants.iter().filter(|grant| grant.create) {
-        make_directory(&grant.source).map_err(|error| ConfinementError::Directory {
-            path: grant.source.clone(),
+    let granted = policy.grants.iter().filter(|grant| grant.create);
+    for path in granted.map(|grant| &grant.source).chain(&policy.create) {
+        sys::make_directories(path).map_err(|error| ConfinementError::Directory {
+            path: path.clone(),
             error,
         })?;
     }
     let rules = HostRules::parse(policy.egress.iter().map(|(_, host)| host))?;
     let mut plan = build::plan(policy, command);
+    let placeholders = plan.leftovers.clone();
     if !rules.is_empty() {
         let proxy = SocketAddr::from((Ipv4Addr::LOCALHOST, PROXY_PORT));
         for (name, value) in egress::env::variables(proxy, &rules, egress::env::AllProxy::Http) {
@@ -144,16 +153,8 @@ pub fn prepare(
         rules,
         ingress: ingress.collect(),
         limiter,
+        placeholders,
     })
-}
-
-/// Creates a directory that the child may write. Only its owner can access it.
-fn make_directory(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
 }
 
 /// A running child in its sandbox.
@@ -163,6 +164,8 @@ pub struct ConfinedChild {
     /// The egress proxy, or `None` if no host is allowed.
     pub proxy: Option<Proxy>,
     relays: Vec<Relay>,
+    /// Directories of the host at names that the child must not create.
+    placeholders: Vec<Raw>,
     /// Its control groups are removed after the child has exited.
     _limiter: Limiter,
 }
@@ -198,6 +201,7 @@ pub async fn start(
         child,
         proxy,
         relays,
+        placeholders: prepared.placeholders,
         _limiter: prepared.limiter,
     })
 }
@@ -222,5 +226,19 @@ impl ConfinedChild {
             proxy.shutdown().await;
         }
         self.relays.clear();
+        self.remove_placeholders().await;
+    }
+
+    /// Removes the placeholders before the caller sees the end. The helper also removes them, a
+    /// little later, because this process may be killed. Those that another child still needs stay.
+    async fn remove_placeholders(&mut self) {
+        for _ in 0..CLEANUP_ATTEMPTS {
+            self.placeholders
+                .retain(|path| matches!(sys::remove_unlocked(path.path()), Ok(false)));
+            if self.placeholders.is_empty() {
+                return;
+            }
+            tokio::time::sleep(CLEANUP_INTERVAL).await;
+        }
     }
 }

@@ -10,9 +10,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub const CONTROL_FD: i32 = 3;
 /// Descriptor of the plan.
 pub const PLAN_FD: i32 = 4;
+/// The first descriptor that bubblewrap mounts from.
+pub const FIRST_SOURCE_FD: i32 = 100;
 
 /// Port of the egress proxy inside. The target has its own network, so every port is free.
 pub const PROXY_PORT: u16 = 3128;
+
+/// Default for the maximum size of each private directory in memory, in bytes.
+pub const PRIVATE_SIZE: u64 = 1 << 30;
 
 /// Mode of the directories on the host that reserve a denied path. Other sessions on the same files
 /// recognize them by it.
@@ -46,6 +51,13 @@ pub struct SpawnPlan {
     pub leftovers: Vec<Raw>,
     /// The confinement, or `None` without a sandbox.
     pub confinement: Option<Confinement>,
+    /// Host paths that are opened without following links and passed to bubblewrap as descriptors,
+    /// starting at `FIRST_SOURCE_FD`.
+    #[serde(default)]
+    pub sources: Vec<Raw>,
+    /// Device and inode of each source, as opened.
+    #[serde(default)]
+    pub source_identities: Vec<(u64, u64)>,
     /// The plan of the stage inside bubblewrap, if the command is bubblewrap.
     #[serde(default)]
     pub inner: Option<Box<SpawnPlan>>,
@@ -60,8 +72,10 @@ pub enum PlanKind {
     Offline,
     /// Namespaces that the helper creates itself.
     Native,
-    /// Inside bubblewrap: the mounts exist, Landlock and seccomp are still to be applied.
+    /// Inside bubblewrap, which has created the namespaces.
     Inner,
+    /// Inside bubblewrap, which has also made the mounts. They are checked.
+    InnerMounted,
 }
 
 /// What the target may see and do.
@@ -98,11 +112,17 @@ pub enum MountKind {
         /// Whether files in it may be executed.
         exec: bool,
     },
-    /// An empty private directory.
+    /// An empty private directory in memory.
     Private {
         /// Whether files in it may be executed.
         exec: bool,
+        /// Maximum size of its contents, in bytes.
+        size: u64,
     },
+    /// An empty read-only directory that hides what is there. Other mounts may be made in it.
+    Empty,
+    /// An empty read-only directory at a name that does not exist, so that it cannot be created.
+    Reserved,
     /// A directory of the read-only root, in which nothing can be created.
     Directory,
     /// A symbolic link.
@@ -113,7 +133,10 @@ pub enum MountKind {
     /// A new `/proc`, read-only.
     Proc,
     /// A minimal `/dev`.
-    Dev,
+    Dev {
+        /// Maximum size of the shared memory, in bytes.
+        size: u64,
+    },
     /// Hides what is there by an empty file or directory that cannot be opened.
     Mask {
         /// Whether a directory is hidden, not a file.
@@ -228,6 +251,8 @@ pub fn unconfined(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -
         cgroups: Vec::new(),
         leftovers: Vec::new(),
         confinement: None,
+        sources: Vec::new(),
+        source_identities: Vec::new(),
         inner: None,
     }
 }

@@ -402,9 +402,12 @@ fn find_bubblewrap() -> Result<Bubblewrap, Availability> {
     })?;
     let mut why = String::new();
     for capability in [HelperCapability::Mounts, HelperCapability::LandlockOnly] {
-        // SAFETY: no arguments, cannot fail.
-        if capability == HelperCapability::LandlockOnly && unsafe { libc::geteuid() } == 0 {
-            break;
+        if capability == HelperCapability::LandlockOnly {
+            // SAFETY: no arguments, cannot fail.
+            if unsafe { libc::geteuid() } == 0 {
+                break;
+            }
+            check_own_mounts(&path, &version)?;
         }
         match try_bubblewrap(&path, capability, &helper_files) {
             Ok(()) => {
@@ -422,6 +425,58 @@ fn find_bubblewrap() -> Result<Bubblewrap, Availability> {
         format!("{} does not work: {why}", path.display()),
         "allow user namespaces for bubblewrap; see the item `user namespaces`",
     ))
+}
+
+/// Whether bubblewrap can be trusted to make mounts in directories that another sandboxed program
+/// writes to. It must mount by descriptor, and must not create directories through links.
+fn check_own_mounts(path: &Path, version: &str) -> Result<(), Availability> {
+    let shown = path.display();
+    let update = "update bubblewrap to 0.12 or newer, or allow user namespaces for agentproto";
+    let help = Command::new(path).arg("--help").env_clear().output();
+    let help = help.map(|output| output.stdout).unwrap_or_default();
+    if !String::from_utf8_lossy(&help).contains("--bind-fd") {
+        let why = format!("{shown} {version} cannot mount by descriptor (CVE-2024-42472)");
+        return Err(Availability::missing(why, update));
+    }
+    match follows_links(path) {
+        Ok(false) => Ok(()),
+        Ok(true) => {
+            let why =
+                format!("{shown} {version} creates directories through links (CVE-2026-87766)");
+            Err(Availability::missing(why, update))
+        }
+        Err(error) => {
+            let why = format!("{shown} {version} cannot be tested for CVE-2026-87766: {error}");
+            Err(Availability::missing(why, update))
+        }
+    }
+}
+
+/// Whether bubblewrap creates a directory outside the sandbox through a link inside it.
+fn follows_links(path: &Path) -> io::Result<bool> {
+    let dir = tempfile::tempdir()?;
+    let root = dir.path().canonicalize()?;
+    let (inside, outside) = (root.join("inside"), root.join("outside"));
+    fs::create_dir(&inside)?;
+    fs::create_dir(&outside)?;
+    let mut link = std::ffi::OsString::from("/oldroot");
+    link.push(&outside);
+    std::os::unix::fs::symlink(link, inside.join("link"))?;
+    let run = |extra: &[&str]| {
+        let mut command = Command::new(path);
+        command.args(["--unshare-user", "--dev-bind", "/", "/", "--bind"]);
+        command.arg(&inside).arg("/mnt").args(extra);
+        let command = command.args(["--", "/bin/true"]).env_clear();
+        command.stdin(Stdio::null()).output()
+    };
+    // Without the link it must work, so that a failure with the link means something.
+    let plain = run(&[])?;
+    if !plain.status.success() {
+        let stderr = String::from_utf8_lossy(&plain.stderr).trim().to_owned();
+        return Err(io::Error::other(stderr));
+    }
+    run(&["--dir", "/mnt/link/made"])?;
+    Ok(outside.join("made").exists())
 }
 
 fn version_of(text: &str) -> Option<(u32, u32)> {
@@ -445,13 +500,21 @@ fn try_bubblewrap(
     capability: HelperCapability,
     helper_files: &HelperFiles,
 ) -> io::Result<()> {
-    let line = bwrap::trial_arguments(path, capability, helper_files, trial::MODE_INSIDE);
-    let output = Command::new(path)
+    let (line, sources) =
+        bwrap::trial_arguments(path, capability, helper_files, trial::MODE_INSIDE);
+    let mut command = Command::new(path);
+    command
         .args(line.iter().skip(1))
         .env_clear()
         .envs(bwrap::ENVIRONMENT)
-        .stdin(Stdio::null())
-        .output()?;
+        .stdin(Stdio::null());
+    let sources = sources
+        .iter()
+        .map(|source| helper::sys::open_without_links(source.path()))
+        .collect::<io::Result<Vec<_>>>()?;
+    // SAFETY: only system calls that are safe after a fork.
+    unsafe { command.pre_exec(move || helper::pass_sources(&sources)) };
+    let output = command.output()?;
     let printed = String::from_utf8_lossy(&output.stdout);
     match (printed.trim(), capability) {
         ("ok", _) => Ok(()),

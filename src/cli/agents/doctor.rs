@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::agents::host_rules::{self, RuleResult};
+use crate::cli::agents::sandbox_settings;
 use crate::cli::args::{Global, Output};
 use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
@@ -61,7 +62,7 @@ pub fn run(args: &Doctor, global: &Global, out: &mut dyn Write) -> Outcome {
         true => Ok(()),
         false => Err("no sandbox can be enforced".to_owned()),
     };
-    let bundles = check_bundles(args, isolated)?;
+    let bundles = check_bundles(args, global, isolated)?;
     let aoi_features = aoi_features(
         &probe.user_namespaces,
         &probe.network_namespaces,
@@ -130,6 +131,7 @@ fn aoi_features(
 /// Checks the bundles. Installs nothing and asks no questions.
 fn check_bundles(
     args: &Doctor,
+    global: &Global,
     isolated: Result<(), String>,
 ) -> Result<Vec<CheckedBundle>, Failure> {
     if args.targets.is_empty() {
@@ -151,6 +153,7 @@ fn check_bundles(
                 format!("cannot start the async runtime: {e}"),
             )
         })?;
+    let sandbox = sandbox_settings::load(global, &args.adapters)?;
     let mut bundles = Vec::new();
     for target in &args.targets {
         let options = ContextOptions {
@@ -158,6 +161,7 @@ fn check_bundles(
             cwd: cwd.clone(),
             host_env: std::sync::Arc::new(std::env::vars_os().collect()),
             sandboxing: Sandboxing::Auto,
+            sandbox: sandbox.clone(),
             yes: false,
             observer: Arc::new(Silent),
             interact: Arc::new(Headless),

@@ -12,13 +12,14 @@ use tokio::sync::mpsc;
 
 use crate::cli::agents::ask;
 use crate::cli::agents::notes::{self, Note, Notes, Signals};
+use crate::cli::agents::sandbox_settings;
 use crate::cli::args::{Global, LiveOutput, values};
 use crate::cli::{Failure, Outcome, io_failure, signals};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, Fields, object};
 use agentproto_report::event::EventType;
 use agentproto_runtime::bundle::Bundle;
-use agentproto_runtime::context::{Context, ContextOptions, Sandboxing};
+use agentproto_runtime::context::{Context, ContextOptions, SandboxSettings, Sandboxing};
 use agentproto_runtime::home::Home;
 use agentproto_runtime::interact::{Headless, Interact};
 use agentproto_runtime::observe::Observer;
@@ -158,6 +159,7 @@ pub fn run_lifecycle(
     work: impl AsyncFnOnce(&Context) -> Result<CommandResult, Failure>,
 ) -> Outcome {
     let started = Instant::now();
+    let sandbox = sandbox_settings::load(global, &common.adapters)?;
     let runtime = notes::runtime()?;
     let mut writer = match common.output {
         LiveOutput::Jsonl => {
@@ -173,7 +175,7 @@ pub fn run_lifecycle(
     };
     let ended = runtime.block_on(async {
         let (sender, notes) = mpsc::unbounded_channel();
-        let ctx = context(common, Arc::new(Notes(sender)))?;
+        let ctx = context(common, sandbox, Arc::new(Notes(sender)))?;
         run_with_notes(work(&ctx), notes, &mut writer).await
     });
     // Also kills what still runs.
@@ -212,7 +214,11 @@ async fn run_with_notes(
     ended
 }
 
-fn context(common: &Common, observer: Arc<dyn Observer>) -> Result<Context, Error> {
+fn context(
+    common: &Common,
+    sandbox: SandboxSettings,
+    observer: Arc<dyn Observer>,
+) -> Result<Context, Error> {
     let home = Home::from_env()?;
     let bundle = Bundle::discover(&common.target, &common.adapters, &home)?;
     let is_human = common.output == LiveOutput::Human;
@@ -227,6 +233,7 @@ fn context(common: &Common, observer: Arc<dyn Observer>) -> Result<Context, Erro
             cwd: common.cwd.clone().unwrap_or_else(|| PathBuf::from(".")),
             host_env: std::sync::Arc::new(std::env::vars_os().collect()),
             sandboxing: common.sandbox,
+            sandbox,
             yes: common.yes,
             observer,
             interact,

@@ -36,6 +36,7 @@ mod requirement;
 mod run;
 mod sandbox;
 mod sandbox_clauses;
+mod sandbox_settings;
 mod selftest;
 mod serve;
 mod sessions;

@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::agents::exit_codes;
 use crate::cli::agents::notes::Signals;
 use crate::cli::agents::sandbox_clauses as table;
+use crate::cli::agents::sandbox_settings;
 use clap::{Args, Subcommand};
 
 use crate::cli::agents::effects::IdempotencyArgs;
@@ -94,14 +95,14 @@ pub struct SandboxRun {
 pub fn run(action: &SandboxAction, global: &Global, out: &mut dyn Write) -> Outcome {
     match action {
         SandboxAction::Explain(args) => explain(args, global, out),
-        SandboxAction::Run(args) => start(args, out),
+        SandboxAction::Run(args) => start(args, global, out),
     }
 }
 
 fn explain(args: &SandboxExplain, global: &Global, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
     let manifest = load(&args.target)?;
-    let host_context = host_context(&manifest, args.cwd.as_deref())?;
+    let host_context = host_context(&manifest, args.cwd.as_deref(), global)?;
     let policy = policy::resolve(&manifest, &host_context, &[]).map_err(policy_failure)?;
     let backend = backend::choose(args.backend);
     let list = confined::assess_all(&policy, &backend);
@@ -164,7 +165,11 @@ fn load(path: &Path) -> Result<SandboxManifest, Failure> {
     SandboxManifest::load(&file).map_err(policy_failure)
 }
 
-fn host_context(manifest: &SandboxManifest, cwd: Option<&Path>) -> Result<HostContext, Failure> {
+fn host_context(
+    manifest: &SandboxManifest,
+    cwd: Option<&Path>,
+    global: &Global,
+) -> Result<HostContext, Failure> {
     let failure = |e: io::Error| {
         Failure::new(
             exit::IO,
@@ -176,6 +181,12 @@ fn host_context(manifest: &SandboxManifest, cwd: Option<&Path>) -> Result<HostCo
         context.cwd = cwd
             .canonicalize()
             .map_err(|e| Failure::new(exit::NO_INPUT, format!("`{}`: {e}", cwd.display())))?;
+    }
+    let settings = sandbox_settings::load(global, [])?;
+    context.protection = settings.protection;
+    context.defaults = settings.defaults;
+    if let Ok(home) = Home::from_env() {
+        context.protection.state.push(home.root().to_owned());
     }
     Ok(context)
 }
@@ -189,9 +200,9 @@ fn policy_failure(error: PolicyError) -> Failure {
     }
 }
 
-fn start(args: &SandboxRun, out: &mut dyn Write) -> Outcome {
+fn start(args: &SandboxRun, global: &Global, out: &mut dyn Write) -> Outcome {
     let manifest = load(&args.policy)?;
-    let host_context = host_context(&manifest, args.cwd.as_deref())?;
+    let host_context = host_context(&manifest, args.cwd.as_deref(), global)?;
     let policy =
         policy::resolve(&manifest, &host_context, &args.command).map_err(policy_failure)?;
     let command = command(&host_context, &args.command)?;

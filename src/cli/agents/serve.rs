@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::cli::agents::notes::Signals;
+use crate::cli::agents::sandbox_settings;
 use crate::cli::args::{Global, LiveOutput};
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
@@ -22,6 +23,7 @@ use agentproto_daemon::mcp::{self, ToolOptions};
 use agentproto_daemon::{HostConfig, Registry};
 use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::EventType;
+use agentproto_runtime::context::SandboxSettings;
 use agentproto_runtime::home::{Home, Lock};
 use agentproto_runtime::secrets::random;
 use agentproto_text::escape_line;
@@ -101,6 +103,7 @@ pub fn run(args: &Serve, global: &Global, out: &mut dyn Write) -> Outcome {
         .typed("insecure_bind")
         .hint("add `--tls-cert` and `--tls-key`, or add `--insecure-bind` if only you use the network"));
     }
+    let sandbox = sandbox_settings::load(global, &args.adapters)?;
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(cert), Some(key)) => {
             let acceptor = tls::acceptor(cert, key);
@@ -125,7 +128,7 @@ pub fn run(args: &Serve, global: &Global, out: &mut dyn Write) -> Outcome {
             )
         })?;
     let mut output = ServeOutput::new(args, global, out).map_err(io_failure)?;
-    let served = runtime.block_on(serve(args, &home, tls, &mut output));
+    let served = runtime.block_on(serve(args, &home, sandbox, tls, &mut output));
     // Also stops what still runs.
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     output.end(served, started)
@@ -175,6 +178,7 @@ fn raise_descriptors() {
 async fn serve(
     args: &Serve,
     home: &Home,
+    sandbox: SandboxSettings,
     tls: Option<tokio_rustls::TlsAcceptor>,
     output: &mut ServeOutput<'_>,
 ) -> Result<u8, Failure> {
@@ -188,6 +192,7 @@ async fn serve(
         .map_err(|error| cannot_listen(address, &error))?;
     let mut config = HostConfig::new(home.clone());
     config.adapters = args.adapters.clone();
+    config.sandbox = sandbox;
     config.bundled = !args.no_bundled;
     config.max_live = usize::try_from(args.max_sessions).unwrap_or(usize::MAX);
     config.starts = HostConfig::starts(args.spawn_rate, args.max_sessions);

@@ -131,6 +131,7 @@ impl AgentFixture {
             cwd,
             host_env: std::sync::Arc::new(host_env),
             sandboxing: self.sandboxing,
+            sandbox: Default::default(),
             yes: self.yes,
             observer: Arc::clone(&self.observer) as Arc<dyn Observer>,
             interact: Arc::new(Headless),

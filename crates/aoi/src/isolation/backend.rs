@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use agentproto_sandbox::bwrap::{self, Bubblewrap};
 use agentproto_sandbox::plan::{
-    Confinement, Mount, MountKind, PlanKind, Raw, Rights, Seccomp, SpawnPlan,
+    Confinement, Mount, MountKind, PRIVATE_SIZE, PlanKind, Raw, Rights, Seccomp, SpawnPlan,
 };
 
 /// Locations in a home directory where programs keep credentials. The home directory itself stays
@@ -200,7 +200,7 @@ impl View<'_> {
         let path = entry.path();
         match path.to_str() {
             Some("/proc") => self.add(&path, MountKind::Proc),
-            Some("/dev") => self.add(&path, MountKind::Dev),
+            Some("/dev") => self.add(&path, MountKind::Dev { size: PRIVATE_SIZE }),
             Some("/sys") => self.show(&path, false),
             _ => self.show(&path, true),
         }
@@ -250,7 +250,11 @@ impl View<'_> {
         }
         // The directory is empty rather than unreadable, so that a tool can look for an optional
         // file.
-        self.add(&path, MountKind::Private { exec: false });
+        let private = MountKind::Private {
+            exec: false,
+            size: PRIVATE_SIZE,
+        };
+        self.add(&path, private);
         let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
         for child in entries.map(|entry| entry.path()) {
             if keeps

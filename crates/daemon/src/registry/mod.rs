@@ -25,7 +25,7 @@ use crate::rate_limit::{Bucket, Rate};
 use crate::ring::{Channel, Cursor, FollowFrom, Follower, ItemKind, LogItem, PAGE_BYTES};
 use crate::store::{SessionLog, SessionsFile};
 use agentproto_runtime::arm::permissions::Answer;
-use agentproto_runtime::context::Sandboxing;
+use agentproto_runtime::context::{SandboxSettings, Sandboxing};
 use agentproto_runtime::home::Home;
 use agentproto_runtime::secrets::random;
 use agentproto_runtime::{Code, Error};
@@ -50,6 +50,8 @@ pub struct HostConfig {
     pub bundled: bool,
     /// Whether the declared sandbox is enforced.
     pub sandboxing: Sandboxing,
+    /// What is added to every sandbox.
+    pub sandbox: SandboxSettings,
     /// Environment for secrets and `passthrough`.
     pub host_env: Vec<(OsString, OsString)>,
     /// Working directory of sessions without a workspace.
@@ -73,6 +75,7 @@ impl HostConfig {
             adapters: Vec::new(),
             bundled: true,
             sandboxing: Sandboxing::Auto,
+            sandbox: SandboxSettings::default(),
             host_env: std::env::vars_os().collect(),
             cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
             max_live: 1000,

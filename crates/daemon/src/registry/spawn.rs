@@ -85,6 +85,7 @@ impl Registry {
             cwd: place.cwd,
             host_env: Arc::clone(&self.shared.env),
             sandboxing: config.sandboxing,
+            sandbox: config.sandbox.clone(),
             yes: false,
             observer: Arc::new(EntryObserver(Arc::downgrade(&entry))),
             interact: Arc::new(Headless),

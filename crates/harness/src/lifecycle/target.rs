@@ -111,6 +111,7 @@ impl BundleTarget {
             cwd: cwd.to_owned(),
             host_env: Arc::new(self.options.host_env.clone()),
             sandboxing: self.options.sandboxing,
+            sandbox: Default::default(),
             yes: self.options.yes,
             observer,
             interact: Arc::new(Headless),

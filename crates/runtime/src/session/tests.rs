@@ -71,6 +71,7 @@ fn stage() -> Stage {
         cwd: dir.path().to_owned(),
         host_env: Arc::default(),
         sandboxing: Sandboxing::Auto,
+        sandbox: Default::default(),
         yes: true,
         observer: Arc::new(Silent),
         interact: Arc::new(Headless),

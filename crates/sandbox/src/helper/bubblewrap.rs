@@ -1,16 +1,16 @@
 //! The second backend. Outside, the guard executes bubblewrap and waits for it. Inside, process 1
-//! does what bubblewrap has no option for, and then serves the runner as in the native backend.
+//! makes or checks the mounts, and then serves the runner as in the native backend.
 
-use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::sys::{self, Fork};
-use super::{Step, StepError, init, native, step, target};
-use crate::plan::{CONTROL_FD, Mount, MountKind, PLACEHOLDER_MODE, PLAN_FD, SpawnPlan};
+use super::{Step, StepError, init, native, root, step, target};
+use crate::plan::{
+    CONTROL_FD, FIRST_SOURCE_FD, Mount, MountKind, PLACEHOLDER_MODE, PLAN_FD, PlanKind, SpawnPlan,
+};
 
 /// The target's stderr. Until process 1 runs, bubblewrap's errors go elsewhere.
 const STDERR_FD: RawFd = 5;
@@ -19,7 +19,19 @@ const STARTED_FD: RawFd = 6;
 
 /// Executes bubblewrap and waits for its end.
 pub fn guard(control: &OwnedFd, plan: &SpawnPlan, inner: &SpawnPlan) -> Result<(), StepError> {
-    let inner = serde_json::to_vec(inner)
+    let inner_kind = inner.kind;
+    let sources = open_sources(plan)?;
+    let identities = sources
+        .iter()
+        .map(|fd| sys::mount_identity(fd.as_fd()))
+        .map(|identity| identity.map(|(_, device, inode)| (device, inode)))
+        .collect::<io::Result<Vec<_>>>()
+        .step(step("inspect the sources"))?;
+    let inner = SpawnPlan {
+        source_identities: identities,
+        ..inner.clone()
+    };
+    let inner = serde_json::to_vec(&inner)
         .map_err(io::Error::other)
         .and_then(|text| sys::memory_file(&text))
         .step(step("write the inner plan"))?;
@@ -28,13 +40,17 @@ pub fn guard(control: &OwnedFd, plan: &SpawnPlan, inner: &SpawnPlan) -> Result<(
         tty: false,
         ..plan.clone()
     };
-    let held = hold_placeholders(plan)?;
+    let held = match inner_kind {
+        PlanKind::InnerMounted => hold_placeholders(plan)?,
+        _ => Vec::new(),
+    };
     let pipe = || sys::pipe().step(step("create a pipe"));
     let ((failure, failure_writer), (started, started_writer), (stderr, stderr_writer)) =
         (pipe()?, pipe()?, pipe()?);
     let pid = match sys::fork().step(step("start bubblewrap"))? {
         Fork::Child => {
             let moved = move_descriptors(control, &inner, &started_writer, &stderr_writer)
+                .and_then(|()| move_sources(&sources))
                 .step(step("hand descriptors to bubblewrap"));
             let error = moved
                 .and_then(|()| init::join_cgroups(plan))
@@ -83,6 +99,27 @@ fn hold_placeholders(plan: &SpawnPlan) -> Result<Vec<OwnedFd>, StepError> {
     Ok(held)
 }
 
+/// Opens the sources. A link on the way to one is an error, as in the native backend.
+fn open_sources(plan: &SpawnPlan) -> Result<Vec<OwnedFd>, StepError> {
+    root::raise_descriptor_limit();
+    let open =
+        |path: &Path| sys::open_without_links(path).step(|| format!("open {}", path.display()));
+    plan.sources.iter().map(|raw| open(raw.path())).collect()
+}
+
+/// Moves the sources to where the command line expects them.
+pub fn move_sources(sources: &[OwnedFd]) -> io::Result<()> {
+    let first = FIRST_SOURCE_FD + sources.len() as RawFd;
+    let mut copies = Vec::new();
+    for source in sources {
+        copies.push(sys::duplicate_from(source.as_raw_fd(), first)?);
+    }
+    for (copy, to) in copies.iter().zip(FIRST_SOURCE_FD..) {
+        sys::dup2(copy.as_raw_fd(), to)?;
+    }
+    Ok(())
+}
+
 /// Moves the descriptors to where process 1 expects them. Bubblewrap passes them through.
 fn move_descriptors(
     control: &OwnedFd,
@@ -93,13 +130,7 @@ fn move_descriptors(
     // SAFETY: only plain numbers.
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0)?;
     // Copies with high numbers, so that no descriptor is overwritten before it is used.
-    let high = |fd: RawFd| -> io::Result<OwnedFd> {
-        // SAFETY: plain numbers; the descriptor is new.
-        unsafe {
-            let copy = sys::check(libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 32).into())?;
-            Ok(OwnedFd::from_raw_fd(copy as RawFd))
-        }
-    };
+    let high = |fd: RawFd| sys::duplicate_from(fd, 32);
     let copies = [
         (high(2)?, STDERR_FD),
         (high(stderr_writer.as_raw_fd())?, 2),
@@ -148,144 +179,50 @@ pub fn signal_started() -> io::Result<()> {
     Ok(())
 }
 
-/// Process 1 inside bubblewrap. If the plan has mounts, it can restrict them. Otherwise bubblewrap
-/// has dropped all capabilities.
+/// Process 1 inside bubblewrap. It makes the mounts as in the native backend, or checks those that
+/// bubblewrap has made.
 pub fn run_inside(control: &OwnedFd, plan: &SpawnPlan) -> Result<(), StepError> {
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0).step(step("tie to the helper"))?;
     if let Some(confinement) = &plan.confinement {
         native::listen(control, confinement)?;
-        if !confinement.mounts.is_empty() {
-            restrict_mounts(&confinement.mounts)?;
+        match plan.kind {
+            PlanKind::Inner => root::build(&confinement.mounts)?,
+            _ => check_mounts(&confinement.mounts, &plan.source_identities)?,
         }
     }
     init::watch(control, plan)
 }
 
-fn restrict_mounts(mounts: &[Mount]) -> Result<(), StepError> {
-    for mount in mounts.iter().filter(|m| m.what == MountKind::Dev) {
-        mount_terminals(&mount.at.path().join("pts")).step(step("mount terminals"))?;
-    }
-    let table = fs::read("/proc/self/mountinfo").step(step("read the mounts"))?;
-    // The directory that this process was executed from is not part of the plan, and loses
-    // execution like the rest.
-    let points: Vec<PathBuf> = table
-        .split(|b| *b == b'\n')
-        .filter_map(mount_point)
-        .collect();
-    for point in &points {
-        let mut attributes = 0;
-        if !is_executable(mounts, point) {
-            attributes |= sys::ATTR_NOEXEC;
-        }
-        if is_device(mounts, point) {
-            attributes |= sys::ATTR_RDONLY;
-        }
-        if attributes == 0 {
-            continue;
-        }
-        let restricted = sys::c_path(point)
-            .and_then(|path| sys::open_path(libc::AT_FDCWD, &path))
-            .and_then(|fd| sys::restrict_mount(fd.as_fd(), attributes, false));
-        match restricted {
-            Err(e) if is_covered(mounts, point, &e) => {}
-            other => other.step(|| format!("restrict {}", point.display()))?,
+/// Checks that each mount is where the plan wants it. Bubblewrap follows links, which another
+/// process could have put in its way.
+fn check_mounts(mounts: &[Mount], identities: &[(u64, u64)]) -> Result<(), StepError> {
+    let mut identities = identities.iter();
+    for mount in mounts {
+        let at = mount.at.path();
+        let expected = match mount.what {
+            MountKind::Bind { .. } => identities.next(),
+            MountKind::Directory | MountKind::Symlink { .. } => continue,
+            _ => None,
+        };
+        let checked = sys::open_without_links(at).and_then(|fd| sys::mount_identity(fd.as_fd()));
+        // A mask without any mode bits can still be opened as a path.
+        let (is_root, device, inode) = checked.step(|| format!("check {}", at.display()))?;
+        if !is_root || expected.is_some_and(|e| *e != (device, inode)) {
+            return Err(StepError {
+                step: format!(
+                    "mount {}, which was exchanged during the start",
+                    at.display()
+                ),
+                error: io::Error::from_raw_os_error(libc::ELOOP),
+            });
         }
     }
     Ok(())
 }
 
-/// Whether this is a device node of the host. It stays writable, but root, which owns it, could
-/// change its mode. With bubblewrap's own option for read-only mounts the device could not be used.
-fn is_device(mounts: &[Mount], point: &Path) -> bool {
-    let own = ["shm", "pts"].map(|name| Some(OsStr::new(name)));
-    let devices = mounts.iter().find(|m| m.what == MountKind::Dev);
-    devices
-        .is_some_and(|m| point.parent() == Some(m.at.path()) && !own.contains(&point.file_name()))
-}
-
-/// Whether the mount is hidden by another one, so that the target cannot reach it either.
-fn is_covered(mounts: &[Mount], point: &Path, error: &io::Error) -> bool {
-    match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
-        io::ErrorKind::PermissionDenied => deepest_mount(mounts, point)
-            .is_some_and(|mount| matches!(mount.what, MountKind::Mask { .. })),
-        _ => false,
-    }
-}
-
-fn mount_terminals(at: &Path) -> io::Result<()> {
-    let options = [(c"ptmxmode", c"0666"), (c"mode", c"0620")];
-    let mount = sys::new_mount(c"devpts", &options, sys::ATTR_NOSUID | sys::ATTR_NOEXEC)?;
-    sys::attach(mount.as_fd(), libc::AT_FDCWD, &sys::c_path(at)?)
-}
-
-/// The deepest mount of the plan that contains a path decides.
-fn deepest_mount<'a>(mounts: &'a [Mount], point: &Path) -> Option<&'a Mount> {
-    let holding = mounts.iter().filter(|m| point.starts_with(m.at.path()));
-    holding.max_by_key(|m| m.at.path().components().count())
-}
-
-fn is_executable(mounts: &[Mount], point: &Path) -> bool {
-    deepest_mount(mounts, point).is_some_and(|mount| match mount.what {
-        MountKind::Bind { exec, .. } | MountKind::Private { exec } => exec,
-        _ => false,
-    })
-}
-
-/// The fifth field of a line of the mount table, in which special bytes are octal.
-fn mount_point(line: &[u8]) -> Option<PathBuf> {
-    let field = line.split(|b| *b == b' ').nth(4)?;
-    let mut path = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        match (first, after) {
-            (b'\\', [a, b, c, ..]) if [a, b, c].iter().all(|d| (b'0'..=b'7').contains(d)) => {
-                let digit = |d: &u8| u32::from(d - b'0');
-                path.push(u8::try_from(digit(a) * 64 + digit(b) * 8 + digit(c)).ok()?);
-                rest = after.get(3..)?;
-            }
-            _ => path.push(*first),
-        }
-    }
-    Some(PathBuf::from(std::ffi::OsString::from_vec(path)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Raw;
-
-    fn bind(at: &str, exec: bool) -> Mount {
-        Mount {
-            at: Raw::from(at),
-            what: MountKind::Bind {
-                source: Raw::from(at),
-                writable: false,
-                exec,
-            },
-        }
-    }
-
-    #[test]
-    fn the_deepest_mount_decides() {
-        let mounts = [bind("/a", false), bind("/a/b", true), bind("/a/b/c", false)];
-        let all = [
-            "/", "/a", "/a/x", "/a/b", "/a/b/x", "/a/b/c", "/a/b/c/d", "/ab",
-        ];
-        let exec: Vec<&str> = all
-            .into_iter()
-            .filter(|p| is_executable(&mounts, Path::new(p)))
-            .collect();
-        assert_eq!(exec, ["/a/b", "/a/b/x"]);
-    }
-
-    #[test]
-    fn mount_points_with_special_bytes_are_parsed() {
-        let line = b"36 35 98:0 / /a\\040b\\134c rw - ext4 /dev/x rw";
-        assert_eq!(mount_point(line), Some(PathBuf::from("/a b\\c")));
-        assert_eq!(mount_point(b""), None);
-    }
 
     #[test]
     fn error_messages_of_bubblewrap_are_parsed() {

@@ -35,6 +35,9 @@ use crate::spawn::control::{self, HelperReport};
 /// The helper's `argv[0]`.
 pub const NAME: &str = "agentproto-helper";
 
+/// The argument after `NAME` that starts the helper inside bubblewrap.
+pub(crate) const INSIDE_MODE: &str = "inside";
+
 /// Runs the helper and never returns, if this process was started as one. A program that embeds the
 /// runtime must call this first in its `main`, before it starts any thread.
 pub fn run_if_helper() {
@@ -57,6 +60,8 @@ pub fn run_if_helper() {
     if words.next().as_deref() == Some(OsStr::new(NAME)) {
         // Started as an ordinary child, whose first argument is its path.
         match words.next() {
+            Some(mode) if mode == INSIDE_MODE => run(None),
+            Some(mode) if mode == trial::MODE_INSIDE => trial::run_inside(),
             Some(mode) if mode == matching::MODE => matching::run(),
             Some(mode) if mode == reach::MODE => reach::run(),
             _ => {}
@@ -105,6 +110,11 @@ fn without_deleted_suffix(path: PathBuf) -> PathBuf {
         Some(rest) if !path.exists() => OsStr::from_bytes(rest).into(),
         _ => path,
     }
+}
+
+/// Moves descriptors to where a command line of bubblewrap expects its sources.
+pub(crate) fn pass_sources(sources: &[OwnedFd]) -> io::Result<()> {
+    bubblewrap::move_sources(sources)
 }
 
 /// An error and the step at which it occurred. Nothing was executed.
@@ -170,7 +180,7 @@ fn run_plan(
     outer_identity: Option<native::Identity>,
 ) -> Result<(), StepError> {
     sys::close_on_exec(control.as_raw_fd()).step(step("keep the control socket"))?;
-    if plan.kind == PlanKind::Inner {
+    if matches!(plan.kind, PlanKind::Inner | PlanKind::InnerMounted) {
         bubblewrap::signal_started().step(step("take over stderr"))?;
     }
     // The target must not get other descriptors that the runner had open.
@@ -179,7 +189,7 @@ fn run_plan(
         (PlanKind::Guard, None) | (PlanKind::Offline, _) => init::guard(control, plan),
         (PlanKind::Guard, Some(inner)) => bubblewrap::guard(control, plan, inner),
         (PlanKind::Native, _) => native::run(control, plan, outer_identity),
-        (PlanKind::Inner, _) => bubblewrap::run_inside(control, plan),
+        (PlanKind::Inner | PlanKind::InnerMounted, _) => bubblewrap::run_inside(control, plan),
     }
 }
 

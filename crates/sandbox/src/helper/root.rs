@@ -13,6 +13,10 @@ use crate::plan::{Mount, MountKind, PLACEHOLDER_MODE};
 const BASE_ATTRIBUTES: u64 = sys::ATTR_NOSUID | sys::ATTR_NODEV;
 /// Source of the masks for files. No policy can name this path.
 const MASK_SOURCE: &CStr = c".masked";
+/// Source of the empty directories at reserved names.
+const RESERVED_SOURCE: &CStr = c".reserved";
+/// Size of directories in memory that nothing can be written to after the start.
+const SMALL: u64 = 16 << 20;
 
 /// Builds the root and enters it. All sources are opened before anything is hidden.
 pub fn build(mounts: &[Mount]) -> Result<(), StepError> {
@@ -22,19 +26,28 @@ pub fn build(mounts: &[Mount]) -> Result<(), StepError> {
         .iter()
         .map(source)
         .collect::<Result<Vec<_>, StepError>>()?;
-    let root = tmpfs(c"0755", BASE_ATTRIBUTES | sys::ATTR_NOEXEC).step(step("create the root"))?;
+    let attributes = BASE_ATTRIBUTES | sys::ATTR_NOEXEC;
+    let root = tmpfs(c"0755", SMALL, attributes).step(step("create the root"))?;
     let mount_point = sys::c_path(mount_point()).step(step("find a place for the root"))?;
     sys::attach(root.as_fd(), libc::AT_FDCWD, &mount_point).step(step("attach the root"))?;
     let root_fd = root.as_raw_fd();
     sys::make_file(root_fd, MASK_SOURCE, 0).step(step("create the mask"))?;
+    sys::make_directory(root_fd, RESERVED_SOURCE, 0o555).step(step("create the mask"))?;
+    // Directories that become read-only when everything is mounted in them.
+    let mut open = Vec::new();
     for (mount, source) in mounts.iter().zip(sources) {
-        mount_at(root_fd, mount, source).step(|| {
+        let mounted = mount_at(root_fd, mount, source).step(|| {
             let kind = match mount.what {
-                MountKind::Mask { .. } => "hide",
+                MountKind::Mask { .. } | MountKind::Reserved | MountKind::Empty => "hide",
                 _ => "mount",
             };
             format!("{kind} {}", mount.at.path().display())
         })?;
+        open.extend(mounted);
+    }
+    for mount in &open {
+        sys::restrict_mount(mount.as_fd(), sys::ATTR_RDONLY, false)
+            .step(step("make a directory read-only"))?;
     }
     sys::restrict_mount(root.as_fd(), sys::ATTR_RDONLY, false)
         .step(step("make the root read-only"))?;
@@ -53,7 +66,7 @@ fn mount_point() -> &'static Path {
 }
 
 /// Raises the descriptor limit, because one descriptor per source is open at the same time.
-fn raise_descriptor_limit() {
+pub fn raise_descriptor_limit() {
     // SAFETY: plain data that the first call fills in.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
@@ -65,8 +78,11 @@ fn raise_descriptor_limit() {
     }
 }
 
-fn tmpfs(mode: &CStr, attributes: u64) -> io::Result<OwnedFd> {
-    sys::new_mount(c"tmpfs", &[(c"mode", mode)], attributes)
+fn tmpfs(mode: &CStr, size: u64, attributes: u64) -> io::Result<OwnedFd> {
+    let size = CString::new(size.to_string())?;
+    // Each empty file also needs memory.
+    let options = [(c"mode", mode), (c"size", &*size), (c"nr_inodes", c"1m")];
+    sys::new_mount(c"tmpfs", &options, attributes)
 }
 
 fn source(mount: &Mount) -> Result<Option<OwnedFd>, StepError> {
@@ -91,37 +107,78 @@ fn source(mount: &Mount) -> Result<Option<OwnedFd>, StepError> {
     Ok(Some(tree))
 }
 
-fn mount_at(root: i32, mount: &Mount, source: Option<OwnedFd>) -> io::Result<()> {
+/// Makes one mount. Returns it if it must become read-only at the end.
+fn mount_at(root: i32, mount: &Mount, source: Option<OwnedFd>) -> io::Result<Option<OwnedFd>> {
     let (parent, at) = parent_and_name(root, mount.at.path())?;
     let dir = parent.as_raw_fd();
     match &mount.what {
         MountKind::Bind { .. } => {
-            let Some(tree) = source else { return Ok(()) };
+            let Some(tree) = source else { return Ok(None) };
             if sys::is_directory(tree.as_fd())? {
                 sys::make_directory(dir, &at, 0o755)?;
             } else {
                 sys::make_file(dir, &at, 0o644)?;
             }
-            sys::attach(tree.as_fd(), dir, &at)
+            sys::attach(tree.as_fd(), dir, &at)?;
         }
-        MountKind::Private { exec } => {
+        MountKind::Private { exec, size } => {
             sys::make_directory(dir, &at, 0o700)?;
             let noexec = if *exec { 0 } else { sys::ATTR_NOEXEC };
-            let mount = tmpfs(c"0700", BASE_ATTRIBUTES | noexec)?;
-            sys::attach(mount.as_fd(), dir, &at)
+            let mount = tmpfs(c"0700", *size, BASE_ATTRIBUTES | noexec)?;
+            sys::attach(mount.as_fd(), dir, &at)?;
         }
-        MountKind::Directory => sys::make_directory(dir, &at, 0o755),
-        MountKind::Symlink { to } => sys::make_symlink(&sys::c_path(to.path())?, dir, &at),
+        MountKind::Empty => {
+            sys::make_directory(dir, &at, 0o755)?;
+            let mount = tmpfs(c"0755", SMALL, BASE_ATTRIBUTES | sys::ATTR_NOEXEC)?;
+            sys::attach(mount.as_fd(), dir, &at)?;
+            return Ok(Some(mount));
+        }
+        MountKind::Reserved => reserve(root, dir, &at)?,
+        MountKind::Directory => sys::make_directory(dir, &at, 0o755)?,
+        MountKind::Symlink { to } => sys::make_symlink(&sys::c_path(to.path())?, dir, &at)?,
         MountKind::Proc => {
             sys::make_directory(dir, &at, 0o755)?;
             // Read-only, because root owns the files of /proc/sys even without capabilities.
             let attributes = BASE_ATTRIBUTES | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
             let mount = sys::new_mount(c"proc", &[], attributes)?;
-            sys::attach(mount.as_fd(), dir, &at)
+            sys::attach(mount.as_fd(), dir, &at)?;
+            hide_keys(root, mount.as_raw_fd())?;
         }
-        MountKind::Dev => devices(dir, &at),
-        MountKind::Mask { directory } => mask(root, dir, &at, *directory),
+        MountKind::Dev { size } => devices(dir, &at, *size)?,
+        MountKind::Mask { directory } => mask(root, dir, &at, *directory)?,
     }
+    Ok(None)
+}
+
+/// Hides the kernel's list of keys, which root may read for all users.
+fn hide_keys(root: i32, proc: i32) -> io::Result<()> {
+    for name in [c"keys", c"key-users"] {
+        if sys::open_path(proc, name).is_ok() {
+            mask(root, proc, name, false)?;
+        }
+    }
+    Ok(())
+}
+
+/// Mounts an empty directory at a name that does not exist.
+fn reserve(root: i32, dir: i32, at: &CStr) -> io::Result<()> {
+    match sys::lock_directory(dir, at, PLACEHOLDER_MODE) {
+        Ok(held) => std::mem::forget(held),
+        // Then the target, which is the same user, cannot create the name either.
+        Err(e) if is_denied(&e) => return Ok(()),
+        Err(e) => return Err(e),
+    }
+    let tree = sys::clone_at(root, RESERVED_SOURCE)?;
+    let attributes = BASE_ATTRIBUTES | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
+    sys::restrict_mount(tree.as_fd(), attributes, false)?;
+    sys::attach(tree.as_fd(), dir, at)
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EACCES | libc::EPERM | libc::EROFS)
+    )
 }
 
 fn mask(root: i32, dir: i32, at: &CStr, directory: bool) -> io::Result<()> {
@@ -134,6 +191,7 @@ fn mask(root: i32, dir: i32, at: &CStr, directory: bool) -> io::Result<()> {
         }
         tmpfs(
             c"0000",
+            SMALL,
             BASE_ATTRIBUTES | sys::ATTR_NOEXEC | sys::ATTR_RDONLY,
         )?
     } else {
@@ -145,9 +203,9 @@ fn mask(root: i32, dir: i32, at: &CStr, directory: bool) -> io::Result<()> {
     sys::attach(mount.as_fd(), dir, at)
 }
 
-fn devices(root: i32, at: &CStr) -> io::Result<()> {
+fn devices(root: i32, at: &CStr, size: u64) -> io::Result<()> {
     sys::make_directory(root, at, 0o755)?;
-    let dev = tmpfs(c"0755", sys::ATTR_NOSUID | sys::ATTR_NOEXEC)?;
+    let dev = tmpfs(c"0755", SMALL, sys::ATTR_NOSUID | sys::ATTR_NOEXEC)?;
     sys::attach(dev.as_fd(), root, at)?;
     let fd = dev.as_raw_fd();
     // The old root is still in place, so these are the host's devices.
@@ -173,7 +231,7 @@ fn devices(root: i32, at: &CStr) -> io::Result<()> {
         sys::make_symlink(to, fd, name)?;
     }
     sys::make_directory(fd, c"shm", 0o1777)?;
-    let shared = tmpfs(c"1777", BASE_ATTRIBUTES | sys::ATTR_NOEXEC)?;
+    let shared = tmpfs(c"1777", size, BASE_ATTRIBUTES | sys::ATTR_NOEXEC)?;
     sys::attach(shared.as_fd(), fd, c"shm")?;
     sys::make_directory(fd, c"pts", 0o755)?;
     let options = [(c"ptmxmode", c"0666"), (c"mode", c"0620")];

@@ -89,6 +89,12 @@ pub(crate) fn memory_file(bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
+/// A copy of a descriptor with a number of at least `least`, closed on exec.
+pub(crate) fn duplicate_from(fd: RawFd, least: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: plain numbers; the descriptor is new.
+    owned(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, least) }.into())
+}
+
 pub(crate) fn dup2(from: RawFd, to: RawFd) -> io::Result<()> {
     // SAFETY: plain numbers.
     check(unsafe { libc::dup2(from, to) }.into()).map(drop)
@@ -115,6 +121,11 @@ struct MountAttr {
 /// resolved. A link now is an error, because its target was chosen by a process that can
 /// write there.
 pub(crate) fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
+    clone_at(open_without_links(path)?.as_raw_fd(), c"")
+}
+
+/// Opens an absolute path without access to the contents. A link anywhere in it is an error.
+pub(crate) fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
     const NO_SYMLINKS: u64 = 0x4;
     let path = c_path(path)?;
     let how = [
@@ -123,7 +134,7 @@ pub(crate) fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
         NO_SYMLINKS,
     ];
     // SAFETY: a C string and three words, as the first version of `open_how` has them.
-    let source = owned(unsafe {
+    owned(unsafe {
         libc::syscall(
             libc::SYS_openat2,
             libc::AT_FDCWD,
@@ -131,8 +142,44 @@ pub(crate) fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
             how.as_ptr(),
             size_of_val(&how),
         )
-    })?;
-    clone_at(source.as_raw_fd(), c"")
+    })
+}
+
+/// Creates a directory and its parents with mode 0700, if they are missing. A link on the way is an
+/// error.
+pub(crate) fn make_directories(path: &Path) -> io::Result<()> {
+    let mut at = open_directory(libc::AT_FDCWD, c"/")?;
+    for part in path.components() {
+        if let std::path::Component::Normal(name) = part {
+            let name = c_path(Path::new(name))?;
+            at = match open_directory(at.as_raw_fd(), &name) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                    make_directory(at.as_raw_fd(), &name, 0o700)?;
+                    open_directory(at.as_raw_fd(), &name)?
+                }
+                other => other?,
+            };
+        }
+    }
+    Ok(())
+}
+
+/// Whether an open path is the root of a mount, and its device and inode.
+pub(crate) fn mount_identity(fd: BorrowedFd) -> io::Result<(bool, u64, u64)> {
+    // SAFETY: zeroed is a valid statx; the call fills it.
+    unsafe {
+        let mut stat: libc::statx = std::mem::zeroed();
+        check_zero(libc::statx(
+            fd.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            libc::STATX_INO,
+            &mut stat,
+        ))?;
+        let is_root = stat.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 != 0;
+        let device = libc::makedev(stat.stx_dev_major, stat.stx_dev_minor);
+        Ok((is_root, device, stat.stx_ino))
+    }
 }
 
 /// A copy of what is at a path below a directory, or of the directory itself if the path is empty.
@@ -286,16 +333,12 @@ pub(crate) fn lock_directory(
     // Another session may remove it between two steps. Then it is created again.
     for _ in 0..100 {
         // SAFETY: a C string that outlives the calls.
-        let made = check_zero(unsafe { libc::mkdirat(dir, path.as_ptr(), mode) }).and_then(|()| {
-            // Set the mode independently of the umask.
-            // SAFETY: as above.
-            check_zero(unsafe { libc::fchmodat(dir, path.as_ptr(), mode, 0) })
-        });
-        match made {
+        let made = match check_zero(unsafe { libc::mkdirat(dir, path.as_ptr(), mode) }) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-            _ => {}
-        }
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(e) => return Err(e),
+            Ok(()) => true,
+        };
         // SAFETY: as above.
         let locked = match owned(unsafe { libc::openat(dir, path.as_ptr(), flags) }.into()) {
             Ok(locked) => locked,
@@ -303,6 +346,12 @@ pub(crate) fn lock_directory(
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
             Err(e) => return Err(e),
         };
+        if made {
+            // Set the mode independently of the umask. By descriptor, because another process may
+            // have replaced the directory by a link.
+            // SAFETY: an open descriptor.
+            check_zero(unsafe { libc::fchmod(locked.as_raw_fd(), mode) })?;
+        }
         if lock(&locked, libc::LOCK_SH).is_ok() && is_at(&locked, dir, path)? {
             return Ok(Some(locked));
         }
@@ -311,15 +360,15 @@ pub(crate) fn lock_directory(
     Err(io::Error::from_raw_os_error(libc::EBUSY))
 }
 
-/// Removes an empty directory, unless a session holds it.
-pub(crate) fn remove_unlocked(path: &Path) -> io::Result<()> {
+/// Removes an empty directory. Returns `false` if a session holds it.
+pub(crate) fn remove_unlocked(path: &Path) -> io::Result<bool> {
     let locked = open_to_lock(path);
     if let Ok(locked) = &locked
         && lock(locked, libc::LOCK_EX).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
     {
-        return Ok(());
+        return Ok(false);
     }
-    std::fs::remove_dir(path)
+    std::fs::remove_dir(path).map(|()| true)
 }
 
 fn open_to_lock(path: &Path) -> io::Result<OwnedFd> {

@@ -134,7 +134,11 @@ fn prepare_at(
     let mut limiter = Limiter::default();
     let mut groups = Groups::default();
     for limit in limits {
-        match (mechanism(limit.kind, context, parents, root), limit.kind) {
+        let mechanism = mechanism(limit.kind, context, parents, root);
+        if is_skipped(limit, &mechanism) {
+            continue;
+        }
+        match (mechanism, limit.kind) {
             (Mechanism::Runner, LimitKind::Timeout(max)) => {
                 limiter.timeout = Some(limiter.timeout.map_or(max, |t| t.min(max)));
             }
@@ -243,11 +247,22 @@ fn mechanism(
     }
 }
 
+/// Whether a default is not worth its cost on this machine. A limit on the address space keeps
+/// programs such as node from starting.
+fn is_skipped(limit: &PolicyLimit, mechanism: &Mechanism) -> bool {
+    let too_strict = matches!(
+        mechanism,
+        Mechanism::None(_) | Mechanism::Rlimit(Resource::AddressSpace, _)
+    );
+    limit.default && too_strict
+}
+
 /// How each limit is enforced. Creates nothing.
 pub fn assess(limits: &[PolicyLimit], context: LimitContext) -> Vec<Assessment> {
     let (parents, root) = (cgroup::parents(), is_root());
     limits
         .iter()
+        .filter(|limit| !is_skipped(limit, &mechanism(limit.kind, context, parents, root)))
         .map(|limit| {
             let (enforcement, note) = enforcement(limit.kind, context, parents, root);
             Assessment {
@@ -337,6 +352,7 @@ mod tests {
 
     fn limit(kind: LimitKind) -> PolicyLimit {
         PolicyLimit {
+            default: false,
             clause: Clause::new("/sandbox/limits", "limits"),
             kind,
         }
@@ -362,6 +378,24 @@ mod tests {
         );
         assert_eq!(limiter.timeout, Some(Duration::from_secs(3)));
         assert!(limiter.cgroups.is_empty() && limiter.leftovers.is_empty());
+    }
+
+    #[test]
+    fn a_default_is_skipped_where_it_would_do_harm() {
+        let default = |kind| PolicyLimit {
+            default: true,
+            ..limit(kind)
+        };
+        let limits = [
+            default(LimitKind::Memory { bytes: 1 << 20 }),
+            default(LimitKind::Processes(8)),
+        ];
+        let rlimits = |root| {
+            let limiter = prepare_at(&limits, LimitContext::Native, &no_cgroups(), root);
+            limiter.expect("prepared").rlimits.clone()
+        };
+        assert_eq!(rlimits(false), [(Resource::Processes, 10)]);
+        assert_eq!(rlimits(true), []);
     }
 
     #[test]

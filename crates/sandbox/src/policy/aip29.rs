@@ -6,10 +6,12 @@ use super::block::{Block, ClauseValue, Pairs};
 use super::draft::Draft;
 use super::env::{self, Variables};
 use super::error::PolicyError;
-use super::host_context::HostContext;
+use super::host_context::{HostContext, ResourceDefaults};
 use super::manifest::SandboxManifest;
 use super::paths::Scope;
-use super::{Access, Exec, Policy, SandboxSpec, base, deny, hosts, narrow};
+use super::{
+    Access, Exec, LimitKind, Policy, PolicyLimit, SandboxSpec, base, deny, hosts, narrow, protect,
+};
 use crate::clause::Clause;
 use crate::programs::{Inspector, find};
 use agentproto_manifest::globs;
@@ -130,6 +132,7 @@ pub fn resolve(
 
     let egress = hosts::egress(declared.egress.unwrap_or_default(), &mut draft);
     let ingress = declared.ingress.unwrap_or_default();
+    protect::apply(&mut draft, manifest, context);
     let (grants, links) = draft.finish();
     let exec = match exec {
         Exec::Listed { fork, clause, .. } => {
@@ -150,18 +153,45 @@ pub fn resolve(
         ingress: ingress.into_iter().map(|s| (s.clause, s.value)).collect(),
         grants,
         links,
+        create: draft.create.into_iter().collect(),
         denials: draft.denials,
+        protected: draft.protected,
         ineffective: draft.ineffective,
         exec,
         env: env.finish(context),
         env_clauses,
         tty: declared.tty.filter(|t| t.value).map(|t| t.clause),
-        limits: Vec::new(),
+        limits: default_limits(&context.defaults),
+        private_size: context.defaults.private_size,
         cwd: super::real_path(&context.cwd),
         home: super::real_path(&context.home),
         unenforceable: draft.unenforceable,
         notes: draft.notes,
     })
+}
+
+/// Limits that AIP-29 has no clauses for. Without them, one command could stop the whole machine.
+fn default_limits(defaults: &ResourceDefaults) -> Vec<PolicyLimit> {
+    let bytes = defaults.memory;
+    let limits = [
+        (
+            format!("default memory limit {} MiB", bytes >> 20),
+            LimitKind::Memory { bytes },
+            bytes,
+        ),
+        (
+            format!("default process limit {}", defaults.processes),
+            LimitKind::Processes(defaults.processes),
+            defaults.processes,
+        ),
+    ];
+    let set = limits.into_iter().filter(|(.., value)| *value > 0);
+    set.map(|(text, kind, _)| PolicyLimit {
+        default: true,
+        clause: Clause::new("", text),
+        kind,
+    })
+    .collect()
 }
 
 /// The command and what it may start, each with the files it needs.
@@ -186,7 +216,7 @@ fn programs(
         let program = inspector.inspect(&path)?;
         let notes = program.notes.iter().map(|n| (clause.clone(), n.clone()));
         draft.notes.extend(notes);
-        draft.provide_program(&program);
+        draft.provide_program(&clause, &program);
     }
     for entry in declared.spawn.iter().flatten() {
         if !fork {
@@ -219,7 +249,7 @@ fn programs(
                                 programs restricts little";
                     draft.notes.push((entry.clause.clone(), note.to_owned()));
                 }
-                draft.provide_program(&program);
+                draft.provide_program(&entry.clause, &program);
             }
             Err(error) => draft
                 .ineffective

@@ -12,7 +12,7 @@ use super::error::PolicyError;
 use super::host_context::HostContext;
 use super::manifest::SandboxManifest;
 use super::paths::Scope;
-use super::{Access, Exec, LimitKind, Policy, PolicyLimit, SandboxSpec, base, hosts};
+use super::{Access, Exec, LimitKind, Policy, PolicyLimit, SandboxSpec, base, hosts, protect};
 use crate::clause::Clause;
 use crate::programs::{Inspector, find};
 
@@ -104,6 +104,7 @@ pub fn resolve(
         None => Vec::new(),
     };
     let limits = limits(&block, &mut draft)?;
+    protect::apply(&mut draft, manifest, context);
     let (grants, links) = draft.finish();
     Ok(Policy {
         spec: SandboxSpec::Aip36,
@@ -111,13 +112,16 @@ pub fn resolve(
         ingress: Vec::new(),
         grants,
         links,
+        create: draft.create.into_iter().collect(),
         denials: draft.denials,
+        protected: draft.protected,
         ineffective: draft.ineffective,
         exec: Exec::Visible,
         env,
         env_clauses,
         tty: None,
         limits,
+        private_size: context.defaults.private_size,
         cwd,
         home: super::real_path(&context.home),
         unenforceable: draft.unenforceable,
@@ -154,6 +158,14 @@ fn mounts(block: &Block, context: &HostContext, draft: &mut Draft) -> Result<Pat
             path: context.cwd.clone(),
             why: format!("the working directory cannot be used: {e}"),
         })?;
+    if host == Path::new("/") {
+        let why = "the working directory is `/`, so the whole machine would be writable; start in \
+                   the directory of a project"
+            .to_owned();
+        let clause = Clause::new("", "workspace");
+        draft.unenforceable.push((clause, why));
+        return Ok(host);
+    }
     let Some(list) = block.node.get("mounts") else {
         note_writable_home(&host, context, draft);
         // Programs that the agent builds may also run there.
@@ -313,14 +325,13 @@ fn installation(
                 draft.provide(Role::ExtraFile, &dir, true);
             }
         }
-        draft.provide_program(&program);
+        draft.provide_program(&clause, &program);
         draft.programs.clear();
     }
     let bundle = super::real_path(&context.bundle);
     if !cwd.starts_with(&bundle) && !home.starts_with(&bundle) && bundle != Path::new("/") {
         draft.provide(Role::ExtraFile, &bundle, true);
     }
-    // The agent must not change the files that define its sandbox.
     for file in manifest.files() {
         draft.provide(Role::ExtraFile, file, false);
     }
@@ -416,6 +427,7 @@ fn limits(block: &Block, draft: &mut Draft) -> Result<Vec<PolicyLimit>, PolicyEr
             _ => LimitKind::Cpu(Duration::from_millis(declared.value)),
         };
         out.push(PolicyLimit {
+            default: false,
             clause: declared.clause,
             kind,
         });

@@ -208,7 +208,7 @@ impl Denier<'_> {
                         );
                     }
                 }
-                Role::System | Role::ExtraFile => {}
+                Role::System | Role::ExtraFile | Role::Protected => {}
             }
         }
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::PolicyError;
 use super::paths::{self, Found, GlobError, Scope};
-use super::{Access, Denial, PathGrant, SandboxSpec, Symlink};
+use super::{Access, Denial, HiddenKind, PathGrant, SandboxSpec, Symlink};
 use crate::clause::Clause;
 use crate::policy::block::ClauseValue;
 use crate::programs::Program;
@@ -21,6 +21,8 @@ pub enum Role {
     ExtraFile,
     /// What every program may expect: certificates, time zones, terminals.
     System,
+    /// Read-only whatever a clause says, because it decides what later runs may do.
+    Protected,
 }
 
 #[derive(Clone, Debug)]
@@ -39,6 +41,14 @@ pub struct Draft {
     pub ineffective: Vec<(Clause, String)>,
     pub unenforceable: Vec<(Clause, String)>,
     pub notes: Vec<(Clause, String)>,
+    /// What is protected although no clause says so, and how.
+    pub protected: Vec<(Clause, String)>,
+    /// Directories of the host that are created before the start.
+    pub create: std::collections::BTreeSet<PathBuf>,
+    /// Links on the way to what a clause names.
+    pub clause_links: Vec<(Clause, Symlink)>,
+    /// Links on the way to programs, and where they lead.
+    pub program_links: Vec<(Clause, Symlink)>,
     /// Whether some library is found only through the loader's cache.
     pub needs_cache: bool,
     /// Number of directory entries that may still be examined.
@@ -56,6 +66,10 @@ impl Draft {
             ineffective: Vec::new(),
             unenforceable: Vec::new(),
             notes: Vec::new(),
+            protected: Vec::new(),
+            create: Default::default(),
+            clause_links: Vec::new(),
+            program_links: Vec::new(),
             needs_cache: false,
             entries_left: paths::MAX_ENTRIES,
         }
@@ -84,8 +98,11 @@ impl Draft {
         }
     }
 
-    /// Grants a program and everything that it needs.
-    pub fn provide_program(&mut self, program: &Program) {
+    /// Grants a program and everything that it needs. `clause` names it.
+    pub fn provide_program(&mut self, clause: &Clause, program: &Program) {
+        let links = program.links.iter().cloned();
+        self.program_links
+            .extend(links.map(|link| (clause.clone(), link)));
         self.followed.extend(FollowedLinks {
             links: program.links.clone(),
         });
@@ -171,6 +188,9 @@ impl Draft {
                     .push((declared.clause.clone(), why.to_owned()));
                 continue;
             }
+            let links = followed.links.iter().cloned();
+            self.clause_links
+                .extend(links.map(|link| (declared.clause.clone(), link)));
             self.followed.extend(followed);
             if glob_base.is_subtree() {
                 missing |=
@@ -307,7 +327,7 @@ impl Draft {
         self.unify_rights();
         let mut grants: Vec<PathGrant> = Vec::new();
         for DraftGrant { grant, .. } in std::mem::take(&mut self.grants) {
-            if grant.clause.is_some() || !is_redundant(&grants, &grant) {
+            if grant.clause.is_some() || !self.is_redundant(&grants, &grant) {
                 grants.push(grant);
             }
         }
@@ -360,7 +380,8 @@ impl Draft {
             let Some(same) = self.grants.get_mut(start..end) else {
                 return;
             };
-            let mut write = same.iter().any(|h| h.grant.access == Access::Write);
+            let protected = same.iter().any(|h| h.role == Role::Protected);
+            let mut write = same.iter().any(|h| h.grant.access == Access::Write) && !protected;
             let mut exec = same.iter().any(|h| h.grant.exec);
             if self.spec == SandboxSpec::Aip29 && write && exec {
                 let program = same.iter().any(|h| h.role == Role::Program);
@@ -403,7 +424,7 @@ impl Draft {
                     .ancestors()
                     .skip(1)
                     .take_while(|dir| *dir != outer.at && dir.starts_with(&outer.at));
-                for dir in between {
+                for dir in between.filter(|dir| !self.is_in_state(dir)) {
                     let Some(around) = innermost(grants, dir).filter(writable) else {
                         continue;
                     };
@@ -424,6 +445,32 @@ impl Draft {
         }
         protective_mounts
     }
+
+    /// Whether a path (inside) is in agentproto's state, which is hidden and cannot be renamed.
+    fn is_in_state(&self, path: &Path) -> bool {
+        let state = self.denials.iter().filter(|d| d.kind == HiddenKind::State);
+        state.map(|d| &d.path).any(|state| path.starts_with(state))
+    }
+
+    /// Whether the surrounding grant shows the same with the same rights.
+    fn is_redundant(&self, grants: &[PathGrant], grant: &PathGrant) -> bool {
+        innermost(grants, &grant.at).is_some_and(|outer| {
+            let same_file = grant.at.strip_prefix(&outer.at).is_ok_and(|rest| {
+                outer.source.join(rest) == grant.source || rest.as_os_str().is_empty()
+            });
+            let same_rights = outer.access == grant.access && outer.exec == grant.exec;
+            same_file && same_rights && !is_separated(&self.denials, outer, grant)
+        })
+    }
+}
+
+/// Whether the outer grant does not show the inner one, because agentproto's state is hidden
+/// between them.
+pub(crate) fn is_separated(denials: &[Denial], outer: &PathGrant, inner: &PathGrant) -> bool {
+    let between = |d: &Denial| inner.at.starts_with(&d.path) && !outer.at.starts_with(&d.path);
+    denials
+        .iter()
+        .any(|d| d.kind == HiddenKind::State && between(d))
 }
 
 fn is_socket(path: &Path) -> bool {
@@ -435,14 +482,4 @@ fn is_socket(path: &Path) -> bool {
 pub fn innermost<'g>(grants: &'g [PathGrant], path: &Path) -> Option<&'g PathGrant> {
     let around = grants.iter().filter(|g| path.starts_with(&g.at));
     around.max_by_key(|g| g.at.components().count())
-}
-
-/// Whether the surrounding grant shows the same with the same rights.
-fn is_redundant(grants: &[PathGrant], grant: &PathGrant) -> bool {
-    innermost(grants, &grant.at).is_some_and(|outer| {
-        let same_file = grant.at.strip_prefix(&outer.at).is_ok_and(|rest| {
-            outer.source.join(rest) == grant.source || rest.as_os_str().is_empty()
-        });
-        same_file && outer.access == grant.access && outer.exec == grant.exec
-    })
 }

@@ -20,6 +20,58 @@ pub struct HostContext {
     pub bundle: PathBuf,
     /// Secrets and the variables of modes and options, set by the caller. They take precedence.
     pub extra_env: Vec<(OsString, OsString)>,
+    /// What the child must not change or see, whatever the manifest grants.
+    pub protection: Protection,
+    /// Limits that apply where the manifest sets none.
+    pub defaults: ResourceDefaults,
+}
+
+/// Limits that apply where the manifest sets none.
+#[derive(Clone, Copy, Debug)]
+pub struct ResourceDefaults {
+    /// Maximum memory of an AIP-29 command, in bytes, or 0 for no limit. By default half of the
+    /// machine's memory.
+    pub memory: u64,
+    /// Maximum number of processes and threads of an AIP-29 command, or 0 for no limit.
+    pub processes: u64,
+    /// Maximum size of each private directory in memory (`/tmp`, the home, `/dev/shm`), in bytes.
+    pub private_size: u64,
+}
+
+impl Default for ResourceDefaults {
+    fn default() -> Self {
+        Self {
+            memory: physical_memory() / 2,
+            processes: 1024,
+            private_size: crate::plan::PRIVATE_SIZE,
+        }
+    }
+}
+
+/// The memory of this machine in bytes, or 0 if it is unknown.
+fn physical_memory() -> u64 {
+    // SAFETY: plain numbers.
+    let (pages, size) = unsafe {
+        (
+            libc::sysconf(libc::_SC_PHYS_PAGES),
+            libc::sysconf(libc::_SC_PAGESIZE),
+        )
+    };
+    u64::try_from(pages).unwrap_or(0) * u64::try_from(size).unwrap_or(0)
+}
+
+/// What a sandboxed program must not change or see, whatever the manifest grants, because it
+/// decides what later runs may do.
+#[derive(Clone, Debug, Default)]
+pub struct Protection {
+    /// Files and directories that stay read-only, such as the adapters and the operator file.
+    pub read_only: Vec<PathBuf>,
+    /// More names in the working directory that stay read-only, as [`super::CONTROL_NAMES`] do.
+    pub names: Vec<String>,
+    /// Names that the user allows the program to change, such as `.vscode` or `.git`.
+    pub unprotected: Vec<String>,
+    /// Directories with agentproto's own state. The program does not see them.
+    pub state: Vec<PathBuf>,
 }
 
 impl HostContext {
@@ -32,6 +84,8 @@ impl HostContext {
             cwd: std::env::current_dir()?,
             bundle: std::path::absolute(bundle)?,
             extra_env: Vec::new(),
+            protection: Protection::default(),
+            defaults: ResourceDefaults::default(),
         })
     }
 

@@ -7,7 +7,8 @@ use super::SandboxSpec;
 use super::block::Block;
 use super::error::{ManifestPosition, PolicyError};
 use agentproto_manifest::{
-    Disk, Doctype, Document, FileSource, Node, Problem, RefRole, Resolution, Workspace,
+    Disk, Doctype, Document, FileSource, Node, Problem, RefRole, Resolution, Workspace, normalize,
+    ref_sites,
 };
 
 /// Keys that identify an AIP-29 block if the file name does not.
@@ -96,6 +97,61 @@ impl SandboxManifest {
             self.bundle.as_ref(),
         ];
         all.into_iter().flatten().map(|doc| doc.path.as_path())
+    }
+}
+
+/// Maximum number of documents that references are followed to.
+const MAX_DOCUMENTS: usize = 200;
+
+impl SandboxManifest {
+    /// The files that the policy was read from, and all files that they refer to, also missing
+    /// ones. Each decides about later runs.
+    pub(super) fn all_files(&self) -> Vec<PathBuf> {
+        let workspace = Workspace::new(&Disk, "/");
+        let known = [
+            Some(&self.document),
+            Some(&self.block_document),
+            self.tool.as_ref(),
+            self.bundle.as_ref(),
+        ];
+        let mut pending: Vec<Arc<Document>> = known.into_iter().flatten().cloned().collect();
+        let mut files: Vec<PathBuf> = pending.iter().map(|doc| doc.path.clone()).collect();
+        let mut read: Vec<PathBuf> = Vec::new();
+        while let Some(doc) = pending.pop() {
+            if read.contains(&doc.path) || read.len() >= MAX_DOCUMENTS {
+                continue;
+            }
+            read.push(doc.path.clone());
+            for site in ref_sites(&doc) {
+                if site.text.contains("://") || site.text.starts_with('@') {
+                    continue;
+                }
+                files.push(normalize(&doc.dir().join(site.text)));
+                // A tool or a list of secrets refers to nothing else.
+                if !matches!(site.role, RefRole::Tool | RefRole::Secrets) {
+                    let found = workspace.resolve(&doc, site.role, site.text);
+                    pending.extend(found.document().cloned());
+                }
+            }
+        }
+        files.sort();
+        files.dedup();
+        files
+    }
+
+    /// Directories that were searched for the manifest. A file that is created there could take
+    /// precedence.
+    pub(super) fn searched_directories(&self) -> Vec<PathBuf> {
+        let end = self.block_document.dir().to_owned();
+        let own = self.document.dir();
+        let mut dirs: Vec<PathBuf> = vec![end.clone()];
+        let between = own.ancestors().take(MAX_PARENT_LEVELS);
+        let between = between.take_while(|dir| *dir != end && dir.starts_with(&end));
+        dirs.extend(between.map(Path::to_owned));
+        if !dirs.iter().any(|dir| dir == own) {
+            dirs.push(own.to_owned());
+        }
+        dirs
     }
 }
 

@@ -16,6 +16,8 @@ mod hosts;
 mod manifest;
 mod narrow;
 mod paths;
+mod protect;
+mod repository;
 #[cfg(test)]
 mod tests;
 
@@ -25,9 +27,11 @@ use std::time::Duration;
 
 use super::clause::Clause;
 use super::programs::find;
+pub(crate) use draft::is_separated;
 pub use error::{ManifestPosition, PolicyError};
-pub use host_context::HostContext;
+pub use host_context::{HostContext, Protection, ResourceDefaults};
 pub use manifest::SandboxManifest;
+pub use protect::CONTROL_NAMES;
 
 /// Resolves the policy of a manifest on this machine for a command. The command may be empty, to
 /// inspect the policy only. Clauses that no backend can enforce are in `unenforceable`, and a
@@ -90,7 +94,7 @@ impl Policy {
         let host = self.on_host(inside).map(|(_, host)| host);
         let real = real_path(&host.unwrap_or_else(|| inside.to_owned()));
         let shown = |g: &PathGrant| g.exec && real.starts_with(&g.source);
-        let hidden = |d: &Denial| inside.starts_with(&d.path) || real.starts_with(&d.path);
+        let hidden = |d: &Denial| d.hides(&self.grants, inside) || d.hides(&self.grants, &real);
         find::is_program(&real)
             && self.grants.iter().any(shown)
             && !self.denials.iter().any(hidden)
@@ -102,7 +106,7 @@ impl Policy {
 
     /// The grant for a path inside: the innermost one, or `None` if the path is hidden.
     pub fn access(&self, path: &Path) -> Option<&PathGrant> {
-        let hidden = self.denials.iter().any(|d| path.starts_with(&d.path));
+        let hidden = self.denials.iter().any(|d| d.hides(&self.grants, path));
         match hidden {
             true => None,
             false => draft::innermost(&self.grants, path),
@@ -123,8 +127,12 @@ pub struct Policy {
     pub grants: Vec<PathGrant>,
     /// Symbolic links outside all granted directories, as on the host.
     pub links: Vec<Symlink>,
+    /// Directories of the host that are created before the start, so that they can be hidden.
+    pub create: Vec<PathBuf>,
     /// Hidden paths inside grants.
     pub denials: Vec<Denial>,
+    /// What is protected although no clause says so, and how.
+    pub protected: Vec<(Clause, String)>,
     /// Clauses that have no effect in the sandbox, with the reason.
     pub ineffective: Vec<(Clause, String)>,
     /// Which programs may run.
@@ -137,6 +145,8 @@ pub struct Policy {
     pub tty: Option<Clause>,
     /// Limits on time, memory and processes.
     pub limits: Vec<PolicyLimit>,
+    /// Maximum size of each private directory in memory (`/tmp`, the home, `/dev/shm`), in bytes.
+    pub private_size: u64,
     /// Working directory inside the sandbox.
     pub cwd: PathBuf,
     /// `HOME` inside the sandbox. It is private, except for what is granted below it.
@@ -212,6 +222,28 @@ pub enum HiddenKind {
     Directory,
     /// Does not exist now, but is inside a writable grant: its creation must be prevented.
     Missing,
+    /// Does not exist now, and would decide about later runs: it appears as an empty directory.
+    Reserved,
+    /// agentproto's own state: it appears empty, except for grants inside it.
+    State,
+}
+
+impl HiddenKind {
+    /// Whether the denial also removes grants inside its path.
+    pub(crate) fn removes_grants(self) -> bool {
+        matches!(self, Self::File | Self::Directory)
+    }
+}
+
+impl Denial {
+    /// Whether the denial hides a path (inside), given the grants.
+    fn hides(&self, grants: &[PathGrant], path: &Path) -> bool {
+        let shown = || {
+            let grant = draft::innermost(grants, path);
+            self.kind == HiddenKind::State && grant.is_some_and(|g| g.at.starts_with(&self.path))
+        };
+        path.starts_with(&self.path) && !shown()
+    }
 }
 
 /// Which programs may run.
@@ -234,6 +266,8 @@ pub enum Exec {
 /// A limit of a policy.
 #[derive(Clone, Debug)]
 pub struct PolicyLimit {
+    /// Whether this is a default, which is skipped where the machine cannot enforce it.
+    pub default: bool,
     /// The clause that sets it.
     pub clause: Clause,
     /// The resource and its limit.

@@ -6,5 +6,6 @@ mod aip36;
 mod any_text;
 mod inherit;
 mod machine;
+mod protect;
 
 use machine::Machine;

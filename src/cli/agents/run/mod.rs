@@ -17,6 +17,7 @@ use self::questions::{Questions, ask};
 use crate::cli::agents::effects::IdempotencyArgs;
 use crate::cli::agents::exit_codes;
 use crate::cli::agents::notes::{self, Note, Notes, Signals};
+use crate::cli::agents::sandbox_settings;
 use crate::cli::agents::stdin;
 use crate::cli::args::{Global, values};
 use crate::cli::{Outcome, io_failure, signals};
@@ -26,7 +27,7 @@ use agentproto_runtime::agent::{Agent, AgentOptions};
 use agentproto_runtime::arm::permissions::{Answer, Decision, PermissionRule, Permissions};
 use agentproto_runtime::bundle::Bundle;
 use agentproto_runtime::choices::{Choices, OptionValue, Strategy};
-use agentproto_runtime::context::{Context, ContextOptions, Sandboxing};
+use agentproto_runtime::context::{Context, ContextOptions, SandboxSettings, Sandboxing};
 use agentproto_runtime::continuation::{Exchange, with_history};
 use agentproto_runtime::home::Home;
 use agentproto_runtime::install;
@@ -129,6 +130,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
+    let sandbox = sandbox_settings::load(global, args.adapters.iter().chain(&args.operator))?;
     let runtime = notes::runtime()?;
     let started = Instant::now();
     let mut output: Box<dyn RunOutput + '_> = match args.output {
@@ -145,7 +147,7 @@ pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
             can_ask: at_terminal(args),
         }),
     };
-    let ended = runtime.block_on(run_with_signals(args, &mut *output));
+    let ended = runtime.block_on(run_with_signals(args, sandbox, &mut *output));
     // Also kills what still runs.
     runtime.shutdown_timeout(Duration::from_millis(500));
     // The reader may be slow: from here on, the stream handles signals itself.
@@ -163,7 +165,11 @@ pub struct RunEnd {
     error_exit: Option<u8>,
 }
 
-async fn run_with_signals(args: &Run, output: &mut dyn RunOutput) -> Result<RunEnd, Error> {
+async fn run_with_signals(
+    args: &Run,
+    sandbox: SandboxSettings,
+    output: &mut dyn RunOutput,
+) -> Result<RunEnd, Error> {
     let (sender, mut notes) = mpsc::unbounded_channel();
     let mut signals = Signals::new();
     let reading = message(args);
@@ -172,7 +178,7 @@ async fn run_with_signals(args: &Run, output: &mut dyn RunOutput) -> Result<RunE
         code = signals.next() => return Ok(RunEnd { interrupted: Some(code), ..RunEnd::default() }),
         message = reading => message?,
     };
-    let agent = load(args, Arc::new(Notes(sender)))?;
+    let agent = load(args, sandbox, Arc::new(Notes(sender)))?;
     let strategy = agent.choices.strategy;
     if args.transcript.is_some() && strategy != Strategy::Transcript {
         let what = format!(
@@ -429,7 +435,7 @@ fn history(args: &Run) -> Result<Vec<Exchange>, Error> {
     Ok(exchanges)
 }
 
-fn load(args: &Run, observer: Arc<dyn Observer>) -> Result<Agent, Error> {
+fn load(args: &Run, sandbox: SandboxSettings, observer: Arc<dyn Observer>) -> Result<Agent, Error> {
     let home = Home::from_env()?;
     let bundle = Bundle::discover(&args.target, &args.adapters, &home)?;
     let context = Context::new(
@@ -439,6 +445,7 @@ fn load(args: &Run, observer: Arc<dyn Observer>) -> Result<Agent, Error> {
             cwd: args.cwd.clone().unwrap_or_else(|| PathBuf::from(".")),
             host_env: std::sync::Arc::new(std::env::vars_os().collect()),
             sandboxing: args.sandbox,
+            sandbox,
             yes: args.yes,
             observer,
             interact: interact(args),

@@ -142,6 +142,7 @@ fn a29_sbx_07_denied_missing_paths_cannot_be_created() {
     let held: Vec<_> = policy
         .denials
         .iter()
+        .filter(|d| d.kind == HiddenKind::Missing)
         .map(|d| {
             (
                 d.path

@@ -63,6 +63,8 @@ impl Machine {
             cwd: self.root.join("work"),
             bundle: self.root.join("bundle"),
             extra_env: self.extra.clone(),
+            protection: Default::default(),
+            defaults: Default::default(),
         }
     }
 

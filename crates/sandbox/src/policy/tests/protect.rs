@@ -1,0 +1,312 @@
+//! What a program must not change or see, whatever its policy grants.
+
+use std::path::PathBuf;
+
+use super::Machine;
+use super::machine::unenforceable;
+use crate::policy::{HiddenKind, Policy, SandboxManifest, resolve};
+
+const WRITE: &str = "fs: {write: ['./**']}\nexec: {allow: true}\n";
+const AGENT: &str = "provider: local\n";
+
+/// Resolves a policy that is itself in the working directory.
+fn in_workspace(machine: &Machine, yaml: &str) -> Policy {
+    machine.file("work/policy.yaml", yaml);
+    machine.resolve("work/policy.yaml").expect("a policy")
+}
+
+fn of_kind(machine: &Machine, policy: &Policy, kind: HiddenKind) -> Vec<String> {
+    let found = policy.denials.iter().filter(|d| d.kind == kind);
+    let mut found: Vec<String> = found
+        .map(|d| d.path.strip_prefix(&machine.root).expect("inside"))
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn the_policy_is_read_only_in_both_shapes() {
+    for yaml in [WRITE, AGENT] {
+        let machine = Machine::new();
+        machine.file("work/notes.txt", "");
+        let policy = in_workspace(&machine, yaml);
+        let sees = |name: &str| machine.sees(&policy, name).contains('w');
+        assert!(!sees("work/policy.yaml"), "{yaml}");
+        assert!(sees("work/notes.txt") && sees("work/new"), "{yaml}");
+        let reserved = of_kind(&machine, &policy, HiddenKind::Reserved);
+        for name in ["AGENT-CLI.md", "CLI.md", "SANDBOX.md", "agentproto.toml"] {
+            assert!(reserved.contains(&format!("work/{name}")), "{yaml} {name}");
+        }
+    }
+}
+
+#[test]
+fn referenced_files_are_protected_also_missing_ones() {
+    let machine = Machine::new();
+    let cli = "---\nsandbox:\n  fs: {write: ['./**']}\n  exec: {allow: false}\nauth: {ref: ./conf/SECRETS.md}\nrunner: ./RUNNER.md\ncommands:\n  up: ./tools/up/TOOL.md\n---\n";
+    machine.file("work/CLI.md", cli);
+    machine.file("work/tools/up/TOOL.md", "---\nid: up\n---\n");
+    machine.dir("work/conf");
+    let policy = machine.resolve("work/CLI.md").expect("a policy");
+    assert_eq!(machine.sees(&policy, "work/tools/up/TOOL.md"), "r");
+    assert_eq!(machine.sees(&policy, "work/tools/up/other"), "w");
+    let reserved = of_kind(&machine, &policy, HiddenKind::Reserved);
+    for name in [
+        "work/conf/SECRETS.md",
+        "work/RUNNER.md",
+        "work/AGENT-CLI.md",
+    ] {
+        assert!(reserved.contains(&name.to_owned()), "{name} {reserved:?}");
+    }
+}
+
+#[test]
+fn a_nearer_bundle_of_a_tool_cannot_be_created() {
+    let machine = Machine::new();
+    let cli = "---\nsandbox:\n  fs: {write: ['./**']}\n  exec: {allow: false}\n---\n";
+    machine.file("work/CLI.md", cli);
+    machine.file("work/a/b/TOOL.md", "---\nid: x\nrunner: {cli: x}\n---\n");
+    let policy = machine.resolve("work/a/b/TOOL.md").expect("a policy");
+    let reserved = of_kind(&machine, &policy, HiddenKind::Reserved);
+    for name in ["work/a/b/CLI.md", "work/a/CLI.md"] {
+        assert!(reserved.contains(&name.to_owned()), "{name} {reserved:?}");
+    }
+}
+
+#[test]
+fn a_policy_that_is_a_link_in_a_writable_directory_is_refused() {
+    let machine = Machine::new();
+    machine.file("bundle/real.yaml", WRITE);
+    machine.link("work/policy.yaml", machine.root.join("bundle/real.yaml"));
+    let policy = machine.resolve("work/policy.yaml").expect("a policy");
+    let why = unenforceable(&policy).join("\n");
+    assert!(
+        why.contains("work/policy.yaml` is a symbolic link"),
+        "{why}"
+    );
+}
+
+#[test]
+fn grants_do_not_follow_links_that_the_program_could_create() {
+    let machine = Machine::new();
+    machine.file("victim/key", "");
+    machine.link("work/cache", machine.root.join("victim"));
+    machine.dir("work/real");
+    let planted = machine.policy("fs: {write: ['./**', './cache/**']}\n");
+    let why = unenforceable(&planted).join("\n");
+    assert!(why.contains("work/cache` is a symbolic link"), "{why}");
+    let file = machine.policy("fs: {read: [./cache/key], write: ['./**']}\n");
+    assert_eq!(unenforceable(&file).len(), 1);
+    let plain = machine.policy("fs: {write: ['./**', './real/**']}\n");
+    assert_eq!(unenforceable(&plain), [""; 0]);
+    // Nobody who is confined by this policy can have created this link.
+    let outside = machine.policy("fs: {write: ['./cache/**']}\n");
+    assert_eq!(unenforceable(&outside), [""; 0]);
+    assert_eq!(machine.sees(&outside, "victim/key"), "w");
+}
+
+#[test]
+fn state_paths_of_a_login_do_not_follow_planted_links() {
+    let machine = Machine::new();
+    machine.dir("victim");
+    machine.link("work/state", machine.root.join("victim"));
+    let agent = "---\nprotocol: acp\nbin: tool\nsandbox: {inline: {provider: local}}\nauth: {state: {paths: ['./state/**']}}\n---\n";
+    machine.file("bundle/AGENT-CLI.md", agent);
+    let policy = machine.resolve("bundle/AGENT-CLI.md").expect("a policy");
+    let why = unenforceable(&policy).join("\n");
+    assert!(why.contains("work/state` is a symbolic link"), "{why}");
+}
+
+#[test]
+fn a_linked_program_in_the_workspace_must_lead_to_something_visible() {
+    let machine = Machine::new();
+    machine.program("victim/lib/tool/bin/x");
+    machine.dir("victim/lib/tool/share");
+    machine.link("work/x", machine.root.join("victim/lib/tool/bin/x"));
+    machine.link("work/sh", "/bin/sh");
+    machine.file("bundle/policy.yaml", AGENT);
+    let manifest = SandboxManifest::load(&machine.root.join("bundle/policy.yaml")).expect("read");
+    let refused = |name: &str| {
+        let command = machine.root.join(name).into_os_string();
+        let policy = resolve(&manifest, &machine.host_context(), &[command]).expect("a policy");
+        !unenforceable(&policy).is_empty()
+    };
+    assert!(refused("work/x"));
+    assert!(!refused("work/sh"));
+    assert!(!refused("bin/tool"));
+}
+
+#[test]
+fn control_files_of_repositories_are_read_only() {
+    let machine = Machine::new();
+    for dir in [
+        "work/.git/objects",
+        "work/.git/refs",
+        "work/.git/hooks",
+        "work/.vscode",
+    ] {
+        machine.dir(dir);
+    }
+    machine.file("work/.git/HEAD", "ref: refs/heads/main\n");
+    let config = "[core]\n\thooksPath = ci/hooks\n[include]\n\tpath = ../shared.gitconfig\n";
+    machine.file("work/.git/config", config);
+    machine.file("work/shared.gitconfig", "");
+    machine.dir("work/ci");
+    machine.dir("work/.git/modules/a/b/objects");
+    machine.dir("work/.git/modules/a/b/refs");
+    machine.file("work/.git/modules/a/b/HEAD", "x");
+    machine.file("work/.git/modules/a/b/config", "");
+    let policy = machine.policy(AGENT);
+    let writable = |name: &str| machine.sees(&policy, name).contains('w');
+    for name in [
+        "work/.git/config",
+        "work/.git/hooks",
+        "work/.git/hooks/pre-commit",
+        "work/.vscode/tasks.json",
+        "work/shared.gitconfig",
+        "work/.git/modules/a/b/config",
+    ] {
+        assert!(!writable(name), "{name}");
+    }
+    for name in [
+        "work/.git/index",
+        "work/.git/refs/heads/x",
+        "work/src/x",
+        "work/ci/build.sh",
+    ] {
+        assert!(writable(name), "{name}");
+    }
+    let reserved = of_kind(&machine, &policy, HiddenKind::Reserved);
+    for name in [
+        "work/.git/commondir",
+        "work/ci/hooks",
+        "work/.idea",
+        "work/.git/modules/a/b/hooks",
+    ] {
+        assert!(reserved.contains(&name.to_owned()), "{name} {reserved:?}");
+    }
+}
+
+#[test]
+fn the_directory_of_a_worktree_is_found_through_its_pointer() {
+    let machine = Machine::new();
+    for dir in [
+        "work/main/.git/worktrees/side",
+        "work/main/.git/hooks",
+        "work/side",
+    ] {
+        machine.dir(dir);
+    }
+    machine.file("work/side/.git", "gitdir: ../main/.git/worktrees/side\n");
+    machine.file("work/main/.git/worktrees/side/commondir", "../..\n");
+    machine.file("work/main/.git/config", "");
+    let policy = machine.policy(AGENT);
+    for name in [
+        "work/side/.git",
+        "work/main/.git/worktrees/side/commondir",
+        "work/main/.git/config",
+        "work/main/.git/hooks",
+    ] {
+        assert!(!machine.sees(&policy, name).contains('w'), "{name}");
+    }
+    assert!(
+        machine
+            .sees(&policy, "work/main/.git/worktrees/side/HEAD")
+            .contains('w')
+    );
+}
+
+#[test]
+fn a_name_can_be_unprotected_by_the_user_or_by_a_clause() {
+    let machine = Machine::new();
+    machine.dir("work/.vscode");
+    machine.dir("work/.idea");
+    machine.dir("work/.github");
+    machine.file("bundle/policy.yaml", WRITE);
+    let manifest = SandboxManifest::load(&machine.root.join("bundle/policy.yaml")).expect("read");
+    let mut context = machine.host_context();
+    context.protection.unprotected = vec![".vscode".into()];
+    context.protection.names = vec![".github".into()];
+    let policy = resolve(&manifest, &context, &[]).expect("a policy");
+    assert_eq!(machine.sees(&policy, "work/.vscode/x"), "w");
+    assert_eq!(machine.sees(&policy, "work/.idea/x"), "r");
+    assert_eq!(machine.sees(&policy, "work/.github/x"), "r");
+    let named = machine.policy("fs: {write: ['./**', './.idea/**']}\nexec: {allow: true}\n");
+    assert_eq!(machine.sees(&named, "work/.idea/x"), "w");
+}
+
+#[test]
+fn the_state_is_hidden_except_for_the_bundle_and_tools() {
+    let machine = Machine::new();
+    machine.file("work/state/runtime.json", "");
+    machine.file("work/state/adapters/one/policy.yaml", WRITE);
+    machine.file("work/state/adapters/two/x", "");
+    let manifest = SandboxManifest::load(&machine.root.join("work/state/adapters/one/policy.yaml"))
+        .expect("read");
+    for yaml in [WRITE, AGENT] {
+        machine.file("work/state/adapters/one/policy.yaml", yaml);
+        let mut context = machine.host_context();
+        context.protection.state = vec![machine.root.join("work/state")];
+        context.bundle = machine.root.join("work/state/adapters/one");
+        let policy = resolve(&manifest, &context, &["tool".into()]).expect("a policy");
+        for name in [
+            "work/state",
+            "work/state/runtime.json",
+            "work/state/adapters/two/x",
+        ] {
+            assert_eq!(machine.sees(&policy, name), "-", "{yaml} {name}");
+        }
+        let own = machine.sees(&policy, "work/state/adapters/one/policy.yaml");
+        assert!(own.starts_with('r'), "{yaml} {own}");
+        assert!(
+            machine.sees(&policy, "work/other").starts_with('w'),
+            "{yaml}"
+        );
+    }
+}
+
+#[test]
+fn a_grant_in_the_state_is_refused() {
+    let machine = Machine::new();
+    machine.dir("home/.agentproto/secrets");
+    let policy = machine.policy("fs: {read: ['~/.agentproto/secrets/**']}\n");
+    let why = unenforceable(&policy).join("\n");
+    assert!(why.contains("agentproto's own state"), "{why}");
+}
+
+#[test]
+fn the_state_is_created_before_a_program_could_create_it() {
+    let machine = Machine::new();
+    let policy = machine.policy("fs: {write: ['~/**']}\n");
+    let state = machine.root.join("home/.agentproto");
+    assert_eq!(policy.create, [state.clone()]);
+    assert!(!state.exists(), "resolving a policy creates nothing");
+    let elsewhere = machine.policy(WRITE);
+    assert_eq!(elsewhere.create, [PathBuf::new(); 0]);
+}
+
+#[test]
+fn pipes_in_read_only_directories_below_writable_ones_are_hidden() {
+    let machine = Machine::new();
+    machine.dir("work/conf");
+    let pipe = machine.root.join("work/conf/pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo").success());
+    machine.file("work/conf/file", "");
+    let policy = machine.policy("fs: {read: ['./conf/**']}\n");
+    assert_eq!(machine.sees(&policy, "work/conf/pipe"), "-");
+    assert_eq!(machine.sees(&policy, "work/conf/file"), "r");
+}
+
+#[test]
+fn the_root_of_the_machine_is_not_a_workspace() {
+    let machine = Machine::new();
+    machine.file("bundle/policy.yaml", AGENT);
+    let manifest = SandboxManifest::load(&machine.root.join("bundle/policy.yaml")).expect("read");
+    let mut context = machine.host_context();
+    context.cwd = "/".into();
+    let policy = resolve(&manifest, &context, &[]).expect("a policy");
+    let why = unenforceable(&policy).join("\n");
+    assert!(why.contains("the working directory is `/`"), "{why}");
+}
