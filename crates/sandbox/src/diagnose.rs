@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::egress::audit::{AuditEntry, AuditEvent};
-use super::policy::{Access, Exec, Policy, SandboxSpec};
+use super::policy::{Access, Exec, HiddenKind, Policy, SandboxSpec};
 
 /// Maximum number of hints.
 const MAX_HINTS: usize = 6;
@@ -157,8 +157,15 @@ fn absolute(policy: &Policy, word: &str) -> PathBuf {
 
 fn hint_for_path(policy: &Policy, path: &Path, denied: bool) -> Option<String> {
     let shown = path.display();
-    if policy.denials.iter().any(|d| path.starts_with(&d.path)) {
-        return Some(format!("`fs.deny` hides `{shown}`"));
+    let protected = || {
+        let hint = "agentproto protects `{}`, because it decides about later runs; see `agentproto sandbox explain`";
+        Some(hint.replace("{}", &shown.to_string()))
+    };
+    if let Some(denial) = policy.denials.iter().find(|d| path.starts_with(&d.path)) {
+        return match denial.kind {
+            HiddenKind::Reserved | HiddenKind::State => protected(),
+            _ => Some(format!("`fs.deny` hides `{shown}`")),
+        };
     }
     let (read, write) = match policy.spec {
         SandboxSpec::Aip29 => ("fs.read", "fs.write"),
@@ -172,8 +179,18 @@ fn hint_for_path(policy: &Policy, path: &Path, denied: bool) -> Option<String> {
         Some(grant) if denied && grant.access == Access::Read && grant.clause.is_some() => {
             Some(format!("`{write}` does not include `{shown}`"))
         }
+        Some(grant)
+            if denied && grant.access == Access::Read && is_inside_writable(policy, path) =>
+        {
+            protected()
+        }
         Some(_) => None,
     }
+}
+
+fn is_inside_writable(policy: &Policy, path: &Path) -> bool {
+    let writable = policy.grants.iter().filter(|g| g.access == Access::Write);
+    writable.map(|g| &g.at).any(|at| path.starts_with(at))
 }
 
 /// Whether the host has a program with this name where the child would look for it.
@@ -187,7 +204,7 @@ fn is_program(policy: &Policy, name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::Clause;
-    use crate::policy::{Denial, HiddenKind, PathGrant};
+    use crate::policy::{Denial, PathGrant};
 
     fn policy(fork: bool) -> Policy {
         let clause = || Clause::new("/sandbox/x", "x");
@@ -277,6 +294,44 @@ mod tests {
             let hints = diagnose(&policy(fork), stderr, &[]);
             assert!(hints.iter().any(|h| h == hint), "{stderr}: {hints:?}");
         }
+    }
+
+    #[test]
+    fn a_protected_file_is_named() {
+        let mut policy = policy(true);
+        policy.grants.push(PathGrant {
+            source: "/w".into(),
+            at: "/w".into(),
+            access: Access::Write,
+            exec: false,
+            create: false,
+            clause: Some(Clause::new("", "workspace")),
+        });
+        policy.grants.push(PathGrant {
+            access: Access::Read,
+            at: "/w/.git/config".into(),
+            source: "/w/.git/config".into(),
+            clause: None,
+            exec: false,
+            create: false,
+        });
+        policy.denials.push(Denial {
+            path: "/w/.vscode".into(),
+            kind: HiddenKind::Reserved,
+            clause: Clause::new("", "control files"),
+        });
+        for stderr in [
+            "sh: 1: cannot create /w/.git/config: Read-only file system",
+            "mkdir: cannot create directory '/w/.vscode/x': Read-only file system",
+        ] {
+            let hints = diagnose(&policy, stderr, &[]);
+            let found = hints
+                .iter()
+                .any(|h| h.starts_with("agentproto protects `/w/."));
+            assert!(found, "{stderr}: {hints:?}");
+        }
+        let other = "sh: 1: cannot create /w/src/x: Read-only file system";
+        assert_eq!(diagnose(&policy, other, &[]), [""; 0]);
     }
 
     #[test]

@@ -303,7 +303,7 @@ mod tests {
         let private = |path: &str| {
             matches!(
                 of(&backend, &home.join(path)),
-                Some(MountKind::Private { exec: false })
+                Some(MountKind::Private { exec: false, .. })
             )
         };
         assert!(private(".config") && private(".aws") && !private("bin"));

@@ -1,6 +1,6 @@
 //! IP addresses: all their spellings, and which of them are not on the public internet.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 /// An IP address in the place of a host name.
 #[derive(Debug, PartialEq, Eq)]
@@ -91,6 +91,17 @@ pub fn canonical(address: IpAddr) -> IpAddr {
     }
 }
 
+/// Whether an address belongs to this machine: only then can a socket be bound to it.
+pub fn is_own(address: IpAddr) -> bool {
+    let binds = |address: IpAddr| UdpSocket::bind((address, 0)).is_ok();
+    // With `ip_nonlocal_bind`, every address can be bound.
+    let foreign = match address {
+        IpAddr::V4(_) => IpAddr::from([192, 0, 2, 1]),
+        IpAddr::V6(_) => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]),
+    };
+    binds(address) && !binds(foreign)
+}
+
 /// Why an address is not a host on the public internet, or `None` if it may be one.
 pub fn special(address: IpAddr) -> Option<&'static str> {
     match canonical(address) {
@@ -150,6 +161,13 @@ mod tests {
             Literal::Address(address) => Some(address.to_string()),
             Literal::Broken => Some("broken".to_owned()),
         }
+    }
+
+    #[test]
+    fn addresses_of_this_machine_are_recognized() {
+        assert!(is_own(Ipv4Addr::LOCALHOST.into()));
+        assert!(!is_own(IpAddr::from([192, 0, 2, 7])));
+        assert!(!is_own(IpAddr::from([8, 8, 8, 8])));
     }
 
     #[test]

@@ -117,7 +117,8 @@ pub(crate) async fn check(
     let mut addresses = Vec::new();
     for answer in answers {
         let answer = address::canonical(answer);
-        match address::special(answer) {
+        let own = || address::is_own(answer).then_some("an address of this machine");
+        match address::special(answer).or_else(own) {
             Some(kind)
                 if !(own_loopback && answer.is_loopback()) && rules.listing(answer).is_none() =>
             {

@@ -2,7 +2,7 @@
 //! decide what the next run may do, and agentproto's own state.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::draft::{Draft, DraftGrant, Role};
@@ -154,6 +154,10 @@ fn control_files(draft: &mut Draft, context: &HostContext) {
         }
         if allowed.iter().any(|a| a == ".git") {
             continue;
+        }
+        let dot_git = root.join(".git");
+        if !dot_git.exists() && !protector.is_declared(&dot_git) {
+            protector.keep_or_reserve(&dot_git);
         }
         for repository in repository::find(root) {
             protect_repository(&mut protector, &repository);
@@ -374,9 +378,21 @@ impl<'d> Protector<'d> {
                 self.draft.unenforceable.push((self.clause.clone(), why));
             }
         }
+        let names = std::fs::metadata(&real).map_or(1, |meta| match meta.is_file() {
+            true => meta.nlink(),
+            false => 1,
+        });
         for (at, access, exec) in self.draft.views(&real) {
             if access == Access::Read || self.kept.contains(&at) || self.is_hidden(&at) {
                 continue;
+            }
+            if names > 1 {
+                let why = format!(
+                    "`{}` has {names} names (hard links), and the program could change it by \
+                     another one; replace it by a copy",
+                    real.display()
+                );
+                self.draft.unenforceable.push((self.clause.clone(), why));
             }
             self.draft.grants.push(DraftGrant {
                 grant: PathGrant {

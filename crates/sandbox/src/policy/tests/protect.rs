@@ -88,6 +88,20 @@ fn a_policy_that_is_a_link_in_a_writable_directory_is_refused() {
 }
 
 #[test]
+fn a_policy_with_another_name_is_refused() {
+    let machine = Machine::new();
+    machine.file("work/policy.yaml", WRITE);
+    let other = machine.root.join("work/other");
+    std::fs::hard_link(machine.root.join("work/policy.yaml"), &other).expect("linked");
+    let policy = machine.resolve("work/policy.yaml").expect("a policy");
+    let why = unenforceable(&policy).join("\n");
+    assert!(why.contains("has 2 names"), "{why}");
+    std::fs::remove_file(other).expect("removed");
+    let policy = machine.resolve("work/policy.yaml").expect("a policy");
+    assert_eq!(unenforceable(&policy), [""; 0]);
+}
+
+#[test]
 fn grants_do_not_follow_links_that_the_program_could_create() {
     let machine = Machine::new();
     machine.file("victim/key", "");
@@ -232,6 +246,10 @@ fn a_name_can_be_unprotected_by_the_user_or_by_a_clause() {
     assert_eq!(machine.sees(&policy, "work/.vscode/x"), "w");
     assert_eq!(machine.sees(&policy, "work/.idea/x"), "r");
     assert_eq!(machine.sees(&policy, "work/.github/x"), "r");
+    assert_eq!(machine.sees(&policy, "work/.git/config"), "-");
+    context.protection.unprotected = vec![".git".into()];
+    let policy = resolve(&manifest, &context, &[]).expect("a policy");
+    assert_eq!(machine.sees(&policy, "work/.git/config"), "w");
     let named = machine.policy("fs: {write: ['./**', './.idea/**']}\nexec: {allow: true}\n");
     assert_eq!(machine.sees(&named, "work/.idea/x"), "w");
 }
