@@ -12,6 +12,8 @@ mod kernel;
 mod network;
 #[cfg(target_os = "linux")]
 mod process;
+#[cfg(target_os = "linux")]
+mod steps;
 
 /// Contents of every denied file.
 pub const SECRET: &str = "the-secret-of-the-host";
@@ -65,6 +67,13 @@ fn main() {
         std::process::exit(64);
     };
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+    #[cfg(target_os = "linux")]
+    match (name.as_str(), rest.as_slice()) {
+        ("steps", [list]) => return print!("{}", steps::run(list, &mut steps::Direct)),
+        ("agent", []) => return steps::agent(),
+        ("version", []) => return println!("1.0.0"),
+        _ => {}
+    }
     tell(name, attempt(name, &rest));
 }
 

@@ -19,4 +19,5 @@ mod network;
 mod policies;
 mod privileges;
 mod process;
+mod twice;
 mod world;

@@ -1,0 +1,90 @@
+//! The second escape matrix: two runs each. The first run may do everything that its policy allows
+//! to prepare the second one. Each preparation must be blocked in the first run, refused in the
+//! second run, or harmless, and must reach the victim without the protection.
+//!
+//! By default, the native backend runs everything, and bubblewrap a sample. `ESCAPE_TWICE=all`, as
+//! in `tests/escape/run`, runs everything on both, and the full number of races.
+
+mod doors;
+mod links;
+mod policy;
+mod preparation;
+
+mod repository;
+mod state;
+mod verdict;
+mod world;
+
+use agentproto_sandbox::Backend;
+
+use preparation::{Door, Preparation};
+
+/// Whether everything runs on both backends.
+fn full() -> bool {
+    std::env::var("ESCAPE_TWICE").is_ok_and(|depth| depth == "all")
+}
+
+/// Whether a preparation runs on a backend.
+fn chosen(index: usize, backend: Backend) -> bool {
+    backend == Backend::Native || full() || index % 4 == 0
+}
+
+fn all() -> impl Iterator<Item = &'static Preparation> {
+    let tables: [&[Preparation]; 4] = [
+        policy::PREPARATIONS,
+        repository::PREPARATIONS,
+        state::PREPARATIONS,
+        links::PREPARATIONS,
+    ];
+    tables.into_iter().flatten()
+}
+
+/// The backends that agentproto accepts on this machine.
+fn backends() -> Vec<Backend> {
+    match doors::bubblewrap_refused() {
+        None => Backend::ALL.to_vec(),
+        Some(why) => {
+            println!("bubblewrap is not tested, because agentproto refuses it here: {why}");
+            vec![Backend::Native]
+        }
+    }
+}
+
+fn through(door: Door, count: usize) {
+    let only = std::env::var("ESCAPE_TWICE_ONLY").unwrap_or_default();
+    let of_door = || all().filter(|preparation| preparation.doors.contains(&door));
+    println!("COUNT {door:?} {}", of_door().count());let _=count;
+    let chosen: Vec<Preparation> = of_door()
+        .filter(|preparation| preparation.name.contains(&only))
+        .copied()
+        .collect();
+    verdict::table(door, &chosen, &backends());
+}
+
+/// No preparation disappears, and no two have the same name.
+#[test]
+fn twice_the_preparations_are_complete() {
+    let mut names: Vec<&str> = all().map(|preparation| preparation.name).collect();
+    assert_eq!(names.len(), PREPARATIONS);
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), PREPARATIONS, "a name is used twice");
+    assert!(all().all(|preparation| !preparation.doors.is_empty()));
+}
+
+const PREPARATIONS: usize = 0;
+
+#[test]
+fn twice_through_sandbox_run() {
+    through(Door::Sandbox, 0);
+}
+
+#[test]
+fn twice_through_run() {
+    through(Door::Run, 0);
+}
+
+#[test]
+fn twice_through_serve() {
+    through(Door::Serve, 0);
+}

@@ -1,0 +1,266 @@
+//! Carries out preparations and decides: blocked in the first run, refused in the second run,
+//! harmless, or a hole.
+
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agentproto_sandbox::Backend;
+
+use super::doors::{Opened, Ran, step_results};
+use super::preparation::{Control, Door, Preparation, Second, Steps};
+use super::world::World;
+use crate::world::is_root;
+
+/// Worlds at a time. The runs mostly wait for other processes.
+const WORKERS: usize = 4;
+
+/// The decision about one preparation.
+pub struct Verdict {
+    /// `Err` is a hole, or a test that proves nothing.
+    pub result: Result<&'static str, &'static str>,
+    pub how: String,
+    /// What both runs printed.
+    pub output: String,
+}
+
+/// What the host sees after the second run.
+struct Seen {
+    ran: Option<Ran>,
+    text: String,
+    reached: Option<String>,
+}
+
+fn reached(world: &World, token: Option<&str>, text: &str, host: bool) -> Option<String> {
+    let backwards = |text: &str| text.chars().rev().collect::<String>();
+    if world.leaks(text) {
+        return Some("it read the secret of the victim".to_owned());
+    }
+    if let Some(token) = token
+        && (text.contains(token) || text.contains(&backwards(token)))
+    {
+        return Some("it read the token of the daemon".to_owned());
+    }
+    if host && text.contains(&world.payload) {
+        return Some("the host uses what it planted".to_owned());
+    }
+    None
+}
+
+/// The second part: another run, or the host.
+fn second(
+    world: &World,
+    preparation: &Preparation,
+    run: &dyn Fn(Steps) -> (Option<Ran>, String),
+    token: Option<&str>,
+) -> Seen {
+    let before = world.victim();
+    let mut heard = String::new();
+    let (ran, text) = match preparation.second {
+        Second::Run(steps) => run(steps),
+        Second::Host(steps) => (None, world.unconfined(steps)),
+        Second::Fifo(path, steps) => {
+            let mut options = OpenOptions::new();
+            let reader = options
+                .read(true)
+                .custom_flags(libc::O_NONBLOCK)
+                .open(world.fill(path));
+            let done = run(steps);
+            if let Ok(mut reader) = reader {
+                let mut bytes = [0; 4096];
+                let length = reader.read(&mut bytes).unwrap_or(0);
+                heard = String::from_utf8_lossy(&bytes[..length]).into_owned();
+            }
+            done
+        }
+    };
+    let host = matches!(preparation.second, Second::Host(_));
+    let mut found = reached(world, token, &text, host);
+    if heard.contains(&world.payload) {
+        found = Some("the host read what it wrote into a FIFO".to_owned());
+    }
+    if world.victim() != before {
+        found = Some("it changed the victim".to_owned());
+    }
+    Seen {
+        ran,
+        text,
+        reached: found,
+    }
+}
+
+/// Carries out both runs in the sandbox.
+pub fn judge(preparation: &Preparation, door: Door, backend: Backend) -> Verdict {
+    let world = World::new(preparation);
+    let setup = world.unconfined(preparation.setup);
+    let mut output = String::new();
+    if let Some(failed) = step_results(&setup).iter().find(|step| !step.ok) {
+        let how = format!("setup: {}: {}", failed.step, failed.how);
+        return Verdict {
+            result: Err("BROKEN"),
+            how,
+            output: setup,
+        };
+    }
+    let before = world.victim();
+    let opened = Opened::new(&world, preparation, door, backend);
+    let first = opened.run(preparation.first, false);
+    let _ = writeln!(output, "--- first run\n{}", first.text());
+    let early = reached(&world, opened.token(), first.text(), false);
+    let touched = (world.victim() != before).then(|| "it changed the victim".to_owned());
+    let run = |steps: Steps| {
+        let ran = opened.run(steps, true);
+        let text = ran.text().to_owned();
+        (Some(ran), text)
+    };
+    let seen = second(&world, preparation, &run, opened.token());
+    let _ = writeln!(output, "--- second run\n{}", seen.text);
+    let verdict = |result, how: String| Verdict {
+        result,
+        how,
+        output: output.clone(),
+    };
+    if let Some(how) = early.or(touched) {
+        return verdict(Err("HOLE"), format!("in the first run {how}"));
+    }
+    if let Some(how) = seen.reached {
+        return verdict(Err("HOLE"), how);
+    }
+    if let Some(Ran::Broken(_)) = seen.ran {
+        return verdict(Err("BROKEN"), "the second run has no result".to_owned());
+    }
+    match &first {
+        Ran::Broken(_) => verdict(Err("BROKEN"), "the first run has no result".to_owned()),
+        Ran::Refused { code, .. } if preparation.refused_at_once => {
+            verdict(Ok("refused in run 1"), code.clone())
+        }
+        Ran::Refused { code, .. } => {
+            let how = format!("the first run was refused: {code}");
+            verdict(Err("BROKEN"), how)
+        }
+        Ran::Steps(..) => match (first.first_failure(), seen.ran) {
+            (Some(step), _) => {
+                verdict(Ok("blocked in run 1"), format!("{}: {}", step.step, step.how))
+            }
+            (None, Some(Ran::Refused { code, text })) => {
+                let path = world.fill(preparation.names);
+                match text.contains(&path) {
+                    true => verdict(Ok("refused in run 2"), code),
+                    false => verdict(
+                        Err("VAGUE"),
+                        format!("the refusal ({code}) does not name `{path}`"),
+                    ),
+                }
+            }
+            (None, Some(Ran::Steps(steps, _))) if steps.first().is_some_and(|step| step.ok) => {
+                verdict(Ok("harmless"), steps.iter().skip(1).map(|s| s.how.clone()).collect::<Vec<_>>().join("; "))
+            }
+            (None, Some(_)) => verdict(
+                Err("BROKEN"),
+                "the second run cannot use what the original policy grants".to_owned(),
+            ),
+            // Nothing of it is used by the host.
+            (None, None) => verdict(Ok("harmless"), "the host does not use it".to_owned()),
+        },
+    }
+}
+
+/// The same without a sandbox, or with a sandbox that the preparation was free to change. It must
+/// reach the victim.
+pub fn control(preparation: &Preparation, door: Door) -> Verdict {
+    let world = World::new(preparation);
+    world.unconfined(preparation.setup);
+    let opened = Opened::new(&world, preparation, door, Backend::Native);
+    let before = world.victim();
+    let first = world.unconfined(preparation.first);
+    let early = reached(&world, opened.token(), &first, false)
+        .or_else(|| (world.victim() != before).then(|| "it changed the victim".to_owned()));
+    let run = |steps: Steps| match preparation.control {
+        Control::Door => (None, opened.run(steps, true).text().to_owned()),
+        Control::Open => (None, world.unconfined(steps)),
+    };
+    let seen = second(&world, preparation, &run, opened.token());
+    let output = format!("--- first run\n{first}--- second run\n{}", seen.text);
+    let failed = step_results(&first).into_iter().find(|step| !step.ok);
+    let (result, how) = match (failed, early.or(seen.reached)) {
+        (Some(step), _) => (Err("NO CONTROL"), format!("{}: {}", step.step, step.how)),
+        (None, Some(how)) => (Ok("reached"), how),
+        (None, None) => (Err("NO CONTROL"), "it does not reach the victim".to_owned()),
+    };
+    Verdict {
+        result,
+        how,
+        output,
+    }
+}
+
+/// One cell of the table: a backend, or the control.
+type Cell = Option<Backend>;
+
+/// Carries out all preparations of a door, prints the table, and fails if there is a hole.
+pub fn table(door: Door, preparations: &[Preparation], backends: &[Backend]) {
+    let who = if is_root() { "root" } else { "user" };
+    let mut cells: Vec<(&Preparation, Cell)> = Vec::new();
+    for (index, preparation) in preparations.iter().enumerate() {
+        let chosen = backends
+            .iter()
+            .filter(|backend| super::chosen(index, **backend));
+        cells.extend(chosen.map(|backend| (preparation, Some(*backend))));
+        // A control without a door is the same for all of them.
+        if preparation.control == Control::Door || preparation.doors.first() == Some(&door) {
+            cells.push((preparation, None));
+        }
+    }
+    let lines: Mutex<Vec<(usize, String, Option<String>)>> = Mutex::default();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some((preparation, cell)) = cells.get(index) else {
+                return;
+            };
+            let verdict = match cell {
+                Some(backend) => judge(preparation, door, *backend),
+                None => control(preparation, door),
+            };
+            let name = cell.map_or("control", |backend| backend.as_str());
+            let how: String = verdict.how.chars().take(160).collect();
+            let how = how.replace('\n', " ");
+            let known = preparation.known.filter(|_| verdict.result == Err("HOLE"));
+            let word = match (verdict.result, known) {
+                (_, Some(_)) => "known limit",
+                (Ok(word) | Err(word), None) => word,
+            };
+            let how = known.map_or(how, str::to_owned);
+            let line = format!(
+                "{who:4} {door:7?} {name:10} {word:16} {:44} {how}",
+                preparation.name
+            );
+            let failed = verdict.result.is_err() && known.is_none();
+            let fault = failed.then(|| format!("{line}\n{}", verdict.output));
+            lines.lock().expect("no panic").push((index, line, fault));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(work);
+        }
+    });
+    let mut lines = lines.into_inner().expect("no panic");
+    lines.sort();
+    let mut report = String::new();
+    let mut faults = String::new();
+    for (_, line, fault) in &lines {
+        let _ = writeln!(report, "{line}");
+        if let Some(fault) = fault {
+            let _ = writeln!(faults, "{fault}");
+        }
+    }
+    assert_eq!(lines.len(), cells.len(), "a cell vanished");
+    let holes = lines.iter().filter(|(_, _, fault)| fault.is_some()).count();
+    println!("{report}{who} {door:?}: {} cells, {holes} failures", lines.len());
+    assert!(faults.is_empty(), "{holes} failures:\n{faults}");
+}
