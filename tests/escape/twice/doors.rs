@@ -85,7 +85,7 @@ const REFUSALS: [(&str, i32); 6] = [
 ];
 
 /// Error codes of the daemon for the same decisions.
-const REFUSED_STATUS: [u16; 3] = [403, 409, 422];
+const REFUSED_STATUS: [u16; 4] = [403, 404, 409, 422];
 
 /// Makes the kernel refuse user namespaces to agentproto, but not to bubblewrap, as AppArmor does
 /// on Ubuntu 24.04. Then `run` and `serve`, which have no option for it, choose bubblewrap.
@@ -200,11 +200,20 @@ impl<'w> Opened<'w> {
         command
             .arg("run")
             .arg(named.map_or_else(|| self.target(), str::to_owned))
-            .args(["--yes", "--output", "jsonl", "--turn-timeout", "30", "--prompt"])
+            .args([
+                "--yes",
+                "--output",
+                "jsonl",
+                "--turn-timeout",
+                "30",
+                "--prompt",
+            ])
             .arg(steps);
         force(&mut command, self.backend);
         let (code, stdout, stderr) = output(&mut command);
-        let events = stdout.lines().filter_map(|l| serde_json::from_str::<Value>(l).ok());
+        let events = stdout
+            .lines()
+            .filter_map(|l| serde_json::from_str::<Value>(l).ok());
         let text: String = events
             .filter(|event| event["type"] == "text-delta")
             .filter_map(|event| event["text"].as_str().map(str::to_owned))

@@ -7,7 +7,7 @@ use Door::{Run as R, Sandbox as S, Serve as V};
 macro_rules! through {
     ($path:expr) => {
         Second::Run(&[
-            &["read", "<work>/open.txt"],
+            &["read", "open.txt"],
             &["reveal", concat!($path, "/key")],
             &["reveal", "<victim>/key"],
             &["write", concat!($path, "/written"), "x"],
@@ -75,7 +75,7 @@ pub const PREPARATIONS: &[Preparation] = &[
         ),
         setup: &[&["write", "input.txt", "x"]],
         read: &["./input.txt"],
-        second: Second::Run(&[&["read", "<work>/open.txt"], &["reveal", "input.txt"]]),
+        second: Second::Run(&[&["read", "open.txt"], &["reveal", "input.txt"]]),
     ),
     with!(
         Preparation::link(
@@ -100,7 +100,7 @@ pub const PREPARATIONS: &[Preparation] = &[
         setup: &[&["mkdir", "deep"]],
         write: &["./deep/made/**"],
         second: Second::Run(&[
-            &["read", "<work>/open.txt"],
+            &["read", "open.txt"],
             &["mkdir", "deep/made"],
             &["write", "deep/made/written", "x"],
         ]),
@@ -115,7 +115,7 @@ pub const PREPARATIONS: &[Preparation] = &[
         ),
         setup: &[&["mkdir", "conf"], &["write", "conf/a.txt", "x"]],
         read: &["./conf/*.txt"],
-        second: Second::Run(&[&["read", "<work>/open.txt"], &["reveal", "conf/key.txt"]]),
+        second: Second::Run(&[&["read", "open.txt"], &["reveal", "conf/key.txt"]]),
     ),
     with!(
         Preparation::link(
@@ -180,6 +180,45 @@ pub const PREPARATIONS: &[Preparation] = &[
         state_paths: &["./login/**"],
         second: through!("login"),
     ),
+    // The workspace has another path inside, where the grant is not a mount of its own.
+    with!(
+        Preparation::link(
+            "link: auth.state.paths below a mount",
+            &[S, R, V],
+            Kind::Agent36,
+            "<work>/login",
+            &[&["rename", "login", "old"], &["symlink", "<victim>", "login"]],
+        ),
+        setup: &[&["mkdir", "login"]],
+        state_paths: &["./login/**"],
+        mounted: true,
+        second: Second::Run(&[
+            &["read", "open.txt"],
+            &["reveal", "<work>/login/key"],
+            &["write", "<work>/login/written", "x"],
+        ]),
+    ),
+    with!(
+        Preparation::link(
+            "link: a terminal below a mount",
+            &[R, V],
+            Kind::Agent36,
+            "<work>/login",
+            &[
+                &["rename", "login", "old"],
+                &["symlink", "<victim>", "login"],
+                &["terminal", "<probe>", "steps", "[[\"reveal\",\"<work>/login/key\"],[\"write\",\"<work>/login/written\",\"x\"]]"],
+            ],
+        ),
+        setup: &[&["mkdir", "login"]],
+        state_paths: &["./login/**"],
+        mounted: true,
+        second: Second::Run(&[
+            &["read", "open.txt"],
+            &["reveal", "<work>/login/key"],
+            &["write", "<work>/login/written", "x"],
+        ]),
+    ),
     // A terminal of the same session uses the policy again.
     with!(
         Preparation::link(
@@ -209,7 +248,7 @@ pub const PREPARATIONS: &[Preparation] = &[
         setup: &[&["mkdir", "deep/middle"], &["copy", "<victim>/key", "deep/middle/secret"]],
         deny: &["./deep/middle/secret"],
         second: Second::Run(&[
-            &["read", "<work>/open.txt"],
+            &["read", "open.txt"],
             &["reveal", "moved/middle/secret"],
         ]),
     ),
@@ -223,7 +262,7 @@ pub const PREPARATIONS: &[Preparation] = &[
         ),
         setup: &[&["mkdir", "deep"], &["copy", "<victim>/key", "deep/secret"]],
         deny: &["./deep/secret"],
-        second: Second::Run(&[&["read", "<work>/open.txt"], &["reveal", "moved/secret"]]),
+        second: Second::Run(&[&["read", "open.txt"], &["reveal", "moved/secret"]]),
     ),
     with!(
         Preparation::link(
@@ -235,7 +274,7 @@ pub const PREPARATIONS: &[Preparation] = &[
         ),
         setup: &[&["copy", "<victim>/key", "secret"]],
         deny: &["./secret"],
-        second: Second::Run(&[&["read", "<work>/open.txt"], &["reveal", "alias"]]),
+        second: Second::Run(&[&["read", "open.txt"], &["reveal", "alias"]]),
     ),
     // FIFOs: a host process reads what the sandbox writes.
     with!(
@@ -247,10 +286,11 @@ pub const PREPARATIONS: &[Preparation] = &[
             &[&["list", "<root>/shared"]],
         ),
         setup: &[&["fifo", "<root>/shared/fifo"]],
+        refused_at_once: true,
         read: &["<root>/shared/**"],
         second: Second::Fifo(
             "<root>/shared/fifo",
-            &[&["read", "<work>/open.txt"], &["put", "<root>/shared/fifo", "<payload>"]],
+            &[&["read", "open.txt"], &["put", "<root>/shared/fifo", "<payload>"]],
         ),
     ),
     with!(
@@ -265,7 +305,7 @@ pub const PREPARATIONS: &[Preparation] = &[
         write: &["./pipe"],
         second: Second::Fifo(
             "<victim>/fifo",
-            &[&["read", "<work>/open.txt"], &["put", "pipe", "<payload>"]],
+            &[&["read", "open.txt"], &["put", "pipe", "<payload>"]],
         ),
     ),
     // Registered workspaces, one inside the other.
@@ -322,11 +362,16 @@ pub const PREPARATIONS: &[Preparation] = &[
             &["symlink", "<work>/pack", "<root>/adapters/bundle"],
         ],
         control: Control::Door,
+        refused_at_once: true,
     ),
 ];
 
 /// `outer` is the working directory, and `inner` is in it.
 const NESTED: super::preparation::Steps = &[
     &["mkdir", "inner"],
-    &["write", "<state>/workspaces.json", "{\"version\":1,\"active\":\"outer\",\"workspaces\":[{\"slug\":\"outer\",\"path\":\"<work>\",\"addedAt\":\"2026-01-01T00:00:00Z\",\"updatedAt\":\"2026-01-01T00:00:00Z\"},{\"slug\":\"inner\",\"path\":\"<work>/inner\",\"addedAt\":\"2026-01-01T00:00:00Z\",\"updatedAt\":\"2026-01-01T00:00:00Z\"}]}"],
+    &[
+        "write",
+        "<state>/workspaces.json",
+        "{\"version\":1,\"active\":\"outer\",\"workspaces\":[{\"slug\":\"outer\",\"path\":\"<work>\",\"addedAt\":\"2026-01-01T00:00:00Z\",\"updatedAt\":\"2026-01-01T00:00:00Z\"},{\"slug\":\"inner\",\"path\":\"<work>/inner\",\"addedAt\":\"2026-01-01T00:00:00Z\",\"updatedAt\":\"2026-01-01T00:00:00Z\"}]}",
+    ],
 ];

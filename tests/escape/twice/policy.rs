@@ -24,28 +24,40 @@ pub const PREPARATIONS: &[Preparation] = &[
         &[S],
         Kind::Plain,
         "work",
-        &[&["write", "new", "<wide>"], &["rename", "new", "<manifest>"]],
+        &[
+            &["write", "new", "<wide>"],
+            &["rename", "new", "<manifest>"],
+        ],
     ),
     Preparation::policy(
         "policy file: unlink and create",
         &[S],
         Kind::Plain,
         "work",
-        &[&["unlink", "<manifest>"], &["write", "<manifest>", "<wide>"]],
+        &[
+            &["unlink", "<manifest>"],
+            &["write", "<manifest>", "<wide>"],
+        ],
     ),
     Preparation::policy(
         "policy file: exchange with another",
         &[S],
         Kind::Plain,
         "work",
-        &[&["write", "new", "<wide>"], &["exchange", "new", "<manifest>"]],
+        &[
+            &["write", "new", "<wide>"],
+            &["exchange", "new", "<manifest>"],
+        ],
     ),
     Preparation::policy(
         "policy file: write through a hard link",
         &[S],
         Kind::Plain,
         "work",
-        &[&["link", "<manifest>", "alias"], &["write", "alias", "<wide>"]],
+        &[
+            &["link", "<manifest>", "alias"],
+            &["write", "alias", "<wide>"],
+        ],
     ),
     // The other name exists before the first run.
     with!(
@@ -57,6 +69,8 @@ pub const PREPARATIONS: &[Preparation] = &[
             &[&["write", "alias", "<wide>"]],
         ),
         setup: &[&["link", "<manifest>", "alias"]],
+        names: "<manifest>",
+        refused_at_once: true,
     ),
     Preparation::policy(
         "policy file: replace by a link",
@@ -104,7 +118,10 @@ pub const PREPARATIONS: &[Preparation] = &[
         &[S],
         Kind::Cli,
         "work",
-        &[&["unlink", "<manifest>"], &["write", "<manifest>", "<wide>"]],
+        &[
+            &["unlink", "<manifest>"],
+            &["write", "<manifest>", "<wide>"],
+        ],
     ),
     Preparation::policy(
         "CLI.md: rename the bundle directory",
@@ -152,7 +169,10 @@ pub const PREPARATIONS: &[Preparation] = &[
         &[S, R, V],
         Kind::Agent29,
         "work/bundle",
-        &[&["write", "new", "<wide>"], &["rename", "new", "<manifest>"]],
+        &[
+            &["write", "new", "<wide>"],
+            &["rename", "new", "<manifest>"],
+        ],
     ),
     Preparation::policy(
         "AGENT-CLI.md with AIP-29: rename the bundle",
@@ -178,7 +198,10 @@ pub const PREPARATIONS: &[Preparation] = &[
         &[R],
         Kind::Agent29,
         "work/bundle",
-        &[&["link", "<manifest>", "alias"], &["acp_write", "alias", "<wide>"]],
+        &[
+            &["link", "<manifest>", "alias"],
+            &["acp_write", "alias", "<wide>"],
+        ],
     ),
     Preparation::policy(
         "AGENT-CLI.md with AIP-36: rewrite in place",
@@ -233,6 +256,27 @@ pub const PREPARATIONS: &[Preparation] = &[
         ),
         second: Second::Run(VARIABLE),
     ),
+    // The workspace has another path inside.
+    with!(
+        Preparation::policy(
+            "AGENT-CLI.md below a mount: rewrite",
+            &[S, R, V],
+            Kind::Agent36,
+            "work",
+            &[&["write", "AGENT-CLI.md", "<wide agent>"]],
+        ),
+        mounted: true,
+    ),
+    with!(
+        Preparation::policy(
+            "AGENT-CLI.md below a mount: file service",
+            &[R, V],
+            Kind::Agent36,
+            "work/bundle",
+            &[&["acp_write", "bundle/AGENT-CLI.md", "<wide agent>"]],
+        ),
+        mounted: true,
+    ),
     // Names that are preferred over the manifest.
     Preparation::policy(
         "names: AGENT-CLI.md beside a SANDBOX.md",
@@ -260,14 +304,20 @@ pub const PREPARATIONS: &[Preparation] = &[
         &[S],
         Kind::Cli,
         "work",
-        &[&["write", "new", "<wide agent>"], &["rename", "new", "AGENT-CLI.md"]],
+        &[
+            &["write", "new", "<wide agent>"],
+            &["rename", "new", "AGENT-CLI.md"],
+        ],
     ),
     Preparation::policy(
         "names: a link AGENT-CLI.md beside a CLI.md",
         &[S],
         Kind::Cli,
         "work",
-        &[&["write", "new.md", "<wide agent>"], &["symlink", "new.md", "AGENT-CLI.md"]],
+        &[
+            &["write", "new.md", "<wide agent>"],
+            &["symlink", "new.md", "AGENT-CLI.md"],
+        ],
     ),
     Preparation::policy(
         "names: AGENT-CLI.md beside another name",
@@ -440,5 +490,10 @@ const VENDORED: super::preparation::Steps = &[
         "protocol: acp",
         "install: [{method: vendored, path: bin/vendored}]\nprotocol: acp",
     ],
-    &["replace", "AGENT-CLI.md", "bin: escape_probe", "bin: vendored"],
+    &[
+        "replace",
+        "AGENT-CLI.md",
+        "bin: escape_probe",
+        "bin: vendored",
+    ],
 ];

@@ -13,6 +13,16 @@ pub enum Door {
     Serve,
 }
 
+impl Door {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Door::Sandbox => "sandbox",
+            Door::Run => "run",
+            Door::Serve => "serve",
+        }
+    }
+}
+
 /// The manifest that declares the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -81,8 +91,8 @@ pub struct Preparation {
     pub write: &'static [&'static str],
     pub deny: &'static [&'static str],
     pub state_paths: &'static [&'static str],
-    /// The working directory is only readable.
-    pub read_only: bool,
+    /// The working directory is mounted at `/workspace` (AIP-36).
+    pub mounted: bool,
     /// Steps of the host before the first run.
     pub setup: Steps,
     pub first: Steps,
@@ -96,19 +106,21 @@ pub struct Preparation {
     pub names: &'static str,
     /// The first run may be refused as well, because the tree itself is already refused.
     pub refused_at_once: bool,
-    /// Why this is not prevented, if it is a documented limit.
+    /// A sentence of docs/sandbox.md, if this is a limit of the protection.
     pub known: Option<&'static str>,
+    /// This is not an attack, and both runs must work.
+    pub works: bool,
 }
 
 /// Tries to read and to write the victim, and uses what the original policy grants.
 pub const REACH: Steps = &[
-    &["read", "<work>/open.txt"],
+    &["read", "open.txt"],
     &["reveal", "<victim>/key"],
     &["write", "<victim>/written", "x"],
 ];
 
 /// Reads the variable of the host.
-pub const VARIABLE: Steps = &[&["read", "<work>/open.txt"], &["env", "TWICE_SECRET"]];
+pub const VARIABLE: Steps = &[&["read", "open.txt"], &["env", "TWICE_SECRET"]];
 
 impl Preparation {
     const BASE: Preparation = Preparation {
@@ -121,7 +133,7 @@ impl Preparation {
         write: &[],
         deny: &[],
         state_paths: &[],
-        read_only: false,
+        mounted: false,
         setup: &[],
         first: &[],
         second: Second::Run(REACH),
@@ -131,6 +143,7 @@ impl Preparation {
         names: "",
         refused_at_once: false,
         known: None,
+        works: false,
     };
 
     /// A change of what decides the second run.
@@ -147,6 +160,7 @@ impl Preparation {
             kind,
             bundle,
             first,
+            names: "<bundle>",
             ..Preparation::BASE
         }
     }
@@ -168,6 +182,26 @@ impl Preparation {
             first,
             second: Second::Host(then),
             control: Control::Open,
+            ..Preparation::BASE
+        }
+    }
+
+    /// Two runs that must work.
+    pub const fn works(
+        name: &'static str,
+        doors: &'static [Door],
+        kind: Kind,
+        first: Steps,
+        second: Steps,
+    ) -> Self {
+        Preparation {
+            name,
+            doors,
+            kind,
+            bundle: "adapters/bundle",
+            first,
+            second: Second::Run(second),
+            works: true,
             ..Preparation::BASE
         }
     }

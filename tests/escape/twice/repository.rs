@@ -19,8 +19,7 @@ const COMMIT: Steps = &[&["run", "git", "commit", "-q", "--allow-empty", "-m", "
 const STATUS: Steps = &[&["run", "git", "status", "--short"]];
 
 /// A configuration that runs a program at `git status`.
-const FSMONITOR: &str =
-    "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = echo <payload> > <victim>/executed; false #\n";
+const FSMONITOR: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = echo <payload> > <victim>/executed; false #\n";
 
 /// A repository in the directory `evil`, with this configuration.
 const EVIL: &[&str] = &["repository", "evil", FSMONITOR];
@@ -84,6 +83,19 @@ pub const PREPARATIONS: &[Preparation] = &[
         ),
         kind: Kind::Agent29,
     ),
+    with!(
+        Preparation::host(
+            "git: plant a hook below a mount",
+            &[S, R],
+            REPOSITORY,
+            &[
+                &["write", ".git/hooks/pre-commit", "<hook>"],
+                &["chmod", ".git/hooks/pre-commit", "755"],
+            ],
+            COMMIT,
+        ),
+        mounted: true,
+    ),
     Preparation::host(
         "git: replace the directory of the hooks",
         &[S, R],
@@ -119,7 +131,10 @@ pub const PREPARATIONS: &[Preparation] = &[
         "git: rename over the configuration",
         &[S],
         REPOSITORY,
-        &[&["write", "new", FSMONITOR], &["rename", "new", ".git/config"]],
+        &[
+            &["write", "new", FSMONITOR],
+            &["rename", "new", ".git/config"],
+        ],
         STATUS,
     ),
     Preparation::host(
@@ -178,10 +193,7 @@ pub const PREPARATIONS: &[Preparation] = &[
         "git: plant .git where there is none",
         &[S, R],
         &[],
-        &[
-            EVIL,
-            &["rename", "evil", ".git"],
-        ],
+        &[EVIL, &["rename", "evil", ".git"]],
         STATUS,
     ),
     // The working directory is a worktree of a repository elsewhere.
@@ -200,10 +212,7 @@ pub const PREPARATIONS: &[Preparation] = &[
     Preparation::host(
         "git: the common directory of a worktree",
         &[S, R],
-        &[
-            INIT,
-            &["run", "git", "worktree", "add", "-q", "tree"],
-        ],
+        &[INIT, &["run", "git", "worktree", "add", "-q", "tree"]],
         &[
             EVIL,
             &["write", ".git/worktrees/tree/commondir", "<work>/evil\n"],
@@ -222,7 +231,11 @@ pub const PREPARATIONS: &[Preparation] = &[
         ],
         &[
             &["write", ".git/modules/sub/config", FSMONITOR],
-            &["append", ".git/modules/sub/config", "\tworktree = ../../../sub\n"],
+            &[
+                "append",
+                ".git/modules/sub/config",
+                "\tworktree = ../../../sub\n",
+            ],
         ],
         &[&["run", "git", "-C", "sub", "status", "--short"]],
     ),
@@ -234,7 +247,17 @@ pub const PREPARATIONS: &[Preparation] = &[
             &["write", "sub/.git/hooks/pre-commit", "<hook>"],
             &["chmod", "sub/.git/hooks/pre-commit", "755"],
         ],
-        &[&["run", "git", "-C", "sub", "commit", "-q", "--allow-empty", "-m", "next"]],
+        &[&[
+            "run",
+            "git",
+            "-C",
+            "sub",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "next",
+        ]],
     ),
     with!(
         Preparation::host(
@@ -248,7 +271,7 @@ pub const PREPARATIONS: &[Preparation] = &[
             ],
             &[&["run", "git", "-C", "deep", "status", "--short"]],
         ),
-        known: Some("a new directory is the program's own; see docs/sandbox.md"),
+        known: Some(NEW_REPOSITORY),
     ),
     with!(
         Preparation::host(
@@ -261,15 +284,25 @@ pub const PREPARATIONS: &[Preparation] = &[
             ],
             &[&["run", "git", "-C", "evil", "status", "--short"]],
         ),
-        known: Some("a new directory is the program's own; see docs/sandbox.md"),
+        known: Some(NEW_REPOSITORY),
     ),
     // Editors, shells and other agents.
-    planted!("editor: plant .vscode/tasks.json", &[S, R, V], ".vscode", ".vscode/tasks.json"),
-    replaced!("editor: replace .vscode/settings.json", &[S, R], ".vscode", ".vscode/settings.json"),
+    planted!(
+        "editor: plant .vscode/tasks.json",
+        &[S, R, V],
+        ".vscode",
+        ".vscode/tasks.json"
+    ),
+    replaced!(
+        "editor: replace .vscode/settings.json",
+        &[S, R],
+        ".vscode",
+        ".vscode/settings.json"
+    ),
     Preparation::host(
         "editor: .vscode through the file service",
         &[R, V],
-        &[],
+        &[&["mkdir", ".vscode"]],
         &[&["acp_write", ".vscode/tasks.json", "<payload>"]],
         &[&["read", ".vscode/tasks.json"]],
     ),
@@ -285,14 +318,42 @@ pub const PREPARATIONS: &[Preparation] = &[
         ],
         &[&["read", ".vscode/tasks.json"]],
     ),
-    planted!("editor: plant .idea/workspace.xml", &[S], ".idea", ".idea/workspace.xml"),
-    planted!("agent: plant .claude/settings.json", &[S, R, V], ".claude", ".claude/settings.json"),
-    replaced!("agent: replace .claude/settings.json", &[R], ".claude", ".claude/settings.json"),
-    planted!("agent: plant .cursor/mcp.json", &[S], ".cursor", ".cursor/mcp.json"),
+    planted!(
+        "editor: plant .idea/workspace.xml",
+        &[S],
+        ".idea",
+        ".idea/workspace.xml"
+    ),
+    planted!(
+        "agent: plant .claude/settings.json",
+        &[S, R, V],
+        ".claude",
+        ".claude/settings.json"
+    ),
+    replaced!(
+        "agent: replace .claude/settings.json",
+        &[R],
+        ".claude",
+        ".claude/settings.json"
+    ),
+    planted!(
+        "agent: plant .cursor/mcp.json",
+        &[S],
+        ".cursor",
+        ".cursor/mcp.json"
+    ),
     planted!("agent: plant .mcp.json", &[S, R], ".", ".mcp.json"),
     planted!("shell: plant .envrc", &[S, R], ".", ".envrc"),
-    replaced!("git: replace .husky/pre-commit", &[S], ".husky", ".husky/pre-commit"),
+    replaced!(
+        "git: replace .husky/pre-commit",
+        &[S],
+        ".husky",
+        ".husky/pre-commit"
+    ),
 ];
+
+/// The limit, as docs/sandbox.md states it.
+const NEW_REPOSITORY: &str = "A program can make a new repository in a directory of its own.";
 
 /// A repository elsewhere, of which the working directory becomes a worktree.
 const WORKTREE: Steps = &[

@@ -28,8 +28,16 @@ macro_rules! seen {
 /// An adapter that grants everything.
 const EVIL_ADAPTER: Steps = &[
     &["mkdir", "<state>/adapters/helper"],
-    &["copy", "<root>/adapters/bundle/ACP.md", "<state>/adapters/helper/ACP.md"],
-    &["write", "<state>/adapters/helper/AGENT-CLI.md", "<wide agent>"],
+    &[
+        "copy",
+        "<root>/adapters/bundle/ACP.md",
+        "<state>/adapters/helper/ACP.md",
+    ],
+    &[
+        "write",
+        "<state>/adapters/helper/AGENT-CLI.md",
+        "<wide agent>",
+    ],
 ];
 
 pub const PREPARATIONS: &[Preparation] = &[
@@ -38,55 +46,99 @@ pub const PREPARATIONS: &[Preparation] = &[
         &[V],
         &[],
         &[&["list", "<work>"]],
-        &[&["read", "<work>/open.txt"], &["reveal", "<state>/runtime.json"]]
+        &[&["read", "open.txt"], &["reveal", "<state>/runtime.json"]]
     ),
     seen!(
         "state: read the key of the secrets",
         &[S, R, V],
-        &[&["mkdir", "<state>/secrets"], &["copy", "<victim>/key", "<state>/secrets/key"]],
+        &[
+            &["mkdir", "<state>/secrets"],
+            &["copy", "<victim>/key", "<state>/secrets/key"]
+        ],
         &[&["list", "<work>"]],
-        &[&["read", "<work>/open.txt"], &["reveal", "<state>/secrets/key"]]
+        &[&["read", "open.txt"], &["reveal", "<state>/secrets/key"]]
     ),
     seen!(
         "state: the key through the file service",
         &[R, V],
-        &[&["mkdir", "<state>/secrets"], &["copy", "<victim>/key", "<state>/secrets/key"]],
+        &[
+            &["mkdir", "<state>/secrets"],
+            &["copy", "<victim>/key", "<state>/secrets/key"]
+        ],
         &[&["list", "<work>"]],
-        &[&["read", "<work>/open.txt"], &["acp_read", "<state>/secrets/key"]]
+        &[&["read", "open.txt"], &["acp_read", "<state>/secrets/key"]]
     ),
     seen!(
         "state: rename it out of the way",
         &[S, R],
-        &[&["mkdir", "<state>/secrets"], &["copy", "<victim>/key", "<state>/secrets/key"]],
+        &[
+            &["mkdir", "<state>/secrets"],
+            &["copy", "<victim>/key", "<state>/secrets/key"]
+        ],
         &[&["rename", "<state>", "<work>/moved"]],
-        &[&["read", "<work>/open.txt"], &["reveal", "<work>/moved/secrets/key"]]
+        &[
+            &["read", "open.txt"],
+            &["reveal", "<work>/moved/secrets/key"]
+        ]
     ),
     seen!(
         "state: a hard link to the key",
         &[S, R],
-        &[&["mkdir", "<state>/secrets"], &["copy", "<victim>/key", "<state>/secrets/key"]],
+        &[
+            &["mkdir", "<state>/secrets"],
+            &["copy", "<victim>/key", "<state>/secrets/key"]
+        ],
         &[&["link", "<state>/secrets/key", "<work>/alias"]],
-        &[&["read", "<work>/open.txt"], &["reveal", "<work>/alias"]]
+        &[&["read", "open.txt"], &["reveal", "<work>/alias"]]
+    ),
+    with!(
+        Preparation::host(
+            "state: the key below a mount",
+            &[S, R],
+            &[&["mkdir", "<state>/secrets"], &["copy", "<victim>/key", "<state>/secrets/key"]],
+            &[&["list", "."]],
+            &[],
+        ),
+        state: "work/state",
+        mounted: true,
+        second: Second::Run(&[&["read", "open.txt"], &["reveal", "state/secrets/key"]]),
     ),
     state!(
         "state: replace the key",
         &[S, R],
-        &[&["mkdir", "<state>/secrets"], &["write", "<state>/secrets/key", "x"]],
+        &[
+            &["mkdir", "<state>/secrets"],
+            &["write", "<state>/secrets/key", "x"]
+        ],
         &[&["write", "<state>/secrets/key", "<payload>"]],
         &[&["read", "<state>/secrets/key"]]
     ),
     state!(
         "state: forge the audit log",
         &[S, R, V],
-        &[&["mkdir", "<state>/audit"], &["write", "<state>/audit/audit-log.jsonl", ""]],
-        &[&["append", "<state>/audit/audit-log.jsonl", "{\"forged\":\"<payload>\"}\n"]],
+        &[
+            &["mkdir", "<state>/audit"],
+            &["write", "<state>/audit/audit-log.jsonl", ""]
+        ],
+        &[&[
+            "append",
+            "<state>/audit/audit-log.jsonl",
+            "{\"forged\":\"<payload>\"}\n"
+        ]],
         &[&["read", "<state>/audit/audit-log.jsonl"]]
     ),
     state!(
         "state: the audit log through the service",
         &[R, V],
-        &[&["mkdir", "<state>/audit"], &["write", "<state>/audit/audit-log.jsonl", ""]],
-        &[&["acp_write", "<state>/audit/audit-log.jsonl", "{\"forged\":\"<payload>\"}\n"]],
+        &[
+            &["mkdir", "<state>/audit"],
+            &["write", "<state>/audit/audit-log.jsonl", ""]
+        ],
+        &[&[
+            "acp_write",
+            "<state>/audit/audit-log.jsonl",
+            "{\"forged\":\"<payload>\"}\n"
+        ]],
         &[&["read", "<state>/audit/audit-log.jsonl"]]
     ),
     with!(
@@ -146,7 +198,11 @@ pub const PREPARATIONS: &[Preparation] = &[
         ],
         &[
             &["write", "new", "<payload>"],
-            &["rename", "new", "<state>/npm/x/1.0.0/node_modules/x/index.js"],
+            &[
+                "rename",
+                "new",
+                "<state>/npm/x/1.0.0/node_modules/x/index.js"
+            ],
         ],
         &[&["read", "<state>/npm/x/1.0.0/node_modules/x/index.js"]]
     ),
@@ -189,7 +245,7 @@ pub const PREPARATIONS: &[Preparation] = &[
         ),
         state: "work/.agentproto",
         second: Second::Run(&[
-            &["read", "<work>/open.txt"],
+            &["read", "open.txt"],
             &["reveal", "<state>/secrets/key"],
             &["reveal", "<state>/runtime.json"],
         ]),

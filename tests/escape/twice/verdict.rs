@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agentproto_sandbox::Backend;
 
-use super::doors::{Opened, Ran, step_results};
-use super::preparation::{Control, Door, Preparation, Second, Steps};
+use super::doors::{Opened, Ran, StepResult, step_results};
+use super::preparation::{Control, Door, Kind, Preparation, Second, Steps, with};
 use super::world::World;
 use crate::world::is_root;
 
@@ -118,53 +118,82 @@ pub fn judge(preparation: &Preparation, door: Door, backend: Backend) -> Verdict
     };
     let seen = second(&world, preparation, &run, opened.token());
     let _ = writeln!(output, "--- second run\n{}", seen.text);
-    let verdict = |result, how: String| Verdict {
+    let early = early.or(touched);
+    let path = world.fill(preparation.names);
+    let (result, how) = decide(preparation, &path, &first, early, &seen);
+    Verdict {
         result,
         how,
-        output: output.clone(),
+        output,
+    }
+}
+
+type Decision = (Result<&'static str, &'static str>, String);
+
+/// Decides about two runs. `early` is how the first run reached the victim, and `path` is what a
+/// refusal must name.
+fn decide(
+    preparation: &Preparation,
+    path: &str,
+    first: &Ran,
+    early: Option<String>,
+    seen: &Seen,
+) -> Decision {
+    if let Some(how) = early {
+        return (Err("HOLE"), format!("in the first run {how}"));
+    }
+    if let Some(how) = &seen.reached {
+        return (Err("HOLE"), how.clone());
+    }
+    if preparation.works {
+        let both = [Some(first), seen.ran.as_ref()];
+        return match both.into_iter().flatten().find_map(why_not) {
+            None => (Ok("works"), String::new()),
+            Some(how) => (Err("TOO STRICT"), how),
+        };
+    }
+    let refused = |word, code: &str, text: &str| match text.contains(path) {
+        true => (Ok(word), code.to_owned()),
+        false => (
+            Err("VAGUE"),
+            format!("the refusal ({code}) does not name `{path}`"),
+        ),
     };
-    if let Some(how) = early.or(touched) {
-        return verdict(Err("HOLE"), format!("in the first run {how}"));
-    }
-    if let Some(how) = seen.reached {
-        return verdict(Err("HOLE"), how);
-    }
-    if let Some(Ran::Broken(_)) = seen.ran {
-        return verdict(Err("BROKEN"), "the second run has no result".to_owned());
-    }
-    match &first {
-        Ran::Broken(_) => verdict(Err("BROKEN"), "the first run has no result".to_owned()),
-        Ran::Refused { code, .. } if preparation.refused_at_once => {
-            verdict(Ok("refused in run 1"), code.clone())
+    match (first, &seen.ran) {
+        (Ran::Broken(_), _) => (Err("BROKEN"), "the first run has no result".to_owned()),
+        (_, Some(Ran::Broken(_))) => (Err("BROKEN"), "the second run has no result".to_owned()),
+        (Ran::Refused { code, text }, _) if preparation.refused_at_once => {
+            refused("refused in run 1", code, text)
         }
-        Ran::Refused { code, .. } => {
-            let how = format!("the first run was refused: {code}");
-            verdict(Err("BROKEN"), how)
-        }
-        Ran::Steps(..) => match (first.first_failure(), seen.ran) {
-            (Some(step), _) => {
-                verdict(Ok("blocked in run 1"), format!("{}: {}", step.step, step.how))
-            }
-            (None, Some(Ran::Refused { code, text })) => {
-                let path = world.fill(preparation.names);
-                match text.contains(&path) {
-                    true => verdict(Ok("refused in run 2"), code),
-                    false => verdict(
-                        Err("VAGUE"),
-                        format!("the refusal ({code}) does not name `{path}`"),
-                    ),
+        (Ran::Refused { code, .. }, _) => (
+            Err("TOO STRICT"),
+            format!("the first run was refused: {code}"),
+        ),
+        (Ran::Steps(..), ran) => match (why_not(first), ran) {
+            (Some(how), _) => (Ok("blocked in run 1"), how),
+            (None, Some(Ran::Refused { code, text })) => refused("refused in run 2", code, text),
+            // The first step of a second run uses what the original policy grants.
+            (None, Some(Ran::Steps(steps, _))) => match steps.first() {
+                Some(step) if step.ok => {
+                    let rest: Vec<&str> = steps.iter().skip(1).map(|s| s.how.as_str()).collect();
+                    (Ok("harmless"), rest.join("; "))
                 }
-            }
-            (None, Some(Ran::Steps(steps, _))) if steps.first().is_some_and(|step| step.ok) => {
-                verdict(Ok("harmless"), steps.iter().skip(1).map(|s| s.how.clone()).collect::<Vec<_>>().join("; "))
-            }
-            (None, Some(_)) => verdict(
-                Err("BROKEN"),
-                "the second run cannot use what the original policy grants".to_owned(),
-            ),
-            // Nothing of it is used by the host.
-            (None, None) => verdict(Ok("harmless"), "the host does not use it".to_owned()),
+                _ => (
+                    Err("BROKEN"),
+                    "the second run cannot use what the original policy grants".to_owned(),
+                ),
+            },
+            (None, _) => (Ok("harmless"), "the host does not use it".to_owned()),
         },
+    }
+}
+
+/// Why not every step of a run was carried out.
+fn why_not(ran: &Ran) -> Option<String> {
+    match (ran, ran.first_failure()) {
+        (Ran::Steps(..), None) => None,
+        (_, Some(step)) => Some(format!("{}: {}", step.step, step.how)),
+        _ => Some("it was refused, or has no result".to_owned()),
     }
 }
 
@@ -209,8 +238,10 @@ pub fn table(door: Door, preparations: &[Preparation], backends: &[Backend]) {
             .iter()
             .filter(|backend| super::chosen(index, **backend));
         cells.extend(chosen.map(|backend| (preparation, Some(*backend))));
-        // A control without a door is the same for all of them.
-        if preparation.control == Control::Door || preparation.doors.first() == Some(&door) {
+        // A control without a door is the same for all of them, and the others differ little.
+        let own = preparation.doors.first() == Some(&door)
+            || (preparation.control == Control::Door && super::full());
+        if own && !preparation.works {
             cells.push((preparation, None));
         }
     }
@@ -236,7 +267,8 @@ pub fn table(door: Door, preparations: &[Preparation], backends: &[Backend]) {
             };
             let how = known.map_or(how, str::to_owned);
             let line = format!(
-                "{who:4} {door:7?} {name:10} {word:16} {:44} {how}",
+                "{who} | {:7} | {name:10} | {word:16} | {:47} | {how}",
+                door.as_str(),
                 preparation.name
             );
             let failed = verdict.result.is_err() && known.is_none();
@@ -261,6 +293,120 @@ pub fn table(door: Door, preparations: &[Preparation], backends: &[Backend]) {
     }
     assert_eq!(lines.len(), cells.len(), "a cell vanished");
     let holes = lines.iter().filter(|(_, _, fault)| fault.is_some()).count();
-    println!("{report}{who} {door:?}: {} cells, {holes} failures", lines.len());
+    println!(
+        "{report}{who}, {}: {} cells, {holes} failures",
+        door.as_str(),
+        lines.len()
+    );
     assert!(faults.is_empty(), "{holes} failures:\n{faults}");
+}
+
+#[test]
+fn twice_decisions() {
+    let steps = |oks: &[bool]| {
+        let step = |ok: &bool| StepResult {
+            step: "read".to_owned(),
+            ok: *ok,
+            how: String::new(),
+        };
+        Ran::Steps(oks.iter().map(step).collect(), String::new())
+    };
+    let refused = |text: &str| Ran::Refused {
+        code: "sandbox_unenforceable".to_owned(),
+        text: text.to_owned(),
+    };
+    let broken = || Ran::Broken(String::new());
+    let attack = Preparation::link("x", &[Door::Sandbox], Kind::Plain, "/a", &[]);
+    let at_once = with!(attack, refused_at_once: true);
+    let sibling = with!(attack, works: true);
+    let none = None::<&str>;
+    let late = Some("it read the secret");
+    for (preparation, first, second, reached, expected) in [
+        (
+            attack,
+            steps(&[true]),
+            steps(&[true, true]),
+            late,
+            Err("HOLE"),
+        ),
+        (
+            attack,
+            steps(&[false]),
+            steps(&[true, true]),
+            late,
+            Err("HOLE"),
+        ),
+        (attack, refused("/a"), refused("/a"), late, Err("HOLE")),
+        (
+            attack,
+            steps(&[true, false]),
+            steps(&[true]),
+            none,
+            Ok("blocked in run 1"),
+        ),
+        (
+            attack,
+            steps(&[true]),
+            refused("at /a"),
+            none,
+            Ok("refused in run 2"),
+        ),
+        (attack, steps(&[true]), refused("at /b"), none, Err("VAGUE")),
+        (
+            attack,
+            steps(&[true]),
+            steps(&[true, false]),
+            none,
+            Ok("harmless"),
+        ),
+        (
+            attack,
+            steps(&[true]),
+            steps(&[false, false]),
+            none,
+            Err("BROKEN"),
+        ),
+        (attack, steps(&[true]), broken(), none, Err("BROKEN")),
+        (attack, steps(&[false]), broken(), none, Err("BROKEN")),
+        (attack, broken(), steps(&[true]), none, Err("BROKEN")),
+        (
+            attack,
+            refused("/a"),
+            refused("/a"),
+            none,
+            Err("TOO STRICT"),
+        ),
+        (
+            at_once,
+            refused("/a"),
+            refused("/a"),
+            none,
+            Ok("refused in run 1"),
+        ),
+        (at_once, refused("/b"), refused("/b"), none, Err("VAGUE")),
+        (sibling, steps(&[true]), steps(&[true]), none, Ok("works")),
+        (
+            sibling,
+            steps(&[true]),
+            refused("/a"),
+            none,
+            Err("TOO STRICT"),
+        ),
+        (
+            sibling,
+            steps(&[true, false]),
+            steps(&[true]),
+            none,
+            Err("TOO STRICT"),
+        ),
+    ] {
+        let what = format!("{first:?}, {second:?}");
+        let seen = Seen {
+            text: String::new(),
+            reached: reached.map(str::to_owned),
+            ran: Some(second),
+        };
+        let (result, _) = decide(&preparation, "/a", &first, None, &seen);
+        assert_eq!(result, expected, "{what}");
+    }
 }

@@ -43,7 +43,14 @@ impl World {
             .tempdir()
             .expect("temporary directory");
         let root = fs::canonicalize(dir.path()).expect("real path");
-        for name in ["work", "victim/cache", "user", "adapters", "shared", "other"] {
+        for name in [
+            "work",
+            "victim/cache",
+            "user",
+            "adapters",
+            "shared",
+            "other",
+        ] {
             fs::create_dir_all(root.join(name)).expect("directory");
         }
         let (secret, payload) = (random("secret"), random("payload"));
@@ -178,6 +185,13 @@ impl World {
             [] => String::new(),
             paths => format!("auth:\n  state:\n    paths: {}\n", quoted(paths)),
         };
+        let sandbox = match preparation.mounted {
+            true => SANDBOX.replace(
+                "network:",
+                "mounts: [{source: workspace, at: /workspace}]\nnetwork:",
+            ),
+            false => SANDBOX.to_owned(),
+        };
         match preparation.kind {
             Kind::Plain => put("policy.yaml", &format!("sandbox:\n{block}")),
             Kind::Cli => put("CLI.md", &cli(&block)),
@@ -185,14 +199,20 @@ impl World {
                 put("../CLI.md", &cli(&block));
                 put("TOOL.md", TOOL);
             }
-            Kind::Sandbox => put("SANDBOX.md", SANDBOX),
+            Kind::Sandbox => put("SANDBOX.md", &sandbox),
             Kind::Agent36 | Kind::Named => {
-                put(preparation.kind.manifest(), &agent(&state, "sandbox: ./SANDBOX.md\n"));
-                put("SANDBOX.md", SANDBOX);
+                put(
+                    preparation.kind.manifest(),
+                    &agent(&state, "sandbox: ./SANDBOX.md\n"),
+                );
+                put("SANDBOX.md", &sandbox);
                 put("ACP.md", ACP);
             }
             Kind::Agent29 => {
-                put("AGENT-CLI.md", &agent(&state, &format!("sandbox:\n{block}")));
+                put(
+                    "AGENT-CLI.md",
+                    &agent(&state, &format!("sandbox:\n{block}")),
+                );
                 put("ACP.md", ACP);
             }
         }
@@ -212,10 +232,7 @@ fn quoted(list: &[&str]) -> String {
 
 fn block(preparation: &Preparation, indent: &str) -> String {
     let read = quoted(&[&["./**"], preparation.read].concat());
-    let write = match preparation.read_only {
-        true => quoted(preparation.write),
-        false => quoted(&[&["./**"], preparation.write].concat()),
-    };
+    let write = quoted(&[&["./**"], preparation.write].concat());
     let deny = match preparation.deny {
         [] => String::new(),
         list => format!(", deny: {}", quoted(list)),
