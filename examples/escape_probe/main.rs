@@ -70,7 +70,8 @@ fn main() {
     #[cfg(target_os = "linux")]
     match (name.as_str(), rest.as_slice()) {
         ("steps", [list]) => return print!("{}", steps::run(list, &mut steps::Direct)),
-        ("agent", []) => return steps::agent(),
+        // The interpreter of a script gets more arguments.
+        ("agent", _) => return steps::agent(),
         ("version", []) => return println!("1.0.0"),
         _ => {}
     }

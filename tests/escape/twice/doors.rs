@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use agentproto_sandbox::Backend;
@@ -14,7 +15,7 @@ use super::world::{World, binary};
 use crate::world::probe;
 
 /// A time limit that only a hang reaches.
-const HANG: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_secs(40);
 
 /// The result of one run.
 #[derive(Debug)]
@@ -277,7 +278,19 @@ fn refusal(code: i32, stderr: &str, prefix: &str) -> Option<(String, bool)> {
 }
 
 fn output(command: &mut Command) -> (i32, String, String) {
-    let output = command.stdin(Stdio::null()).output().expect("agentproto");
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let child = command.stderr(Stdio::piped()).spawn().expect("agentproto");
+    let pid = libc::pid_t::try_from(child.id()).expect("a pid");
+    let (ended, end) = mpsc::channel::<()>();
+    let watchdog = std::thread::spawn(move || {
+        if end.recv_timeout(HANG) == Err(RecvTimeoutError::Timeout) {
+            // SAFETY: plain numbers. The child is not reaped before `ended` is dropped.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+    });
+    let output = child.wait_with_output().expect("agentproto");
+    drop(ended);
+    watchdog.join().expect("no panic");
     (
         output.status.code().unwrap_or(-1),
         String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -308,6 +308,19 @@ pub const PREPARATIONS: &[Preparation] = &[
             &[&["read", "open.txt"], &["put", "pipe", "<payload>"]],
         ),
     ),
+    with!(
+        Preparation::link(
+            "FIFO: in the place of a file for reading",
+            &[S, R],
+            Kind::Agent29,
+            "<work>/input.txt",
+            &[&["unlink", "input.txt"], &["fifo", "input.txt"]],
+        ),
+        setup: &[&["write", "input.txt", "x"]],
+        read: &["./input.txt"],
+        second: Second::Run(&[&["read", "open.txt"], &["read", "input.txt"]]),
+        control: Control::None("the second run must not wait for it"),
+    ),
     // Registered workspaces, one inside the other.
     with!(
         Preparation::link(

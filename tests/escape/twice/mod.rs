@@ -27,7 +27,7 @@ fn full() -> bool {
 
 /// Whether a preparation runs on a backend.
 fn chosen(index: usize, backend: Backend) -> bool {
-    backend == Backend::Native || full() || index % 6 == 0
+    backend == Backend::Native || full() || index.is_multiple_of(6)
 }
 
 fn all() -> impl Iterator<Item = &'static Preparation> {
@@ -45,6 +45,7 @@ fn backends() -> Vec<Backend> {
     match doors::bubblewrap_refused() {
         None => Backend::ALL.to_vec(),
         Some(why) => {
+            assert!(!full(), "bubblewrap cannot be used: {why}");
             println!("bubblewrap is not tested, because agentproto refuses it here: {why}");
             vec![Backend::Native]
         }
@@ -82,19 +83,37 @@ fn twice_the_preparations_are_complete() {
     }
 }
 
-const PREPARATIONS: usize = 116;
+const PREPARATIONS: usize = 121;
 
 #[test]
 fn twice_through_sandbox_run() {
-    through(Door::Sandbox, 87);
+    through(Door::Sandbox, 89);
 }
 
 #[test]
 fn twice_through_run() {
-    through(Door::Run, 76);
+    through(Door::Run, 80);
 }
 
 #[test]
 fn twice_through_serve() {
-    through(Door::Serve, 41);
+    through(Door::Serve, 43);
+}
+
+/// A backend that is refused runs nothing.
+#[test]
+fn twice_a_refused_backend_runs_nothing() {
+    if doors::bubblewrap_refused().is_none() {
+        println!("bubblewrap is not refused here, so the matrix uses it");
+        return;
+    }
+    let preparation = siblings::SIBLINGS.first().expect("a sibling");
+    let world = world::World::new(preparation);
+    let opened = doors::Opened::new(&world, preparation, Door::Sandbox, Backend::Bubblewrap);
+    let ran = opened.run(&[&["write", "made", "x"]], false);
+    assert!(
+        matches!(&ran, doors::Ran::Refused { code, .. } if code == "sandbox_unenforceable"),
+        "{ran:?}"
+    );
+    assert!(!world.path("work/made").exists());
 }

@@ -1,6 +1,6 @@
 //! Preparations that change what decides the next run: the policy, the manifests, the program.
 
-use super::preparation::{Control, Door, Kind, Preparation, Second, VARIABLE, with};
+use super::preparation::{Control, Door, Kind, Preparation, Second, Steps, VARIABLE, with};
 use Door::{Run as R, Sandbox as S, Serve as V};
 
 /// Reads the changed file as the host does. It holds the payload if it was changed.
@@ -104,6 +104,16 @@ pub const PREPARATIONS: &[Preparation] = &[
             &[&["write", "<manifest>", "<wide>"]],
         ),
         write: &["<root>/other/**"],
+    ),
+    with!(
+        Preparation::policy(
+            "policy file: replace by a FIFO",
+            &[S],
+            Kind::Plain,
+            "work",
+            &[&["unlink", "<manifest>"], &["fifo", "<manifest>"]],
+        ),
+        control: Control::None("the second run must not wait for it"),
     ),
     // A bundle with an AIP-29 block.
     Preparation::policy(
@@ -436,6 +446,17 @@ pub const PREPARATIONS: &[Preparation] = &[
     ),
     with!(
         Preparation::policy(
+            "agentproto.toml: file service",
+            &[R, V],
+            Kind::Agent36,
+            "adapters/bundle",
+            &[&["acp_write", "agentproto.toml", "# <payload>"]],
+        ),
+        second: host_reads!("agentproto.toml"),
+        control: Control::Open,
+    ),
+    with!(
+        Preparation::policy(
             "agentproto.toml: plant above a bundle",
             &[S],
             Kind::Cli,
@@ -478,22 +499,61 @@ pub const PREPARATIONS: &[Preparation] = &[
         second: host_reads!("bin/vendored"),
         control: Control::Open,
     ),
+    with!(
+        Preparation::policy(
+            "script of the agent: rewrite",
+            &[R, V],
+            Kind::Agent36,
+            "work",
+            &[&["write", "bin/vendored", "<hook>"]],
+        ),
+        setup: &[
+            &["mkdir", "bin"],
+            &["write", "bin/vendored", "#!<probe> agent\n"],
+            &["chmod", "bin/vendored", "755"],
+            INSTALL,
+            BIN,
+        ],
+        second: host_reads!("bin/vendored"),
+        control: Control::Open,
+    ),
+    with!(
+        Preparation::policy(
+            "interpreter of the agent: rename over it",
+            &[R],
+            Kind::Agent36,
+            "work",
+            &[&["write", "new", "<hook>"], &["rename", "new", "bin/interpreter"]],
+        ),
+        setup: &[
+            &["mkdir", "bin"],
+            &["copy", "<probe>", "bin/interpreter"],
+            &["write", "bin/vendored", "#!<work>/bin/interpreter agent\n"],
+            &["chmod", "bin/vendored", "755"],
+            INSTALL,
+            BIN,
+        ],
+        second: host_reads!("bin/interpreter"),
+        control: Control::Open,
+    ),
 ];
 
 /// A program in the bundle that the manifest installs.
-const VENDORED: super::preparation::Steps = &[
+const VENDORED: Steps = &[
     &["mkdir", "bin"],
     &["copy", "<probe>", "bin/vendored"],
-    &[
-        "replace",
-        "AGENT-CLI.md",
-        "protocol: acp",
-        "install: [{method: vendored, path: bin/vendored}]\nprotocol: acp",
-    ],
-    &[
-        "replace",
-        "AGENT-CLI.md",
-        "bin: escape_probe",
-        "bin: vendored",
-    ],
+    INSTALL,
+    BIN,
+];
+const INSTALL: &[&str] = &[
+    "replace",
+    "AGENT-CLI.md",
+    "protocol: acp",
+    "install: [{method: vendored, path: bin/vendored}]\nprotocol: acp",
+];
+const BIN: &[&str] = &[
+    "replace",
+    "AGENT-CLI.md",
+    "bin: escape_probe",
+    "bin: vendored",
 ];

@@ -75,6 +75,8 @@ pub enum Control {
     Door,
     /// Both without a sandbox: what was planted leads to the victim.
     Open,
+    /// There is no victim, with the reason.
+    None(&'static str),
 }
 
 #[derive(Clone, Copy, Debug)]

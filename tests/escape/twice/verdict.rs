@@ -209,7 +209,7 @@ pub fn control(preparation: &Preparation, door: Door) -> Verdict {
         .or_else(|| (world.victim() != before).then(|| "it changed the victim".to_owned()));
     let run = |steps: Steps| match preparation.control {
         Control::Door => (None, opened.run(steps, true).text().to_owned()),
-        Control::Open => (None, world.unconfined(steps)),
+        Control::Open | Control::None(_) => (None, world.unconfined(steps)),
     };
     let seen = second(&world, preparation, &run, opened.token());
     let output = format!("--- first run\n{first}--- second run\n{}", seen.text);
@@ -241,7 +241,8 @@ pub fn table(door: Door, preparations: &[Preparation], backends: &[Backend]) {
         // A control without a door is the same for all of them, and the others differ little.
         let own = preparation.doors.first() == Some(&door)
             || (preparation.control == Control::Door && super::full());
-        if own && !preparation.works {
+        let none = matches!(preparation.control, Control::None(_));
+        if own && !none && !preparation.works {
             cells.push((preparation, None));
         }
     }
@@ -265,7 +266,11 @@ pub fn table(door: Door, preparations: &[Preparation], backends: &[Backend]) {
                 (_, Some(_)) => "known limit",
                 (Ok(word) | Err(word), None) => word,
             };
-            let how = known.map_or(how, str::to_owned);
+            let how = match (known, preparation.control) {
+                (Some(limit), _) => limit.to_owned(),
+                (None, Control::None(why)) => format!("{how} (no control: {why})"),
+                (None, _) => how,
+            };
             let line = format!(
                 "{who} | {:7} | {name:10} | {word:16} | {:47} | {how}",
                 door.as_str(),
