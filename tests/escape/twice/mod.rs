@@ -2,8 +2,10 @@
 //! to prepare the second one. Each preparation must be blocked in the first run, refused in the
 //! second run, or harmless, and must reach the victim without the protection.
 //!
-//! By default, the native backend runs everything, and bubblewrap a sample. `ESCAPE_TWICE=all`, as
-//! in `tests/escape/run`, runs everything on both, and the full number of races.
+//! By default, the native backend runs everything, and bubblewrap a sample. The second half, as an
+//! unprivileged user, tries a preparation through its first door and through a sample of the others.
+//! `ESCAPE_TWICE=all`, as in `tests/escape/run`, runs everything, and the full number of races.
+//! `ESCAPE_TWICE_ONLY=TEXT` runs the preparations whose name contains the text, on both backends.
 
 mod doors;
 mod links;
@@ -20,14 +22,24 @@ use agentproto_sandbox::Backend;
 
 use preparation::{Door, Preparation};
 
-/// Whether everything runs on both backends.
+/// Whether everything runs.
 fn full() -> bool {
     std::env::var("ESCAPE_TWICE").is_ok_and(|depth| depth == "all")
 }
 
-/// Whether a preparation runs on a backend.
-fn chosen(index: usize, backend: Backend) -> bool {
-    backend == Backend::Native || full() || index.is_multiple_of(6)
+/// Text that the names of the preparations must contain.
+fn only() -> String {
+    std::env::var("ESCAPE_TWICE_ONLY").unwrap_or_default()
+}
+
+/// Whether a preparation runs on a backend, through its first door or another one.
+fn chosen(index: usize, backend: Backend, first_door: bool) -> bool {
+    let second_half = std::env::var_os(crate::accounts::PROBE).is_some();
+    let sample = match backend {
+        Backend::Native => first_door || !second_half || index.is_multiple_of(2),
+        Backend::Bubblewrap => index.is_multiple_of(6),
+    };
+    sample || full() || !only().is_empty()
 }
 
 fn all() -> impl Iterator<Item = &'static Preparation> {
@@ -53,7 +65,6 @@ fn backends() -> Vec<Backend> {
 }
 
 fn through(door: Door, count: usize) {
-    let only = std::env::var("ESCAPE_TWICE_ONLY").unwrap_or_default();
     let of_door = || all().filter(|preparation| preparation.doors.contains(&door));
     assert_eq!(of_door().count(), count, "preparations of {door:?}");
     let siblings = siblings::SIBLINGS
@@ -61,7 +72,7 @@ fn through(door: Door, count: usize) {
         .filter(|sibling| sibling.doors.contains(&door));
     let chosen: Vec<Preparation> = of_door()
         .chain(siblings)
-        .filter(|preparation| preparation.name.contains(&only))
+        .filter(|preparation| preparation.name.contains(&only()))
         .copied()
         .collect();
     verdict::table(door, &chosen, &backends());
@@ -76,6 +87,7 @@ fn twice_the_preparations_are_complete() {
     names.dedup();
     assert_eq!(names.len(), PREPARATIONS, "a name is used twice");
     assert!(all().all(|preparation| !preparation.doors.is_empty()));
+    assert_eq!(siblings::SIBLINGS.len(), 13);
     let guide = include_str!("../../../docs/sandbox.md");
     let joined = guide.split_whitespace().collect::<Vec<_>>().join(" ");
     for limit in all().filter_map(|preparation| preparation.known) {

@@ -234,13 +234,13 @@ pub fn table(door: Door, preparations: &[Preparation], backends: &[Backend]) {
     let who = if is_root() { "root" } else { "user" };
     let mut cells: Vec<(&Preparation, Cell)> = Vec::new();
     for (index, preparation) in preparations.iter().enumerate() {
+        let first_door = preparation.doors.first() == Some(&door);
         let chosen = backends
             .iter()
-            .filter(|backend| super::chosen(index, **backend));
+            .filter(|backend| super::chosen(index, **backend, first_door));
         cells.extend(chosen.map(|backend| (preparation, Some(*backend))));
         // A control without a door is the same for all of them, and the others differ little.
-        let own = preparation.doors.first() == Some(&door)
-            || (preparation.control == Control::Door && super::full());
+        let own = first_door || (preparation.control == Control::Door && super::full());
         let none = matches!(preparation.control, Control::None(_));
         if own && !none && !preparation.works {
             cells.push((preparation, None));
