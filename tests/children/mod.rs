@@ -80,6 +80,8 @@ pub fn native(argv: &[&str]) -> SpawnPlan {
         cgroups: vec![],
         leftovers: vec![],
         confinement: Some(system()),
+        sources: vec![],
+        source_identities: vec![],
         inner: None,
     }
 }
@@ -105,8 +107,10 @@ pub fn system() -> Confinement {
         mounts.push(at(path, MountKind::Symlink { to: Raw::from(to) }));
     }
     mounts.push(at("/proc", MountKind::Proc));
-    mounts.push(at("/dev", MountKind::Dev));
-    mounts.push(at("/tmp", MountKind::Private { exec: false }));
+    let size = 64 << 20;
+    mounts.push(at("/dev", MountKind::Dev { size }));
+    let exec = false;
+    mounts.push(at("/tmp", MountKind::Private { exec, size }));
     for (path, write) in [("/proc", false), ("/dev", true), ("/tmp", true)] {
         landlock.push(rights(path, write, false));
     }

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::plan::{
-    Confinement, Mount, MountKind, PLACEHOLDER_MODE, PlanKind, Raw, Resource, Rights, Seccomp,
-    SpawnPlan,
+    Confinement, Mount, MountKind, PLACEHOLDER_FILE_MODE, PLACEHOLDER_MODE, PlanKind, Raw,
+    Resource, Rights, Seccomp, SpawnPlan,
 };
 use super::policy::{Access, Exec, HiddenKind, PathGrant, Policy, SandboxSpec, is_separated};
 
@@ -78,7 +78,10 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
         };
         let below = denial.path.strip_prefix(&grant.at);
         let source = grant.source.join(below.unwrap_or(Path::new("")));
-        let is_missing = matches!(denial.kind, HiddenKind::Missing | HiddenKind::Reserved);
+        let is_missing = matches!(
+            denial.kind,
+            HiddenKind::Missing | HiddenKind::Reserved | HiddenKind::ReservedFile(_)
+        );
         if is_missing && grant.access == Access::Read {
             continue;
         }
@@ -90,6 +93,7 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
             HiddenKind::File => MountKind::Mask { directory: false },
             HiddenKind::Directory | HiddenKind::Missing => MountKind::Mask { directory: true },
             HiddenKind::Reserved => MountKind::Reserved,
+            HiddenKind::ReservedFile(text) => MountKind::ReservedFile(text.to_owned()),
             HiddenKind::State => MountKind::Empty,
         };
         tree.add(&denial.path, what);
@@ -245,9 +249,14 @@ impl Tree {
     }
 }
 
-/// Whether a directory reserves a name for a session.
+/// Whether a directory or file reserves a name for a session.
 pub(crate) fn is_placeholder(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::symlink_metadata(path)
-        .is_ok_and(|meta| meta.is_dir() && meta.permissions().mode() & 0o7777 == PLACEHOLDER_MODE)
+    std::fs::symlink_metadata(path).is_ok_and(|meta| {
+        let mode = meta.permissions().mode() & 0o7777;
+        match meta.is_dir() {
+            true => mode == PLACEHOLDER_MODE,
+            false => meta.is_file() && mode == PLACEHOLDER_FILE_MODE,
+        }
+    })
 }

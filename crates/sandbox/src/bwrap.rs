@@ -350,6 +350,8 @@ impl Arguments {
                 self.tmpfs("0555", 1 << 20, at);
                 self.add("--remount-ro", [at]);
             }
+            // The guard has created the file.
+            MountKind::ReservedFile(_) => self.bind(mount.at.path(), mount.at.path(), false),
             // A device on a mount without devices cannot be opened.
             MountKind::Mask { directory: false } => {
                 self.add("--ro-bind", ["/dev/null".as_ref(), at]);

@@ -163,7 +163,7 @@ fn hint_for_path(policy: &Policy, path: &Path, denied: bool) -> Option<String> {
     };
     if let Some(denial) = policy.denials.iter().find(|d| path.starts_with(&d.path)) {
         return match denial.kind {
-            HiddenKind::Reserved | HiddenKind::State => protected(),
+            HiddenKind::Reserved | HiddenKind::ReservedFile(_) | HiddenKind::State => protected(),
             _ => Some(format!("`fs.deny` hides `{shown}`")),
         };
     }

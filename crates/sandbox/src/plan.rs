@@ -22,6 +22,8 @@ pub const PRIVATE_SIZE: u64 = 1 << 30;
 /// Mode of the directories on the host that reserve a denied path. Other sessions on the same files
 /// recognize them by it.
 pub const PLACEHOLDER_MODE: u32 = 0o1555;
+/// Mode of the files on the host that reserve a name.
+pub const PLACEHOLDER_FILE_MODE: u32 = 0o1444;
 
 /// How to start a target, and how to confine it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -123,6 +125,8 @@ pub enum MountKind {
     Empty,
     /// An empty read-only directory at a name that does not exist, so that it cannot be created.
     Reserved,
+    /// A read-only file with this text at a name that does not exist.
+    ReservedFile(String),
     /// A directory of the read-only root, in which nothing can be created.
     Directory,
     /// A symbolic link.

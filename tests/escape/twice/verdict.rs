@@ -208,7 +208,11 @@ pub fn control(preparation: &Preparation, door: Door) -> Verdict {
     let early = reached(&world, opened.token(), &first, false)
         .or_else(|| (world.victim() != before).then(|| "it changed the victim".to_owned()));
     let run = |steps: Steps| match preparation.control {
-        Control::Door => (None, opened.run(steps, true).text().to_owned()),
+        Control::Door => {
+            let ran = opened.run(steps, true);
+            let text = ran.text().to_owned();
+            (Some(ran), text)
+        }
         Control::Open | Control::None(_) => (None, world.unconfined(steps)),
     };
     let seen = second(&world, preparation, &run, opened.token());
@@ -217,6 +221,11 @@ pub fn control(preparation: &Preparation, door: Door) -> Verdict {
     let (result, how) = match (failed, early.or(seen.reached)) {
         (Some(step), _) => (Err("NO CONTROL"), format!("{}: {}", step.step, step.how)),
         (None, Some(how)) => (Ok("reached"), how),
+        // Nothing but the sandbox keeps the first run from planting it, and the second run refuses
+        // what was planted: there are two barriers.
+        (None, None) if names_path(&seen, &world.fill(preparation.names)) => {
+            (Ok("planted"), "the second run refuses it".to_owned())
+        }
         (None, None) => (Err("NO CONTROL"), "it does not reach the victim".to_owned()),
     };
     Verdict {
@@ -224,6 +233,11 @@ pub fn control(preparation: &Preparation, door: Door) -> Verdict {
         how,
         output,
     }
+}
+
+/// Whether the second run was refused, and the refusal names the path.
+fn names_path(seen: &Seen, path: &str) -> bool {
+    matches!(&seen.ran, Some(Ran::Refused { text, .. }) if text.contains(path))
 }
 
 /// One cell of the table: a backend, or the control.

@@ -9,7 +9,8 @@ use std::path::Path;
 use super::sys::{self, Fork};
 use super::{Step, StepError, init, native, root, step, target};
 use crate::plan::{
-    CONTROL_FD, FIRST_SOURCE_FD, Mount, MountKind, PLACEHOLDER_MODE, PLAN_FD, PlanKind, SpawnPlan,
+    CONTROL_FD, FIRST_SOURCE_FD, Mount, MountKind, PLACEHOLDER_FILE_MODE, PLACEHOLDER_MODE,
+    PLAN_FD, PlanKind, SpawnPlan,
 };
 
 /// The target's stderr. Until process 1 runs, bubblewrap's errors go elsewhere.
@@ -20,6 +21,14 @@ const STARTED_FD: RawFd = 6;
 /// Executes bubblewrap and waits for its end.
 pub fn guard(control: &OwnedFd, plan: &SpawnPlan, inner: &SpawnPlan) -> Result<(), StepError> {
     let inner_kind = inner.kind;
+    let inner_mounts = match &inner.confinement {
+        Some(confinement) => confinement.mounts.clone(),
+        None => Vec::new(),
+    };
+    let held = match inner_kind {
+        PlanKind::InnerMounted => hold_placeholders(plan, &inner_mounts)?,
+        _ => Vec::new(),
+    };
     let sources = open_sources(plan)?;
     let identities = sources
         .iter()
@@ -39,10 +48,6 @@ pub fn guard(control: &OwnedFd, plan: &SpawnPlan, inner: &SpawnPlan) -> Result<(
     let command = SpawnPlan {
         tty: false,
         ..plan.clone()
-    };
-    let held = match inner_kind {
-        PlanKind::InnerMounted => hold_placeholders(plan)?,
-        _ => Vec::new(),
     };
     let pipe = || sys::pipe().step(step("create a pipe"));
     let ((failure, failure_writer), (started, started_writer), (stderr, stderr_writer)) =
@@ -83,16 +88,25 @@ pub fn guard(control: &OwnedFd, plan: &SpawnPlan, inner: &SpawnPlan) -> Result<(
     Ok(())
 }
 
-/// Creates and locks directories on the host for denied paths that do not exist. Bubblewrap would
-/// create them, but would not lock them against the end of another session.
-fn hold_placeholders(plan: &SpawnPlan) -> Result<Vec<OwnedFd>, StepError> {
+/// Creates and locks the placeholders on the host. Bubblewrap would create directories, but would
+/// not lock them against the end of another session.
+fn hold_placeholders(plan: &SpawnPlan, mounts: &[Mount]) -> Result<Vec<OwnedFd>, StepError> {
     let mut held = Vec::new();
     for path in plan.leftovers.iter().map(|raw| raw.path()) {
         if path.join("cgroup.procs").exists() {
             continue;
         }
+        let text = mounts.iter().find_map(|mount| match &mount.what {
+            MountKind::ReservedFile(text) if mount.at.path() == path => Some(text),
+            _ => None,
+        });
         let holding = sys::c_path(path)
-            .and_then(|c| sys::lock_directory(libc::AT_FDCWD, &c, PLACEHOLDER_MODE))
+            .and_then(|c| match text {
+                Some(text) => {
+                    sys::lock_file(libc::AT_FDCWD, &c, text, PLACEHOLDER_FILE_MODE).map(Some)
+                }
+                None => sys::lock_directory(libc::AT_FDCWD, &c, PLACEHOLDER_MODE),
+            })
             .step(|| format!("hide {}", path.display()))?;
         held.extend(holding);
     }

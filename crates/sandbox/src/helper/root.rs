@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 
 use super::sys;
 use super::{Step, StepError, step};
-use crate::plan::{Mount, MountKind, PLACEHOLDER_MODE};
+use crate::plan::{Mount, MountKind, PLACEHOLDER_FILE_MODE, PLACEHOLDER_MODE};
 
 const BASE_ATTRIBUTES: u64 = sys::ATTR_NOSUID | sys::ATTR_NODEV;
 /// Source of the masks for files. No policy can name this path.
@@ -38,7 +38,10 @@ pub fn build(mounts: &[Mount]) -> Result<(), StepError> {
     for (mount, source) in mounts.iter().zip(sources) {
         let mounted = mount_at(root_fd, mount, source).step(|| {
             let kind = match mount.what {
-                MountKind::Mask { .. } | MountKind::Reserved | MountKind::Empty => "hide",
+                MountKind::Mask { .. }
+                | MountKind::Reserved
+                | MountKind::ReservedFile(_)
+                | MountKind::Empty => "hide",
                 _ => "mount",
             };
             format!("{kind} {}", mount.at.path().display())
@@ -134,6 +137,7 @@ fn mount_at(root: i32, mount: &Mount, source: Option<OwnedFd>) -> io::Result<Opt
             return Ok(Some(mount));
         }
         MountKind::Reserved => reserve(root, dir, &at)?,
+        MountKind::ReservedFile(text) => reserve_file(dir, &at, text)?,
         MountKind::Directory => sys::make_directory(dir, &at, 0o755)?,
         MountKind::Symlink { to } => sys::make_symlink(&sys::c_path(to.path())?, dir, &at)?,
         MountKind::Proc => {
@@ -169,6 +173,19 @@ fn reserve(root: i32, dir: i32, at: &CStr) -> io::Result<()> {
         Err(e) => return Err(e),
     }
     let tree = sys::clone_at(root, RESERVED_SOURCE)?;
+    let attributes = BASE_ATTRIBUTES | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
+    sys::restrict_mount(tree.as_fd(), attributes, false)?;
+    sys::attach(tree.as_fd(), dir, at)
+}
+
+/// Creates a file at a name that does not exist, and makes it read-only.
+fn reserve_file(dir: i32, at: &CStr, text: &str) -> io::Result<()> {
+    match sys::lock_file(dir, at, text, PLACEHOLDER_FILE_MODE) {
+        Ok(held) => std::mem::forget(held),
+        Err(e) if is_denied(&e) => return Ok(()),
+        Err(e) => return Err(e),
+    }
+    let tree = sys::clone_at(dir, at)?;
     let attributes = BASE_ATTRIBUTES | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
     sys::restrict_mount(tree.as_fd(), attributes, false)?;
     sys::attach(tree.as_fd(), dir, at)

@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString};
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 pub(crate) fn check(result: libc::c_long) -> io::Result<libc::c_long> {
@@ -360,7 +361,52 @@ pub(crate) fn lock_directory(
     Err(io::Error::from_raw_os_error(libc::EBUSY))
 }
 
-/// Removes an empty directory. Returns `false` if a session holds it.
+/// Like `lock_directory`, for a small file with a text.
+pub(crate) fn lock_file(
+    dir: RawFd,
+    path: &CStr,
+    text: &str,
+    mode: libc::mode_t,
+) -> io::Result<OwnedFd> {
+    for _ in 0..100 {
+        let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
+        let new = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
+        // SAFETY: a C string that outlives the calls.
+        let opened = owned(unsafe { libc::openat(dir, path.as_ptr(), flags | new, 0o600) }.into());
+        let locked = match opened {
+            Ok(file) => {
+                let mut file = std::fs::File::from(file);
+                file.write_all(text.as_bytes())?;
+                // Complete before it is recognized as a placeholder.
+                // SAFETY: an open descriptor.
+                check_zero(unsafe { libc::fchmod(file.as_raw_fd(), mode) })?;
+                file.into()
+            }
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                // SAFETY: as above.
+                let found = unsafe { libc::openat(dir, path.as_ptr(), flags | libc::O_RDONLY) };
+                match owned(found.into()) {
+                    Ok(file) => file,
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                    Err(e) => return Err(e),
+                }
+            }
+            Err(e) => return Err(e),
+        };
+        // A file of somebody else appeared since the policy was resolved.
+        let is_ours = std::fs::File::from(locked.try_clone()?)
+            .metadata()
+            .is_ok_and(|meta| meta.is_file() && meta.mode() & 0o7777 == mode);
+        if is_ours && lock(&locked, libc::LOCK_SH).is_ok() && is_at(&locked, dir, path)? {
+            return Ok(locked);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Err(io::Error::from_raw_os_error(libc::EBUSY))
+}
+
+/// Removes a placeholder: an empty directory, or a file with its mode. Returns `false` if a session
+/// holds it.
 pub(crate) fn remove_unlocked(path: &Path) -> io::Result<bool> {
     let locked = open_to_lock(path);
     if let Ok(locked) = &locked
@@ -368,11 +414,16 @@ pub(crate) fn remove_unlocked(path: &Path) -> io::Result<bool> {
     {
         return Ok(false);
     }
-    std::fs::remove_dir(path).map(|()| true)
+    match std::fs::symlink_metadata(path)?.is_dir() {
+        true => std::fs::remove_dir(path)?,
+        false if crate::build::is_placeholder(path) => std::fs::remove_file(path)?,
+        false => {}
+    }
+    Ok(true)
 }
 
 fn open_to_lock(path: &Path) -> io::Result<OwnedFd> {
-    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     // SAFETY: a C string that outlives the call.
     owned(unsafe { libc::open(c_path(path)?.as_ptr(), flags) }.into())
 }

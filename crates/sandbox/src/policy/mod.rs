@@ -224,6 +224,8 @@ pub enum HiddenKind {
     Missing,
     /// Does not exist now, and would decide about later runs: it appears as an empty directory.
     Reserved,
+    /// Like `Reserved`, but appears as a file with this text, where a directory would be an error.
+    ReservedFile(&'static str),
     /// agentproto's own state: it appears empty, except for grants inside it.
     State,
 }

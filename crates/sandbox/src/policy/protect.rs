@@ -13,6 +13,7 @@ use super::{Access, Denial, HiddenKind, PathGrant, SandboxSpec, Symlink};
 use crate::build::is_placeholder;
 use crate::clause::Clause;
 use crate::programs::links::FollowedLinks;
+use agentproto_manifest::Doctype;
 
 /// Names in a writable working directory that editors, shells and agents run code from. They are
 /// read-only, and cannot be created. `.git` is treated separately.
@@ -48,8 +49,10 @@ const HOME_NAMES: [&str; 9] = [
 /// precedence over the one that was used.
 const BUNDLE_NAMES: [&str; 4] = ["AGENT-CLI.md", "CLI.md", "SANDBOX.md", "agentproto.toml"];
 
-/// Maximum number of directory entries that are searched for pipes in one policy.
-const MAX_PIPE_ENTRIES: usize = 10_000;
+/// Maximum number of directory entries that are searched for manifests, and for pipes.
+const MAX_ENTRIES: usize = 10_000;
+/// Maximum depth of a manifest in a bundle that is also a working directory.
+const MAX_MANIFEST_DEPTH: usize = 4;
 
 /// Adds all protections to a policy whose grants and denials are complete.
 pub fn apply(draft: &mut Draft, manifest: &SandboxManifest, context: &HostContext) {
@@ -111,7 +114,18 @@ fn policy_files(draft: &mut Draft, manifest: &SandboxManifest, context: &HostCon
     }
     let cwd = super::real_path(&context.cwd);
     let bundle = super::real_path(&context.bundle);
-    if !cwd.starts_with(&bundle) {
+    if cwd.starts_with(&bundle) {
+        let mut manifests = Vec::new();
+        find_manifests(
+            &bundle,
+            MAX_MANIFEST_DEPTH,
+            &mut { MAX_ENTRIES },
+            &mut manifests,
+        );
+        for path in manifests {
+            protector.keep(&path);
+        }
+    } else {
         protector.keep(&bundle);
     }
     for dir in manifest.searched_directories() {
@@ -124,6 +138,26 @@ fn policy_files(draft: &mut Draft, manifest: &SandboxManifest, context: &HostCon
         protector.keep_or_reserve(&dir.join("agentproto.toml"));
     }
     protector.finish();
+}
+
+/// Finds files with the name of a manifest in a bundle that is also a working directory.
+fn find_manifests(dir: &Path, depth: usize, entries_left: &mut usize, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let Some(left) = entries_left.checked_sub(1) else {
+            return;
+        };
+        *entries_left = left;
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        let name = entry.file_name();
+        let is_manifest = || name.to_str().and_then(Doctype::from_file_name).is_some();
+        if kind.is_file() && is_manifest() {
+            found.push(entry.path());
+        } else if kind.is_dir() && depth > 0 && !repository::is_skipped(&name) {
+            find_manifests(&entry.path(), depth - 1, entries_left, found);
+        }
+    }
 }
 
 /// Protects the control files of repositories, editors and agents in writable directories.
@@ -172,9 +206,9 @@ fn protect_repository(protector: &mut Protector, repository: &Repository) {
             protector.keep(path);
         }
     }
-    for path in &repository.reserved {
+    for (path, kind) in &repository.reserved {
         if !protector.is_declared(path) {
-            protector.keep_or_reserve(path);
+            protector.keep_or_reserve_as(path, *kind);
         }
     }
 }
@@ -243,12 +277,11 @@ fn hide_pipes(draft: &mut Draft, context: &HostContext) {
     let read_only: Vec<PathGrant> = draft
         .grants
         .iter()
-        .filter(|h| matches!(h.role, Role::Declared | Role::Protected))
-        .filter(|h| h.grant.access == Access::Read)
+        .filter(|h| h.grant.access == Access::Read && is_read_only(draft, h))
         .filter(|h| writable.iter().any(|dir| h.grant.at.starts_with(dir)))
         .map(|h| h.grant.clone())
         .collect();
-    let mut entries_left = MAX_PIPE_ENTRIES;
+    let mut entries_left = MAX_ENTRIES;
     for grant in read_only {
         let clause = grant.clause.clone();
         let clause = clause.unwrap_or_else(|| Clause::new("", "policy files"));
@@ -275,6 +308,18 @@ fn hide_pipes(draft: &mut Draft, context: &HostContext) {
                 });
             }
         }
+    }
+}
+
+/// Whether a grant stays read-only: under AIP-29, a declared path in a writable one is writable. The
+/// program's own files contain no pipes.
+fn is_read_only(draft: &Draft, granted: &DraftGrant) -> bool {
+    match granted.role {
+        Role::Protected => true,
+        Role::Declared => {
+            draft.spec == SandboxSpec::Aip36 || !draft.is_writable(&granted.grant.source)
+        }
+        Role::Program | Role::ExtraFile | Role::System => false,
     }
 }
 
@@ -411,6 +456,10 @@ impl<'d> Protector<'d> {
 
     /// Like `keep`. A missing path cannot be created.
     fn keep_or_reserve(&mut self, path: &Path) {
+        self.keep_or_reserve_as(path, HiddenKind::Reserved);
+    }
+
+    fn keep_or_reserve_as(&mut self, path: &Path, kind: HiddenKind) {
         // A placeholder of another session may disappear at any time.
         if std::fs::symlink_metadata(path).is_ok() && !is_placeholder(path) {
             return self.keep(path);
@@ -428,7 +477,7 @@ impl<'d> Protector<'d> {
             }
             self.draft.denials.push(Denial {
                 path: at.clone(),
-                kind: HiddenKind::Reserved,
+                kind,
                 clause: self.clause.clone(),
             });
             self.reserved.push(at);

@@ -1,7 +1,10 @@
 //! The files of a git repository that make git run code: its configuration, its hooks, and the
 //! pointers to them. They are found by reading, without calling git.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+
+use super::HiddenKind;
 
 /// Maximum depth below a directory at which repositories are searched.
 const MAX_DEPTH: usize = 3;
@@ -17,8 +20,24 @@ const SKIPPED: [&str; 3] = ["node_modules", "target", ".venv"];
 pub struct Repository {
     /// Paths that stay as they are.
     pub read_only: Vec<PathBuf>,
-    /// Paths that stay as they are, or cannot be created.
-    pub reserved: Vec<PathBuf>,
+    /// Paths that stay as they are, or cannot be created, and how they are reserved.
+    pub reserved: Vec<(PathBuf, HiddenKind)>,
+}
+
+/// Git refuses to work with a directory at this name. This text refers to the same directory.
+const COMMON_DIR: HiddenKind = HiddenKind::ReservedFile(".\n");
+/// A configuration without settings.
+const EMPTY_CONFIG: HiddenKind = HiddenKind::ReservedFile("");
+
+impl Repository {
+    fn reserve(&mut self, path: PathBuf) {
+        self.reserved.push((path, HiddenKind::Reserved));
+    }
+}
+
+/// Whether a directory contains many files and nothing that has to be protected.
+pub fn is_skipped(name: &OsStr) -> bool {
+    name == ".git" || SKIPPED.iter().any(|skipped| name == *skipped)
 }
 
 /// The repository that a directory belongs to, and repositories in it.
@@ -41,8 +60,7 @@ fn search(dir: &Path, depth: usize, entries_left: &mut usize, found: &mut Vec<Re
         };
         *entries_left = left;
         let name = entry.file_name();
-        let skipped = name == ".git" || SKIPPED.iter().any(|skipped| name == *skipped);
-        if !skipped && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        if !is_skipped(&name) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             search(&entry.path(), depth - 1, entries_left, found);
         }
     }
@@ -82,28 +100,39 @@ fn git_dir(git: &Path, work_tree: &Path, repository: &mut Repository) {
         Ok(_) => git.join(read(&pointer).trim()),
         Err(_) => git.clone(),
     };
-    repository.reserved.push(pointer);
-    repository.read_only.push(git.join("config.worktree"));
+    repository.reserved.push((pointer, COMMON_DIR));
     repository.read_only.push(git.join("gitdir"));
     let common = common.canonicalize().unwrap_or(common);
     for name in ["config", "hooks"] {
-        repository.reserved.push(common.join(name));
+        repository.reserve(common.join(name));
     }
-    for path in code_paths(&read(&common.join("config"))) {
+    let config = read(&common.join("config"));
+    let by_worktree = config.to_ascii_lowercase().contains("worktreeconfig");
+    let mut worktree_config = |dir: &Path| match by_worktree {
+        true => {
+            let path = dir.join("config.worktree");
+            repository.reserved.push((path, EMPTY_CONFIG));
+        }
+        false => repository.read_only.push(dir.join("config.worktree")),
+    };
+    worktree_config(&git);
+    worktree_config(&common);
+    let worktrees = std::fs::read_dir(common.join("worktrees"));
+    let worktrees = worktrees.into_iter().flatten().flatten();
+    let worktrees: Vec<PathBuf> = worktrees.map(|entry| entry.path()).collect();
+    worktrees.iter().for_each(|dir| worktree_config(dir));
+    for dir in worktrees {
+        repository.reserve(dir.join("commondir"));
+        repository.read_only.push(dir.join("gitdir"));
+    }
+    for path in code_paths(&config) {
         // Hooks are relative to the working tree, and included files to the configuration.
         let base = if path.is_include { &common } else { work_tree };
         let path = base.join(path.path);
         let path = super::real_path(&agentproto_manifest::normalize(&path));
-        repository.reserved.push(path);
+        repository.reserve(path);
     }
     nested(&common.join("modules"), repository, 4);
-    let worktrees = std::fs::read_dir(common.join("worktrees"));
-    for entry in worktrees.into_iter().flatten().flatten() {
-        let dir = entry.path();
-        repository.reserved.push(dir.join("commondir"));
-        repository.read_only.push(dir.join("config.worktree"));
-        repository.read_only.push(dir.join("gitdir"));
-    }
 }
 
 /// The repositories of submodules, which have names with any number of slashes.
@@ -111,9 +140,12 @@ fn nested(dir: &Path, repository: &mut Repository, depth: usize) {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
         if is_git_dir(&path) {
-            for name in ["config", "hooks", "commondir"] {
-                repository.reserved.push(path.join(name));
+            for name in ["config", "hooks"] {
+                repository.reserve(path.join(name));
             }
+            repository
+                .reserved
+                .push((path.join("commondir"), COMMON_DIR));
             nested(&path.join("modules"), repository, depth);
         } else if depth > 0 && path.is_dir() && !path.is_symlink() {
             nested(&path, repository, depth - 1);

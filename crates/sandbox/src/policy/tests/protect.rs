@@ -15,8 +15,9 @@ fn in_workspace(machine: &Machine, yaml: &str) -> Policy {
     machine.resolve("work/policy.yaml").expect("a policy")
 }
 
-fn of_kind(machine: &Machine, policy: &Policy, kind: HiddenKind) -> Vec<String> {
-    let found = policy.denials.iter().filter(|d| d.kind == kind);
+fn reserved(machine: &Machine, policy: &Policy) -> Vec<String> {
+    let is_reserved = |kind| matches!(kind, HiddenKind::Reserved | HiddenKind::ReservedFile(_));
+    let found = policy.denials.iter().filter(|d| is_reserved(d.kind));
     let mut found: Vec<String> = found
         .map(|d| d.path.strip_prefix(&machine.root).expect("inside"))
         .map(|path| path.to_string_lossy().into_owned())
@@ -34,7 +35,7 @@ fn the_policy_is_read_only_in_both_shapes() {
         let sees = |name: &str| machine.sees(&policy, name).contains('w');
         assert!(!sees("work/policy.yaml"), "{yaml}");
         assert!(sees("work/notes.txt") && sees("work/new"), "{yaml}");
-        let reserved = of_kind(&machine, &policy, HiddenKind::Reserved);
+        let reserved = reserved(&machine, &policy);
         for name in ["AGENT-CLI.md", "CLI.md", "SANDBOX.md", "agentproto.toml"] {
             assert!(reserved.contains(&format!("work/{name}")), "{yaml} {name}");
         }
@@ -51,7 +52,7 @@ fn referenced_files_are_protected_also_missing_ones() {
     let policy = machine.resolve("work/CLI.md").expect("a policy");
     assert_eq!(machine.sees(&policy, "work/tools/up/TOOL.md"), "r");
     assert_eq!(machine.sees(&policy, "work/tools/up/other"), "w");
-    let reserved = of_kind(&machine, &policy, HiddenKind::Reserved);
+    let reserved = reserved(&machine, &policy);
     for name in [
         "work/conf/SECRETS.md",
         "work/RUNNER.md",
@@ -68,7 +69,7 @@ fn a_nearer_bundle_of_a_tool_cannot_be_created() {
     machine.file("work/CLI.md", cli);
     machine.file("work/a/b/TOOL.md", "---\nid: x\nrunner: {cli: x}\n---\n");
     let policy = machine.resolve("work/a/b/TOOL.md").expect("a policy");
-    let reserved = of_kind(&machine, &policy, HiddenKind::Reserved);
+    let reserved = reserved(&machine, &policy);
     for name in ["work/a/b/CLI.md", "work/a/CLI.md"] {
         assert!(reserved.contains(&name.to_owned()), "{name} {reserved:?}");
     }
@@ -191,7 +192,7 @@ fn control_files_of_repositories_are_read_only() {
     ] {
         assert!(writable(name), "{name}");
     }
-    let reserved = of_kind(&machine, &policy, HiddenKind::Reserved);
+    let reserved = reserved(&machine, &policy);
     for name in [
         "work/.git/commondir",
         "work/ci/hooks",
