@@ -218,7 +218,7 @@ pub fn control(preparation: &Preparation, door: Door) -> Verdict {
     let seen = second(&world, preparation, &run, opened.token());
     let output = format!("--- first run\n{first}--- second run\n{}", seen.text);
     let failed = step_results(&first).into_iter().find(|step| !step.ok);
-    let (result, how) = match (failed, early.or(seen.reached)) {
+    let (result, how) = match (failed, early.or_else(|| seen.reached.clone())) {
         (Some(step), _) => (Err("NO CONTROL"), format!("{}: {}", step.step, step.how)),
         (None, Some(how)) => (Ok("reached"), how),
         // Nothing but the sandbox keeps the first run from planting it, and the second run refuses

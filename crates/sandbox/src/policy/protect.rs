@@ -2,6 +2,7 @@
 //! decide what the next run may do, and agentproto's own state.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -49,10 +50,8 @@ const HOME_NAMES: [&str; 9] = [
 /// precedence over the one that was used.
 const BUNDLE_NAMES: [&str; 4] = ["AGENT-CLI.md", "CLI.md", "SANDBOX.md", "agentproto.toml"];
 
-/// Maximum number of directory entries that are searched for manifests, and for pipes.
-const MAX_ENTRIES: usize = 10_000;
-/// Maximum depth of a manifest in a bundle that is also a working directory.
-const MAX_MANIFEST_DEPTH: usize = 4;
+/// Maximum number of directory entries that are searched for pipes in one policy.
+const MAX_PIPE_ENTRIES: usize = 10_000;
 
 /// Adds all protections to a policy whose grants and denials are complete.
 pub fn apply(draft: &mut Draft, manifest: &SandboxManifest, context: &HostContext) {
@@ -115,16 +114,7 @@ fn policy_files(draft: &mut Draft, manifest: &SandboxManifest, context: &HostCon
     let cwd = super::real_path(&context.cwd);
     let bundle = super::real_path(&context.bundle);
     if cwd.starts_with(&bundle) {
-        let mut manifests = Vec::new();
-        find_manifests(
-            &bundle,
-            MAX_MANIFEST_DEPTH,
-            &mut { MAX_ENTRIES },
-            &mut manifests,
-        );
-        for path in manifests {
-            protector.keep(&path);
-        }
+        manifests_in(&bundle).for_each(|path| protector.keep(&path));
     } else {
         protector.keep(&bundle);
     }
@@ -140,24 +130,13 @@ fn policy_files(draft: &mut Draft, manifest: &SandboxManifest, context: &HostCon
     protector.finish();
 }
 
-/// Finds files with the name of a manifest in a bundle that is also a working directory.
-fn find_manifests(dir: &Path, depth: usize, entries_left: &mut usize, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        let Some(left) = entries_left.checked_sub(1) else {
-            return;
-        };
-        *entries_left = left;
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
-        let name = entry.file_name();
-        let is_manifest = || name.to_str().and_then(Doctype::from_file_name).is_some();
-        if kind.is_file() && is_manifest() {
-            found.push(entry.path());
-        } else if kind.is_dir() && depth > 0 && !repository::is_skipped(&name) {
-            find_manifests(&entry.path(), depth - 1, entries_left, found);
-        }
-    }
+/// Files with the name of a manifest in a directory.
+fn manifests_in(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let is_manifest = |name: &OsStr| name.to_str().and_then(Doctype::from_file_name).is_some();
+    entries
+        .filter(move |entry| is_manifest(&entry.file_name()))
+        .map(|entry| entry.path())
 }
 
 /// Protects the control files of repositories, editors and agents in writable directories.
@@ -281,7 +260,7 @@ fn hide_pipes(draft: &mut Draft, context: &HostContext) {
         .filter(|h| writable.iter().any(|dir| h.grant.at.starts_with(dir)))
         .map(|h| h.grant.clone())
         .collect();
-    let mut entries_left = MAX_ENTRIES;
+    let mut entries_left = MAX_PIPE_ENTRIES;
     for grant in read_only {
         let clause = grant.clause.clone();
         let clause = clause.unwrap_or_else(|| Clause::new("", "policy files"));

@@ -1,7 +1,6 @@
 //! The files of a git repository that make git run code: its configuration, its hooks, and the
 //! pointers to them. They are found by reading, without calling git.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::HiddenKind;
@@ -35,11 +34,6 @@ impl Repository {
     }
 }
 
-/// Whether a directory contains many files and nothing that has to be protected.
-pub fn is_skipped(name: &OsStr) -> bool {
-    name == ".git" || SKIPPED.iter().any(|skipped| name == *skipped)
-}
-
 /// The repository that a directory belongs to, and repositories in it.
 pub fn find(dir: &Path) -> Vec<Repository> {
     let mut found: Vec<Repository> = dir.ancestors().skip(1).filter_map(repository_at).collect();
@@ -60,7 +54,8 @@ fn search(dir: &Path, depth: usize, entries_left: &mut usize, found: &mut Vec<Re
         };
         *entries_left = left;
         let name = entry.file_name();
-        if !is_skipped(&name) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        let skipped = name == ".git" || SKIPPED.iter().any(|skipped| name == *skipped);
+        if !skipped && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             search(&entry.path(), depth - 1, entries_left, found);
         }
     }
