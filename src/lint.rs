@@ -38,7 +38,7 @@ pub use agentproto_lint::{
     Severity, Source, UnknownRule,
 };
 use agentproto_lint::{LintOptions, LintTarget, RuleSet, discover, lint_targets, root};
-use agentproto_manifest::{Disk, FileSource, Overlay, PathKind, ReadError};
+use agentproto_manifest::{ConfinedDisk, FileSource, Overlay, PathKind, ReadError};
 pub use agentproto_manifest::{Position, Span};
 
 /// Lints one manifest that is given as text, with the default rules.
@@ -113,9 +113,10 @@ impl Linter {
     /// Lints one manifest that is given as text; see [`text`].
     pub fn text(&self, name: impl AsRef<Path>, text: impl Into<String>) -> Report {
         let name = discover::clean(name.as_ref());
-        let mut files = Overlay::new(&Disk);
-        files.texts.insert(name.clone(), Some(text.into()));
         let root = root::of(std::slice::from_ref(&name));
+        let disk = ConfinedDisk::new(&root);
+        let mut files = Overlay::new(&disk);
+        files.texts.insert(name.clone(), Some(text.into()));
         self.lint(&[LintTarget::named(name)], &files, root, 1)
     }
 
@@ -128,8 +129,11 @@ impl Linter {
     pub fn path(&self, path: impl AsRef<Path>) -> Result<Report, NotFound> {
         let paths = [path.as_ref().to_owned()];
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let targets = discover::targets(&paths, &discover::Excludes::default(), false, threads)?;
-        Ok(self.lint(&targets, &Disk, root::of(&paths), threads))
+        let root = root::of(&paths);
+        let disk = ConfinedDisk::new(&root);
+        let all = discover::Excludes::default();
+        let targets = discover::targets(&paths, &disk, &all, false, threads)?;
+        Ok(self.lint(&targets, &disk, root, threads))
     }
 
     /// Lints manifests that are given as paths and texts. Nothing is read from disk.

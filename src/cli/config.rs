@@ -10,6 +10,7 @@ use crate::cli::args::Global;
 use crate::exit;
 pub use agentproto_lint::CONFIG_FILE as FILE_NAME;
 use agentproto_lint::{Profile, Severity};
+use agentproto_manifest::{ConfinedDisk, FileSource, ReadError};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -123,23 +124,26 @@ pub fn load(global: &Global) -> Result<Config, Failure> {
             ReadFailure::Bad(failure) => failure,
         }),
         None => match nearest() {
-            Some(path) => read(&path).map_err(|error| match error {
-                ReadFailure::Absent => Failure::new(
-                    exit::IO,
-                    format!("{}: was deleted while it was read", path.display()),
-                ),
-                ReadFailure::Bad(failure) => failure,
-            }),
+            Some(path) => read_found(&path),
             None => Ok(Config::default()),
         },
     }
+}
+
+/// The repository that contains a directory, or else the directory itself.
+pub fn tree(dir: &Path) -> PathBuf {
+    let dir = std::env::current_dir().unwrap_or_default().join(dir);
+    let mut above = dir.ancestors();
+    let repository = above.find(|dir| dir.join(".git").exists());
+    repository.unwrap_or(&dir).to_owned()
 }
 
 fn nearest() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     for dir in here.ancestors() {
         let candidate = dir.join(FILE_NAME);
-        if candidate.is_file() {
+        let meta = std::fs::symlink_metadata(&candidate);
+        if meta.is_ok_and(|meta| meta.is_file() || meta.is_symlink()) {
             return Some(candidate);
         }
         if dir.join(".git").exists() {
@@ -154,6 +158,26 @@ enum ReadFailure {
     Bad(Failure),
 }
 
+/// Reads a configuration file that the user did not name. It may belong to an untrusted repository,
+/// so a link must not lead out of that.
+fn read_found(path: &Path) -> Result<Config, Failure> {
+    let dir = path.parent().unwrap_or(path);
+    let bytes = ConfinedDisk::new(tree(dir)).read(path).map_err(|error| {
+        let failure = Failure::new(exit::IO, format!("{}: {error}", path.display()));
+        match error {
+            ReadError::LeavesTree { .. } => failure.hint(
+                "replace the link with a copy of the file, or name the file with `--config FILE`",
+            ),
+            _ => failure,
+        }
+    })?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        let message = format!("{}: is not UTF-8", path.display());
+        Failure::new(exit::DATA, message)
+    })?;
+    parse(path, &text)
+}
+
 fn read(path: &Path) -> Result<Config, ReadFailure> {
     let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => ReadFailure::Absent,
@@ -166,8 +190,12 @@ fn read(path: &Path) -> Result<Config, ReadFailure> {
             format!("{}: cannot be read: {error}", path.display()),
         )),
     })?;
-    let mut config: Config = toml::from_str(&text)
-        .map_err(|error| ReadFailure::Bad(invalid_config(path, &text, &error)))?;
+    parse(path, &text).map_err(ReadFailure::Bad)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Config, Failure> {
+    let mut config: Config =
+        toml::from_str(text).map_err(|error| invalid_config(path, text, &error))?;
     config.dir = path.parent().map(Path::to_owned).unwrap_or_default();
     config.path = Some(path.to_owned());
     Ok(config)

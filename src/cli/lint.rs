@@ -13,11 +13,11 @@ use agentproto_lint::render as report;
 use agentproto_lint::render::{Format, Meta, PageInfo};
 use agentproto_lint::root;
 use agentproto_lint::{
-    Baseline, BaselineError, ChangedFile, LintOptions, LintTarget, Profile, Report, Rule, RuleSet,
-    Severity, UnknownRule, compare_with_base, fix_targets, lint_targets, matching,
+    Baseline, BaselineError, ChangedFile, Finding, Fix, LintOptions, LintTarget, Profile, Report,
+    Rule, RuleSet, Safety, Severity, UnknownRule, compare_with_base, fix_targets, lint_targets,
+    matching,
 };
-use agentproto_manifest::{Disk, MAX_FILE_BYTES, Overlay, normalize};
-use agentproto_text::replace_file;
+use agentproto_manifest::{ConfinedDisk, FileSource, MAX_FILE_BYTES, Overlay, normalize};
 
 pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
@@ -39,15 +39,29 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         )
         .hint("remove `--diff`: in this format the findings contain their edits"));
     }
-    let mut files = Overlay::new(&Disk);
-    let targets = targets(args, &config, &mut files)?;
+    let root = root::of(&root_paths(args));
+    let disk = ConfinedDisk::new(&root);
+    let staged = match args.staged {
+        true => Some(git::Staged::read(&root, &disk)?),
+        false => None,
+    };
+    let changed_since = args.changed.as_deref().map(git::Base::of).transpose()?;
+    let base = staged.as_ref().map(|s| &s.base).or(changed_since.as_ref());
+    let mut files = Overlay::new(match &staged {
+        Some(staged) => staged,
+        None => &disk,
+    });
+    let targets = match (&staged, &changed_since) {
+        (Some(staged), _) => narrow(args, &config, &staged.paths)?,
+        (_, Some(base)) => narrow(args, &config, &base.changed(&disk)?)?,
+        _ => targets(args, &config, &disk, &mut files)?,
+    };
     let per_file = per_file(&config)?;
     let skip = |file: &Path, rule: &'static Rule| {
         per_file
             .iter()
             .any(|(globs, slugs)| slugs.contains(&rule.slug) && globs.matches(file))
     };
-    let root = root::of(&root_paths(args));
     signals::watch();
     let options = LintOptions {
         threads: threads(args),
@@ -62,9 +76,8 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     } else {
         (lint_targets(&targets, &options), Vec::new())
     };
-    let base = args.changed.as_deref().or(args.staged.then_some("HEAD"));
-    if let Some(reference) = base {
-        compare_with_base(&mut report, &options, |path| git::text_at(reference, path));
+    if let Some(base) = base {
+        compare_with_base(&mut report, &options, |path| base.text(path));
     }
     // Read before a baseline or an option can hide it.
     let internal_error = has_internal_error(&report);
@@ -85,11 +98,14 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     if global.verbose {
         print_verbose(&config, &root, &report, &meta);
     }
+    if fixing && !global.quiet {
+        print_unfixed_links(&report, &disk, args.unsafe_fixes, &meta);
+    }
     if args.diff {
         let code = show_diff(&changed, &meta, out)?;
         return Ok(if internal_error { exit::INTERNAL } else { code });
     }
-    write_fixed(&changed)?;
+    write_fixed(&changed, &disk)?;
     if let (Some(file), None) = (&args.write_baseline, signals::interrupted()) {
         write_baseline(file, &report, global)?;
         // Findings in the new baseline no longer count.
@@ -121,7 +137,7 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         note(&format!("fixed {files}"));
     }
     if args.hide_suppressed {
-        report.findings.retain(agentproto_lint::Finding::counts);
+        report.findings.retain(Finding::counts);
     }
     let code = verdict(&report, &meta, internal_error);
     let page = match args.page.is_paged() {
@@ -207,21 +223,38 @@ fn show_diff(changed: &[ChangedFile], meta: &Meta, out: &mut dyn Write) -> Outco
 }
 
 /// Writes each fixed file atomically, unless it was changed in the meantime.
-fn write_fixed(changed: &[ChangedFile]) -> Result<(), Failure> {
+fn write_fixed(changed: &[ChangedFile], disk: &ConfinedDisk) -> Result<(), Failure> {
     for change in changed {
-        let path = &change.path;
-        let fail =
-            |what: &str| Failure::new(exit::CANT_CREATE, format!("{}: {what}", path.display()));
-        let now = std::fs::read(path).map_err(|e| fail(&format!("cannot be read again: {e}")))?;
-        if now != change.old.as_bytes() {
-            return Err(fail(
-                "changed while it was being fixed; nothing was written to it",
-            ));
-        }
-        replace_file(path, change.new.as_bytes())
-            .map_err(|e| fail(&format!("cannot be written: {e}")))?;
+        let (path, old, new) = (&change.path, &change.old, &change.new);
+        disk.replace(path, old.as_bytes(), new.as_bytes())
+            .map_err(|error| {
+                let message = format!("{}: {error}", path.display());
+                Failure::new(exit::CANT_CREATE, message)
+            })?;
     }
     Ok(())
+}
+
+/// Names the files whose fixes are not applied because they are symbolic links.
+fn print_unfixed_links(report: &Report, disk: &ConfinedDisk, all_fixes: bool, meta: &Meta) {
+    let applies = |fix: &Fix| all_fixes || fix.safety == Safety::Safe;
+    let fixable = |f: &&Finding| f.counts() && f.fix.as_ref().is_some_and(applies);
+    let mut files: Vec<&Path> = report
+        .findings
+        .iter()
+        .filter(fixable)
+        .map(|f| f.file.as_path())
+        .collect();
+    files.dedup();
+    for file in files {
+        if let Some(target) = disk.link_target(file) {
+            note(&format!(
+                "{} is a symbolic link and is not fixed; fix the file that it points to: {}",
+                meta.path(file),
+                meta.path(&target)
+            ));
+        }
+    }
 }
 
 fn write_baseline(file: &Path, report: &Report, global: &Global) -> Result<(), Failure> {
@@ -241,17 +274,18 @@ fn known_findings(args: &Lint, config: &Config) -> Result<Option<Baseline>, Fail
     if args.no_baseline {
         return Ok(None);
     }
-    let configured = || {
-        config
-            .lint
-            .baseline
-            .as_ref()
-            .map(|b| discover::clean(&config.dir.join(b)))
-    };
-    match args.baseline.clone().or_else(configured) {
-        Some(file) => Baseline::load(&file).map(Some).map_err(baseline_failure),
-        None => Ok(None),
+    if let Some(file) = &args.baseline {
+        return Baseline::load(file).map(Some).map_err(baseline_failure);
     }
+    let Some(file) = &config.lint.baseline else {
+        return Ok(None);
+    };
+    // The configuration may belong to an untrusted repository.
+    let file = discover::clean(&config.dir.join(file));
+    let tree = ConfinedDisk::new(config::tree(&config.dir));
+    Baseline::load_from(&tree, &file)
+        .map(Some)
+        .map_err(baseline_failure)
 }
 
 fn baseline_failure(error: BaselineError) -> Failure {
@@ -357,10 +391,12 @@ fn fail_on(args: &Lint, config: &Config) -> Severity {
 
 fn discover_targets(
     paths: &[PathBuf],
+    disk: &ConfinedDisk,
     config: &Config,
     args: &Lint,
 ) -> Result<Vec<LintTarget>, Failure> {
-    let found = discover::targets(paths, &excludes(config)?, args.force_exclude, threads(args));
+    let excluded = excludes(config)?;
+    let found = discover::targets(paths, disk, &excluded, args.force_exclude, threads(args));
     found.map_err(|error| {
         Failure::new(exit::NO_INPUT, error.to_string())
             .hint("name a manifest, a directory, or `-` for stdin")
@@ -386,25 +422,16 @@ fn globs(dir: &Path, patterns: &[String], field: &str) -> Result<Globs, Failure>
 fn targets(
     args: &Lint,
     config: &Config,
+    disk: &ConfinedDisk,
     files: &mut Overlay<'_>,
 ) -> Result<Vec<LintTarget>, Failure> {
-    if args.staged {
-        let staged = git::staged()?;
-        let targets = narrow(args, config, staged.paths.iter())?;
-        files.texts.extend(staged.texts);
-        return Ok(targets);
-    }
-    if let Some(reference) = &args.changed {
-        let changed = git::changed(reference)?;
-        return narrow(args, config, changed.iter());
-    }
     let mut paths = args.paths.clone();
     if paths.is_empty() {
         paths.push(PathBuf::from("."));
     }
     let stdin = paths.iter().position(|p| p.as_os_str() == "-");
     let Some(at) = stdin else {
-        return discover_targets(&paths, config, args);
+        return discover_targets(&paths, disk, config, args);
     };
     paths.remove(at);
     let name = args
@@ -413,7 +440,7 @@ fn targets(
         .unwrap_or_else(|| PathBuf::from("stdin.md"));
     let name = discover::clean(&name);
     files.texts.insert(name.clone(), Some(stdin_text()?));
-    let mut targets = discover_targets(&paths, config, args)?;
+    let mut targets = discover_targets(&paths, disk, config, args)?;
     targets.retain(|t| t.path != name);
     targets.push(LintTarget::named(name));
     targets.sort_by(|a, b| a.path.cmp(&b.path));
@@ -421,11 +448,7 @@ fn targets(
 }
 
 /// Changed files that are below the given paths and may be manifests.
-fn narrow<'p>(
-    args: &Lint,
-    config: &Config,
-    changed: impl Iterator<Item = &'p PathBuf>,
-) -> Result<Vec<LintTarget>, Failure> {
+fn narrow(args: &Lint, config: &Config, changed: &[PathBuf]) -> Result<Vec<LintTarget>, Failure> {
     let excluded = excludes(config)?;
     let here = std::env::current_dir().unwrap_or_default();
     let mut below = Vec::with_capacity(args.paths.len());
@@ -446,6 +469,7 @@ fn narrow<'p>(
     let inside =
         |path: &Path| below.is_empty() || below.iter().any(|b| here.join(path).starts_with(b));
     Ok(changed
+        .iter()
         .filter(|p| discover::is_candidate(p) && inside(p) && !excluded.matches(p))
         .map(|p| discover::target(p))
         .collect())

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::finding::{Finding, Report};
-use agentproto_manifest::normalize;
+use agentproto_manifest::{FileSource, ReadError, normalize};
 use agentproto_text::replace_file;
 
 const SCHEMA: &str = "agentproto.baseline/v1";
@@ -124,6 +124,26 @@ impl Baseline {
             return Err(fail(io::Error::other("not a regular file")));
         }
         Baseline::parse(&std::fs::read_to_string(file).map_err(fail)?, file)
+    }
+
+    /// Reads a baseline file from a source that may refuse to read it.
+    pub fn load_from(files: &dyn FileSource, file: &Path) -> Result<Baseline, BaselineError> {
+        let bytes = files.read(file).map_err(|error| match error {
+            ReadError::NotFound => BaselineError::Missing(file.to_owned()),
+            ReadError::LeavesTree { .. } => BaselineError::Read {
+                path: file.to_owned(),
+                error: io::Error::other("it is outside the repository of the configuration"),
+            },
+            error => BaselineError::Read {
+                path: file.to_owned(),
+                error: io::Error::other(error.to_string()),
+            },
+        })?;
+        let text = String::from_utf8(bytes).map_err(|_| BaselineError::Invalid {
+            path: file.to_owned(),
+            why: "not valid UTF-8".to_owned(),
+        })?;
+        Baseline::parse(&text, file)
     }
 
     /// Parses the text of a baseline. `file` is the path it was read from.

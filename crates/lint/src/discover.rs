@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use parking_lot::Mutex;
 
 use crate::LintTarget;
-use agentproto_manifest::{Doctype, normalize};
+use agentproto_manifest::{ConfinedDisk, Doctype, normalize};
 
 /// A path that the user named and that does not exist or cannot be accessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,8 +25,12 @@ pub struct NotFound {
 ///
 /// `exclude` does not apply to files named on the command line, unless `force_exclude` is set.
 /// Hook runners need that, because they name every file.
+///
+/// A directory that is reached through a symbolic link out of `disk` is not walked. It becomes a
+/// target, so that it is reported.
 pub fn targets(
     paths: &[PathBuf],
+    disk: &ConfinedDisk,
     excluded: &Excludes,
     force_exclude: bool,
     threads: usize,
@@ -37,8 +42,8 @@ pub fn targets(
             why: reason(&error),
         })?;
         let is_dir = meta.is_dir() || (meta.is_symlink() && path.is_dir());
-        if is_dir && !is_manifest_name(path) {
-            walk(path, excluded, threads, &mut targets);
+        if is_dir && !is_manifest_name(path) && disk.contains(path) {
+            walk(path, disk, excluded, threads, &mut targets);
         } else if !(force_exclude && excluded.matches(path)) {
             targets.push(LintTarget::named(clean(path)));
         }
@@ -105,7 +110,23 @@ fn without_duplicates(targets: &mut Vec<LintTarget>) {
     targets.retain(|t| !t.path.is_absolute() || !seen.contains(&t.path));
 }
 
-fn walk(dir: &Path, excluded: &Excludes, threads: usize, out: &mut Vec<LintTarget>) {
+fn walk(
+    dir: &Path,
+    disk: &ConfinedDisk,
+    excluded: &Excludes,
+    threads: usize,
+    out: &mut Vec<LintTarget>,
+) {
+    let rules = IgnoreFiles {
+        root: disk.real_root().to_owned(),
+        refused: Mutex::default(),
+    };
+    if !rules.can_be_read(dir) || !rules.can_be_read_above(dir) {
+        out.append(&mut rules.refused.into_inner());
+        return;
+    }
+    let rules = Arc::new(rules);
+    let filter = Arc::clone(&rules);
     // Hidden directories are walked, because bundles use some (`.cli/`, `.secrets/`).
     let mut builder = WalkBuilder::new(dir);
     builder
@@ -113,14 +134,17 @@ fn walk(dir: &Path, excluded: &Excludes, threads: usize, out: &mut Vec<LintTarge
         .require_git(false)
         .follow_links(false)
         .threads(threads)
-        .filter_entry(|entry| {
-            !matches!(
+        .filter_entry(move |entry| {
+            let skipped = matches!(
                 entry.file_name().to_str(),
                 Some(".git" | "node_modules" | ".hg")
-            )
+            );
+            let is_dir = entry.file_type().is_some_and(|t| t.is_dir());
+            !skipped && (!is_dir || filter.can_be_read(entry.path()))
         });
     if threads < 2 {
         out.extend(builder.build().filter_map(|entry| found(entry, excluded)));
+        out.append(&mut rules.refused.lock());
         return;
     }
     let all = Mutex::new(Vec::new());
@@ -135,6 +159,43 @@ fn walk(dir: &Path, excluded: &Excludes, threads: usize, out: &mut Vec<LintTarge
         })
     });
     out.append(&mut all.into_inner());
+    out.append(&mut rules.refused.lock());
+}
+
+/// Guards the files that say what a walk skips. Reading a device or a pipe might never end, and a
+/// file outside the workspace is not read.
+struct IgnoreFiles {
+    /// Workspace without links.
+    root: PathBuf,
+    /// Files that must not be read. Their directories are not walked, and they are reported.
+    refused: Mutex<Vec<LintTarget>>,
+}
+
+impl IgnoreFiles {
+    /// Whether the walk may read these files of a directory.
+    fn can_be_read(&self, dir: &Path) -> bool {
+        let bad = |file: &PathBuf| match std::fs::symlink_metadata(file) {
+            Ok(meta) if meta.is_symlink() => !std::fs::canonicalize(file)
+                .is_ok_and(|real| real.starts_with(&self.root) && real.is_file()),
+            Ok(meta) => !meta.is_file() && !meta.is_dir(),
+            Err(_) => false,
+        };
+        let files = [".gitignore", ".ignore"].map(|name| dir.join(name));
+        let bad: Vec<PathBuf> = files.into_iter().filter(bad).collect();
+        let readable = bad.is_empty();
+        let bad = bad.iter().map(|file| LintTarget::named(clean(file)));
+        self.refused.lock().extend(bad);
+        readable
+    }
+
+    /// Whether the walk may read these files of the directories above, up to the workspace.
+    fn can_be_read_above(&self, dir: &Path) -> bool {
+        let real = std::fs::canonicalize(dir).unwrap_or_default();
+        let above = real.ancestors().skip(1);
+        above
+            .take_while(|dir| dir.starts_with(&self.root))
+            .all(|dir| self.can_be_read(dir))
+    }
 }
 
 /// The files that one thread of the walk found. They are moved to `all` when the thread ends.

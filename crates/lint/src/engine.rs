@@ -326,11 +326,18 @@ fn catch_panics(path: &Path, rules: &RuleSet, work: impl FnOnce() -> Vec<Finding
 fn unreadable(path: &Path, error: &ReadError, rules: &RuleSet) -> Option<Finding> {
     let rule = match error {
         ReadError::TooLarge(_) => &document::FILE_TOO_LARGE,
+        ReadError::LeavesTree { .. } => &document::MANIFEST_LINK_ESCAPES,
         _ => &document::FILE_UNREADABLE,
     };
     let severity = rules.severity(rule)?;
     let empty = Document::parse(path, String::new());
     let draft = FindingDraft::new(rule, Location::Bytes(Span::default()), error.to_string());
+    let draft = match error {
+        ReadError::LeavesTree { .. } => draft.help(
+            "replace the link with a copy of the file, or lint from a directory that contains both",
+        ),
+        _ => draft,
+    };
     Some(finish_draft(&empty, draft, severity))
 }
 

@@ -161,6 +161,8 @@ impl<'r> Round<'r> {
             .findings
             .iter()
             .filter(|f| f.counts() && report.files.binary_search(&f.file).is_ok())
+            // Nothing is written through a symbolic link.
+            .filter(|f| f.fix.is_none() || options.files.link_target(&f.file).is_none())
             .filter_map(|finding| {
                 let fix = finding.fix.as_ref()?;
                 (fix.safety == Safety::Safe || include_unsafe).then_some(Candidate { finding, fix })

@@ -22,6 +22,7 @@ pub fn of(paths: &[PathBuf]) -> PathBuf {
         .map(|path| directory(&normalize(&here.join(path))))
         .reduce(|a, b| common(&a, &b))
         .unwrap_or_else(|| here.clone());
+    let anchor = before_links(&here, anchor);
     let by_part = paths.iter().all(|path| path.is_relative());
     let above =
         |has: &dyn Fn(&Path) -> bool| anchor.ancestors().find(|d| has(d)).map(Path::to_owned);
@@ -32,6 +33,17 @@ pub fn of(paths: &[PathBuf]) -> PathBuf {
         } else {
             anchor
         })
+}
+
+/// The part of a directory below the working directory that is before the first symbolic link. A
+/// link in an untrusted repository must not choose the root.
+fn before_links(here: &Path, dir: PathBuf) -> PathBuf {
+    let below = |path: &&Path| path.starts_with(here) && *path != here;
+    let links = dir.ancestors().take_while(below).filter(|p| p.is_symlink());
+    match links.last().and_then(Path::parent) {
+        Some(parent) => parent.to_owned(),
+        None => dir,
+    }
 }
 
 fn directory(path: &Path) -> PathBuf {

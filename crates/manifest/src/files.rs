@@ -33,6 +33,18 @@ pub enum ReadError {
     /// The file has this many bytes, more than `MAX_FILE_BYTES`.
     #[error("the file has {0} bytes, but a manifest may have at most {MAX_FILE_BYTES}")]
     TooLarge(u64),
+    /// A symbolic link leads out of the directory that files are read from.
+    #[error(
+        "`{}` is a symbolic link to `{}`, outside the workspace; the file is not read",
+        .link.display(),
+        .target.display()
+    )]
+    LeavesTree {
+        /// Path of the link.
+        link: PathBuf,
+        /// Text of the link.
+        target: PathBuf,
+    },
     /// The operating system reported an error.
     #[error("the file cannot be read: {0}")]
     Io(String),
@@ -83,33 +95,40 @@ fn open(path: &Path) -> std::io::Result<std::fs::File> {
     std::fs::File::open(path)
 }
 
+pub(crate) fn read_error(error: std::io::Error) -> ReadError {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => ReadError::NotFound,
+        std::io::ErrorKind::IsADirectory => ReadError::IsDirectory,
+        _ => ReadError::Io(error.to_string()),
+    }
+}
+
+/// Reads an open file, if it is a regular file of at most `MAX_FILE_BYTES`.
+pub(crate) fn read_limited(file: std::fs::File) -> Result<Vec<u8>, ReadError> {
+    use std::io::Read;
+    let meta = file.metadata().map_err(read_error)?;
+    if meta.is_dir() {
+        return Err(ReadError::IsDirectory);
+    }
+    if !meta.is_file() {
+        return Err(ReadError::Special);
+    }
+    if meta.len() > MAX_FILE_BYTES {
+        return Err(ReadError::TooLarge(meta.len()));
+    }
+    let mut bytes = Vec::with_capacity(meta.len() as usize + 1);
+    file.take(MAX_FILE_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(read_error)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(ReadError::TooLarge(bytes.len() as u64));
+    }
+    Ok(bytes)
+}
+
 impl FileSource for Disk {
     fn read(&self, path: &Path) -> Result<Vec<u8>, ReadError> {
-        use std::io::Read;
-        let fail = |e: std::io::Error| match e.kind() {
-            std::io::ErrorKind::NotFound => ReadError::NotFound,
-            std::io::ErrorKind::IsADirectory => ReadError::IsDirectory,
-            _ => ReadError::Io(e.to_string()),
-        };
-        let file = open(path).map_err(fail)?;
-        let meta = file.metadata().map_err(fail)?;
-        if meta.is_dir() {
-            return Err(ReadError::IsDirectory);
-        }
-        if !meta.is_file() {
-            return Err(ReadError::Special);
-        }
-        if meta.len() > MAX_FILE_BYTES {
-            return Err(ReadError::TooLarge(meta.len()));
-        }
-        let mut bytes = Vec::with_capacity(meta.len() as usize + 1);
-        file.take(MAX_FILE_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .map_err(fail)?;
-        if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(ReadError::TooLarge(bytes.len() as u64));
-        }
-        Ok(bytes)
+        read_limited(open(path).map_err(read_error)?)
     }
 
     fn kind(&self, path: &Path) -> Option<PathKind> {

@@ -9,6 +9,7 @@
 #![deny(missing_docs)]
 
 pub mod comments;
+mod confined;
 mod doctype;
 mod document;
 pub mod fields;
@@ -25,6 +26,7 @@ pub mod views;
 mod workspace;
 pub mod yaml;
 
+pub use confined::{ConfinedDisk, ReplaceError};
 pub use doctype::{Doctype, SANDBOX_PROVIDERS};
 pub use document::{Document, Frontmatter, Problem, ProblemKind};
 pub use files::{Disk, FileSource, KnownFiles, MAX_FILE_BYTES, Overlay, PathKind, ReadError};

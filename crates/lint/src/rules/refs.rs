@@ -261,6 +261,10 @@ fn unreadable<'d>(
     if name.and_then(Doctype::from_file_name).is_some() && ctx.is_linted(path) {
         return;
     }
+    if let ReadError::LeavesTree { .. } = error {
+        escapes(ctx, reference);
+        return;
+    }
     // A directory as a leaf of `commands` is reported by another rule.
     if reference.site.role == RefRole::Tool
         && *error == ReadError::IsDirectory

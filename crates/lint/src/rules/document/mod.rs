@@ -11,6 +11,7 @@ mod fm_required_missing;
 mod fm_type;
 mod fm_unknown_field;
 mod internal_fault;
+mod manifest_link_escapes;
 mod problems;
 
 use crate::context::RuleContext;
@@ -31,6 +32,7 @@ pub use fm_type::FM_TYPE;
 use fm_type::key_is_not_text;
 pub use fm_unknown_field::FM_UNKNOWN_FIELD;
 pub use internal_fault::INTERNAL_FAULT;
+pub use manifest_link_escapes::MANIFEST_LINK_ESCAPES;
 use problems::{
     FM_DELIMITERS, FM_DOCTYPE_UNKNOWN, FM_DUPLICATE_KEY, FM_ENCODING, FM_MISSING, FM_NOT_MAPPING,
     FM_YAML_FEATURE, FM_YAML_SYNTAX,
@@ -58,6 +60,7 @@ pub static FAMILY: Family = Family {
         &BODY_SECTIONS_RECOMMENDED,
         &FILE_TOO_LARGE,
         &FILE_UNREADABLE,
+        &MANIFEST_LINK_ESCAPES,
         &INTERNAL_FAULT,
     ],
     checks: &[

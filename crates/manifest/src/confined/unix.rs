@@ -1,0 +1,103 @@
+//! Opens files relative to an open directory.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::{Access, Obstacle};
+
+/// An open file or directory.
+pub(super) struct Handle(OwnedFd);
+
+impl Handle {
+    pub(super) fn root(path: &Path) -> io::Result<Handle> {
+        let flags = flags(Access::Directory);
+        Ok(Handle(rustix::fs::open(path, flags, Mode::empty())?))
+    }
+
+    /// Opens a path below this directory. On Linux, links that stay below it are followed.
+    pub(super) fn beneath(&self, path: &Path, access: Access) -> io::Result<Handle> {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::{ResolveFlags, openat2};
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+            let open = || openat2(&self.0, path, flags(access), Mode::empty(), resolve);
+            Ok(Handle(retry_on_intr(open)?))
+        }
+        #[cfg(not(target_os = "linux"))]
+        self.exactly(path, access)
+    }
+
+    /// Opens a path below this directory, and does not follow any link.
+    pub(super) fn exactly(&self, path: &Path, access: Access) -> io::Result<Handle> {
+        let open = |dir: &OwnedFd, name: &OsStr, access| {
+            let flags = flags(access) | OFlags::NOFOLLOW;
+            retry_on_intr(|| openat(dir, name, flags, Mode::empty()))
+        };
+        let mut names = path.components().peekable();
+        let mut dir = open(&self.0, OsStr::new("."), Access::Directory)?;
+        while let Some(part) = names.next() {
+            let name = match part {
+                Component::Normal(name) => name,
+                Component::CurDir => continue,
+                _ => return Err(Errno::LOOP.into()),
+            };
+            let last = names.peek().is_none();
+            let access = if last { access } else { Access::Directory };
+            dir = open(&dir, name, access)?;
+        }
+        Ok(Handle(dir))
+    }
+
+    pub(super) fn into_file(self) -> io::Result<File> {
+        Ok(File::from(self.0))
+    }
+
+    /// Creates a file in this directory. It must not exist.
+    pub(super) fn create(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        Ok(File::from(openat(&self.0, name, flags, mode)?))
+    }
+
+    pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(renameat(&self.0, from, &self.0, to)?)
+    }
+
+    pub(super) fn remove(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.0, name, AtFlags::empty())?)
+    }
+}
+
+/// Opening a pipe must not block, and a terminal must not become the controlling one.
+fn flags(access: Access) -> OFlags {
+    match access {
+        Access::Read => OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC,
+        Access::Directory => DIRECTORY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+    }
+}
+
+/// Directories that can be passed through, but not listed, must also work.
+#[cfg(target_os = "linux")]
+const DIRECTORY: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const DIRECTORY: OFlags = OFlags::RDONLY;
+
+pub(super) fn obstacle(error: &io::Error) -> Obstacle {
+    match Errno::from_io_error(error) {
+        Some(Errno::XDEV) => Obstacle::Leaves,
+        // `openat2` is missing in old kernels (NOSYS) and refused by old container runtimes (PERM).
+        // A link in place of a directory is not a directory. A concurrent rename gives AGAIN. BSD
+        // systems report links as MLINK.
+        Some(Errno::LOOP | Errno::NOTDIR | Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {
+            Obstacle::Link
+        }
+        Some(Errno::MLINK) => Obstacle::Link,
+        _ => Obstacle::Other,
+    }
+}
