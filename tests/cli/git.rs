@@ -4,9 +4,9 @@ use std::process::Command;
 
 use super::support::{Dir, FLAWS};
 
-const MANIFEST: &str = "heron/AGENT-CLI.md";
+pub const MANIFEST: &str = "heron/AGENT-CLI.md";
 
-fn git(dir: &Dir, args: &[&str]) {
+pub fn git(dir: &Dir, args: &[&str]) {
     let output = Command::new("git")
         .current_dir(dir.path())
         .args([
@@ -30,13 +30,13 @@ fn git(dir: &Dir, args: &[&str]) {
     assert!(output.status.success(), "git {args:?}: {said}");
 }
 
-fn commit(dir: &Dir, message: &str) {
+pub fn commit(dir: &Dir, message: &str) {
     git(dir, &["add", "-A"]);
     git(dir, &["commit", "-qm", message]);
 }
 
 /// A repository with two committed bundles. The second one has a mistake from the start.
-fn repository() -> Dir {
+pub fn repository() -> Dir {
     let dir = Dir::heron();
     dir.bundle("old");
     dir.replace("old/AGENT-CLI.md", "bin: heron\n", "bin: heron\nodd: 1\n");
@@ -45,7 +45,7 @@ fn repository() -> Dir {
     dir
 }
 
-fn flaw(dir: &Dir) {
+pub fn flaw(dir: &Dir) {
     dir.replace(MANIFEST, "tags: [coding,", "tags: [coding, coding,");
 }
 

@@ -5,6 +5,10 @@ mod commands;
 mod config;
 mod fixing;
 mod git;
+#[cfg(unix)]
+mod git_programs;
+#[cfg(unix)]
+mod links;
 mod outputs;
 mod paths;
 #[cfg(target_os = "linux")]

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+#[cfg(unix)]
+mod confined;
 mod views;
 mod yaml;
 

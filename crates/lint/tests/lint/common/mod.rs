@@ -40,6 +40,10 @@ pub enum SpecialFile {
     Folder,
     NotUtf8,
     Huge,
+    /// A symbolic link to a file outside the workspace.
+    LinkOut,
+    /// A symbolic link to a file inside the workspace. It is read like the file itself.
+    LinkIn,
 }
 
 /// The disk, with some paths replaced by such files.
@@ -58,7 +62,11 @@ impl FileSource for SpecialFiles {
             Some(SpecialFile::Folder) => Err(ReadError::IsDirectory),
             Some(SpecialFile::NotUtf8) => Ok(b"---\nname: caf\xe9\n---\n".to_vec()),
             Some(SpecialFile::Huge) => Err(ReadError::TooLarge(MAX_FILE_BYTES + 1)),
-            None => Disk.read(path),
+            Some(SpecialFile::LinkOut) => Err(ReadError::LeavesTree {
+                link: path.file_name().expect("a name").into(),
+                target: "/etc/shadow".into(),
+            }),
+            Some(SpecialFile::LinkIn) | None => Disk.read(path),
         }
     }
     fn kind(&self, path: &Path) -> Option<PathKind> {
