@@ -40,16 +40,6 @@ enum Access {
     Directory,
 }
 
-/// Why a path could not be opened in one step.
-enum Obstacle {
-    /// A link leaves the root, or would leave it if its text were followed.
-    Leaves,
-    /// A link that this step does not follow, or a system that does not support the step.
-    Link,
-    /// Any other error, which is final.
-    Other,
-}
-
 /// Why a file was not replaced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplaceError {
@@ -109,9 +99,9 @@ impl ConfinedDisk {
             .map_err(ReplaceError::Read)?;
         let handle = dir
             .exactly(Path::new(name), Access::Read)
-            .map_err(|error| match platform::obstacle(&error) {
-                Obstacle::Link => ReplaceError::Link,
-                _ => again(error),
+            .map_err(|error| match platform::is_link(&error) {
+                true => ReplaceError::Link,
+                false => again(error),
             })?;
         let file = handle.into_file().map_err(again)?;
         let permissions = file.metadata().map_err(again)?.permissions();
@@ -136,15 +126,11 @@ impl ConfinedDisk {
 
     fn open(&self, path: &Path, access: Access) -> Result<Handle, ReadError> {
         let root = self.handle.as_ref().map_err(Clone::clone)?;
-        let mut leaves = false;
         if let Some(inside) = self.relative(path) {
             match root.beneath(&inside, access) {
                 Ok(handle) => return Ok(handle),
-                Err(error) => match platform::obstacle(&error) {
-                    Obstacle::Leaves => leaves = true,
-                    Obstacle::Link => {}
-                    Obstacle::Other => return Err(read_error(error)),
-                },
+                Err(error) if platform::is_link(&error) => {}
+                Err(error) => return Err(read_error(error)),
             }
         }
         // Links that are absolute or go through the parent of the root may still lead to a file
@@ -152,11 +138,13 @@ impl ConfinedDisk {
         match std::fs::canonicalize(self.working_dir.join(path)) {
             Ok(real) => match real.strip_prefix(&self.real_root) {
                 Ok(inside) => root.exactly(inside, access).map_err(read_error),
-                Err(_) => Err(self.leaving_link(path)),
+                Err(_) => Err(self.leaving_link(path).unwrap_or(ReadError::LeavesTree {
+                    link: path.to_owned(),
+                    target: real,
+                })),
             },
             // Does not reveal whether a file outside the root exists.
-            Err(_) if leaves => Err(self.leaving_link(path)),
-            Err(error) => Err(read_error(error)),
+            Err(error) => Err(self.leaving_link(path).unwrap_or(read_error(error))),
         }
     }
 
@@ -179,31 +167,26 @@ impl ConfinedDisk {
         real.starts_with(&self.real_root).then_some(real)
     }
 
-    /// The error for a path that leaves the root. It names the link that leads out, and the text of
-    /// that link.
-    fn leaving_link(&self, path: &Path) -> ReadError {
+    /// The error for a path that leaves the root by the text of a link. It names the link that leads
+    /// out, and its text.
+    fn leaving_link(&self, path: &Path) -> Option<ReadError> {
         let inside = |p: &Path| p.starts_with(&self.root) || p.starts_with(&self.real_root);
         let mut at = self.working_dir.join(path);
-        let (mut link, mut target) = (at.clone(), at.clone());
         for _ in 0..MAX_LINKS {
             let mut parts: Vec<&Path> = at.ancestors().filter(|part| inside(part)).collect();
             parts.reverse();
             let read = |part: &Path| Some((part.to_owned(), std::fs::read_link(part).ok()?));
-            let Some((place, text)) = parts.into_iter().find_map(read) else {
-                break;
-            };
-            let rest = at.strip_prefix(&place).unwrap_or(Path::new(""));
-            let next = place.parent().unwrap_or(&place).join(&text).join(rest);
-            (link, target, at) = (place, text, normalize(&next));
+            let (link, target) = parts.into_iter().find_map(read)?;
+            let rest = at.strip_prefix(&link).unwrap_or(Path::new(""));
+            let next = link.parent().unwrap_or(&link).join(&target).join(rest);
+            at = normalize(&next);
             if !inside(&at) {
-                break;
+                let shown = link.strip_prefix(&self.working_dir);
+                let link = shown.map_or_else(|_| link.clone(), Path::to_owned);
+                return Some(ReadError::LeavesTree { link, target });
             }
         }
-        let shown = link.strip_prefix(&self.working_dir);
-        ReadError::LeavesTree {
-            link: shown.map_or_else(|_| link.clone(), Path::to_owned),
-            target,
-        }
+        None
     }
 }
 

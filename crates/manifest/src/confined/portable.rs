@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Access, Obstacle};
+use super::Access;
 
 /// The path of a file or directory without links.
 pub(super) struct Handle(PathBuf);
@@ -59,9 +59,7 @@ fn without_links(path: &Path) -> io::Result<()> {
     }
 }
 
-pub(super) fn obstacle(error: &io::Error) -> Obstacle {
-    match error.kind() {
-        io::ErrorKind::Unsupported => Obstacle::Link,
-        _ => Obstacle::Other,
-    }
+/// Whether a link was met that is not followed.
+pub(super) fn is_link(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Unsupported
 }

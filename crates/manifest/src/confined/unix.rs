@@ -9,7 +9,7 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::{Access, Obstacle};
+use super::Access;
 
 /// An open file or directory.
 pub(super) struct Handle(OwnedFd);
@@ -88,16 +88,22 @@ const DIRECTORY: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const DIRECTORY: OFlags = OFlags::RDONLY;
 
-pub(super) fn obstacle(error: &io::Error) -> Obstacle {
-    match Errno::from_io_error(error) {
-        Some(Errno::XDEV) => Obstacle::Leaves,
-        // `openat2` is missing in old kernels (NOSYS) and refused by old container runtimes (PERM).
-        // A link in place of a directory is not a directory. A concurrent rename gives AGAIN. BSD
-        // systems report links as MLINK.
-        Some(Errno::LOOP | Errno::NOTDIR | Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {
-            Obstacle::Link
-        }
-        Some(Errno::MLINK) => Obstacle::Link,
-        _ => Obstacle::Other,
-    }
+/// Whether a link was met that is not followed, or the system does not support the call.
+pub(super) fn is_link(error: &io::Error) -> bool {
+    let Some(errno) = Errno::from_io_error(error) else {
+        return false;
+    };
+    // `openat2` reports a link that leaves as XDEV, and a concurrent rename as AGAIN. Old kernels
+    // (NOSYS) and container runtimes (PERM) do not have it. `openat` reports a link in place of a
+    // file as LOOP (MLINK on BSD) and in place of a directory as NOTDIR.
+    [
+        Errno::XDEV,
+        Errno::AGAIN,
+        Errno::NOSYS,
+        Errno::PERM,
+        Errno::LOOP,
+        Errno::MLINK,
+        Errno::NOTDIR,
+    ]
+    .contains(&errno)
 }
