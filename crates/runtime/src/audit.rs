@@ -1,13 +1,22 @@
-//! The AIP-7 audit log: one line per event, chained by hashes. A separate file points to the newest
-//! line, so that a truncated log is detected.
+//! The AIP-7 audit log: one line per event, chained by hashes and authenticated with a key that a
+//! confined program cannot read. A pointer file, authenticated in the same way, names the newest
+//! event, so that a truncated log is detected.
+
+mod key;
+mod line;
+#[cfg(test)]
+mod tests;
+mod verify;
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
+use agentproto_text::flood::FloodLimit;
 use agentproto_text::time;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -17,10 +26,14 @@ use crate::error::{Code, Error};
 use crate::home::{Home, make_dir};
 use agentproto_text::redact::SecretRedactor;
 
+use self::key::{HomeKey, Key};
+use self::line::{Event, Problem, Tip};
+pub use self::verify::{Anchor, Verified, verify};
+
 /// Value of `schema` in every line.
 pub const SCHEMA: &str = "agentgovernance/v1";
-/// The `prev` of the first line.
-const GENESIS: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+/// First event of a log that was started after an earlier one had been moved or deleted.
+const RESTART: &str = "audit.restart";
 /// Maximum length of a line in bytes. Longer lines are not read into memory.
 const MAX_LINE: u64 = 8 << 20;
 /// Limits on `data`, whose contents an agent controls. Values beyond them are replaced by size and
@@ -28,16 +41,15 @@ const MAX_LINE: u64 = 8 << 20;
 const MAX_DATA: usize = 64 << 10;
 const MAX_DEPTH: usize = 32;
 
-/// Width in bytes of the pointer to the newest line.
-const HEAD_WIDTH: usize = 127;
-
 /// Writes events. Several processes may write to one log, so each append holds the file's lock.
 pub struct Audit {
+    home: Home,
     path: PathBuf,
     actor: String,
     entity: String,
     masks: SecretRedactor,
     log: Arc<Mutex<Option<Log>>>,
+    refusals: Mutex<FloodLimit<(String, Value)>>,
 }
 
 /// A log that is open in this process, with its path.
@@ -77,9 +89,19 @@ fn is_at(log: &Mutex<Option<Log>>, path: &Path) -> bool {
 struct Log {
     file: File,
     head: File,
-    /// End offset and tip of the last line that this process wrote. Stale when another process has
-    /// written since.
-    known: Option<(u64, Tip)>,
+    /// State after the last event that this process wrote. Stale when another process has written
+    /// since.
+    known: Option<Position>,
+}
+
+/// The end of a log that was checked.
+struct Position {
+    /// Size of the log in bytes.
+    end: u64,
+    tip: Option<Tip>,
+    /// Number of the first keyed event.
+    keyed_from: u64,
+    key: Key,
 }
 
 impl Log {
@@ -100,12 +122,6 @@ impl Log {
             known: None,
         })
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Tip {
-    seq: u64,
-    hash: String,
 }
 
 /// Path of a home's audit log.
@@ -130,6 +146,8 @@ impl Audit {
             masks,
             log: shared(&default_path(home)),
             path: default_path(home),
+            home: home.clone(),
+            refusals: Mutex::default(),
         })
     }
 
@@ -143,22 +161,137 @@ impl Audit {
             Some(log) => log,
             none => none.insert(Log::open(&self.path).map_err(|e| unwritable(&self.path, &e))?),
         };
-        let locked = Locked::new(&log.file).map_err(|e| unwritable(&self.path, &e))?;
-        let appended = self.append(log, event, data);
-        drop(locked);
-        appended.map_err(|e| unwritable(&self.path, &e))
+        let unwritable = |e| unwritable(&self.path, &e);
+        let _locked = Locked::new(&log.file, libc::LOCK_EX).map_err(unwritable)?;
+        let end = log.file.seek(SeekFrom::End(0)).map_err(unwritable)?;
+        let position = match log.known.take() {
+            Some(position) if position.end == end => position,
+            _ => self.resume(log, end)?,
+        };
+        let position = self.append(log, position, event, data);
+        log.known = Some(position.map_err(unwritable)?);
+        Ok(())
     }
 
-    fn append(&self, log: &mut Log, event: &str, data: Value) -> io::Result<()> {
-        let end = log.file.seek(SeekFrom::End(0))?;
-        let before = match log.known.take() {
-            Some((at, tip)) if at == end => Some(tip),
-            _ => last_line(&mut log.file, end)?,
+    /// Records a request of the agent that was refused or failed. `kind` names similar requests. The
+    /// first ones are recorded one by one. After them, an entry with `count` stands for several, so
+    /// that an agent cannot fill the disk.
+    pub fn record_refusal(
+        &self,
+        kind: &'static str,
+        event: &str,
+        data: Value,
+    ) -> Result<(), Error> {
+        let refusal = (event.to_owned(), data);
+        let admitted = self.refusals.lock().admit(kind, refusal, Instant::now());
+        admitted.map_or(Ok(()), |refusal| self.record_counted(refusal))
+    }
+
+    /// Records the refusals that are counted, but not recorded yet. Call it at the end of a session.
+    pub fn finish_refusals(&self) -> Result<(), Error> {
+        let held = self.refusals.lock().finish();
+        held.into_iter()
+            .try_for_each(|refusal| self.record_counted(refusal))
+    }
+
+    fn record_counted(&self, refusal: ((String, Value), u64)) -> Result<(), Error> {
+        let ((event, mut data), count) = refusal;
+        if let Value::Object(data) = &mut data
+            && count > 1
+        {
+            data.insert("count".to_owned(), count.into());
+        }
+        self.record(&event, data)
+    }
+
+    /// Checks the end of the log before this process appends to it, because an event that is added
+    /// to a cut log would hide the cut. Creates the key and the pointer file if necessary.
+    fn resume(&self, log: &mut Log, end: u64) -> Result<Position, Error> {
+        let unwritable = |e| unwritable(&self.path, &e);
+        let home_key = key::load(&self.home)?;
+        let mut bytes = Vec::new();
+        log.head.rewind().map_err(unwritable)?;
+        let mut head = (&log.head).take(line::MAX_HEAD);
+        head.read_to_end(&mut bytes).map_err(unwritable)?;
+        let must_be_keyed = matches!(home_key, HomeKey::InUse(_));
+        let head = line::read_head(&bytes, &home_key, must_be_keyed).map_err(|problem| {
+            let what = format!("the pointer file is invalid: {}", problem.what);
+            self.broken(Problem { what, ..problem })
+        })?;
+        let keyed_from = head.as_ref().and_then(|head| head.keyed_from);
+        let last = self.last_event(log, end, home_key.get().zip(keyed_from))?;
+        match &head {
+            Some(head) => line::check_end(head.tip.as_ref(), last.as_ref())
+                .map_err(|what| self.broken(what.into()))?,
+            None if end == 0 => {}
+            None => return Err(self.broken("the pointer file is missing or empty".into())),
+        }
+        let is_restart = head.is_none() && must_be_keyed;
+        let is_new = !must_be_keyed;
+        let key = match home_key {
+            HomeKey::New(key) | HomeKey::InUse(key) => key,
+            HomeKey::Missing => key::create(&self.home)?,
         };
-        let (seq, prev) = match before {
-            Some(tip) => (tip.seq + 1, tip.hash),
-            None => (0, GENESIS.to_owned()),
+        let tip = last.map(|last| last.tip);
+        let mut position = Position {
+            end,
+            keyed_from: keyed_from.unwrap_or_else(|| line::count(tip.as_ref())),
+            tip,
+            key,
         };
+        if keyed_from.is_none() {
+            position.write_head(log).map_err(unwritable)?;
+        }
+        if is_new {
+            key::put_in_use(&self.home).map_err(unwritable)?;
+        }
+        if is_restart {
+            let data = json!({ "why": "the earlier audit log was moved or deleted" });
+            position = self
+                .append(log, position, RESTART, data)
+                .map_err(unwritable)?;
+        }
+        Ok(position)
+    }
+
+    /// Reads and checks the last event.
+    fn last_event(
+        &self,
+        log: &mut Log,
+        end: u64,
+        keyed: Option<(&Key, u64)>,
+    ) -> Result<Option<Event>, Error> {
+        let line = last_line(&mut log.file, end).map_err(|e| unwritable(&self.path, &e))?;
+        let Some(line) = line else {
+            return Ok(None);
+        };
+        let read = match line.strip_suffix(b"\n") {
+            Some(text) => line::read_event(text, keyed),
+            None => Err("the line is incomplete: it has no line break".into()),
+        };
+        read.map(Some).map_err(|problem| {
+            let what = format!("the last line is invalid: {}", problem.what);
+            self.broken(Problem { what, ..problem })
+        })
+    }
+
+    fn broken(&self, problem: Problem) -> Error {
+        let what = format!(
+            "nothing can be added to the audit log `{}`: {}",
+            self.path.display(),
+            problem.what
+        );
+        Error::new(Code::AuditBroken, what).hint(problem.hint)
+    }
+
+    fn append(
+        &self,
+        log: &Log,
+        position: Position,
+        event: &str,
+        data: Value,
+    ) -> io::Result<Position> {
+        let seq = line::count(position.tip.as_ref());
         let mut entry = Map::new();
         entry.insert("schema".into(), SCHEMA.into());
         entry.insert("type".into(), "audit-event".into());
@@ -168,34 +301,46 @@ impl Audit {
         entry.insert("entity".into(), self.masks.mask(&self.entity).into());
         entry.insert("event".into(), event.into());
         entry.insert("data".into(), data);
-        entry.insert("prev".into(), prev.into());
-        let hash = hash_of(&entry);
-        entry.insert("hash".into(), hash.as_str().into());
-        let mut line = serde_json::to_vec(&entry)?;
-        line.push(b'\n');
-        if let Err(error) = log.file.write_all_at(&line, end) {
-            // A partial line would break the chain permanently.
+        entry.insert("prev".into(), line::next_prev(position.tip.as_ref()).into());
+        let (line, hash) = line::write_event(&entry, &position.key)?;
+        let end = position.end;
+        let position = Position {
+            end: end + line.len() as u64,
+            tip: Some(Tip { seq, hash }),
+            ..position
+        };
+        let written = log.file.write_all_at(&line, end);
+        if let Err(error) = written.and_then(|()| position.write_head(log)) {
+            // A partial line, or a pointer that is two events behind, would break the log.
             let _ = log.file.set_len(end);
             return Err(error);
         }
-        // The pointer has a fixed length, so it can be overwritten in place.
-        let head = json!({ "seq": seq, "hash": hash }).to_string();
-        let head = format!("{head:<HEAD_WIDTH$}\n");
-        log.head.write_all_at(head.as_bytes(), 0)?;
-        log.known = Some((end + line.len() as u64, Tip { seq, hash }));
-        Ok(())
+        Ok(position)
     }
 }
 
-/// Holds the lock of a file during one append.
+impl Drop for Audit {
+    fn drop(&mut self) {
+        let _ = self.finish_refusals();
+    }
+}
+
+impl Position {
+    fn write_head(&self, log: &Log) -> io::Result<()> {
+        let head = line::write_head(self.tip.as_ref(), self.keyed_from, &self.key);
+        log.head.write_all_at(head.as_bytes(), 0)
+    }
+}
+
+/// Holds the lock of a file.
 struct Locked(i32);
 
 impl Locked {
-    fn new(file: &File) -> io::Result<Self> {
+    fn new(file: &File, how: libc::c_int) -> io::Result<Self> {
         let fd = file.as_raw_fd();
         loop {
             // SAFETY: the descriptor stays open longer than the lock.
-            if unsafe { libc::flock(fd, libc::LOCK_EX) } == 0 {
+            if unsafe { libc::flock(fd, how) } == 0 {
                 return Ok(Locked(fd));
             }
             let error = io::Error::last_os_error();
@@ -263,48 +408,8 @@ fn digest(value: &Value) -> Value {
     json!({ "bytes": text.len(), "sha256": hash })
 }
 
-/// Hash of the entry without its `hash` field, with keys sorted by name.
-fn hash_of(entry: &Map<String, Value>) -> String {
-    let mut hasher = Sha256::new();
-    let mut text = String::with_capacity(512);
-    canonical_object(entry, &mut text);
-    hasher.update(text);
-    format!("sha256:{}", agentproto_text::hex(&hasher.finalize()))
-}
-
-fn canonical(value: &Value, text: &mut String) {
-    match value {
-        Value::Object(map) => canonical_object(map, text),
-        Value::Array(items) => {
-            text.push('[');
-            for (n, item) in items.iter().enumerate() {
-                if n > 0 {
-                    text.push(',');
-                }
-                canonical(item, text);
-            }
-            text.push(']');
-        }
-        other => text.push_str(&other.to_string()),
-    }
-}
-
-fn canonical_object(map: &Map<String, Value>, text: &mut String) {
-    let mut members: Vec<(&String, &Value)> = map.iter().collect();
-    members.sort_by_key(|(key, _)| *key);
-    text.push('{');
-    for (n, (key, value)) in members.into_iter().enumerate() {
-        if n > 0 {
-            text.push(',');
-        }
-        text.push_str(&Value::from(key.as_str()).to_string());
-        text.push(':');
-        canonical(value, text);
-    }
-    text.push('}');
-}
-
-fn last_line(file: &mut File, end: u64) -> io::Result<Option<Tip>> {
+/// The last line with its line break, or `None` if the file is empty.
+fn last_line(file: &mut File, end: u64) -> io::Result<Option<Vec<u8>>> {
     if end == 0 {
         return Ok(None);
     }
@@ -312,7 +417,7 @@ fn last_line(file: &mut File, end: u64) -> io::Result<Option<Tip>> {
     // The last line is nearly always short.
     let mut size = 4 << 10;
     let mut bytes = Vec::new();
-    let line = loop {
+    loop {
         let step = from.min(size);
         size = (size * 4).min(64 << 10);
         from -= step;
@@ -323,221 +428,10 @@ fn last_line(file: &mut File, end: u64) -> io::Result<Option<Tip>> {
         bytes = chunk;
         let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
         if let Some(at) = memchr::memrchr(b'\n', body) {
-            break body.get(at + 1..).unwrap_or_default();
+            return Ok(Some(bytes.split_off(at + 1)));
         }
         if from == 0 || end - from > MAX_LINE {
-            break body;
+            return Ok(Some(bytes));
         }
-    };
-    match tip_of(line) {
-        Some(tip) => Ok(Some(tip)),
-        None => Err(io::Error::other(
-            "its last line is not an audit event; run `agentproto audit verify` for details",
-        )),
-    }
-}
-
-fn tip_of(line: &[u8]) -> Option<Tip> {
-    let entry: Value = serde_json::from_slice(line).ok()?;
-    Some(Tip {
-        seq: entry.get("seq")?.as_u64()?,
-        hash: entry.get("hash")?.as_str()?.to_owned(),
-    })
-}
-
-/// Result of verifying a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified {
-    /// Number of events in the log.
-    pub events: u64,
-    /// Hash of the newest event, or `None` for an empty log.
-    pub head: Option<String>,
-}
-
-/// Checks every line of a log against the previous one, and the last line against the pointer.
-pub fn verify(path: &Path) -> Result<Verified, Error> {
-    let broken = |line: u64, what: String| {
-        Error::new(
-            Code::AuditBroken,
-            format!("{}:{line}: {what}", path.display()),
-        )
-        .hint("the log was changed after it was written: keep it as evidence and start a new one")
-        .details(json!({ "line": line }))
-    };
-    let unread = |e: io::Error| {
-        let code = match e.kind() {
-            io::ErrorKind::NotFound => Code::TargetUnknown,
-            _ => Code::AuditBroken,
-        };
-        Error::new(code, format!("{}: {e}", path.display()))
-    };
-    let mut reader = BufReader::new(File::open(path).map_err(unread)?);
-    let mut tip: Option<Tip> = None;
-    let mut number = 0;
-    loop {
-        let mut line = Vec::new();
-        let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line);
-        if read.map_err(unread)? == 0 {
-            break;
-        }
-        number += 1;
-        let Some(text) = line.strip_suffix(b"\n") else {
-            return Err(broken(number, "the line has no line break".into()));
-        };
-        let Ok(Value::Object(mut entry)) = serde_json::from_slice(text) else {
-            return Err(broken(number, "the line is not a JSON object".into()));
-        };
-        let stored_hash = match entry.remove("hash") {
-            Some(Value::String(hash)) => hash,
-            _ => return Err(broken(number, "the event has no `hash`".into())),
-        };
-        let (seq, prev) = match &tip {
-            Some(tip) => (tip.seq + 1, tip.hash.as_str()),
-            None => (0, GENESIS),
-        };
-        if entry.get("seq").and_then(Value::as_u64) != Some(seq) {
-            return Err(broken(
-                number,
-                format!("`seq` should be {seq}: events are missing or repeated"),
-            ));
-        }
-        if entry.get("prev").and_then(Value::as_str) != Some(prev) {
-            return Err(broken(
-                number,
-                "`prev` is not the hash of the previous event".into(),
-            ));
-        }
-        if hash_of(&entry) != stored_hash {
-            return Err(broken(number, "the event does not match its `hash`".into()));
-        }
-        tip = Some(Tip {
-            seq,
-            hash: stored_hash,
-        });
-    }
-    let head = std::fs::read(head_path(path)).ok();
-    if let Some(pointed) = head.as_deref().filter(|h| !h.is_empty()).map(tip_of)
-        && pointed != tip
-    {
-        return Err(broken(
-            number + 1,
-            "events are missing at the end: the pointer file names another last event".into(),
-        ));
-    }
-    Ok(Verified {
-        events: number,
-        head: tip.map(|t| t.hash),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn log() -> (tempfile::TempDir, PathBuf) {
-        let dir = tempfile::tempdir().expect("a directory");
-        let home = Home::new(dir.path());
-        let masks = SecretRedactor::default();
-        masks.add("hunter22");
-        for round in 0..2 {
-            let audit = Audit::open(&home, "local:x/AGENT-CLI.md", masks.clone()).expect("opened");
-            for step in 0..3 {
-                let data = json!({"round": round, "step": step, "b": {"z": 1, "a": "hunter22"}});
-                audit.record("test.step", data).expect("written");
-            }
-        }
-        let path = default_path(&home);
-        (dir, path)
-    }
-
-    #[test]
-    fn a_chain_by_several_writers_verifies_and_contains_no_secret() {
-        let (_dir, path) = log();
-        assert_eq!(verify(&path).expect("whole").events, 6);
-        let text = std::fs::read_to_string(&path).expect("readable");
-        assert!(!text.contains("hunter22") && text.contains("[secret]"));
-    }
-
-    #[test]
-    fn every_change_is_detected_at_its_line() {
-        let (_dir, path) = log();
-        let text = std::fs::read_to_string(&path).expect("readable");
-        let lines: Vec<&str> = text.lines().collect();
-        let changed = |lines: &[String]| {
-            std::fs::write(
-                &path,
-                lines.iter().map(|l| format!("{l}\n")).collect::<String>(),
-            )
-            .expect("written");
-            verify(&path).expect_err("noticed").details["line"].clone()
-        };
-        let all: Vec<String> = lines.iter().map(|l| l.to_string()).collect();
-        let mut altered = all.clone();
-        altered[2] = altered[2].replace("\"step\":2", "\"step\":9");
-        assert_eq!(changed(&altered), 3);
-        let mut missing = all.clone();
-        missing.remove(1);
-        assert_eq!(changed(&missing), 2);
-        let mut swapped = all.clone();
-        swapped.swap(3, 4);
-        assert_eq!(changed(&swapped), 4);
-        assert_eq!(changed(&all[..5]), 6);
-        let mut repeated = all.clone();
-        repeated.push(all[5].clone());
-        assert_eq!(changed(&repeated), 7);
-    }
-
-    #[test]
-    fn data_of_an_agent_cannot_break_the_log() {
-        let (dir, path) = log();
-        let home = Home::new(dir.path());
-        let audit = Audit::open(&home, "local:x", SecretRedactor::default()).expect("opened");
-        let deep = (0..126).fold(json!(1), |inner, _| json!([inner]));
-        let long = "x".repeat(9 << 20);
-        for args in [deep, json!({ "text": long })] {
-            let data = json!({ "id": "t1", "name": "Edit", "args": args });
-            audit.record("tool.call", data).expect("written");
-        }
-        let id = "y".repeat(MAX_DATA);
-        audit
-            .record("tool.result", json!({ "id": id, "ok": true }))
-            .expect("written");
-        let small = json!({ "id": "t2", "args": { "list": [[["kept"]]] } });
-        audit.record("tool.call", small.clone()).expect("written");
-        drop(audit);
-        let audit = Audit::open(&home, "local:x", SecretRedactor::default()).expect("opened");
-        audit.record("next.run", json!({})).expect("still writable");
-        assert_eq!(verify(&path).expect("whole").events, 11);
-        let text = std::fs::read_to_string(&path).expect("readable");
-        let entries: Vec<Value> = text
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("JSON"))
-            .collect();
-        assert!(text.len() < 2 * MAX_DATA);
-        assert_eq!(entries[7]["data"]["name"], "Edit");
-        // `{"text":"…"}` adds eleven bytes to the text.
-        assert_eq!(entries[7]["data"]["args"]["bytes"], (9 << 20) + 11);
-        assert_eq!(entries[8]["data"]["ok"], true);
-        assert_eq!(entries[9]["data"], small);
-    }
-
-    #[test]
-    fn a_new_log_is_started_after_the_old_one_was_moved() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let home = Home::new(dir.path());
-        let open = || Audit::open(&home, "local:x", SecretRedactor::default()).expect("opened");
-        let path = default_path(&home);
-        let before = open();
-        before.record("test.one", json!({})).expect("written");
-        // The log is rotated while `before` still has it open.
-        let aside = path.with_extension("old");
-        std::fs::rename(&path, &aside).expect("moved");
-        let after = open();
-        after.record("test.two", json!({})).expect("written");
-        let text = |path: &Path| std::fs::read_to_string(path).expect("there");
-        assert!(text(&path).contains("test.two") && !text(&path).contains("test.one"));
-        assert!(text(&aside).contains("test.one") && !text(&aside).contains("test.two"));
-        assert_eq!(verify(&path).expect("whole").events, 1);
-        drop(before);
     }
 }

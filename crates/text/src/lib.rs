@@ -1,5 +1,5 @@
 //! Helpers that every other crate needs: wording, closest match, safe printing, excerpts, strict
-//! JSON, redaction, times, and atomic replacement of files.
+//! JSON, redaction, times, limits on floods of events, and atomic replacement of files.
 
 #![deny(missing_docs)]
 
@@ -7,6 +7,7 @@ pub mod credentials;
 mod escape;
 pub mod excerpt;
 mod files;
+pub mod flood;
 pub mod redact;
 pub mod strict_json;
 pub mod time;

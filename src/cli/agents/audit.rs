@@ -1,28 +1,46 @@
-//! `agentproto audit verify`.
+//! `agentproto audit verify` and `agentproto audit anchor`.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::cli::args::Output;
-use crate::cli::{Outcome, io_failure};
+use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::EventType;
-use agentproto_runtime::audit;
+use agentproto_runtime::audit::{self, Anchor, Verified};
 use agentproto_runtime::home::Home;
+use agentproto_text::count;
 
 #[derive(Subcommand, Debug)]
 pub enum AuditAction {
-    /// Check the hash chain of an audit log, including its end
+    /// Check that an audit log was not changed or cut
     Verify(Verify),
+    /// Check an audit log and print its state, to keep elsewhere
+    Anchor(PrintAnchor),
 }
 
 #[derive(Args, Debug)]
 pub struct Verify {
+    /// Audit log [default: the log in $AGENTPROTO_HOME]
+    pub file: Option<PathBuf>,
+    /// Check that the log still contains this state, as printed by `audit anchor`
+    #[arg(long, value_name = "VALUE")]
+    pub anchor: Vec<Anchor>,
+    /// Check that the log still contains the states in FILE, one per line
+    #[arg(long, value_name = "FILE")]
+    pub anchor_file: Option<PathBuf>,
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
+    pub output: Output,
+}
+
+#[derive(Args, Debug)]
+pub struct PrintAnchor {
     /// Audit log [default: the log in $AGENTPROTO_HOME]
     pub file: Option<PathBuf>,
     /// Output format
@@ -31,32 +49,97 @@ pub struct Verify {
 }
 
 pub fn run(action: &AuditAction, out: &mut dyn Write) -> Outcome {
-    let AuditAction::Verify(args) = action;
+    run_with(&Home::from_env()?, action, out)
+}
+
+/// `home` contains the key that wrote the log.
+fn run_with(home: &Home, action: &AuditAction, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
-    let path = match &args.file {
-        Some(path) => path.clone(),
-        None => audit::default_path(&Home::from_env()?),
+    let (command, file, output) = match action {
+        AuditAction::Verify(args) => ("audit verify", &args.file, args.output),
+        AuditAction::Anchor(args) => ("audit anchor", &args.file, args.output),
     };
-    let verified = audit::verify(&path)?;
-    let facts =
-        json!({ "file": path.to_string_lossy(), "events": verified.events, "head": verified.head });
-    match args.output {
+    let anchors = match action {
+        AuditAction::Verify(args) => anchors(args)?,
+        AuditAction::Anchor(_) => Vec::new(),
+    };
+    let path = file.clone().unwrap_or_else(|| audit::default_path(home));
+    let verified = audit::verify(home, &path, &anchors)?;
+    let facts = json!({
+        "file": path.to_string_lossy(),
+        "events": verified.events,
+        "head": verified.head,
+        "unkeyed": verified.unkeyed,
+        "restarted": verified.restarted,
+        "anchor": verified.anchor().to_string(),
+        "anchors_checked": anchors.len(),
+    });
+    match output {
         Output::Json => writeln!(out, "{facts:#}"),
         Output::Jsonl => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
-            emitter.meta("audit verify").and_then(|()| {
+            emitter.meta(command).and_then(|()| {
                 emitter.event(EventType::AuditLog, &object(facts.clone()))?;
                 emitter.summary(true, started.elapsed(), object(json!({})))
             })
         }
-        Output::Human => writeln!(
-            out,
-            "audit log intact: {}",
-            agentproto_text::count(verified.events as usize, "event", "events")
-        ),
+        Output::Human => match action {
+            AuditAction::Verify(_) => print_result(&verified, anchors.len(), out),
+            AuditAction::Anchor(_) => writeln!(out, "{}", verified.anchor()),
+        },
     }
     .map_err(io_failure)?;
     Ok(exit::CLEAN)
+}
+
+/// All anchors of the command line and of the file.
+fn anchors(args: &Verify) -> Result<Vec<Anchor>, Failure> {
+    let mut anchors = args.anchor.clone();
+    if let Some(path) = &args.anchor_file {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| Failure::new(exit::NO_INPUT, format!("`{}`: {e}", path.display())))?;
+        for (number, line) in text.lines().enumerate() {
+            if !line.trim().is_empty() {
+                anchors.push(read_anchor(path, number + 1, line)?);
+            }
+        }
+        if anchors.is_empty() {
+            let what = format!("`{}`: the file contains no anchor", path.display());
+            return Err(Failure::new(exit::DATA, what));
+        }
+    }
+    Ok(anchors)
+}
+
+fn read_anchor(path: &Path, number: usize, line: &str) -> Result<Anchor, Failure> {
+    line.parse()
+        .map_err(|what| Failure::new(exit::DATA, format!("{}:{number}: {what}", path.display())))
+}
+
+fn print_result(verified: &Verified, anchors: usize, out: &mut dyn Write) -> std::io::Result<()> {
+    let events = |n: u64| count(n as usize, "event", "events");
+    write!(out, "audit log intact: {}", events(verified.events))?;
+    match anchors {
+        0 => writeln!(out)?,
+        n => writeln!(out, ", {} found", count(n, "anchor", "anchors"))?,
+    }
+    if verified.restarted {
+        writeln!(
+            out,
+            "note: the log was started after an earlier one was moved or deleted"
+        )?;
+    }
+    match verified.unkeyed {
+        0 => Ok(()),
+        1 => writeln!(
+            out,
+            "note: the first event was written before keyed chains and is only hash-chained"
+        ),
+        n => writeln!(
+            out,
+            "note: the first {n} events were written before keyed chains and are only hash-chained"
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -80,10 +163,15 @@ mod tests {
         for output in [Output::Json, Output::Jsonl, Output::Human] {
             let action = AuditAction::Verify(Verify {
                 file: Some(path.clone()),
+                anchor: Vec::new(),
+                anchor_file: None,
                 output,
             });
             let mut out = Vec::new();
-            assert!(matches!(run(&action, &mut out), Ok(exit::CLEAN)));
+            assert!(matches!(
+                run_with(&home, &action, &mut out),
+                Ok(exit::CLEAN)
+            ));
             let text = String::from_utf8(out).expect("UTF-8");
             assert_eq!(
                 text.contains("home-\u{fffd}"),

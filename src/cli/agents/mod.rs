@@ -79,7 +79,7 @@ pub enum Command {
     },
     /// Show what this machine supports: what its kernel can enforce, and what is missing
     Doctor(doctor::Doctor),
-    /// Check the audit log
+    /// Check the audit log, or print its state to keep elsewhere
     Audit {
         #[command(subcommand)]
         action: audit::AuditAction,

@@ -143,6 +143,7 @@ pub const ENTRIES: &[Entry] = &[
         )
     },
     read("audit verify", &[EventType::AuditLog]),
+    read("audit anchor", &[EventType::AuditLog]),
     read(
         "mock",
         &[

@@ -36,7 +36,7 @@ pub async fn audit(probe: &mut ProbeContext<'_>) -> Result<(), NoVerdict> {
         .map_err(|error| probe.no_verdict_for(&error))?
         .home;
     let path = default_path(&home);
-    let verified = verify(&path);
+    let verified = verify(&home, &path, &[]);
     let text = std::fs::read_to_string(&path).unwrap_or_default();
     let events: Vec<String> = text
         .lines()
