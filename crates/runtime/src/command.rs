@@ -419,7 +419,11 @@ struct Egress(Context);
 impl AuditSink for Egress {
     fn record(&self, entry: &AuditEntry) -> std::io::Result<()> {
         let data = serde_json::to_value(entry)?;
-        let recorded = self.0.audit.record("network.egress", data);
+        let audit = &self.0.audit;
+        let recorded = match entry.is_refusal() {
+            true => audit.record_refusal(entry.event.into(), "network.egress", data),
+            false => audit.record("network.egress", data),
+        };
         recorded.map_err(std::io::Error::other)
     }
 }

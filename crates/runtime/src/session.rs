@@ -389,6 +389,7 @@ impl Inner {
         let closed = Closed { exit };
         self.ended.send_replace(Some(closed));
         let survivors = exit.map(|e| e.usage.survivors);
+        self.context.audit.finish_refusals()?;
         self.context.audit.record(
             "session.close",
             json!({ "session": self.id, "why": why, "exit_code": exit.and_then(|e| e.status.code()), "killed_with_it": survivors }),

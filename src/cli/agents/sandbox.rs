@@ -29,8 +29,7 @@ use agentproto_runtime::secrets::random;
 use agentproto_sandbox::backend;
 use agentproto_sandbox::confined::{self, ConfinedChild, ConfinementError, PreparedChild};
 use agentproto_sandbox::diagnose;
-use agentproto_sandbox::egress::audit::AuditEntry;
-use agentproto_sandbox::egress::{AuditSink, JsonLines, SystemResolver};
+use agentproto_sandbox::egress::{AuditSink, Decisions, JsonLines, SystemResolver};
 use agentproto_sandbox::policy::{self, HostContext, Policy, PolicyError, SandboxManifest};
 use agentproto_sandbox::spawn::{Exit, OutputLines, Piece, SpawnOptions, Stdio};
 use agentproto_sandbox::{Assessment, Backend, Enforcement};
@@ -252,22 +251,8 @@ fn start_failure(error: ConfinementError) -> Failure {
     }
 }
 
-/// Decisions of the proxy, for a file and for events.
-struct Audit {
-    file: Option<JsonLines>,
-    decisions: Mutex<Vec<AuditEntry>>,
-}
-
-impl AuditSink for Audit {
-    fn record(&self, entry: &AuditEntry) -> io::Result<()> {
-        if let Some(file) = &self.file {
-            file.record(entry)?;
-        }
-        self.decisions.record(entry)
-    }
-}
-
-fn audit(path: Option<&PathBuf>) -> Result<Arc<Audit>, Failure> {
+/// Receives the decisions of the proxy.
+fn audit(path: Option<&PathBuf>) -> Result<Arc<Decisions>, Failure> {
     let file =
         match path {
             Some(path) => Some(JsonLines::append(path).map_err(|e| {
@@ -275,8 +260,7 @@ fn audit(path: Option<&PathBuf>) -> Result<Arc<Audit>, Failure> {
             })?),
             None => None,
         };
-    let decisions = Mutex::default();
-    Ok(Arc::new(Audit { file, decisions }))
+    Ok(Arc::new(Decisions::new(file)))
 }
 
 /// Runs the command with our own streams, or with a terminal that is connected to ours.
@@ -310,9 +294,9 @@ async fn run_with_streams(args: &SandboxRun, policy: &Policy, prepared: Prepared
     if let Some(bridge) = bridge {
         bridge.finish().await;
     }
+    let decisions = audit.finish().map_err(io_failure)?;
     if !exit.status.success() {
         confined.child.stderr.finish().await;
-        let decisions = audit.decisions.lock().unwrap_or_else(|e| e.into_inner());
         let stderr = confined.child.stderr.text();
         for hint in diagnose::diagnose(policy, &stderr, &decisions) {
             eprintln!(
@@ -420,8 +404,7 @@ async fn run_with_events(
         }
     }
     let exit = wait_for_exit(&mut confined).await;
-    let decisions = std::mem::take(&mut *audit.decisions.lock().unwrap_or_else(|e| e.into_inner()));
-    for entry in decisions {
+    for entry in audit.finish().map_err(io_failure)? {
         let fields = serde_json::to_value(entry).unwrap_or_default();
         emitter
             .event(EventType::Egress, &object(fields))

@@ -278,7 +278,7 @@ pub fn read_head(
     }
     let body = text.strip_suffix(b"}").unwrap_or(text);
     let signed = split_member(body, "mac", MAC_PREFIX);
-    if !signed.is_some_and(|(signed, mac)| key.sign(Purpose::Pointer, signed) == mac) {
+    if signed.is_none_or(|(signed, mac)| key.sign(Purpose::Pointer, signed) != mac) {
         return Err("it does not match its `mac`".into());
     }
     let from = entry.get("from").and_then(Value::as_u64);

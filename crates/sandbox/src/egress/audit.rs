@@ -8,7 +8,9 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Instant;
 
+use agentproto_text::flood::FloodLimit;
 use parking_lot::Mutex;
 use serde::Serialize;
 
@@ -25,8 +27,9 @@ pub enum ClientProtocol {
 }
 
 /// What happened to a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum AuditEvent {
     /// The host is listed, and a connection to it was made.
     Allowed,
@@ -69,6 +72,21 @@ pub struct AuditEntry {
     /// Number of bytes from the host to the child.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub down: Option<u64>,
+    /// Number of similar events that this entry, the last of them, stands for. `None` means one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+}
+
+impl AuditEntry {
+    /// Whether no connection was made. A child can cause such entries in any number.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self.event, AuditEvent::Refused | AuditEvent::Failed)
+    }
+
+    fn standing_for(mut self, count: u64) -> Self {
+        self.count = (count > 1).then_some(count);
+        self
+    }
 }
 
 /// Receives the decisions. A connection that cannot be recorded is not made.
@@ -107,7 +125,76 @@ impl AuditSink for JsonLines {
     }
 }
 
-/// Keeps entries in memory, for tests and for callers that show them at the end.
+/// Maximum number of allowed or closed connections of one run that are kept in memory one by one.
+const MAX_KEPT: u64 = 10_000;
+
+/// The decisions of one run, for a file and for a caller that shows them at the end. A flood of
+/// refused requests is summarized in both.
+#[derive(Debug)]
+pub struct Decisions {
+    file: Option<JsonLines>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    entries: Vec<AuditEntry>,
+    refusals: FloodLimit<AuditEntry>,
+    connections: FloodLimit<AuditEntry>,
+}
+
+impl Decisions {
+    /// Also writes the decisions to a file, if there is one.
+    pub fn new(file: Option<JsonLines>) -> Self {
+        let kept = Mutex::new(Kept {
+            entries: Vec::new(),
+            refusals: FloodLimit::default(),
+            connections: FloodLimit::new(MAX_KEPT),
+        });
+        Decisions { file, kept }
+    }
+
+    /// Writes the last summaries, and returns all decisions since the last call.
+    pub fn finish(&self) -> io::Result<Vec<AuditEntry>> {
+        let mut kept = self.kept.lock();
+        let refusals = kept.refusals.finish();
+        for (entry, count) in refusals {
+            let entry = entry.standing_for(count);
+            self.write(&entry)?;
+            kept.entries.push(entry);
+        }
+        let connections = kept.connections.finish().into_iter();
+        let connections = connections.map(|(entry, count)| entry.standing_for(count));
+        kept.entries.extend(connections);
+        Ok(std::mem::take(&mut kept.entries))
+    }
+
+    fn write(&self, entry: &AuditEntry) -> io::Result<()> {
+        self.file.as_ref().map_or(Ok(()), |file| file.record(entry))
+    }
+}
+
+impl AuditSink for Decisions {
+    fn record(&self, entry: &AuditEntry) -> io::Result<()> {
+        let mut kept = self.kept.lock();
+        let limit = match entry.is_refusal() {
+            true => &mut kept.refusals,
+            false => &mut kept.connections,
+        };
+        let admitted = limit.admit(entry.event.into(), entry.clone(), Instant::now());
+        let admitted = admitted.map(|(entry, count)| entry.standing_for(count));
+        match (&admitted, entry.is_refusal()) {
+            // The file contains every connection that was made.
+            (_, false) => self.write(entry)?,
+            (Some(summary), true) => self.write(summary)?,
+            (None, true) => {}
+        }
+        kept.entries.extend(admitted);
+        Ok(())
+    }
+}
+
+/// Keeps all entries in memory, for tests.
 impl AuditSink for std::sync::Mutex<Vec<AuditEntry>> {
     fn record(&self, entry: &AuditEntry) -> io::Result<()> {
         self.lock()
@@ -121,15 +208,11 @@ impl AuditSink for std::sync::Mutex<Vec<AuditEntry>> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_log_is_json_lines_for_the_owner_only() {
-        use std::os::unix::fs::PermissionsExt;
-        let dir = tempfile::tempdir().expect("dir");
-        let path = dir.path().join("audit.jsonl");
-        let entry = AuditEntry {
+    fn entry(event: AuditEvent) -> AuditEntry {
+        AuditEntry {
             time: agentproto_text::time::now(),
             connection: 1,
-            event: AuditEvent::Closed,
+            event,
             via: ClientProtocol::Connect,
             host: "a\"b\n".to_owned(),
             port: 443,
@@ -138,7 +221,65 @@ mod tests {
             reason: None,
             up: Some(1),
             down: Some(2),
-        };
+            count: None,
+        }
+    }
+
+    #[test]
+    fn a_flood_of_refusals_is_summarized_and_a_connection_is_not() {
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("audit.jsonl");
+        let decisions = Decisions::new(Some(JsonLines::append(&path).expect("open")));
+        for _ in 0..5_000 {
+            for event in [AuditEvent::Refused, AuditEvent::Failed] {
+                decisions.record(&entry(event)).expect("recorded");
+            }
+        }
+        for _ in 0..500 {
+            decisions
+                .record(&entry(AuditEvent::Allowed))
+                .expect("recorded");
+        }
+        let kept = decisions.finish().expect("written");
+        assert!(kept.len() < 500 + 2 * 30, "{}", kept.len());
+        let text = std::fs::read_to_string(&path).expect("read");
+        assert_eq!(text.lines().count(), kept.len());
+        for (event, expected) in [
+            (AuditEvent::Refused, 5_000),
+            (AuditEvent::Failed, 5_000),
+            (AuditEvent::Allowed, 500),
+        ] {
+            let all = kept.iter().filter(|entry| entry.event == event);
+            let count: u64 = all.map(|entry| entry.count.unwrap_or(1)).sum();
+            assert_eq!(count, expected, "{event:?}");
+        }
+        assert_eq!(decisions.finish().expect("written"), []);
+    }
+
+    #[test]
+    fn memory_for_connections_is_bounded_and_the_file_has_all() {
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("audit.jsonl");
+        let decisions = Decisions::new(Some(JsonLines::append(&path).expect("open")));
+        for _ in 0..MAX_KEPT + 5_000 {
+            decisions
+                .record(&entry(AuditEvent::Closed))
+                .expect("recorded");
+        }
+        let kept = decisions.finish().expect("written");
+        assert!(kept.len() < MAX_KEPT as usize + 10);
+        let count: u64 = kept.iter().map(|entry| entry.count.unwrap_or(1)).sum();
+        assert_eq!(count, MAX_KEPT + 5_000);
+        let text = std::fs::read_to_string(&path).expect("read");
+        assert_eq!(text.lines().count() as u64, MAX_KEPT + 5_000);
+    }
+
+    #[test]
+    fn the_log_is_json_lines_for_the_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("audit.jsonl");
+        let entry = entry(AuditEvent::Closed);
         for _ in 0..2 {
             JsonLines::append(&path)
                 .expect("open")

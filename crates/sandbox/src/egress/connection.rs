@@ -192,6 +192,7 @@ impl Dialer {
             reason: None,
             up: None,
             down: None,
+            count: None,
         }
     }
 

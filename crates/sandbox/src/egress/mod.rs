@@ -22,7 +22,7 @@ pub mod resolve;
 mod response;
 mod socks;
 
-pub use audit::{AuditSink, JsonLines};
+pub use audit::{AuditSink, Decisions, JsonLines};
 pub use hosts::{HostRules, RuleError, RuleProblem};
 pub use proxy::{Proxy, ProxyLimits, Stats};
 pub use resolve::{Resolve, SystemResolver};

@@ -24,6 +24,16 @@ pub enum FileError {
     Other(String),
 }
 
+impl FileError {
+    /// The error without the path, for the audit log.
+    pub fn text(&self) -> &str {
+        match self {
+            FileError::Missing => "file not found",
+            FileError::Params(what) | FileError::Other(what) => what,
+        }
+    }
+}
+
 /// Files and directories that stay protected under every name. The agent can rename the directories
 /// above them, and this process is not confined by its sandbox.
 #[derive(Default)]
@@ -106,8 +116,14 @@ impl Files<'_> {
         String::from_utf8(bytes).map_err(|_| invalid_params("the file is not valid UTF-8"))
     }
 
-    /// Writes a whole file. It and its directories are created if they are missing.
-    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    /// Writes a whole file. It and its directories are created if they are missing. `record` is
+    /// called when the access is allowed, before the contents are written.
+    pub fn write(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        record: impl FnOnce() -> Result<(), FileError>,
+    ) -> Result<(), FileError> {
         let host_path = self.resolve(path, Access::Write)?;
         let (dir, name) = self.walk(&host_path, Access::Write)?;
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_NONBLOCK;
@@ -116,6 +132,7 @@ impl Files<'_> {
         if !file.metadata().map_err(io_error)?.is_file() {
             return Err(invalid_params("not a regular file"));
         }
+        record()?;
         file.set_len(0).map_err(io_error)?;
         file.write_all(bytes).map_err(io_error)
     }
@@ -311,8 +328,8 @@ mod tests {
         let files = files(dir.path(), &guarded);
         let path = Path::new("/workspace/a/b/c.txt");
         assert_eq!(files.read(path), Err(FileError::Missing));
-        assert_eq!(files.write(path, b"long text"), Ok(()));
-        assert_eq!(files.write(path, b"text"), Ok(()));
+        assert_eq!(files.write(path, b"long text", || Ok(())), Ok(()));
+        assert_eq!(files.write(path, b"text", || Ok(())), Ok(()));
         assert_eq!(files.read(path).as_deref(), Ok("text"));
     }
 
@@ -349,7 +366,7 @@ mod tests {
                 "{path:?}"
             );
             assert!(
-                matches!(files.write(path, b""), Err(FileError::Params(_))),
+                matches!(files.write(path, b"", || Ok(())), Err(FileError::Params(_))),
                 "{path:?}"
             );
         }
@@ -381,7 +398,7 @@ mod tests {
         let files = files(dir.path(), &guarded);
         let denied = files.read(Path::new("/workspace/other/.env"));
         assert_eq!(denied, Err(invalid_params("the sandbox denies access")));
-        let written = files.write(Path::new("/workspace/other/new"), b"x");
+        let written = files.write(Path::new("/workspace/other/new"), b"x", || Ok(()));
         assert_eq!(
             written,
             Err(invalid_params("the sandbox allows only reading"))

@@ -89,12 +89,25 @@ impl Services {
             .map_err(|error| internal(&error.message))
     }
 
+    /// Records a request that was refused or failed. An agent can send any number of them.
+    fn record_refusal(&self, event: &'static str, mut data: Value, why: &str) -> Result<(), Error> {
+        data["error"] = why.into();
+        self.context
+            .audit
+            .record_refusal(event, event, data)
+            .map_err(|error| internal(&error.message))
+    }
+
     async fn read(&self, request: ReadTextFileRequest) -> Result<ReadTextFileResponse, Error> {
-        self.record("fs.read", json!({ "path": request.path }))?;
-        let text = self
-            .files()
-            .read(&request.path)
-            .map_err(|e| file_error(e, &request.path))?;
+        let data = json!({ "path": request.path });
+        let text = match self.files().read(&request.path) {
+            // The contents are sent only after this.
+            Ok(text) => self.record("fs.read", data).map(|()| text)?,
+            Err(error) => {
+                self.record_refusal("fs.read", data, error.text())?;
+                return Err(file_error(error, &request.path));
+            }
+        };
         Ok(ReadTextFileResponse::new(line_range(
             text,
             request.line,
@@ -103,15 +116,35 @@ impl Services {
     }
 
     async fn write(&self, request: WriteTextFileRequest) -> Result<WriteTextFileResponse, Error> {
-        self.record(
-            "fs.write",
-            json!({ "path": request.path, "bytes": request.content.len() }),
-        )?;
-        let written = self
-            .files()
-            .write(&request.path, request.content.as_bytes());
+        let data = json!({ "path": request.path, "bytes": request.content.len() });
+        let mut is_recorded = false;
+        let record = || {
+            is_recorded = true;
+            let recorded = self.context.audit.record("fs.write", data.clone());
+            recorded.map_err(|error| FileError::Other(error.message))
+        };
+        let content = request.content.as_bytes();
+        let written = self.files().write(&request.path, content, record);
+        if let (Err(error), false) = (&written, is_recorded) {
+            self.record_refusal("fs.write", data, error.text())?;
+        }
         written.map_err(|e| file_error(e, &request.path))?;
         Ok(WriteTextFileResponse::new())
+    }
+
+    async fn create_terminal(&self, request: CreateTerminalRequest) -> Result<String, Error> {
+        let data = json!({ "command": request.command, "args": request.args });
+        let mut is_recorded = false;
+        let record = || {
+            is_recorded = true;
+            let recorded = self.context.audit.record("terminal.create", data.clone());
+            recorded.map_err(|error| error.message)
+        };
+        let created = self.terminals.create(request, record).await;
+        if let (Err(why), false) = (&created, is_recorded) {
+            self.record_refusal("terminal.create", data, why)?;
+        }
+        created.map_err(|what| internal(&what))
     }
 
     async fn permission(
@@ -230,15 +263,7 @@ pub fn serve(
         builder,
         CreateTerminalRequest,
         async |s: &Services, r: CreateTerminalRequest| {
-            s.record(
-                "terminal.create",
-                json!({ "command": r.command, "args": r.args }),
-            )?;
-            let id = s
-                .terminals
-                .create(r)
-                .await
-                .map_err(|what| internal(&what))?;
+            let id = s.create_terminal(r).await?;
             Ok(CreateTerminalResponse::new(id))
         }
     );

@@ -75,7 +75,11 @@ impl Terminals {
     }
 
     /// Starts a command and returns its id. AIP-36 `limits.timeout_ms` applies to it.
-    pub async fn create(&self, request: CreateTerminalRequest) -> Result<String, String> {
+    pub async fn create(
+        &self,
+        request: CreateTerminalRequest,
+        record: impl FnOnce() -> Result<(), String>,
+    ) -> Result<String, String> {
         let slot = Arc::clone(&self.free).try_acquire_owned();
         let slot = slot.map_err(|_| {
             format!("too many open terminals (maximum {MAX_TERMINALS}): release some")
@@ -104,6 +108,7 @@ impl Terminals {
             None => context.prepare_open(&argv, &env, &cwd),
         };
         let launch = launch.map_err(|error| error.message)?;
+        record()?;
         let limit = request.output_byte_limit.map_or(MAX_OUTPUT, |l| {
             usize::try_from(l).unwrap_or(MAX_OUTPUT).min(MAX_OUTPUT)
         });
