@@ -192,6 +192,7 @@ fn the_audit_log_has_every_step_and_verifies() {
             .expect("started"),
     );
     assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!ran.stdout.contains("note:"), "{}", ran.stdout);
     let file = place.path("home/audit/audit-log.jsonl");
     std::fs::write(&file, log.replace("turn.begin", "turn.begun")).expect("written");
     let ran = Ran::new(
@@ -204,6 +205,83 @@ fn the_audit_log_has_every_step_and_verifies() {
     assert!(
         ran.stderr.contains("audit_broken") && ran.stderr.contains("audit-log.jsonl:"),
         "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn an_anchor_detects_a_log_that_was_cut_together_with_its_pointer() {
+    let place = Place::new();
+    let audit = |args: &[&str]| {
+        let all = [&["audit"], args].concat();
+        Ran::new(place.command(&all).output().expect("started"))
+    };
+    place.run("mock-acp", &["--prompt", "hello"]);
+    let keep = |from: &str, to: &str| {
+        for name in ["audit-log.jsonl", "audit-log.head.json"] {
+            let dir = place.path(to);
+            std::fs::create_dir_all(&dir).expect("made");
+            std::fs::copy(place.path(from).join(name), dir.join(name)).expect("copied");
+        }
+    };
+    keep("home/audit", "earlier");
+    let first = audit(&["anchor"]).stdout;
+    place.run("mock-acp", &["--prompt", "hello"]);
+    let second = audit(&["anchor"]).stdout;
+    let json: Value = serde_json::from_str(&audit(&["anchor", "-o", "json"]).stdout).expect("JSON");
+    assert_eq!(json["anchor"], second.trim());
+    let anchors = place.path("anchors");
+    std::fs::write(&anchors, format!("{first}\n{second}")).expect("written");
+    let anchors = anchors.to_str().expect("a path");
+    let ran = audit(&["verify", "--anchor-file", anchors]);
+    assert!(
+        ran.code == 0 && ran.stdout.contains("2 anchors found"),
+        "{}",
+        ran.stderr
+    );
+    keep("earlier", "home/audit");
+    assert_eq!(audit(&["verify", "--anchor", first.trim()]).code, 0);
+    for args in [["--anchor", second.trim()], ["--anchor-file", anchors]] {
+        let ran = audit(&[&["verify"], &args[..]].concat());
+        assert_eq!(ran.code, 65, "{}", ran.stdout);
+        assert!(ran.stderr.contains("events are missing"), "{}", ran.stderr);
+    }
+    assert_eq!(audit(&["verify", "--anchor", "x"]).code, 64);
+    let missing = place.path("missing");
+    let missing = missing.to_str().expect("a path");
+    assert_eq!(audit(&["verify", "--anchor-file", missing]).code, 66);
+}
+
+#[test]
+fn nothing_runs_with_a_cut_log() {
+    let place = Place::new();
+    place.run("mock-acp", &["--prompt", "hello"]);
+    let log = place.audit();
+    let file = place.path("home/audit/audit-log.jsonl");
+    let cut: String = log
+        .lines()
+        .take(3)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    std::fs::write(&file, &cut).expect("written");
+    std::fs::remove_file(place.path("home/audit/audit-log.head.json")).expect("removed");
+    let ran = place.run("mock-acp", &["--prompt", "hello"]);
+    assert_eq!(ran.error().0, "AUDIT_BROKEN", "{}", ran.stderr);
+    assert_eq!(place.audit(), cut);
+    // What `audit verify` advises works.
+    std::fs::rename(place.path("home/audit"), place.path("evidence")).expect("moved");
+    let ran = place.run("mock-acp", &["--prompt", "hello"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let ran = Ran::new(
+        place
+            .command(&["audit", "verify"])
+            .output()
+            .expect("started"),
+    );
+    assert!(
+        ran.stdout.contains("moved or deleted"),
+        "{}{}",
+        ran.stdout,
         ran.stderr
     );
 }

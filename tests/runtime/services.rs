@@ -213,3 +213,51 @@ fn a_terminal_has_the_restrictions_of_the_agent() {
     );
     assert!(!run("mock-acp", &command).contains("neighbor"));
 }
+
+#[test]
+fn a_flood_of_refused_requests_is_counted_in_the_audit_log() {
+    let place = Place::new();
+    let flood = "scenario: agentproto.scenario/v1
+name: flood
+turns:
+  - steps:
+      - repeat:
+          times: 5000
+          steps:
+            - fs_read: { path: /etc/hostname }
+            - fs_write: { path: /etc/x, content: x }
+      - fs_write: { path: notes.txt, content: x }
+      - text: done
+";
+    std::fs::write(place.path("work/flood.yaml"), flood).expect("written");
+    let ran = place.run(
+        "mock-acp",
+        &["--yes", "--option", "scenario=flood.yaml", "--prompt", "x"],
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.text().contains("done"), "{}", ran.stdout);
+    let log = place.audit();
+    let entries: Vec<serde_json::Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let refused = |event: &str| -> u64 {
+        let of = entries.iter().filter(|entry| entry["event"] == event);
+        let refused = of.filter(|entry| entry["data"].get("error").is_some());
+        refused
+            .map(|entry| entry["data"]["count"].as_u64().unwrap_or(1))
+            .sum()
+    };
+    assert_eq!((refused("fs.read"), refused("fs.write")), (5000, 5000));
+    assert!(entries.len() < 150, "{} entries", entries.len());
+    let last = entries.last().expect("an entry");
+    assert_eq!(last["event"], "session.close");
+    // A write that was allowed is recorded as before.
+    let notes = |entry: &&serde_json::Value| {
+        let path = entry["data"]["path"].as_str();
+        path.is_some_and(|path| path.ends_with("notes.txt"))
+    };
+    let allowed: Vec<_> = entries.iter().filter(notes).collect();
+    assert_eq!(allowed.len(), 1);
+    assert!(allowed[0]["data"].get("error").is_none(), "{allowed:?}");
+}

@@ -23,7 +23,7 @@ pub struct Verified {
     pub events: u64,
     /// Hash of the newest event, or `None` for an empty log.
     pub head: Option<String>,
-    /// Number of events at the beginning that were written before logs were keyed. They are only
+    /// Number of events at the start that were written before logs were keyed. They are only
     /// chained by hashes, which anybody can compute.
     pub unkeyed: u64,
     /// Whether the log was started after an earlier one had been moved or deleted.
@@ -189,7 +189,7 @@ impl<'a> Anchored<'a> {
         Anchored(hashes)
     }
 
-    /// Compares the state after so many events.
+    /// Compares the state after a number of events.
     fn check(&mut self, events: u64, hash: &str) -> Result<(), Problem> {
         let hashes = self.0.remove(&events).unwrap_or_default();
         match hashes.iter().all(|anchor| *anchor == hash) {
