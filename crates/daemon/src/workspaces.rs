@@ -1,7 +1,11 @@
 //! Named directories (AIP-46, Workspaces), stored in `workspaces.json` in the home. Several
 //! processes may write it.
+//!
+//! An agent can replace any entry of a directory that it may write with a symbolic link. So a
+//! stored path is never resolved again: it is compared literally, a link on it refuses the session,
+//! and no workspace is inside another one.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,6 +14,7 @@ use crate::error::ApiError;
 use crate::model::{Principal, Warning};
 use agentproto_runtime::home::Home;
 use agentproto_runtime::{Code, Error};
+use agentproto_sandbox::programs::follow_links;
 use agentproto_text::time;
 
 const NAME: &str = "workspaces.json";
@@ -39,7 +44,7 @@ pub struct Workspaces {
 pub struct RegisteredWorkspace {
     /// Name of the workspace, unique in the file.
     pub slug: String,
-    /// Absolute path of the directory.
+    /// Absolute path of the directory, without symbolic links.
     pub path: PathBuf,
     /// ISO-8601 time at which it was added.
     pub added_at: String,
@@ -68,7 +73,7 @@ impl Default for Workspaces {
 pub struct SessionDirectory {
     /// Slug of the workspace, or `default`.
     pub slug: String,
-    /// Absolute path of the directory.
+    /// Absolute path of the directory, without symbolic links.
     pub cwd: PathBuf,
     /// Problems that did not prevent the spawn.
     pub warnings: Vec<Warning>,
@@ -125,14 +130,18 @@ impl Workspaces {
         slug: Option<&str>,
         label: Option<&str>,
     ) -> Result<RegisteredWorkspace, Error> {
-        let whole = path.canonicalize().ok().filter(|path| path.is_dir());
-        let Some(whole) = whole else {
+        let followed = std::path::absolute(path).and_then(|path| follow_links(&path));
+        let Some((whole, links)) = followed.ok().filter(|(path, _)| path.is_dir()) else {
             let what = match path.exists() {
                 true => format!("`{}` is not a directory", path.display()),
                 false => format!("the directory `{}` does not exist", path.display()),
             };
             return Err(Error::new(Code::TargetUnknown, what).hint("name an existing directory"));
         };
+        if let Some(link) = links.iter().find(|link| self.contains(&link.at)) {
+            return Err(Error::new(Code::OptionInvalid, planted(path, &link.at))
+                .hint("remove the link, or name the real path"));
+        }
         let slug = match slug {
             Some(slug) if is_slug(slug) => slug.to_owned(),
             Some(slug) => {
@@ -143,6 +152,25 @@ impl Workspaces {
             }
             None => self.free_slug(&whole),
         };
+        let mut others = self.workspaces.iter().filter(|other| other.slug != slug);
+        if let Some(other) = others.find(|other| is_nested(&other.path, &whole)) {
+            let relation = match whole.starts_with(&other.path) {
+                true => "is inside",
+                false => "contains",
+            };
+            let what = format!(
+                "`{}` {relation} the workspace `{}` (`{}`): an agent in the outer directory could \
+                 replace the inner one",
+                whole.display(),
+                other.slug,
+                other.path.display()
+            );
+            let hint = format!(
+                "register only one of them; `agentproto workspace remove {}` removes the other",
+                other.slug
+            );
+            return Err(Error::new(Code::OptionInvalid, what).hint(hint));
+        }
         let now = time::now();
         let known = self.workspaces.iter_mut().find(|w| w.slug == slug);
         let added = match known {
@@ -228,13 +256,15 @@ impl Workspaces {
 
     /// Resolves the directory in the order of AIP-46 (A46-WS-04 to 07): `cwd`, the named workspace,
     /// the active one, then the host's own directory with a warning. A remote caller is limited to
-    /// registered workspaces (A46-SEC-06).
+    /// registered workspaces (A46-SEC-06). `is_used` says whether a path is in the directory of a
+    /// session, whose agent may have planted it.
     pub fn resolve(
         &self,
         cwd: Option<&str>,
         slug: Option<&str>,
         own: &Path,
         principal: Principal,
+        is_used: &dyn Fn(&Path) -> bool,
     ) -> Result<SessionDirectory, ApiError> {
         let mut warnings = Vec::new();
         let mut warn = |code: &str, message: String| {
@@ -247,8 +277,8 @@ impl Workspaces {
         if let (Some(slug), None) = (slug, named) {
             warn("workspace_unknown", format!("unknown workspace `{slug}`"));
         }
-        let (slug, path) = match (cwd, named, self.active()) {
-            (Some(cwd), _, _) => {
+        let (workspace, path) = match (cwd, named.or_else(|| self.active())) {
+            (Some(cwd), _) => {
                 let path = PathBuf::from(cwd);
                 if !path.is_absolute() {
                     return Err(ApiError::bad_request(format!(
@@ -256,16 +286,10 @@ impl Workspaces {
                     ))
                     .hint("use an absolute path or a `workspaceSlug`"));
                 }
-                let slug = self
-                    .workspaces
-                    .iter()
-                    .find(|w| w.path == path)
-                    .map(|w| w.slug.clone());
-                (slug.unwrap_or_else(|| DEFAULT.to_owned()), path)
+                (self.workspaces.iter().find(|w| w.path == path), path)
             }
-            (None, Some(named), _) => (named.slug.clone(), named.path.clone()),
-            (None, None, Some(active)) => (active.slug.clone(), active.path.clone()),
-            (None, None, None) => {
+            (None, Some(workspace)) => (Some(workspace), workspace.path.clone()),
+            (None, None) => {
                 warn(
                     "cwd_of_host",
                     format!(
@@ -273,22 +297,12 @@ impl Workspaces {
                         own.display()
                     ),
                 );
-                (DEFAULT.to_owned(), own.to_owned())
+                (None, own.to_owned())
             }
         };
-        let whole = path
-            .canonicalize()
-            .ok()
-            .filter(|path| path.is_dir())
-            .ok_or_else(|| {
-                ApiError::new(
-                    422,
-                    "cwd_missing",
-                    format!("the directory `{}` does not exist", path.display()),
-                )
-                .hint("create it, or use another directory")
-            })?;
-        if principal == Principal::Remote && !self.contains(&whole) {
+        let is_remote = principal == Principal::Remote;
+        // Before the disk is read, so that a remote caller cannot probe which files exist.
+        if is_remote && !self.contains(&path) {
             return Err(ApiError::new(
                 403,
                 "cwd_outside_workspaces",
@@ -296,22 +310,79 @@ impl Workspaces {
             )
             .hint("run `agentproto workspace add PATH` on the host to register it"));
         }
+        let real = self.follow(&path, is_remote || workspace.is_some(), is_used)?;
+        self.check_nesting(&real)?;
         Ok(SessionDirectory {
-            slug,
-            cwd: whole,
+            slug: workspace.map_or_else(|| DEFAULT.to_owned(), |w| w.slug.clone()),
+            cwd: real,
             warnings,
         })
     }
 
-    /// Whether a directory is in a workspace. Links are resolved first, because the real location
-    /// counts.
-    fn contains(&self, whole: &Path) -> bool {
-        let mut roots = self
-            .workspaces
-            .iter()
-            .filter_map(|w| w.path.canonicalize().ok());
-        roots.any(|root| whole.starts_with(root))
+    /// The directory without links. A literal path must not have any. Another one must not have a
+    /// link where an agent may have planted it: in a workspace or in the directory of a session.
+    fn follow(
+        &self,
+        path: &Path,
+        is_literal: bool,
+        is_used: &dyn Fn(&Path) -> bool,
+    ) -> Result<PathBuf, ApiError> {
+        let missing = || {
+            let what = format!("the directory `{}` does not exist", path.display());
+            ApiError::new(422, "cwd_missing", what).hint("create it, or use another directory")
+        };
+        let (real, links) = follow_links(path).map_err(|_| missing())?;
+        let is_planted = |link: &Path| is_literal || self.contains(link) || is_used(link);
+        if let Some(link) = links.iter().find(|link| is_planted(&link.at)) {
+            return Err(ApiError::new(403, "cwd_link", planted(path, &link.at)).hint(
+                "remove the link, or name the real path; for a workspace, run \
+                 `agentproto workspace add PATH --slug SLUG` with the real path",
+            ));
+        }
+        match real.is_dir() {
+            true => Ok(real),
+            false => Err(missing()),
+        }
     }
+
+    /// Whether a path is literally in a workspace.
+    fn contains(&self, path: &Path) -> bool {
+        let is_plain = path.components().all(|part| part != Component::ParentDir);
+        is_plain && self.workspaces.iter().any(|w| path.starts_with(&w.path))
+    }
+
+    /// Refuses a directory in nested workspaces, which older versions could register: an agent in
+    /// the outer one could replace the inner one.
+    fn check_nesting(&self, real: &Path) -> Result<(), ApiError> {
+        let outer = self.workspaces.iter().filter(|w| real.starts_with(&w.path));
+        let mut pairs = outer.flat_map(|outer| self.workspaces.iter().map(move |w| (outer, w)));
+        let Some((outer, inner)) = pairs.find(|(outer, w)| is_nested(&outer.path, &w.path)) else {
+            return Ok(());
+        };
+        let what = format!(
+            "the workspaces `{}` (`{}`) and `{}` (`{}`) are nested: an agent in the outer one \
+             could replace the inner one",
+            outer.slug,
+            outer.path.display(),
+            inner.slug,
+            inner.path.display()
+        );
+        Err(ApiError::new(403, "workspaces_nested", what)
+            .hint("run `agentproto workspace remove SLUG` on the host for one of them"))
+    }
+}
+
+fn planted(path: &Path, link: &Path) -> String {
+    format!(
+        "the directory `{}` is not used: `{}` is a symbolic link, which an agent may have planted",
+        path.display(),
+        link.display()
+    )
+}
+
+/// Whether one directory is inside the other. Two names of the same directory are not nested.
+fn is_nested(one: &Path, other: &Path) -> bool {
+    one != other && (one.starts_with(other) || other.starts_with(one))
 }
 
 fn is_slug(slug: &str) -> bool {

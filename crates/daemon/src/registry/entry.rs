@@ -1,5 +1,6 @@
 //! One session: its record, its output and its agent.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,6 +88,11 @@ impl SessionEntry {
 
     pub fn snapshot(&self) -> SessionRecord {
         self.record().clone()
+    }
+
+    /// Working directory of the agent.
+    pub(super) fn cwd(&self) -> PathBuf {
+        PathBuf::from(&self.record().cwd)
     }
 
     pub fn is_alive(&self) -> bool {

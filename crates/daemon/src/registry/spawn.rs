@@ -1,5 +1,6 @@
 //! Starts sessions.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -50,9 +51,11 @@ impl Registry {
         let config = &self.shared.config;
         let (home, own) = (config.home.clone(), config.cwd.clone());
         let (cwd, slug) = (request.cwd.clone(), request.workspace_slug.clone());
+        let registry = self.clone();
         let place = tokio::task::spawn_blocking(move || {
             let all = Workspaces::load(&home)?;
-            all.resolve(cwd.as_deref(), slug.as_deref(), &own, principal)
+            let is_used = |path: &Path| registry.is_used(path);
+            all.resolve(cwd.as_deref(), slug.as_deref(), &own, principal, &is_used)
         });
         let place = place.await.map_err(|e| internal(&e.to_string()))??;
         let bundle = self.share_manifest(self.adapter(&request.adapter)?);
@@ -82,7 +85,7 @@ impl Registry {
         let entry = self.new_entry(record, channel);
         let options = ContextOptions {
             home: config.home.clone(),
-            cwd: place.cwd,
+            cwd: place.cwd.clone(),
             host_env: Arc::clone(&self.shared.env),
             sandboxing: config.sandboxing,
             sandbox: config.sandbox.clone(),
@@ -90,7 +93,20 @@ impl Registry {
             observer: Arc::new(EntryObserver(Arc::downgrade(&entry))),
             interact: Arc::new(Headless),
         };
-        let agent = Agent::load(Context::new(bundle, options)?, agent_options(&request))?;
+        let context = Context::new(bundle, options)?;
+        if context.cwd != place.cwd {
+            // Another agent replaced the directory after it was checked.
+            return Err(ApiError::new(
+                403,
+                "cwd_link",
+                format!(
+                    "the directory `{}` was replaced by a symbolic link",
+                    place.cwd.display()
+                ),
+            )
+            .hint("find out which agent writes there, then try again"));
+        }
+        let agent = Agent::load(context, agent_options(&request))?;
         let prepared = agent.prepare().await?;
         agent.check_sandbox(&prepared)?;
         // From here on the session exists, even if it fails.
@@ -121,6 +137,13 @@ impl Registry {
             ..SpawnRequest::default()
         };
         self.spawn(request, principal).await
+    }
+
+    /// Whether a path is in the directory of a session. Its agent may have planted it.
+    fn is_used(&self, path: &Path) -> bool {
+        let sessions = self.shared.sessions.read();
+        let mut entries = sessions.order.iter();
+        entries.any(|entry| path.starts_with(entry.cwd()))
     }
 
     fn check_live_limit(&self) -> Result<(), ApiError> {

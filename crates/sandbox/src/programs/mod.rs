@@ -48,6 +48,13 @@ impl Lookup {
     }
 }
 
+/// The path without symbolic links, and the links on the way to it.
+pub fn follow_links(path: &Path) -> std::io::Result<(PathBuf, Vec<Symlink>)> {
+    let mut followed = FollowedLinks::default();
+    let real = followed.follow(path)?;
+    Ok((real, followed.links))
+}
+
 /// An error for a program that cannot be read, and therefore cannot be confined.
 #[derive(Debug, Error)]
 #[error("the program `{}` cannot be read: {why}", path.display())]
