@@ -427,6 +427,8 @@ fn responses_match_the_openapi_document() {
     );
     let gone = host.delete(&format!("/sessions/{id}"));
     judge.hold("delete", "/sessions/{id}", &gone, 200);
+    let rotated = host.post("/token/rotate", &json!({}));
+    judge.hold("post", "/token/rotate", &rotated, 200);
     // Every operation succeeded at least once. A successful login needs a link; another test covers
     // it.
     for (method, template) in judge.operations() {

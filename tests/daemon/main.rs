@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 mod clients;
+mod crowd;
 mod dashboard;
 mod host;
 mod http;
@@ -23,4 +24,6 @@ mod near;
 mod network;
 mod served;
 mod streams;
+mod token;
 mod vanished;
+mod workspaces;

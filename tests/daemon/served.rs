@@ -257,6 +257,16 @@ impl Answer {
         }
     }
 
+    /// The head of a response on a connection that stays open.
+    pub fn read_head(mut stream: impl Read) -> String {
+        let mut head = Vec::new();
+        let mut one = [0];
+        while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut one).is_ok() {
+            head.push(one[0]);
+        }
+        String::from_utf8(head).expect("UTF-8")
+    }
+
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e}: {self:?}"))

@@ -29,6 +29,7 @@ fn times() -> Timeouts {
 fn limits(connections: usize) -> ServerLimits {
     ServerLimits {
         connections,
+        first_head: Duration::from_secs(600),
         head: Duration::from_secs(600),
         peer_timeout: GONE,
         ..ServerLimits::default()

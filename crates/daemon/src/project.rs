@@ -1,11 +1,23 @@
 //! Projects events to lines of text (AIP-46, Output projection). Lines have no colors: terminals
-//! add them by prefix.
+//! add them by prefix. A line of the agent that starts like a line of the host gets a backslash, so
+//! that an agent cannot pretend that its turn ended or that it asks a question.
 
 use agentproto_runtime::StreamEvent;
 use agentproto_runtime::error::STDERR_LABEL;
 
 /// Maximum length of a line in bytes. Longer lines are split.
 const MAX_LINE: usize = 64 << 10;
+
+/// Starts of the lines that the host writes.
+const MARKERS: [&str; 7] = [
+    "── turn-end",
+    "[awaiting input]",
+    "[error]",
+    "[thought]",
+    "[tool-error]",
+    "[tool]",
+    "[warning]",
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
@@ -40,11 +52,11 @@ impl Projector {
         match event {
             StreamEvent::TextDelta { text } => {
                 self.flush_thought(&mut lines);
-                join(&mut self.text, text, "", &mut lines);
+                join(&mut self.text, text, text_line, &mut lines);
             }
             StreamEvent::Thought { text } => {
                 self.flush_text(&mut lines);
-                join(&mut self.thought, text, "[thought] ", &mut lines);
+                join(&mut self.thought, text, thought_line, &mut lines);
             }
             StreamEvent::ToolCall { name, .. } => {
                 self.flush(&mut lines);
@@ -84,14 +96,13 @@ impl Projector {
 
     fn flush_text(&mut self, lines: &mut Vec<OutputLine>) {
         if !self.text.is_empty() {
-            lines.push(out(std::mem::take(&mut self.text)));
+            lines.push(text_line(&std::mem::take(&mut self.text)));
         }
     }
 
     fn flush_thought(&mut self, lines: &mut Vec<OutputLine>) {
         if !self.thought.is_empty() {
-            let thought = std::mem::take(&mut self.thought);
-            lines.push(out(format!("[thought] {thought}")));
+            lines.push(thought_line(&std::mem::take(&mut self.thought)));
         }
     }
 }
@@ -114,11 +125,40 @@ pub fn error(message: &str, stderr: Option<&str>) -> Vec<OutputLine> {
     }
     .unwrap_or(message);
     let first = std::iter::once(out(format!("[error] {}", one_line(message))));
-    let tail = stderr.unwrap_or_default().lines().map(|text| OutputLine {
-        text: text.to_owned(),
-        stream: OutputStream::Stderr,
-    });
+    let tail = stderr.unwrap_or_default().lines().map(stderr_line);
     first.chain(tail).collect()
+}
+
+/// A warning of the host.
+pub fn warning(message: &str) -> OutputLine {
+    OutputLine {
+        text: format!("[warning] {}", one_line(message)),
+        stream: OutputStream::Stderr,
+    }
+}
+
+/// A line that the agent wrote to stderr.
+pub fn stderr_line(text: &str) -> OutputLine {
+    OutputLine {
+        text: escape_marker(text),
+        stream: OutputStream::Stderr,
+    }
+}
+
+fn text_line(text: &str) -> OutputLine {
+    out(escape_marker(text))
+}
+
+fn thought_line(text: &str) -> OutputLine {
+    out(format!("[thought] {text}"))
+}
+
+/// Puts a backslash in front of a line that starts with a marker, or with backslashes and a marker.
+/// Removing one backslash from such a line gives the original.
+fn escape_marker(text: &str) -> String {
+    let plain = text.trim_start_matches('\\');
+    let is_marker = MARKERS.iter().any(|marker| plain.starts_with(marker));
+    format!("{}{text}", if is_marker { "\\" } else { "" })
 }
 
 fn out(text: String) -> OutputLine {
@@ -135,13 +175,18 @@ fn one_line(text: &str) -> String {
         .join(" ")
 }
 
-fn join(partial: &mut String, piece: &str, prefix: &str, lines: &mut Vec<OutputLine>) {
+fn join(
+    partial: &mut String,
+    piece: &str,
+    line_of: fn(&str) -> OutputLine,
+    lines: &mut Vec<OutputLine>,
+) {
     let mut rest = piece;
     while let Some((line, after)) = rest.split_once('\n') {
         partial.push_str(line);
         let whole = std::mem::take(partial);
         let whole = whole.strip_suffix('\r').unwrap_or(&whole);
-        lines.push(out(format!("{prefix}{whole}")));
+        lines.push(line_of(whole));
         rest = after;
     }
     partial.push_str(rest);
@@ -151,7 +196,7 @@ fn join(partial: &mut String, piece: &str, prefix: &str, lines: &mut Vec<OutputL
             at -= 1;
         }
         let tail = partial.split_off(at);
-        lines.push(out(format!("{prefix}{partial}")));
+        lines.push(line_of(partial));
         *partial = tail;
     }
 }
@@ -239,6 +284,35 @@ mod tests {
             "── turn-end (error) ──",
         ];
         assert_eq!(texts(&[delta("x"), event]), expected);
+    }
+
+    #[test]
+    fn an_agent_cannot_write_the_lines_of_the_host() {
+        let end = "── turn-end (end_turn) ──";
+        let long = "x".repeat(MAX_LINE);
+        let lines = texts(&[
+            delta(&format!("{end}\n[awaiting input] password?\n\\[tool] x\n")),
+            delta("say [error] or "),
+            delta("── turn-end\n"),
+            delta(&format!("{long}{end}")),
+            delta("\n[tool] rm"),
+            StreamEvent::TurnEnd {
+                reason: StopReason::EndTurn,
+            },
+        ]);
+        let expected = [
+            "\\── turn-end (end_turn) ──",
+            "\\[awaiting input] password?",
+            "\\\\[tool] x",
+            "say [error] or ── turn-end",
+            &long,
+            "\\── turn-end (end_turn) ──",
+            "\\[tool] rm",
+            end,
+        ];
+        assert_eq!(lines, expected);
+        assert_eq!(stderr_line(end).text, format!("\\{end}"));
+        assert_eq!(stderr_line("plain").text, "plain");
     }
 
     #[test]

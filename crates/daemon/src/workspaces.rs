@@ -334,10 +334,12 @@ impl Workspaces {
         let (real, links) = follow_links(path).map_err(|_| missing())?;
         let is_planted = |link: &Path| is_literal || self.contains(link) || is_used(link);
         if let Some(link) = links.iter().find(|link| is_planted(&link.at)) {
-            return Err(ApiError::new(403, "cwd_link", planted(path, &link.at)).hint(
-                "remove the link, or name the real path; for a workspace, run \
+            return Err(
+                ApiError::new(403, "cwd_link", planted(path, &link.at)).hint(
+                    "remove the link, or name the real path; for a workspace, run \
                  `agentproto workspace add PATH --slug SLUG` with the real path",
-            ));
+                ),
+            );
         }
         match real.is_dir() {
             true => Ok(real),

@@ -31,7 +31,7 @@ pub enum StreamStart {
 }
 
 /// Options that select the host.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct HostOptions {
     /// Connect to the daemon at URL [default: the daemon that uses $AGENTPROTO_HOME]
     #[arg(long, value_name = "URL", requires = "token_file")]

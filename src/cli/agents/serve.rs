@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::cli::agents::client::{Client, HostOptions, Runtime};
 use crate::cli::agents::notes::Signals;
 use crate::cli::agents::sandbox_settings;
 use crate::cli::args::{Global, LiveOutput};
@@ -24,7 +25,7 @@ use agentproto_daemon::{HostConfig, Registry};
 use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::EventType;
 use agentproto_runtime::context::SandboxSettings;
-use agentproto_runtime::home::{Home, Lock};
+use agentproto_runtime::home::Home;
 use agentproto_runtime::secrets::random;
 use agentproto_text::escape_line;
 
@@ -60,6 +61,13 @@ pub struct Serve {
     /// Maximum number of open connections
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: u32,
+    /// Maximum number of open connections per address that have not sent the token yet
+    /// [default: a quarter of --max-connections]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_unauthenticated: Option<u32>,
+    /// Replace the token of the running daemon, and exit; without a running daemon, start one
+    #[arg(long)]
+    pub rotate_token: bool,
     /// Print a one-time link that opens the dashboard without entering the token
     #[arg(long)]
     pub open: bool,
@@ -115,7 +123,12 @@ pub fn run(args: &Serve, global: &Global, out: &mut dyn Write) -> Outcome {
         _ => None,
     };
     let home = Home::from_env()?;
-    let _lock = lock_home(&home)?;
+    let Some(_lock) = home.try_lock(LOCK_NAME)? else {
+        return match args.rotate_token {
+            true => rotate_token(args, global, &home, out),
+            false => Err(already_serving(&home)),
+        };
+    };
     raise_descriptors();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers())
@@ -141,13 +154,18 @@ fn workers() -> usize {
     (processors / 2).max(1)
 }
 
-fn lock_home(home: &Home) -> Result<Lock, Failure> {
-    if let Some(lock) = home.try_lock(LOCK_NAME)? {
-        return Ok(lock);
-    }
-    let other = crate::cli::agents::client::Runtime::read(home)
-        .ok()
-        .flatten();
+/// Asks the running host to replace its token. The host writes the new one to `runtime.json`.
+fn rotate_token(args: &Serve, global: &Global, home: &Home, out: &mut dyn Write) -> Outcome {
+    let started = Instant::now();
+    let client = Client::new(&HostOptions::default())?;
+    client.post("/token/rotate", &json!({}))?;
+    let output = ServeOutput::new(args, global, out).map_err(io_failure)?;
+    output.rotated(home, started).map_err(io_failure)?;
+    Ok(exit::CLEAN)
+}
+
+fn already_serving(home: &Home) -> Failure {
+    let other = Runtime::read(home).ok().flatten();
     let other_host = match other {
         Some(other) => format!(": {} (process {})", other.url, other.pid),
         None => String::new(),
@@ -156,9 +174,9 @@ fn lock_home(home: &Home) -> Result<Lock, Failure> {
         "a host already serves `{}`{other_host}",
         home.root().display()
     );
-    Err(Failure::new(exit::UNAVAILABLE, what)
+    Failure::new(exit::UNAVAILABLE, what)
         .typed("already_serving")
-        .hint("use that host, stop it, or set AGENTPROTO_HOME to another directory"))
+        .hint("use that host, stop it, or set AGENTPROTO_HOME to another directory")
 }
 
 /// Raises the descriptor limit. Every session and every reader needs some, and the default is too
@@ -205,7 +223,21 @@ async fn serve(
         beyond_loopback: !args.bind.is_loopback(),
         allowed_hosts: args.allow_host.clone(),
     };
-    let state = Arc::new(AppState::new(registry.clone(), token.clone(), names));
+    let url = url(bound, tls.is_some());
+    let mut runtime_info = json!({ "url": url, "pid": std::process::id() });
+    // Our own clients would not trust a private certificate otherwise.
+    if let Some(cert) = args.tls_cert.as_ref().and_then(|c| c.canonicalize().ok()) {
+        runtime_info["cert"] = cert.to_string_lossy().into();
+    }
+    let runtime_home = home.clone();
+    let write_runtime_file = Arc::new(move |token: &str| {
+        let mut content = runtime_info.clone();
+        content["token"] = token.into();
+        runtime_home.write(RUNTIME_FILE, format!("{content:#}\n").as_bytes())
+    });
+    let save = Arc::clone(&write_runtime_file);
+    let state = AppState::new(registry.clone(), token.clone(), names);
+    let state = Arc::new(state.with_token_store(move |token| save(token)));
     let link = match args.open {
         true => Some(
             state
@@ -214,11 +246,12 @@ async fn serve(
         ),
         false => None,
     };
+    let unauthenticated = args.max_unauthenticated.unwrap_or(args.max_connections / 4);
     let limits = ServerLimits {
         connections: usize::try_from(args.max_connections).unwrap_or(usize::MAX),
+        unauthenticated: usize::try_from(unauthenticated).unwrap_or(usize::MAX),
         ..ServerLimits::default()
     };
-    let url = url(bound, tls.is_some());
     let offer = ToolOptions {
         aliases: args.mcp_aliases,
     };
@@ -227,13 +260,7 @@ async fn serve(
     let app = http::router(state, Router::new().fallback_service(mcp));
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(server::serve(listener, app, tls, limits, stopped));
-    let mut runtime_info = json!({ "url": url, "pid": std::process::id(), "token": token });
-    // Our own clients would not trust a private certificate otherwise.
-    if let Some(cert) = args.tls_cert.as_ref().and_then(|c| c.canonicalize().ok()) {
-        runtime_info["cert"] = cert.to_string_lossy().into();
-    }
-    let written = home.write(RUNTIME_FILE, format!("{runtime_info:#}\n").as_bytes());
-    let ready = match written {
+    let ready = match write_runtime_file(&token) {
         Ok(()) => output
             .listening(&url, home, link.as_deref())
             .map_err(io_failure),
@@ -261,6 +288,8 @@ async fn serve(
         () = shutdown => {}
         code = signals.next() => return Ok(code),
     }
+    // Again, because a client may have replaced the token meanwhile, which writes the file.
+    let _ = std::fs::remove_file(home.path(RUNTIME_FILE));
     code
 }
 
@@ -353,6 +382,25 @@ impl<'w> ServeOutput<'w> {
                     fields.insert("link".to_owned(), format!("{url}/#code={code}").into());
                 }
                 emitter.event(EventType::Listening, &fields)
+            }
+        }
+    }
+
+    fn rotated(self, home: &Home, started: Instant) -> io::Result<()> {
+        let file = home.path(RUNTIME_FILE);
+        match self {
+            ServeOutput::Human { quiet: true, .. } => Ok(()),
+            ServeOutput::Human { out, .. } => {
+                let file = file.to_string_lossy();
+                writeln!(
+                    out,
+                    "the token was replaced; the new one is in {}",
+                    escape_line(&file)
+                )
+            }
+            ServeOutput::Machine(emitter) => {
+                let fields = json!({ "rotated": true, "file": file.to_string_lossy() });
+                emitter.summary(true, started.elapsed(), object(fields))
             }
         }
     }

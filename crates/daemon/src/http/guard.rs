@@ -8,10 +8,11 @@ use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, HeaderMap, ORIGIN};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use subtle::ConstantTimeEq;
 
 use super::AppState;
+use super::connections::Connection;
 use super::tickets::Purpose;
+use super::token::{CurrentToken, Validity};
 use crate::error::ApiError;
 use crate::model::Principal;
 
@@ -70,15 +71,19 @@ pub async fn guard(
     next: Next,
 ) -> Response {
     match authorize(&state, &request) {
-        Ok(principal) => {
+        Ok((principal, validity)) => {
             request.extensions_mut().insert(principal);
-            next.run(request).await
+            validity.limit(next.run(request).await)
         }
         Err(error) => error.into_response(),
     }
 }
 
-fn authorize(state: &AppState, request: &Request) -> Result<Principal, ApiError> {
+fn authorize(state: &AppState, request: &Request) -> Result<(Principal, Validity), ApiError> {
+    let connection = request.extensions().get::<Arc<Connection>>();
+    if let Some(connection) = connection {
+        connection.requested();
+    }
     let peer = request.extensions().get::<Peer>().copied();
     let address = peer.map(|peer| peer.address.ip());
     let over_tls = peer.is_some_and(|peer| peer.over_tls);
@@ -90,9 +95,19 @@ fn authorize(state: &AppState, request: &Request) -> Result<Principal, ApiError>
         );
     }
     origin(request, host, over_tls)?;
-    state.limiter.take(address).map_err(rate_limited)?;
-    let path = request.uri().path();
-    if !is_open(path) && !has_token(state, request.headers()) && !has_ticket(state, request) {
+    let token = state.token.current();
+    let has_token = has_token(&token, request.headers());
+    // Clients with the token have a separate limit, so that others cannot use it up.
+    let limit = match has_token {
+        true => state.limiter.authenticated(address),
+        false => state.limiter.take(address),
+    };
+    limit.map_err(rate_limited)?;
+    let is_trusted = has_token || has_ticket(state, request);
+    if let (true, Some(connection)) = (is_trusted, connection) {
+        connection.authenticated();
+    }
+    if !is_trusted && !is_open(request.uri().path()) {
         // Wrong tokens have their own limit, so that guessing does not slow down clients with the
         // right token.
         state.limiter.failed(address).map_err(rate_limited)?;
@@ -103,10 +118,11 @@ fn authorize(state: &AppState, request: &Request) -> Result<Principal, ApiError>
         )
         .hint("send `Authorization: Bearer TOKEN`; the token is in `runtime.json` in the host's state directory"));
     }
-    Ok(match address {
+    let principal = match address {
         Some(address) if address.is_loopback() => Principal::Local,
         _ => Principal::Remote,
-    })
+    };
+    Ok((principal, token.validity()))
 }
 
 pub fn rate_limited(wait: std::time::Duration) -> ApiError {
@@ -169,14 +185,13 @@ fn origin(request: &Request, host: &str, over_tls: bool) -> Result<(), ApiError>
     }
 }
 
-fn has_token(state: &AppState, headers: &HeaderMap) -> bool {
+fn has_token(current: &CurrentToken<'_>, headers: &HeaderMap) -> bool {
     let header = headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok());
     let header = header.and_then(|v| v.split_once(' '));
     let Some((scheme, token)) = header else {
         return false;
     };
-    let same: bool = token.trim().as_bytes().ct_eq(state.token.as_bytes()).into();
-    same && scheme.eq_ignore_ascii_case("bearer")
+    current.is(token.trim()) && scheme.eq_ignore_ascii_case("bearer")
 }
 
 /// Whether the request has a ticket for this stream. A ticket is valid once.

@@ -11,7 +11,7 @@ use crate::rate_limit::{Bucket, Rate};
 /// Maximum number of remembered addresses. Beyond it, addresses with full buckets are removed.
 const MAX_ADDRESSES: usize = 10_000;
 
-/// Rate limits per client address.
+/// Rate limits per client address. Requests with and without the token are counted separately.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientRates {
     /// For local programs. Only a runaway loop reaches it.
@@ -39,6 +39,7 @@ struct Buckets(HashMap<Option<IpAddr>, Bucket>);
 pub struct RateLimiter {
     rates: ClientRates,
     all: Mutex<Buckets>,
+    authenticated: Mutex<Buckets>,
     failed: Mutex<Buckets>,
 }
 
@@ -47,17 +48,27 @@ impl RateLimiter {
         RateLimiter {
             rates,
             all: Mutex::default(),
+            authenticated: Mutex::default(),
             failed: Mutex::default(),
         }
     }
 
-    /// Counts one request. Returns how long to wait if there are too many.
+    /// Counts one request without the token. Returns how long to wait if there are too many.
     pub fn take(&self, address: Option<IpAddr>) -> Result<(), Duration> {
-        let rate = match address {
+        take_token(&self.all, address, self.rate(address), Instant::now())
+    }
+
+    /// Counts one request with the token.
+    pub fn authenticated(&self, address: Option<IpAddr>) -> Result<(), Duration> {
+        let rate = self.rate(address);
+        take_token(&self.authenticated, address, rate, Instant::now())
+    }
+
+    fn rate(&self, address: Option<IpAddr>) -> Rate {
+        match address {
             Some(address) if address.is_loopback() => self.rates.local,
             _ => self.rates.remote,
-        };
-        take_token(&self.all, address, rate, Instant::now())
+        }
     }
 
     /// Counts one wrong token.

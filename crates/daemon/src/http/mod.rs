@@ -1,6 +1,7 @@
 //! The HTTP interface to the registry: routes, streams and the dashboard, all behind one guard.
 
 mod body;
+mod connections;
 mod guard;
 mod limiter;
 pub mod openapi;
@@ -12,6 +13,7 @@ pub mod server;
 mod sse;
 mod tickets;
 pub mod tls;
+mod token;
 mod types;
 
 use std::sync::Arc;
@@ -23,15 +25,18 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use crate::error::ApiError;
 pub use crate::rate_limit::Rate;
 use crate::registry::Registry;
+use agentproto_runtime::Error;
+use agentproto_runtime::secrets::random;
 pub use guard::{HostNames, Peer};
 pub use limiter::ClientRates;
 use tickets::{LINK_LIFETIME, Purpose, Tickets};
+use token::BearerToken;
 
 /// Shared state of the HTTP handlers.
 pub struct AppState {
     /// The sessions of this host.
     pub registry: Registry,
-    token: String,
+    token: BearerToken,
     names: HostNames,
     tickets: Tickets,
     limiter: limiter::RateLimiter,
@@ -58,11 +63,12 @@ impl Default for Timeouts {
 
 impl AppState {
     /// Creates the state with default rate limits and timeouts. `token` is the bearer token of
-    /// clients.
+    /// clients. It is masked in the output of all sessions.
     pub fn new(registry: Registry, token: String, names: HostNames) -> Self {
+        registry.mask(&token);
         AppState {
             registry,
-            token,
+            token: BearerToken::new(token),
             names,
             tickets: Tickets::default(),
             limiter: limiter::RateLimiter::new(ClientRates::default()),
@@ -80,6 +86,22 @@ impl AppState {
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
+    }
+
+    /// Allows replacing the token. `save` stores the new one where clients find it.
+    pub fn with_token_store(
+        mut self,
+        save: impl Fn(&str) -> Result<(), Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.token.save = Some(Box::new(save));
+        self
+    }
+
+    /// Replaces the token. The old one, its tickets and its streams end at once.
+    pub fn rotate_token(&self) -> Result<(), ApiError> {
+        let new = random::token()?;
+        self.registry.mask(&new);
+        self.token.replace(new, || self.tickets.clear())
     }
 
     /// A code for the link of `serve --open`. It is valid for one login of the dashboard.

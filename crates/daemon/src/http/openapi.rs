@@ -116,6 +116,18 @@ fn routes() -> Vec<Route> {
             )
         },
         route(
+            "post",
+            "/token/rotate",
+            "rotateToken",
+            "Replace the token; the new one is in `runtime.json`",
+            (
+                200,
+                "The old token is invalid",
+                Content::Json(shape::<types::Rotation>),
+            ),
+            &[(501, "This host cannot replace its token"), NO_DISK],
+        ),
+        route(
             "get",
             "/openapi.json",
             "openapi",
@@ -409,7 +421,8 @@ fn operation(route: &Route, error: &Schema, generator: &mut SchemaGenerator) -> 
         (400, "The request is invalid"),
         (
             403,
-            "The host name or origin is not allowed, or the directory is outside the workspaces",
+            "The host name or origin is not allowed, or the directory is outside the workspaces, \
+             behind a link or in nested workspaces",
         ),
         (429, "Too many requests"),
         (500, "Internal error of the host"),

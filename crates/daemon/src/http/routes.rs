@@ -15,7 +15,7 @@ use super::response::{internal, json, ok};
 use super::tickets::{Purpose, STREAM_LIFETIME};
 use super::types::{
     ActionResult, Adapters, Event, Events, Health, InterruptResult, Login, PermissionAnswer,
-    PromptRequest, SessionList, Ticket, Token,
+    PromptRequest, Rotation, SessionList, Ticket, Token,
 };
 use super::{AppState, body, openapi, page, sse};
 use crate::error::ApiError;
@@ -35,6 +35,7 @@ pub fn all(state: Arc<AppState>) -> Router {
     Router::new()
         .route("/", get(page::page))
         .route("/login", post(login))
+        .route("/token/rotate", post(rotate))
         .route("/healthz", get(health))
         .route("/openapi.json", get(document))
         .route("/adapters", get(adapters))
@@ -89,6 +90,7 @@ async fn document() -> Response {
 async fn login(State(state): Shared, request: Request) -> RouteResult {
     let peer = request.extensions().get::<super::Peer>().copied();
     let login: Login = body::read(request, state.timeouts.body).await?;
+    let token = state.token.current();
     if !state.tickets.redeem(&login.code, &Purpose::Link) {
         let slow = state.limiter.failed(peer.map(|peer| peer.address.ip()));
         slow.map_err(super::guard::rate_limited)?;
@@ -100,8 +102,16 @@ async fn login(State(state): Shared, request: Request) -> RouteResult {
         .hint("paste the token from `runtime.json`, or run `serve --open` again"));
     }
     Ok(ok(&Token {
-        token: state.token.clone(),
+        token: token.text().to_owned(),
     }))
+}
+
+async fn rotate(State(state): Shared) -> RouteResult {
+    let rotated = tokio::task::spawn_blocking(move || state.rotate_token());
+    rotated
+        .await
+        .map_err(|error| internal(&error.to_string()))??;
+    Ok(ok(&Rotation { ok: true }))
 }
 
 async fn adapters(State(state): Shared) -> RouteResult {

@@ -12,19 +12,25 @@ use hyper_util::service::TowerToHyperService;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use super::connections::Connections;
 use super::guard::Peer;
 use crate::error::ApiError;
 
 /// Limits on connections and requests.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerLimits {
-    /// Maximum number of open connections.
+    /// Maximum number of open connections. A new connection closes one that has not sent the token
+    /// yet, and is refused only if there is none.
     pub connections: usize,
-    /// Time limit for a request head, and for idling between two requests.
+    /// Maximum number of open connections of one peer that have not sent the token yet.
+    pub unauthenticated: usize,
+    /// Time limit for the first request head of a connection, including the TLS handshake.
+    pub first_head: Duration,
+    /// Time limit for a later request head, and for idling between two requests.
     pub head: Duration,
     /// Maximum size of a request head in bytes.
     pub head_bytes: usize,
@@ -41,6 +47,8 @@ impl Default for ServerLimits {
     fn default() -> Self {
         ServerLimits {
             connections: 4096,
+            unauthenticated: 1024,
+            first_head: Duration::from_secs(5),
             head: Duration::from_secs(15),
             head_bytes: 64 << 10,
             headers: 100,
@@ -58,7 +66,7 @@ pub async fn serve(
     limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
 ) {
-    let free = Arc::new(Semaphore::new(limits.connections));
+    let open = Connections::new(limits.connections, limits.unauthenticated);
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -69,11 +77,12 @@ pub async fn serve(
         };
         let Ok((stream, address)) = accepted else {
             // Not fatal: too many open files, or the peer disconnected immediately.
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            let wait = if open.close_one() { 1 } else { 50 };
+            tokio::time::sleep(Duration::from_millis(wait)).await;
             continue;
         };
         let _ = prepare(&stream, &limits);
-        let Ok(permit) = Arc::clone(&free).try_acquire_owned() else {
+        let Some(connection) = open.admit(address.ip()) else {
             tokio::spawn(reject(stream));
             continue;
         };
@@ -82,8 +91,14 @@ pub async fn serve(
             over_tls: tls.is_some(),
         };
         let app = app.clone().layer(axum::Extension(peer));
+        let app = app.layer(axum::Extension(Arc::clone(&connection)));
         let (tls, stop) = (tls.clone(), stop.clone());
-        connections.spawn(connection(stream, tls, app, limits, stop, permit));
+        connections.spawn(async move {
+            tokio::select! {
+                () = serve_connection(stream, tls, app, limits, stop) => {}
+                () = connection.must_close(limits.first_head) => {}
+            }
+        });
     }
     let rest = async { while connections.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(limits.shutdown_grace, rest).await;
@@ -104,24 +119,21 @@ fn prepare(stream: &TcpStream, limits: &ServerLimits) -> io::Result<()> {
     socket.set_tcp_user_timeout(Some(limits.peer_timeout))
 }
 
-async fn connection(
+async fn serve_connection(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     app: Router,
     limits: ServerLimits,
     stop: watch::Receiver<bool>,
-    permit: OwnedSemaphorePermit,
 ) {
     match tls {
         None => requests(stream, app, limits, stop).await,
         Some(tls) => {
-            let handshake = tokio::time::timeout(limits.head, tls.accept(stream));
-            if let Ok(Ok(stream)) = handshake.await {
+            if let Ok(stream) = tls.accept(stream).await {
                 requests(stream, app, limits, stop).await;
             }
         }
     }
-    drop(permit);
 }
 
 async fn requests(

@@ -60,6 +60,11 @@ impl Tickets {
         let found = open.remove(&hash(ticket));
         found.is_some_and(|(kind, until)| kind == *purpose && until > Instant::now())
     }
+
+    /// Removes all tickets.
+    pub fn clear(&self) {
+        self.open.lock().clear();
+    }
 }
 
 fn hash(ticket: &str) -> [u8; 32] {

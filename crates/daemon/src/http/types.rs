@@ -97,6 +97,12 @@ pub struct Token {
     pub token: String,
 }
 
+/// The new token is not in the response: whoever has a stolen token must not get its successor.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Rotation {
+    pub ok: bool,
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Health {
     pub ok: bool,

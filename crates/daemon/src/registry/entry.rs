@@ -13,14 +13,14 @@ use super::{line_data, status_data};
 use crate::clock::Clock;
 use crate::error::ApiError;
 use crate::model::{SessionRecord, SessionStatus};
-use crate::project::{OutputLine, OutputStream, Projector};
+use crate::project::{OutputLine, Projector};
 use crate::ring::{Channel, ItemKind};
 use crate::store::{SessionLog, SessionsFile};
 use agentproto_runtime as runtime;
 use agentproto_runtime::arm::permissions::Answer;
 use agentproto_runtime::observe::{Observer, Stage};
 use agentproto_sandbox::spawn::Exit;
-use agentproto_text::redact;
+use agentproto_text::redact::{self, SecretRedactor};
 
 /// Maximum number of warnings in a record.
 const MAX_WARNINGS: usize = 20;
@@ -50,6 +50,8 @@ pub struct SessionEntry {
 #[derive(Default)]
 struct LiveAgent {
     session: Option<Arc<runtime::session::Session>>,
+    /// Masks the secrets of the session.
+    masks: Option<SecretRedactor>,
     /// A prompt that arrived before the agent was ready.
     first: Option<String>,
     /// The task that reads the current turn.
@@ -252,6 +254,17 @@ impl SessionEntry {
         }
     }
 
+    pub(super) fn set_masks(&self, masks: SecretRedactor) {
+        self.live().masks = Some(masks);
+    }
+
+    /// Masks a secret in everything that the agent writes from now on.
+    pub(super) fn mask(&self, secret: &str) {
+        if let Some(masks) = &self.live().masks {
+            masks.add(secret);
+        }
+    }
+
     pub(super) fn queue_first_prompt(&self, prompt: String) {
         self.record().busy = true;
         self.live().first = Some(prompt);
@@ -403,10 +416,7 @@ impl SessionEntry {
             });
         }
         drop(record);
-        self.lines(&[OutputLine {
-            text: format!("[warning] {message}"),
-            stream: OutputStream::Stderr,
-        }]);
+        self.lines(&[crate::project::warning(message)]);
     }
 }
 
@@ -443,10 +453,7 @@ impl Observer for EntryObserver {
         };
         let text = entry.stderr.lock().line(line);
         if !text.is_empty() || line.is_empty() {
-            entry.lines(&[OutputLine {
-                text,
-                stream: OutputStream::Stderr,
-            }]);
+            entry.lines(&[crate::project::stderr_line(&text)]);
         }
     }
 }

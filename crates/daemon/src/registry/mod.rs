@@ -109,6 +109,8 @@ struct Shared {
     file: SessionsFile,
     stopping: AtomicBool,
     starts: Mutex<Starts>,
+    /// Secrets of the host itself, such as its token. They are masked in every session.
+    secrets: Mutex<Vec<String>>,
     /// The host's environment, shared by all sessions.
     env: Arc<Vec<(OsString, OsString)>>,
     /// Manifests of adapters that are in use.
@@ -181,6 +183,7 @@ impl Registry {
                     local: full,
                     remote: full,
                 }),
+                secrets: Mutex::default(),
                 env,
                 manifests: Mutex::default(),
             }),
@@ -204,6 +207,21 @@ impl Registry {
     /// Whether the disk currently rejects new history.
     pub fn is_degraded(&self) -> bool {
         self.shared.log.is_broken()
+    }
+
+    /// Masks a secret of the host in the output, the history and the audit entries of all sessions.
+    pub fn mask(&self, secret: &str) {
+        self.shared.secrets.lock().push(secret.to_owned());
+        for entry in &self.shared.sessions.read().order {
+            entry.mask(secret);
+        }
+    }
+
+    /// Masks the secrets of the host in one session.
+    fn mask_secrets(&self, entry: &SessionEntry) {
+        for secret in self.shared.secrets.lock().iter() {
+            entry.mask(secret);
+        }
     }
 
     /// All sessions, or only live ones, oldest first.

@@ -106,6 +106,8 @@ impl Registry {
             )
             .hint("find out which agent writes there, then try again"));
         }
+        entry.set_masks(context.masks.clone());
+        self.mask_secrets(&entry);
         let agent = Agent::load(context, agent_options(&request))?;
         let prepared = agent.prepare().await?;
         agent.check_sandbox(&prepared)?;
@@ -119,6 +121,8 @@ impl Registry {
             .channel
             .push(crate::ring::ItemKind::Status, &super::status_data(&now));
         self.insert(Arc::clone(&entry));
+        // Again, because a secret may have been added before the session was in the list.
+        self.mask_secrets(&entry);
         self.trim();
         tokio::spawn(start(entry, agent, prepared, resumed));
         // A client that knows the session will find it, even after a crash of the host.
