@@ -100,9 +100,8 @@ fn connections_of_a_vanished_client_are_closed() {
         body.write_all(half.as_bytes()).expect("sent");
         let silent = from_there(&near);
         eventually("all connection slots are taken", || {
-            near.ask("/healthz", "").status == 503
+            open_to(THERE, &near) == 4
         });
-        assert_eq!(open_to(THERE, &near), 4);
         network::vanish();
         let since = Instant::now();
         eventually("all connections are closed", || open_to(THERE, &near) == 0);
@@ -110,7 +109,15 @@ fn connections_of_a_vanished_client_are_closed() {
         let took = since.elapsed();
         assert!(took < 3 * GONE, "{took:?}");
         // All four slots are free, not only one.
-        let again: Vec<TcpStream> = (0..4).map(|_| near.open()).collect();
+        let open = |_| {
+            let mut stream = near.open();
+            stream.write_all(asked.as_bytes()).expect("sent");
+            let mut first = [0; 12];
+            stream.read_exact(&mut first).expect("an answer");
+            assert_eq!(&first, b"HTTP/1.1 200");
+            stream
+        };
+        let again: Vec<TcpStream> = (0..4).map(open).collect();
         eventually("four new connections fit", || {
             near.ask("/healthz", "").status == 503
         });
@@ -142,6 +149,8 @@ async fn a_reader_that_stops_reading_is_disconnected() {
     let mut reader: TcpStream = socket.into();
     let asked = stream_request(&near, &session.id);
     reader.write_all(asked.as_bytes()).expect("sent");
+    // From its answer on, it does not give way to a new connection.
+    reader.read_exact(&mut [0; 12]).expect("an answer");
     let begun = Instant::now();
     let long = "much to say ".repeat(20_000);
     let mut turns = 0;

@@ -39,7 +39,7 @@ fn the_quick_start_of_the_daemon_works() {
             format!("{}:{path}", binary.parent().expect("a directory").display()),
         )
         .env("HOME", dir.path())
-        .env("AGENTPROTO_HOME", dir.path().join("home"))
+        .env("TMPDIR", dir.path())
         .output()
         .expect("runs");
     let printed = String::from_utf8(ran.stdout).expect("UTF-8");

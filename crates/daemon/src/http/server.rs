@@ -1,12 +1,17 @@
 //! Accepts connections and serves requests, with limits on the number of connections, the time for
 //! a request head, and idle time.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::response::Response;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use socket2::{SockRef, TcpKeepalive};
@@ -68,6 +73,7 @@ pub async fn serve(
 ) {
     let open = Connections::new(limits.connections, limits.unauthenticated);
     let mut connections = JoinSet::new();
+    let app = TowerToHyperService::new(app);
     loop {
         let accepted = tokio::select! {
             biased;
@@ -90,18 +96,34 @@ pub async fn serve(
             address,
             over_tls: tls.is_some(),
         };
-        let app = app.clone().layer(axum::Extension(peer));
-        let app = app.layer(axum::Extension(Arc::clone(&connection)));
+        let (app, of_request) = (app.clone(), Arc::clone(&connection));
+        // A layer of the router would copy all its routes for each connection.
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(Arc::clone(&of_request));
+            app.call(request)
+        });
         let (tls, stop) = (tls.clone(), stop.clone());
         connections.spawn(async move {
             tokio::select! {
-                () = serve_connection(stream, tls, app, limits, stop) => {}
+                () = serve_connection(stream, tls, service, limits, stop) => {}
                 () = connection.must_close(limits.first_head) => {}
             }
         });
     }
     let rest = async { while connections.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(limits.shutdown_grace, rest).await;
+}
+
+/// What answers the requests of a connection.
+trait RequestService:
+    Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Send
+{
+}
+
+impl<S> RequestService for S where
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Send
+{
 }
 
 fn prepare(stream: &TcpStream, limits: &ServerLimits) -> io::Result<()> {
@@ -122,15 +144,15 @@ fn prepare(stream: &TcpStream, limits: &ServerLimits) -> io::Result<()> {
 async fn serve_connection(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
-    app: Router,
+    service: impl RequestService,
     limits: ServerLimits,
     stop: watch::Receiver<bool>,
 ) {
     match tls {
-        None => requests(stream, app, limits, stop).await,
+        None => requests(stream, service, limits, stop).await,
         Some(tls) => {
             if let Ok(stream) = tls.accept(stream).await {
-                requests(stream, app, limits, stop).await;
+                requests(stream, service, limits, stop).await;
             }
         }
     }
@@ -138,11 +160,10 @@ async fn serve_connection(
 
 async fn requests(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    app: Router,
+    service: impl RequestService,
     limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
 ) {
-    let service = TowerToHyperService::new(app);
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
