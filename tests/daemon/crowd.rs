@@ -9,6 +9,7 @@ use super::near::Near;
 use super::served::Served;
 use agentproto_daemon::http::server::ServerLimits;
 use agentproto_daemon::http::{ClientRates, Rate, Timeouts};
+use tempfile::TempDir;
 
 /// Half of a request, as a client sends it that only wants to keep the connection.
 fn half_sent(address: &str) -> TcpStream {
@@ -37,7 +38,9 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 // The attack of the review: as many half-sent requests as the host has connections.
 #[test]
 fn half_sent_requests_do_not_lock_out_the_holder_of_the_token() {
-    let host = Served::new();
+    const MAX: usize = 1024;
+    let dir = TempDir::new().expect("a directory");
+    let host = Served::on(dir, &["--max-connections", &MAX.to_string()]);
     let mut slowest = Duration::ZERO;
     let mut ask = || {
         let began = Instant::now();
@@ -48,7 +51,7 @@ fn half_sent_requests_do_not_lock_out_the_holder_of_the_token() {
     ask();
     let stream = host.running("default");
     for _ in 0..3 {
-        let held = crowd(&host.address, 4096);
+        let held = crowd(&host.address, MAX + MAX / 8);
         for _ in 0..20 {
             ask();
         }
@@ -59,7 +62,7 @@ fn half_sent_requests_do_not_lock_out_the_holder_of_the_token() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                drop(crowd(&host.address, 512));
+                drop(crowd(&host.address, MAX / 4));
             }
         });
         for _ in 0..50 {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use clap::Args;
 use serde_json::json;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use crate::cli::agents::client::{Client, HostOptions, Runtime};
@@ -35,6 +35,8 @@ pub const RUNTIME_FILE: &str = "runtime.json";
 const LOCK_NAME: &str = "serve";
 /// Limit of open descriptors, for connections and agents.
 const MAX_DESCRIPTORS: u64 = 65_536;
+/// Maximum number of connections that wait to be accepted. The kernel may have a lower limit.
+const LISTEN_QUEUE: u32 = 4096;
 /// Time limit for tasks that still run after the shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -203,8 +205,7 @@ async fn serve(
     // From here on, signals are handled here: none ends the process before the sessions have ended.
     let mut signals = Signals::new();
     let address = SocketAddr::new(args.bind, args.port);
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|error| cannot_listen(address, &error))?;
+    let listener = listen(address).map_err(|error| cannot_listen(address, &error))?;
     let bound = listener
         .local_addr()
         .map_err(|error| cannot_listen(address, &error))?;
@@ -291,6 +292,17 @@ async fn serve(
     // Again, because a client may have replaced the token meanwhile, which writes the file.
     let _ = std::fs::remove_file(home.path(RUNTIME_FILE));
     code
+}
+
+/// Listens with a long queue: if it is full, a client waits a second for its next attempt.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(LISTEN_QUEUE)
 }
 
 fn url(bound: SocketAddr, over_tls: bool) -> String {

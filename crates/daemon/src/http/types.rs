@@ -97,7 +97,7 @@ pub struct Token {
     pub token: String,
 }
 
-/// The new token is not in the response: whoever has a stolen token must not get its successor.
+/// The new token is not in the response, because a thief of the old token must not get it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Rotation {
     pub ok: bool,
