@@ -131,6 +131,7 @@ impl Bench {
             cwd: self.at("work"),
             host_env: std::sync::Arc::new(self.env.clone()),
             sandboxing: Sandboxing::Auto,
+            sandbox: Default::default(),
             yes: self.yes,
             observer: self.heard.clone(),
             interact,

@@ -46,6 +46,7 @@ fn context(world: &World, answer: &'static str, yes: bool) -> (Context, Arc<Pers
             ("HOME".into(), world.root().join("user").into()),
         ]),
         sandboxing: Sandboxing::Auto,
+        sandbox: Default::default(),
         yes,
         observer: Arc::new(Silent),
         interact: person.clone(),
