@@ -239,7 +239,9 @@ pub fn read_head(
     key: &HomeKey,
     must_be_keyed: bool,
 ) -> Result<Option<Head>, Problem> {
-    let text = bytes.trim_ascii_end();
+    // An earlier version writes a shorter line over the first part of the file.
+    let text = bytes.split(|byte| *byte == b'\n').next();
+    let text = text.unwrap_or_default().trim_ascii_end();
     if text.is_empty() {
         return Ok(None);
     }
