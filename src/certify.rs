@@ -23,13 +23,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use agentproto_harness::render::Format;
-use agentproto_harness::run::prompts;
+use agentproto_harness::run::{command, prompts};
+pub use agentproto_harness::suite::LoadError;
 pub use agentproto_harness::{CaseResult, Evidence, Level, Report, StartError, Target, Verdict};
 use agentproto_harness::{
-    Launcher, LoginMethod, Program, RunConfig, RunDirectory, RunOptions, RunSecrets, Selection,
-    Suite, render, suite,
+    Launcher, LoginMethod, RunConfig, RunDirectory, RunOptions, RunSecrets, Selection, Suite,
+    render, suite,
 };
-use agentproto_runtime::built_in;
 
 /// Certifies an agent by its command line: the program, then its arguments.
 pub fn command<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Certification {
@@ -58,17 +58,9 @@ pub fn render(report: &Report, format: Format) -> String {
 /// Why a run could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum CertifyError {
-    /// The suite is neither built in nor a readable file.
-    #[error("unknown suite `{0}`")]
-    UnknownSuite(String),
-    /// The file is not a valid suite.
-    #[error("invalid suite `{name}`: {message}")]
-    InvalidSuite {
-        /// The file.
-        name: String,
-        /// Its first error, with its line.
-        message: String,
-    },
+    /// The suite is unknown, or its file cannot be read or is invalid.
+    #[error(transparent)]
+    Suite(#[from] LoadError),
     /// A name given to [`Certification::only`] is neither a requirement, a chapter, a section nor a
     /// case of the suites.
     #[error("unknown requirement or case `{0}`")]
@@ -153,19 +145,22 @@ impl Certification {
     /// # Errors
     /// A suite or an id is unknown, or the program cannot be started.
     pub async fn run(self) -> Result<Report, CertifyError> {
-        let names = match (self.suites.as_slice(), &self.agent) {
-            ([], Agent::Mock(kind)) if kind == "mcp" => vec!["mcp".to_owned()],
-            ([], Agent::Mock(kind)) if kind == "acp-v2" => vec!["acp-v2-draft".to_owned()],
-            ([], _) => vec!["acp".to_owned()],
-            (names, _) => names.to_vec(),
+        let default = match &self.agent {
+            Agent::Mock(name) => command::mock_named(name)?.1,
+            Agent::Command(_) => command::DEFAULT_SUITE,
         };
-        let suites: Vec<Suite> = names
-            .iter()
-            .map(|name| read(name))
-            .collect::<Result<_, _>>()?;
+        let names = match self.suites.as_slice() {
+            [] => vec![default.to_owned()],
+            names => names.to_vec(),
+        };
+        let suites = names.iter().map(|name| suite::load(name));
+        let suites: Vec<Suite> = suites.collect::<Result<_, _>>()?;
         let only = Selection::new(&self.only, &suites)
             .map_err(|unknown| CertifyError::UnknownId(unknown.word))?;
-        let (target, program) = self.program()?;
+        let (target, program) = match &self.agent {
+            Agent::Command(argv) => command::command(argv.clone(), &self.env)?,
+            Agent::Mock(name) => command::mock(name, &self.env)?,
+        };
         let is_mock = matches!(self.agent, Agent::Mock(_));
         let launcher = Launcher::Program(program);
         let mut known = match is_mock {
@@ -198,51 +193,4 @@ impl Certification {
         report.retain_selected(&selected);
         Ok(report)
     }
-
-    /// The program to start, and how the report names it.
-    fn program(&self) -> Result<(Target, Program), CertifyError> {
-        let mut env = self.env.clone();
-        let (kind, argv) = match &self.agent {
-            Agent::Command(argv) => ("command", argv.clone()),
-            Agent::Mock(kind) => {
-                let own = agentproto_sandbox::helper::own_path()?;
-                env.push((built_in::MARKER.to_owned(), "1".to_owned()));
-                ("mock", vec![own.into(), "mock".into(), kind.into()])
-            }
-        };
-        let words = argv.iter().map(|word| word.to_string_lossy().into_owned());
-        let words: Vec<String> = words.collect();
-        let target = Target {
-            kind: kind.to_owned(),
-            name: match &self.agent {
-                Agent::Command(_) => words.join(" "),
-                Agent::Mock(kind) => format!("mock {kind}"),
-            },
-            command: if kind == "mock" { Vec::new() } else { words },
-            ..Target::default()
-        };
-        let mut program = Program::new(argv, &env)?;
-        if kind == "command" {
-            program.cwd = std::env::current_dir().ok();
-        }
-        Ok((target, program))
-    }
-}
-
-/// A built-in suite, or one from a file.
-fn read(name: &str) -> Result<Suite, CertifyError> {
-    let parsed = match suite::built_in(name) {
-        Some(parsed) => parsed,
-        None => {
-            let text = std::fs::read_to_string(name);
-            suite::parse(&text.map_err(|_| CertifyError::UnknownSuite(name.to_owned()))?)
-        }
-    };
-    parsed.map_err(|errors| CertifyError::InvalidSuite {
-        name: name.to_owned(),
-        message: match errors.first() {
-            Some(error) => format!("line {}: {}", error.line, error.message),
-            None => String::new(),
-        },
-    })
 }

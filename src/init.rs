@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use agentproto_mock::{AgentConfig, AgentKind, mutants, scenario, variants};
+use agentproto_mock::{AgentConfig, AgentKind, AgentNames};
 use agentproto_runtime::built_in;
 
 /// Call this first in `main`, before any thread starts.
@@ -47,43 +47,7 @@ fn run(args: impl Iterator<Item = OsString>) -> Result<u8, String> {
     };
     let kind = AgentKind::ALL.iter().copied().find(|k| k.as_str() == kind);
     let kind = kind.ok_or_else(|| format!("unknown mock agent: {own:?}"))?;
-    let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let variant = find(named("MOCK_VARIANT"), |name| {
-        variants::of(kind).find(|variant| variant.name == name)
-    })?;
-    let mutant = find(named("MOCK_MUTANT"), |id| {
-        mutants::of(kind).find(|mutant| mutant.id == id)
-    })?;
-    let embedded = match named("MOCK_SCENARIO") {
-        None => variant.map(|variant| variant.scenario.to_owned()),
-        named => named,
-    };
-    let embedded = find(embedded.filter(|name| name != "default"), |name| {
-        scenario::embedded().iter().find(|known| known.name == name)
-    })?;
-    let text = embedded.map_or(scenario::default_of(kind).text, |embedded| embedded.text);
-    let scenario = scenario::parse(text).map_err(|errors| format!("{errors:?}"))?;
-    let config = AgentConfig {
-        kind,
-        scenario,
-        mutant,
-        variant,
-        args: rest,
-        state,
-    };
+    let names = AgentNames::default().or_variables();
+    let config = AgentConfig::find(kind, &names, rest, state).map_err(|error| error.to_string())?;
     agentproto_mock::run(config).map_err(|error| error.to_string())
-}
-
-/// Looks a name up, if there is one.
-fn find<T>(
-    name: Option<String>,
-    lookup: impl FnOnce(&str) -> Option<T>,
-) -> Result<Option<T>, String> {
-    match name {
-        Some(name) => match lookup(&name) {
-            Some(found) => Ok(Some(found)),
-            None => Err(format!("unknown name `{name}`")),
-        },
-        None => Ok(None),
-    }
 }

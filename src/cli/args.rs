@@ -12,15 +12,16 @@ use agentproto_lint::{Profile, Severity};
 const AFTER_HELP: &str = "\
 Terms:
   bundle   directory with the manifest of an agent (AGENT-CLI.md) or of a tool (CLI.md)
-  adapter  bundle that is started by its name (slug), from $AGENTPROTO_HOME/adapters or built in
+  adapter  bundle that is started by its name (slug), built in or from $AGENTPROTO_HOME/adapters
+           (default ~/.agentproto/adapters)
   host     program that starts agents, such as `agentproto run` or the daemon `agentproto serve`
   AIP      spec of the manifest formats, such as AIP-45 for AGENT-CLI.md
   AOI-CLI  spec for tools that agents call; in their machine mode they print JSON events
 
 Exit codes: 0 clean · 1 findings or failures · 64 usage · 65 invalid input or agentproto.toml
             66 input not found · 69 unavailable · 70 internal error · 73/74 I/O · 75 temporary
-            77 not logged in or not allowed · 78 unknown name in agentproto.toml
-            130/143 interrupted";
+            77 not logged in or not allowed · 78 unknown rule in agentproto.toml, or setup
+            required · 130/143 interrupted";
 
 #[derive(Parser, Debug)]
 #[command(
@@ -59,7 +60,7 @@ pub struct Global {
         help_heading = "Global options"
     )]
     pub quiet: bool,
-    /// Print details: files read, suppressed findings, time taken
+    /// Print details: files read, number of suppressed findings, time taken
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub verbose: bool,
     /// Print log messages of this level and above to stderr
@@ -126,10 +127,10 @@ pub enum Command {
     Agents(Box<super::agents::Command>),
     /// Print the JSON Schema of agentproto's events, or of a manifest format
     Schema(Schema),
-    /// Print the JSON Schema of a command's input
+    /// Print the JSON Schema of a command's input file
     InputSchema(InputSchema),
     /// Print the capabilities of this binary as JSON
-    Capabilities(Listing),
+    Capabilities(Capabilities),
     /// Print a completion script for a shell
     Completions {
         /// Shell to generate the script for
@@ -144,8 +145,8 @@ pub struct Lint {
     /// Files or directories; `-` reads stdin [default: the current directory]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// default: all rules; spec: only rules that a spec states; reference: like default, but fields
-    /// of the reference implementation are warnings
+    /// Choose the rules: default (all), spec (only those that a spec states), reference (all, but
+    /// fields that only the reference implementation accepts are warnings, not errors)
     #[arg(long, value_name = "PROFILE", value_parser = values(Profile::ALL))]
     pub profile: Option<Profile>,
     /// Output format
@@ -187,7 +188,7 @@ pub struct Lint {
     /// Also apply `exclude` from agentproto.toml to files given on the command line
     #[arg(long)]
     pub force_exclude: bool,
-    /// Do not print findings that an ignore or the baseline suppresses
+    /// Leave out suppressed findings in json, jsonl, sarif and junit
     #[arg(long)]
     pub hide_suppressed: bool,
     /// Use this name for the manifest on stdin, for its doctype and references
@@ -214,10 +215,10 @@ pub struct Explain {
 }
 
 #[derive(Args, Debug)]
-pub struct Listing {
+pub struct Capabilities {
     /// Output format
-    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
-    pub output: Output,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = DocumentOutput::Json)]
+    pub output: DocumentOutput,
 }
 
 #[derive(Args, Debug)]

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::cli::args::{DocumentOutput, InputSchema, Listing, Output, Schema};
+use crate::cli::args::{Capabilities, DocumentOutput, InputSchema, Schema};
 use crate::cli::machine::catalogue;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
@@ -78,7 +78,7 @@ fn mcp() -> Value {
     Value::Null
 }
 
-pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
+pub fn capabilities(args: &Capabilities, out: &mut dyn Write) -> Outcome {
     let value = json!({
         "tool": "agentproto",
         "tool_version": env!("CARGO_PKG_VERSION"),
@@ -94,11 +94,7 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
             "machine_mode": ["--output jsonl", "--format jsonl"],
         },
     });
-    let output = match args.output {
-        Output::Human | Output::Json => DocumentOutput::Json,
-        Output::Jsonl => DocumentOutput::Jsonl,
-    };
-    print(&value, output, "capabilities", out)
+    print(&value, args.output, "capabilities", out)
 }
 
 /// Commands that read files in one of our formats, and the schema of the format.

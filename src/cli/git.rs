@@ -36,6 +36,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_ALLOW_PROTOCOL", "none"),
     ("GIT_TERMINAL_PROMPT", "0"),
+    // The language of messages must not depend on the user's settings.
+    ("LC_ALL", "C"),
 ];
 
 /// Variables that name programs or change the meaning of arguments.
@@ -84,6 +86,7 @@ impl Base {
             let message = format!("`{reference}` is not a git revision");
             return Err(Failure::new(exit::USAGE, message));
         }
+        check_repository("--changed")?;
         let revision = revision(reference)?.ok_or_else(unknown)?;
         Base::of_tree(&revision).map_err(|_| unknown())
     }
@@ -169,6 +172,7 @@ pub struct Staged<'d> {
 impl<'d> Staged<'d> {
     /// Reads the index.
     pub fn read(root: &Path, disk: &'d dyn FileSource) -> Result<Self, Failure> {
+        check_repository("--staged")?;
         let tree = match revision("HEAD")? {
             Some(head) => head,
             None => empty_tree()?,
@@ -409,6 +413,24 @@ fn git(args: &[&str]) -> Command {
     command.envs(ENVIRONMENT.iter().copied());
     command.args(args).stdin(Stdio::null());
     command
+}
+
+/// Checks that the current directory is in a git repository, which the option needs.
+fn check_repository(option: &str) -> Result<(), Failure> {
+    let Err(failure) = names(&["rev-parse", "--git-dir"]) else {
+        return Ok(());
+    };
+    let here = std::env::current_dir().unwrap_or_default();
+    Err(match failure.message.contains("not a git repository") {
+        true => Failure {
+            message: format!(
+                "`{option}` needs a git repository, but `{}` is not in one",
+                here.display()
+            ),
+            ..failure
+        },
+        false => failure,
+    })
 }
 
 fn not_run(error: std::io::Error) -> Failure {

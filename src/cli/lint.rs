@@ -93,6 +93,7 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         // Services match findings to files by relative paths, and pipelines name files relative to
         // the root.
         base: std::env::current_dir().ok(),
+        quiet: global.quiet,
         ..Meta::default()
     };
     if global.verbose {
@@ -173,7 +174,7 @@ fn print_verbose(config: &Config, root: &Path, report: &Report, meta: &Meta) {
         None => note("configuration: none"),
     }
     note(&format!(
-        "references are followed within {}",
+        "workspace: {} (references must not leave it)",
         root.display()
     ));
     for file in &report.files {

@@ -48,7 +48,7 @@ fn turns() {
                 end.is_some() && end < t.place(late)
             }),
             sight("acp-pt-11-end-turn", cancel, |t| end_is(t, "end_turn")),
-            sight("acp-pt-11-deaf", cancel, |t| t.answers(1003).is_empty()),
+            sight("acp-pt-11-ignored", cancel, |t| t.answers(1003).is_empty()),
             sight("acp-pt-12-cancel-is-error", cancel, |t| t.code(1003) != 0),
             sight("acp-pt-14-goes-on", cancel_while_asking, |t| {
                 end_is(t, "end_turn")

@@ -410,7 +410,7 @@ fn auth_commands_in_machine_mode() {
     assert!(err.contains("--confirm"), "{err}");
     let (code, out, _) = run(&bench, &["auth", "forget", "../bundle", "--confirm"], "");
     assert_eq!(code, Some(0));
-    assert!(out.contains("probe-key: forgotten"), "{out}");
+    assert!(out.contains("probe-key: deleted"), "{out}");
     let (code, _, err) = run(&bench, &["auth", "login", "../bundle"], "");
     assert_eq!(code, Some(0), "{err}");
     bench.set("PROBE_KEY", CANARY);

@@ -17,7 +17,7 @@ pub struct Help {
 /// Returns the text of a probe file.
 pub fn write(tool: &[String], description: &ToolDescription, helps: &[Help]) -> String {
     let mut out = String::from(
-        "# Tells `agentproto aoi-lint --probe` what it may do with this tool, and how.\n\
+        "# This file says which commands `agentproto aoi-lint` may run, and how.\n\
          # Nothing is run while the file contains FILL IN. What stays commented out is not\n\
          # checked, and the report says so.\n\
          aoi_probe: 1\n",
@@ -28,8 +28,8 @@ pub fn write(tool: &[String], description: &ToolDescription, helps: &[Help]) -> 
         machine_args(&description.help)
     ));
     out.push_str(
-        "\n# Environment variables for every run; {world} is the directory of a run.\n\
-         # env: {MYTOOL_STATE: \"{world}/state\"}\n\
+        "\n# Environment variables for every run; {dir} is the working directory of the run.\n\
+         # env: {MYTOOL_STATE: \"{dir}/state\"}\n\
          # Variables and files with real credentials; discovery must work without them.\n\
          # credentials: {env: [MYTOOL_TOKEN], files: [~/.config/mytool]}\n\
          \n# Set this to true only if real side effects are harmless. Otherwise, commands that\n\

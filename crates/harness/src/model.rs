@@ -205,6 +205,18 @@ pub struct Summary {
     pub reason: Option<String>,
 }
 
+/// Why the runtime refused to start a bundle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Error code, such as `version_mismatch`.
+    pub code: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
 /// The outcome of a run: what was run, every verdict, and how long it took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -230,6 +242,9 @@ pub struct Report {
     /// Set if no agent process ever answered `initialize`: what was observed instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_answered: Option<String>,
+    /// Set if the runtime refused to start the bundle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_started: Option<Refusal>,
     /// Whether only some cases were selected.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub selection: bool,
@@ -311,6 +326,9 @@ impl Report {
                 _ if new == 0 => format!("no new failures ({known} known from the baseline)"),
                 _ => format!("{new} failed (plus {known} known from the baseline)"),
             })
+        } else if let Some(refusal) = &self.not_started {
+            let Refusal { code, message, .. } = refusal;
+            Some(format!("the agent was not started: {code}: {message}"))
         } else if summary.error > 0 {
             Some(format!("{} could not be checked", summary.error))
         } else if self.partial {

@@ -22,7 +22,7 @@ pub const REASON: &str = "baseline";
 #[derive(Debug, thiserror::Error)]
 pub enum BaselineError {
     /// The file does not exist.
-    #[error("{}: baseline file not found", .0.display())]
+    #[error("the baseline `{}` does not exist", .0.display())]
     Missing(PathBuf),
     /// The file cannot be read.
     #[error("{}: cannot read the baseline: {error}", .path.display())]

@@ -13,11 +13,11 @@ use agentproto_manifest::{ConfinedDisk, Doctype, normalize};
 
 /// A path that the user named and that does not exist or cannot be accessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {why}", .path.display())]
+#[error("`{}` {why}", .path.display())]
 pub struct NotFound {
     /// The path as the user wrote it.
     pub path: PathBuf,
-    /// The error message.
+    /// What is wrong with it, for example `does not exist`.
     pub why: String,
 }
 
@@ -62,8 +62,8 @@ pub fn targets(
 
 fn reason(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file or directory".to_owned(),
-        _ => error.to_string(),
+        std::io::ErrorKind::NotFound => "does not exist".to_owned(),
+        _ => format!("cannot be read: {error}"),
     }
 }
 

@@ -209,3 +209,46 @@ impl Report {
             .count()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+
+    #[test]
+    fn a_finding_cites_the_spec_of_its_file() {
+        for (slug, file, expected) in [
+            // Schema violations: the schema of the file's format.
+            ("fm-type", "ACP.md", "AIP-44 §Schema"),
+            ("fm-type", "CLI.md", "AIP-29 §Schema"),
+            ("fm-unknown-field", "SANDBOX.md", "AIP-36 §Schema"),
+            // Fields that every format has.
+            ("id-pattern", "CLI.md", "AIP-29 §Required fields"),
+            ("id-pattern", "ACP.md", "AIP-44 §ACP.md frontmatter"),
+            ("tags-unique", "SECRETS.md", "AIP-19 §Frontmatter"),
+            ("tags-unique", "TOOL.md", "AIP-14 §Schema"),
+            // References.
+            ("ref-missing-file", "CLI.md", "AIP-29 §Optional fields"),
+            ("ref-missing-file", "TOOL.md", "AIP-29 §Args template"),
+            ("ref-missing-file", "OPERATOR.md", "AIP-9 §Runtime binding"),
+            // A rule of one format always cites its own source.
+            ("caps-superset-of-acp", "CLI.md", "AIP-45 §Capabilities"),
+            ("sec-slug-pattern", "SECRETS.md", "AIP-19 §Slug naming"),
+        ] {
+            let doc = Document::parse(file, "---\nid: x\n---\n".to_owned());
+            let rule = registry::find(slug).expect(slug);
+            let source = source_for(rule, &doc);
+            let found = format!("{} §{}", source.spec, source.section);
+            assert_eq!(found, expected, "{slug} in {file}");
+        }
+        // Without a known format, the rule's own source is all there is.
+        let doc = Document::parse("notes.md", "---\n---\n".to_owned());
+        let rule = registry::find("fm-type").expect("a rule");
+        assert_eq!(source_for(rule, &doc).spec, rule.source.spec);
+        // The rules' sources are for AGENT-CLI.md.
+        let doc = Document::parse("AGENT-CLI.md", "---\nid: x\n---\n".to_owned());
+        for rule in registry::rules() {
+            assert_eq!(source_for(rule, &doc), rule.source, "{}", rule.slug);
+        }
+    }
+}

@@ -12,6 +12,7 @@ pub mod aoi;
 mod faults;
 mod layers;
 pub mod llm;
+mod lookup;
 mod mailbox;
 mod mcp;
 pub mod model;
@@ -28,6 +29,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use agentproto_mock_agents::{Bundle, bundles};
 use chrono::{DateTime, SecondsFormat};
+pub use lookup::{AgentNames, LookupError, or_variable};
 use mutants::AgentMutant;
 use rpc::RpcPeer;
 use scenario::{ProcessBehavior, Scenario};

@@ -32,7 +32,7 @@ impl Mailbox {
         self.sender.clone()
     }
 
-    /// Ends the turn if it was cancelled in the meantime.
+    /// Ends the turn if it was canceled in the meantime.
     pub fn check_cancelled(&self) -> TurnResult {
         loop {
             match self.signals.try_recv() {

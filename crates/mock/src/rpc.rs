@@ -63,9 +63,9 @@ pub type RpcResult = Result<Value, RpcError>;
 pub enum TurnSignal {
     /// Response of the peer to one of our requests.
     Reply(u64, Result<Value, Value>),
-    /// The turn was cancelled.
+    /// The turn was canceled.
     Cancel,
-    /// The request that started the turn was cancelled.
+    /// The request that started the turn was canceled.
     CancelRequest,
 }
 

@@ -234,9 +234,18 @@ impl<'w> Emitter<'w> {
         mut self,
         command: &str,
         events: impl IntoIterator<Item = io::Result<(EventType, Fields)>>,
-        (ok, elapsed, summary): (bool, Duration, Fields),
+        end: (bool, Duration, Fields),
     ) -> io::Result<()> {
         self.meta(command)?;
+        self.events(events, end)
+    }
+
+    /// Writes the rest of a stream whose `aoi:meta` is already written: the events, `aoi:summary`.
+    pub fn events(
+        mut self,
+        events: impl IntoIterator<Item = io::Result<(EventType, Fields)>>,
+        (ok, elapsed, summary): (bool, Duration, Fields),
+    ) -> io::Result<()> {
         for event in events {
             let (kind, fields) = event?;
             self.event(kind, &fields)?;

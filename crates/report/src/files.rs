@@ -26,7 +26,7 @@ pub struct WriteError {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be read.
-    #[error("`{}` cannot be read: {error}", escape_line(&.path.to_string_lossy()))]
+    #[error("`{}` {}", escape_line(&.path.to_string_lossy()), unreadable(error))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -51,6 +51,13 @@ pub enum LoadError {
         /// What is wrong.
         why: String,
     },
+}
+
+fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "does not exist".to_owned(),
+        _ => format!("cannot be read: {error}"),
+    }
 }
 
 /// Writes the given formats of a report to a directory and creates it if necessary. Each file is

@@ -23,7 +23,7 @@ fn unknown_hint(target: &str, adapters: &[PathBuf], home: &Home) -> String {
     match closest_of(target, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!(
-            "no such adapter in {}; name a path that contains `/`, use `--adapters DIR`, or use a built-in agent: {}",
+            "no such adapter in {}; give the path of its directory, use `--adapters DIR`, or use a built-in agent: {}",
             own.display(),
             built_in.join(", ")
         ),
@@ -247,4 +247,32 @@ fn invalid(doc: &Document, span: Span, what: &str) -> Error {
     let at = ManifestPosition::new(doc, span);
     Error::new(Code::ManifestInvalid, format!("{at}: {what}"))
         .hint("run `agentproto lint` to see what is wrong with the manifest")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_agent_gets_the_closest_name() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (own, more) = (dir.path().join("home"), dir.path().join("more"));
+        for adapter in [own.join("adapters/heron"), more.join("kingfisher")] {
+            std::fs::create_dir_all(adapter).expect("made");
+        }
+        let home = Home::new(&own);
+        let hint = |name: &str| {
+            let error = Bundle::discover(name, std::slice::from_ref(&more), &home);
+            let error = error.expect_err("unknown");
+            assert_eq!(error.code, Code::TargetUnknown);
+            assert_eq!(error.message, format!("unknown agent `{name}`"));
+            error.hint.expect("a hint")
+        };
+        assert_eq!(hint("mock-apc"), "did you mean `mock-acp`?");
+        assert_eq!(hint("herron"), "did you mean `heron`?");
+        assert_eq!(hint("kingfischer"), "did you mean `kingfisher`?");
+        let far = hint("zebra");
+        assert!(far.contains("give the path of its directory"), "{far}");
+        assert!(far.contains("mock-acp"), "{far}");
+    }
 }

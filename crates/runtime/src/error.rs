@@ -1,7 +1,7 @@
 //! Errors of the lifecycle and of turns. Their codes are stable, because scripts, the daemon and
 //! the harness read them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use agentproto_sandbox::policy;
 
@@ -152,6 +152,16 @@ impl Error {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Marks an error that only the confirmation of the user (`--yes`) resolves.
+    pub fn needs_confirmation(self) -> Self {
+        self.details(json!({ "needs_confirmation": true }))
+    }
+
+    /// Whether the caller must first confirm something with `--yes`.
+    pub fn is_unconfirmed(&self) -> bool {
+        self.details.get("needs_confirmation") == Some(&Value::Bool(true))
     }
 
     /// Adds data for programs.

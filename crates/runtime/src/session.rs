@@ -353,7 +353,7 @@ impl Inner {
                 limit.as_secs_f64()
             ),
         )
-        .hint("give `--turn-timeout` more time"))
+        .hint("use a higher `--turn-timeout`"))
     }
 
     /// Returns when to check again, or `None` if the session was idle and accepts no more turns.

@@ -29,7 +29,7 @@ pub fn assess(policy: &Policy, backend: &Result<Backend, String>) -> Vec<Assessm
         );
     }
     if let Some(clause) = &policy.tty {
-        list.by_runner(clause, "the runner provides a pseudo-terminal");
+        list.by_runner(clause, "agentproto provides a pseudo-terminal");
     }
     for (clause, why) in &policy.ineffective {
         list.by_backend(clause, &format!("the clause has no effect: {why}"));
@@ -85,7 +85,7 @@ impl Assessments<'_> {
             match HostRules::parse([host]) {
                 Ok(_) => self.by_backend(
                     clause,
-                    "no network access except through the runner's proxy, which allows this host",
+                    "no network access except through agentproto's proxy, which allows this host",
                 ),
                 Err(error) => {
                     let why = error.to_string();

@@ -92,8 +92,11 @@ pub fn diagnose(policy: &Policy, stderr: &str, refused: &[AuditEntry]) -> Vec<St
                 hints.extend(hint_for_path(policy, &absolute(policy, path), true));
             }
         } else if has(&MISSING) || has(&DENIED) {
-            for word in words(line) {
-                hints.extend(hint_for_word(policy, word, has(&DENIED)));
+            for word in words(without_reporter(line)).filter(|word| word.contains('/')) {
+                hints.extend(hint_for_path(policy, &absolute(policy, word), has(&DENIED)));
+            }
+            for name in names(line) {
+                hints.extend(hint_for_program(policy, name));
             }
         }
     }
@@ -110,6 +113,29 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     .filter(|word| !word.is_empty() && word.len() < 4096)
 }
 
+/// The line without the path of the program that printed it, as in `/usr/bin/sh: 1: ls: not found`.
+fn without_reporter(line: &str) -> &str {
+    let first = line
+        .split_once(": ")
+        .filter(|(first, _)| first.starts_with('/'));
+    match first {
+        Some((first, rest)) if Path::new(first).is_file() => rest,
+        _ => line,
+    }
+}
+
+/// Bare words that may be programs: they are in quotes or before a colon, or the line is about
+/// starting a program. Other words are prose, such as `open` in `cannot open directory`.
+fn names(line: &str) -> impl Iterator<Item = &str> {
+    let lower = line.to_lowercase();
+    let starts_program = NO_PROCESS.are_in(line, &lower);
+    let before_colon = line.split_whitespace();
+    let before_colon = before_colon.filter_map(|word| word.strip_suffix(':'));
+    let all = words(line).filter(move |_| starts_program);
+    let names = quoted(line).chain(before_colon).chain(all);
+    names.filter(|name| !name.contains(['/', ' ']))
+}
+
 /// The parts of a line that are in quotes.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split(['\'', '"', '`', '‘', '’'])
@@ -118,16 +144,18 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
         .filter(|name| !name.is_empty() && name.len() < 4096)
 }
 
-fn hint_for_word(policy: &Policy, word: &str, denied: bool) -> Option<String> {
-    if word.contains('/') {
-        return hint_for_path(policy, &absolute(policy, word), denied);
-    }
+fn hint_for_program(policy: &Policy, name: &str) -> Option<String> {
     // A word of the message "no such file or directory", and also the name of a program.
-    let is_prose = word.eq_ignore_ascii_case("file") || word.eq_ignore_ascii_case("directory");
-    if is_prose || is_listed(policy, word) || !is_program(policy, word) {
+    let is_prose = name.eq_ignore_ascii_case("file") || name.eq_ignore_ascii_case("directory");
+    if is_prose || is_listed(policy, name) || !is_program(policy, name) {
         return None;
     }
-    Some(format!("`exec.spawn` does not list `{word}`"))
+    Some(match policy.exec {
+        Exec::Listed { fork: false, .. } => {
+            format!("`exec.allow` is false, so the command cannot start `{name}`")
+        }
+        _ => format!("`exec.spawn` does not list `{name}`"),
+    })
 }
 
 /// Whether a program with this name may run, because it or its directory is listed.
@@ -266,6 +294,21 @@ mod tests {
                 "`exec.allow` is false: no process can be created",
             ),
             (
+                false,
+                "/usr/bin/sh: 1: ls: not found",
+                "`exec.allow` is false, so the command cannot start `ls`",
+            ),
+            (
+                true,
+                "env: ‘cat’: Permission denied",
+                "`exec.spawn` does not list `cat`",
+            ),
+            (
+                true,
+                "Error: spawn cat ENOENT",
+                "`exec.spawn` does not list `cat`",
+            ),
+            (
                 true,
                 "cat: /etc/passwd: No such file or directory",
                 "`fs.read` does not include `/etc/passwd`",
@@ -332,6 +375,25 @@ mod tests {
         }
         let other = "sh: 1: cannot create /w/src/x: Read-only file system";
         assert_eq!(diagnose(&policy, other, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn a_message_names_only_what_is_missing() {
+        for (fork, stderr, expected) in [
+            (
+                false,
+                "/usr/bin/sh: 1: ls: not found",
+                "`exec.allow` is false, so the command cannot start `ls`",
+            ),
+            (
+                true,
+                "/usr/bin/ls: cannot open directory '/etc': Permission denied",
+                "`fs.read` does not include `/etc`",
+            ),
+        ] {
+            let hints = diagnose(&policy(fork), stderr, &[]);
+            assert_eq!(hints, [expected], "{stderr}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::cli::agents::file_errors::unreadable;
 use crate::cli::agents::{aoi_selftest, certify, selftest};
 use crate::cli::args::{Global, Output, values};
 use crate::cli::config::{self, AoiSeverity};
@@ -24,6 +25,9 @@ use agentproto_text::closest_of;
 
 /// Default probe file, used if neither a probe file nor a command is given.
 const DEFAULT_PROBE_FILE: &str = "aoi-probe.yaml";
+/// How to get a first probe file.
+const FIRST_PROBE_HINT: &str = "`agentproto aoi-lint init --write aoi-probe.yaml -- mytool` \
+                                writes a first probe file";
 /// Maximum size of a probe file, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 /// Time limit for each discovery request to the tool.
@@ -82,7 +86,8 @@ pub struct AoiLint {
     /// With --selftest: run only these mutants or variants (comma-separated)
     #[arg(long, value_name = "ID", value_delimiter = ',', requires = "selftest")]
     pub only: Vec<String>,
-    /// The tool and one of its commands that is safe to run
+    /// The tool and one of its commands that is safe to run; `schema`, `capabilities`, `--help` and
+    /// `--version` are also run
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }
@@ -155,11 +160,10 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
     let probe = match probe_file(args) {
         Some(file) => read_probe(&file)?,
         None if args.command.is_empty() => {
-            return Err(Failure::new(exit::USAGE, "nothing to check").hint(
+            return Err(Failure::new(exit::USAGE, "nothing to check").hint(format!(
                 "run `agentproto aoi-lint --probe aoi-probe.yaml` or `agentproto aoi-lint -- \
-                     mytool search x --output jsonl`; `agentproto aoi-lint init -- mytool` \
-                     writes a first probe file",
-            ));
+                 mytool search x --output jsonl`; {FIRST_PROBE_HINT}"
+            )));
         }
         None => {
             let limit = options.discovery_limit.min(DISCOVERY_TIMEOUT);
@@ -277,11 +281,10 @@ fn probe_file(args: &AoiLint) -> Option<PathBuf> {
 
 fn read_probe(file: &Path) -> Result<ProbeSpec, Failure> {
     let read_failure = |error: std::io::Error| {
-        let message = format!("{} cannot be read: {error}", file.display());
+        let failure = unreadable(file, &error);
         match error.kind() {
-            std::io::ErrorKind::InvalidData => Failure::new(exit::DATA, message),
-            _ => Failure::new(exit::NO_INPUT, message)
-                .hint("`agentproto aoi-lint init -- mytool` writes a first probe file"),
+            std::io::ErrorKind::InvalidData => Failure::new(exit::DATA, failure.message),
+            _ => failure.hint(FIRST_PROBE_HINT),
         }
     };
     let mut text = String::new();
@@ -418,7 +421,7 @@ fn read_baseline(path: &Path) -> Result<Report, Failure> {
             false => exit::NO_INPUT,
         };
         Failure::new(code, error.to_string())
-            .hint("pass a report of --output json, or report.json of --report-dir")
+            .hint("pass a report written by --output json, or report.json of --report-dir")
     })
 }
 

@@ -5,13 +5,13 @@ use std::io::Write;
 use serde_json::json;
 
 use crate::cli::agents::aoi_selftest;
-use crate::cli::agents::mock::Mock;
-use crate::cli::agents::mock::{Row, flag_or_variable};
+use crate::cli::agents::mock::{Mock, Row};
 use crate::cli::args::Global;
 use crate::cli::{Failure, Outcome};
 use crate::exit;
 use agentproto_mock::aoi::{self, ToolConfig};
 use agentproto_mock::mutants::aoi as mutants;
+use agentproto_mock::or_variable;
 use agentproto_mock::variants::aoi as variants;
 use agentproto_report::event::EventType;
 use agentproto_text::closest_of;
@@ -34,8 +34,8 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
         let message = format!("`{flag}` does not apply to the mock AOI tool");
         return Err(Failure::new(exit::USAGE, message).hint("see `agentproto mock aoi -- --help`"));
     }
-    let mutant = flag_or_variable(args.mutant.as_deref(), "MOCK_MUTANT");
-    let variant = flag_or_variable(args.variant.as_deref(), "MOCK_VARIANT");
+    let mutant = or_variable(args.mutant.clone(), "MOCK_MUTANT");
+    let variant = or_variable(args.variant.clone(), "MOCK_VARIANT");
     let mutant = mutant.map(|id| {
         let found = mutants::all().find(|mutant| mutant.id == id);
         found.ok_or_else(|| unknown("mutant", &id, mutants::all().map(|mutant| mutant.id)))

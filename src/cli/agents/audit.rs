@@ -13,6 +13,7 @@ use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::EventType;
 use agentproto_runtime::audit::{self, Anchor, Verified};
+use agentproto_runtime::error::Code;
 use agentproto_runtime::home::Home;
 use agentproto_text::count;
 
@@ -64,7 +65,14 @@ fn run_with(home: &Home, action: &AuditAction, out: &mut dyn Write) -> Outcome {
         AuditAction::Anchor(_) => Vec::new(),
     };
     let path = file.clone().unwrap_or_else(|| audit::default_path(home));
-    let verified = audit::verify(home, &path, &anchors)?;
+    let verified = audit::verify(home, &path, &anchors).map_err(|error| match error.code {
+        Code::TargetUnknown => Failure::new(
+            exit::NO_INPUT,
+            format!("there is no audit log at `{}`", path.display()),
+        )
+        .hint("`agentproto run` writes it; to check another log, name its file"),
+        _ => Failure::from(error),
+    })?;
     let facts = json!({
         "file": path.to_string_lossy(),
         "events": verified.events,

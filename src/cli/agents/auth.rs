@@ -129,7 +129,11 @@ pub fn run(action: &AuthAction, global: &Global, out: &mut dyn Write) -> Outcome
             let bin = installed(ctx, common).await?;
             let time_limit = Duration::from_secs_f64(args.wait);
             auth::login(ctx, &bin, Some(time_limit)).await?;
-            Ok(vec![state(ctx, "authed", "logged in")?].into())
+            let text = match ctx.bundle.common().auth() {
+                Some(_) => "logged in",
+                None => "no login needed",
+            };
+            Ok(vec![state(ctx, "authed", text)?].into())
         }
         AuthAction::Refresh(args) => {
             if args.effects.dry_run {
@@ -350,10 +354,10 @@ async fn forget(ctx: &Context, args: &Forget) -> Result<CommandResult, Failure> 
     };
     if args.destructive.effects.dry_run {
         let plans = slugs.iter();
-        let plans = plans.map(|slug| ResultLine::plan("forget", slug, format!("forget `{slug}`")));
+        let plans = plans.map(|slug| ResultLine::plan("forget", slug, format!("delete `{slug}`")));
         let mut plans: Vec<ResultLine> = plans.collect();
         if name.is_none() {
-            plans.extend(plan_results(ctx, "forget", "forget the login state")?);
+            plans.extend(plan_results(ctx, "forget", "delete the login state")?);
         }
         return Ok(plans.into());
     }
@@ -364,14 +368,18 @@ async fn forget(ctx: &Context, args: &Forget) -> Result<CommandResult, Failure> 
         let gone = secrets::forget_slug(ctx, &slug)?;
         if gone || name.is_some() {
             results.push(match gone {
-                true => secret(&slug, "forgotten", "forgotten"),
+                true => secret(&slug, "forgotten", "deleted"),
                 false => secret(&slug, "none", "was not stored"),
             });
         }
     }
     if name.is_none() {
-        auth::forget(ctx)?;
-        results.push(state(ctx, "unauthed", "login state forgotten")?);
+        let text = match (auth::forget(ctx)?, results.is_empty()) {
+            (true, _) => "deleted the login state",
+            (false, true) => "nothing to delete: no stored secrets and no login state",
+            (false, false) => "there was no login state",
+        };
+        results.push(state(ctx, "unauthed", text)?);
     }
     Ok(results.into())
 }

@@ -10,8 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::agents::exit_codes;
-use crate::cli::agents::file_errors::{self, invalid_file};
+use crate::cli::agents::file_errors::{self, invalid_file, unreadable};
 use crate::cli::agents::{host, progress};
 use crate::cli::args::{Global, Output, values};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
@@ -21,18 +20,18 @@ use agentproto_harness::model::{self, Report, Target};
 use agentproto_harness::render as certify;
 use agentproto_harness::render::Format;
 use agentproto_harness::run::home::HomeTemplate;
-use agentproto_harness::run::process::{Launcher, Program, StartError};
+use agentproto_harness::run::process::{Launcher, StartError};
 use agentproto_harness::run::{
     self, LoginMethod, RunConfig, RunDirectory, RunOptions, RunSecrets, prompts,
 };
 use agentproto_harness::sessions::{DEFAULT_ADAPTER, HostTarget};
-use agentproto_harness::suite::{self, Selection, Suite};
+use agentproto_harness::suite::{self, LoadError, Selection, Suite};
 use agentproto_mock::llm;
+use agentproto_report::aoi::Emitter;
 use agentproto_runtime as runtime;
 use agentproto_runtime::bundle::Bundle;
 use agentproto_runtime::choices::{Choices, OptionValue};
 use agentproto_runtime::context::Sandboxing;
-use agentproto_runtime::error::Error;
 use agentproto_text::closest_of;
 use agentproto_text::escape_line;
 use agentproto_wire as wire;
@@ -52,6 +51,9 @@ Exit codes: 0 certified; with --only, --shard or --baseline: no (new) failures
            69 the target cannot be started · 70 internal error · 73/74 I/O
           130/143 interrupted: the report so far is printed and marked as partial";
 
+/// Heading of the options that only apply to a session host.
+const HOST_OPTIONS: &str = "Options for a session host (--suite sessions)";
+
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Certify {
@@ -67,26 +69,26 @@ pub struct Certify {
     pub suites: Vec<String>,
     /// Certify the session host (AIP-46) at URL [default for the suite `sessions`: the local
     /// daemon, if it is running]
-    #[arg(long, value_name = "URL", conflicts_with_all = ["target", "mock", "command"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["target", "mock", "command"], help_heading = HOST_OPTIONS)]
     pub url: Option<String>,
     /// Read the bearer token of the host from FILE
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = HOST_OPTIONS)]
     pub token_file: Option<PathBuf>,
     /// Adapter that the host runs [default: mock-acp]
-    #[arg(long, value_name = "SLUG")]
+    #[arg(long, value_name = "SLUG", help_heading = HOST_OPTIONS)]
     pub adapter: Option<String>,
     /// Working directory on the host for sessions [default: an empty one, if the host is this
     /// machine]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = HOST_OPTIONS)]
     pub cwd: Option<PathBuf>,
     /// Path of the host's session routes
-    #[arg(long, value_name = "PATH", default_value = "/sessions")]
+    #[arg(long, value_name = "PATH", default_value = "/sessions", help_heading = HOST_OPTIONS)]
     pub prefix: String,
     /// Path of the host's MCP server
-    #[arg(long, value_name = "PATH", default_value = "/mcp")]
+    #[arg(long, value_name = "PATH", default_value = "/mcp", help_heading = HOST_OPTIONS)]
     pub mcp: String,
-    /// Read the prompts that make this agent do certain things from FILE (YAML); cases without a
-    /// prompt are skipped
+    /// Read prompts from FILE (YAML), each of which makes the agent do one thing, such as call a
+    /// tool; cases without a prompt are skipped
     ///
     /// A mapping of keys to texts, each optional: text (answer with a short text), tool (call a
     /// tool), permission (ask before acting), fs_read and fs_write (read or write a file through
@@ -114,7 +116,8 @@ pub struct Certify {
     /// Log in with this auth method if a session requires a login
     #[arg(long, value_name = "ID")]
     pub auth_method: Option<String>,
-    /// Maximum number of seconds to wait for a response
+    /// Maximum number of seconds to wait for a response; the start of the agent may take twice as
+    /// long
     #[arg(long, value_name = "S", default_value_t = 30.0)]
     pub timeout: f64,
     /// Maximum number of parallel cases [default: two per processor]
@@ -124,8 +127,8 @@ pub struct Certify {
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
     /// Run only these requirements (PT-11), sections (PT, or "prompt turn") or cases
-    /// (comma-separated). With --selftest: mutants, their requirements, variants, or all of one
-    /// mock
+    /// (comma-separated). With --selftest: ids of mutants, variants or requirements, or the name of
+    /// a mock (`acp`) for all of its mutants
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Output format
@@ -141,11 +144,11 @@ pub struct Certify {
     /// Self-test: run the suites against mock agents with known defects and conforming variants
     #[arg(long, conflicts_with_all = ["target", "mock", "command", "suites", "baseline", "shard"])]
     pub selftest: bool,
-    /// With --selftest: for each mutant, run the cases of its requirement, and all cases only if it
-    /// survives; for each variant, run every second case
+    /// With --selftest: run fewer cases. A mutant runs the cases of its requirement, and all cases
+    /// only if these do not fail. A variant runs every second case.
     #[arg(long, requires = "selftest")]
     pub quick: bool,
-    /// Also look up adapters in DIR
+    /// Look up adapters in DIR first
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
     /// Use this mode of the manifest
@@ -154,8 +157,8 @@ pub struct Certify {
     /// Set an option of the manifest
     #[arg(long = "option", value_name = "ID=VALUE")]
     pub options: Vec<String>,
-    /// Whether to enforce the sandbox of a bundle
-    #[arg(long, default_value_t = Sandboxing::Auto, value_parser = values(Sandboxing::ALL))]
+    /// Enforce the sandbox of a bundle or refuse to start it (auto), or run without it (off)
+    #[arg(long, value_name = "WHEN", default_value_t = Sandboxing::Auto, value_parser = values(Sandboxing::ALL))]
     pub sandbox: Sandboxing,
     /// Confirm install, setup and login of a bundle in advance
     #[arg(long)]
@@ -184,6 +187,11 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     if args.selftest {
         return crate::cli::agents::selftest::run(args, global, out);
     }
+    // The run may take minutes, so a reader gets the first line at once.
+    if args.output == Format::Jsonl {
+        let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+        emitter.meta("certify").map_err(io_failure)?;
+    }
     let workspace = RunDirectory::new("certify").map_err(io_failure)?;
     let named = match &args.target {
         Some(named) => Some(bundle(args, named, &workspace)?),
@@ -211,6 +219,14 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         .map_err(io_failure)?;
     let timeout = seconds(args.timeout)?;
     let done = tokio.block_on(async {
+        // Without the confirmation of the user, nothing can be tested. Other refusals are part of
+        // the report, because the suite `lifecycle` still gives verdicts.
+        if let Some(bundle) = &named
+            && let Err(error) = bundle.ready().await
+            && error.is_unconfirmed()
+        {
+            return Err(Failure::from(error));
+        }
         let model = match script {
             Some(script) => {
                 let server = agentproto_mock::llm::ModelServer::start(script).await;
@@ -274,6 +290,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         width: terminal::width(),
         report_dir: args.report_dir.clone(),
         prompts: args.prompts.clone(),
+        has_meta: args.output == Format::Jsonl,
         ..certify::RenderOptions::default()
     };
     report.retain_selected(&selection);
@@ -299,9 +316,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         return Ok(code);
     }
     // The report gives the reason for each requirement; the exit code tells scripts at once.
-    if let Some(bundle) = named
-        && tokio.block_on(bundle.ready()).is_err()
-    {
+    if report.not_started.is_some() {
         return Ok(exit::UNAVAILABLE);
     }
     let whole = !report.selection && report.shard.is_none();
@@ -337,7 +352,7 @@ pub(super) fn baseline(path: &Path) -> Result<Report, Failure> {
             false => exit::NO_INPUT,
         };
         Failure::new(code, error.to_string())
-            .hint("pass a report of --output json, or report.json of --report-dir")
+            .hint("pass a report written by --output json, or report.json of --report-dir")
     })
 }
 
@@ -348,8 +363,7 @@ fn read_script(args: &Certify) -> Result<Option<llm::Script>, Failure> {
     let (name, text) = match &args.llm_script {
         Some(path) => {
             let name = path.to_string_lossy().into_owned();
-            let text = read(&name)?;
-            (name, text)
+            (name, read(path)?)
         }
         None => ("certify".to_owned(), llm::Script::certify_text().to_owned()),
     };
@@ -434,9 +448,8 @@ fn suites(args: &Certify, bundle: Option<&BundleTarget>) -> Result<Vec<Suite>, F
     let protocol = match (bundle, args.mock.as_deref()) {
         _ if args.url.is_some() => "sessions",
         (Some(bundle), _) => bundle.protocol(),
-        (None, Some("mcp" | "mock-mcp")) => "mcp",
-        (None, Some("acp-v2" | "mock-acp-v2")) => "acp-v2-draft",
-        _ => "acp",
+        (None, Some(mock)) => run::command::mock_named(mock).map_err(start_failure)?.1,
+        (None, None) => run::command::DEFAULT_SUITE,
     };
     let mut default: Vec<String> = Vec::new();
     if suite::names().any(|name| name == protocol) {
@@ -453,33 +466,27 @@ fn suites(args: &Certify, bundle: Option<&BundleTarget>) -> Result<Vec<Suite>, F
 }
 
 pub(super) fn suite(name: &str) -> Result<Suite, Failure> {
-    if let Some(suite) = suite::built_in(name) {
-        return suite.map_err(|errors| {
-            let message = format!("invalid suite: {}", file_errors::error_lines(name, &errors));
-            Failure::new(exit::INTERNAL, message)
-        });
-    }
-    let is_path = name.contains(std::path::MAIN_SEPARATOR) || name.contains('.');
-    if !is_path {
-        let failure = Failure::new(exit::USAGE, format!("unknown suite `{name}`"));
-        return Err(match closest_of(name, suite::names()) {
-            Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-            None => {
-                let names: Vec<&str> = suite::names().collect();
-                failure.hint(format!(
-                    "known suites: {}; to use a file, give its path with .yaml",
-                    names.join(", ")
-                ))
+    suite::load(name).map_err(|error| match error {
+        LoadError::Unknown(name) => {
+            let failure = Failure::new(exit::USAGE, format!("unknown suite `{name}`"));
+            match closest_of(&name, suite::names()) {
+                Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+                None => {
+                    let names: Vec<&str> = suite::names().collect();
+                    failure.hint(format!(
+                        "known suites: {}; to use a file, give its path with .yaml",
+                        names.join(", ")
+                    ))
+                }
             }
-        });
-    }
-    let text = read(name)?;
-    suite::parse(&text).map_err(|errors| invalid_file("suite", name, &errors))
+        }
+        LoadError::Unreadable { path, error } => unreadable(path, &error),
+        LoadError::Invalid { path, errors } => invalid_file("suite", &path, &errors),
+    })
 }
 
-fn read(name: &str) -> Result<String, Failure> {
-    std::fs::read_to_string(name)
-        .map_err(|error| Failure::new(exit::NO_INPUT, format!("{name} cannot be read: {error}")))
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))
 }
 
 fn read_prompts(
@@ -497,11 +504,8 @@ fn read_prompts(
             false => prompts::default_prompts(),
         });
     };
-    let name = path.to_string_lossy();
-    let text = read(&name)?;
-    let configured = prompts::parse(&text).map_err(|errors| {
-        let places = file_errors::error_lines(&name, &errors);
-        let message = format!("invalid prompts file: {places}");
+    let configured = prompts::parse(&read(path)?).map_err(|errors| {
+        let message = file_errors::error_lines(&path.to_string_lossy(), &errors);
         let keys = prompts::names().join(", ");
         Failure::new(exit::DATA, message).hint(format!("allowed keys: {keys}"))
     })?;
@@ -533,16 +537,8 @@ fn bundle(
     named: &Path,
     workspace: &RunDirectory,
 ) -> Result<Arc<BundleTarget>, Failure> {
-    let bundle_failure = |error: Error| {
-        let failure = Failure::new(exit_codes::of(error.code), error.message);
-        match error.hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    };
-    let home = runtime::home::Home::from_env().map_err(bundle_failure)?;
-    let bundle = Bundle::discover(&named.to_string_lossy(), &args.adapters, &home);
-    let bundle = bundle.map_err(bundle_failure)?;
+    let home = runtime::home::Home::from_env()?;
+    let bundle = Bundle::discover(&named.to_string_lossy(), &args.adapters, &home)?;
     let options = pairs(&args.options, "--option takes ID=VALUE")?;
     let options = options
         .into_iter()
@@ -560,63 +556,45 @@ fn bundle(
         ..BundleOptions::default()
     };
     let target = BundleTarget::new(bundle, choices, workspace.path());
-    target.check_choices().map_err(bundle_failure)?;
+    target.check_choices()?;
     Ok(Arc::new(target))
 }
 
 fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Failure> {
     let env = variables(args)?;
-    let (kind, name, argv) = match (&args.mock, args.command.as_slice()) {
-        (Some(mock), _) => {
-            let own = agentproto_sandbox::helper::own_path().map_err(io_failure)?;
-            let kind = mock.strip_prefix("mock-").unwrap_or(mock);
-            if !["acp", "acp-v2", "mcp"].contains(&kind) {
-                return Err(Failure::new(exit::USAGE, format!("unknown mock `{mock}`"))
-                    .hint("use --mock acp, --mock acp-v2 or --mock mcp"));
-            }
-            let argv = vec![own.into_os_string(), "mock".into(), kind.into()];
-            ("mock", format!("mock {kind}"), argv)
-        }
+    let started = match (&args.mock, args.command.as_slice()) {
+        (Some(mock), _) => run::command::mock(mock, &env),
         (None, []) => {
             return Err(Failure::new(exit::USAGE, "no agent was given").hint(
                 "run `agentproto certify -- my-agent acp`, name a bundle, or try --mock acp",
             ));
         }
         (None, command) => {
-            let words = command.iter().map(|word| word.to_string_lossy());
-            let words: Vec<_> = words.collect();
-            let name = words.join(" ");
-            // An agent may take the model's address as an argument.
+            // An agent may take the model's address as an argument. The report does not name it.
             let put = |word: &OsString| match (word.to_str(), url) {
                 (Some(text), Some(url)) => text.replace("{model_url}", url).into(),
                 _ => word.clone(),
             };
-            ("command", name, command.iter().map(put).collect())
+            let words = command.iter().map(|word| word.to_string_lossy());
+            let name = words.collect::<Vec<_>>().join(" ");
+            let started = run::command::command(command.iter().map(put).collect(), &env);
+            started.map(|(target, program)| (Target { name, ..target }, program))
         }
     };
-    let words = argv.iter().map(|w| w.to_string_lossy().into_owned());
-    let target = Target {
-        kind: kind.to_owned(),
-        name,
-        command: match kind {
-            "mock" => Vec::new(),
-            _ => words.collect(),
-        },
-        ..Target::default()
-    };
-    let mut program = Program::new(argv, &env).map_err(|error| match error {
-        StartError::NoProgram(name) => {
-            Failure::new(exit::UNAVAILABLE, format!("program `{name}` not found"))
-                .hint("the command after `--` must be a program on PATH, or a path")
-        }
-        error => Failure::new(exit::UNAVAILABLE, error.to_string()),
-    })?;
-    // Run in the current directory, so that relative arguments work. Sessions still have their own
-    // directories.
-    if kind == "command" {
-        program.cwd = std::env::current_dir().ok();
-    }
+    let (target, program) = started.map_err(start_failure)?;
     Ok((target, Launcher::Program(program)))
+}
+
+fn start_failure(error: StartError) -> Failure {
+    let message = error.to_string();
+    match error {
+        StartError::NoMock(_) => {
+            Failure::new(exit::USAGE, message).hint("use --mock acp, --mock acp-v2 or --mock mcp")
+        }
+        StartError::NoProgram(_) => Failure::new(exit::UNAVAILABLE, message)
+            .hint("the command after `--` must be a program on PATH, or a path"),
+        _ => Failure::new(exit::UNAVAILABLE, message),
+    }
 }
 
 /// The mock model, as the harness queries it.

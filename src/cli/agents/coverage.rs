@@ -181,7 +181,7 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
         specs.dedup();
         return Err(
             Failure::new(exit::USAGE, format!("unknown spec or suite `{spec}`"))
-                .hint(specs.join(", ")),
+                .hint(format!("known specs and suites: {}", specs.join(", "))),
         );
     }
     rows.retain(|row| args.spec.as_deref().is_none_or(|spec| row.spec == spec));
@@ -235,9 +235,9 @@ pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result
         return Ok(false);
     };
     let mut page = format!(
-        "# {}\n\n{} · {}, {} · binds: {}\n\n{}.\n\n## Checked by\n\n",
+        "# {}\n\n{} · {}, {} · applies to: {}\n\n{}.\n\n## Checked by\n\n",
         row.id,
-        row.level,
+        level_name(row.level),
         row.spec,
         row.section,
         row.binds,
@@ -247,10 +247,11 @@ pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result
         page.push_str(&format!("- {by}\n"));
     }
     if row.by.is_empty() {
-        page.push_str(&format!(
-            "No rule, case or monitor checks it. Note: {}\n",
-            row.note
-        ));
+        page.push_str("No rule, case or monitor checks it.");
+        if !row.note.is_empty() {
+            page.push_str(&format!(" Note: {}", row.note));
+        }
+        page.push('\n');
     }
     let written = match output {
         Output::Json => {
@@ -266,6 +267,14 @@ pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result
     };
     written.map_err(io_failure)?;
     Ok(true)
+}
+
+/// The level of a requirement in words. `DEF` is the register's short form.
+fn level_name(level: &'static str) -> &'static str {
+    match level {
+        "DEF" => "definition",
+        level => level,
+    }
 }
 
 fn record(row: &Row) -> Fields {
@@ -294,19 +303,27 @@ fn human(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
         }
         let by: Vec<&str> = row.by.iter().map(String::as_str).collect();
         let by = match (by.is_empty(), row.note) {
-            (true, "") => "not checked".to_owned(),
-            (true, note) => format!("not checked here; note in the register: {note}"),
+            (true, "") => "not checked in manifests or agents".to_owned(),
+            (true, note) => format!("not checked in manifests or agents; note: {note}"),
             (false, _) => format!("checked by {}", by.join(", ")),
         };
-        let tests: Vec<&str> = row.tests.iter().map(String::as_str).collect();
+        // `test:runtime` is the directory tests/runtime.
+        let tests: Vec<String> = row
+            .tests
+            .iter()
+            .map(|t| t.replace("test:", "tests/"))
+            .collect();
         let tests = match tests.is_empty() {
             true => String::new(),
-            false => format!("; our own programs are tested by {}", tests.join(", ")),
+            false => format!("; agentproto itself is tested ({})", tests.join(", ")),
         };
         writeln!(
             out,
-            "  {:<16} {:<6} {}\n  {:<16}        {by}{tests}",
-            row.id, row.level, row.text, ""
+            "  {:<16} {:<10} {}\n  {:<16}            {by}{tests}",
+            row.id,
+            level_name(row.level),
+            row.text,
+            ""
         )?;
     }
     let decided = rows.iter().filter(|row| !row.by.is_empty()).count();

@@ -9,6 +9,7 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::cli::agents::file_errors::unreadable;
 use crate::cli::args::{Global, Output};
 use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
@@ -64,16 +65,16 @@ impl<'t> Side<'t> {
 /// Reads a transcript file and its header.
 pub fn read(path: &Path) -> Result<(Transcript, Value), Failure> {
     let name = path.to_string_lossy();
-    let unreadable = |error: io::Error| {
-        let code = match error.kind() {
-            io::ErrorKind::NotFound => exit::NO_INPUT,
-            _ => exit::IO,
-        };
-        Failure::new(code, format!("{name} cannot be read: {error}"))
+    let read_failure = |error: io::Error| {
+        let failure = unreadable(path, &error);
+        match error.kind() {
+            io::ErrorKind::NotFound => failure,
+            _ => Failure::new(exit::IO, failure.message),
+        }
     };
-    let file = File::open(path).map_err(unreadable)?;
+    let file = File::open(path).map_err(read_failure)?;
     file::read(BufReader::new(file)).map_err(|error| match error {
-        TranscriptError::Io(error) => unreadable(error),
+        TranscriptError::Io(error) => read_failure(error),
         TranscriptError::Line(line, what) => Failure::new(
             exit::DATA,
             format!("invalid transcript: {name}:{line}: {what}"),
@@ -113,7 +114,7 @@ pub fn show(
             let sides = [(a, ours.len()), (b, theirs.len())];
             events(&found, sides, notes, command, started, out)
         }
-        Output::Human => human(&found, [a, b], notes, global, out),
+        Output::Human => human(&found, [a, b], ours.len(), notes, global, out),
     };
     written.map_err(io_failure)?;
     Ok(match is_same {
@@ -147,6 +148,7 @@ fn events(
 fn human(
     found: &[Difference],
     [a, b]: [&Side<'_>; 2],
+    lines: usize,
     notes: &[String],
     global: &Global,
     out: &mut dyn Write,
@@ -155,10 +157,9 @@ fn human(
         writeln!(out, "note: {}", escape_line(note))?;
     }
     if found.is_empty() {
-        let lines = a.lines.clone().count();
         return writeln!(
             out,
-            "No differences: {} (ids, times and paths are ignored).",
+            "No differences in {} (ids, times and paths are ignored).",
             count(lines, "line", "lines")
         );
     }

@@ -214,9 +214,7 @@ fn print_bundle(bundle: &CheckedBundle, color: bool, out: &mut dyn Write) -> std
             let position = verdict.position.to_string();
             writeln!(
                 out,
-                "      {}[{}] at {} ({}, {})",
-                verdict.severity.as_str(),
-                verdict.slug,
+                "      at {} ({}, {})",
                 escape_line(&position),
                 verdict.source.spec,
                 verdict.source.section
@@ -224,7 +222,10 @@ fn print_bundle(bundle: &CheckedBundle, color: bool, out: &mut dyn Write) -> std
         }
     }
     match bundle.can_run() {
-        true => writeln!(out, "  This bundle can run on this machine."),
+        true => writeln!(
+            out,
+            "  Nothing on this machine prevents this bundle from running."
+        ),
         false => writeln!(out, "  This bundle cannot run on this machine."),
     }
 }

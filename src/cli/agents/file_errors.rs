@@ -1,5 +1,8 @@
 //! Errors in files of our own formats, with the position of each error.
 
+use std::io;
+use std::path::Path;
+
 use crate::cli::Failure;
 use crate::exit;
 use agentproto_manifest::fields::FieldError;
@@ -17,6 +20,16 @@ pub fn error_lines(name: &str, errors: &[FieldError]) -> String {
         lines.push(format!("and {} more", errors.len() - MAX_SHOWN_ERRORS));
     }
     lines.join("\n  ")
+}
+
+/// An error for an input file that does not exist or cannot be read.
+pub fn unreadable(path: impl AsRef<Path>, error: &io::Error) -> Failure {
+    let path = path.as_ref().display();
+    let message = match error.kind() {
+        io::ErrorKind::NotFound => format!("`{path}` does not exist"),
+        _ => format!("`{path}` cannot be read: {error}"),
+    };
+    Failure::new(exit::NO_INPUT, message)
 }
 
 /// An error for an invalid file. `format` names its schema.

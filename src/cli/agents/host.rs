@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::cli::Failure;
 use crate::cli::agents::certify::Certify;
 use crate::cli::agents::client::Runtime;
+use crate::cli::agents::file_errors::unreadable;
 use crate::exit;
 use agentproto_harness::sessions::{HostAddress, HostTarget};
 use agentproto_harness::suite::{Suite, SuiteProtocol};
@@ -99,8 +100,7 @@ fn path(text: &str, option: &str) -> Result<String, Failure> {
 /// Reads the token itself, or a JSON object that holds it, as our daemon writes one.
 fn read_token(path: &Path) -> Result<String, Failure> {
     let name = path.to_string_lossy();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::new(exit::NO_INPUT, format!("{name} cannot be read: {error}")))?;
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
     let json: Option<serde_json::Value> = serde_json::from_str(&text).ok();
     let token = json.as_ref().and_then(|json| json.get("token")?.as_str());
     let token = token.unwrap_or(&text).trim();

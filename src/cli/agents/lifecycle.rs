@@ -34,10 +34,10 @@ pub struct Common {
     /// Use DIR as the workspace [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Also look up adapters in DIR
+    /// Look up adapters in DIR first
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
-    /// Whether to enforce the declared sandbox
+    /// Enforce the declared sandbox or refuse to start (auto), or run without it (off)
     #[arg(long, value_name = "WHEN", default_value_t = Sandboxing::Auto, value_parser = values(Sandboxing::ALL))]
     pub sandbox: Sandboxing,
     /// Confirm everything that would be asked, and accept the defaults of the manifest

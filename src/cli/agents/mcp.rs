@@ -19,13 +19,13 @@ use agentproto_text::escape_line;
     after_help = "If a daemon (`agentproto serve`) is running, its sessions are served. They are also available over HTTP, and they continue when the client disconnects. Otherwise this process hosts its own sessions, which end with it. Stdout carries only MCP messages. Exit codes: 0 the client disconnected · 64 usage · 73 the state cannot be written · 130/143 interrupted"
 )]
 pub struct Mcp {
-    /// Host its own sessions, even if a daemon is running
+    /// Host separate sessions, even if a daemon is running
     #[arg(long)]
     pub own: bool,
-    /// Look up adapters in DIR first; only for its own sessions
+    /// Look up adapters in DIR first; only without a daemon or with `--own`
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
-    /// Also offer the tools under their names in the newer text of AIP-46: agent_start,
+    /// Also offer the tools under the names of the current AIP-46: agent_start,
     /// agent_prompt, agent_sessions_list, agent_output, agent_kill
     #[arg(long, alias = "mcp-aliases")]
     pub aliases: bool,

@@ -1,12 +1,12 @@
 //! `agentproto mock`: runs a mock agent on stdio, or lists the scenarios, variants and mutants.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::cli::agents::file_errors::invalid_file;
+use crate::cli::agents::file_errors::{invalid_file, unreadable};
 use crate::cli::agents::{aoi_mock, model};
 use clap::{Args, ValueEnum};
 
@@ -14,17 +14,16 @@ use crate::cli::args::{Global, Output};
 use crate::cli::machine::page::Page;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
-use agentproto_mock::mutants::{self, AgentMutant};
-use agentproto_mock::scenario::{self, Embedded, Scenario};
-use agentproto_mock::variants::{self, AgentVariant};
-use agentproto_mock::{self as mock, AgentConfig, AgentKind};
+use agentproto_mock::{
+    self as mock, AgentConfig, AgentKind, AgentNames, LookupError, mutants, scenario, variants,
+};
 use agentproto_report::aoi::{Emitter, Fields, object};
 use agentproto_report::event::EventType;
-use agentproto_text::closest_of;
 
 #[derive(Args, Debug)]
 pub struct Mock {
-    /// Protocol of the mock; `llm` is a mock model on a loopback address, `aoi` a mock AOI tool
+    /// Protocol of the mock; `llm` is a mock model on a loopback address, `aoi` a mock AOI tool;
+    /// required unless `--list` is given
     #[arg(value_enum, required_unless_present = "list")]
     pub kind: Option<MockKind>,
     /// Play this scenario: a name from `--list`, or a YAML file [default: default]
@@ -119,90 +118,35 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
         return Err(Failure::new(exit::USAGE, "no mock was given")
             .hint("usage: agentproto mock acp|acp-v2|mcp|repl|llm|aoi"));
     };
-    // A bundle can choose only through the environment variables that its options set.
-    let scenario = flag_or_variable(args.scenario.as_deref(), "MOCK_SCENARIO");
-    let mutant = flag_or_variable(args.mutant.as_deref(), "MOCK_MUTANT");
-    let variant = flag_or_variable(args.variant.as_deref(), "MOCK_VARIANT");
-    let variant = variant.map(|name| variant_named(kind, &name)).transpose()?;
-    let own = variant.map_or("default", |variant| variant.scenario);
-    let scenario = scenario_named(kind, scenario.as_deref().unwrap_or(own))?;
-    let mutant = mutant.map(|id| mutant_named(kind, &id)).transpose()?;
+    let names = AgentNames {
+        scenario: args.scenario.clone(),
+        mutant: args.mutant.clone(),
+        variant: args.variant.clone(),
+    };
     let words = args.args.iter();
     let words = words.map(|word| word.to_string_lossy().into_owned());
-    let config = AgentConfig {
-        kind,
-        scenario,
-        mutant,
-        variant,
-        args: words.collect(),
-        state: args.state.clone(),
-    };
+    let names = names.or_variables();
+    let config = AgentConfig::find(kind, &names, words.collect(), args.state.clone());
+    let config = config.map_err(lookup_failure)?;
     mock::run(config)
         .map_err(|error| Failure::new(exit::IO, format!("the mock cannot read or write: {error}")))
 }
 
-pub fn flag_or_variable(flag: Option<&str>, variable: &str) -> Option<String> {
-    // An empty flag means none, even if the environment variable is set.
-    let named = flag.map_or_else(
-        || std::env::var(variable).ok(),
-        |flag| Some(flag.to_owned()),
-    );
-    named.filter(|name| !name.is_empty())
-}
-
-/// Finds a built-in scenario, or reads a file.
-fn scenario_named(kind: AgentKind, name: &str) -> Result<Scenario, Failure> {
-    let known = || std::iter::once(scenario::default_of(kind)).chain(scenarios());
-    if let Some(found) = known().find(|scenario| scenario.name == name) {
-        return read(found.text, name);
-    }
-    let path = Path::new(name);
-    let is_path = name.contains(std::path::MAIN_SEPARATOR) || path.extension().is_some();
-    if !is_path && !path.exists() {
-        let failure = Failure::new(exit::USAGE, format!("unknown scenario `{name}`"));
-        return Err(match closest_of(name, known().map(|s| s.name)) {
-            Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-            None => failure
-                .hint("`agentproto mock --list` lists all scenarios; to use a file, give its path with .yaml"),
-        });
-    }
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::new(exit::NO_INPUT, format!("{name} cannot be read: {error}")))?;
-    read(&text, name)
-}
-
-fn scenarios() -> impl Iterator<Item = Embedded> {
-    scenario::embedded().iter().copied()
-}
-
-fn read(text: &str, name: &str) -> Result<Scenario, Failure> {
-    scenario::parse(text).map_err(|errors| invalid_file("scenario", name, &errors))
-}
-
-fn variant_named(kind: AgentKind, name: &str) -> Result<&'static AgentVariant, Failure> {
-    let known = || variants::of(kind);
-    known().find(|variant| variant.name == name).ok_or_else(|| {
-        let message = format!("the {} mock has no variant `{name}`", kind.as_str());
-        let failure = Failure::new(exit::USAGE, message);
-        match closest_of(name, known().map(|variant| variant.name)) {
-            Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-            None => failure.hint("`agentproto mock --list` lists them all"),
+fn lookup_failure(error: LookupError) -> Failure {
+    match error {
+        LookupError::Unknown { what, closest, .. } => {
+            let failure = Failure::new(exit::USAGE, error.to_string());
+            match (closest, what) {
+                (Some(meant), _) => failure.hint(format!("did you mean `{meant}`?")),
+                (None, "scenario") => failure.hint(
+                    "`agentproto mock --list` lists all scenarios; to use a file, give its path with .yaml",
+                ),
+                (None, _) => failure.hint("`agentproto mock --list` lists them all"),
+            }
         }
-    })
-}
-
-fn mutant_named(kind: AgentKind, id: &str) -> Result<&'static AgentMutant, Failure> {
-    let known = || mutants::of(kind);
-    known().find(|mutant| mutant.id == id).ok_or_else(|| {
-        let failure = Failure::new(
-            exit::USAGE,
-            format!("the {} mock has no mutant `{id}`", kind.as_str()),
-        );
-        match closest_of(id, known().map(|mutant| mutant.id)) {
-            Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-            None => failure.hint("`agentproto mock --list` lists them all"),
-        }
-    })
+        LookupError::Unreadable { path, error } => unreadable(path, &error),
+        LookupError::Invalid { path, errors } => invalid_file("scenario", &path, &errors),
+    }
 }
 
 /// One row of the list.
@@ -216,7 +160,8 @@ fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     let defaults = AgentKind::ALL.iter();
     let defaults = defaults.map(|kind| (kind.as_str(), scenario::default_of(*kind)));
-    let named = scenarios().map(|scenario| ("any", scenario));
+    let named = scenario::embedded().iter().copied();
+    let named = named.map(|scenario| ("any", scenario));
     for (mock, embedded) in defaults.chain(named) {
         let description = scenario::parse(embedded.text).map(|s| s.description);
         let description = description.unwrap_or_default();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::agents::file_errors::invalid_file;
+use crate::cli::agents::file_errors::{invalid_file, unreadable};
 use crate::cli::agents::mock::Mock;
 use crate::cli::args::Output;
 use crate::cli::{Failure, Outcome, io_failure, signals};
@@ -68,8 +68,7 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
 
 fn read(path: &Path) -> Result<Script, Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::new(exit::NO_INPUT, format!("{name} cannot be read: {error}")))?;
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
     llm::parse(&text).map_err(|errors| invalid_file("model-script", &name, &errors))
 }
 

@@ -39,8 +39,8 @@ pub struct Replay {
     /// Replay the N-th process of the recording [default: 1]
     #[arg(long, value_name = "N", conflicts_with = "judge")]
     pub process: Option<usize>,
-    /// Check the recording with the monitors of a suite
-    #[arg(long, conflicts_with = "command")]
+    /// Check the recording with the checks of a suite that need only messages (monitors)
+    #[arg(long = "check", alias = "judge", conflicts_with = "command")]
     pub judge: bool,
     /// Check with these suites: names or files [default: chosen by the protocol of the recording]
     #[arg(long = "suite", value_name = "NAME|FILE", requires = "judge")]
@@ -64,11 +64,11 @@ pub struct Replay {
     /// Write the transcript of the new run to FILE
     #[arg(long, value_name = "FILE", requires = "command")]
     pub to: Option<PathBuf>,
-    /// Output format; only human, json or jsonl without --judge
+    /// Output format; junit, sarif, html, markdown and badges need --check
     #[arg(long, short = 'o', alias = "format", default_value_t = Format::Human,
           value_parser = values(Format::ALL))]
     pub output: Format,
-    /// Live agent to which the recorded client's side is sent
+    /// Live agent that receives the recorded messages of the client
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
@@ -85,10 +85,14 @@ pub fn run(args: &Replay, global: &Global, out: &mut dyn Write) -> Outcome {
     if args.judge {
         return check_recording(args, &transcript, &head, global, out);
     }
+    let output = Output::try_from(args.output).map_err(|format| {
+        Failure::new(exit::USAGE, format!("`--output {format}` needs `--check`"))
+            .hint("without it, use human, json or jsonl")
+    })?;
     let lines = select_process(args, &transcript)?;
     match args.command.is_empty() {
         true => play(args, &transcript, lines, out),
-        false => rerun(args, &transcript, lines, global, out),
+        false => rerun(args, &transcript, lines, output, global, out),
     }
 }
 
@@ -194,13 +198,10 @@ fn rerun(
     args: &Replay,
     recorded: &Transcript,
     lines: RangeInclusive<u64>,
+    output: Output,
     global: &Global,
     out: &mut dyn Write,
 ) -> Outcome {
-    let output = Output::try_from(args.output).map_err(|format| {
-        let message = format!("differences cannot be written as {format}");
-        Failure::new(exit::USAGE, message).hint("use human, json or jsonl")
-    })?;
     let env = pairs(&args.env)?;
     let launcher = Launcher::Program(record::program(args.command.clone(), &env)?);
     let secrets = RunSecrets::new(&env, &launcher);

@@ -10,7 +10,9 @@ use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use agentproto_harness::model::Report;
 use agentproto_harness::render::index::{self, IndexError};
-use agentproto_harness::render::{Format, RenderOptions, baseline, load, merge, render, write_all};
+use agentproto_harness::render::{
+    Format, MergeError, RenderOptions, baseline, load, merge, render, write_all,
+};
 use agentproto_report::files::{LoadError, WriteError};
 use agentproto_text::{count, escape_line};
 
@@ -72,12 +74,7 @@ pub fn run(action: &ReportAction, global: &Global, out: &mut dyn Write) -> Outco
                 .iter()
                 .map(|file| read(file))
                 .collect::<Result<_, _>>()?;
-            let merged = merge(reports).map_err(|error| {
-                Failure::new(exit::DATA, error.to_string()).hint(format!(
-                    "reports are numbered in the given order: {}",
-                    named(&args.files)
-                ))
-            })?;
+            let merged = merge(reports).map_err(|error| merge_failure(&error, &args.files))?;
             let report = show(merged, &args.form, "report merge", global, out)?;
             // The last step of a sharded run decides the exit code.
             Ok(match report.partial || report.has_new_failures() {
@@ -155,8 +152,29 @@ fn show(
     Ok(report)
 }
 
+fn merge_failure(error: &MergeError, files: &[PathBuf]) -> Failure {
+    let file = match error {
+        MergeError::NotAShard(number) => number.checked_sub(1).and_then(|at| files.get(at)),
+        _ => None,
+    };
+    match file {
+        Some(file) => Failure::new(
+            exit::DATA,
+            format!(
+                "`{}` is from a whole run, not from a shard; `merge` needs reports of \
+                 `certify --shard I/N`",
+                file.display()
+            ),
+        ),
+        None => Failure::new(exit::DATA, error.to_string()).hint(format!(
+            "reports are numbered in the given order: {}",
+            named(files)
+        )),
+    }
+}
+
 fn load_failure(error: &LoadError) -> Failure {
-    let hint = "pass a report of `certify --output json`, or report.json of --report-dir";
+    let hint = "pass a report written by `certify --output json`, or report.json of --report-dir";
     let code = match error {
         LoadError::Unreadable { error, .. } => match error.kind() {
             io::ErrorKind::NotFound => exit::NO_INPUT,

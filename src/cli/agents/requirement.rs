@@ -91,7 +91,7 @@ impl Page<'_> {
         if !others.is_empty() {
             let list = others.join(", ");
             page.push_str(&format!(
-                "\nIt also covers the requirements {list} (see `agentproto explain {}`).\n",
+                "\n{id} also covers the requirements {list} (see `agentproto explain {}`).\n",
                 others[0]
             ));
         }

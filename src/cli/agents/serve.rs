@@ -48,7 +48,7 @@ pub struct Serve {
     /// Listen on this port; 0 picks a free one
     #[arg(long, value_name = "N", default_value_t = 4646)]
     pub port: u16,
-    /// Look up adapters in DIR, before those of $AGENTPROTO_HOME
+    /// Look up adapters in DIR first
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
     /// Do not offer the built-in mock agents
@@ -85,7 +85,7 @@ pub struct Serve {
     /// Allow other machines to connect without TLS: the token and all output are sent unencrypted
     #[arg(long)]
     pub insecure_bind: bool,
-    /// Also offer the MCP tools under their names in the newer text of AIP-46: agent_start,
+    /// Also offer the MCP tools under the names of the current AIP-46: agent_start,
     /// agent_prompt, agent_sessions_list, agent_output, agent_kill
     #[arg(long)]
     pub mcp_aliases: bool,

@@ -326,7 +326,7 @@ fn hide_global_options(root: clap::Command) -> clap::Command {
 
 /// Adds a line about the global options to the help of a command and of its subcommands.
 fn point_to_global_options(command: clap::Command) -> clap::Command {
-    let note = "`agentproto --help` lists the global options (colors, verbosity, configuration).";
+    let note = "`agentproto --help` lists the other global options (colors, verbosity, …).";
     let text = match command.get_after_help() {
         Some(text) => format!("{text}\n\n{note}"),
         None => note.to_owned(),

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
+use clap::error::ContextKind;
 use clap::parser::ValueSource;
 use serde_json::json;
 
@@ -236,7 +237,9 @@ pub fn usage_error(error: &clap::Error) -> u8 {
 fn missing_separator_tip(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let takes_command = ["certify", "aoi-lint", "record"];
     let name = command_in(words);
+    // A similar option, which clap suggests, is more likely than a command.
     let is_that = error.kind() == clap::error::ErrorKind::UnknownArgument
+        && error.get(ContextKind::SuggestedArg).is_none()
         && takes_command.contains(&name.as_str())
         && !words.iter().any(|word| word == "--");
     is_that.then(|| {

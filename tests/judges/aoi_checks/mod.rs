@@ -25,7 +25,7 @@ commands:
   search:
     ok: [search, x]
     malformed: [[search]]
-    slow: [search, x, --delay, "0.15"]
+    slow: [search, x, --delay, "1"]
     secrets: [[--token, "{canary}"]]
 "#;
 const WATCH: &str = "  watch: {unbounded: true, ok: [watch]}\n";

@@ -172,7 +172,7 @@ const SHARED_WITH_ACP: [(&str, &str, &[&str]); 9] = [
         &["OD-33"],
     ),
     ("MOCK_MUTANT=acp-tr-19-exit-code", "od-34-end", &["OD-34"]),
-    ("MOCK_MUTANT=acp-pt-11-deaf", "od-35-cancel", &["OD-35"]),
+    ("MOCK_MUTANT=acp-pt-11-ignored", "od-35-cancel", &["OD-35"]),
 ];
 
 #[test]

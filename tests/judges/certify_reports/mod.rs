@@ -9,7 +9,7 @@ mod sample;
 
 use std::path::PathBuf;
 
-use agentproto_harness::model::{Report, Verdict};
+use agentproto_harness::model::{RECORDING, Refusal, Report, Verdict};
 use agentproto_harness::render::{Format, RenderOptions, render};
 use agentproto_text::is_hidden;
 use serde_json::Value;
@@ -86,6 +86,74 @@ fn a_certificate_comes_first_in_the_report() {
         text.ends_with("4.2 s, 41 agent processes, up to 2 in parallel\n"),
         "{text}"
     );
+}
+
+/// The first line of a report without failures, after a change.
+fn headline(change: impl FnOnce(&mut Report)) -> String {
+    let mut report = sample::clean();
+    change(&mut report);
+    report.summarize();
+    let text = print(Format::Human, &report);
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_part_of_a_run_passes_but_is_not_certified() {
+    let all = sample::clean().results.len();
+    let passed = |why: &str| format!("PASSED: {all} of {all} (no certificate: {why})");
+    let selection = headline(|report| report.selection = true);
+    assert_eq!(selection, passed("only some of the cases were run"));
+    let shard = headline(|report| report.shard = Some("1/2".to_owned()));
+    let why = "this is one shard of a run; `agentproto report merge` merges all shards";
+    assert_eq!(shard, passed(why));
+    let recording = headline(|report| report.target.kind = RECORDING.to_owned());
+    let why = "this is a recording; run `agentproto certify` against the agent";
+    assert_eq!(recording, passed(why));
+    // If nothing passed either, the headline must not look like a success.
+    let skipped = headline(|report| {
+        report.selection = true;
+        for row in &mut report.results {
+            row.verdict = Verdict::Skip;
+        }
+    });
+    let why = "only some of the cases were run";
+    assert_eq!(skipped, format!("NOTHING TESTED (no certificate: {why})"));
+    // A failure, or an interruption, is the same as in a whole run.
+    let failed = headline(|report| {
+        report.selection = true;
+        report.results[0].verdict = Verdict::Fail;
+    });
+    assert_eq!(failed, "NOT CERTIFIED: 1 failed");
+    let partial = headline(|report| {
+        report.selection = true;
+        report.partial = true;
+    });
+    assert_eq!(partial, "NOT CERTIFIED: the run was interrupted");
+}
+
+#[test]
+fn a_refused_start_is_the_reason_and_the_next_step() {
+    let mut report = sample::clean();
+    report.target.info = Value::Null;
+    report.target.protocol_version = Value::Null;
+    report.not_started = Some(Refusal {
+        code: "auth_required".to_owned(),
+        message: "`WREN_API_KEY` is not set".to_owned(),
+        hint: Some("set it".to_owned()),
+    });
+    report.summarize();
+    let text = print(Format::Human, &report);
+    let first =
+        "NOT CERTIFIED: the agent was not started: auth_required: `WREN_API_KEY` is not set\n";
+    assert!(text.starts_with(first), "{text}");
+    assert!(
+        text.contains("  agent    not started: auth_required\n"),
+        "{text}"
+    );
+    assert!(text.contains("- Fix auth_required first"), "{text}");
+    assert!(text.ends_with("\n4.2 s\n"), "{text}");
+    let validator = schema("certify-report.schema.json");
+    assert_valid(&validator, &serde_json::to_value(&report).expect("JSON"));
 }
 
 #[test]

@@ -205,6 +205,7 @@ pub fn empty() -> Report {
         started: 1_794_833_100,
         partial: false,
         never_answered: None,
+        not_started: None,
         selection: false,
         shard: None,
     }

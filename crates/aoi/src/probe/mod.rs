@@ -16,7 +16,8 @@ pub struct ProbeSpec {
     pub tool: Vec<String>,
     /// Options that select machine mode.
     pub machine_args: Vec<String>,
-    /// Environment variables of every run. `{world}` is replaced by the directory of the run.
+    /// Environment variables of every run. `{world}`, the older name of `{dir}`, is
+    /// replaced by the directory of the run.
     pub env: Vec<(String, String)>,
     /// Credentials that discovery must not need.
     pub credentials: Credentials,

@@ -8,7 +8,7 @@ use agentproto_manifest::{Node, Value};
 use agentproto_text::{closest_of, one_of};
 
 /// Known placeholders.
-const NAMES: [&str; 5] = ["world", "here", "uniq", "id", "canary"];
+const NAMES: [&str; 6] = ["dir", "world", "here", "uniq", "id", "canary"];
 
 /// Noncharacters that represent doubled braces until the word is used.
 const OPEN: char = '\u{fdd0}';
@@ -51,17 +51,20 @@ fn name(text: &str) -> Option<&str> {
         .then_some(name)
 }
 
-/// Replaces doubled braces by `OPEN` and `CLOSE`, so that placeholders in them are not filled.
+/// Replaces doubled braces by `OPEN` and `CLOSE`, so that placeholders in them are not filled. Also
+/// replaces `{dir}` by its older name `{world}`.
 pub fn protect(text: &mut String) {
     let mut from = 0;
     while let Some(found) = next(text, from) {
         from = found.end;
-        if found.is_doubled {
-            let plain = format!("{OPEN}{}{CLOSE}", found.name);
-            let start = found.start;
-            text.replace_range(start..found.end, &plain);
-            from = start + plain.len();
-        }
+        let plain = match found.name {
+            name if found.is_doubled => format!("{OPEN}{name}{CLOSE}"),
+            "dir" => "{world}".to_owned(),
+            _ => continue,
+        };
+        let start = found.start;
+        text.replace_range(start..found.end, &plain);
+        from = start + plain.len();
     }
 }
 
@@ -130,6 +133,20 @@ fn walk(node: &Node, is_arbitrary: bool, reader: &mut FieldReader) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_directory_has_two_names() {
+        for (written, read) in [
+            ("{dir}/state", "{world}/state"),
+            ("{world}/state", "{world}/state"),
+            ("{{dir}}", "{dir}"),
+            ("${dir}", "${dir}"),
+        ] {
+            let mut text = written.to_owned();
+            protect(&mut text);
+            assert_eq!(unprotect(&text), read, "{written}");
+        }
+    }
 
     #[test]
     fn doubled_braces_become_literal_braces() {

@@ -25,12 +25,19 @@ pub fn markdown(rule: &Rule, level: usize) -> String {
         page.push_str(&format!("- {}: {advice}\n", language.as_str()));
     }
     page.push_str(&format!(
-        "\nSource: AOI-CLI v0.2 {} ({})",
+        "\nSource: AOI-CLI v0.2 {} ({}).",
         rule.section,
         level_meaning(rule)
     ));
-    if !rule.requirement_ids.is_empty() {
-        page.push_str(&format!("; decides {}", rule.requirement_ids.join(", ")));
+    if let [first, rest @ ..] = rule.requirement_ids {
+        let noun = match rest.is_empty() {
+            true => "Requirement",
+            false => "Requirements",
+        };
+        let ids = rule.requirement_ids.join(", ");
+        page.push_str(&format!(
+            " {noun}: {ids} (see `agentproto explain {first}`)."
+        ));
     }
     page.push('\n');
     page
@@ -38,9 +45,9 @@ pub fn markdown(rule: &Rule, level: usize) -> String {
 
 fn level_meaning(rule: &Rule) -> &'static str {
     match rule.level {
-        Level::Must => "MUST: a violation fails",
-        Level::Should => "SHOULD: a violation warns, or fails with --strict",
-        Level::Open => "left open by the spec: a violation warns",
+        Level::Must => "MUST, so a violation is a failure",
+        Level::Should => "SHOULD, so a violation is a warning, or a failure with --strict",
+        Level::Open => "left open by the spec, so a violation is a warning",
     }
 }
 

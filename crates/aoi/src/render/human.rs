@@ -62,7 +62,11 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
     let (blocked, rest) = isolation::summarize(&report.isolation);
     if !blocked.is_empty() {
         let blocked = blocked.join(", ");
-        style.wrapped("", &format!("Discovery ran without: {blocked}."), out)?;
+        style.wrapped(
+            "",
+            &format!("`schema`, `capabilities` and `--help` were run without: {blocked}."),
+            out,
+        )?;
     }
     for line in rest {
         style.wrapped("discovery: ", &escape_line(line), out)?;
@@ -70,14 +74,15 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
     if report.target.probe_file.is_none() {
         let tool = wording::shell(report.target.argv.get(..1).unwrap_or_default());
         let text = format!(
-            "Without a probe file, only this command was run, with a minimal environment. \
+            "Without a probe file, aoi-lint runs this command, and the commands that describe the \
+             tool (`schema`, `capabilities`, `--help`, `--version`), with a minimal environment. \
              `agentproto aoi-lint init -- {tool}` prints a probe file, to which you can add other \
              commands and environment variables."
         );
         style.wrapped("", &escape_line(&text), out)?;
     }
     let failed = report.checks.iter().filter(|r| r.verdict == Verdict::Fail);
-    let failed = count(failed.count(), "check", "checks");
+    let failed = count(failed.count(), "rule", "rules");
     match wording::known(report) {
         Some(known) => writeln!(out, "{known}")?,
         None if failed.starts_with("0 ") => {}

@@ -59,11 +59,11 @@ pub fn rows(report: &Report) -> Vec<(&str, [PairState; 10])> {
     rows
 }
 
-/// `31 pairs proven, 4 failing, 9 unproven`.
+/// `31 pairs of command and characteristic proven, 4 failing, 9 unproven`.
 pub fn pairs(report: &Report) -> String {
     let summary = &report.summary;
     format!(
-        "{} proven, {} failing, {} unproven",
+        "{} of command and characteristic proven, {} failing, {} unproven",
         count(summary.pairs_proven, "pair", "pairs"),
         summary.pairs_failing,
         summary.pairs_unproven

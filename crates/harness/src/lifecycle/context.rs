@@ -170,18 +170,7 @@ impl<'a> ProbeContext<'a> {
     /// The reason for no verdict if the runtime refused. What the caller must provide is a skip.
     pub fn no_verdict_for(&self, error: &Error) -> NoVerdict {
         self.note_error(error);
-        let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
-        let why = format!(
-            "{}: {}{}",
-            error.code.as_str(),
-            error.message,
-            hint.unwrap_or_default()
-        );
-        match error.code {
-            Code::AuthRequired | Code::SetupRequired | Code::Declined => NoVerdict::Skip(why),
-            Code::StateUnwritable => NoVerdict::Error(why),
-            _ => NoVerdict::NotVerified(why),
-        }
+        NoVerdict::of_refusal(error)
     }
 
     // --- runtime ---------------------------------------------------------------------------

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::OnceCell;
 
+use crate::run::case::NoVerdict;
 use agentproto_runtime::agent::{Agent, AgentOptions};
 use agentproto_runtime::arm::LaunchSpec;
 use agentproto_runtime::bundle::Bundle;
@@ -179,6 +180,11 @@ impl BundleTarget {
         made.await.as_ref().map_err(Clone::clone)
     }
 
+    /// Why the bundle could not be prepared, if [`BundleTarget::ready`] failed.
+    pub fn refusal(&self) -> Option<&Error> {
+        self.ready.get()?.as_ref().err()
+    }
+
     /// Masks for the secrets that were resolved for the bundle.
     pub fn masks(&self) -> Option<&SecretRedactor> {
         let ready = self.ready.get()?.as_ref().ok();
@@ -211,5 +217,22 @@ impl BundleTarget {
         let mut launch = context.prepare(&spec.argv, &env)?;
         launch.without_timeout();
         context.launch(launch, options).await
+    }
+}
+
+impl NoVerdict {
+    /// The runtime refused to start the bundle. If only the user can change that, the case is
+    /// skipped.
+    pub fn of_refusal(error: &Error) -> NoVerdict {
+        let (code, message) = (error.code.as_str(), &error.message);
+        let why = match &error.hint {
+            Some(hint) => format!("{code}: {message} ({hint})"),
+            None => format!("{code}: {message}"),
+        };
+        match error.code {
+            Code::AuthRequired | Code::SetupRequired | Code::Declined => NoVerdict::Skip(why),
+            Code::StateUnwritable => NoVerdict::Error(why),
+            _ => NoVerdict::NotVerified(why),
+        }
     }
 }

@@ -112,7 +112,7 @@ fn header(report: &Report, style: &TerminalStyle, out: &mut dyn Write) -> io::Re
     };
     writeln!(
         out,
-        "  checks   {}: {counts}{known}\n",
+        "  rows     {}: {counts}{known}\n",
         report.results.len()
     )
 }
@@ -276,16 +276,17 @@ fn not_exercised(
     style: &TerminalStyle,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    style.wrapped("- ", &format!("{NOT_EXERCISED}:"), out)?;
     for row in rows.iter().take(MAX_IDS) {
-        let (id, statement) = (escape_line(&row.requirement), escape_line(&row.statement));
-        style.wrapped("- ", &format!("{id}: {NOT_EXERCISED} ({statement})"), out)?;
+        let label = format!("    {}  ", escape_line(&row.requirement));
+        style.wrapped(&label, &escape_line(&row.statement), out)?;
     }
     let rest: Vec<&CaseResult> = rows.iter().skip(MAX_IDS).copied().collect();
     match rest.is_empty() {
         true => Ok(()),
         false => {
             let ids = id_list(&words::ids(&rest));
-            style.wrapped("- ", &format!("{ids}: {NOT_EXERCISED}"), out)
+            style.wrapped("    ", &format!("also {ids}"), out)
         }
     }
 }

@@ -343,7 +343,7 @@ fn table(entries: &[IndexEntry]) -> String {
         "# Certification reports".to_owned(),
         String::new(),
         "Each cell: requirements that hold / requirements that were checked. ✗ at least one \
-         failure, ? the harness could not check something, ! at least one warning."
+         failure, ? agentproto could not check something, ! at least one warning."
             .to_owned(),
         String::new(),
         format!("| agent | verdict | {} |", names.join(" | ")),

@@ -38,5 +38,9 @@ pub fn render(report: &Report, options: &RenderOptions, out: &mut dyn Write) -> 
     }
     let ok = !report.partial && !report.has_new_failures();
     let end = (ok, words::millis(report.timing.wall_ms), fields);
-    Emitter::new(out, env!("CARGO_PKG_VERSION")).stream(&options.command, events, end)
+    let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+    if !options.has_meta {
+        emitter.meta(&options.command)?;
+    }
+    emitter.events(events, end)
 }

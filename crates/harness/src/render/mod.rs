@@ -127,6 +127,8 @@ pub struct RenderOptions {
     pub fixed: Vec<FixedRow>,
     /// Address of the badge image for Markdown. Without one, the badge is written as text.
     pub badge: Option<String>,
+    /// Whether `aoi:meta`, the first line of a stream of events, is already written.
+    pub has_meta: bool,
 }
 
 impl Default for RenderOptions {
@@ -140,6 +142,7 @@ impl Default for RenderOptions {
             prompts: None,
             fixed: Vec::new(),
             badge: None,
+            has_meta: false,
         }
     }
 }

@@ -11,7 +11,14 @@ pub fn steps(report: &Report, options: &RenderOptions) -> Vec<String> {
     }
     let ran = options.command == "certify" && report.target.kind != RECORDING;
     let worst = first(report);
-    if report.never_answered.is_some() && ran {
+    if let Some(refusal) = report.not_started.as_ref().filter(|_| ran) {
+        let hint = refusal.hint.as_deref();
+        let hint = hint.map_or_else(String::new, |hint| format!(" ({hint})"));
+        steps.push(format!(
+            "Fix {} first: the agent was not started, so almost nothing was tested{hint}.",
+            refusal.code
+        ));
+    } else if report.never_answered.is_some() && ran {
         steps.push(
             "Start the command by hand and type a line: the agent must keep running and answer on \
              stdout. If it needs more time to start, raise --timeout."
@@ -38,7 +45,7 @@ pub fn steps(report: &Report, options: &RenderOptions) -> Vec<String> {
             );
         }
     } else if report.partial && ran {
-        steps.push("Run it again to the end: many checks did not run.".to_owned());
+        steps.push("Run it again to the end: many cases did not run.".to_owned());
     } else if report.summary.certified && ran && prompting::of(report).is_some() {
         steps.push(
             "A certificate covers only what was tested: pass the prompts above (--prompts FILE) or \
@@ -61,11 +68,11 @@ pub fn steps(report: &Report, options: &RenderOptions) -> Vec<String> {
         Some(dir) => {
             let page = dir.join("report.html");
             format!(
-                "{} shows every check with its messages.",
+                "{} shows every row with its messages.",
                 page.to_string_lossy()
             )
         }
-        None => "To see every check with its messages, add --output html > report.html. \
+        None => "To see every row with its messages, add --output html > report.html. \
                  --report-dir DIR writes all formats and transcripts."
             .to_owned(),
     });

@@ -21,19 +21,17 @@ struct MissingKey<'r> {
 }
 
 pub struct MissingPrompts {
-    /// Number of rows, which the report calls checks, that need a prompt.
+    /// Number of rows that need a prompt.
     pub rows: usize,
     /// A prompts file with every key that is missing.
     pub yaml: String,
 }
 
 impl MissingPrompts {
-    /// `7 checks need a prompt.`
+    /// `7 rows need a prompt that makes the agent do something, such as call a tool.`
     pub fn headline(&self) -> String {
-        match self.rows {
-            1 => "1 check needs a prompt.".to_owned(),
-            rows => format!("{} need a prompt.", count(rows, "check", "checks")),
-        }
+        let rows = count(self.rows, "row needs", "rows need");
+        format!("{rows} a prompt that makes the agent do something, such as call a tool.")
     }
 
     /// Instructions before the file. `given` is the prompts file that was passed, if any.
@@ -46,7 +44,7 @@ impl MissingPrompts {
             ),
         };
         format!(
-            "Only you know which prompts make this agent do that. {place}, adapt the prompts, \
+            "Only you know which prompts do this for your agent. {place}, adapt the prompts, \
              remove the keys that do not apply to this agent, and {then}:"
         )
     }

@@ -23,9 +23,9 @@ pub fn meaning(verdict: Verdict) -> &'static str {
         Verdict::Fail => "a MUST requirement is violated",
         Verdict::Warn => "not as it should be, but not a failure",
         Verdict::Skip => "something is missing, for example a prompt",
-        Verdict::NotApplicable => "the agent does not claim this feature",
+        Verdict::NotApplicable => "does not apply to this agent",
         Verdict::NotVerified => "not tested in this run",
-        Verdict::Error => "the harness could not check this",
+        Verdict::Error => "agentproto could not check this",
     }
 }
 
@@ -180,13 +180,15 @@ pub fn main_evidence(row: &CaseResult) -> Option<&Evidence> {
     marked.or_else(from_agent).or(row.evidence.last())
 }
 
-/// What to do if the harness could not reach a verdict.
-pub const ERROR_HINT: &str = "The harness could not check this: raise `--timeout` or lower \
-                                    `--jobs`. If the problem persists, report a bug";
+/// What to do if agentproto could not reach a verdict.
+pub const ERROR_HINT: &str = "agentproto could not check this. If it was a timeout, raise \
+                              `--timeout` or lower `--jobs`. Otherwise report a bug.";
 
 /// What the user can do to get a verdict for such rows.
 pub fn advice(report: &Report, verdict: Verdict) -> Option<&'static str> {
-    let is_running = report.never_answered.is_none() && !report.lacks_initialize();
+    let is_running = report.not_started.is_none()
+        && report.never_answered.is_none()
+        && !report.lacks_initialize();
     match verdict {
         Verdict::NotVerified if is_running => Some(
             "Prompts that make the agent do this may help. `agentproto explain ID` describes a \
@@ -213,6 +215,9 @@ pub fn agent(report: &Report) -> String {
     }
     if !parts.is_empty() {
         return parts.join(", ");
+    }
+    if let Some(refusal) = &report.not_started {
+        return format!("not started: {}", refusal.code);
     }
     let is_started = report.timing.processes > 0 || [URL, RECORDING].contains(&&*target.kind);
     let is_skipped = |row: &CaseResult| row.verdict == Verdict::Skip;
@@ -254,10 +259,14 @@ pub fn timing(report: &Report) -> String {
     let timing = &report.timing;
     let wall = format_duration(timing.wall_ms);
     let processes = usize::try_from(timing.processes).unwrap_or(usize::MAX);
+    if report.target.kind == RECORDING {
+        let processes = count(processes, "recorded process", "recorded processes");
+        return format!("checked {processes} in {wall}");
+    }
     let processes = count(processes, "agent process", "agent processes");
     match (timing.processes, timing.jobs) {
         (0, _) => wall,
-        // A recording was not run.
+        _ if report.not_started.is_some() => wall,
         (_, 0 | 1) | (1, _) => format!("{wall}, {processes}"),
         (_, jobs) => format!("{wall}, {processes}, up to {jobs} in parallel"),
     }

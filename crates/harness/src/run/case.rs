@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::connection::{Connection, NoResponse, ReceivedMessage};
+use super::process::StartError;
 use super::{LoginMethod, RunConfig};
 use crate::monitor::MonitorNotes;
 use crate::suite::template::Bindings;
@@ -262,7 +263,11 @@ impl CaseRunner<'_> {
             }
             Err((error, transcript)) => {
                 self.outcome.transcript = transcript;
-                Err(NoVerdict::Error(error.to_string()).into())
+                Err(match error {
+                    StartError::Refused(refusal) => NoVerdict::of_refusal(&refusal),
+                    error => NoVerdict::Error(error.to_string()),
+                }
+                .into())
             }
         }
     }
@@ -583,7 +588,7 @@ impl CaseRunner<'_> {
         }
         let connection = self.connection.as_ref();
         let lines = connection.map_or_else(Vec::new, Connection::last_sent);
-        let message = format!("the agent exited during the case: {how}");
+        let message = format!("during the case, {how}");
         self.violate_each(&message, lines, true);
         Stop::Violation
     }

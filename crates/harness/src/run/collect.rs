@@ -22,12 +22,11 @@ const MAX_SEARCHED_LINES: usize = 5_000;
 const MAX_VIOLATIONS: usize = 5;
 
 /// The hint if the agent exited before the requirement could be checked.
-const EXIT_HINT: &str = "The agent exited before this could be checked. See the end of its \
-                              stderr above. Send it the lines of this case by hand, and first fix \
-                              what makes it exit.";
+const EXIT_HINT: &str = "Find out why the agent exits: start it by hand, and send it the messages \
+                         above.";
 
 /// The reason of a requirement that monitors check if no message was relevant to it.
-pub const NOT_EXERCISED: &str = "the agent did nothing that this requirement is about";
+pub const NOT_EXERCISED: &str = "not observed in this run";
 
 /// What monitors found about one requirement over all transcripts.
 #[derive(Default)]
@@ -463,7 +462,7 @@ fn verdict_for(
         }
         None => (
             Verdict::NotVerified,
-            "the case ended without a situation that tests this requirement".to_owned(),
+            "the case ended before this could be observed".to_owned(),
             Vec::new(),
         ),
     }

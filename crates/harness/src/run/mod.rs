@@ -3,6 +3,8 @@
 
 pub(crate) mod case;
 mod collect;
+/// Command lines and mock agents as targets.
+pub mod command;
 pub(crate) mod connection;
 mod evidence;
 mod handshake;
@@ -35,7 +37,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::model::{Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
+use crate::model::{Refusal, Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
 use crate::monitor::{self, Monitor};
 use crate::suite::{Case, CaseStep, Selection, StepKind, Suite, SuiteProtocol};
 pub use agentproto_sandbox::run_directory::RunDirectory;
@@ -123,6 +125,17 @@ impl RunConfig {
     /// Whether all cases share the agent's state, because they use the home directory of the user.
     fn shares_home(&self) -> bool {
         self.home.is_none() && self.state_variable.is_none()
+    }
+
+    /// Why the runtime refused to start the bundle, without secrets.
+    fn refusal(&self) -> Option<Refusal> {
+        let error = self.launcher.bundle()?.refusal()?;
+        let text = |text: &String| self.secrets.text(text).into_owned();
+        Some(Refusal {
+            code: error.code.as_str().to_owned(),
+            message: text(&error.message),
+            hint: error.hint.as_ref().map(text),
+        })
     }
 
     /// Time limit for a whole case.
@@ -294,6 +307,7 @@ pub async fn run(
         started: started.map(|s| s.as_secs()).unwrap_or_default(),
         partial: is_partial,
         never_answered: never_answered.map(|how| config.secrets.text(&how).into_owned()),
+        not_started: config.refusal(),
         selection: !options.only.is_everything(),
         shard: options.shard.map(|(i, n)| format!("{i}/{n}")),
     };
@@ -333,6 +347,7 @@ impl RunResult {
             started: 0,
             partial: false,
             never_answered: None,
+            not_started: None,
             selection: false,
             shard: None,
         };

@@ -57,6 +57,9 @@ pub enum StartError {
     /// The program was not found.
     #[error("program `{0}` not found")]
     NoProgram(String),
+    /// No built-in mock agent has this name.
+    #[error("unknown mock `{0}`")]
+    NoMock(String),
     /// The program could not be started.
     #[error("cannot start `{program}`: {reason}")]
     Failed {

@@ -94,7 +94,7 @@ pub fn names() -> [&'static str; KEYS.len()] {
 pub fn parse(text: &str) -> Result<BTreeMap<String, String>, Vec<FieldError>> {
     let what = "a prompts file must be a mapping of keys to prompts, such as `text: hello`";
     fields::read(text, what, |root, reader| {
-        reader.check_keys(root, "a prompts file", &names());
+        reader.check_keys(root, "the prompts file", &names());
         let mut prompts = BTreeMap::new();
         for key in names() {
             // The value may be the call of an MCP tool instead of a prompt.

@@ -47,6 +47,7 @@ pub fn check(suites: &[Suite], mut target: Target, transcript: &Transcript) -> R
         started: started.map(|s| s.as_secs()).unwrap_or_default(),
         partial: false,
         never_answered: None,
+        not_started: None,
         selection: false,
         shard: None,
     };

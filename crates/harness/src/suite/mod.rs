@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub use built_in::{any_contains, built_in, names};
+pub use built_in::{LoadError, any_contains, built_in, load, names};
 pub use expect::{Assertion, Expectation, ValueRef, describe_error};
 pub use expectations::test_names;
 pub use read::{FORMAT, parse, parse_all};

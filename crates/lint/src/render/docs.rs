@@ -133,8 +133,9 @@ pub fn reference() -> String {
          The rules that `agentproto lint` checks. `agentproto explain RULE` prints one of these \
          pages. A note that starts with \"Known contradiction\" says where the specs contradict \
          each other, and which side the rule takes. A number such as C10 always means the same \
-         contradiction. C30 (AIP-46 has changed since its first version) does not affect \
-         manifests.\n\n\
+         contradiction. Two of them do not affect manifests: C21 (the AIPs publish their schemas \
+         under `/docs/`, but refer to them under `/schemas/`) and C30 (AIP-46 has changed since its \
+         first version).\n\n\
          | Rule | Severity | Source | Fix | |\n|---|---|---|---|---|\n",
     );
     for rule in registry::rules() {

@@ -50,7 +50,7 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
             writeln!(out)?;
         }
     }
-    if !findings.is_empty() {
+    if !findings.is_empty() && !meta.quiet {
         writeln!(out, "Run `agentproto explain RULE` for more about a rule.")?;
     }
     writeln!(out, "{}", summary(report, &painter))

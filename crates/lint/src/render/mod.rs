@@ -54,6 +54,8 @@ pub struct Meta {
     pub base: Option<PathBuf>,
     /// Set if the report contains only one page of the findings.
     pub page: Option<PageInfo>,
+    /// Whether to leave out notes, such as how to get more information.
+    pub quiet: bool,
 }
 
 /// Facts about all findings, for a report that contains only one page of them.
@@ -79,6 +81,7 @@ impl Default for Meta {
             interrupted: false,
             base: None,
             page: None,
+            quiet: false,
         }
     }
 }

@@ -643,7 +643,8 @@ fn type_names(bits: u8) -> Vec<String> {
     .collect()
 }
 
-fn constant_text(constant: &Const) -> String {
+/// A constant of a schema as text.
+pub fn constant_text(constant: &Const) -> String {
     match constant {
         Const::Null => "null".to_owned(),
         Const::Bool(b) => b.to_string(),

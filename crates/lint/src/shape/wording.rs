@@ -1,7 +1,7 @@
 //! Messages for schema violations whose rule has no message of its own.
 
-use super::compile::type_bit;
-use super::evaluate::{Keyword, SchemaViolation};
+use super::compile::{Shape, ShapeId, Shapes, shapes_for, type_bit};
+use super::evaluate::{Keyword, SchemaViolation, constant_text};
 use crate::context::{FindingDraft, RuleContext};
 use agentproto_manifest::{Entry, Node};
 use agentproto_text::{closest_of, lower_first, one_of, truncate};
@@ -122,11 +122,28 @@ pub fn draft<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) -> Find
         draft = draft.nearby(violation.node.span, "first here");
     }
     let help = help
-        .or_else(|| description_help(violation, &what))
-        .or_else(|| bound_help(violation));
+        .or_else(|| action_help(violation))
+        .or_else(|| description_help(violation, &what));
     match help {
         Some(help) => draft.help(help),
         None => draft,
+    }
+}
+
+/// Help that says what to write, followed by the description of the field: "write a string: what
+/// the tool does".
+fn action_help(violation: &SchemaViolation<'_>) -> Option<String> {
+    let action = match violation.keyword {
+        Keyword::Type => Some(format!("write {}", type_list(&violation.expected))),
+        _ => bound_help(violation),
+    };
+    match (action?, violation.description) {
+        // Such a description lists the accepted values.
+        (_, Some(text)) if text.starts_with('`') => None,
+        (action, Some(text)) => Some(format!("{action}: {}", as_clause(text))),
+        // The message already names the type.
+        (_, None) if violation.keyword == Keyword::Type => None,
+        (action, None) => Some(action),
     }
 }
 
@@ -146,7 +163,7 @@ fn as_clause(text: &str) -> String {
     lower_first(text.trim_end_matches('.'))
 }
 
-/// Help for a value that is out of range, in a field without a description.
+/// Help for a value that is out of range.
 fn bound_help(violation: &SchemaViolation<'_>) -> Option<String> {
     let bound = violation.expected.first()?;
     let opposite = violation.expected.get(1);
@@ -285,9 +302,66 @@ fn type_help(ctx: &RuleContext<'_>, node: &Node, expected: &[String]) -> Option<
     } else if let Some(number) = number().filter(|_| wants("integer") || wants("number")) {
         Some(format!("write `{number}`, without quotes"))
     } else if expected == ["array"] && is_scalar {
-        Some(format!("write a list: `[{}]`", written(ctx, node)))
+        Some(list_help(ctx, node))
     } else {
         None
+    }
+}
+
+/// Help for a single value that must be a list. The example is valid: an item of the right type,
+/// and one of the accepted values.
+fn list_help(ctx: &RuleContext<'_>, node: &Node) -> String {
+    let found = written(ctx, node);
+    let shapes = shapes_for(ctx.doctype);
+    let pointer = ctx.doc.pointer_of(node).unwrap_or_default();
+    let list = shape_at(shapes, shapes.root, pointer.split('/').skip(1));
+    let Some(item) = list.and_then(|list| shapes.get(list.items?)) else {
+        return format!("write a list: `[{found}]`");
+    };
+    let accepted: Vec<String> = item.allowed.iter().map(constant_text).collect();
+    let is_mapping = item.types == type_bit("object") || !item.one_of.is_empty();
+    match (&item.discriminator, accepted.first()) {
+        (Some(key), _) => {
+            format!("write a list of mappings, each with `{key}`: `[{{ {key}: … }}]`")
+        }
+        _ if is_mapping => "write a list of mappings".to_owned(),
+        (None, Some(first)) if !accepted.contains(&found) => {
+            let lower = found.to_lowercase();
+            let same = accepted.iter().find(|value| **value == lower);
+            let meant = same.map_or_else(
+                || closest_of(&found, accepted.iter().map(String::as_str)),
+                |value| Some(value.as_str()),
+            );
+            let example = meant.unwrap_or(first);
+            format!(
+                "write a list, for example `[{example}]` (expected {})",
+                one_of(&accepted)
+            )
+        }
+        _ => format!("write a list: `[{found}]`"),
+    }
+}
+
+/// The shape of the value at a JSON Pointer, if the path does not lead through a union.
+fn shape_at<'s, 'p>(
+    shapes: &'s Shapes,
+    id: ShapeId,
+    mut tokens: impl Iterator<Item = &'p str> + Clone,
+) -> Option<&'s Shape> {
+    let shape = shapes.get(id)?;
+    let rest = tokens.clone();
+    let Some(token) = tokens.next() else {
+        return Some(shape);
+    };
+    let property = shape.properties.iter().find(|(name, _)| **name == *token);
+    match property.map(|(_, id)| *id).or(shape.items) {
+        Some(below) => shape_at(shapes, below, tokens),
+        None => {
+            let parts = shape.all_of.iter();
+            parts
+                .copied()
+                .find_map(|part| shape_at(shapes, part, rest.clone()))
+        }
     }
 }
 

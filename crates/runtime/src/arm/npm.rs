@@ -330,11 +330,11 @@ impl NodeAdapter {
         let package = format!("{name}@{version}");
         if context.interact.is_headless() {
             let what = format!(
-                "the adapter `{package}` is not installed, and you cannot be asked without a terminal; nothing was installed"
+                "the adapter `{package}` is not installed; agentproto cannot ask without a terminal, so it installed nothing"
             );
-            return Err(
-                Error::new(Code::AdapterUnavailable, what).hint("add `--yes` to install it")
-            );
+            return Err(Error::new(Code::AdapterUnavailable, what)
+                .needs_confirmation()
+                .hint("add `--yes` to install it"));
         }
         let question = Question {
             message: format!("The adapter `{package}` is not installed. Install it from npm?"),

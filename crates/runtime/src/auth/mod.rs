@@ -263,9 +263,13 @@ pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Error> {
     login::refresh(ctx, bin, env).await
 }
 
-/// Resets the login state to unknown. Setup is kept (A29-SETUP-26).
-pub fn forget(ctx: &Context) -> Result<(), Error> {
-    state::read(ctx)?.set_state(ctx, LoginState::Unknown, "forgotten")
+/// Resets the login state to unknown, and returns whether it was known before. Setup is kept
+/// (A29-SETUP-26).
+pub fn forget(ctx: &Context) -> Result<bool, Error> {
+    let mut stored = state::read(ctx)?;
+    let was_known = stored.state != LoginState::Unknown;
+    stored.set_state(ctx, LoginState::Unknown, "forgotten")?;
+    Ok(was_known)
 }
 
 /// Checks whether an exited process reports an expired login (A29-AUTH-11). If so, the state

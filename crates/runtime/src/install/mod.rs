@@ -164,7 +164,8 @@ async fn try_all(
     let mut confirmed = false;
     let mut tried = Vec::new();
     let mut hints = Vec::new();
-    for entry in ctx.bundle.common().install() {
+    let mut entries = ctx.bundle.common().install().peekable();
+    while let Some(entry) = entries.next() {
         let name = entry.method().unwrap_or("?").to_owned();
         let ready = Method::read(entry).and_then(|m| ready(ctx, entry, &m, options).map(|()| m));
         let method = match ready {
@@ -213,8 +214,11 @@ async fn try_all(
                 if let Some(fatal) = failed.fatal {
                     return Err(fatal);
                 }
-                let text = format!("{}: failed, {why}", method.name());
-                ctx.observer.progress(Stage::Install, &text);
+                // The error below names the failure of the last method.
+                if entries.peek().is_some() {
+                    let text = format!("{}: failed, {why}", method.name());
+                    ctx.observer.progress(Stage::Install, &text);
+                }
                 tried.push(failure);
             }
         }
@@ -230,10 +234,10 @@ fn install_error(bin: &str, tried: Vec<serde_json::Value>, hints: Vec<String>) -
     for one in &tried {
         let part = |key: &str| one.get(key).and_then(|v| v.as_str()).unwrap_or_default();
         let (how, why) = match one.get("skipped") {
-            Some(_) => ("skipped", part("skipped")),
-            None => ("failed", part("failed")),
+            Some(_) => ("skipped, ", part("skipped")),
+            None => ("", part("failed")),
         };
-        message.push_str(&format!("; {}: {how}, {why}", part("method")));
+        message.push_str(&format!("; {}: {how}{why}", part("method")));
     }
     let mut hints = hints;
     hints.dedup();
@@ -305,12 +309,14 @@ async fn confirm(ctx: &Context, bin: &str, method: &Method) -> Result<(), Error>
     }
     if ctx.interact.is_headless() {
         let what = format!(
-            "`{bin}` is not installed, and you cannot be asked without a terminal; nothing was installed"
+            "`{bin}` is not installed; agentproto cannot ask without a terminal, so it installed nothing"
         );
-        return Err(Error::new(Code::InstallFailed, what).hint(format!(
-            "add `--yes` to install it; `agentproto install {} --dry-run` shows how",
-            ctx.bundle.dir.display()
-        )));
+        return Err(Error::new(Code::InstallFailed, what)
+            .needs_confirmation()
+            .hint(format!(
+                "add `--yes` to install it; `agentproto install {} --dry-run` shows how",
+                ctx.bundle.dir.display()
+            )));
     }
     let question = Question {
         message: format!(

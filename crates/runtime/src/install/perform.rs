@@ -333,15 +333,41 @@ async fn run(
         )));
     }
     if !finished.exit.status.success() {
-        let lines: Vec<&str> = finished.stderr.trim().lines().collect();
-        let tail = lines
-            .get(lines.len().saturating_sub(3)..)
-            .unwrap_or_default();
-        return Err(MethodError::new(format!(
-            "`{program}` failed with {}: {}",
-            finished.exit.status,
-            tail.join(" / ")
-        )));
+        let how = match finished.exit.status.code() {
+            Some(code) => format!("exited with status {code}"),
+            None => format!("was killed ({})", finished.exit.status),
+        };
+        let lines = error_lines(&finished.stderr).join(" / ");
+        return Err(MethodError::new(format!("`{program}` {how}: {lines}")));
     }
     Ok(())
+}
+
+/// The lines of stderr that most likely give the cause: the first ones that mention an error, or
+/// else the last ones.
+fn error_lines(stderr: &str) -> Vec<&str> {
+    let lines: Vec<&str> = stderr.trim().lines().map(str::trim).collect();
+    let is_error = |line: &&&str| line.to_ascii_lowercase().contains("error");
+    let errors: Vec<&str> = lines.iter().filter(is_error).take(2).copied().collect();
+    match errors.is_empty() {
+        true => lines[lines.len().saturating_sub(3)..].to_vec(),
+        false => errors,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::error_lines;
+
+    #[test]
+    fn the_cause_of_a_failed_installation_is_quoted() {
+        let npm = "npm warn x\nnpm error code E404\nnpm error 404 Not Found - GET x\n\
+                   npm error 404\nnpm error A complete log of this run can be found in: x\n";
+        assert_eq!(
+            error_lines(npm),
+            ["npm error code E404", "npm error 404 Not Found - GET x"]
+        );
+        assert_eq!(error_lines("a\nb\nc\nd\n"), ["b", "c", "d"]);
+        assert_eq!(error_lines(""), [""; 0]);
+    }
 }

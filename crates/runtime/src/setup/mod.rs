@@ -214,8 +214,12 @@ fn check_options(steps: &[StepDefinition], options: &SetupOptions) -> Result<(),
     };
     match unknown {
         Some(id) => Err(
-            Error::new(Code::OptionInvalid, format!("unknown setup step `{id}`"))
-                .hint(format!("the steps are: {}", ids.join(", "))),
+            Error::new(Code::OptionInvalid, format!("unknown setup step `{id}`")).hint(
+                match ids.is_empty() {
+                    true => "this bundle has no setup steps".to_owned(),
+                    false => format!("the steps are: {}", ids.join(", ")),
+                },
+            ),
         ),
         None => Ok(()),
     }

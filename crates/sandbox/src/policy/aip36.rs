@@ -174,7 +174,7 @@ fn mounts(block: &Block, context: &HostContext, draft: &mut Draft) -> Result<Pat
         return Ok(host);
     };
     if !list.is_seq() {
-        return Err(block.invalid(list, "`mounts` must be an array"));
+        return Err(block.invalid(list, "`mounts` must be a list"));
     }
     let mut workspace = None;
     for (i, item) in list.items().iter().enumerate() {
@@ -185,7 +185,7 @@ fn mounts(block: &Block, context: &HostContext, draft: &mut Draft) -> Result<Pat
             name: format!("mounts[{i}]"),
         };
         if !item.is_map() {
-            return Err(mount.invalid(item, format!("`mounts[{i}]` must be an object")));
+            return Err(mount.invalid(item, format!("`mounts[{i}]` must be a mapping")));
         }
         draft
             .unenforceable

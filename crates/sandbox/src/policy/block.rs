@@ -39,7 +39,7 @@ impl<'d> Block<'d> {
         };
         match node.is_map() {
             true => Ok(block),
-            false => Err(block.type_error(node, "the sandbox block", "an object")),
+            false => Err(block.type_error(node, "the sandbox block", "a mapping")),
         }
     }
 
@@ -51,16 +51,16 @@ impl<'d> Block<'d> {
     }
 
     fn type_error(&self, node: &Node, what: &str, expected: &str) -> PolicyError {
-        let found = node.type_name();
-        let article = if found.starts_with(['a', 'i', 'o']) {
-            "an"
-        } else {
-            "a"
+        let found = match node.type_name() {
+            "array" => "a list",
+            "object" => "a mapping",
+            "integer" => "an integer",
+            "null" => "null",
+            other => {
+                return self.invalid(node, format!("{what} must be {expected}, found a {other}"));
+            }
         };
-        self.invalid(
-            node,
-            format!("{what} must be {expected}, found {article} {found}"),
-        )
+        self.invalid(node, format!("{what} must be {expected}, found {found}"))
     }
 
     pub fn named(&self, key: &str) -> String {
@@ -95,7 +95,7 @@ impl<'d> Block<'d> {
             return Ok(None);
         };
         if !node.is_map() {
-            return Err(self.type_error(node, &format!("`{}`", self.named(key)), "an object"));
+            return Err(self.type_error(node, &format!("`{}`", self.named(key)), "a mapping"));
         }
         Ok(Some(Block {
             doc: self.doc,
@@ -149,7 +149,7 @@ impl<'d> Block<'d> {
             return Ok(None);
         };
         if !node.is_seq() {
-            return Err(self.type_error(node, &format!("`{}`", self.named(key)), "an array"));
+            return Err(self.type_error(node, &format!("`{}`", self.named(key)), "a list"));
         }
         let read = |(i, item): (usize, &Node)| {
             let text = self.text_of(item, &format!("{}[{i}]", self.named(key)))?;

@@ -59,7 +59,7 @@ pub fn mutants() -> Vec<Mutant> {
             "lc-deaf-to-cancel",
             "A45-API-03",
             "A canceled turn continues.",
-            acp().args("--mutant, acp-pt-11-deaf"),
+            acp().args("--mutant, acp-pt-11-ignored"),
         ),
         mutant(
             "lc-close-hangs",

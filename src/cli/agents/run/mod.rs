@@ -3,6 +3,7 @@
 mod output;
 mod questions;
 
+use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,10 +64,11 @@ pub struct Run {
     /// Set an option of the manifest
     #[arg(long, value_name = "ID=VALUE", value_parser = pair)]
     pub option: Vec<(String, String)>,
-    /// Pass prior turns to the agent with this strategy of the manifest
+    /// Continue a conversation with this strategy, one of `continuation.supported` in the manifest
     #[arg(long, value_name = "ID")]
     pub continuation: Option<String>,
-    /// Read prior turns for the transcript strategy from a JSONL file of {"role","text"}
+    /// Read earlier turns from FILE, one JSON object with `role` and `text` per line; needs the
+    /// strategy `transcript`
     #[arg(long, value_name = "FILE")]
     pub transcript: Option<PathBuf>,
     /// Resume an earlier session
@@ -75,7 +77,7 @@ pub struct Run {
     /// Read mode, options and continuation from an OPERATOR.md
     #[arg(long, value_name = "FILE")]
     pub operator: Option<PathBuf>,
-    /// Whether to enforce the declared sandbox
+    /// Enforce the declared sandbox or refuse to start (auto), or run without it (off)
     #[arg(long, value_name = "WHEN", default_value_t = Sandboxing::Auto, value_parser = values(Sandboxing::ALL))]
     pub sandbox: Sandboxing,
     /// How to answer permission requests of the agent [default: ask on a terminal, else deny]
@@ -87,7 +89,7 @@ pub struct Run {
     /// Deny tools whose name matches this glob; takes precedence over `--allow-tool`
     #[arg(long, value_name = "GLOB")]
     pub deny_tool: Vec<String>,
-    /// Confirm install, setup and permissions in advance
+    /// Install and set up without asking, and allow every permission request of the agent
     #[arg(long, short = 'y')]
     pub yes: bool,
     /// Also install programs without a SHA-256
@@ -99,7 +101,7 @@ pub struct Run {
     /// Cancel the turn after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = crate::cli::agents::seconds)]
     pub turn_timeout: Option<f64>,
-    /// Also look up adapters in DIR
+    /// Look up adapters in DIR first
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
     /// List the agent's sessions, and send no prompt
@@ -145,6 +147,8 @@ pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
             quiet: global.quiet,
             midline: false,
             can_ask: at_terminal(args),
+            decision: decision(args),
+            tools: HashMap::new(),
         }),
     };
     let ended = runtime.block_on(run_with_signals(args, sandbox, &mut *output));
@@ -485,6 +489,17 @@ fn interact(args: &Run) -> Arc<dyn Interact> {
     match at_terminal(args) {
         true => Arc::new(crate::cli::agents::ask::TerminalPrompt),
         false => Arc::new(Headless),
+    }
+}
+
+/// How the options answer permission requests, for people. `None` if the user is asked, or if the
+/// answer depends on the tool.
+fn decision(args: &Run) -> Option<&'static str> {
+    match permissions(args) {
+        Permissions::Allow => Some("allowed"),
+        Permissions::Deny if args.permissions == Some(Decision::Deny) => Some("denied"),
+        Permissions::Deny => Some("denied: there is no terminal to ask (see `--permissions`)"),
+        Permissions::Ask | Permissions::Rules(_) => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Output of a run, for a person or for a program.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::time::Instant;
 
@@ -143,6 +144,10 @@ pub struct Human<'w> {
     pub midline: bool,
     /// Whether to ask the user at the terminal.
     pub can_ask: bool,
+    /// How the options of the command line answer permission requests, if they do.
+    pub decision: Option<&'static str>,
+    /// Names of the tools that the agent called, by the id of the call.
+    pub tools: HashMap<String, String>,
 }
 
 impl Human<'_> {
@@ -203,13 +208,20 @@ impl RunOutput for Human<'_> {
             StreamEvent::Thought { text } if self.verbose => {
                 self.print_note(&format!("thought: {text}"))
             }
-            StreamEvent::ToolCall { name, .. } if !self.quiet => {
-                self.print_note(&format!("tool: {name}"))
+            StreamEvent::ToolCall { id, name, .. } if !self.quiet => {
+                self.print_note(&format!("tool: {name}"));
+                self.tools.insert(id.clone(), name.clone());
             }
             StreamEvent::ToolResult { id, ok: false, .. } if !self.quiet => {
-                self.print_note(&format!("tool {id} failed"));
+                let name = self.tools.get(id).unwrap_or(id).clone();
+                self.print_note(&format!("tool failed: {name}"));
             }
-            StreamEvent::AgentPrompt { message, .. } => self.print_note(message),
+            StreamEvent::AgentPrompt { message, .. } => {
+                self.print_note(message);
+                if let Some(decision) = self.decision {
+                    self.print_note(&format!("  {decision}"));
+                }
+            }
             StreamEvent::TurnEnd { reason } if *reason != StopReason::EndTurn => {
                 let reason = serde_json::to_value(reason).unwrap_or_default();
                 self.print_note(&format!(

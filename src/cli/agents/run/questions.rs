@@ -46,7 +46,8 @@ pub fn ask(id: String, options: Vec<Choice>, answers: mpsc::UnboundedSender<(Str
         for (number, option) in options.iter().enumerate() {
             eprintln!("  {} {}", number + 1, escape_line(&option.label));
         }
-        eprint!("Your choice [empty = no]: ");
+        let no = no(&options).map_or_else(|| "no".into(), |option| escape_line(&option.label));
+        eprint!("Your choice [empty = {no}]: ");
         let mut line = String::new();
         let _ = std::io::stdin().read_line(&mut line);
         let _ = answers.send((id, parse_answer(&line, &options)));
@@ -57,15 +58,16 @@ pub fn ask(id: String, options: Vec<Choice>, answers: mpsc::UnboundedSender<(Str
 fn parse_answer(line: &str, options: &[Choice]) -> Answer {
     let number = line.trim().parse::<usize>().ok();
     let selected = number.and_then(|n| options.get(n.checked_sub(1)?));
-    let no = || {
-        options
-            .iter()
-            .find(|o| o.kind.as_deref() == Some("reject_once"))
-    };
-    match selected.or_else(no) {
+    match selected.or_else(|| no(options)) {
         Some(choice) => Answer::Choice(choice.id.clone()),
         None => Answer::Declined,
     }
+}
+
+/// The choice that means no, for this one time.
+fn no(options: &[Choice]) -> Option<&Choice> {
+    let mut options = options.iter();
+    options.find(|option| option.kind.as_deref() == Some("reject_once"))
 }
 
 #[cfg(test)]

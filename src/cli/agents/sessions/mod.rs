@@ -29,7 +29,7 @@ pub struct Sessions {
     /// turn, Ctrl-D detaches
     #[arg(long, value_name = "ID", conflicts_with_all = ["json", "limit", "cursor"])]
     pub attach: Option<String>,
-    /// With `--attach`: start with the events that the host still has, or with new ones [default:
+    /// With `--attach`: first print the stored events (start), or only new ones (now) [default:
     /// start on a terminal, else now]
     #[arg(long, value_name = "WHEN", value_enum, requires = "attach")]
     pub from: Option<StreamStart>,

@@ -245,7 +245,8 @@ static EXIT: Rule = Rule {
     section: "§4.1",
     requirement: "A finite command that succeeds exits 0",
     why: "The exit code is the first thing that a caller and its shell look at.",
-    hint: "Exit 0 after the summary, and use another exit code only for failures.",
+    hint: "Exit 0 after the summary, and use another exit code only for failures. If the command \
+           does not know `--output jsonl`, support it, or check a command that does.",
     topic: Topic::Summary,
     requirement_ids: &["AOI-4.1-01", "AOI-6-01", "AOI-13.1-04", "AOI-18.2-03"],
 };
@@ -261,7 +262,7 @@ fn check_exit(
         Some(run) => {
             let violation = (!run.end.is_success()).then(|| {
                 format!(
-                    "`{}` should succeed, but: {}",
+                    "`{}`: {}, expected exit 0",
                     command.name,
                     run.end.describe()
                 )

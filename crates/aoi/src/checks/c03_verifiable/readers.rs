@@ -58,7 +58,7 @@ pub(super) fn slow_reader(
     if plain.is_some_and(|plain| plain.end.is_success()) && !had {
         return reporter.not_verified(
             rule,
-            "the plain run (`ok`) has no summary that could be lost",
+            "the unchanged command has no summary that could be lost",
         );
     }
     tally.report(reporter, rule, |reporter, rule| {
@@ -77,7 +77,7 @@ fn report_not_tried(
         Some(run) if run.end.is_success() => {
             reporter.not_verified(rule, "the tool never had to wait for its reader");
         }
-        Some(_) => reporter.not_verified(rule, "the plain run (`ok`) does not succeed"),
+        Some(_) => reporter.not_verified(rule, "the unchanged command does not succeed"),
         None => reporter.not_applicable(rule, "not tested on commands that change something"),
     }
 }

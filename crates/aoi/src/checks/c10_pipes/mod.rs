@@ -106,7 +106,7 @@ async fn check_command(session: &LintSession, command: &ProbeCommand) {
                         rule,
                         "the command needs a login, and the runs have no credentials",
                     ),
-                    false => reporter.not_verified(rule, "the plain run (`ok`) does not succeed"),
+                    false => reporter.not_verified(rule, "the unchanged command does not succeed"),
                 }
             }
             return;

@@ -52,7 +52,8 @@ fn bad_id<'d>(ctx: &RuleContext<'d>, violation: &SchemaViolation<'d>) {
     ctx.report(with_fix(draft, fix));
 }
 
-fn id_problem(id: &str, pattern: &str) -> String {
+/// What is wrong with an id, as the end of a sentence: `contains upper-case letters`.
+pub fn id_problem(id: &str, pattern: &str) -> String {
     let edges = |c: char| c == '-' || c == '.';
     // Only the id of a tool may contain dots.
     let dots = pattern.contains("0-9.");

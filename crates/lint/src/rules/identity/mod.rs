@@ -22,6 +22,7 @@ use std::path::Path;
 
 use folder_equals_id::{FOLDER_EQUALS_ID, id_and_folder};
 use id_pattern::ID_PATTERN;
+pub use id_pattern::id_problem;
 use length::{DESCRIPTION_LENGTH, NAME_LENGTH};
 use metadata_not_namespaced::{METADATA_NOT_NAMESPACED, metadata};
 use name_kebab_equals_dir::{NAME_KEBAB_EQUALS_DIR, name_and_directory};

@@ -3,7 +3,9 @@
 use super::{SECRETS, aip19};
 use crate::context::FindingDraft;
 use crate::rule::Rule;
+use crate::rules::identity::id_problem;
 use crate::shape::{Keyword, SchemaViolation};
+use agentproto_text::truncate;
 
 pub static SEC_SLUG_PATTERN: Rule = Rule {
     slug: "sec-slug-pattern",
@@ -16,7 +18,7 @@ pub static SEC_SLUG_PATTERN: Rule = Rule {
 };
 
 fn slug_pattern<'d>(v: &SchemaViolation<'d>) -> FindingDraft<'d> {
-    let draft = |message| FindingDraft::new(v.rule, v.location.clone(), message);
+    let draft = |message: &str| FindingDraft::new(v.rule, v.location.clone(), message);
     if v.keyword == Keyword::MaxLength {
         return draft("the slug is longer than 80 characters").help("shorten it");
     }
@@ -42,7 +44,27 @@ fn slug_pattern<'d>(v: &SchemaViolation<'d>) -> FindingDraft<'d> {
     let help = if is_plain {
         format!("write `{near}`")
     } else {
-        "use lower-case letters, digits and dashes, with at most one group: `group/name`".to_owned()
+        "use 2 to 80 lower-case letters, digits and dashes, with at most one group: `group/name`"
+            .to_owned()
     };
-    draft("the slug must consist of lower-case words separated by dashes").help(help)
+    let message = format!("the slug `{}` {}", truncate(text, 60), problem(text));
+    draft(&message).help(help)
+}
+
+/// What is wrong with a slug, as the end of a sentence.
+fn problem(slug: &str) -> String {
+    let parts: Vec<&str> = slug.split('/').collect();
+    let is_fine = |part: &&str| {
+        let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        part.len() > 1
+            && part.bytes().all(legal)
+            && part.starts_with(|c: char| c.is_ascii_lowercase())
+            && !part.ends_with('-')
+    };
+    match (parts.as_slice(), parts.iter().find(|part| !is_fine(part))) {
+        ([_, _, _, ..], _) => "has more than one group".to_owned(),
+        ([_, _], Some(&"")) => "has an empty group or name".to_owned(),
+        (_, Some(part)) => id_problem(part, ""),
+        (_, None) => "does not have the required form".to_owned(),
+    }
 }

@@ -81,7 +81,7 @@ pub fn mutants() -> Vec<AgentMutant> {
                 pass(message)
             }),
         mutant("acp-pt-17-stays-cancelled", "PT-17")
-            .describe("After a cancelled turn, every turn is cancelled.")
+            .describe("After a canceled turn, every turn is canceled.")
             .tamper_out(|context, summary, message| {
                 if !summary.answers("session/prompt") {
                     return send(message);

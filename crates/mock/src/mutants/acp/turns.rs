@@ -66,7 +66,7 @@ pub fn mutants() -> Vec<AgentMutant> {
                 is("/result/stopReason", "cancelled"),
                 sets("/result/stopReason", "end_turn"),
             ),
-        mutant("acp-pt-11-deaf", "PT-11")
+        mutant("acp-pt-11-ignored", "PT-11")
             .describe("session/cancel has no effect.")
             .replace_incoming(method("session/cancel"), ignores()),
         mutant("acp-pt-12-cancel-is-error", "PT-12")

@@ -57,7 +57,7 @@ pub fn mutants() -> Vec<AgentMutant> {
                 (Some(message), send(frame))
             }),
         mutant("mcp-cancel-ignored", "MCP-CANC-02")
-            .describe("The work of a cancelled request continues to its end.")
+            .describe("The work of a canceled request continues to its end.")
             .replace_incoming(method("notifications/cancelled"), ignores()),
         mutant("mcp-logging-undeclared", "MCP-LOG-01")
             .describe("Log messages are sent, but the capability `logging` is not declared.")

@@ -390,18 +390,14 @@ fn a29_sec_01_wrong_types_are_errors_with_a_position() {
         (
             "fs:\n  read: ~/x\n",
             ":2:9:",
-            "`fs.read` must be an array, found a string",
+            "`fs.read` must be a list, found a string",
         ),
         (
             "fs:\n  deny: [1]\n",
             ":2:10:",
             "`fs.deny[0]` must be a string, found an integer",
         ),
-        (
-            "fs: []\n",
-            ":1:5:",
-            "`fs` must be an object, found an array",
-        ),
+        ("fs: []\n", ":1:5:", "`fs` must be a mapping, found a list"),
         (
             "exec: {allow: 'false'}\n",
             ":1:15:",
@@ -416,7 +412,7 @@ fn a29_sec_01_wrong_types_are_errors_with_a_position() {
         (
             "network: null\n",
             ":1:10:",
-            "`network` must be an object, found a null",
+            "`network` must be a mapping, found null",
         ),
         (
             "fs: {}\nenv: {set: {'A=B': x}}\n",
