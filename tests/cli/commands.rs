@@ -89,6 +89,57 @@ fn every_rule_is_explained() {
 }
 
 #[test]
+fn a_requirement_without_a_check_has_no_empty_note() {
+    let dir = Dir::new();
+    let page = dir.run(&["explain", "A29-PRIN-01"]).exits(0).out;
+    assert!(
+        page.ends_with("No rule, case or monitor checks it.\n"),
+        "{page}"
+    );
+    let page = dir.run(&["explain", "A44-OP-03"]).exits(0).out;
+    assert!(page.contains("definition · AIP-44, "), "{page}");
+    assert!(
+        page.contains("No rule, case or monitor checks it. Note: "),
+        "{page}"
+    );
+}
+
+#[test]
+fn formats_of_reports_need_a_check_of_the_recording() {
+    let dir = Dir::new();
+    let talk = crate::support::fixtures().join("aoi/agentproto/records/talk.jsonl");
+    let talk = talk.to_str().expect("UTF-8");
+    for command in [&[][..], &["--", "true"]] {
+        let args = [&["replay", talk, "-o", "html"], command].concat();
+        let ran = dir.run(&args).exits(64);
+        assert!(
+            ran.err.contains("`--output html` needs `--check`"),
+            "{}",
+            ran.err
+        );
+    }
+    // `--judge` is the old name.
+    for check in ["--check", "--judge"] {
+        let ran = dir.run(&["replay", talk, check, "-o", "html"]).exits(0);
+        assert!(ran.out.starts_with("<!doctype html>"), "{}", ran.out);
+    }
+    let human = dir.run(&["replay", talk, "--check"]).exits(0).out;
+    let last = human.lines().last().unwrap_or_default();
+    assert!(last.starts_with("checked 1 recorded process in "), "{last}");
+}
+
+#[test]
+fn a_typo_of_an_option_gets_no_tip_about_commands() {
+    let dir = Dir::new();
+    let tip = "put `--` before the command to run";
+    let ran = dir.run(&["certify", "--moc", "acp"]).exits(64);
+    assert!(ran.err.contains("'--mock'"), "{}", ran.err);
+    assert!(!ran.err.contains(tip), "{}", ran.err);
+    let ran = dir.run(&["certify", "my-agent", "--stdio"]).exits(64);
+    assert!(ran.err.contains(tip), "{}", ran.err);
+}
+
+#[test]
 fn rules_are_listed_with_all_their_fields() {
     let dir = Dir::new();
     let json = dir.run(&["rules", "--output", "json"]).exits(0).json();

@@ -95,8 +95,11 @@ fn revisions_are_checked() {
     dir.lint(&["--changed=--output=x"]).exits(64);
     assert!(!dir.at("x").exists());
     dir.lint(&["--changed", "--staged"]).exits(64);
-    let ran = Dir::heron().lint(&["--changed"]).exits(69);
-    assert!(ran.err.contains("git: "), "{}", ran.err);
+    for option in ["--changed", "--staged"] {
+        let ran = Dir::heron().lint(&[option]).exits(69);
+        let expected = format!("agentproto: `{option}` needs a git repository, but `");
+        assert!(ran.err.starts_with(&expected), "{}", ran.err);
+    }
 }
 
 #[test]

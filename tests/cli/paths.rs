@@ -21,11 +21,7 @@ fn the_current_directory_is_the_default() {
 #[test]
 fn a_missing_path_is_an_error() {
     let ran = Dir::heron().lint(&["heron", "heorn"]).exits(66);
-    assert!(
-        ran.err.contains("heorn: there is no such file"),
-        "{}",
-        ran.err
-    );
+    assert!(ran.err.contains("`heorn` does not exist"), "{}", ran.err);
     assert!(ran.out.is_empty());
 }
 

@@ -37,6 +37,38 @@ fn an_unknown_rule_gets_a_suggestion() {
 }
 
 #[test]
+fn help_for_a_list_shows_an_accepted_value() {
+    for (requires, expected) in [
+        (
+            "os: Linux",
+            "help: write a list, for example `[linux]` (expected ",
+        ),
+        (
+            "arch: amd64",
+            "help: write a list, for example `[x64]` (expected `x64`, ",
+        ),
+        ("arch: arm64", "help: write a list: `[arm64]`"),
+    ] {
+        let dir = Dir::heron();
+        let text = dir.read(MANIFEST);
+        let fields = format!("---\nrequires: {{ {requires} }}\ninstall: npm\n");
+        dir.write("other/AGENT-CLI.md", &text.replacen("---\n", &fields, 1));
+        let ran = dir.lint(&["other", "--select", "fm-type"]).exits(1);
+        assert!(ran.out.contains(expected), "{}", ran.out);
+        let install = "help: write a list of mappings, each with `method`: `[{ method: … }]`";
+        assert!(ran.out.contains(install), "{}", ran.out);
+    }
+}
+
+#[test]
+fn quiet_leaves_out_notes() {
+    let dir = Dir::flawed();
+    let note = "Run `agentproto explain RULE`";
+    assert!(dir.lint(&[]).exits(1).out.contains(note));
+    assert!(!dir.lint(&["-q"]).exits(1).out.contains(note));
+}
+
+#[test]
 fn severities_decide_the_exit_code() {
     let dir = Dir::heron();
     dir.lint(&["--fail-on", "info"]).exits(0);

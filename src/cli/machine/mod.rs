@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
-use clap::error::ContextKind;
+use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use serde_json::json;
 
@@ -237,9 +237,18 @@ pub fn usage_error(error: &clap::Error) -> u8 {
 fn missing_separator_tip(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let takes_command = ["certify", "aoi-lint", "record"];
     let name = command_in(words);
-    // A similar option, which clap suggests, is more likely than a command.
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.as_str(),
+        _ => "",
+    };
+    // A typo is more likely than a command. clap also suggests options that are not very similar.
+    let (found, suggested) = (
+        text(ContextKind::InvalidArg),
+        text(ContextKind::SuggestedArg),
+    );
+    let is_typo = text::closest_of(found, [suggested]).is_some();
     let is_that = error.kind() == clap::error::ErrorKind::UnknownArgument
-        && error.get(ContextKind::SuggestedArg).is_none()
+        && !is_typo
         && takes_command.contains(&name.as_str())
         && !words.iter().any(|word| word == "--");
     is_that.then(|| {
