@@ -21,6 +21,7 @@ const MIB: u64 = 1 << 20;
 
 fn limit(kind: LimitKind) -> PolicyLimit {
     PolicyLimit {
+        default: false,
         clause: Clause::new("/sandbox/limits", format!("{kind:?}")),
         kind,
     }
