@@ -1,5 +1,6 @@
 //! The open connections. A connection without the token gives way to a new one, so that clients
-//! without the token cannot lock out a client that has it.
+//! without the token cannot lock out a client that has it. It gives way only after it was served
+//! once, so that a request that has already arrived is always read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -20,13 +21,25 @@ pub struct Connections {
 #[derive(Default)]
 struct Table {
     open: usize,
+    authenticated: usize,
     next: u64,
-    /// Connections without the token by peer, oldest first.
+    /// Connections that can give way: they were served once and did not send the token. By peer,
+    /// oldest first.
     unauthenticated: HashMap<IpAddr, BTreeMap<u64, Arc<Notify>>>,
 }
 
+/// Whether there is a place for a new connection.
+pub enum Admission {
+    /// There is one.
+    Admitted(Place),
+    /// There will be one, as soon as the other new connections were served once.
+    Wait,
+    /// All places are taken by authenticated clients.
+    Full,
+}
+
 impl Table {
-    /// Removes a connection that has not authenticated. Returns what closes it, if it was there.
+    /// Removes a connection that can give way. Returns what closes it, if it was there.
     fn remove(&mut self, peer: IpAddr, number: u64) -> Option<Arc<Notify>> {
         let of_peer = self.unauthenticated.get_mut(&peer)?;
         let removed = of_peer.remove(&number);
@@ -41,7 +54,6 @@ impl Table {
         let oldest = of_peer.and_then(|all| all.keys().next().copied());
         let closed = oldest.and_then(|oldest| self.remove(peer, oldest));
         if let Some(closed) = &closed {
-            self.open -= 1;
             closed.notify_one();
         }
         closed.is_some()
@@ -65,8 +77,8 @@ impl Connections {
         })
     }
 
-    /// Adds a connection. Returns `None` if all places are taken by authenticated clients.
-    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Arc<Connection>> {
+    /// Adds a connection, and closes another one if necessary.
+    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Admission {
         let peer = peer_of(address);
         let mut table = self.table.lock();
         let of_peer = table.unauthenticated.get(&peer).map_or(0, BTreeMap::len);
@@ -74,22 +86,21 @@ impl Connections {
             table.close_oldest(peer);
         }
         if table.open >= self.max && !table.close_one() {
-            return None;
+            return match table.authenticated < table.open {
+                true => Admission::Wait,
+                false => Admission::Full,
+            };
         }
         let number = table.next;
         table.next += 1;
         table.open += 1;
-        let closed = Arc::new(Notify::new());
-        let of_peer = table.unauthenticated.entry(peer).or_default();
-        of_peer.insert(number, Arc::clone(&closed));
-        Some(Arc::new(Connection {
+        Admission::Admitted(Place(Arc::new(Connection {
             all: Arc::clone(self),
             peer,
             number,
-            closed,
             has_request: AtomicBool::new(false),
             is_authenticated: AtomicBool::new(false),
-        }))
+        })))
     }
 
     /// Closes one connection to free its descriptor. Returns false if all are authenticated.
@@ -98,12 +109,14 @@ impl Connections {
     }
 }
 
-/// One open connection. Its place is free when it is dropped.
+/// The place of one open connection. It is free when this is dropped.
+pub struct Place(pub Arc<Connection>);
+
+/// One open connection. Its requests know it.
 pub struct Connection {
     all: Arc<Connections>,
     peer: IpAddr,
     number: u64,
-    closed: Arc<Notify>,
     has_request: AtomicBool,
     is_authenticated: AtomicBool,
 }
@@ -119,15 +132,23 @@ impl Connection {
         if self.is_authenticated.load(Ordering::Relaxed) {
             return;
         }
-        // If it is not in the table, it is being closed.
-        let kept = self.all.table.lock().remove(self.peer, self.number);
-        self.is_authenticated
-            .store(kept.is_some(), Ordering::Relaxed);
+        let mut table = self.all.table.lock();
+        table.remove(self.peer, self.number);
+        table.authenticated += 1;
+        self.is_authenticated.store(true, Ordering::Relaxed);
     }
 
     /// Waits until the connection must be closed: it gives way to another one, or its first request
-    /// did not arrive in time.
+    /// did not arrive in time. It can give way from the first call on.
     pub async fn must_close(&self, first_request: Duration) {
+        let closed = Arc::new(Notify::new());
+        {
+            let mut table = self.all.table.lock();
+            if !self.is_authenticated.load(Ordering::Relaxed) {
+                let of_peer = table.unauthenticated.entry(self.peer).or_default();
+                of_peer.insert(self.number, Arc::clone(&closed));
+            }
+        }
         let overdue = async {
             tokio::time::sleep(first_request).await;
             if self.has_request.load(Ordering::Relaxed) {
@@ -135,19 +156,24 @@ impl Connection {
             }
         };
         tokio::select! {
-            () = self.closed.notified() => {}
+            () = closed.notified() => {}
             () = overdue => {}
+        }
+        if self.is_authenticated.load(Ordering::Relaxed) {
+            // The token arrived at the last moment.
+            std::future::pending::<()>().await;
         }
     }
 }
 
-impl Drop for Connection {
+impl Drop for Place {
     fn drop(&mut self) {
-        let mut table = self.all.table.lock();
-        let was_waiting = table.remove(self.peer, self.number).is_some();
-        if was_waiting || *self.is_authenticated.get_mut() {
-            table.open -= 1;
-        }
+        let connection = &self.0;
+        let mut table = connection.all.table.lock();
+        table.remove(connection.peer, connection.number);
+        table.open -= 1;
+        let was_authenticated = connection.is_authenticated.load(Ordering::Relaxed);
+        table.authenticated -= usize::from(was_authenticated);
     }
 }
 
@@ -166,27 +192,43 @@ fn peer_of(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
     use futures::FutureExt;
+    use futures::future::BoxFuture;
 
     const NEVER: Duration = Duration::from_secs(3600);
 
-    fn admit(all: &Arc<Connections>, last: u8) -> Option<Arc<Connection>> {
-        all.admit(IpAddr::from([10, 0, 0, last]))
+    struct Client {
+        place: Place,
+        closing: BoxFuture<'static, ()>,
     }
 
-    fn is_closed(connection: &Connection) -> bool {
-        connection.must_close(NEVER).now_or_never().is_some()
+    impl Client {
+        /// A connection that was served once, if there is a place.
+        fn new(all: &Arc<Connections>, last: u8) -> Option<Client> {
+            let Admission::Admitted(place) = all.admit(IpAddr::from([10, 0, 0, last])) else {
+                return None;
+            };
+            let own = Arc::clone(&place.0);
+            let closing = async move { own.must_close(NEVER).await }.boxed();
+            let mut client = Client { place, closing };
+            assert!(!client.is_closed());
+            Some(client)
+        }
+
+        fn is_closed(&mut self) -> bool {
+            (&mut self.closing).now_or_never().is_some()
+        }
+    }
+
+    fn closed(clients: &mut [Client]) -> Vec<bool> {
+        clients.iter_mut().map(Client::is_closed).collect()
     }
 
     #[tokio::test]
     async fn the_oldest_connection_of_the_largest_peer_gives_way() {
         let all = Connections::new(4, 10);
-        let mut open: Vec<_> = [1, 2, 2, 3]
-            .map(|peer| admit(&all, peer).expect("a place"))
-            .into();
-        open.push(admit(&all, 4).expect("a place"));
-        let closed: Vec<bool> = open.iter().map(|one| is_closed(one)).collect();
-        assert_eq!(closed, [false, true, false, false, false]);
-        assert_eq!(all.table.lock().open, 4);
+        let open = [1, 2, 2, 3, 4].map(|peer| Client::new(&all, peer).expect("a place"));
+        let mut open = Vec::from(open);
+        assert_eq!(closed(&mut open), [false, true, false, false, false]);
         drop(open);
         let table = all.table.lock();
         assert_eq!((table.open, table.unauthenticated.len()), (0, 0));
@@ -195,25 +237,30 @@ mod tests {
     #[tokio::test]
     async fn authenticated_connections_do_not_give_way() {
         let all = Connections::new(2, 10);
-        let one = admit(&all, 1).expect("a place");
-        one.authenticated();
-        let two = admit(&all, 1).expect("a place");
-        let three = admit(&all, 2).expect("a place");
-        assert!(!is_closed(&one) && is_closed(&two));
-        three.authenticated();
-        assert!(admit(&all, 3).is_none(), "all places are taken");
+        let mut one = Client::new(&all, 1).expect("a place");
+        one.place.0.authenticated();
+        let mut two = Client::new(&all, 1).expect("a place");
+        let three = Client::new(&all, 2).expect("a place");
+        assert!(!one.is_closed() && two.is_closed());
+        drop(two);
+        three.place.0.authenticated();
+        let address = IpAddr::from([10, 0, 0, 3]);
+        assert!(matches!(all.admit(address), Admission::Full));
         drop(one);
-        assert!(admit(&all, 3).is_some());
+        let new = all.admit(address);
+        assert!(matches!(new, Admission::Admitted(_)));
+        // A new connection is served before it gives way.
+        assert!(matches!(all.admit(address), Admission::Wait));
     }
 
     #[tokio::test]
     async fn each_peer_has_its_own_limit() {
         let all = Connections::new(100, 2);
-        let other = admit(&all, 9).expect("a place");
-        let open: Vec<_> = (0..4).map(|_| admit(&all, 1).expect("a place")).collect();
-        let closed: Vec<bool> = open.iter().map(|one| is_closed(one)).collect();
-        assert_eq!(closed, [true, true, false, false]);
-        assert!(!is_closed(&other));
+        let mut other = Client::new(&all, 9).expect("a place");
+        let open = [1; 4].map(|peer| Client::new(&all, peer).expect("a place"));
+        let mut open = Vec::from(open);
+        assert_eq!(closed(&mut open), [true, true, false, false]);
+        assert!(!other.is_closed());
         let network = |text: &str| peer_of(text.parse().expect("an address"));
         assert_eq!(network("2001:db8::1"), network("2001:db8::ffff:1"));
         assert_ne!(network("2001:db8::1"), network("2001:db8:0:1::1"));

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::connections::Connections;
+use super::connections::{Admission, Connections};
 use super::guard::Peer;
 use crate::error::ApiError;
 
@@ -78,8 +78,8 @@ pub async fn serve(
         let accepted = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => break,
-            accepted = listener.accept() => accepted,
             Some(_) = connections.join_next() => continue,
+            accepted = listener.accept() => accepted,
         };
         let Ok((stream, address)) = accepted else {
             // Not fatal: too many open files, or the peer disconnected immediately.
@@ -88,7 +88,14 @@ pub async fn serve(
             continue;
         };
         let _ = prepare(&stream, &limits);
-        let Some(connection) = open.admit(address.ip()) else {
+        let place = loop {
+            match open.admit(address.ip()) {
+                Admission::Admitted(place) => break Some(place),
+                Admission::Wait => tokio::time::sleep(Duration::from_millis(1)).await,
+                Admission::Full => break None,
+            }
+        };
+        let Some(place) = place else {
             tokio::spawn(reject(stream));
             continue;
         };
@@ -96,7 +103,7 @@ pub async fn serve(
             address,
             over_tls: tls.is_some(),
         };
-        let (app, of_request) = (app.clone(), Arc::clone(&connection));
+        let (app, of_request) = (app.clone(), Arc::clone(&place.0));
         // A layer of the router would copy all its routes for each connection.
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer);
@@ -106,8 +113,10 @@ pub async fn serve(
         let (tls, stop) = (tls.clone(), stop.clone());
         connections.spawn(async move {
             tokio::select! {
+                // A request that has already arrived is served before the connection can give way.
+                biased;
                 () = serve_connection(stream, tls, service, limits, stop) => {}
-                () = connection.must_close(limits.first_head) => {}
+                () = place.0.must_close(limits.first_head) => {}
             }
         });
     }
