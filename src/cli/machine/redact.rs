@@ -27,7 +27,8 @@ impl Secrets {
             if let Some(name) = word.strip_prefix('-')
                 && !word.contains('=')
             {
-                expects_secret = name == "H" || may_name_secret(name);
+                // A file with a secret is named by its path, which is not secret.
+                expects_secret = name == "H" || may_name_secret(name) && !name.ends_with("-file");
             }
         }
         found
@@ -139,6 +140,7 @@ mod tests {
             ),
             (&["run", "--", "--token", "abcdef"], "abcdef"),
             (&["--token", "a"], "a fact about a token"),
+            (&["--token-file", "token.txt"], "`token.txt` does not exist"),
         ] {
             assert_eq!(redacted(words, text), text, "{words:?}");
         }

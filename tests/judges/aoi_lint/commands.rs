@@ -19,7 +19,7 @@ fn the_matrix_comes_first_and_failures_can_be_reproduced() {
         "§2",
         "Python",
         "shell",
-        "pairs proven",
+        "pairs of command and characteristic proven",
         " runs in ",
     ] {
         assert!(ran.out.contains(part), "{part}\n{}", ran.out);
@@ -63,7 +63,11 @@ fn a_probe_file_and_a_command_exclude_each_other() {
     assert!(ran.err.contains("cannot be used with"), "{}", ran.err);
     let empty = Dir::new();
     let ran = empty.lint(&[]).exits(64);
-    assert!(ran.err.contains("init -- mytool"), "{}", ran.err);
+    assert!(
+        ran.err.contains("init --write aoi-probe.yaml -- mytool"),
+        "{}",
+        ran.err
+    );
     empty
         .lint(&["--fail-on", "everything", "--", "x"])
         .exits(64);

@@ -43,7 +43,10 @@ fn the_report_ends_with_the_number_of_pairs() {
     let mut last = text.lines().rev();
     let timing = last.next().expect("a line");
     assert!(timing.contains(" runs in "), "{timing}");
-    assert_eq!(last.next(), Some("2 pairs proven, 2 failing, 2 unproven"));
+    assert_eq!(
+        last.next(),
+        Some("2 pairs of command and characteristic proven, 2 failing, 2 unproven")
+    );
     let known = "2 new failures, 1 already in the baseline";
     assert_eq!(last.next(), Some(known));
     // Without a probe file, the report says so and how to create one, and there is no baseline.

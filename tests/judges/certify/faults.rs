@@ -95,7 +95,7 @@ fn a_crash_has_its_own_hint() {
         assert_eq!(row["verdict"], "fail", "{row:#}");
         row["hint"].as_str().unwrap().to_owned()
     };
-    let expected = "first fix what makes it exit";
+    let expected = "Find out why the agent exits";
     let died = hint(&["--env", "MOCK_SCENARIO=crash"]);
     assert!(died.contains(expected), "{died}");
     let broken = hint(&["--env", "MOCK_MUTANT=acp-tr-17-same-request-id"]);

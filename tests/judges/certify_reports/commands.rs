@@ -77,7 +77,7 @@ fn render_prints_a_saved_report_in_any_format() {
     let output = report(dir.path(), &["render", "r.json", "--report-dir", "all"]);
     ends(&output, 0);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
-    assert!(text.contains("all/report.html shows every check"), "{text}");
+    assert!(text.contains("all/report.html shows every row"), "{text}");
     assert!(dir.path().join("all/report.sarif").is_file());
 }
 
@@ -144,7 +144,7 @@ fn invalid_files_are_reported_with_a_position() {
     let deep = format!("{{\"schema\": {}", "[".repeat(100_000));
     write("deep.json", &deep);
     let cases = [
-        ("missing.json", 66, "cannot be read"),
+        ("missing.json", 66, "does not exist"),
         (
             "broken.json",
             65,

@@ -349,7 +349,7 @@ fn usage_errors_are_reported() {
         (
             vec!["--url", "http://x", "--token-file", "/no/such"],
             66,
-            "cannot be read",
+            "does not exist",
         ),
         (
             vec!["--url", "http://x", "--token-file", &empty],

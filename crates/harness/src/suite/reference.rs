@@ -64,17 +64,13 @@ pub fn reference(suite: &Suite) -> String {
 }
 
 impl CaseNeeds {
-    /// `; needs the key `slow` of the prompts file`, or an empty string if nothing is needed.
+    /// `; needs the prompt key `slow``, or an empty string if nothing is needed.
     pub fn describe(&self) -> String {
         let mut needs: Vec<String> = Vec::new();
         let capabilities = self.capabilities.iter();
         let capabilities = capabilities.map(|p| p.trim_start_matches('/').replace('/', "."));
         needs.extend(capabilities.map(|name| format!("capability `{name}`")));
-        needs.extend(
-            self.prompts
-                .iter()
-                .map(|p| format!("the key `{p}` of the prompts file")),
-        );
+        needs.extend(self.prompts.iter().map(|p| format!("the prompt key `{p}`")));
         needs.extend(self.auth.then(|| "a login".to_owned()));
         needs.extend(self.model.then(|| "the mock model".to_owned()));
         match needs.is_empty() {
