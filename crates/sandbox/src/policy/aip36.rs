@@ -158,6 +158,13 @@ fn mounts(block: &Block, context: &HostContext, draft: &mut Draft) -> Result<Pat
             path: context.cwd.clone(),
             why: format!("the working directory cannot be used: {e}"),
         })?;
+    if host != context.cwd {
+        return Err(PolicyError::Unreadable {
+            path: context.cwd.clone(),
+            why: "the working directory leads through a symbolic link; use the path of its target"
+                .to_owned(),
+        });
+    }
     if host == Path::new("/") {
         let why = "the working directory is `/`, so the whole machine would be writable; start in \
                    the directory of a project"

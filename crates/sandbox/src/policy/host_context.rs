@@ -14,7 +14,7 @@ pub struct HostContext {
     pub host_env: Vec<(OsString, OsString)>,
     /// The home directory of the user.
     pub home: PathBuf,
-    /// The session's working directory: the workspace.
+    /// The session's working directory: the workspace. An absolute path without links.
     pub cwd: PathBuf,
     /// The directory of the manifest.
     pub bundle: PathBuf,

@@ -55,7 +55,7 @@ const MAX_PIPE_ENTRIES: usize = 10_000;
 
 /// Adds all protections to a policy whose grants and denials are complete.
 pub fn apply(draft: &mut Draft, manifest: &SandboxManifest, context: &HostContext) {
-    refuse_planted_links(draft);
+    refuse_planted_links(draft, &context.cwd);
     policy_files(draft, manifest, context);
     control_files(draft, context);
     state(draft, context);
@@ -64,7 +64,7 @@ pub fn apply(draft: &mut Draft, manifest: &SandboxManifest, context: &HostContex
 
 /// Refuses clauses whose path leads through a link that the program could have created in an
 /// earlier run: the link would grant whatever its author wants.
-fn refuse_planted_links(draft: &mut Draft) {
+fn refuse_planted_links(draft: &mut Draft, cwd: &Path) {
     let mut refused: Vec<(Clause, String)> = Vec::new();
     let mut refuse = |clause: &Clause, link: &Symlink| {
         let why = format!(
@@ -78,7 +78,8 @@ fn refuse_planted_links(draft: &mut Draft) {
         }
     };
     for (clause, link) in &draft.clause_links {
-        if draft.is_writable(&link.at) {
+        // The caller has resolved the working directory, so a link to it is a new one.
+        if draft.is_writable(&link.at) || cwd.starts_with(&link.at) {
             refuse(clause, link);
         }
     }

@@ -329,3 +329,25 @@ fn the_root_of_the_machine_is_not_a_workspace() {
     let why = unenforceable(&policy).join("\n");
     assert!(why.contains("the working directory is `/`"), "{why}");
 }
+
+#[test]
+fn the_working_directory_is_not_a_link() {
+    for (yaml, clause) in [(AGENT, false), (WRITE, true)] {
+        let machine = Machine::new();
+        machine.dir("victim");
+        machine.link("inner", machine.root.join("victim"));
+        machine.file("bundle/policy.yaml", yaml);
+        let path = machine.root.join("bundle/policy.yaml");
+        let manifest = SandboxManifest::load(&path).expect("read");
+        let mut context = machine.host_context();
+        context.cwd = machine.root.join("inner");
+        let policy = resolve(&manifest, &context, &[]);
+        match clause {
+            true => assert_eq!(unenforceable(&policy.expect("a policy")).len(), 1),
+            false => {
+                let why = policy.expect_err("refused").to_string();
+                assert!(why.contains("leads through a symbolic link"), "{why}");
+            }
+        }
+    }
+}
